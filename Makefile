@@ -1,0 +1,44 @@
+# `make demo` and `make test` are the whole set-up: .venv is created when it is missing or out of date.
+PYTHON ?= python3
+JOBS   ?= 2
+BIN    := .venv/bin
+STAMP  := .venv/.installed
+
+# Small matrices lose by threading: one thread per process, and as many processes as JOBS says.
+ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint types bench-speed clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(STAMP)  ## a head start against a start from scratch, in one picture
+	$(BIN)/headstart demo
+
+test: lint types  ## lint, types and tests
+	$(ONE_THREAD) $(BIN)/pytest -n $(JOBS)
+
+lint: $(STAMP)  ## ruff: rules and format
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(STAMP)  ## mypy
+	$(BIN)/mypy
+
+bench-speed: $(STAMP)  ## fitting and prediction times against BoTorch's
+	$(ONE_THREAD) $(BIN)/python -m headstart.bench.speed
+
+clean:  ## remove .venv, builds and caches
+	rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +
+
+# The stamp is removed first and written last: a .venv without one was interrupted, may be broken, and is made anew.
+# The build backend is installed by name, because constraints do not reach an isolated build.
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("headstart needs Python 3.11 or newer: make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
+	@rm -f $@
+	$(PYTHON) -m venv $(if $(wildcard $@),,--clear) .venv
+	$(BIN)/pip install --disable-pip-version-check -c constraints.txt hatchling editables
+	$(BIN)/pip install --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[test]'
+	@touch $@

@@ -1,0 +1,88 @@
+"""headstart: Bayesian optimisation that starts from what you already measured.
+
+    from headstart import SHGP, Dataset
+
+    prior = SHGP.learn([Dataset(X_past, y_past)])        # once per set of sources
+    model = prior.condition(Dataset(X, y))               # every step: a BoTorch model
+    model.posterior(X_new)
+
+Names are loaded on first use, so that importing the package does not import torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headstart.data.dataset import Dataset
+    from headstart.data.units import OutputUnits, Units
+    from headstart.errors import HeadstartError, InputError, MissingExtraError, NumericalError
+    from headstart.gp.fit import FitOptions, FitReport, Objective
+    from headstart.gp.hyperparameters import GPParams, Starts
+    from headstart.gp.kernels import Kernel
+    from headstart.models.botorch import TransferPosterior
+    from headstart.models.family import BHGP, FAMILY, GPBO, HGP, MHGP, MTGP, MTKGP, RGPE, SHGP, WSGP
+    from headstart.models.model import Prior, TransferModel
+    from headstart.models.params import ChainParams, CoregionalParams, EnsembleParams, WeightedParams
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "data.dataset": ("Dataset",),
+    "data.units": ("OutputUnits", "Units"),
+    "errors": ("HeadstartError", "InputError", "MissingExtraError", "NumericalError"),
+    "gp.fit": ("FitOptions", "FitReport", "Objective"),
+    "gp.hyperparameters": ("GPParams", "Starts"),
+    "gp.kernels": ("Kernel",),
+    "models.botorch": ("TransferPosterior",),
+    "models.family": ("BHGP", "FAMILY", "GPBO", "HGP", "MHGP", "MTGP", "MTKGP", "RGPE", "SHGP", "WSGP"),
+    "models.model": ("Prior", "TransferModel"),
+    "models.params": ("ChainParams", "CoregionalParams", "EnsembleParams", "WeightedParams"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "BHGP",
+    "FAMILY",
+    "GPBO",
+    "HGP",
+    "MHGP",
+    "MTGP",
+    "MTKGP",
+    "RGPE",
+    "SHGP",
+    "WSGP",
+    "ChainParams",
+    "CoregionalParams",
+    "Dataset",
+    "EnsembleParams",
+    "FitOptions",
+    "FitReport",
+    "GPParams",
+    "HeadstartError",
+    "InputError",
+    "Kernel",
+    "MissingExtraError",
+    "NumericalError",
+    "Objective",
+    "OutputUnits",
+    "Prior",
+    "Starts",
+    "TransferModel",
+    "TransferPosterior",
+    "Units",
+    "WeightedParams",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name's module when it is first asked for."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'headstart' has no attribute {name!r}")
+    return getattr(import_module(f"headstart.{_HOME_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted([*__all__, "__version__"])

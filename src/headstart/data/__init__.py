@@ -1,0 +1,1 @@
+"""What was measured: data sets and their output units."""

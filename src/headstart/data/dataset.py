@@ -1,0 +1,157 @@
+"""``Dataset``: the evaluations of one task, or of many independent problems of equal shape at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headstart.errors import InputError
+
+__all__ = ["Dataset", "require_compatible", "require_unit_cube"]
+
+# How far outside the unit cube rounding may put a point
+_CUBE_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class Dataset:
+    """Inputs X (*b, n, d) and outputs y (*b, n), float64, finite, on one device; n may be 0.
+
+    Lists and NumPy arrays become tensors. Leading dimensions *b are independent problems, worked on in lockstep.
+    ``name`` is how error messages and reports call the task.
+    """
+
+    X: Tensor
+    y: Tensor
+    name: str = ""
+
+    def __init__(self, X: Any, y: Any, name: str = "") -> None:
+        what = f"data set {name!r}" if name else "the data set"
+        X_, y_ = _as_float64(X, f"X of {what}"), _as_float64(y, f"y of {what}")
+        if X_.dim() < 2:
+            raise InputError(
+                f"X of {what} must have shape (n, d) or (*batch, n, d), but it has shape {tuple(X_.shape)}. "
+                "For one input use X.reshape(-1, 1)."
+            )
+        if y_.shape == (*X_.shape[:-1], 1) and y_.shape != X_.shape[:-1]:
+            raise InputError(
+                f"y of {what} must have shape {tuple(X_.shape[:-1])}, but it has shape {tuple(y_.shape)}: "
+                "drop its last dimension, as in y.squeeze(-1)."
+            )
+        if y_.shape != X_.shape[:-1]:
+            raise InputError(
+                f"y of {what} must have one value per row of X, shape {tuple(X_.shape[:-1])}, "
+                f"but it has shape {tuple(y_.shape)}."
+            )
+        if X_.device != y_.device:
+            raise InputError(f"X and y of {what} must be on one device, but X is on {X_.device} and y on {y_.device}.")
+        _require_finite(X_, f"X of {what}", inputs=True)
+        _require_finite(y_, f"y of {what}", inputs=False)
+        object.__setattr__(self, "X", X_)
+        object.__setattr__(self, "y", y_)
+        object.__setattr__(self, "name", name)
+
+    @classmethod
+    def empty(
+        cls, d: int, *, batch_shape: Sequence[int] = (), device: torch.device | str = "cpu", name: str = ""
+    ) -> Self:
+        """No observation yet of a task with ``d`` inputs."""
+        X = torch.empty(*batch_shape, 0, d, dtype=torch.float64, device=device)
+        return cls(X, X[..., 0], name)
+
+    @property
+    def n(self) -> int:
+        """How many observations (of each problem)."""
+        return self.X.shape[-2]
+
+    @property
+    def d(self) -> int:
+        """How many inputs."""
+        return self.X.shape[-1]
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """The leading dimensions: independent problems."""
+        return self.X.shape[:-2]
+
+    def with_point(self, x: Any, y: Any) -> Dataset:
+        """One more observation (of each problem): x (*b, d) and y (*b)."""
+        x_ = torch.as_tensor(x, dtype=torch.float64, device=self.X.device).unsqueeze(-2)
+        y_ = torch.as_tensor(y, dtype=torch.float64, device=self.y.device).unsqueeze(-1)
+        return Dataset(torch.cat([self.X, x_], dim=-2), torch.cat([self.y, y_], dim=-1), self.name)
+
+
+def _as_float64(value: Any, what: str) -> Tensor:
+    if isinstance(value, Tensor):
+        if value.dtype != torch.float64:
+            raise InputError(f"{what} must be float64, but it is {value.dtype}. Convert it with .double().")
+        return value.detach()
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise InputError(f"{what} must be an array of numbers, but its rows differ in length.") from error
+    if array.dtype.kind not in "fiu" or array.dtype in (np.float32, np.float16):
+        raise InputError(f"{what} must be numbers of type float64, but its type is {array.dtype}.")
+    return torch.tensor(array, dtype=torch.float64)
+
+
+def _require_finite(value: Tensor, what: str, *, inputs: bool) -> None:
+    bad = ~value.isfinite()
+    if bool(bad.any()):
+        index = tuple(int(i) for i in bad.nonzero()[0])
+        place = f"row {index[-2]}, column {index[-1]}" if inputs else f"row {index[-1]}"
+        batch = index[:-2] if inputs else index[:-1]
+        raise InputError(
+            f"{what} must be finite, but {place}{f' of problem {batch}' if batch else ''} is {value[index].item()} "
+            f"({int(bad.sum())} such values). Remove the row, or fill it in."
+        )
+
+
+def require_compatible(sources: Sequence[Dataset], target: Dataset | None) -> None:
+    """Raise an ``InputError`` unless all tasks have the same inputs, batch shape and device, and each source has data."""
+    tasks = [*((task_name(s, i), s) for i, s in enumerate(sources)), *([("the target", target)] if target else [])]
+    for name, task in tasks:
+        if not isinstance(task, Dataset):
+            raise InputError(f"{name} must be a headstart.Dataset, but it is a {type(task).__name__}.")
+    if not tasks:
+        return
+    first_name, first = tasks[0]
+    for name, task in tasks[1:]:
+        if task.d != first.d:
+            raise InputError(
+                f"All tasks need the same inputs, but {first_name} has {first.d} columns and {name} has {task.d}."
+            )
+        if task.batch_shape != first.batch_shape:
+            raise InputError(
+                f"All tasks need the same batch shape, but {first_name} has {tuple(first.batch_shape)} "
+                f"and {name} has {tuple(task.batch_shape)}."
+            )
+        if task.X.device != first.X.device:
+            raise InputError(
+                f"All tasks must be on one device, but {first_name} is on {first.X.device}, {name} on {task.X.device}."
+            )
+    for i, source in enumerate(sources):
+        if source.n == 0:
+            raise InputError(f"{task_name(source, i)} has no observations: leave it out.")
+
+
+def require_unit_cube(task: Dataset, name: str) -> None:
+    """Raise an ``InputError`` unless every input lies in [0, 1]: the bounds and priors of a fit assume it."""
+    outside = (task.X < -_CUBE_TOLERANCE) | (task.X > 1 + _CUBE_TOLERANCE)
+    if bool(outside.any()):
+        index = tuple(int(i) for i in outside.nonzero()[0])
+        raise InputError(
+            f"X of {name} must lie in the unit cube, but row {index[-2]}, column {index[-1]} "
+            f"is {task.X[index].item():g} ({int(outside.any(-1).sum())} such rows). Scale the inputs of all tasks together, or set "
+            "FitOptions(unit_cube=False) if a few rows outside are meant."
+        )
+
+
+def task_name(source: Dataset, index: int) -> str:
+    """How messages call source number ``index``."""
+    return f"source {index} ({source.name!r})" if source.name else f"source {index}"

@@ -1,0 +1,99 @@
+"""Affine output units: y in the user's units = offset + scale · y in model units.
+
+Data enter model units once and predictions leave them once; no model rescales in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Self
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headstart.data.dataset import Dataset
+
+__all__ = ["OutputUnits", "Units", "spread_of"]
+
+# A spread below this share of the values' own size is rounding: the values are constant.
+_CONSTANT = 1e-13
+
+
+class OutputUnits(Enum):
+    """Where the model units come from.
+
+    SHARED      one affine map for all tasks, from the sources; every task's offset is a parameter of the model.
+                Predictions follow any change of units exactly, with any number of target points.
+    PER_LEVEL   the paper: every level standardises its own residual. Degenerate with one target point, whose spread
+                is unknown, so the result then depends on the units of y.
+    """
+
+    SHARED = "shared"
+    PER_LEVEL = "per level"
+
+
+def spread_of(y: Float[Tensor, "*b n"], mean: Float[Tensor, "*b"]) -> Float[Tensor, "*b"]:
+    """The standard deviation around ``mean``, and 0 where y is constant up to rounding."""
+    if y.shape[-1] == 0:
+        return torch.zeros_like(mean)
+    size = y.abs().amax(-1)
+    safe = torch.where(size > 0, size, torch.ones_like(size))  # squares of 1e-200 would vanish
+    spread = ((y - mean.unsqueeze(-1)) / safe.unsqueeze(-1)).square().mean(-1).sqrt() * safe
+    return torch.where(spread > _CONSTANT * size, spread, torch.zeros_like(spread))
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """offset and scale, one of each per problem. A scale of 0 means: not known yet, all values were equal."""
+
+    offset: Float[Tensor, "*b"]
+    scale: Float[Tensor, "*b"]
+
+    @classmethod
+    def identity(cls, like: Dataset) -> Self:
+        """Model units are the user's."""
+        zero = like.X.new_zeros(like.batch_shape)
+        return cls(zero, torch.ones_like(zero))
+
+    @classmethod
+    def of(cls, tasks: Sequence[Dataset]) -> Self:
+        """The mean of all values, and the root mean square of the tasks' own spreads.
+
+        A task that only lies higher than the others does not widen the scale. Where every task is constant, the
+        spread between the tasks is taken, and 0 where there is none.
+        """
+        total = sum(task.n for task in tasks)
+        if total == 0:
+            zero = tasks[0].X.new_zeros(tasks[0].batch_shape)
+            return cls(zero, zero)
+        everything = torch.cat([task.y for task in tasks], dim=-1)
+        offset = everything.mean(-1)
+        spreads = torch.stack([spread_of(t.y, t.y.mean(-1)) * (t.n / total) ** 0.5 for t in tasks if t.n > 0])
+        within = torch.linalg.vector_norm(spreads, dim=0)
+        return cls(offset, torch.where(within > 0, within, spread_of(everything, offset)))
+
+    @classmethod
+    def pooled(cls, tasks: Sequence[Dataset]) -> Self:
+        """The mean and standard deviation of all values together: the paper's normalisation of a joint model."""
+        everything = torch.cat([task.y for task in tasks], dim=-1)
+        offset = everything.mean(-1)
+        return cls(offset, spread_of(everything, offset))
+
+    def completed(self, target: Dataset) -> Units:
+        """With an unknown scale taken from the target's spread, or set to 1 where that is unknown too.
+
+        While the scale is unknown all source values equal the offset, so they are 0 in any units.
+        """
+        if bool((self.scale > 0).all()):
+            return self
+        own = spread_of(target.y, target.y.mean(-1)) if target.n > 1 else torch.zeros_like(self.scale)
+        scale = torch.where(self.scale > 0, self.scale, own)
+        return Units(self.offset, torch.where(scale > 0, scale, torch.ones_like(scale)))
+
+    def inward(self, task: Dataset) -> Dataset:
+        """The task in model units."""
+        scale = torch.where(self.scale > 0, self.scale, torch.ones_like(self.scale))
+        return Dataset(task.X, (task.y - self.offset.unsqueeze(-1)) / scale.unsqueeze(-1), task.name)

@@ -1,0 +1,1 @@
+"""Gaussian processes with no notion of a task: kernels, hyperparameters, evidence, fitting."""

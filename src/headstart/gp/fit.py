@@ -1,0 +1,185 @@
+"""Hyperparameters by multi-start L-BFGS-B, many problems and restarts at once, with a report on every restart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Self
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from headstart.errors import InputError, NumericalError
+from headstart.gp.evidence import Evidence
+from headstart.gp.hyperparameters import Starts
+from headstart.gp.lbfgs import minimize_lockstep
+
+__all__ = ["FitOptions", "FitReport", "Objective", "Seed", "fit", "generator_from"]
+
+Seed = int | torch.Generator | None
+
+# What a point is worth where the factorisation failed: larger than any real value, yet a line search can step back.
+_PENALTY = 1e10
+# Restarts closer than this (per observation) ended in the same optimum; the first of them is taken, so that
+# rounding does not choose.
+_SAME_OPTIMUM = 1e-7
+# Elements of K that are worked on at once on a CPU, so that a chunk of restarts stays in the cache.
+_CPU_CHUNK = 1 << 18
+_GPU_CHUNK = 1 << 27
+
+
+class Objective(Enum):
+    """What is maximised over the hyperparameters."""
+
+    LIKELIHOOD = "maximum likelihood"
+    POSTERIOR = "maximum a posteriori"  # with the weak priors of gp.hyperparameters
+
+
+@dataclass(frozen=True, slots=True)
+class FitOptions:
+    """How hyperparameters are found. The default is MAP, which is well behaved with no, one or two observations."""
+
+    objective: Objective = Objective.POSTERIOR
+    starts: Starts = Starts.PRIOR
+    restarts: int = 5
+    max_iterations: int = 200
+    ftol: float = 1e-9
+    gtol: float = 1e-5
+    unit_cube: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if self.restarts < 1 or self.max_iterations < 1:
+            raise InputError(
+                f"restarts and max_iterations must be at least 1, but are {self.restarts} and {self.max_iterations}."
+            )
+        if self.ftol < 0 or self.gtol < 0:
+            raise InputError(f"ftol and gtol must not be negative, but they are {self.ftol} and {self.gtol}.")
+
+    @classmethod
+    def paper(cls) -> Self:
+        """The paper's appendix: maximum likelihood, 10 restarts, starts softplus(N(0, 1))."""
+        return cls(objective=Objective.LIKELIHOOD, starts=Starts.SOFTPLUS, restarts=10)
+
+
+@dataclass(frozen=True, slots=True)
+class FitReport:
+    """What every restart of one fit did. ``objective`` is what was minimised, per observation; lower is better.
+
+    Leading dimensions are those of the batch of problems; the last one counts the restarts.
+    """
+
+    task: str
+    objective: Float[Tensor, "*b R"]
+    evaluations: Int[Tensor, "*b R"]
+    converged: Bool[Tensor, "*b R"]
+    failures: Int[Tensor, "*b R"]  # factorisations that failed on the way
+    best: Int[Tensor, "*b"]
+    n_observations: int = field(default=0)
+
+    def __str__(self) -> str:
+        """A line for the fit and, for a single problem, a line per restart."""
+        head = (
+            f"{self.task}: {self.n_observations} observations, {self.objective.shape[-1]} restarts, "
+            f"{int(self.converged.sum())} of {self.converged.numel()} converged, "
+            f"{int(self.evaluations.sum())} evaluations, {int(self.failures.sum())} failed factorisations"
+        )
+        if self.objective.dim() > 1 or self.objective.numel() == 0:
+            return head
+        rows = [
+            f"  {i:>3} {'*' if i == int(self.best) else ' '} objective {self.objective[i].item():+.6f}  "
+            f"evaluations {int(self.evaluations[i]):>4}  {'converged' if self.converged[i] else 'stopped early'}"
+            f"{f'  failures {int(self.failures[i])}' if self.failures[i] else ''}"
+            for i in range(len(self.objective))
+        ]
+        return "\n".join([head, *rows])
+
+
+def generator_from(seed: Seed) -> torch.Generator:
+    """A CPU generator: the one given, one seeded with an integer, or a freshly seeded one."""
+    if isinstance(seed, torch.Generator):
+        return seed
+    generator = torch.Generator()
+    if seed is None:
+        generator.seed()
+    else:
+        generator.manual_seed(seed)
+    return generator
+
+
+def fit(
+    evidence: Evidence, options: FitOptions, *, seed: Seed, task: str, batch_shape: torch.Size
+) -> tuple[Float[Tensor, "*b p"], FitReport]:
+    """The best θ of every problem, and the report.
+
+    All problems of a batch share their starting points, so each gives what it gives alone. Without observations θ is
+    the prior's median.
+    """
+    layout, n, P = evidence.layout, evidence.n_observations, evidence.n_problems
+    generator = generator_from(seed)
+    if n == 0:
+        theta = layout.centre().expand(*batch_shape, -1).to(evidence.device)
+        nothing = torch.empty(*batch_shape, 0, dtype=torch.int64)
+        return theta, FitReport(
+            task, nothing.double(), nothing, nothing.bool(), nothing, torch.zeros(batch_shape, dtype=torch.int64)
+        )
+    R = options.restarts
+    starts = layout.starts(options.starts, R, generator).repeat(P, 1)  # problem-major: row = problem · R + restart
+    centre, precision = layout.centre().numpy(), layout.precision().numpy()
+    if options.objective is Objective.LIKELIHOOD:
+        precision = np.zeros_like(precision)
+    failures = np.zeros(len(starts), dtype=np.int64)
+    budget = _CPU_CHUNK if evidence.device.type == "cpu" else _GPU_CHUNK
+    chunk = max(1, budget // (n * n))
+
+    def objective(
+        points: NDArray[np.float64], which: NDArray[np.intp]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        theta = torch.from_numpy(points).to(evidence.device)
+        items = torch.from_numpy(which // R).to(evidence.device)
+        parts = [evidence.evaluate(t, i) for t, i in zip(theta.split(chunk), items.split(chunk), strict=True)]
+        value, gradient, ok = (torch.cat(column).cpu().numpy() for column in zip(*parts, strict=True))
+        away = points - centre
+        value = (value + 0.5 * (away * away * precision).sum(-1)) / n
+        gradient = (gradient + away * precision) / n
+        bad = ~(ok & np.isfinite(value) & np.isfinite(gradient).all(-1))
+        if bad.any():
+            failures[which[bad]] += 1
+            value[bad], gradient[bad] = _PENALTY, 0.0
+        return value, gradient
+
+    lower, upper = (bound.numpy() for bound in layout.bounds())
+    with torch.no_grad():
+        result = minimize_lockstep(
+            objective,
+            starts.numpy(),
+            lower,
+            upper,
+            max_iterations=options.max_iterations,
+            ftol=options.ftol,
+            gtol=options.gtol,
+        )
+    value = result.value.reshape(P, R)
+    lowest = value.min(-1, keepdims=True)
+    if (lowest >= _PENALTY).any():
+        raise NumericalError(
+            f"{task}: the covariance matrix could not be factorised from any of {R} starting points "
+            f"({int((lowest >= _PENALTY).sum())} of {P} problems, {n} observations). Look for outputs of very "
+            "different size or for many repeated inputs; more restarts (FitOptions.restarts) or merging repeated rows can help."
+        )
+    best = (value <= lowest + _SAME_OPTIMUM).argmax(-1)
+    theta = torch.from_numpy(result.x.reshape(P, R, -1)[np.arange(P), best]).to(evidence.device)
+    shape = (*batch_shape, R)
+    report = FitReport(
+        task=task,
+        objective=torch.from_numpy(value).reshape(shape),
+        evaluations=torch.from_numpy(result.evaluations).reshape(shape),
+        converged=torch.from_numpy(result.converged & (result.value < _PENALTY)).reshape(shape),
+        failures=torch.from_numpy(failures).reshape(shape),
+        best=torch.from_numpy(best).reshape(batch_shape),
+        n_observations=n,
+    )
+    return theta.reshape(*batch_shape, -1), report

@@ -1,0 +1,205 @@
+"""Hyperparameters: named and bounded, as a value (``GPParams``) and as a flat vector for the optimiser (``Layout``).
+
+The bounds and the weak priors below are in *model units*: inputs in the unit cube, outputs of about unit variance.
+A positive parameter p enters the flat vector as θ = log p, and its prior is a normal distribution of θ, so that
+the most likely value is the median and a parameter without data sits exactly there.
+
+    parameter     bounds          median        95 % of the prior     why
+    lengthscale   [0.05, 20]      0.3 √d        a factor 7 each way   distances in a cube grow like √d
+    outputscale   [0.01, 100]     1             a factor 7 each way   outputs have unit variance
+      residual    [1e-4, 100]     0.3           a factor 20 each way  what is left after a good source is smaller
+    noise_var     [1e-6, 1]       0.01          a factor 50 each way  a tenth of the spread is a common error
+
+The offset of a task is not searched for. Where a task lies says nothing about its shape, so while the others are
+fitted the offset is integrated out, offset ~ N(mean of the task's residuals, OFFSET_VAR): one observation then says
+nothing about the outputscale, as it should. Afterwards the offset is its own posterior mean.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Self
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headstart.errors import InputError
+
+__all__ = [
+    "OFFSET_VAR",
+    "GPParams",
+    "Layout",
+    "Slot",
+    "Starts",
+    "gp_layout",
+    "lengthscale_slot",
+    "noise_slot",
+    "outputscale_slots",
+]
+
+OFFSET_VAR = 9.0
+
+
+class Starts(Enum):
+    """Where the restarts of the optimiser begin."""
+
+    PRIOR = "prior"  # the first at the prior's median, the others drawn from the prior
+    SOFTPLUS = "softplus"  # log(1 + exp(N(0, 1))) for every parameter: the paper's appendix
+
+
+@dataclass(frozen=True, slots=True)
+class GPParams:
+    """One Gaussian process: y = offset + f(x) + ε, f ~ GP(0, outputscale · κ(·, ·; lengthscale)), var ε = noise_var."""
+
+    lengthscale: Float[Tensor, "*b d"]
+    outputscale: Float[Tensor, "*b"]
+    noise_var: Float[Tensor, "*b"]
+    offset: Float[Tensor, "*b"]
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        lengthscale: object,
+        outputscale: object,
+        noise_var: object,
+        offset: object = 0.0,
+        task: str = "the task",
+    ) -> Self:
+        """Checked hyperparameters from numbers, sequences or tensors: positive, and the noise not negative."""
+        values = {
+            name: torch.as_tensor(value, dtype=torch.float64)
+            for name, value in [
+                ("lengthscale", lengthscale),
+                ("outputscale", outputscale),
+                ("noise_var", noise_var),
+                ("offset", offset),
+            ]
+        }
+        for name, value in values.items():
+            if not bool(value.isfinite().all()):
+                raise InputError(f"{name} of {task} must be finite, but it is {value.tolist()}.")
+        for name in ("lengthscale", "outputscale"):
+            if not bool((values[name] > 0).all()):
+                raise InputError(f"{name} of {task} must be positive, but it is {values[name].tolist()}.")
+        if not bool((values["noise_var"] >= 0).all()):
+            raise InputError(
+                f"noise_var of {task} is a variance and must not be negative, but it is {values['noise_var'].tolist()}."
+            )
+        if values["lengthscale"].dim() == 0:
+            raise InputError(f"lengthscale of {task} needs one value per input, but it is a single number.")
+        batch = torch.broadcast_shapes(values["lengthscale"].shape[:-1], *(values[n].shape for n in list(values)[1:]))
+        return cls(
+            lengthscale=values["lengthscale"].expand(*batch, -1),
+            **{name: values[name].expand(batch) for name in ("outputscale", "noise_var", "offset")},
+        )
+
+    def scaled(self, scale: Float[Tensor, "*b"], offset: Float[Tensor, "*b"]) -> GPParams:
+        """The same process for outputs scale · y + offset."""
+        return GPParams(
+            lengthscale=self.lengthscale,
+            outputscale=self.outputscale * scale**2,
+            noise_var=self.noise_var * scale**2,
+            offset=self.offset * scale + offset,
+        )
+
+    def reshaped(self, batch_shape: torch.Size) -> GPParams:
+        """The same values with other leading dimensions."""
+        return GPParams(
+            lengthscale=self.lengthscale.reshape(*batch_shape, -1),
+            outputscale=self.outputscale.reshape(batch_shape),
+            noise_var=self.noise_var.reshape(batch_shape),
+            offset=self.offset.reshape(batch_shape),
+        )
+
+    def to(self, like: Tensor) -> GPParams:
+        """The same values on the device of ``like``."""
+        return GPParams(**{f.name: getattr(self, f.name).to(like.device) for f in fields(self)})
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A named piece of the flat vector with its bounds and its normal prior (centre and spread) in θ."""
+
+    name: str
+    size: int
+    lower: float
+    upper: float
+    centre: float | tuple[float, ...]
+    spread: float
+    positive: bool = True
+
+    def spread_out(self, value: float | tuple[float, ...]) -> list[float]:
+        """One number per entry, in θ."""
+        values = list(value) if isinstance(value, tuple) else [value] * self.size
+        return [math.log(v) for v in values] if self.positive else values
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The flat vector θ: its slots in order, with bounds, priors and starting points."""
+
+    slots: tuple[Slot, ...]
+
+    @property
+    def size(self) -> int:
+        """The length of θ."""
+        return sum(slot.size for slot in self.slots)
+
+    def bounds(self) -> tuple[Float[Tensor, "p"], Float[Tensor, "p"]]:
+        """The lowest and highest θ."""
+        lower = [v for slot in self.slots for v in slot.spread_out(slot.lower)]
+        upper = [v for slot in self.slots for v in slot.spread_out(slot.upper)]
+        return torch.tensor(lower, dtype=torch.float64), torch.tensor(upper, dtype=torch.float64)
+
+    def centre(self) -> Float[Tensor, "p"]:
+        """The prior's median, which is also its mode in θ."""
+        return torch.tensor([v for s in self.slots for v in s.spread_out(s.centre)], dtype=torch.float64)
+
+    def precision(self) -> Float[Tensor, "p"]:
+        """1/spread² of the prior of every entry."""
+        return torch.tensor([s.spread**-2 for s in self.slots for _ in range(s.size)], dtype=torch.float64)
+
+    def named(self, theta: Float[Tensor, "*b p"]) -> dict[str, Float[Tensor, "*b k"]]:
+        """The natural values by slot name: exp θ where positive, θ elsewhere."""
+        pieces = theta.split([slot.size for slot in self.slots], dim=-1)
+        return {s.name: piece.exp() if s.positive else piece for s, piece in zip(self.slots, pieces, strict=True)}
+
+    def starts(self, how: Starts, n: int, generator: torch.Generator) -> Float[Tensor, "n p"]:
+        """n starting points inside the bounds."""
+        normal = torch.randn(n, self.size, generator=generator, dtype=torch.float64)
+        lower, upper = self.bounds()
+        if how is Starts.SOFTPLUS:
+            positive = torch.tensor([s.positive for s in self.slots for _ in range(s.size)])
+            theta = torch.where(positive, torch.nn.functional.softplus(normal).log(), normal)
+        else:
+            normal[0] = 0.0
+            theta = self.centre() + normal / self.precision().sqrt()
+        return theta.clamp(lower, upper)
+
+
+def lengthscale_slot(name: str, n_kernels: int, d: int) -> Slot:
+    """The lengthscales of ``n_kernels`` kernels, kernel by kernel."""
+    return Slot(name, n_kernels * d, 0.05, 20.0, 0.3 * math.sqrt(d), 1.0)
+
+
+def outputscale_slots(n_levels: int, *, residual: bool) -> tuple[Slot, ...]:
+    """Outputscales of a task of its own, or of the residual on top of another task."""
+    if n_levels == 0:
+        return ()
+    if residual:
+        return (Slot("residual_outputscale", n_levels, 1e-4, 100.0, 0.3, 1.5),)
+    return (Slot("outputscale", n_levels, 0.01, 100.0, 1.0, 1.0),)
+
+
+def noise_slot(n_tasks: int) -> Slot:
+    """The noise variance of every task."""
+    return Slot("noise_var", n_tasks, 1e-6, 1.0, 0.01, 2.0)
+
+
+def gp_layout(d: int, *, residual: bool) -> Layout:
+    """θ = [log lengthscale (d), log outputscale, log noise_var] of one process."""
+    return Layout((lengthscale_slot("lengthscale", 1, d), *outputscale_slots(1, residual=residual), noise_slot(1)))

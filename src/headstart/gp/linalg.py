@@ -1,0 +1,95 @@
+"""Triangular linear algebra over leading batch dimensions.
+
+Everything goes through Cholesky factors; variances are computed from L⁻¹k, never from K⁻¹, which loses
+the sign of a small variance to rounding.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from headstart.errors import NumericalError
+
+__all__ = ["append_rows", "cholesky", "fold", "log_det", "solve_lower", "solve_upper", "try_cholesky", "unfold"]
+
+
+def try_cholesky(K: Float[Tensor, "*b n n"]) -> tuple[Float[Tensor, "*b n n"], Bool[Tensor, "*b"]]:
+    """L with L Lᵀ = K, and which batch items could be factorised (the others hold no meaning)."""
+    L, info = torch.linalg.cholesky_ex(K)
+    return L, info == 0
+
+
+def cholesky(K: Float[Tensor, "*b n n"], *, of: str) -> Float[Tensor, "*b n n"]:
+    """L with L Lᵀ = K; raises a ``NumericalError`` that names the matrix where K is not positive definite."""
+    L, ok = try_cholesky(K)
+    if not bool(ok.all()):
+        raise NumericalError(
+            f"{of} is not positive definite ({int((~ok).sum())} of {ok.numel()} batch items). Repeated or nearly "
+            "repeated inputs need observation noise: use a larger noise_var, or merge the repeated rows."
+        )
+    return L
+
+
+def log_det(L: Float[Tensor, "*b n n"]) -> Float[Tensor, "*b"]:
+    """log |L Lᵀ|."""
+    return 2 * L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+
+def fold(X: Float[Tensor, "*c n d"], batch_shape: torch.Size) -> tuple[Float[Tensor, "*b N d"], torch.Size]:
+    """X broadcast to ``batch_shape`` with its further leading dimensions moved into the rows, and those dimensions.
+
+    One triangular solve with many right-hand sides then serves a whole batch of queries.
+    """
+    X = X.expand(*torch.broadcast_shapes(X.shape[:-2], batch_shape), *X.shape[-2:])
+    extra = X.shape[: X.dim() - 2 - len(batch_shape)]
+    rows = X.movedim(tuple(range(len(extra))), tuple(range(len(batch_shape), len(batch_shape) + len(extra))))
+    return rows.reshape(*batch_shape, -1, X.shape[-1]), extra
+
+
+def unfold(columns: Float[Tensor, "*b r N"], extra: torch.Size) -> Float[Tensor, "*c r m"]:
+    """The inverse of ``fold`` for a result with a column per folded row: (*b, r, e·m) → (*e, *b, r, m)."""
+    if not extra:
+        return columns
+    split = columns.unflatten(-1, (*extra, columns.shape[-1] // extra.numel()))
+    source = tuple(range(split.dim() - 1 - len(extra), split.dim() - 1))
+    moved: Tensor = split.movedim(source, tuple(range(len(extra))))
+    return moved
+
+
+def _solve(L: Float[Tensor, "*b n n"], B: Float[Tensor, "*c n m"], *, transpose: bool) -> Float[Tensor, "*out n m"]:
+    while L.dim() > 2 and L.shape[0] == 1:
+        L = L.squeeze(0)
+    shape = torch.broadcast_shapes(L.shape[:-2], B.shape[:-2])
+    lead = len(shape) - (L.dim() - 2)
+    A = L.mT if transpose else L
+    if lead and shape[lead:] == L.shape[:-2]:
+        # dimensions that L does not have become columns: L is never copied per query
+        extra = shape[:lead]
+        B = B.expand(*shape, *B.shape[-2:]).movedim(tuple(range(lead)), tuple(range(-1 - lead, -1)))
+        folded: Tensor = torch.linalg.solve_triangular(A, B.reshape(*B.shape[: -1 - lead], -1), upper=transpose)
+        return unfold(folded, extra)
+    solved: Tensor = torch.linalg.solve_triangular(A, B, upper=transpose)
+    return solved
+
+
+def solve_lower(L: Float[Tensor, "*b n n"], B: Float[Tensor, "*c n m"]) -> Float[Tensor, "*out n m"]:
+    """L⁻¹ B for a lower triangular L."""
+    return _solve(L, B, transpose=False)
+
+
+def solve_upper(L: Float[Tensor, "*b n n"], B: Float[Tensor, "*c n m"]) -> Float[Tensor, "*out n m"]:
+    """L⁻ᵀ B for a lower triangular L."""
+    return _solve(L, B, transpose=True)
+
+
+def append_rows(
+    L: Float[Tensor, "*b n n"], below: Float[Tensor, "*c k n"], corner: Float[Tensor, "*c k k"]
+) -> Float[Tensor, "*out n+k n+k"]:
+    """The block lower triangular [[L, 0], [below, corner]]."""
+    shape = torch.broadcast_shapes(L.shape[:-2], below.shape[:-2], corner.shape[:-2])
+    n, k = L.shape[-1], corner.shape[-1]
+    top = torch.cat([L.expand(*shape, n, n), L.new_zeros(*shape, n, k)], dim=-1)
+    bottom = torch.cat([below.expand(*shape, k, n), corner.expand(*shape, k, k)], dim=-1)
+    return torch.cat([top, bottom], dim=-2)

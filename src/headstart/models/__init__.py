@@ -1,0 +1,1 @@
+"""The paper: its family of transfer models. Begin with ``family``."""

@@ -1,0 +1,218 @@
+"""The bridge: what ``condition`` returns is a BoTorch model, in the user's units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import torch
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.models.model import FantasizeMixin, Model
+from botorch.posteriors.gpytorch import GPyTorchPosterior
+from botorch.posteriors.posterior import Posterior
+from gpytorch.distributions import MultivariateNormal
+from gpytorch.likelihoods import GaussianLikelihood
+from jaxtyping import Float
+from torch import Tensor
+
+from headstart.data.units import Units
+from headstart.errors import InputError
+from headstart.gp.fit import FitReport
+from headstart.models.params import ModelParams
+
+__all__ = ["Predictor", "TransferPosterior"]
+
+
+class Predictor(Protocol):
+    """The target's posterior in model units: a ``Layer``, or an ensemble of them."""
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """Independent problems, with the dimensions of any fantasies in front."""
+        ...
+
+    @property
+    def X(self) -> Float[Tensor, "*b n d"]:
+        """Where the target was observed."""
+        ...
+
+    @property
+    def noise_var(self) -> Float[Tensor, "*b"]:
+        """The target's noise variance."""
+        ...
+
+    def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m m"]]:
+        """Mean and joint covariance."""
+        ...
+
+    def predict_marginal(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+        """Mean and variance."""
+        ...
+
+    def observing(
+        self, X: Float[Tensor, "*b k d"], y: Float[Tensor, "*c k"], *, noise_var: Tensor | None = None
+    ) -> Predictor:
+        """After more observations, at the same hyperparameters."""
+        ...
+
+    def log_evidence(self) -> Float[Tensor, "*b"]:
+        """log p(y_t | sources) in model units."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What ``condition`` found besides the predictor: its units, its hyperparameters, how they were fitted."""
+
+    units: Units
+    hyperparameters: ModelParams
+    reports: tuple[FitReport, ...] = ()
+
+
+class TransferPosterior(Model, FantasizeMixin):
+    """The target task given its own data and the sources', as a BoTorch model with one output.
+
+    It is minimised or maximised by whoever uses it: like every BoTorch model it only predicts. Analytic and Monte
+    Carlo acquisition functions, pending points and fantasies work on it.
+    """
+
+    def __init__(self, predictor: Predictor, outcome: Outcome, y: Float[Tensor, "*b n"]) -> None:
+        super().__init__()
+        self._predictor = predictor
+        self._outcome = outcome
+        self._y = y
+        self.eval()
+
+    # ── what was learnt ───────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def hyperparameters(self) -> ModelParams:
+        """In the user's units: ``model.at`` with these reproduces this posterior."""
+        return self._outcome.hyperparameters
+
+    @property
+    def fit_reports(self) -> tuple[FitReport, ...]:
+        """How the hyperparameters were found: the sources' fits in order, then the target's (joint: one)."""
+        return self._outcome.reports
+
+    @property
+    def predictor(self) -> Predictor:
+        """The posterior in model units."""
+        return self._predictor
+
+    @property
+    def units(self) -> Units:
+        """The affine map between model units and the user's."""
+        return self._outcome.units
+
+    @property
+    def log_evidence(self) -> Float[Tensor, "*b"]:
+        """log p(y_t | sources) in the user's units."""
+        return self._predictor.log_evidence() - self._y.shape[-1] * self.units.scale.log()
+
+    # ── BoTorch ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def num_outputs(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """Independent problems, with the dimensions of any fantasies in front."""
+        return self._predictor.batch_shape
+
+    @property
+    def likelihood(self) -> GaussianLikelihood:
+        """The target's observation noise, as a GPyTorch likelihood with fixed parameters."""
+        return _likelihood((self._predictor.noise_var * self.units.scale**2).detach())
+
+    @property
+    def train_inputs(self) -> tuple[Tensor, ...]:
+        """The target's inputs."""
+        X = self._predictor.X
+        return (X.expand(*self.batch_shape, *X.shape[-2:]),)
+
+    @property
+    def train_targets(self) -> Float[Tensor, "*b n"]:
+        """The target's outputs."""
+        return self._y
+
+    def posterior(  # type: ignore[override]
+        self,
+        X: Float[Tensor, "*b q d"],
+        output_indices: list[int] | None = None,
+        observation_noise: bool | Tensor = False,
+        posterior_transform: PosteriorTransform | Callable[[Posterior], Posterior] | None = None,
+        **_: Any,
+    ) -> Any:
+        """The joint distribution of f (of y with ``observation_noise``) at the q rows of X, in the user's units."""
+        self._require_query(X)
+        if output_indices is not None and any(i != 0 for i in output_indices):
+            raise InputError(f"The model has one output, but output_indices is {output_indices}.")
+        if X.shape[-2] == 1:
+            # marginals are all there is: spare the inner products of every 1×1 covariance
+            mean, var = self._predictor.predict_marginal(X)
+            cov = var.unsqueeze(-1)
+        else:
+            mean, cov = self._predictor.predict(X)
+        scale = self.units.scale
+        mean, cov = self.units.offset.unsqueeze(-1) + scale.unsqueeze(-1) * mean, scale[..., None, None] ** 2 * cov
+        if observation_noise is not False:
+            if isinstance(observation_noise, Tensor):
+                noise = observation_noise.squeeze(-1)
+            else:
+                noise = (self._predictor.noise_var * scale**2).unsqueeze(-1)
+            cov = cov + torch.diag_embed(noise.expand(mean.shape))
+        posterior = GPyTorchPosterior(MultivariateNormal(mean, cov))
+        return posterior if posterior_transform is None else posterior_transform(posterior)
+
+    def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+        """Mean and variance of f at every row of X, in the user's units; no covariance between rows is computed."""
+        self._require_query(X)
+        mean, var = self._predictor.predict_marginal(X)
+        units = self.units
+        return units.offset.unsqueeze(-1) + units.scale.unsqueeze(-1) * mean, units.scale.unsqueeze(-1) ** 2 * var
+
+    def condition_on_observations(
+        self, X: Float[Tensor, "*b k d"], Y: Float[Tensor, "*c k 1"], noise: Tensor | None = None, **_: Any
+    ) -> Self:
+        """The model after observing (X, Y) in the user's units, at the same hyperparameters: for fantasies."""
+        self._require_query(X)
+        units = self.units
+        y = Y.squeeze(-1)
+        inward = (y - units.offset.unsqueeze(-1)) / units.scale.unsqueeze(-1)
+        noise_var = None if noise is None else noise.squeeze(-1) / units.scale.unsqueeze(-1) ** 2
+        predictor = self._predictor.observing(X, inward, noise_var=noise_var)
+        batch = predictor.batch_shape
+        y_all = torch.cat([self._y.expand(*batch, -1), y.expand(*batch, -1)], dim=-1)
+        return type(self)(predictor, self._outcome, y_all)
+
+    def subset_output(self, idcs: list[int]) -> Self:
+        """The model itself: it has one output."""
+        if idcs != [0]:
+            raise InputError(f"The model has one output, but outputs {idcs} were asked for.")
+        return self
+
+    def _require_query(self, X: Tensor) -> None:
+        own = self._predictor.X
+        if not isinstance(X, Tensor) or X.dim() < 2 or X.shape[-1] != own.shape[-1]:
+            shape = tuple(X.shape) if isinstance(X, Tensor) else type(X).__name__
+            raise InputError(f"X must have shape (*batch, q, {own.shape[-1]}), but it is {shape}.")
+        if X.dtype != torch.float64 or X.device != own.device:
+            raise InputError(f"X must be float64 on {own.device}, but it is {X.dtype} on {X.device}.")
+
+
+def _likelihood(noise: Float[Tensor, "*b"]) -> GaussianLikelihood:
+    from gpytorch.constraints import GreaterThan
+
+    floor = float(noise.min()) * (1 - 1e-9) if noise.numel() else 0.0
+    likelihood = GaussianLikelihood(
+        batch_shape=noise.shape, noise_constraint=GreaterThan(floor, transform=None, initial_value=noise.unsqueeze(-1))
+    )
+    likelihood = likelihood.to(dtype=torch.float64, device=noise.device)
+    likelihood.noise = noise.unsqueeze(-1)
+    for parameter in likelihood.parameters():
+        parameter.requires_grad_(False)
+    return likelihood.eval()

@@ -1,0 +1,224 @@
+"""RGPE (Feurer et al. 2018): a ranking-weighted ensemble of one Gaussian process per task, as a baseline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headstart.data.dataset import Dataset, task_name
+from headstart.data.units import Units
+from headstart.errors import InputError
+from headstart.gp.fit import FitReport, Seed, generator_from
+from headstart.gp.linalg import solve_lower
+from headstart.models.beliefs import NoBeliefs
+from headstart.models.botorch import Outcome, TransferPosterior
+from headstart.models.layer import Layer, Propagation
+from headstart.models.model import Prior, TransferModel
+from headstart.models.params import EnsembleParams, ModelParams
+from headstart.models.sequential import fit_layer
+
+__all__ = ["Ensemble", "RankingPrior", "RankingWeighted", "leave_one_out", "misranked_pairs"]
+
+
+def misranked_pairs(f: Float[Tensor, "*b n"], y: Float[Tensor, "*c n"]) -> Float[Tensor, "*out"]:
+    """How many ordered pairs (j, k) have f_j < f_k where y_j ≥ y_k, or the reverse."""
+    f_less = f.unsqueeze(-1) < f.unsqueeze(-2)
+    y_less = y.unsqueeze(-1) < y.unsqueeze(-2)
+    return (f_less ^ y_less).sum((-2, -1)).double()
+
+
+def leave_one_out(layer: Layer, y: Float[Tensor, "*b n"]) -> tuple[Float[Tensor, "*b n"], Float[Tensor, "*b n"]]:
+    """Mean and variance of every observation predicted from the others: y_i − α_i/[K⁻¹]_ii and 1/[K⁻¹]_ii."""
+    identity = torch.eye(layer.L.shape[-1], dtype=layer.L.dtype, device=layer.L.device)
+    L_inverse = solve_lower(layer.L, identity)
+    precision = L_inverse.square().sum(-2)
+    alpha = (layer.z.unsqueeze(-2) @ L_inverse).squeeze(-2)
+    return y - alpha / precision, 1 / precision
+
+
+@dataclass(frozen=True, slots=True)
+class Ensemble:
+    """mean Σ w_i μ_i, covariance Σ w_i² Σ_i, every member in its own standardised units."""
+
+    members: tuple[Layer, ...]  # the target last
+    weights: Float[Tensor, "*b T"]
+
+    @property
+    def target(self) -> Layer:
+        """The member that knows the target's data."""
+        return self.members[-1]
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """Independent problems, with the dimensions of any fantasies in front."""
+        return self.target.batch_shape
+
+    @property
+    def X(self) -> Float[Tensor, "*b n d"]:
+        """Where the target was observed."""
+        return self.target.X
+
+    @property
+    def noise_var(self) -> Float[Tensor, "*b"]:
+        """The target's noise variance."""
+        return self.target.noise_var
+
+    def log_evidence(self) -> Float[Tensor, "*b"]:
+        """The target member's: the ensemble is no probability model of its own."""
+        return self.target.log_evidence()
+
+    def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m m"]]:
+        """Mean and joint covariance."""
+        mean, cov = zip(*(member.predict(X) for member in self.members), strict=True)
+        return self._sum(mean, 1), self._sum(cov, 2)
+
+    def predict_marginal(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+        """Mean and variance."""
+        mean, var = zip(*(member.predict_marginal(X) for member in self.members), strict=True)
+        squared = replace(self, weights=self.weights.square())
+        return self._sum(mean, 1), squared._sum(var, 1)
+
+    def _sum(self, parts: tuple[Tensor, ...], power: int) -> Tensor:
+        w = self.weights**power
+        shape = (..., None) if power == 1 else (..., None, None)
+        return sum((w[..., i][shape] * part for i, part in enumerate(parts)), start=w.new_zeros(()))
+
+    def observing(
+        self, X: Float[Tensor, "*b k d"], y: Float[Tensor, "*c k"], *, noise_var: Tensor | None = None
+    ) -> Ensemble:
+        """The target member after more observations; the weights stay."""
+        return replace(self, members=(*self.members[:-1], self.target.observing(X, y, noise_var=noise_var)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingPrior(Prior):
+    """One Gaussian process per source, learnt once."""
+
+    model: RankingWeighted
+    members: tuple[Layer, ...]
+    units: tuple[Units, ...]
+    reports: tuple[FitReport, ...]
+
+    @property
+    def fit_reports(self) -> tuple[FitReport, ...]:
+        """One per source, in order."""
+        return self.reports
+
+    def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
+        generator = generator_from(seed)
+        # The target's own units need a spread; before that, the sources' shared ones.
+        own, shared = Units.of([target]), Units.of(self.sources).completed(target)
+        known = own.scale > 0
+        units = Units(torch.where(known, own.offset, shared.offset), torch.where(known, own.scale, shared.scale))
+        inward = units.inward(target)
+        member, report = _member(inward, self.model, generator, "target")
+        weights = self._weights(member, inward, generator)
+        ensemble = Ensemble((*self.members, member), weights)
+        every = (*self.units, units)
+        params = EnsembleParams(
+            tuple(m.params.scaled(u.scale, u.offset) for m, u in zip(ensemble.members, every, strict=True)),
+            weights,
+            torch.stack([u.offset for u in every], dim=-1),
+            torch.stack([u.scale for u in every], dim=-1),
+        )
+        return TransferPosterior(ensemble, Outcome(units, params, (*self.reports, report)), target.y)
+
+    def _weights(self, member: Layer, target: Dataset, generator: torch.Generator) -> Float[Tensor, "*b T"]:
+        n, T, S = target.n, len(self.members) + 1, self.model.samples
+        if n < 2:  # no pair to rank: the sources share the weight, the target has nothing to say
+            weights = target.X.new_full((*target.batch_shape, T), 1 / (T - 1))
+            weights[..., -1] = 0.0
+            return weights
+        losses = []
+        for source in self.members:
+            mean, cov = source.predict(target.X)
+            losses.append(misranked_pairs(_samples(mean, cov, S, generator), target.y.unsqueeze(-2)))
+        mean, var = leave_one_out(member, target.y)
+        draws = torch.randn(S, n, generator=generator, dtype=torch.float64).to(mean.device)
+        losses.append(misranked_pairs(mean.unsqueeze(-2) + var.sqrt().unsqueeze(-2) * draws, target.y.unsqueeze(-2)))
+        loss = torch.stack(losses, dim=-1)  # (*b, S, T)
+        loss = self._without_diluting(loss, n, generator)
+        best = (loss == loss.amin(-1, keepdim=True)).double()
+        return (best / best.sum(-1, keepdim=True)).mean(-2)
+
+    def _without_diluting(self, loss: Tensor, n: int, generator: torch.Generator) -> Tensor:
+        """Sources that rank clearly worse than the target are dropped, ever more surely as observations come in."""
+        target = loss[..., -1:]
+        suspicious = loss.median(-2).values > target.quantile(0.95, dim=-2)
+        beats = (loss < target).double().mean(-2)
+        p_drop = 1 - (1 - min(n / self.model.horizon, 1.0)) * beats
+        draw = torch.rand(loss.shape[-1], generator=generator, dtype=torch.float64).to(loss.device)
+        drop = suspicious & (draw < p_drop)
+        drop[..., -1] = False
+        kept: Tensor = loss.masked_fill(drop.unsqueeze(-2), torch.inf)
+        return kept
+
+
+def _samples(mean: Tensor, cov: Tensor, n: int, generator: torch.Generator) -> Float[Tensor, "*b S n"]:
+    """Draws from N(mean, cov) through the symmetric root, which also exists where inputs repeat.
+
+    Eigenvalues below zero are rounding of zero; they get none of the randomness.
+    """
+    values, vectors = torch.linalg.eigh(cov)
+    root = vectors * values.clamp_min(0.0).sqrt().unsqueeze(-2)
+    draws = torch.randn(n, mean.shape[-1], generator=generator, dtype=torch.float64).to(mean.device)
+    return mean.unsqueeze(-2) + draws @ root.mT
+
+
+def _member(task: Dataset, model: TransferModel, seed: Seed, name: str) -> tuple[Layer, FitReport]:
+    return fit_layer(
+        NoBeliefs(task.batch_shape), task, model=model, propagation=Propagation.EXACT, seed=seed, name=name
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingWeighted(TransferModel):
+    """Weights are the share of ``samples`` in which a member ranks the target's points best.
+
+    ``horizon`` is the number of target evaluations after which every source that ranks clearly worse is dropped.
+    """
+
+    samples: int = 256
+    horizon: int = 30
+
+    def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> RankingPrior:
+        generator = generator_from(seed)
+        members, units, reports = [], [], []
+        for i, source in enumerate(sources):
+            unit = Units.of([source]).completed(source)
+            member, report = _member(unit.inward(source), self, generator, task_name(source, i))
+            members.append(member)
+            units.append(unit)
+            reports.append(report)
+        return RankingPrior(
+            model=self, sources=sources, members=tuple(members), units=tuple(units), reports=tuple(reports)
+        )
+
+    def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
+        if not isinstance(params, EnsembleParams):
+            raise InputError(f"RGPE takes EnsembleParams, but got {type(params).__name__}.")
+        tasks = (*sources, target)
+        if len(params.levels) != len(tasks):
+            raise InputError(
+                f"{len(tasks)} tasks need as many levels of hyperparameters, but there are {len(params.levels)}."
+            )
+        members = []
+        for i, (task, level) in enumerate(zip(tasks, params.levels, strict=True)):
+            unit = Units(params.offsets[..., i], params.scales[..., i])
+            inward = unit.inward(task)
+            scaled = level.scaled(1 / unit.scale, -unit.offset / unit.scale)
+            members.append(
+                Layer.observe(
+                    NoBeliefs(task.batch_shape),
+                    scaled,
+                    inward.X,
+                    inward.y,
+                    kernel=self.kernel,
+                    propagation=Propagation.EXACT,
+                )
+            )
+        unit = Units(params.offsets[..., -1], params.scales[..., -1])
+        return TransferPosterior(Ensemble(tuple(members), params.weights), Outcome(unit, params), target.y)

@@ -1,0 +1,127 @@
+"""Hyperparameters of whole models, in the user's units: what ``at`` takes and ``hyperparameters`` gives back.
+
+ChainParams         one GPParams per level, target last       GPBO, MHGP, SHGP, BHGP, HGP
+WeightedParams      the same and a weight per source          WSGP
+CoregionalParams    lengthscales, W_ν, noise and means        MTKGP (one kernel), MTGP (one per task)
+EnsembleParams      one GPParams per task, weights, units     RGPE
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headstart.errors import InputError
+from headstart.gp.hyperparameters import GPParams
+
+__all__ = ["ChainParams", "CoregionalParams", "EnsembleParams", "ModelParams", "WeightedParams"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainParams:
+    """One process per level: the sources in order, then the target. Level ν models the residual on the levels below.
+
+    The prior mean of task i is the sum of the offsets of the levels up to i.
+    """
+
+    levels: tuple[GPParams, ...]
+
+    def scaled(self, scale: Float[Tensor, "*b"], offset: Float[Tensor, "*b"]) -> ChainParams:
+        """The same model for outputs scale · y + offset: the first level carries the offset."""
+        shift = [offset, *([torch.zeros_like(offset)] * (len(self.levels) - 1))]
+        return ChainParams(tuple(p.scaled(scale, s) for p, s in zip(self.levels, shift, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedParams:
+    """A process per task, target last, and how much every source adds to the target: W_ν of the paper's appendix B."""
+
+    levels: tuple[GPParams, ...]
+    weights: Float[Tensor, "*b s"]
+
+    @classmethod
+    def of(cls, levels: Sequence[GPParams], weights: object) -> Self:
+        """Checked: one weight, not negative, per source."""
+        w = torch.as_tensor(weights, dtype=torch.float64)
+        if w.dim() == 0 or w.shape[-1] != len(levels) - 1:
+            raise InputError(
+                f"weights must have one value per source ({len(levels) - 1}), but they have shape {tuple(w.shape)}."
+            )
+        if not bool((w >= 0).all()):
+            raise InputError(f"weights must not be negative (W_ν would be indefinite), but they are {w.tolist()}.")
+        return cls(tuple(levels), w)
+
+    def scaled(self, scale: Float[Tensor, "*b"], offset: Float[Tensor, "*b"]) -> WeightedParams:
+        """The same model for outputs scale · y + offset."""
+        return WeightedParams(tuple(p.scaled(scale, offset) for p in self.levels), self.weights)
+
+
+@dataclass(frozen=True, slots=True)
+class CoregionalParams:
+    """Σ_ν W_ν ∘ κ_ν + noise per task: V kernels of unit variance, their W_ν (T × T), the tasks' noise and mean."""
+
+    lengthscale: Float[Tensor, "*b V d"]
+    W: Float[Tensor, "*b V T T"]
+    noise_var: Float[Tensor, "*b T"]
+    mean: Float[Tensor, "*b T"]
+
+    @classmethod
+    def of(cls, *, lengthscale: object, W: object, noise_var: object, mean: object = 0.0) -> Self:
+        """Checked: shapes agree, every W_ν is symmetric positive semi-definite, noise is not negative."""
+        ell, W_, noise, mean_ = (torch.as_tensor(v, dtype=torch.float64) for v in (lengthscale, W, noise_var, mean))
+        if ell.dim() < 2 or W_.dim() < 3 or W_.shape[-3] != ell.shape[-2] or W_.shape[-1] != W_.shape[-2]:
+            raise InputError(
+                "lengthscale must have shape (kernels, d) and W (kernels, tasks, tasks), but they have shapes "
+                f"{tuple(ell.shape)} and {tuple(W_.shape)}."
+            )
+        if not bool((ell > 0).all()):
+            raise InputError(f"lengthscale must be positive, but it is {ell.tolist()}.")
+        lowest = torch.linalg.eigvalsh(W_).amin()
+        size = W_.diagonal(dim1=-2, dim2=-1).abs().amax()
+        if not torch.allclose(W_, W_.mT) or bool(lowest < -1e-8 * size):
+            raise InputError(
+                f"every W must be symmetric and positive semi-definite, but the lowest eigenvalue is {lowest.item():g}."
+            )
+        if not bool((noise >= 0).all()) or noise.shape[-1:] != W_.shape[-1:]:
+            raise InputError(f"noise_var needs a value per task, none negative, but it is {noise.tolist()}.")
+        return cls(ell, W_, noise, mean_.expand(noise.shape))
+
+    def scaled(self, scale: Float[Tensor, "*b"], offset: Float[Tensor, "*b"]) -> CoregionalParams:
+        """The same model for outputs scale · y + offset."""
+        return CoregionalParams(
+            self.lengthscale,
+            self.W * scale[..., None, None, None] ** 2,
+            self.noise_var * scale.unsqueeze(-1) ** 2,
+            self.mean * scale.unsqueeze(-1) + offset.unsqueeze(-1),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleParams:
+    """A process per task, target last, and the weights of the ensemble.
+
+    Task i predicts in its own units (offset_i, scale_i); the ensemble speaks in those of the target.
+    """
+
+    levels: tuple[GPParams, ...]
+    weights: Float[Tensor, "*b T"]
+    offsets: Float[Tensor, "*b T"]
+    scales: Float[Tensor, "*b T"]
+
+    @classmethod
+    def of(cls, levels: Sequence[GPParams], weights: object, offsets: object = 0.0, scales: object = 1.0) -> Self:
+        """Checked: a weight per task, not negative; by default all tasks speak the same units."""
+        w, o, s = (torch.as_tensor(v, dtype=torch.float64) for v in (weights, offsets, scales))
+        if w.dim() == 0 or w.shape[-1] != len(levels):
+            raise InputError(f"weights must have one value per task ({len(levels)}), but have shape {tuple(w.shape)}.")
+        if not bool((w >= 0).all()) or not bool((s > 0).all()):
+            raise InputError(f"weights must not be negative and scales positive: {w.tolist()}, {s.tolist()}.")
+        return cls(tuple(levels), w, o.expand(w.shape), s.expand(w.shape))
+
+
+ModelParams = ChainParams | WeightedParams | CoregionalParams | EnsembleParams

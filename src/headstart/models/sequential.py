@@ -1,0 +1,144 @@
+"""Models trained level by level: MHGP, SHGP and BHGP. A source never hears of the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+
+from headstart.data.dataset import Dataset, task_name
+from headstart.data.units import OutputUnits, Units, spread_of
+from headstart.errors import InputError
+from headstart.gp.evidence import PlainEvidence
+from headstart.gp.fit import FitReport, Seed, fit, generator_from
+from headstart.gp.hyperparameters import GPParams
+from headstart.models.beliefs import Beliefs, NoBeliefs
+from headstart.models.botorch import Outcome, TransferPosterior
+from headstart.models.layer import Layer, Propagation
+from headstart.models.model import Prior, TransferModel
+from headstart.models.params import ChainParams, ModelParams
+
+__all__ = ["Sequential", "SequentialPrior", "fit_layer"]
+
+
+def fit_layer(
+    below: Beliefs, task: Dataset, *, model: TransferModel, propagation: Propagation, seed: Seed, name: str
+) -> tuple[Layer, FitReport]:
+    """One level learnt on top of fixed beliefs: the paper's partial likelihood, O(n³) per evaluation.
+
+    With ``OutputUnits.PER_LEVEL`` the residual is standardised first. In the end that is a mean shift and a kernel
+    scaled by the residual's variance (ERRATA, fact 8), and the layer is given back in the units it came in.
+    """
+    at = below.at(task.X)
+    residual = task.y - at.mean
+    C = below.cov(at, at) if propagation is Propagation.EXACT and not isinstance(below, NoBeliefs) else None
+    per_level = model.units is OutputUnits.PER_LEVEL
+    shift, scale = torch.zeros_like(residual.sum(-1)), torch.ones_like(residual.sum(-1))
+    if per_level and task.n > 0:
+        shift = residual.mean(-1)
+        spread = spread_of(residual, shift)
+        scale = torch.where(spread > 0, spread, scale)
+    P = task.batch_shape.numel()
+    evidence = PlainEvidence(
+        task.X.reshape(P, task.n, task.d),
+        ((residual - shift.unsqueeze(-1)) / scale.unsqueeze(-1)).reshape(P, task.n),
+        None if C is None else (C / scale[..., None, None] ** 2).reshape(P, task.n, task.n),
+        kernel=model.kernel,
+        residual=not per_level and not isinstance(below, NoBeliefs),
+        free_offset=not per_level,
+    )
+    theta, report = fit(evidence, model.fit, seed=seed, task=name, batch_shape=task.batch_shape)
+    params = evidence.params(theta.reshape(P, -1)).reshaped(task.batch_shape).scaled(scale, shift)
+    layer = Layer.observe(below, params, task.X, task.y, kernel=model.kernel, propagation=propagation, at=at)
+    return layer, report
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequentialPrior(Prior):
+    """The stack of sources, factorised once; a new target data set costs O(N_t N_s² + N_t² N_s + N_t³)."""
+
+    model: Sequential
+    units: Units
+    levels: tuple[GPParams, ...]
+    below: Beliefs
+    reports: tuple[FitReport, ...]
+
+    @property
+    def fit_reports(self) -> tuple[FitReport, ...]:
+        """One per source, in order."""
+        return self.reports
+
+    def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
+        units = self.units.completed(target)
+        layer, report = fit_layer(
+            self.below,
+            units.inward(target),
+            model=self.model,
+            propagation=self.model.propagation,
+            seed=seed,
+            name="target",
+        )
+        params = ChainParams((*self.levels, layer.params)).scaled(units.scale, units.offset)
+        return TransferPosterior(layer, Outcome(units, params, (*self.reports, report)), target.y)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sequential(TransferModel):
+    """Every task is the previous one plus a residual, learnt one at a time; ``propagation`` says what is inherited."""
+
+    propagation: Propagation
+
+    def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> SequentialPrior:
+        generator = generator_from(seed)
+        shared = self.units is OutputUnits.SHARED
+        units = Units.of(sources) if shared else Units.identity(sources[0])
+        below: Beliefs = NoBeliefs(sources[0].batch_shape)
+        levels, reports = [], []
+        for i, source in enumerate(sources):
+            layer, report = fit_layer(
+                below,
+                units.inward(source),
+                model=self,
+                propagation=self.propagation,
+                seed=generator,
+                name=task_name(source, i),
+            )
+            below = layer.as_beliefs()
+            levels.append(layer.params)
+            reports.append(report)
+        return SequentialPrior(
+            model=self, sources=sources, units=units, levels=tuple(levels), below=below, reports=tuple(reports)
+        )
+
+    def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
+        levels = _levels_for(params, len(sources) + 1, target)
+        below: Beliefs = NoBeliefs(target.batch_shape)
+        options = {"kernel": self.kernel, "propagation": self.propagation}
+        for level, source in zip(levels, sources, strict=False):
+            below = Layer.observe(below, level, source.X, source.y, **options).as_beliefs()  # type: ignore[arg-type]
+        layer = Layer.observe(below, levels[-1], target.X, target.y, **options)  # type: ignore[arg-type]
+        return TransferPosterior(layer, Outcome(Units.identity(target), ChainParams(levels)), target.y)
+
+
+def _levels_for(params: ModelParams, n: int, target: Dataset) -> tuple[GPParams, ...]:
+    if not isinstance(params, ChainParams):
+        raise InputError(f"A sequential model takes ChainParams, but got {type(params).__name__}.")
+    if len(params.levels) != n:
+        raise InputError(f"{n} tasks need {n} levels of hyperparameters, but there are {len(params.levels)}.")
+    for i, level in enumerate(params.levels):
+        if level.lengthscale.shape[-1] != target.d:
+            raise InputError(
+                f"Level {i} has {level.lengthscale.shape[-1]} lengthscales, but the inputs have {target.d} columns."
+            )
+    expanded = (p.to(target.X) for p in params.levels)
+    b = target.batch_shape
+    return tuple(
+        replace(
+            p,
+            lengthscale=p.lengthscale.expand(*b, -1),
+            outputscale=p.outputscale.expand(b),
+            noise_var=p.noise_var.expand(b),
+            offset=p.offset.expand(b),
+        )
+        for p in expanded
+    )

@@ -1,0 +1,52 @@
+"""GPBO: the target alone, the baseline that every head start is measured against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headstart.data.dataset import Dataset
+from headstart.data.units import OutputUnits, Units
+from headstart.gp.fit import Seed
+from headstart.models.beliefs import NoBeliefs
+from headstart.models.botorch import Outcome, TransferPosterior
+from headstart.models.layer import Propagation
+from headstart.models.model import Prior, TransferModel
+from headstart.models.params import ChainParams, ModelParams
+from headstart.models.sequential import Sequential, fit_layer
+
+__all__ = ["Single", "SinglePrior"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinglePrior(Prior):
+    """Nothing: the sources are not looked at."""
+
+    model: Single
+
+    def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
+        # Its units are the target's own. One value has no spread, so with one point the scale stays the user's.
+        shared = self.model.units is OutputUnits.SHARED
+        units = Units.of([target]).completed(target) if shared else Units.identity(target)
+        layer, report = fit_layer(
+            NoBeliefs(target.batch_shape),
+            units.inward(target),
+            model=self.model,
+            propagation=Propagation.EXACT,
+            seed=seed,
+            name="target",
+        )
+        params = ChainParams((layer.params,)).scaled(units.scale, units.offset)
+        return TransferPosterior(layer, Outcome(units, params, (report,)), target.y)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Single(TransferModel):
+    """An ordinary Gaussian process on the target data."""
+
+    needs_sources = False
+
+    def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> SinglePrior:  # noqa: ARG002
+        return SinglePrior(model=self, sources=sources)
+
+    def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:  # noqa: ARG002
+        return Sequential(kernel=self.kernel, propagation=Propagation.EXACT).at(params, target=target)
