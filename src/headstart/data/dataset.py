@@ -113,7 +113,7 @@ def _require_finite(value: Tensor, what: str, *, inputs: bool) -> None:
 
 
 def require_compatible(sources: Sequence[Dataset], target: Dataset | None) -> None:
-    """Raise an ``InputError`` unless all tasks have the same inputs, batch shape and device, and each source has data."""
+    """Raise an ``InputError`` unless all tasks share inputs, batch shape and device, and every source has data."""
     tasks = [*((task_name(s, i), s) for i, s in enumerate(sources)), *([("the target", target)] if target else [])]
     for name, task in tasks:
         if not isinstance(task, Dataset):
@@ -147,8 +147,8 @@ def require_unit_cube(task: Dataset, name: str) -> None:
         index = tuple(int(i) for i in outside.nonzero()[0])
         raise InputError(
             f"X of {name} must lie in the unit cube, but row {index[-2]}, column {index[-1]} "
-            f"is {task.X[index].item():g} ({int(outside.any(-1).sum())} such rows). Scale the inputs of all tasks together, or set "
-            "FitOptions(unit_cube=False) if a few rows outside are meant."
+            f"is {task.X[index].item():g} ({int(outside.any(-1).sum())} such rows). "
+            "Scale the inputs of all tasks together, or set FitOptions(unit_cube=False) if this is meant."
         )
 
 

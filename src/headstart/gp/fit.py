@@ -168,7 +168,8 @@ def fit(
         raise NumericalError(
             f"{task}: the covariance matrix could not be factorised from any of {R} starting points "
             f"({int((lowest >= _PENALTY).sum())} of {P} problems, {n} observations). Look for outputs of very "
-            "different size or for many repeated inputs; more restarts (FitOptions.restarts) or merging repeated rows can help."
+            "different size or for many repeated inputs; more restarts (FitOptions.restarts) or merging repeated rows "
+            "can help."
         )
     best = (value <= lowest + _SAME_OPTIMUM).argmax(-1)
     theta = torch.from_numpy(result.x.reshape(P, R, -1)[np.arange(P), best]).to(evidence.device)

@@ -84,7 +84,8 @@ class Ensemble:
     def _sum(self, parts: tuple[Tensor, ...], power: int) -> Tensor:
         w = self.weights**power
         shape = (..., None) if power == 1 else (..., None, None)
-        return sum((w[..., i][shape] * part for i, part in enumerate(parts)), start=w.new_zeros(()))
+        total: Tensor = sum((w[..., i][shape] * part for i, part in enumerate(parts)), start=w.new_zeros(()))
+        return total
 
     def observing(
         self, X: Float[Tensor, "*b k d"], y: Float[Tensor, "*c k"], *, noise_var: Tensor | None = None
@@ -163,7 +164,7 @@ def _samples(mean: Tensor, cov: Tensor, n: int, generator: torch.Generator) -> F
     Eigenvalues below zero are rounding of zero; they get none of the randomness.
     """
     values, vectors = torch.linalg.eigh(cov)
-    root = vectors * values.clamp_min(0.0).sqrt().unsqueeze(-2)
+    root: Tensor = vectors * values.clamp_min(0.0).sqrt().unsqueeze(-2)
     draws = torch.randn(n, mean.shape[-1], generator=generator, dtype=torch.float64).to(mean.device)
     return mean.unsqueeze(-2) + draws @ root.mT
 
