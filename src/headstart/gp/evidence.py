@@ -23,7 +23,9 @@ from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Layout, gp_layout
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import cholesky, try_cholesky
 
-__all__ = ["Evaluation", "Evidence", "PlainEvidence", "gaussian", "lengthscale_gradient", "scaled_distance"]
+__all__ = ["Evaluation", "Evidence", "PlainEvidence", "gaussian", "lengthscale_gradient"]
+
+_LOG_2PI = math.log(2 * math.pi)
 
 Evaluation = tuple[Float[Tensor, "B"], Float[Tensor, "B p"], Bool[Tensor, "B"]]
 
@@ -61,19 +63,12 @@ def gaussian(
 ) -> tuple[Float[Tensor, "B"], Float[Tensor, "B n n"], Float[Tensor, "B n"], Bool[Tensor, "B"]]:
     """−log N(r; 0, K), its derivative G = ½ (K⁻¹ − α αᵀ) by K, α = K⁻¹ r, and which rows could be computed."""
     L, ok = try_cholesky(K)
-    K_inverse = torch.cholesky_inverse(L)
-    alpha = (K_inverse @ r.unsqueeze(-1)).squeeze(-1)
+    K_inverse = torch.cholesky_inverse(L).mT  # symmetric, and in row order again
+    alpha = K_inverse @ r.unsqueeze(-1)
     log_diagonal = L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-    value = 0.5 * (r * alpha).sum(-1) + log_diagonal + 0.5 * r.shape[-1] * math.log(2 * math.pi)
-    G = torch.baddbmm(K_inverse, alpha.unsqueeze(-1), alpha.unsqueeze(-2), beta=0.5, alpha=-0.5)
-    return value, G, alpha, ok
-
-
-def scaled_distance(Z: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n n"]:
-    """‖z − z'‖² between all rows of Z."""
-    norms = Z.square().sum(-1)
-    D = torch.matmul(Z, Z.mT).mul_(-2).add_(norms.unsqueeze(-1)).add_(norms.unsqueeze(-2))
-    return D.clamp_min_(0.0)  # rounding of a squared distance, nothing else, can be below zero
+    value = (r.unsqueeze(-2) @ alpha).view(-1).mul_(0.5).add_(log_diagonal).add_(0.5 * r.shape[-1] * _LOG_2PI)
+    G = K_inverse.baddbmm_(alpha, alpha.mT, beta=0.5, alpha=-0.5)
+    return value, G, alpha.squeeze(-1), ok
 
 
 def lengthscale_gradient(H: Float[Tensor, "*b n n"], Z: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b d"]:
@@ -81,7 +76,7 @@ def lengthscale_gradient(H: Float[Tensor, "*b n n"], Z: Float[Tensor, "*b n d"])
 
     By Σ H (z_a − z_b)² = 2 (Σ_a h_a z_a² − zᵀ H z) with h the row sums of H.
     """
-    return 2 * (H.sum(-1).unsqueeze(-1) * Z.square() - Z * torch.matmul(H, Z)).sum(-2)
+    return 2 * (H.sum(-1, keepdim=True) * Z - H @ Z).mul_(Z).sum(-2)
 
 
 class PlainEvidence:
@@ -125,11 +120,13 @@ class PlainEvidence:
 
     def _covariance(self, theta: Float[Tensor, "B p"], X: Tensor, C: Tensor | None) -> tuple[Tensor, ...]:
         d = X.shape[-1]
-        outputscale, noise_var = theta[:, d].exp(), theta[:, d + 1].exp()
-        Z = X / theta[:, None, :d].exp()
-        kappa, slope = self._kernel.with_slope(scaled_distance(Z))
-        K = kappa * outputscale[:, None, None] if C is None else torch.addcmul(C, kappa, outputscale[:, None, None])
-        K.diagonal(dim1=-2, dim2=-1).add_(noise_var.unsqueeze(-1))
+        values = theta.exp()
+        lengthscale, outputscale, noise_var = values[:, :d], values[:, d : d + 1], values[:, d + 1 :]
+        Z = X / lengthscale.unsqueeze(-2)
+        kappa, slope = self._kernel.with_slope(Z)
+        scale = outputscale.unsqueeze(-1)
+        K = kappa * scale if C is None else torch.addcmul(C, kappa, scale)
+        K.diagonal(dim1=-2, dim2=-1).add_(noise_var)
         return K, kappa, slope, Z, outputscale, noise_var
 
     def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> Evaluation:
@@ -141,17 +138,13 @@ class PlainEvidence:
         K, kappa, slope, Z, outputscale, noise_var = self._covariance(theta, X, C)
         value, G, _, ok = gaussian(K, r.expand(len(theta), -1))
 
-        d = X.shape[-1]
-        gradient = torch.empty_like(theta)
-        gradient[:, d + 1] = noise_var * G.diagonal(dim1=-2, dim2=-1).sum(-1)
-        if slope is kappa:
-            H = G.mul_(kappa)
-            gradient[:, d] = outputscale * H.sum((-2, -1))
-        else:
-            gradient[:, d] = outputscale * (G * kappa).sum((-2, -1))
+        by_noise = G.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True).mul_(noise_var)
+        H = G * kappa
+        by_outputscale = H.sum((-2, -1)).unsqueeze(-1)
+        if slope is not kappa:
             H = G.mul_(slope)
-        gradient[:, :d] = outputscale.unsqueeze(-1) * lengthscale_gradient(H, Z)
-        return value, gradient, ok
+        gradient = torch.cat([lengthscale_gradient(H, Z), by_outputscale], dim=-1).mul_(outputscale)
+        return value, torch.cat([gradient, by_noise], dim=-1), ok
 
     def params(self, theta: Float[Tensor, "P p"]) -> GPParams:
         """θ of every problem as named values, with the posterior mean of a free offset: centre + OFFSET_VAR · 1ᵀ α."""

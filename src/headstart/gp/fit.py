@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Self
 
@@ -16,6 +16,7 @@ from headstart.errors import InputError, NumericalError
 from headstart.gp.evidence import Evidence
 from headstart.gp.hyperparameters import Starts
 from headstart.gp.lbfgs import minimize_lockstep
+from headstart.gp.threads import single_thread
 
 __all__ = ["FitOptions", "FitReport", "Objective", "Seed", "fit", "generator_from"]
 
@@ -46,7 +47,7 @@ class FitOptions:
     starts: Starts = Starts.PRIOR
     restarts: int = 5
     max_iterations: int = 200
-    ftol: float = 1e-9
+    ftol: float = 2.2e-9
     gtol: float = 1e-5
     unit_cube: bool = True
 
@@ -77,8 +78,9 @@ class FitReport:
     evaluations: Int[Tensor, "*b R"]
     converged: Bool[Tensor, "*b R"]
     failures: Int[Tensor, "*b R"]  # factorisations that failed on the way
+    joined: Int[Tensor, "*b R"]  # the restart whose path this one met and whose end it shares, or −1
     best: Int[Tensor, "*b"]
-    n_observations: int = field(default=0)
+    n_observations: int = 0
 
     def __str__(self) -> str:
         """A line for the fit and, for a single problem, a line per restart."""
@@ -92,6 +94,7 @@ class FitReport:
         rows = [
             f"  {i:>3} {'*' if i == int(self.best) else ' '} objective {self.objective[i].item():+.6f}  "
             f"evaluations {int(self.evaluations[i]):>4}  {'converged' if self.converged[i] else 'stopped early'}"
+            f"{f', with restart {int(self.joined[i])}' if self.joined[i] >= 0 else ''}"
             f"{f'  failures {int(self.failures[i])}' if self.failures[i] else ''}"
             for i in range(len(self.objective))
         ]
@@ -123,14 +126,12 @@ def fit(
     if n == 0:
         theta = layout.centre().expand(*batch_shape, -1).to(evidence.device)
         nothing = torch.empty(*batch_shape, 0, dtype=torch.int64)
-        return theta, FitReport(
-            task, nothing.double(), nothing, nothing.bool(), nothing, torch.zeros(batch_shape, dtype=torch.int64)
-        )
+        best = torch.zeros(batch_shape, dtype=torch.int64)
+        return theta, FitReport(task, nothing.double(), nothing, nothing.bool(), nothing, nothing, best)
     R = options.restarts
     starts = layout.starts(options.starts, R, generator).repeat(P, 1)  # problem-major: row = problem · R + restart
     centre, precision = layout.centre().numpy(), layout.precision().numpy()
-    if options.objective is Objective.LIKELIHOOD:
-        precision = np.zeros_like(precision)
+    maximum_a_posteriori = options.objective is Objective.POSTERIOR
     failures = np.zeros(len(starts), dtype=np.int64)
     budget = _CPU_CHUNK if evidence.device.type == "cpu" else _GPU_CHUNK
     chunk = max(1, budget // (n * n))
@@ -140,19 +141,25 @@ def fit(
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         theta = torch.from_numpy(points).to(evidence.device)
         items = torch.from_numpy(which // R).to(evidence.device)
-        parts = [evidence.evaluate(t, i) for t, i in zip(theta.split(chunk), items.split(chunk), strict=True)]
-        value, gradient, ok = (torch.cat(column).cpu().numpy() for column in zip(*parts, strict=True))
-        away = points - centre
-        value = (value + 0.5 * (away * away * precision).sum(-1)) / n
-        gradient = (gradient + away * precision) / n
-        bad = ~(ok & np.isfinite(value) & np.isfinite(gradient).all(-1))
+        if len(points) <= chunk:
+            value_, gradient_, ok_ = evidence.evaluate(theta, items)
+        else:
+            parts = [evidence.evaluate(t, i) for t, i in zip(theta.split(chunk), items.split(chunk), strict=True)]
+            value_, gradient_, ok_ = (torch.cat(column) for column in zip(*parts, strict=True))
+        value, gradient, ok = (column.cpu().numpy() for column in (value_, gradient_, ok_))
+        if maximum_a_posteriori:
+            pull = (points - centre) * precision
+            value = value + 0.5 * (pull * (points - centre)).sum(-1)
+            gradient = gradient + pull
+        value, gradient = value / n, gradient / n
+        bad = ~(ok & np.isfinite(value + gradient.sum(-1)))
         if bad.any():
             failures[which[bad]] += 1
             value[bad], gradient[bad] = _PENALTY, 0.0
         return value, gradient
 
     lower, upper = (bound.numpy() for bound in layout.bounds())
-    with torch.no_grad():
+    with torch.inference_mode(), single_thread():
         result = minimize_lockstep(
             objective,
             starts.numpy(),
@@ -161,6 +168,7 @@ def fit(
             max_iterations=options.max_iterations,
             ftol=options.ftol,
             gtol=options.gtol,
+            restarts=R,
         )
     value = result.value.reshape(P, R)
     lowest = value.min(-1, keepdims=True)
@@ -180,6 +188,7 @@ def fit(
         evaluations=torch.from_numpy(result.evaluations).reshape(shape),
         converged=torch.from_numpy(result.converged & (result.value < _PENALTY)).reshape(shape),
         failures=torch.from_numpy(failures).reshape(shape),
+        joined=torch.from_numpy(np.where(result.joined < 0, -1, result.joined % R)).reshape(shape),
         best=torch.from_numpy(best).reshape(batch_shape),
         n_observations=n,
     )

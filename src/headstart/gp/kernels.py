@@ -31,12 +31,19 @@ class Kernel(Enum):
         a = (5 * D).clamp_min(_TINY).sqrt()
         return (1 + a + a.square() / 3) * torch.exp(-a)
 
-    def with_slope(self, D: Float[Tensor, "*b n n"]) -> tuple[Float[Tensor, "*b n n"], Float[Tensor, "*b n n"]]:
-        """κ(D) and −2 dκ/dD: RBF exp(−D/2) twice; Matérn-5/2 (5/3)(1 + a) exp(−a). Overwrites D."""
+    def with_slope(self, Z: Float[Tensor, "*b n d"]) -> tuple[Float[Tensor, "*b n n"], Float[Tensor, "*b n n"]]:
+        """κ and −2 dκ/dD between all rows of Z = X/ℓ: RBF exp(−D/2) twice; Matérn-5/2 also (5/3)(1 + a) exp(−a).
+
+        −D/2 = z·z' − ‖z‖²/2 − ‖z'‖²/2, with the norms read off the diagonal of the products: in the fitting loop every
+        operation counts.
+        """
+        half = Z @ Z.mT
+        norm = 0.5 * half.diagonal(dim1=-2, dim2=-1)
+        half.sub_(norm.unsqueeze(-1)).sub_(norm.unsqueeze(-2))
         if self is Kernel.RBF:
-            value = D.mul_(-0.5).exp_()
+            value = half.exp_()
             return value, value
-        a = D.mul_(5).clamp_min_(_TINY).sqrt_()
+        a = half.mul_(-10).clamp_min_(_TINY).sqrt_()
         decay = torch.exp(-a)
         slope = (1 + a).mul_(decay)
         value = a.square_().mul_(decay).mul_(1 / 3).add_(slope)  # (1 + a) e + a²/3 e

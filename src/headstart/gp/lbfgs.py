@@ -3,6 +3,9 @@
 The step itself is SciPy's own routine, driven by reverse communication. That entry point is private, so it is
 probed once on a known problem; where the probe fails, the public ``scipy.optimize.minimize`` does the same work one
 by one.
+
+Restarts of one problem often end in the same optimum. A run that comes within ``JOIN_WITHIN`` of a better run of its
+problem, in every coordinate, is on the way to where that one goes: it stops there and takes over its end.
 """
 
 from __future__ import annotations
@@ -22,18 +25,30 @@ Objective = Callable[[Array, NDArray[np.intp]], tuple[Array, Array]]
 
 _MEMORY = 10  # correction pairs, SciPy's default
 _LINE_SEARCH_STEPS = 20
+# In the logarithm of a parameter: ten per cent
+JOIN_WITHIN = 0.1
+_JOIN_EVERY = 3
 # The task codes of SciPy's L-BFGS-B in C
 _NEW_ITERATE, _EVALUATE, _CONVERGED = 1, 3, 4
 
 
 @dataclass(frozen=True, slots=True)
 class LockstepResult:
-    """The end of every run: its best point, value, evaluations, and whether it converged."""
+    """The end of every run: its best point, value, evaluations, whether it converged, which run it joined (or −1)."""
 
     x: Array
     value: Array
     evaluations: NDArray[np.int64]
     converged: NDArray[np.bool_]
+    joined: NDArray[np.int64]
+
+
+@cache
+def _private_routine() -> Callable[..., None]:
+    from scipy.optimize import _lbfgsb
+
+    routine: Callable[..., None] = _lbfgsb.setulb
+    return routine
 
 
 class _Run:
@@ -63,11 +78,10 @@ class _Run:
 
     def advance(self, max_iterations: int) -> bool:
         """Go on until a value is asked for (true) or the run has ended (false)."""
-        from scipy.optimize import _lbfgsb
-
+        step = _private_routine()
         lower, upper, bounded, factr, pgtol, wa, iwa, lsave, isave, dsave, ln_task = self._work
         while True:
-            _lbfgsb.setulb(
+            step(
                 _MEMORY,
                 self.x,
                 lower,
@@ -96,14 +110,42 @@ class _Run:
             return False
 
 
+def _better_neighbours(x: Array, value: Array, restarts: int) -> NDArray[np.int64]:
+    """For every run the best run of its problem within reach, if it is better (or equal and earlier); else −1."""
+    points, values = x.reshape(-1, restarts, x.shape[-1]), value.reshape(-1, restarts)
+    near = np.abs(points[:, :, None, :] - points[:, None, :, :]).max(-1) < JOIN_WITHIN
+    order = np.arange(restarts)
+    earlier = order[None, :] < order[:, None]
+    better = (values[:, None, :] < values[:, :, None]) | ((values[:, None, :] == values[:, :, None]) & earlier)
+    candidates = np.where(near & better & np.isfinite(values[:, None, :]), values[:, None, :], np.inf)
+    best = candidates.argmin(-1) + restarts * np.arange(len(points))[:, None]
+    return np.where(np.isfinite(candidates.min(-1)), best, -1).ravel()
+
+
 def _run_lockstep(
-    objective: Objective, starts: Array, lower: Array, upper: Array, *, max_iterations: int, ftol: float, gtol: float
+    objective: Objective,
+    starts: Array,
+    lower: Array,
+    upper: Array,
+    *,
+    max_iterations: int,
+    ftol: float,
+    gtol: float,
+    restarts: int = 1,
 ) -> LockstepResult:
     points = np.array(starts, dtype=np.float64, order="C")
     runs = [_Run(points[i], lower, upper, ftol, gtol) for i in range(len(points))]
     best_x, best_value = points.copy(), np.full(len(points), np.inf)
+    joined = np.full(len(points), -1, dtype=np.int64)
     active = [i for i, run in enumerate(runs) if run.advance(max_iterations)]
+    steps = 0
     while active:
+        steps += 1
+        if restarts > 1 and steps % _JOIN_EVERY == 0:
+            neighbours = _better_neighbours(best_x, best_value, restarts)
+            for i in active:
+                joined[i] = neighbours[i]
+            active = [i for i in active if joined[i] < 0]
         index = np.array(active, dtype=np.intp)
         values, gradients = objective(points[index], index)
         going = []
@@ -116,18 +158,30 @@ def _run_lockstep(
             if run.advance(max_iterations):
                 going.append(i)
         active = going
+    end = np.arange(len(points))
+    while (onward := joined[end] >= 0).any():  # to the end of every chain of joins
+        end = np.where(onward, joined[end], end)
     return LockstepResult(
-        x=best_x,
-        value=best_value,
+        x=best_x[end],
+        value=best_value[end],
         evaluations=np.array([run.evaluations for run in runs], dtype=np.int64),
-        converged=np.array([run.converged for run in runs], dtype=np.bool_),
+        converged=np.array([run.converged for run in runs], dtype=np.bool_)[end],
+        joined=joined,
     )
 
 
 def minimize_one_by_one(
-    objective: Objective, starts: Array, lower: Array, upper: Array, *, max_iterations: int, ftol: float, gtol: float
+    objective: Objective,
+    starts: Array,
+    lower: Array,
+    upper: Array,
+    *,
+    max_iterations: int,
+    ftol: float,
+    gtol: float,
+    restarts: int = 1,  # noqa: ARG001
 ) -> LockstepResult:
-    """The same minimisations through SciPy's public interface, one after the other."""
+    """The same minimisations through SciPy's public interface, one after the other: none can join another."""
     results = []
     for i, start in enumerate(starts):
         index = np.array([i], dtype=np.intp)
@@ -146,6 +200,7 @@ def minimize_one_by_one(
         value=np.array([float(r.fun) for r in results]),
         evaluations=np.array([r.nfev for r in results], dtype=np.int64),
         converged=np.array([bool(r.success) for r in results], dtype=np.bool_),
+        joined=np.full(len(results), -1, dtype=np.int64),
     )
 
 
@@ -166,8 +221,20 @@ def lockstep_is_available() -> bool:
 
 
 def minimize_lockstep(
-    objective: Objective, starts: Array, lower: Array, upper: Array, *, max_iterations: int, ftol: float, gtol: float
+    objective: Objective,
+    starts: Array,
+    lower: Array,
+    upper: Array,
+    *,
+    max_iterations: int,
+    ftol: float,
+    gtol: float,
+    restarts: int = 1,
 ) -> LockstepResult:
-    """Minimise from every row of ``starts`` inside the bounds; ``objective(points, which)`` evaluates a batch."""
+    """Minimise from every row of ``starts`` inside the bounds; ``objective(points, which)`` evaluates a batch.
+
+    Every ``restarts`` consecutive rows belong to one problem and may join each other.
+    """
     run = _run_lockstep if lockstep_is_available() else minimize_one_by_one
-    return run(objective, starts, lower, upper, max_iterations=max_iterations, ftol=ftol, gtol=gtol)
+    options = {"max_iterations": max_iterations, "ftol": ftol, "gtol": gtol, "restarts": restarts}
+    return run(objective, starts, lower, upper, **options)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ __all__ = ["append_rows", "cholesky", "fold", "log_det", "solve_lower", "solve_u
 
 def try_cholesky(K: Float[Tensor, "*b n n"]) -> tuple[Float[Tensor, "*b n n"], Bool[Tensor, "*b"]]:
     """L with L Lᵀ = K, and which batch items could be factorised (the others hold no meaning)."""
-    L, info = torch.linalg.cholesky_ex(K)
+    L, info = torch.linalg.cholesky_ex(K.mT)  # symmetric, and already in the column order LAPACK works in
     return L, info == 0
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
-from headstart.gp.evidence import Evaluation, gaussian, lengthscale_gradient, scaled_distance
+from headstart.gp.evidence import Evaluation, gaussian, lengthscale_gradient
 from headstart.gp.hyperparameters import OFFSET_VAR, Layout, lengthscale_slot, noise_slot
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import try_cholesky
@@ -145,7 +145,7 @@ class DenseEvidence(JointEvidence):
         for nu in range(self.V):
             rows = self._rows[nu]
             Z = X[:, rows] / ell[:, nu].unsqueeze(-2)
-            kappa, slope = self.kernel.with_slope(scaled_distance(Z))
+            kappa, slope = self.kernel.with_slope(Z)
             task = self._task[rows]
             weight = W[:, nu][:, task[:, None], task[None, :]]
             block = self._block(nu)
@@ -206,14 +206,14 @@ class ArrowEvidence(JointEvidence):
 
         # every source's kernel on its own rows and the target's: κ_ν ∘ s_ν² [[1 + w, w], [w, w]]
         Z = X / ell[:, :s].unsqueeze(-2)
-        kappa, slope = self.kernel.with_slope(scaled_distance(Z))
+        kappa, slope = self.kernel.with_slope(Z)
         K = kappa * shared * self._both
         K[..., :n, :n] += outputscale[..., None, None] * kappa[..., :n, :n] * self._both[:, :n, :n]
         diagonal = noise_var[:, :s].unsqueeze(-1) * self._real + (1 - self._real)
         A = K[..., :n, :n] + torch.diag_embed(diagonal) + self.offset_var * self._both[:, :n, :n]
         B = K[..., :n, n:]
         Z_t = X[:, 0, n:] / ell[:, s].unsqueeze(-2)
-        kappa_t, slope_t = self.kernel.with_slope(scaled_distance(Z_t))
+        kappa_t, slope_t = self.kernel.with_slope(Z_t)
         own = values["residual_outputscale"][..., None]
         D = K[..., n:, n:].sum(1) + own * kappa_t + self.offset_var
         D.diagonal(dim1=-2, dim2=-1).add_(noise_var[:, s:])

@@ -1,0 +1,107 @@
+"""Pictures of benchmark runs. They are drawn from results alone: nothing is computed again."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import torch
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from torch import Tensor
+
+from headstart.bench.demo import DemoResult
+from headstart.errors import InputError
+
+__all__ = ["draw_demo", "require_writable"]
+
+# Two colours of the Okabe-Ito palette, which colour-blind readers can tell apart; dashes and markers differ as well
+_SCRATCH, _HEAD_START, _INK = "#D55E00", "#0072B2", "#444444"
+_QUANTILES = (0.2, 0.8)
+_LOG_FLOOR = 1e-12  # a log axis has no zero
+
+
+def require_writable(path: Path) -> None:
+    """Raise an ``InputError`` unless a picture can be written to ``path``: a known format, in a folder that exists."""
+    known = sorted(FigureCanvasAgg.get_supported_filetypes())
+    if path.suffix.lower().lstrip(".") not in known:
+        raise InputError(f"{path} must end in the name of a picture format: {', '.join('.' + k for k in known)}.")
+    if not path.parent.is_dir():
+        raise InputError(f"{path} cannot be written: there is no folder {path.parent}. Create it first.")
+    existed = path.exists()
+    try:
+        with path.open("ab"):
+            pass
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}.") from error
+    if not existed:
+        path.unlink()
+
+
+def draw_demo(result: DemoResult, path: Path) -> None:
+    """Simple regret against evaluations, on a log axis: the median over runs, the runs' 20–80 % range, every run."""
+    demo = result.demo
+    figure = Figure(figsize=(7.6, 4.8), dpi=150, layout="constrained")
+    axes = figure.add_subplot()
+    points = f"{demo.source_points} past measurement{'s' if demo.source_points > 1 else ''}"
+    _draw_method(axes, result.scratch, _SCRATCH, "s", "--", "from scratch (GPBO)")
+    _draw_method(axes, result.head_start, _HEAD_START, "o", "-", f"head start ({demo.model.upper()}, {points})")
+    _draw_match(axes, result)
+    axes.set_yscale("log")
+    axes.set_xlim(0.5, demo.steps + 0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axes.set_xlabel("evaluations of the target")
+    axes.set_ylabel("simple regret (best so far − true minimum)")
+    axes.set_title("Head start against from scratch", loc="left", fontweight="bold", pad=22)
+    runs = f"{demo.runs} runs: median, {_QUANTILES[0]:.0%}–{_QUANTILES[1]:.0%} range" if demo.runs > 1 else "one run"
+    axes.text(
+        0.0, 1.02, f"{demo.problem.name} family, noise {demo.noise_std:g}, {runs}", transform=axes.transAxes, color=_INK
+    )
+    axes.grid(True, which="major", color="#DDDDDD", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="lower left", frameon=True, framealpha=0.9, edgecolor="none")
+    try:
+        figure.savefig(path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def _draw_method(
+    axes: Axes, regret: Float[Tensor, "runs steps"], color: str, marker: str, line: str, label: str
+) -> None:
+    regret = regret.clamp_min(_LOG_FLOOR)
+    steps = list(range(1, regret.shape[-1] + 1))
+    if len(regret) > 1:
+        low, high = regret.quantile(regret.new_tensor(_QUANTILES), dim=0).tolist()
+        axes.fill_between(steps, low, high, color=color, alpha=0.18, linewidth=0)
+        axes.plot(steps, regret.mT.tolist(), color=color, alpha=0.35, linewidth=0.8)
+    median = regret.quantile(0.5, dim=0).tolist()
+    axes.plot(steps, median, color=color, linestyle=line, linewidth=2.2, marker=marker, markersize=5, label=label)
+
+
+def _draw_match(axes: Axes, result: DemoResult) -> None:
+    """A dotted line at what scratch reached, and a word on when the head start got there."""
+    steps = result.demo.steps
+    scratch = result.scratch.quantile(0.5, dim=0).clamp_min(_LOG_FLOOR)
+    head_start = result.head_start.quantile(0.5, dim=0)
+    reached = torch.nonzero(head_start <= scratch[-1])
+    if len(reached) == 0 or steps < 2:
+        return
+    goal, first = scratch[-1].item(), int(reached[0]) + 1
+    axes.axhline(goal, color=_INK, linewidth=1.0, linestyle=":")
+    when = f"the head start is here after {first} evaluation{'s' if first > 1 else ''}, scratch after {steps}"
+    if math.isfinite(goal) and first < steps:
+        axes.annotate(
+            when,
+            xy=(steps + 0.5, goal),
+            xytext=(-4, 4),
+            textcoords="offset points",
+            ha="right",
+            va="bottom",
+            fontsize=9,
+            color=_INK,
+        )

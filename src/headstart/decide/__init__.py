@@ -1,0 +1,1 @@
+"""What to try next: BoTorch's acquisition functions for minimisation, and the point where they are best."""
