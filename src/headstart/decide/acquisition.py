@@ -13,7 +13,12 @@ from __future__ import annotations
 from enum import Enum
 
 import torch
-from botorch.acquisition.analytic import AnalyticAcquisitionFunction, LogExpectedImprovement, UpperConfidenceBound
+from botorch.acquisition.analytic import (
+    AnalyticAcquisitionFunction,
+    LogExpectedImprovement,
+    UpperConfidenceBound,
+    _log_ei_helper,
+)
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.posteriors.gpytorch import GPyTorchPosterior
 from botorch.posteriors.posterior import Posterior
@@ -26,7 +31,7 @@ from headstart.data.units import Units
 from headstart.errors import InputError
 from headstart.models.botorch import TransferPosterior
 
-__all__ = ["Acquisition", "InModelUnits", "acquisition", "incumbent"]
+__all__ = ["Acquisition", "InModelUnits", "acquisition", "incumbent", "worth"]
 
 
 class Acquisition(Enum):
@@ -114,3 +119,22 @@ def acquisition(
             return UpperConfidenceBound(
                 posterior, beta=beta**2, posterior_transform=posterior_transform, maximize=False
             )
+
+
+def worth(
+    kind: Acquisition,
+    mean: Float[Tensor, "*b m"],
+    var: Float[Tensor, "*b m"],
+    *,
+    best_f: Float[Tensor, "*b"],
+    beta: float = 3.0,
+) -> Float[Tensor, "*b m"]:
+    """The same values from predictions that are at hand, such as those for a list of candidates."""
+    sd = var.sqrt()
+    match kind:
+        case Acquisition.LOG_EI:
+            u = (best_f.unsqueeze(-1) - mean) / sd
+            value: Tensor = _log_ei_helper(u) + sd.log()
+            return value
+        case Acquisition.LCB:
+            return beta * sd - mean

@@ -53,12 +53,17 @@ class FitOptions:
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        if self.restarts < 1 or self.max_iterations < 1:
-            raise InputError(
-                f"restarts and max_iterations must be at least 1, but are {self.restarts} and {self.max_iterations}."
-            )
-        if self.ftol < 0 or self.gtol < 0:
-            raise InputError(f"ftol and gtol must not be negative, but they are {self.ftol} and {self.gtol}.")
+        for name in ("restarts", "max_iterations"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise InputError(f"{name} must be a whole number of at least 1, but it is {value!r}.")
+        for name in ("ftol", "gtol"):
+            if not getattr(self, name) >= 0:
+                raise InputError(f"{name} must not be negative, but it is {getattr(self, name)!r}.")
+        for name, kind in (("objective", Objective), ("starts", Starts)):
+            if not isinstance(getattr(self, name), kind):
+                choices = ", ".join(f"{kind.__name__}.{member.name}" for member in kind)
+                raise InputError(f"{name} must be one of {choices}, but it is {getattr(self, name)!r}.")
 
     @classmethod
     def paper(cls) -> Self:

@@ -27,6 +27,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.errors import InputError
+from headstart.gp.linalg import broadcast_shapes
 
 __all__ = [
     "OFFSET_VAR",
@@ -91,7 +92,13 @@ class GPParams:
             )
         if values["lengthscale"].dim() == 0:
             raise InputError(f"lengthscale of {task} needs one value per input, but it is a single number.")
-        batch = torch.broadcast_shapes(values["lengthscale"].shape[:-1], *(values[n].shape for n in list(values)[1:]))
+        shapes = {name: tuple(value.shape) for name, value in values.items()}
+        try:
+            batch = broadcast_shapes(shapes["lengthscale"][:-1], *(shapes[name] for name in list(shapes)[1:]))
+        except ValueError as error:
+            raise InputError(
+                f"The hyperparameters of {task} do not fit together: their shapes are {shapes}."
+            ) from error
         return cls(
             lengthscale=values["lengthscale"].expand(*batch, -1),
             **{name: values[name].expand(batch) for name in ("outputscale", "noise_var", "offset")},

@@ -12,6 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from headstart.gp.linalg import broadcast_shapes
+
 __all__ = ["Kernel", "squared_distance"]
 
 # Below this a distance is zero. It keeps the derivative of the square root finite; κ itself does not notice.
@@ -64,7 +66,7 @@ def squared_distance(
     Both are centred on B first: the cancellation then costs at most (range/ℓ)² units in the last place.
     """
     if A.shape[-2] == 0 or B.shape[-2] == 0:
-        shape = torch.broadcast_shapes(A.shape[:-2], B.shape[:-2], lengthscale.shape[:-1])
+        shape = broadcast_shapes(A.shape[:-2], B.shape[:-2], lengthscale.shape[:-1])
         return A.new_zeros(*shape, A.shape[-2], B.shape[-2])
     centre = B.detach().mean(dim=-2, keepdim=True)
     inverse = lengthscale.reciprocal().unsqueeze(-2)

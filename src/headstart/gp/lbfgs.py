@@ -146,6 +146,8 @@ def _run_lockstep(
             for i in active:
                 joined[i] = neighbours[i]
             active = [i for i in active if joined[i] < 0]
+            if not active:
+                break
         index = np.array(active, dtype=np.intp)
         values, gradients = objective(points[index], index)
         going = []

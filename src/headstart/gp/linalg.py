@@ -6,13 +6,34 @@ the sign of a small variance to rounding.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.errors import NumericalError
 
-__all__ = ["append_rows", "cholesky", "fold", "log_det", "solve_lower", "solve_upper", "try_cholesky", "unfold"]
+__all__ = [
+    "append_rows",
+    "broadcast_shapes",
+    "cholesky",
+    "fold",
+    "log_det",
+    "solve_lower",
+    "solve_upper",
+    "try_cholesky",
+    "unfold",
+]
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> torch.Size:
+    """The shape that tensors of these shapes have together.
+
+    ``torch.broadcast_shapes`` says the same, but loads a symbolic algebra package to do so.
+    """
+    return torch.Size(np.broadcast_shapes(*map(tuple, shapes)))
 
 
 def try_cholesky(K: Float[Tensor, "*b n n"]) -> tuple[Float[Tensor, "*b n n"], Bool[Tensor, "*b"]]:
@@ -42,10 +63,10 @@ def fold(X: Float[Tensor, "*c n d"], batch_shape: torch.Size) -> tuple[Float[Ten
 
     One triangular solve with many right-hand sides then serves a whole batch of queries.
     """
-    X = X.expand(*torch.broadcast_shapes(X.shape[:-2], batch_shape), *X.shape[-2:])
+    X = X.expand(*broadcast_shapes(X.shape[:-2], batch_shape), *X.shape[-2:])
     extra = X.shape[: X.dim() - 2 - len(batch_shape)]
     rows = X.movedim(tuple(range(len(extra))), tuple(range(len(batch_shape), len(batch_shape) + len(extra))))
-    return rows.reshape(*batch_shape, -1, X.shape[-1]), extra
+    return rows.reshape(*batch_shape, extra.numel() * X.shape[-2], X.shape[-1]), extra
 
 
 def unfold(columns: Float[Tensor, "*b r N"], extra: torch.Size) -> Float[Tensor, "*c r m"]:
@@ -59,17 +80,15 @@ def unfold(columns: Float[Tensor, "*b r N"], extra: torch.Size) -> Float[Tensor,
 
 
 def _solve(L: Float[Tensor, "*b n n"], B: Float[Tensor, "*c n m"], *, transpose: bool) -> Float[Tensor, "*out n m"]:
+    full = broadcast_shapes(L.shape[:-2], B.shape[:-2])
     while L.dim() > 2 and L.shape[0] == 1:
         L = L.squeeze(0)
-    shape = torch.broadcast_shapes(L.shape[:-2], B.shape[:-2])
-    lead = len(shape) - (L.dim() - 2)
+    lead = len(full) - (L.dim() - 2)
     A = L.mT if transpose else L
-    if lead and shape[lead:] == L.shape[:-2]:
+    if lead and full[lead:] == L.shape[:-2]:
         # dimensions that L does not have become columns: L is never copied per query
-        extra = shape[:lead]
-        B = B.expand(*shape, *B.shape[-2:]).movedim(tuple(range(lead)), tuple(range(-1 - lead, -1)))
-        folded: Tensor = torch.linalg.solve_triangular(A, B.reshape(*B.shape[: -1 - lead], -1), upper=transpose)
-        return unfold(folded, extra)
+        columns = B.expand(*full, *B.shape[-2:]).movedim(tuple(range(lead)), tuple(range(-1 - lead, -1)))
+        return unfold(torch.linalg.solve_triangular(A, columns.flatten(-1 - lead), upper=transpose), full[:lead])
     solved: Tensor = torch.linalg.solve_triangular(A, B, upper=transpose)
     return solved
 
@@ -88,7 +107,7 @@ def append_rows(
     L: Float[Tensor, "*b n n"], below: Float[Tensor, "*c k n"], corner: Float[Tensor, "*c k k"]
 ) -> Float[Tensor, "*out n+k n+k"]:
     """The block lower triangular [[L, 0], [below, corner]]."""
-    shape = torch.broadcast_shapes(L.shape[:-2], below.shape[:-2], corner.shape[:-2])
+    shape = broadcast_shapes(L.shape[:-2], below.shape[:-2], corner.shape[:-2])
     n, k = L.shape[-1], corner.shape[-1]
     top = torch.cat([L.expand(*shape, n, n), L.new_zeros(*shape, n, k)], dim=-1)
     bottom = torch.cat([below.expand(*shape, k, n), corner.expand(*shape, k, k)], dim=-1)

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.kernels import Kernel
-from headstart.gp.linalg import append_rows, fold, log_det, solve_lower, solve_upper, unfold
+from headstart.gp.linalg import append_rows, broadcast_shapes, fold, log_det, solve_lower, solve_upper, unfold
 
 __all__ = ["At", "Beliefs", "BoostedBeliefs", "CrossTerm", "ExactBeliefs", "MeanBeliefs", "NoBeliefs", "log_normal"]
 
@@ -63,7 +63,7 @@ class At:
 
 
 def _cat(a: Tensor, b: Tensor, dim: int) -> Tensor:
-    batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
     return torch.cat([a.expand(*batch, *a.shape[-2:]), b.expand(*batch, *b.shape[-2:])], dim=dim)
 
 
@@ -118,7 +118,7 @@ class NoBeliefs(Beliefs):
 
     def prior_cov(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"]) -> Float[Tensor, "*out n m"]:
         """Zero."""
-        batch = torch.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+        batch = broadcast_shapes(A.shape[:-2], B.shape[:-2])
         return A.new_zeros(*batch, A.shape[-2], B.shape[-2])
 
     def prior_var(self) -> Float[Tensor, "*b 1"]:

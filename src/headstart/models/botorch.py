@@ -19,6 +19,7 @@ from torch import Tensor
 from headstart.data.units import Units
 from headstart.errors import InputError
 from headstart.gp.fit import FitReport
+from headstart.models.beliefs import At
 from headstart.models.params import ModelParams
 
 __all__ = ["Predictor", "TransferPosterior"]
@@ -46,7 +47,7 @@ class Predictor(Protocol):
         """Mean and joint covariance."""
         ...
 
-    def predict_marginal(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+    def predict_marginal(self, X: Float[Tensor, "*b m d"] | At) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
         """Mean and variance."""
         ...
 
@@ -168,9 +169,13 @@ class TransferPosterior(Model, FantasizeMixin):
         posterior = GPyTorchPosterior(MultivariateNormal(mean, cov))
         return posterior if posterior_transform is None else posterior_transform(posterior)
 
-    def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
-        """Mean and variance of f at every row of X, in the user's units; no covariance between rows is computed."""
-        self._require_query(X)
+    def predict(self, X: Float[Tensor, "*b m d"] | At) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+        """Mean and variance of f at every row of X, in the user's units; no covariance between rows is computed.
+
+        X may also be what ``Prior.locate`` returned for these points.
+        """
+        if not isinstance(X, At):
+            self._require_query(X)
         mean, var = self._predictor.predict_marginal(X)
         units = self.units
         return units.offset.unsqueeze(-1) + units.scale.unsqueeze(-1) * mean, units.scale.unsqueeze(-1) ** 2 * var

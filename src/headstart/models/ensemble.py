@@ -13,7 +13,7 @@ from headstart.data.units import Units
 from headstart.errors import InputError
 from headstart.gp.fit import FitReport, Seed, generator_from
 from headstart.gp.linalg import solve_lower
-from headstart.models.beliefs import NoBeliefs
+from headstart.models.beliefs import At, NoBeliefs
 from headstart.models.botorch import Outcome, TransferPosterior
 from headstart.models.layer import Layer, Propagation
 from headstart.models.model import Prior, TransferModel
@@ -75,7 +75,7 @@ class Ensemble:
         mean, cov = zip(*(member.predict(X) for member in self.members), strict=True)
         return self._sum(mean, 1), self._sum(cov, 2)
 
-    def predict_marginal(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+    def predict_marginal(self, X: Float[Tensor, "*b m d"] | At) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
         """Mean and variance."""
         mean, var = zip(*(member.predict_marginal(X) for member in self.members), strict=True)
         squared = replace(self, weights=self.weights.square())

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.kernels import Kernel
-from headstart.gp.linalg import append_rows, cholesky, fold, solve_lower, solve_upper, unfold
+from headstart.gp.linalg import append_rows, broadcast_shapes, cholesky, fold, solve_lower, solve_upper, unfold
 from headstart.models.beliefs import (
     At,
     Beliefs,
@@ -95,7 +95,7 @@ class Layer:
     @property
     def batch_shape(self) -> torch.Size:
         """Independent problems, with the dimensions of any fantasies in front."""
-        return torch.Size(torch.broadcast_shapes(self.L.shape[:-2], self.z.shape[:-1]))
+        return broadcast_shapes(self.L.shape[:-2], self.z.shape[:-1])
 
     @property
     def noise_var(self) -> Float[Tensor, "*b"]:
@@ -141,7 +141,7 @@ class Layer:
         corner = cholesky(P, of="The covariance of the observations")
         r = y - new.mean - self.params.offset.unsqueeze(-1) - (self.z.unsqueeze(-2) @ v).squeeze(-2)
         z = solve_lower(corner, r.unsqueeze(-1)).squeeze(-1)
-        batch = torch.broadcast_shapes(self.z.shape[:-1], z.shape[:-1])
+        batch = broadcast_shapes(self.z.shape[:-1], z.shape[:-1])
         return replace(
             self,
             at=self.at.joined(new),
@@ -151,9 +151,13 @@ class Layer:
 
     # ── predictions ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _query(self, X: Float[Tensor, "*b m d"]) -> tuple[At, Float[Tensor, "*b n m"], Float[Tensor, "*b m"]]:
-        rows, extra = fold(X, self.L.shape[:-2])
-        folded = self.below.at(rows)
+    def _query(self, X: Float[Tensor, "*b m d"] | At) -> tuple[At, Float[Tensor, "*b n m"], Float[Tensor, "*b m"]]:
+        if isinstance(X, At):  # the beliefs were evaluated before
+            folded, extra = X, torch.Size()
+        else:
+            X = X.expand(*broadcast_shapes(X.shape[:-2], self.batch_shape), *X.shape[-2:])
+            rows, extra = fold(X, self.L.shape[:-2])
+            folded = self.below.at(rows)
         v = solve_lower(self.L, self.gain_cov(self.at, folded))
         at, v = folded.unfolded(extra), unfold(v, extra)
         mean = at.mean + self.params.offset.unsqueeze(-1) + (self.z.unsqueeze(-2) @ v).squeeze(-2)
@@ -161,7 +165,6 @@ class Layer:
 
     def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*out m"], Float[Tensor, "*out m m"]]:
         """Mean and joint covariance of f at the rows of X."""
-        X = X.expand(*torch.broadcast_shapes(X.shape[:-2], self.batch_shape), *X.shape[-2:])
         at, v, mean = self._query(X)
         cov = self.gain_cov(at, at) - v.mT @ v
         if self.propagation is Propagation.BOOSTED:
@@ -170,9 +173,10 @@ class Layer:
             cov = cov + self.below.cov(at, at) - lost - lost.mT + alpha.mT @ self.below.cov(self.at, self.at) @ alpha
         return mean, cov
 
-    def predict_marginal(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*out m"], Float[Tensor, "*out m"]]:
-        """Mean and variance of f at every row of X."""
-        X = X.expand(*torch.broadcast_shapes(X.shape[:-2], self.batch_shape), *X.shape[-2:])
+    def predict_marginal(
+        self, X: Float[Tensor, "*b m d"] | At
+    ) -> tuple[Float[Tensor, "*out m"], Float[Tensor, "*out m"]]:
+        """Mean and variance of f at every row of X, or at points whose beliefs are at hand."""
         at, v, mean = self._query(X)
         var = self._gain_var(at) - v.square().sum(-2)
         if self.propagation is Propagation.BOOSTED:

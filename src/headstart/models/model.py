@@ -8,12 +8,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from headstart.data.dataset import Dataset, require_compatible, require_unit_cube, task_name
 from headstart.data.units import OutputUnits
 from headstart.errors import InputError
 from headstart.gp.fit import FitOptions, FitReport, Seed
 from headstart.gp.kernels import Kernel
+from headstart.models.beliefs import At
 from headstart.models.botorch import TransferPosterior
 from headstart.models.params import ModelParams
 
@@ -44,6 +47,13 @@ class Prior(ABC):
 
     @abstractmethod
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior: ...
+
+    def locate(self, X: Float[Tensor, "*b m d"]) -> Float[Tensor, "*b m d"] | At:
+        """Points that will be asked about again and again: whatever the sources say about them, evaluated once.
+
+        The result goes to ``TransferPosterior.predict`` in place of X. Where nothing can be kept it is X itself.
+        """
+        return X
 
     @property
     def fit_reports(self) -> tuple[FitReport, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from headstart.data.dataset import Dataset, task_name
 from headstart.data.units import OutputUnits, Units, spread_of
@@ -12,7 +14,7 @@ from headstart.errors import InputError
 from headstart.gp.evidence import PlainEvidence
 from headstart.gp.fit import FitReport, Seed, fit, generator_from
 from headstart.gp.hyperparameters import GPParams
-from headstart.models.beliefs import Beliefs, NoBeliefs
+from headstart.models.beliefs import At, Beliefs, NoBeliefs
 from headstart.models.botorch import Outcome, TransferPosterior
 from headstart.models.layer import Layer, Propagation
 from headstart.models.model import Prior, TransferModel
@@ -67,6 +69,11 @@ class SequentialPrior(Prior):
     def fit_reports(self) -> tuple[FitReport, ...]:
         """One per source, in order."""
         return self.reports
+
+    def locate(self, X: Float[Tensor, "*b m d"]) -> At:
+        """The sources' beliefs at X."""
+        with torch.no_grad():
+            return self.below.at(X)
 
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
         units = self.units.completed(target)

@@ -1,0 +1,183 @@
+"""Small transfer problems, and hyperparameters for every model, for tests that need some and do not care which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from headstart import (
+    FAMILY,
+    ChainParams,
+    CoregionalParams,
+    Dataset,
+    EnsembleParams,
+    GPParams,
+    Kernel,
+    TransferModel,
+    TransferPosterior,
+    WeightedParams,
+)
+
+__all__ = [
+    "BY_LEVEL",
+    "JOINT",
+    "NAMES",
+    "TRANSFER",
+    "VARIANTS",
+    "Problem",
+    "agree",
+    "gp_params",
+    "item_of",
+    "params_for",
+    "predictions",
+    "quick",
+    "tensor",
+    "tensors_in",
+    "transfer_problem",
+]
+
+_T = TypeVar("_T")
+
+NAMES = tuple(FAMILY)
+TRANSFER = tuple(name for name in NAMES if name != "GPBO")
+JOINT = ("HGP", "WSGP", "MTKGP", "MTGP")
+BY_LEVEL = ("MHGP", "SHGP", "BHGP", "RGPE")  # every source is learnt on its own
+
+
+def tensor(values: Any) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def quick(model: TransferModel, restarts: int = 1) -> TransferModel:
+    """The same model with few restarts."""
+    return model.using(fit=replace(model.fit, restarts=restarts))
+
+
+VARIANTS = {
+    "default": quick,
+    "paper": lambda model: quick(model.paper()),
+    "Matérn": lambda model: quick(model.using(kernel=Kernel.MATERN52)),
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Sources, a target and points to predict at."""
+
+    sources: tuple[Dataset, ...]
+    target: Dataset
+    Xq: Tensor
+
+    def head(self, n: int) -> Dataset:
+        """The first n observations of the target."""
+        return Dataset(self.target.X[..., :n, :], self.target.y[..., :n])
+
+    def posterior(self, model: TransferModel, *, n: int | None = None, seed: int = 0) -> TransferPosterior:
+        """Learnt from the sources, conditioned on the target or the head of it."""
+        target = self.target if n is None else self.head(n)
+        return model.learn(self.sources, seed=seed).condition(target, seed=seed)
+
+
+def transfer_problem(
+    *,
+    sizes: tuple[int, ...] = (9, 6),
+    n_target: int = 5,
+    d: int = 2,
+    n_queries: int = 7,
+    batch_shape: tuple[int, ...] = (),
+    seed: int = 0,
+    scale: float = 1.0,
+) -> Problem:
+    """A wave, tilted a little more in every task; every problem of a batch has a phase of its own."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def uniform(*shape: int) -> Tensor:
+        return torch.rand(*shape, generator=generator, dtype=torch.float64)
+
+    phase = uniform(*batch_shape, 1)
+
+    def task(n: int, tilt: float) -> Dataset:
+        X = uniform(*batch_shape, n, d)
+        y = torch.sin(4 * X + phase.unsqueeze(-1)).sum(-1) + tilt * X[..., 0] + 0.02 * uniform(*batch_shape, n)
+        return Dataset(X, scale * (1 + y))
+
+    sources = tuple(task(n, 0.3 * i) for i, n in enumerate(sizes))
+    return Problem(sources, task(n_target, 0.3 * len(sizes)), uniform(*batch_shape, n_queries, d))
+
+
+def item_of(value: _T, index: int | tuple[int, ...]) -> _T:
+    """One problem of a batch, out of anything that holds tensors with that batch in front."""
+    picked: _T = _mapped(value, lambda t: t[index])
+    return picked
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """All tensors that a value holds, in order."""
+    found: list[Tensor] = []
+    _mapped(value, lambda t: found.append(t) or t)
+    return iter(found)
+
+
+def _mapped(value: Any, function: Any) -> Any:
+    match value:
+        case Tensor():
+            return function(value)
+        case Dataset():
+            return Dataset(function(value.X), function(value.y), value.name)
+        case tuple():
+            return tuple(_mapped(v, function) for v in value)
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return replace(value, **{f.name: _mapped(getattr(value, f.name), function) for f in fields(value)})
+    return value
+
+
+def gp_params(d: int, *, batch_shape: tuple[int, ...] = (), seed: int = 0) -> GPParams:
+    """One process with unremarkable hyperparameters."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def between(low: float, high: float, *shape: int) -> Tensor:
+        return low + (high - low) * torch.rand((*batch_shape, *shape), generator=generator, dtype=torch.float64)
+
+    return GPParams.of(
+        lengthscale=between(0.3, 0.8, d),
+        outputscale=between(0.5, 1.5),
+        noise_var=between(0.01, 0.05),
+        offset=between(-0.3, 0.3),
+    )
+
+
+def params_for(name: str, *, d: int = 2, n_sources: int = 2, batch_shape: tuple[int, ...] = (), seed: int = 0) -> Any:
+    """Hyperparameters of the form that the model takes."""
+    T = n_sources + 1
+    levels = tuple(gp_params(d, batch_shape=batch_shape, seed=100 * seed + i) for i in range(T))
+    noise_var = torch.stack([level.noise_var for level in levels], dim=-1)
+    mean = torch.stack([level.offset for level in levels], dim=-1)
+    match name:
+        case "GPBO":
+            return ChainParams(levels[-1:])
+        case "WSGP":
+            return WeightedParams.of(levels, mean[..., :-1].abs() + 0.5)
+        case "MTKGP" | "MTGP":
+            V = 1 if name == "MTKGP" else T
+            F = torch.eye(T, dtype=torch.float64) + 0.4 * noise_var.unsqueeze(-1) + 0.4
+            W = torch.stack([(v + 1) / V * F @ F.mT for v in range(V)], dim=-3)
+            ell = torch.stack([levels[v].lengthscale for v in range(V)], dim=-2)
+            return CoregionalParams.of(lengthscale=ell, W=W, noise_var=noise_var, mean=mean)
+        case "RGPE":
+            weights = mean.abs() + 0.2
+            return EnsembleParams.of(levels, weights / weights.sum(-1, keepdim=True), mean, 1 + noise_var)
+    return ChainParams(levels)
+
+
+def predictions(posterior: TransferPosterior, X: Tensor) -> Tensor:
+    """Means and variances in one tensor."""
+    return torch.stack(posterior.predict(X))
+
+
+def agree(a: Tensor, b: Tensor, *, rtol: float, atol: float = 0.0) -> bool:
+    """Whether two tensors of one shape agree relative to the largest entry."""
+    return a.shape == b.shape and float((a - b).abs().max()) <= rtol * float(b.abs().max()) + atol

@@ -1,0 +1,147 @@
+"""The next point to evaluate."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from headstart import (
+    FAMILY,
+    GPBO,
+    SHGP,
+    ChainParams,
+    Dataset,
+    FitOptions,
+    GPParams,
+    InputError,
+    TransferModel,
+    TransferPosterior,
+)
+from headstart.decide.acquisition import Acquisition, InModelUnits, acquisition, incumbent
+from headstart.decide.suggest import suggest
+
+KINDS = pytest.mark.parametrize("kind", Acquisition)
+
+
+def quick(model: TransferModel) -> TransferModel:
+    return model.using(fit=FitOptions(restarts=1))
+
+
+def _points(n: int, d: int, seed: int) -> torch.Tensor:
+    return torch.rand(n, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def _waves(X: torch.Tensor) -> torch.Tensor:
+    return torch.sin(9 * X).sum(-1) + (X - 0.3).square().sum(-1)
+
+
+def _posterior(n: int, d: int = 1, scale: float = 1.0, name: str = "SHGP") -> TransferPosterior:
+    source, X = _points(12, d, 0), _points(n, d, 1)
+    prior = quick(FAMILY[name]).learn([Dataset(source, scale * _waves(source))])
+    return prior.condition(Dataset(X, scale * (_waves(X) + 0.2 * X[:, 0])))
+
+
+@KINDS
+@pytest.mark.parametrize("n", [0, 1, 2, 6])
+def test_the_suggestion_is_the_maximum_on_a_fine_grid(kind: Acquisition, n: int) -> None:
+    """In one dimension 20,001 grid points find nothing better, also without any target observation."""
+    posterior = _posterior(n)
+    x = suggest(posterior, kind=kind)
+    assert x.shape == (1,)
+    assert bool(((x >= 0) & (x <= 1)).all())
+    grid = torch.linspace(0, 1, 20_001, dtype=torch.float64).unsqueeze(-1)
+    units = InModelUnits(posterior.units)
+    best_f = incumbent(posterior, grid if n == 0 else None, posterior_transform=units)
+    value = acquisition(posterior, kind, best_f=best_f, posterior_transform=units)
+    assert value(x.reshape(1, 1, 1)).item() >= value(grid.unsqueeze(-2)).max().item() - 1e-4
+
+
+@KINDS
+def test_more_candidates_find_nothing_much_better(kind: Acquisition) -> None:
+    """In four dimensions a search 16 times as wide agrees with the default one."""
+    posterior = _posterior(8, d=4)
+    value = acquisition(posterior, kind, posterior_transform=InModelUnits(posterior.units))
+    default = suggest(posterior, kind=kind)
+    wide = suggest(posterior, kind=kind, n_candidates=8192, n_starts=64, seed=1)
+    assert value(default.reshape(1, 1, 4)).item() >= value(wide.reshape(1, 1, 4)).item() - 1e-2
+
+
+@KINDS
+def test_equal_seeds_give_equal_points(kind: Acquisition) -> None:
+    """A seed or an equally seeded generator gives the same point; the global random state is left alone."""
+    posterior = _posterior(3, d=2)
+    state = torch.random.get_rng_state()
+    first = suggest(posterior, kind=kind, seed=5)
+    assert torch.equal(first, suggest(posterior, kind=kind, seed=5))
+    assert torch.equal(first, suggest(posterior, kind=kind, seed=torch.Generator().manual_seed(5)))
+    assert torch.equal(state, torch.random.get_rng_state())
+
+
+@KINDS
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_the_units_of_the_objective_do_not_move_the_point(kind: Acquisition, scale: float) -> None:
+    """An objective in nanometres gives the same point as one in metres."""
+    torch.testing.assert_close(
+        suggest(_posterior(4, scale=scale), kind=kind), suggest(_posterior(4), kind=kind), rtol=0, atol=1e-4
+    )
+
+
+def test_the_first_point_comes_from_the_source() -> None:
+    """Zero-shot, the suggestion lies where the source is low."""
+    source = _points(40, 2, 0)
+    posterior = SHGP.learn([Dataset(source, (source - 0.7).square().sum(-1))]).condition()
+    x = suggest(posterior)
+    assert float((x - 0.7).abs().max()) < 0.2
+
+
+@pytest.mark.parametrize("name", [name for name, model in FAMILY.items() if model.needs_sources])
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_every_model_can_be_asked(name: str, n: int) -> None:
+    """Any model of the family gives a point of the unit cube, from its first step on."""
+    x = suggest(_posterior(n, d=2, name=name))
+    assert x.dtype == torch.float64
+    assert bool(((x >= 0) & (x <= 1)).all())
+
+
+def test_noiseless_optimisation_finds_the_minimum() -> None:
+    """A dozen suggestions bring GPBO to the bottom of a bowl."""
+    X = _points(2, 2, 3)
+    target = Dataset(X, (X - 0.35).square().sum(-1))
+    for step in range(12):
+        x = suggest(quick(GPBO).learn().condition(target), seed=step)
+        target = target.with_point(x, (x - 0.35).square().sum())
+    assert float(target.y.min()) < 1e-3
+
+
+def test_repeated_observations_are_no_trouble() -> None:
+    """Ten equal rows leave a suggestion that is finite and inside."""
+    X = torch.full((10, 2), 0.5, dtype=torch.float64)
+    x = suggest(quick(GPBO).learn().condition(Dataset(X, X[:, 0])))
+    assert bool(((x >= 0) & (x <= 1)).all())
+
+
+def test_bad_numbers_are_refused() -> None:
+    """The message names the argument."""
+    posterior = _posterior(2)
+    with pytest.raises(InputError, match="n_candidates"):
+        suggest(posterior, n_candidates=0)
+    with pytest.raises(InputError, match="n_starts"):
+        suggest(posterior, n_starts=0)
+
+
+@pytest.mark.parametrize("kind", list(Acquisition))
+def test_a_batch_gives_the_points_that_its_problems_give_alone(kind: Acquisition) -> None:
+    """Every problem of a batch gets its own suggestion, the one it gets alone at equal hyperparameters."""
+    X = _points(8, 2, 0).reshape(2, 4, 2)
+    y = torch.stack([X[0, :, 0] - X[0, :, 1] ** 2, torch.sin(5 * X[1]).sum(-1)])
+    posterior = quick(GPBO).learn().condition(Dataset(X, y))
+    together = suggest(posterior, kind=kind)
+    assert together.shape == (2, 2)
+    assert not torch.allclose(together[0], together[1])
+    for i in range(2):
+        assert isinstance(posterior.hyperparameters, ChainParams)
+        (level,) = posterior.hyperparameters.levels
+        params = GPParams(level.lengthscale[i], level.outputscale[i], level.noise_var[i], level.offset[i])
+        alone = GPBO.at(ChainParams((params,)), target=Dataset(X[i], y[i]))
+        # the same model without units of its own: only the scale of the polish differs
+        torch.testing.assert_close(suggest(alone, kind=kind), together[i], atol=1e-3, rtol=0)
