@@ -91,20 +91,20 @@ class DemoResult:
         """After how many evaluations to compare: 1, 5, 10, 20 as far as they were reached, and the last."""
         return (*(mark for mark in MARKS if mark < self.demo.steps), self.demo.steps)
 
-    def evaluations_to_match(self) -> tuple[float, float]:
-        """How many evaluations scratch and head start need for what scratch reached at the end: medians over runs.
+    @property
+    def medians(self) -> tuple[Float[Tensor, "steps"], Float[Tensor, "steps"]]:
+        """The median regret over runs, from scratch and with a head start."""
+        return self.scratch.quantile(0.5, dim=0), self.head_start.quantile(0.5, dim=0)
 
-        Infinite where half of the runs do not get there.
+    def evaluations_to_match(self) -> tuple[int, int | None]:
+        """How many evaluations scratch and head start need for the median regret that scratch has at the end.
+
+        None where the head start does not get there.
         """
-        goal = self.scratch[:, -1:]
-        return _median_first(self.scratch <= goal), _median_first(self.head_start <= goal)
-
-
-def _median_first(reached: Tensor) -> float:
-    """The median over rows of the 1-based index of the first true entry, infinite for a row without one."""
-    first = torch.where(reached.any(-1), reached.double().argmax(-1) + 1.0, math.inf).sort().values
-    low, high = first[(len(first) - 1) // 2].item(), first[len(first) // 2].item()
-    return (low + high) / 2
+        scratch, head_start = self.medians
+        there = head_start <= scratch[-1]
+        matched = int(there.int().argmax()) + 1 if bool(there.any()) else None
+        return int((scratch <= scratch[-1]).int().argmax()) + 1, matched
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
-import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from torch import Tensor
 
 from headstart.bench.demo import DemoResult
@@ -21,6 +19,7 @@ __all__ = ["draw_demo", "require_writable"]
 # Two colours of the Okabe-Ito palette, which colour-blind readers can tell apart; dashes and markers differ as well
 _SCRATCH, _HEAD_START, _INK = "#D55E00", "#0072B2", "#444444"
 _QUANTILES = (0.2, 0.8)
+_RUNS_SHOWN = 12  # more single runs than these hide the median
 _LOG_FLOOR = 1e-12  # a log axis has no zero
 
 
@@ -42,7 +41,7 @@ def require_writable(path: Path) -> None:
 
 
 def draw_demo(result: DemoResult, path: Path) -> None:
-    """Simple regret against evaluations, on a log axis: the median over runs, the runs' 20–80 % range, every run."""
+    """Simple regret against evaluations on a log axis: the median, the runs' 20–80 % range, and the runs if few."""
     demo = result.demo
     figure = Figure(figsize=(7.6, 4.8), dpi=150, layout="constrained")
     axes = figure.add_subplot()
@@ -51,19 +50,23 @@ def draw_demo(result: DemoResult, path: Path) -> None:
     _draw_method(axes, result.head_start, _HEAD_START, "o", "-", f"head start ({demo.model.upper()}, {points})")
     _draw_match(axes, result)
     axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    if high < 1000 * low:  # a few decades have room for more ticks
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlim(0.5, demo.steps + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axes.set_xlabel("evaluations of the target")
     axes.set_ylabel("simple regret (best so far − true minimum)")
-    axes.set_title("Head start against from scratch", loc="left", fontweight="bold", pad=22)
-    runs = f"{demo.runs} runs: median, {_QUANTILES[0]:.0%}–{_QUANTILES[1]:.0%} range" if demo.runs > 1 else "one run"
-    axes.text(
-        0.0, 1.02, f"{demo.problem.name} family, noise {demo.noise_std:g}, {runs}", transform=axes.transAxes, color=_INK
-    )
+    axes.set_title("Head start against from scratch", loc="left", fontweight="bold", pad=44)
+    runs = f"median of {demo.runs} runs, their 20–80 % range" if demo.runs > 1 else "one run"
+    note = f"{demo.problem.name} family, noise {demo.noise_std:g}; {runs}"
+    axes.annotate(note, (0, 1), xytext=(0, 30), xycoords="axes fraction", textcoords="offset points", color=_INK)
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2, frameon=False, borderaxespad=0.2, borderpad=0.2)
     axes.grid(True, which="major", color="#DDDDDD", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower left", frameon=True, framealpha=0.9, edgecolor="none")
     try:
         figure.savefig(path)
     except OSError as error:
@@ -78,30 +81,29 @@ def _draw_method(
     if len(regret) > 1:
         low, high = regret.quantile(regret.new_tensor(_QUANTILES), dim=0).tolist()
         axes.fill_between(steps, low, high, color=color, alpha=0.18, linewidth=0)
+    if 1 < len(regret) <= _RUNS_SHOWN:
         axes.plot(steps, regret.mT.tolist(), color=color, alpha=0.35, linewidth=0.8)
     median = regret.quantile(0.5, dim=0).tolist()
     axes.plot(steps, median, color=color, linestyle=line, linewidth=2.2, marker=marker, markersize=5, label=label)
 
 
 def _draw_match(axes: Axes, result: DemoResult) -> None:
-    """A dotted line at what scratch reached, and a word on when the head start got there."""
-    steps = result.demo.steps
-    scratch = result.scratch.quantile(0.5, dim=0).clamp_min(_LOG_FLOOR)
-    head_start = result.head_start.quantile(0.5, dim=0)
-    reached = torch.nonzero(head_start <= scratch[-1])
-    if len(reached) == 0 or steps < 2:
+    """A dotted line at what scratch reached, and how many evaluations earlier the head start was there."""
+    scratch, head_start = result.evaluations_to_match()
+    if head_start is None or head_start >= scratch:
         return
-    goal, first = scratch[-1].item(), int(reached[0]) + 1
+    goal = result.medians[0][-1].clamp_min(_LOG_FLOOR).item()
     axes.axhline(goal, color=_INK, linewidth=1.0, linestyle=":")
-    when = f"the head start is here after {first} evaluation{'s' if first > 1 else ''}, scratch after {steps}"
-    if math.isfinite(goal) and first < steps:
-        axes.annotate(
-            when,
-            xy=(steps + 0.5, goal),
-            xytext=(-4, 4),
-            textcoords="offset points",
-            ha="right",
-            va="bottom",
-            fontsize=9,
-            color=_INK,
-        )
+    arrow = {"arrowstyle": "<->", "color": _INK, "linewidth": 1.2, "shrinkA": 0, "shrinkB": 0}
+    axes.annotate("", xy=(head_start, goal), xytext=(scratch, goal), arrowprops=arrow)
+    axes.annotate(
+        f"{scratch - head_start} evaluations fewer" if scratch - head_start > 1 else "1 evaluation fewer",
+        xy=(head_start, goal),
+        xytext=(10, 5),  # on the side where scratch is still far above
+        textcoords="offset points",
+        ha="left",
+        va="bottom",
+        fontsize=9,
+        color=_INK,
+        bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.75},
+    )

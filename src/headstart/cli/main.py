@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,7 +46,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def main(
-    version: Annotated[  # noqa: ARG001
+    version: Annotated[
         bool, typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
@@ -103,16 +102,16 @@ def _table(result: DemoResult) -> Table:
     table = Table(
         title="Head start against from scratch",
         caption=f"{demo.problem.name}, noise {demo.noise_std:g}, {demo.source_points} source points; "
-        f"median of {demo.runs} run{'s' if demo.runs > 1 else ''}; lower is better",
+        f"{f'median of {demo.runs} runs' if demo.runs > 1 else 'one run'}; lower is better",
         box=box.SIMPLE_HEAD,
     )
     table.add_column("")
     table.add_column("from scratch\n(GPBO)", justify="right")
     table.add_column(f"head start\n({demo.model.upper()})", justify="right", style="bold")
     for mark in result.marks:
-        regrets = (regret[:, mark - 1].quantile(0.5).item() for regret in (result.scratch, result.head_start))
-        table.add_row(f"regret after {mark} evaluation{'s' if mark > 1 else ''}", *(f"{r:.3g}" for r in regrets))
+        regrets = (f"{regret[mark - 1].item():.3g}" for regret in result.medians)
+        table.add_row(f"regret after {mark} evaluation{'s' if mark > 1 else ''}", *regrets)
     table.add_section()
-    counts = (f"{n:g}" if math.isfinite(n) else f"> {demo.steps}" for n in result.evaluations_to_match())
+    counts = (f"> {demo.steps}" if n is None else str(n) for n in result.evaluations_to_match())
     table.add_row("evaluations for what scratch reached at the end", *counts)
     return table

@@ -14,6 +14,7 @@ from botorch.posteriors.posterior import Posterior
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.likelihoods import GaussianLikelihood
 from jaxtyping import Float
+from linear_operator import to_linear_operator
 from torch import Tensor
 
 from headstart.data.units import Units
@@ -166,7 +167,8 @@ class TransferPosterior(Model, FantasizeMixin):
             else:
                 noise = (self._predictor.noise_var * scale**2).unsqueeze(-1)
             cov = cov + torch.diag_embed(noise.expand(mean.shape))
-        posterior = GPyTorchPosterior(MultivariateNormal(mean, cov))
+        # an operator is factorised when it is needed, and with care for repeated rows; a plain matrix here and now
+        posterior = GPyTorchPosterior(MultivariateNormal(mean, to_linear_operator(cov)))
         return posterior if posterior_transform is None else posterior_transform(posterior)
 
     def predict(self, X: Float[Tensor, "*b m d"] | At) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:

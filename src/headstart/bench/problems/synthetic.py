@@ -91,7 +91,7 @@ class Family:
             return self.sample(n, generator)
         return torch.tensor(self.fixed_target, dtype=torch.float64).expand(n, -1)
 
-    def evaluate(self, params: Float[Tensor, "*b k"], X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
+    def evaluate(self, params: Float[Tensor, "*b k"], X: Float[Tensor, "*c n d"]) -> Float[Tensor, "*out n"]:
         """The noiseless f at every row of X in the unit cube; leading dimensions are tasks, and broadcast."""
         self._require(params, self.n_params, "params", dim=1)
         self._require(X, self.d, "X", dim=2)

@@ -1,0 +1,216 @@
+"""The methods that are compared. Each is one line of ``METHODS``; a new one is a ``Method`` of its own.
+
+A method is begun once per batch of problems (all seeds of a cell) and then asked for one point per problem and step.
+The core minimises; the acquisition function is the paper's lower confidence bound unless asked otherwise.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from headstart.bench.problems.problem import Instance, stream
+from headstart.data.dataset import Dataset
+from headstart.data.units import OutputUnits
+from headstart.decide.acquisition import Acquisition, worth
+from headstart.decide.suggest import suggest
+from headstart.errors import InputError
+from headstart.gp.fit import FitOptions
+from headstart.models.beliefs import At
+from headstart.models.botorch import TransferPosterior
+from headstart.models.copula import GC3P
+from headstart.models.family import FAMILY
+from headstart.models.model import Prior, TransferModel
+
+__all__ = ["METHODS", "Choice", "Method", "Search", "Settings", "method"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What all methods of an experiment share.
+
+    ``paper`` trains as the paper did (maximum likelihood, ten softplus starts, standardised residuals); otherwise the
+    models' own defaults are used. ``random_first`` makes the first point random for every method, as the authors' code
+    does; otherwise only methods without a zero-shot model begin at random. ``restarts`` and ``max_iterations``
+    override those of the fit.
+    """
+
+    paper: bool = True
+    acquisition: str = "lcb"
+    beta: float = 3.0
+    random_first: bool = False
+    restarts: int | None = None
+    max_iterations: int | None = None
+
+    def applied_to(self, model: TransferModel) -> TransferModel:
+        """The model with these settings."""
+        fit = FitOptions.paper() if self.paper else model.fit
+        if self.restarts is not None:
+            fit = replace(fit, restarts=self.restarts)
+        if self.max_iterations is not None:
+            fit = replace(fit, max_iterations=self.max_iterations)
+        return model.using(fit=fit, units=OutputUnits.PER_LEVEL if self.paper else model.units)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One point per problem: its inputs, its row where candidates are given, and how long fitting and choosing took."""
+
+    x: Float[Tensor, "P d"]
+    row: Int[Tensor, "P"] | None
+    fit_seconds: float
+    acquisition_seconds: float
+
+
+class Search(ABC):
+    """A method at work on a batch of problems."""
+
+    def __init__(self, instance: Instance, problem: str, seeds: Sequence[int]) -> None:
+        self.instance, self.problem, self.seeds = instance, problem, tuple(seeds)
+
+    @abstractmethod
+    def propose(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:
+        """The next point of every problem, given what was measured; ``allowed`` are the rows not yet evaluated."""
+
+    def at_random(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:
+        """A uniform point of every problem, from the stream of its seed: the same for every method."""
+        generators = [stream(self.problem, seed, "random", target.n) for seed in self.seeds]
+        if allowed is None:
+            x = torch.stack([torch.rand(target.d, generator=g, dtype=torch.float64) for g in generators])
+            return Choice(x.to(target.X.device), None, 0.0, 0.0)
+        rows = [torch.multinomial(a.double().cpu(), 1, generator=g) for a, g in zip(allowed, generators, strict=True)]
+        return self.at_row(torch.cat(rows).to(target.X.device))
+
+    def at_row(self, row: Int[Tensor, "P"], fit_seconds: float = 0.0, acquisition_seconds: float = 0.0) -> Choice:
+        """The choice of one row per problem."""
+        assert self.instance.candidates is not None
+        x = self.instance.candidates.X[torch.arange(len(row), device=row.device), row]
+        return Choice(x, row, fit_seconds, acquisition_seconds)
+
+
+class Method(ABC):
+    """A named way of choosing points."""
+
+    name: str
+
+    @abstractmethod
+    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Search:
+        """Learn whatever can be learnt from the sources."""
+
+
+class RandomSearch(Method):
+    """A uniform point every time."""
+
+    name = "random"
+
+    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Search:  # noqa: ARG002
+        """There is nothing to learn."""
+
+        class Random(Search):
+            def propose(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:
+                return self.at_random(target, allowed)
+
+        return Random(instance, problem, seeds)
+
+
+@dataclass(frozen=True)
+class ModelMethod(Method):
+    """A model of the family with an acquisition function."""
+
+    name: str
+    model: TransferModel
+
+    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Search:
+        """Learn the sources, all problems at once."""
+        prior = settings.applied_to(self.model).learn(instance.sources, seed=0)
+        return _ModelSearch(prior, settings, instance, problem, seeds)
+
+
+class _ModelSearch(Search):
+    def __init__(
+        self, prior: Prior, settings: Settings, instance: Instance, problem: str, seeds: Sequence[int]
+    ) -> None:
+        super().__init__(instance, problem, seeds)
+        self._prior, self._settings = prior, settings
+        self._kind = Acquisition(settings.acquisition)
+        self._located: Tensor | At | None = None
+        if instance.candidates is not None:
+            self._located = prior.locate(instance.candidates.X)
+
+    def propose(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:
+        informed = self._prior.model.needs_sources and not self._settings.random_first
+        if target.n == 0 and not informed:
+            return self.at_random(target, allowed)
+        begin = time.process_time()
+        posterior = self._prior.condition(target, seed=target.n)
+        fitted = time.process_time()
+        if allowed is None:
+            x = suggest(
+                posterior, kind=self._kind, seed=target.n, beta=self._settings.beta, n_candidates=512, n_starts=4
+            )
+            return Choice(x, None, fitted - begin, time.process_time() - fitted)
+        row = self._best_row(posterior, target, allowed)
+        return self.at_row(row, fitted - begin, time.process_time() - fitted)
+
+    def _best_row(
+        self, posterior: TransferPosterior, target: Dataset, allowed: Bool[Tensor, "P M"]
+    ) -> Int[Tensor, "P"]:
+        assert self._located is not None
+        with torch.no_grad():
+            mean, var = posterior.predict(self._located)
+            known = mean if target.n == 0 else posterior.predict(target.X)[0]
+            value = worth(self._kind, mean, var, best_f=known.amin(-1), beta=self._settings.beta)
+        return value.masked_fill(~allowed, -torch.inf).argmax(-1)
+
+
+class CopulaMethod(Method):
+    """GC3P: Gaussian copula regression with a parametric prior (Salinas et al. 2020), with its own acquisition rule."""
+
+    name = "gc3p"
+    n_candidates = 10_000
+
+    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Search:  # noqa: ARG002
+        """Train the network on the sources."""
+        prior = GC3P().learn(instance.sources, seed=0)
+        n_candidates = self.n_candidates
+
+        class Copula(Search):
+            def propose(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:
+                begin = time.process_time()
+                if allowed is None:
+                    draws = [
+                        torch.rand(
+                            n_candidates, target.d, generator=stream(problem, seed, "candidates", target.n)
+                        ).double()
+                        for seed in self.seeds
+                    ]
+                    X = torch.stack(draws).to(target.X.device)
+                    free = torch.ones(X.shape[:2], dtype=torch.bool, device=X.device)
+                    row = prior.suggest(target, X, free, seed=self.seeds)
+                    x = X[torch.arange(len(row), device=row.device), row]
+                    return Choice(x, None, time.process_time() - begin, 0.0)
+                assert self.instance.candidates is not None
+                row = prior.suggest(target, self.instance.candidates.X, allowed, seed=self.seeds)
+                return self.at_row(row, time.process_time() - begin)
+
+        return Copula(instance, problem, seeds)
+
+
+METHODS: dict[str, Method] = {
+    **{name.lower(): ModelMethod(name.lower(), model) for name, model in FAMILY.items()},
+    "gc3p": CopulaMethod(),
+    "random": RandomSearch(),
+}
+
+
+def method(name: str) -> Method:
+    """The method of that name."""
+    if name.lower() not in METHODS:
+        raise InputError(f"There is no method {name!r}. The known ones are {', '.join(METHODS)}.")
+    return METHODS[name.lower()]

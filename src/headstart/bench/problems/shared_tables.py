@@ -1,0 +1,125 @@
+"""Four tables that others measured, by name. They are no part of headstart: a folder with the files is needed.
+
+    name                file                              tasks × rows   inputs                            sources
+    random_forest       openml_random_forest.csv.gz       92 × 500       3 categorical, 3 numeric          10
+    adaboost            openml_adaboost.csv.gz            100 × 400      2 categorical, 2 numeric, 1 log   10
+    xgboost             xgboost_openml.csv.gz             9 × 5000       8 numeric                         8
+    direct_arylation    direct_arylation_by_temp.csv.gz   3 × 576        3 categorical, 1 numeric          2
+
+The first two are from van Rijn and Hutter (KDD 2018), of 94 random forest tasks two are constant; the third is from
+Salinas et al. (ICML 2020), who leave out the task skin_nonskin, and so does ``shared_problem``; the last from Shields
+et al. (2021), where a task is a temperature, and the yield is maximised. Sources have 60 random rows. The folder is
+the argument ``folder``, or the environment variable HEADSTART_DATA.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from headstart.bench.problems.table import Table, TableProblem, read_table
+from headstart.errors import InputError
+
+__all__ = ["SHARED", "SharedTable", "shared_problem", "shared_table"]
+
+_VARIABLE = "HEADSTART_DATA"
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTable:
+    """Where a table is, how it is read, and the sources and evaluations it is used with."""
+
+    file: str
+    objective: str
+    columns: tuple[str, ...]
+    log: tuple[str, ...] = ()
+    maximize: bool = False
+    left_out: tuple[str, ...] = ()
+    n_sources: int = 10
+    evaluations: int = 30
+
+
+SHARED: dict[str, SharedTable] = {
+    "random_forest": SharedTable(
+        file="openml_random_forest.csv.gz",
+        objective="error",
+        columns=("bootstrap", "criterion", "imputation", "max_features", "min_samples_leaf", "min_samples_split"),
+    ),
+    "adaboost": SharedTable(
+        file="openml_adaboost.csv.gz",
+        objective="error",
+        columns=("algorithm", "imputation", "learning_rate", "max_depth", "n_estimators"),
+        log=("learning_rate",),
+    ),
+    "xgboost": SharedTable(
+        file="xgboost_openml.csv.gz",
+        objective="metric_error",
+        columns=(
+            "hp_log2_min_child_weight",
+            "hp_subsample",
+            "hp_colsample_bytree",
+            "hp_log2_gamma",
+            "hp_log2_lambda",
+            "hp_eta",
+            "hp_max_depth_index",
+            "hp_log2_alpha",
+        ),
+        left_out=("skin_nonskin",),
+        n_sources=8,
+        evaluations=50,
+    ),
+    "direct_arylation": SharedTable(
+        file="direct_arylation_by_temp.csv.gz",
+        objective="yield",
+        columns=("Base", "Ligand", "Solvent", "Concentration"),
+        maximize=True,
+        n_sources=2,
+    ),
+}
+
+
+def shared_table(name: str, *, folder: str | Path | None = None) -> Table:
+    """The table of that name, with all its tasks."""
+    which = _named(name)
+    return read_table(
+        _path(name, which, folder),
+        task="task",
+        objective=which.objective,
+        maximize=which.maximize,
+        log=which.log,
+        columns=which.columns,
+        name=name,
+    )
+
+
+def shared_problem(
+    name: str, *, folder: str | Path | None = None, n_sources: int | None = None, rows: int | None = 60
+) -> TableProblem:
+    """The problem on the table of that name, with as many sources as usual; ``rows=None`` takes all rows of each."""
+    which = _named(name)
+    table = shared_table(name, folder=folder)
+    tasks = tuple(task for task in table.tasks if task not in which.left_out)
+    return TableProblem(table, n_sources=which.n_sources if n_sources is None else n_sources, rows=rows, tasks=tasks)
+
+
+def _named(name: str) -> SharedTable:
+    if name not in SHARED:
+        raise InputError(f"There is no shared table {name!r}. Known are: {', '.join(SHARED)}.")
+    return SHARED[name]
+
+
+def _path(name: str, which: SharedTable, folder: str | Path | None) -> Path:
+    given = os.environ.get(_VARIABLE) if folder is None else folder
+    if not given:
+        raise InputError(
+            f"The table {name!r} does not come with headstart. Set the environment variable {_VARIABLE} "
+            f"to the folder that has {which.file}, or name that folder."
+        )
+    origin = f"the folder {given}" + (f" of {_VARIABLE}" if folder is None else "")
+    if not Path(given).is_dir():
+        raise InputError(f"The table {name!r} is to be read from {origin}, but there is no such folder.")
+    path = Path(given) / which.file
+    if not path.is_file():
+        raise InputError(f"The table {name!r} is to be read from {origin}, but {which.file} is not there.")
+    return path

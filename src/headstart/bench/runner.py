@@ -1,0 +1,119 @@
+"""Bayesian optimisation of a whole batch of problems in lockstep: fitting and choosing for all seeds at once."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import headstart
+from headstart.bench.methods import Settings, method
+from headstart.bench.problems.problem import Candidates, Instance, Problem
+from headstart.bench.store import Run
+from headstart.data.dataset import Dataset
+
+__all__ = ["provenance", "run_batch"]
+
+_DIGITS = 10  # of what is written down; computations keep them all
+
+
+@cache
+def provenance(device: str) -> dict[str, Any]:
+    """What a result depends on besides its settings: versions, commit, hardware."""
+    versions = {name: __import__(name).__version__ for name in ("torch", "botorch", "gpytorch", "scipy", "numpy")}
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.strip()
+    hardware = torch.cuda.get_device_name() if device.startswith("cuda") else platform.machine()
+    return {"headstart": headstart.__version__, **versions, "commit": commit, "device": device, "hardware": hardware}
+
+
+def _moved(instance: Instance, device: str) -> Instance:
+    if device == "cpu":
+        return instance
+
+    def to(tensor: Tensor) -> Tensor:
+        return tensor.to(device)
+
+    candidates = instance.candidates
+    return Instance(
+        sources=tuple(Dataset(to(s.X), to(s.y), s.name) for s in instance.sources),
+        minimum=to(instance.minimum),
+        scale=to(instance.scale),
+        noise=to(instance.noise),
+        labels=instance.labels,
+        function=instance.function,
+        candidates=None
+        if candidates is None
+        else Candidates(to(candidates.X), to(candidates.values), to(candidates.real)),
+    )
+
+
+def run_batch(
+    problem: Problem, method_name: str, seeds: Sequence[int], *, steps: int, settings: Settings, device: str = "cpu"
+) -> list[Run]:
+    """``steps`` evaluations of every seed's target, all seeds in lockstep; one record per seed.
+
+    Seconds are CPU seconds of the batch divided by the number of its problems.
+    """
+    if device == "cpu":
+        torch.set_num_threads(1)
+    instance = _moved(problem.draw(seeds, steps), device)
+    P, d = len(seeds), instance.d
+    begin = time.process_time()
+    search = method(method_name).begin(instance, problem.name, seeds, settings)
+    learn_seconds = (time.process_time() - begin) / P
+    target = Dataset.empty(d, batch_shape=(P,), device=device)
+    allowed = None if instance.candidates is None else instance.candidates.real.clone()
+    values = instance.minimum.new_empty(P, 0)
+    seconds: list[tuple[float, float]] = []
+    for step in range(steps):
+        choice = search.propose(target, allowed)
+        if choice.row is None:
+            assert instance.function is not None
+            value = instance.function(choice.x.unsqueeze(-2)).squeeze(-1)
+        else:
+            assert instance.candidates is not None
+            assert allowed is not None
+            value = instance.candidates.values.gather(-1, choice.row.unsqueeze(-1)).squeeze(-1)
+            allowed.scatter_(-1, choice.row.unsqueeze(-1), False)
+        target = target.with_point(choice.x, value + instance.noise[:, step])
+        values = torch.cat([values, value.unsqueeze(-1)], dim=-1)
+        seconds.append((choice.fit_seconds / P, choice.acquisition_seconds / P))
+    best = values.cummin(-1).values
+    regret = (best - instance.minimum.unsqueeze(-1)) / instance.scale.unsqueeze(-1)
+    fit_seconds, acquisition_seconds = ([_rounded(s[i]) for s in seconds] for i in (0, 1))
+    return [
+        Run(
+            problem=problem.name,
+            method=method_name,
+            seed=seed,
+            settings={**asdict(settings), "steps": steps},
+            label=instance.labels[i],
+            x=[[_rounded(v) for v in row] for row in target.X[i].tolist()],
+            y=[_rounded(v) for v in target.y[i].tolist()],
+            value=[_rounded(v) for v in values[i].tolist()],
+            regret=[_rounded(v) for v in regret[i].tolist()],
+            fit_seconds=fit_seconds,
+            acquisition_seconds=acquisition_seconds,
+            learn_seconds=_rounded(learn_seconds),
+            provenance=provenance(device),
+        )
+        for i, seed in enumerate(seeds)
+    ]
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")

@@ -1,0 +1,331 @@
+"""GC3P (Salinas, Shen, Perrone, ICML 2020): Gaussian copula transfer with a learnt prior, as a baseline.
+
+Every task is brought to one scale by its ranks, so that tasks of any units can be pooled:
+
+    z = Φ⁻¹(clip(F̂(y), δ, 1 − δ))      F̂(y) the share of the task's values strictly below y      ``to_normal_scores``
+    z | x ~ N(μ(x), σ(x)²)              a small network, fitted to all sources at once            ``CopulaPrior``
+    (z − μ(x))/σ(x) ~ GP                Matérn-5/2 on the target's own observations               ``CopulaPosterior``
+
+Predictions are in z, not in the user's units, and the target's z change with every observation: GC3P is no BoTorch
+model but a protocol, ``GC3PPrior.suggest``. Leading dimensions are independent problems, worked on in lockstep. On a
+CPU each problem's network is bit for bit what it is alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from botorch.acquisition.analytic import _log_ei_helper
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from headstart.data.dataset import Dataset, require_compatible, require_unit_cube, task_name
+from headstart.errors import InputError
+from headstart.gp.evidence import PlainEvidence
+from headstart.gp.fit import FitOptions, FitReport, Seed, fit, generator_from
+from headstart.gp.hyperparameters import Layout
+from headstart.gp.kernels import Kernel
+from headstart.gp.threads import single_thread
+from headstart.models.beliefs import NoBeliefs
+from headstart.models.layer import Layer, Propagation
+
+__all__ = ["GC3P", "CopulaPosterior", "CopulaPrior", "GC3PPrior", "Seeds", "Training", "to_normal_scores"]
+
+# One for all problems, which then share their draws, or one for each
+Seeds = Seed | Sequence[Seed]
+
+_NOISE_FLOOR = 1e-3  # of the residual process, a variance
+_SIGMA_FLOOR = 1e-3  # added to softplus: few sources can be met exactly, and σ = 0 has no residual
+_CHUNK = 2048  # candidates that are looked at together
+
+
+def to_normal_scores(y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b n"]:
+    """z = Φ⁻¹(clip(F̂(y), δ, 1 − δ)) with F̂(y) the share of values strictly below y, δ = 1/(4 n^¼ √(π ln n)).
+
+    Only the order of y matters; equal values stay equal. Because F̂ < 1 the scores are not symmetric: the least value
+    gets Φ⁻¹(δ), the middle one about 0. With n = 1 there is no order and δ is infinite: the score is 0, the median.
+    """
+    n = y.shape[-1]
+    if n < 2:
+        return torch.zeros_like(y)
+    delta = 1 / (4 * n**0.25 * math.sqrt(math.pi * math.log(n)))
+    below = torch.searchsorted(y.sort(-1).values, y.contiguous())  # how many are strictly below
+    return torch.special.ndtri((below / n).to(y).clamp(delta, 1 - delta))
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """How the network is fitted: the authors' settings.
+
+    Adam makes ``steps`` steps at each of the ``learning_rates`` in turn. The description has 3 × 1000 steps from
+    1e-2 and leaves open how the rate goes on: here it falls tenfold from round to round. Every ``check_every`` steps
+    the network is compared on the validation rows, without dropout, and the best one is kept.
+    """
+
+    width: int = 50
+    depth: int = 3
+    dropout: float = 0.1
+    learning_rates: tuple[float, ...] = (1e-2, 1e-3, 1e-4)
+    steps: int = 1000
+    batch_size: int = 64
+    validation: float = 0.1
+    check_every: int = 100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CopulaPrior:
+    """z ~ N(μ(x), σ(x)²) at any x: a network on standardised inputs.
+
+        h = A₀ x' + a₀;   h ← relu(A_i h + a_i), i = 1 … depth;   μ = A_μ h + a_μ,   σ = softplus(A_σ h + a_σ) + 1e-3
+
+    ``theta`` are all A and a in order, one row per problem; dropout exists during training only.
+    """
+
+    theta: Float[Tensor, "*b p"]
+    centre: Float[Tensor, "*b d"]
+    scale: Float[Tensor, "*b d"]
+    width: int
+    depth: int
+
+    def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*b m"], Float[Tensor, "*b m"]]:
+        """μ and σ at every row of X."""
+        inputs = (X - self.centre.unsqueeze(-2)) / self.scale.unsqueeze(-2)
+        return _network(self.theta, _sizes(X.shape[-1], self.width, self.depth), inputs)
+
+
+def _sizes(d: int, width: int, depth: int) -> list[int]:
+    return [d, *[width] * (depth + 1), 2]
+
+
+def _network(
+    theta: Float[Tensor, "*b p"],
+    sizes: list[int],
+    X: Float[Tensor, "*b m d"],
+    keep: Float[Tensor, "*b i m w"] | None = None,
+) -> tuple[Float[Tensor, "*b m"], Float[Tensor, "*b m"]]:
+    """μ and σ; ``keep`` multiplies the hidden units, 0 or 1/(1 − dropout)."""
+    shapes = list(zip(sizes, sizes[1:], strict=False))
+    pieces = iter(theta.split([size for n_in, n_out in shapes for size in (n_in * n_out, n_out)], dim=-1))
+    h = X
+    for i, shape in enumerate(shapes):
+        h = h @ next(pieces).unflatten(-1, shape) + next(pieces).unsqueeze(-2)
+        if 0 < i < len(shapes) - 1:  # neither the first map nor the last
+            h = h.relu() if keep is None else h.relu() * keep[..., i - 1, :, :]
+    return h[..., 0], softplus(h[..., 1]) + _SIGMA_FLOOR
+
+
+def _negative_log_likelihood(z: Tensor, mean: Tensor, sd: Tensor) -> Float[Tensor, "P"]:
+    return (sd.log() + 0.5 * ((z - mean) / sd).square()).mean(-1)
+
+
+def _generators(seeds: Seeds, n_problems: int) -> list[torch.Generator]:
+    if isinstance(seeds, Sequence):
+        if len(seeds) != n_problems:
+            raise InputError(f"seed must be one for all or one per problem ({n_problems}), but there are {len(seeds)}.")
+        return [generator_from(seed) for seed in seeds]
+    return [generator_from(seeds)]
+
+
+def _uniform(generators: list[torch.Generator], shape: tuple[int, ...], like: Tensor) -> Float[Tensor, "P ..."]:
+    """Numbers in [0, 1), drawn on the CPU from each generator; a single one serves all problems."""
+    draws = torch.stack([torch.rand(shape, generator=g, dtype=torch.float64) for g in generators])
+    return draws.to(like.device).expand(len(like), *shape)
+
+
+def _initial(sizes: list[int], generators: list[torch.Generator], like: Tensor) -> Float[Tensor, "P p"]:
+    """Every entry of A and a is uniform in ±1/√(inputs of the layer)."""
+    bounds = [n_in**-0.5 for n_in, n_out in zip(sizes, sizes[1:], strict=False) for _ in range((n_in + 1) * n_out)]
+    bound = torch.tensor(bounds, dtype=torch.float64, device=like.device)
+    return (2 * _uniform(generators, (len(bounds),), like) - 1) * bound
+
+
+def _batches(
+    generators: list[torch.Generator], n_rows: int, how: Training, like: Tensor
+) -> Iterator[tuple[Int[Tensor, "P k"], Float[Tensor, "P i k w"]]]:
+    """Rows and dropout factors of the steps until the next check: drawn with replacement, all at once."""
+    steps, k = how.check_every, how.batch_size
+    rows = (_uniform(generators, (steps, k), like) * n_rows).long()
+    for step in range(steps):
+        draws = _uniform(generators, (how.depth, k, how.width), like)
+        yield rows[:, step], (draws >= how.dropout).double() / (1 - how.dropout)
+
+
+def _train(
+    X: Float[Tensor, "P N d"], z: Float[Tensor, "P N"], how: Training, generators: list[torch.Generator]
+) -> Float[Tensor, "P p"]:
+    """The network with the least validation loss of all that were checked on the way."""
+    sizes = _sizes(X.shape[-1], how.width, how.depth)
+    order = _uniform(generators, (X.shape[1],), X).argsort(-1)
+    problems = torch.arange(len(X), device=X.device).unsqueeze(-1)
+    held, rest = order.split([held_out := max(1, round(how.validation * X.shape[1])), X.shape[1] - held_out], dim=-1)
+    X_held, z_held = X[problems, held], z[problems, held]
+    theta = _initial(sizes, generators, X).contiguous().requires_grad_()
+    best, least = theta.detach().clone(), X.new_full((len(X),), torch.inf)
+    # neither fused nor foreach: those round differently at the end of a tensor, so a batch would not be its problems
+    adam = torch.optim.Adam([theta], foreach=False)
+    for rate in how.learning_rates:
+        adam.param_groups[0]["lr"] = rate
+        for _ in range(max(1, how.steps // how.check_every)):
+            for rows, keep in _batches(generators, rest.shape[-1], how, X):
+                index = rest.gather(-1, rows)
+                adam.zero_grad()
+                mean, sd = _network(theta, sizes, X[problems, index], keep)
+                _negative_log_likelihood(z[problems, index], mean, sd).sum().backward()
+                adam.step()
+            with torch.no_grad():
+                loss = _negative_log_likelihood(z_held, *_network(theta, sizes, X_held))
+                better = loss < least
+                best, least = torch.where(better.unsqueeze(-1), theta, best), torch.where(better, loss, least)
+    return best
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CopulaPosterior:
+    """z(x) ~ N(μ + σ m_r, (σ s_r)²), with (m_r, s_r) a Gaussian process on r = (z − μ)/σ of the target's z."""
+
+    prior: CopulaPrior
+    residual: Layer
+    z: Float[Tensor, "*b n"]
+    report: FitReport
+
+    def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*b m"], Float[Tensor, "*b m"]]:
+        """Mean and standard deviation of z at every row of X."""
+        mu, sigma = self.prior.predict(X)
+        mean, var = self.residual.predict_marginal(X)
+        return mu + sigma * mean, sigma * var.sqrt()
+
+    def log_expected_improvement(self, X: Float[Tensor, "*b m d"]) -> Float[Tensor, "*b m"]:
+        """log E[max(min z − z(x), 0)] = log sd + log(φ(u) + u Φ(u)) with u = (min z − mean)/sd; needs an observation."""
+        if self.z.shape[-1] == 0:
+            raise InputError("There is nothing to improve on: the target has no observation yet.")
+        mean, sd = self.predict(X)
+        improvement: Tensor = sd.log() + _log_ei_helper((self.z.amin(-1, keepdim=True) - mean) / sd)
+        return improvement
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GC3PPrior:
+    """What the sources teach: the network. ``suggest`` is what to evaluate next."""
+
+    model: GC3P
+    sources: tuple[Dataset, ...]
+    copula: CopulaPrior
+
+    def condition(self, target: Dataset, *, seed: Seed = 0) -> CopulaPosterior:
+        """The target's z and the process on its residuals, both found anew from all observations (there may be none).
+
+        As in every model, ``seed`` is for the starting points of the fit, which all problems share.
+        """
+        self._require(target)
+        with torch.no_grad():
+            z = to_normal_scores(target.y)
+            mu, sigma = self.copula.predict(target.X)
+            r, b, P = (z - mu) / sigma, target.batch_shape, target.batch_shape.numel()
+            kernel = self.model.kernel
+            evidence = PlainEvidence(
+                target.X.reshape(P, target.n, target.d),
+                r.reshape(P, target.n),
+                None,
+                kernel=kernel,
+                residual=False,
+                free_offset=True,
+            )
+            *others, noise = evidence.layout.slots
+            evidence.layout = Layout((*others, replace(noise, lower=_NOISE_FLOOR)))
+            theta, report = fit(evidence, self.model.fit, seed=seed, task="target", batch_shape=b)
+            params = evidence.params(theta.reshape(P, -1)).reshaped(b)
+            layer = Layer.observe(NoBeliefs(b), params, target.X, r, kernel=kernel, propagation=Propagation.EXACT)
+            return CopulaPosterior(self.copula, layer, z, report)
+
+    def suggest(
+        self,
+        target: Dataset,
+        candidates: Float[Tensor, "*b M d"],
+        allowed: Bool[Tensor, "*b M"],
+        *,
+        seed: Seeds = 0,
+    ) -> Int[Tensor, "*b"]:
+        """Which of the allowed candidates to evaluate next, one index per problem.
+
+        For the first ``model.draws`` evaluations it is the least of independent draws from N(μ(x), σ(x)²), then the one
+        of highest expected improvement on min z. The draws of a problem come from its own seed and the number of
+        evaluations, so one set of seeds serves a whole run, and candidates appended as padding change nothing.
+        """
+        self._require(target)
+        if candidates.shape[:-2] != target.batch_shape or candidates.shape[-1] != target.d:
+            expected = (*target.batch_shape, "M", target.d)
+            raise InputError(f"candidates must have shape {expected}, but they have {tuple(candidates.shape)}.")
+        if allowed.shape != candidates.shape[:-1] or not bool(allowed.any(-1).all()):
+            raise InputError(
+                f"allowed must have shape {tuple(candidates.shape[:-1])} and leave every problem a candidate, but it "
+                f"has shape {tuple(allowed.shape)} and leaves {allowed.sum(-1).tolist()}."
+            )
+        chunks = candidates.split(_CHUNK, dim=-2)
+        with torch.no_grad():
+            if target.n < self.model.draws:
+                mu, sigma = (torch.cat(parts, -1) for parts in zip(*map(self.copula.predict, chunks), strict=True))
+                score = -(mu + sigma * self._normal(target, candidates, seed))
+            else:
+                posterior = self.condition(target)
+                score = torch.cat([posterior.log_expected_improvement(chunk) for chunk in chunks], -1)
+            return score.masked_fill(~allowed, -torch.inf).argmax(-1)
+
+    def _normal(self, target: Dataset, candidates: Tensor, seeds: Seeds) -> Float[Tensor, "*b M"]:
+        b, M, n = target.batch_shape, candidates.shape[-2], target.n
+        steps = [torch.randint(1 << 62, (n + 1,), generator=g)[-1] for g in _generators(seeds, b.numel())]
+        # by the inverse distribution function: torch.randn would draw other numbers for another M
+        uniform = _uniform(
+            [generator_from(int(step)) for step in steps], (M,), candidates.reshape(-1, *candidates.shape[-2:])
+        )
+        return torch.special.ndtri(uniform.clamp_min(2.0**-54)).reshape(*b, M)
+
+    def _require(self, target: Dataset) -> None:
+        require_compatible(self.sources, target)
+        if self.model.fit.unit_cube:
+            require_unit_cube(target, "the target")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GC3P:
+    """The protocol: ``draws`` evaluations drawn from the network, then expected improvement.
+
+    A continuous space is searched through random candidates; the authors take 10,000.
+    """
+
+    draws: int = 5
+    kernel: Kernel = Kernel.MATERN52
+    fit: FitOptions = field(default_factory=FitOptions)
+    training: Training = field(default_factory=Training)
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if self.draws < 1:
+            raise InputError(f"draws must be at least 1, for improvement needs an observation, but it is {self.draws}.")
+
+    def learn(self, sources: Sequence[Dataset], *, seed: Seeds = 0) -> GC3PPrior:
+        """The network of the pooled sources, each first brought to normal scores; none may have fewer than 2 points."""
+        sources = tuple(sources)
+        if not sources:
+            raise InputError("GC3P needs at least one source, but sources is empty. Without any, use GPBO.")
+        require_compatible(sources, None)
+        for i, source in enumerate(sources):
+            if source.n < 2:
+                raise InputError(
+                    f"{task_name(source, i)} has {source.n} observation: GC3P compares the values of a source with each "
+                    "other and needs at least 2. Leave it out, or add to it."
+                )
+            if self.fit.unit_cube:
+                require_unit_cube(source, task_name(source, i))
+        how, b = self.training, sources[0].batch_shape
+        X = torch.cat([source.X for source in sources], dim=-2).reshape(b.numel(), -1, sources[0].d)
+        z = torch.cat([to_normal_scores(source.y) for source in sources], dim=-1).reshape(b.numel(), -1)
+        centre, scale = X.mean(-2, keepdim=True), X.std(-2, keepdim=True, correction=0)
+        scale = torch.where(scale > 0, scale, torch.ones_like(scale))
+        with single_thread(), torch.enable_grad():
+            theta = _train((X - centre) / scale, z, how, _generators(seed, b.numel()))
+        shaped = (value.reshape(*b, value.shape[-1]) for value in (theta, centre, scale))
+        return GC3PPrior(model=self, sources=sources, copula=CopulaPrior(*shaped, how.width, how.depth))
