@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 
+import tests.reference.shapes
 import torch
 from hypothesis import settings
 from jaxtyping import install_import_hook
-
-import tests.reference.shapes
 
 # Before any test imports the package: from here on every array annotation in it is checked at every call.
 install_import_hook("headstart", f"{tests.reference.shapes.__name__}.checked")

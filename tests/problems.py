@@ -118,7 +118,12 @@ def item_of(value: _T, index: int | tuple[int, ...]) -> _T:
 def tensors_in(value: Any) -> Iterator[Tensor]:
     """All tensors that a value holds, in order."""
     found: list[Tensor] = []
-    _mapped(value, lambda t: found.append(t) or t)
+
+    def note(t: Tensor) -> Tensor:
+        found.append(t)
+        return t
+
+    _mapped(value, note)
     return iter(found)
 
 

@@ -177,7 +177,7 @@ class CopulaMethod(Method):
 
     def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Search:  # noqa: ARG002
         """Train the network on the sources."""
-        prior = GC3P().learn(instance.sources, seed=0)
+        prior = GC3P().learn(instance.sources, seed=tuple(seeds))
         n_candidates = self.n_candidates
 
         class Copula(Search):

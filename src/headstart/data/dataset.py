@@ -50,6 +50,8 @@ class Dataset:
             )
         if X_.device != y_.device:
             raise InputError(f"X and y of {what} must be on one device, but X is on {X_.device} and y on {y_.device}.")
+        if X_.is_meta:
+            raise InputError(f"X and y of {what} are on the meta device, which holds no values.")
         _require_finite(X_, f"X of {what}", inputs=True)
         _require_finite(y_, f"y of {what}", inputs=False)
         object.__setattr__(self, "X", X_)
@@ -83,6 +85,12 @@ class Dataset:
         """One more observation (of each problem): x (*b, d) and y (*b)."""
         x_ = torch.as_tensor(x, dtype=torch.float64, device=self.X.device).unsqueeze(-2)
         y_ = torch.as_tensor(y, dtype=torch.float64, device=self.y.device).unsqueeze(-1)
+        one = (*self.batch_shape, 1)
+        if x_.shape != (*one, self.d) or y_.shape != one:
+            raise InputError(
+                f"x must have shape {(*self.batch_shape, self.d)} and y {tuple(self.batch_shape)}, "
+                f"but they have shapes {tuple(x_.squeeze(-2).shape)} and {tuple(y_.squeeze(-1).shape)}."
+            )
         return Dataset(torch.cat([self.X, x_], dim=-2), torch.cat([self.y, y_], dim=-1), self.name)
 
 
@@ -114,7 +122,10 @@ def _require_finite(value: Tensor, what: str, *, inputs: bool) -> None:
 
 def require_compatible(sources: Sequence[Dataset], target: Dataset | None) -> None:
     """Raise an ``InputError`` unless all tasks share inputs, batch shape and device, and every source has data."""
-    tasks = [*((task_name(s, i), s) for i, s in enumerate(sources)), *([("the target", target)] if target else [])]
+    tasks = [
+        *((task_name(s, i), s) for i, s in enumerate(sources)),
+        *([] if target is None else [("the target", target)]),
+    ]
     for name, task in tasks:
         if not isinstance(task, Dataset):
             raise InputError(f"{name} must be a headstart.Dataset, but it is a {type(task).__name__}.")
@@ -145,8 +156,9 @@ def require_unit_cube(task: Dataset, name: str) -> None:
     outside = (task.X < -_CUBE_TOLERANCE) | (task.X > 1 + _CUBE_TOLERANCE)
     if bool(outside.any()):
         index = tuple(int(i) for i in outside.nonzero()[0])
+        problem = f" of problem {index[:-2]}" if index[:-2] else ""
         raise InputError(
-            f"X of {name} must lie in the unit cube, but row {index[-2]}, column {index[-1]} "
+            f"X of {name} must lie in the unit cube, but row {index[-2]}, column {index[-1]}{problem} "
             f"is {task.X[index].item():g} ({int(outside.any(-1).sum())} such rows). "
             "Scale the inputs of all tasks together, or set FitOptions(unit_cube=False) if this is meant."
         )
@@ -154,4 +166,5 @@ def require_unit_cube(task: Dataset, name: str) -> None:
 
 def task_name(source: Dataset, index: int) -> str:
     """How messages call source number ``index``."""
-    return f"source {index} ({source.name!r})" if source.name else f"source {index}"
+    name = source.name if isinstance(source, Dataset) else ""
+    return f"source {index} ({name!r})" if name else f"source {index}"

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Self
+from typing import Any, Self
 
 import torch
 from jaxtyping import Float
@@ -39,6 +39,8 @@ __all__ = [
     "lengthscale_slot",
     "noise_slot",
     "outputscale_slots",
+    "require_finite",
+    "require_variance",
 ]
 
 OFFSET_VAR = 9.0
@@ -49,6 +51,20 @@ class Starts(Enum):
 
     PRIOR = "prior"  # the first at the prior's median, the others drawn from the prior
     SOFTPLUS = "softplus"  # log(1 + exp(N(0, 1))) for every parameter: the paper's appendix
+
+
+def require_finite(params: Any, where: str) -> None:
+    """Raise an ``InputError`` that names the field of a frozen value whose tensor is not finite."""
+    for f in fields(params):
+        value = getattr(params, f.name)
+        if isinstance(value, Tensor) and not bool(value.isfinite().all()):
+            raise InputError(f"{f.name} {where} must be finite, but it is {value.tolist()}.")
+
+
+def require_variance(value: Tensor, what: str) -> None:
+    """Raise an ``InputError`` where a variance is negative."""
+    if not bool((value >= 0).all()):
+        raise InputError(f"{what} is a variance and must not be negative, but it is {value.tolist()}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +96,6 @@ class GPParams:
                 ("offset", offset),
             ]
         }
-        for name, value in values.items():
-            if not bool(value.isfinite().all()):
-                raise InputError(f"{name} of {task} must be finite, but it is {value.tolist()}.")
-        for name in ("lengthscale", "outputscale"):
-            if not bool((values[name] > 0).all()):
-                raise InputError(f"{name} of {task} must be positive, but it is {values[name].tolist()}.")
-        if not bool((values["noise_var"] >= 0).all()):
-            raise InputError(
-                f"noise_var of {task} is a variance and must not be negative, but it is {values['noise_var'].tolist()}."
-            )
         if values["lengthscale"].dim() == 0:
             raise InputError(f"lengthscale of {task} needs one value per input, but it is a single number.")
         shapes = {name: tuple(value.shape) for name, value in values.items()}
@@ -99,10 +105,22 @@ class GPParams:
             raise InputError(
                 f"The hyperparameters of {task} do not fit together: their shapes are {shapes}."
             ) from error
-        return cls(
+        params = cls(
             lengthscale=values["lengthscale"].expand(*batch, -1),
             **{name: values[name].expand(batch) for name in ("outputscale", "noise_var", "offset")},
         )
+        params.require(task)
+        return params
+
+    def require(self, task: str, d: int | None = None) -> None:
+        """Raise an ``InputError`` unless this is a process (of d inputs): finite, positive, the noise not negative."""
+        require_finite(self, f"of {task}")
+        for name in ("lengthscale", "outputscale"):
+            if not bool((getattr(self, name) > 0).all()):
+                raise InputError(f"{name} of {task} must be positive, but it is {getattr(self, name).tolist()}.")
+        require_variance(self.noise_var, f"noise_var of {task}")
+        if d is not None and self.lengthscale.shape[-1] != d:
+            raise InputError(f"{task} has {self.lengthscale.shape[-1]} lengthscales, but the inputs have {d} columns.")
 
     def scaled(self, scale: Float[Tensor, "*b"], offset: Float[Tensor, "*b"]) -> GPParams:
         """The same process for outputs scale · y + offset."""

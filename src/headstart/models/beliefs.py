@@ -114,7 +114,7 @@ class NoBeliefs(Beliefs):
     batch_shape: torch.Size
 
     def _at(self, X: Float[Tensor, "*b m d"]) -> At:
-        return At(X, X.new_zeros(X.shape[:-1]))
+        return At(X, 0.0 * X.sum(-1))
 
     def prior_cov(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"]) -> Float[Tensor, "*out n m"]:
         """Zero."""

@@ -20,6 +20,7 @@ from torch import Tensor
 from headstart.data.units import Units
 from headstart.errors import InputError
 from headstart.gp.fit import FitReport
+from headstart.gp.hyperparameters import require_variance
 from headstart.models.beliefs import At
 from headstart.models.params import ModelParams
 
@@ -70,6 +71,16 @@ class Outcome:
     units: Units
     hyperparameters: ModelParams
     reports: tuple[FitReport, ...] = ()
+
+
+class _Normal(MultivariateNormal):  # type: ignore[misc]
+    """Whose variance is what it is: GPyTorch raises variances below 1e-10, whatever the units of y."""
+
+    @property
+    def variance(self) -> Tensor:
+        """The diagonal of the covariance."""
+        diagonal: Tensor = self.lazy_covariance_matrix.diagonal(dim1=-1, dim2=-2)
+        return diagonal.expand(self.loc.shape)
 
 
 class TransferPosterior(Model, FantasizeMixin):
@@ -163,12 +174,13 @@ class TransferPosterior(Model, FantasizeMixin):
         mean, cov = self.units.offset.unsqueeze(-1) + scale.unsqueeze(-1) * mean, scale[..., None, None] ** 2 * cov
         if observation_noise is not False:
             if isinstance(observation_noise, Tensor):
+                require_variance(observation_noise, "observation_noise")
                 noise = observation_noise.squeeze(-1)
             else:
                 noise = (self._predictor.noise_var * scale**2).unsqueeze(-1)
             cov = cov + torch.diag_embed(noise.expand(mean.shape))
         # an operator is factorised when it is needed, and with care for repeated rows; a plain matrix here and now
-        posterior = GPyTorchPosterior(MultivariateNormal(mean, to_linear_operator(cov)))
+        posterior = GPyTorchPosterior(_Normal(mean, to_linear_operator(cov)))
         return posterior if posterior_transform is None else posterior_transform(posterior)
 
     def predict(self, X: Float[Tensor, "*b m d"] | At) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
@@ -187,6 +199,13 @@ class TransferPosterior(Model, FantasizeMixin):
     ) -> Self:
         """The model after observing (X, Y) in the user's units, at the same hyperparameters: for fantasies."""
         self._require_query(X)
+        if not isinstance(Y, Tensor) or Y.dtype != torch.float64 or Y.shape[-2:] != (X.shape[-2], 1):
+            what = f"{Y.dtype} of shape {tuple(Y.shape)}" if isinstance(Y, Tensor) else type(Y).__name__
+            raise InputError(f"Y must be float64 of shape (*batch, {X.shape[-2]}, 1), but it is {what}.")
+        if not bool(Y.isfinite().all()):
+            raise InputError("Y must be finite: leave out observations that failed.")
+        if noise is not None:
+            require_variance(noise, "noise")
         units = self.units
         y = Y.squeeze(-1)
         inward = (y - units.offset.unsqueeze(-1)) / units.scale.unsqueeze(-1)
@@ -209,6 +228,8 @@ class TransferPosterior(Model, FantasizeMixin):
             raise InputError(f"X must have shape (*batch, q, {own.shape[-1]}), but it is {shape}.")
         if X.dtype != torch.float64 or X.device != own.device:
             raise InputError(f"X must be float64 on {own.device}, but it is {X.dtype} on {X.device}.")
+        if not bool(X.isfinite().all()):
+            raise InputError("X must be finite, but it has NaN or infinite entries.")
 
 
 def _likelihood(noise: Float[Tensor, "*b"]) -> GaussianLikelihood:

@@ -14,8 +14,10 @@ CPU each problem's network is bit for bit what it is alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import product
 
 import torch
 from botorch.acquisition.analytic import _log_ei_helper
@@ -24,6 +26,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from headstart.data.dataset import Dataset, require_compatible, require_unit_cube, task_name
+from headstart.data.units import spread_of
 from headstart.errors import InputError
 from headstart.gp.evidence import PlainEvidence
 from headstart.gp.fit import FitOptions, FitReport, Seed, fit, generator_from
@@ -37,9 +40,11 @@ __all__ = ["GC3P", "CopulaPosterior", "CopulaPrior", "GC3PPrior", "Seeds", "Trai
 
 # One for all problems, which then share their draws, or one for each
 Seeds = Seed | Sequence[Seed]
+# The numbers of inputs and outputs of every layer
+Shapes = tuple[tuple[int, int], ...]
 
 _NOISE_FLOOR = 1e-3  # of the residual process, a variance
-_SIGMA_FLOOR = 1e-3  # added to softplus: few sources can be met exactly, and σ = 0 has no residual
+_SIGMA_FLOOR = 1e-3  # added to softplus: a network can meet a few points exactly, and σ = 0 leaves no residual
 _CHUNK = 2048  # candidates that are looked at together
 
 
@@ -54,7 +59,7 @@ def to_normal_scores(y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b n"]:
         return torch.zeros_like(y)
     delta = 1 / (4 * n**0.25 * math.sqrt(math.pi * math.log(n)))
     below = torch.searchsorted(y.sort(-1).values, y.contiguous())  # how many are strictly below
-    return torch.special.ndtri((below / n).to(y).clamp(delta, 1 - delta))
+    return torch.special.ndtri((below.to(y) / n).clamp(delta, 1 - delta))  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,27 +93,18 @@ class CopulaPrior:
     theta: Float[Tensor, "*b p"]
     centre: Float[Tensor, "*b d"]
     scale: Float[Tensor, "*b d"]
-    width: int
-    depth: int
+    shapes: Shapes
 
     def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*b m"], Float[Tensor, "*b m"]]:
         """μ and σ at every row of X."""
         inputs = (X - self.centre.unsqueeze(-2)) / self.scale.unsqueeze(-2)
-        return _network(self.theta, _sizes(X.shape[-1], self.width, self.depth), inputs)
-
-
-def _sizes(d: int, width: int, depth: int) -> list[int]:
-    return [d, *[width] * (depth + 1), 2]
+        return _network(self.theta, self.shapes, inputs)
 
 
 def _network(
-    theta: Float[Tensor, "*b p"],
-    sizes: list[int],
-    X: Float[Tensor, "*b m d"],
-    keep: Float[Tensor, "*b i m w"] | None = None,
+    theta: Float[Tensor, "*b p"], shapes: Shapes, X: Float[Tensor, "*b m d"], keep: Tensor | None = None
 ) -> tuple[Float[Tensor, "*b m"], Float[Tensor, "*b m"]]:
-    """μ and σ; ``keep`` multiplies the hidden units, 0 or 1/(1 − dropout)."""
-    shapes = list(zip(sizes, sizes[1:], strict=False))
+    """μ and σ; ``keep`` (*b, depth, m, width) multiplies the hidden units, by 0 or 1/(1 − dropout)."""
     pieces = iter(theta.split([size for n_in, n_out in shapes for size in (n_in * n_out, n_out)], dim=-1))
     h = X
     for i, shape in enumerate(shapes):
@@ -118,68 +114,63 @@ def _network(
     return h[..., 0], softplus(h[..., 1]) + _SIGMA_FLOOR
 
 
-def _negative_log_likelihood(z: Tensor, mean: Tensor, sd: Tensor) -> Float[Tensor, "P"]:
+def _loss(z: Tensor, mean: Tensor, sd: Tensor) -> Float[Tensor, "P"]:
+    """−log N(z; mean, sd²) less a constant, averaged over the rows."""
     return (sd.log() + 0.5 * ((z - mean) / sd).square()).mean(-1)
 
 
-def _generators(seeds: Seeds, n_problems: int) -> list[torch.Generator]:
-    if isinstance(seeds, Sequence):
-        if len(seeds) != n_problems:
-            raise InputError(f"seed must be one for all or one per problem ({n_problems}), but there are {len(seeds)}.")
-        return [generator_from(seed) for seed in seeds]
-    return [generator_from(seeds)]
+def _generators(seeds: Seeds, P: int) -> list[torch.Generator]:
+    if not isinstance(seeds, Sequence):
+        return [generator_from(seeds)]
+    if len(seeds) != P:
+        raise InputError(f"seed must be one for all or one for each of {P} problems, but there are {len(seeds)}.")
+    return [generator_from(seed) for seed in seeds]
 
 
-def _uniform(generators: list[torch.Generator], shape: tuple[int, ...], like: Tensor) -> Float[Tensor, "P ..."]:
-    """Numbers in [0, 1), drawn on the CPU from each generator; a single one serves all problems."""
-    draws = torch.stack([torch.rand(shape, generator=g, dtype=torch.float64) for g in generators])
-    return draws.to(like.device).expand(len(like), *shape)
+def _draws(draw: Callable[[torch.Generator], Tensor], generators: list[torch.Generator], like: Tensor) -> Tensor:
+    """What each problem draws, (P, …) for ``like`` (P, …), made on the CPU; one generator serves all problems."""
+    drawn = torch.stack([draw(generator) for generator in generators]).to(like.device)
+    return drawn.expand(len(like), *drawn.shape[1:])
 
 
-def _initial(sizes: list[int], generators: list[torch.Generator], like: Tensor) -> Float[Tensor, "P p"]:
-    """Every entry of A and a is uniform in ±1/√(inputs of the layer)."""
-    bounds = [n_in**-0.5 for n_in, n_out in zip(sizes, sizes[1:], strict=False) for _ in range((n_in + 1) * n_out)]
-    bound = torch.tensor(bounds, dtype=torch.float64, device=like.device)
-    return (2 * _uniform(generators, (len(bounds),), like) - 1) * bound
-
-
-def _batches(
-    generators: list[torch.Generator], n_rows: int, how: Training, like: Tensor
-) -> Iterator[tuple[Int[Tensor, "P k"], Float[Tensor, "P i k w"]]]:
-    """Rows and dropout factors of the steps until the next check: drawn with replacement, all at once."""
-    steps, k = how.check_every, how.batch_size
-    rows = (_uniform(generators, (steps, k), like) * n_rows).long()
-    for step in range(steps):
-        draws = _uniform(generators, (how.depth, k, how.width), like)
-        yield rows[:, step], (draws >= how.dropout).double() / (1 - how.dropout)
+def _normal_draws(M: int, step: int, generator: torch.Generator) -> Float[Tensor, "M"]:
+    """Standard normal draws for the given step; the first of them are the same for every M (not so torch.randn)."""
+    own = generator_from(int(torch.randint(1 << 62, (step + 1,), generator=generator)[-1]))
+    uniform = torch.rand(M, generator=own, dtype=torch.float64)
+    return torch.special.ndtri(uniform.clamp_min(2.0**-54))  # type: ignore[no-any-return]
 
 
 def _train(
-    X: Float[Tensor, "P N d"], z: Float[Tensor, "P N"], how: Training, generators: list[torch.Generator]
+    X: Float[Tensor, "P N d"], z: Float[Tensor, "P N"], shapes: Shapes, how: Training, generators: list[torch.Generator]
 ) -> Float[Tensor, "P p"]:
     """The network with the least validation loss of all that were checked on the way."""
-    sizes = _sizes(X.shape[-1], how.width, how.depth)
-    order = _uniform(generators, (X.shape[1],), X).argsort(-1)
-    problems = torch.arange(len(X), device=X.device).unsqueeze(-1)
-    held, rest = order.split([held_out := max(1, round(how.validation * X.shape[1])), X.shape[1] - held_out], dim=-1)
-    X_held, z_held = X[problems, held], z[problems, held]
-    theta = _initial(sizes, generators, X).contiguous().requires_grad_()
-    best, least = theta.detach().clone(), X.new_full((len(X),), torch.inf)
-    # neither fused nor foreach: those round differently at the end of a tensor, so a batch would not be its problems
+    P, N, _ = X.shape
+    steps, k = how.check_every, how.batch_size
+    # every entry of A and a begins uniform in ±1/√(inputs of its layer)
+    bounds = X.new_tensor([n_in**-0.5 for n_in, n_out in shapes for _ in range((n_in + 1) * n_out)])
+    start = _draws(lambda g: torch.rand(len(bounds), generator=g, dtype=torch.float64), generators, X)
+    theta = ((2 * start - 1) * bounds).requires_grad_()
+    best, least = theta.detach().clone(), X.new_full((P,), torch.inf)
+    n_held = max(1, round(how.validation * N))
+    held, rest = _draws(lambda g: torch.randperm(N, generator=g), generators, X).split([n_held, N - n_held], dim=-1)
+    problem = torch.arange(P, device=X.device).unsqueeze(-1)
+    X_held, z_held = X[problem, held], z[problem, held]
+    # neither fused nor foreach: they may round otherwise at the end of a tensor, and a batch must be its problems
     adam = torch.optim.Adam([theta], foreach=False)
-    for rate in how.learning_rates:
+    for rate, done in product(how.learning_rates, range(0, how.steps, how.check_every)):
         adam.param_groups[0]["lr"] = rate
-        for _ in range(max(1, how.steps // how.check_every)):
-            for rows, keep in _batches(generators, rest.shape[-1], how, X):
-                index = rest.gather(-1, rows)
-                adam.zero_grad()
-                mean, sd = _network(theta, sizes, X[problems, index], keep)
-                _negative_log_likelihood(z[problems, index], mean, sd).sum().backward()
-                adam.step()
-            with torch.no_grad():
-                loss = _negative_log_likelihood(z_held, *_network(theta, sizes, X_held))
-                better = loss < least
-                best, least = torch.where(better.unsqueeze(-1), theta, best), torch.where(better, loss, least)
+        batches = _draws(lambda g: torch.randint(N - n_held, (steps, k), generator=g), generators, X)
+        kept = _draws(lambda g: torch.rand(steps, how.depth, k, how.width, generator=g) >= how.dropout, generators, X)
+        for step in range(min(steps, how.steps - done)):
+            rows = rest.gather(-1, batches[:, step])
+            adam.zero_grad()
+            keep = kept[:, step].double() / (1 - how.dropout)
+            _loss(z[problem, rows], *_network(theta, shapes, X[problem, rows], keep)).sum().backward()
+            adam.step()
+        with torch.no_grad():
+            loss = _loss(z_held, *_network(theta, shapes, X_held))
+            better = loss < least
+            best, least = torch.where(better.unsqueeze(-1), theta, best), torch.where(better, loss, least)
     return best
 
 
@@ -199,12 +190,12 @@ class CopulaPosterior:
         return mu + sigma * mean, sigma * var.sqrt()
 
     def log_expected_improvement(self, X: Float[Tensor, "*b m d"]) -> Float[Tensor, "*b m"]:
-        """log E[max(min z − z(x), 0)] = log sd + log(φ(u) + u Φ(u)) with u = (min z − mean)/sd; needs an observation."""
+        """log E[max(min z − z(x), 0)] = log sd + log(φ(u) + u Φ(u)) with u = (min z − mean)/sd."""
         if self.z.shape[-1] == 0:
             raise InputError("There is nothing to improve on: the target has no observation yet.")
         mean, sd = self.predict(X)
-        improvement: Tensor = sd.log() + _log_ei_helper((self.z.amin(-1, keepdim=True) - mean) / sd)
-        return improvement
+        u = (self.z.amin(-1, keepdim=True) - mean) / sd
+        return sd.log() + _log_ei_helper(u)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -216,72 +207,48 @@ class GC3PPrior:
     copula: CopulaPrior
 
     def condition(self, target: Dataset, *, seed: Seed = 0) -> CopulaPosterior:
-        """The target's z and the process on its residuals, both found anew from all observations (there may be none).
-
-        As in every model, ``seed`` is for the starting points of the fit, which all problems share.
-        """
+        """The target's z and the process on its residuals, both found anew; ``seed`` is for the starts of the fit."""
         self._require(target)
         with torch.no_grad():
             z = to_normal_scores(target.y)
             mu, sigma = self.copula.predict(target.X)
-            r, b, P = (z - mu) / sigma, target.batch_shape, target.batch_shape.numel()
-            kernel = self.model.kernel
-            evidence = PlainEvidence(
-                target.X.reshape(P, target.n, target.d),
-                r.reshape(P, target.n),
-                None,
-                kernel=kernel,
-                residual=False,
-                free_offset=True,
-            )
+            r, b, kernel = (z - mu) / sigma, target.batch_shape, self.model.kernel
+            X_rows, r_rows = target.X.reshape(b.numel(), *target.X.shape[-2:]), r.reshape(b.numel(), target.n)
+            evidence = PlainEvidence(X_rows, r_rows, None, kernel=kernel, residual=False, free_offset=True)
             *others, noise = evidence.layout.slots
             evidence.layout = Layout((*others, replace(noise, lower=_NOISE_FLOOR)))
             theta, report = fit(evidence, self.model.fit, seed=seed, task="target", batch_shape=b)
-            params = evidence.params(theta.reshape(P, -1)).reshaped(b)
+            params = evidence.params(theta.reshape(b.numel(), -1)).reshaped(b)
             layer = Layer.observe(NoBeliefs(b), params, target.X, r, kernel=kernel, propagation=Propagation.EXACT)
             return CopulaPosterior(self.copula, layer, z, report)
 
     def suggest(
-        self,
-        target: Dataset,
-        candidates: Float[Tensor, "*b M d"],
-        allowed: Bool[Tensor, "*b M"],
-        *,
-        seed: Seeds = 0,
+        self, target: Dataset, candidates: Float[Tensor, "*b M d"], allowed: Bool[Tensor, "*b M"], *, seed: Seeds = 0
     ) -> Int[Tensor, "*b"]:
         """Which of the allowed candidates to evaluate next, one index per problem.
 
         For the first ``model.draws`` evaluations it is the least of independent draws from N(μ(x), σ(x)²), then the one
         of highest expected improvement on min z. The draws of a problem come from its own seed and the number of
-        evaluations, so one set of seeds serves a whole run, and candidates appended as padding change nothing.
+        evaluations, so one set of seeds serves a whole run, and candidates appended as padding change nothing. For a
+        continuous space the authors take 10,000 random candidates.
         """
         self._require(target)
-        if candidates.shape[:-2] != target.batch_shape or candidates.shape[-1] != target.d:
-            expected = (*target.batch_shape, "M", target.d)
-            raise InputError(f"candidates must have shape {expected}, but they have {tuple(candidates.shape)}.")
-        if allowed.shape != candidates.shape[:-1] or not bool(allowed.any(-1).all()):
+        b, M = target.batch_shape, candidates.shape[-2]
+        if candidates.shape != (*b, M, target.d) or allowed.shape != (*b, M) or not bool(allowed.any(-1).all()):
             raise InputError(
-                f"allowed must have shape {tuple(candidates.shape[:-1])} and leave every problem a candidate, but it "
-                f"has shape {tuple(allowed.shape)} and leaves {allowed.sum(-1).tolist()}."
+                f"candidates need shape {(*b, 'M', target.d)}, allowed {(*b, 'M')} with one of every problem true, but "
+                f"the shapes are {tuple(candidates.shape)} and {tuple(allowed.shape)}, {allowed.sum(-1).tolist()} true."
             )
         chunks = candidates.split(_CHUNK, dim=-2)
         with torch.no_grad():
             if target.n < self.model.draws:
                 mu, sigma = (torch.cat(parts, -1) for parts in zip(*map(self.copula.predict, chunks), strict=True))
-                score = -(mu + sigma * self._normal(target, candidates, seed))
+                draw = partial(_normal_draws, M, target.n)
+                score = -mu - sigma * _draws(draw, _generators(seed, b.numel()), mu.reshape(-1, M)).reshape(*b, M)
             else:
                 posterior = self.condition(target)
                 score = torch.cat([posterior.log_expected_improvement(chunk) for chunk in chunks], -1)
             return score.masked_fill(~allowed, -torch.inf).argmax(-1)
-
-    def _normal(self, target: Dataset, candidates: Tensor, seeds: Seeds) -> Float[Tensor, "*b M"]:
-        b, M, n = target.batch_shape, candidates.shape[-2], target.n
-        steps = [torch.randint(1 << 62, (n + 1,), generator=g)[-1] for g in _generators(seeds, b.numel())]
-        # by the inverse distribution function: torch.randn would draw other numbers for another M
-        uniform = _uniform(
-            [generator_from(int(step)) for step in steps], (M,), candidates.reshape(-1, *candidates.shape[-2:])
-        )
-        return torch.special.ndtri(uniform.clamp_min(2.0**-54)).reshape(*b, M)
 
     def _require(self, target: Dataset) -> None:
         require_compatible(self.sources, target)
@@ -291,10 +258,7 @@ class GC3PPrior:
 
 @dataclass(frozen=True, kw_only=True)
 class GC3P:
-    """The protocol: ``draws`` evaluations drawn from the network, then expected improvement.
-
-    A continuous space is searched through random candidates; the authors take 10,000.
-    """
+    """The protocol: ``draws`` evaluations drawn from the network, then expected improvement."""
 
     draws: int = 5
     kernel: Kernel = Kernel.MATERN52
@@ -315,17 +279,20 @@ class GC3P:
         for i, source in enumerate(sources):
             if source.n < 2:
                 raise InputError(
-                    f"{task_name(source, i)} has {source.n} observation: GC3P compares the values of a source with each "
-                    "other and needs at least 2. Leave it out, or add to it."
+                    f"{task_name(source, i)} has a single observation, but GC3P compares the values of a source with "
+                    "each other and needs at least 2. Leave it out, or add to it."
                 )
             if self.fit.unit_cube:
                 require_unit_cube(source, task_name(source, i))
-        how, b = self.training, sources[0].batch_shape
-        X = torch.cat([source.X for source in sources], dim=-2).reshape(b.numel(), -1, sources[0].d)
+        how, b, d = self.training, sources[0].batch_shape, sources[0].d
+        X = torch.cat([source.X for source in sources], dim=-2).reshape(b.numel(), -1, d)
         z = torch.cat([to_normal_scores(source.y) for source in sources], dim=-1).reshape(b.numel(), -1)
-        centre, scale = X.mean(-2, keepdim=True), X.std(-2, keepdim=True, correction=0)
-        scale = torch.where(scale > 0, scale, torch.ones_like(scale))
+        centre = X.mean(-2)
+        spread = spread_of(X.mT, centre)
+        scale = torch.where(spread > 0, spread, torch.ones_like(spread))
+        shapes = ((d, how.width), *[(how.width, how.width)] * how.depth, (how.width, 2))
         with single_thread(), torch.enable_grad():
-            theta = _train((X - centre) / scale, z, how, _generators(seed, b.numel()))
-        shaped = (value.reshape(*b, value.shape[-1]) for value in (theta, centre, scale))
-        return GC3PPrior(model=self, sources=sources, copula=CopulaPrior(*shaped, how.width, how.depth))
+            X = (X - centre.unsqueeze(-2)) / scale.unsqueeze(-2)
+            theta = _train(X, z, shapes, how, _generators(seed, b.numel()))
+        copula = CopulaPrior(theta.reshape(*b, -1), centre.reshape(*b, d), scale.reshape(*b, d), shapes)
+        return GC3PPrior(model=self, sources=sources, copula=copula)

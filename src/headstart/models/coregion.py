@@ -193,6 +193,7 @@ class WeightedSource(Coregion):
         if not isinstance(params, WeightedParams):
             raise InputError(f"WSGP takes WeightedParams, but got {type(params).__name__}.")
         _require_levels(params.levels, T)
+        params.require()
         ell, outputscale, noise_var, offset = _stacked(params.levels)
         return CoregionalParams(ell, self._assemble(outputscale, params.weights, T), noise_var, offset)
 

@@ -185,6 +185,12 @@ class RankingWeighted(TransferModel):
     samples: int = 256
     horizon: int = 30
 
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        super().__post_init__()
+        if self.samples < 1 or self.horizon < 1:
+            raise InputError(f"samples and horizon must be at least 1, but are {self.samples} and {self.horizon}.")
+
     def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> RankingPrior:
         generator = generator_from(seed)
         members, units, reports = [], [], []
@@ -206,8 +212,10 @@ class RankingWeighted(TransferModel):
             raise InputError(
                 f"{len(tasks)} tasks need as many levels of hyperparameters, but there are {len(params.levels)}."
             )
+        params.require()
         members = []
         for i, (task, level) in enumerate(zip(tasks, params.levels, strict=True)):
+            level.require(f"level {i}", target.d)
             unit = Units(params.offsets[..., i], params.scales[..., i])
             inward = unit.inward(task)
             scaled = level.scaled(1 / unit.scale, -unit.offset / unit.scale)

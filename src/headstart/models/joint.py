@@ -25,17 +25,21 @@ __all__ = ["Joint", "JointPrior", "believe_sources"]
 
 
 def believe_sources(
-    params: CoregionalParams, sources: Sequence[Dataset], *, coregion: Coregion, kernel: Kernel
+    params: CoregionalParams, sources: Sequence[Dataset], *, like: Dataset, coregion: Coregion, kernel: Kernel
 ) -> ExactBeliefs:
-    """The joint process conditioned on the sources: what it says about the target before the target's own data."""
+    """The joint process conditioned on the sources: what it says about the target before the target's own data.
+
+    Without sources (``like`` says where and how many inputs) that is the prior.
+    """
     T = len(sources) + 1
     V = params.W.shape[-3]
-    X = torch.cat([source.X for source in sources], dim=-2)
-    y = torch.cat([source.y for source in sources], dim=-1)
+    X = torch.cat([like.X[..., :0, :], *(source.X for source in sources)], dim=-2)
+    y = torch.cat([like.y[..., :0], *(source.y for source in sources)], dim=-1)
     starts = [0]
     for source in sources:
         starts.append(starts[-1] + source.n)
-    task = torch.cat([torch.full((source.n,), i, device=X.device) for i, source in enumerate(sources)])
+    sizes = torch.tensor([source.n for source in sources], dtype=torch.int64)
+    task = torch.repeat_interleave(torch.arange(len(sources)), sizes).to(X.device)
     K = torch.diag_embed(params.noise_var[..., task])
     terms, prior = [], []
     for nu in range(V):
@@ -57,7 +61,7 @@ def believe_sources(
 def _observe(
     params: CoregionalParams, sources: Sequence[Dataset], target: Dataset, *, coregion: Coregion, kernel: Kernel
 ) -> Layer:
-    below = believe_sources(params, sources, coregion=coregion, kernel=kernel)
+    below = believe_sources(params, sources, like=target, coregion=coregion, kernel=kernel)
     noise = params.noise_var[..., -1]
     # the beliefs hold every kernel: there is no residual of the target's own
     nothing = GPParams(torch.ones_like(params.lengthscale[..., 0, :]), noise.new_zeros(noise.shape), noise, 0 * noise)
@@ -105,5 +109,7 @@ class Joint(TransferModel):
 
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
         canonical = self.coregion.coregional(params, len(sources) + 1)
-        layer = _observe(canonical, sources, target, coregion=self.coregion, kernel=self.kernel)
+        canonical.require(target.d)
+        here = canonical.expanded(target.batch_shape, target.X)
+        layer = _observe(here, sources, target, coregion=self.coregion, kernel=self.kernel)
         return TransferPosterior(layer, Outcome(Units.identity(target), params), target.y)

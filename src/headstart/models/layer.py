@@ -151,7 +151,7 @@ class Layer:
 
     # ── predictions ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _query(self, X: Float[Tensor, "*b m d"] | At) -> tuple[At, Float[Tensor, "*b n m"], Float[Tensor, "*b m"]]:
+    def _query(self, X: Float[Tensor, "*b m d"] | At) -> tuple[At, Float[Tensor, "*out n m"], Float[Tensor, "*out m"]]:
         if isinstance(X, At):  # the beliefs were evaluated before
             folded, extra = X, torch.Size()
         else:

@@ -75,6 +75,12 @@ class TransferModel(ABC):
 
     needs_sources = True
 
+    def __post_init__(self) -> None:
+        """Check the kinds of the options."""
+        for name, kind in (("kernel", Kernel), ("fit", FitOptions), ("units", OutputUnits)):
+            if not isinstance(getattr(self, name), kind):
+                raise InputError(f"{name} must be a {kind.__name__}, but it is {getattr(self, name)!r}.")
+
     def using(self, **options: Any) -> Self:
         """The same model with other options: ``SHGP.using(kernel=Kernel.MATERN52)``."""
         return replace(self, **options)
@@ -85,6 +91,8 @@ class TransferModel(ABC):
 
     def learn(self, sources: Sequence[Dataset] = (), *, seed: Seed = 0) -> Prior:
         """Everything the sources can teach before the target's first observation."""
+        if isinstance(sources, Dataset):
+            raise InputError("sources must be a list of data sets, but it is one: put it in brackets.")
         sources = tuple(sources)
         if self.needs_sources and not sources:
             raise InputError(

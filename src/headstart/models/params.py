@@ -17,7 +17,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.errors import InputError
-from headstart.gp.hyperparameters import GPParams
+from headstart.gp.hyperparameters import GPParams, require_finite, require_variance
+from headstart.gp.linalg import broadcast_shapes
 
 __all__ = ["ChainParams", "CoregionalParams", "EnsembleParams", "ModelParams", "WeightedParams"]
 
@@ -48,13 +49,24 @@ class WeightedParams:
     def of(cls, levels: Sequence[GPParams], weights: object) -> Self:
         """Checked: one weight, not negative, per source."""
         w = torch.as_tensor(weights, dtype=torch.float64)
-        if w.dim() == 0 or w.shape[-1] != len(levels) - 1:
+        if w.dim() == 0:
+            raise InputError(f"weights must have one value per source ({len(levels) - 1}), but there is one number.")
+        params = cls(tuple(levels), w)
+        params.require()
+        return params
+
+    def require(self) -> None:
+        """Raise an ``InputError`` unless there is one finite weight, not negative, per source."""
+        require_finite(self, "of the sources")
+        if self.weights.shape[-1] != len(self.levels) - 1:
             raise InputError(
-                f"weights must have one value per source ({len(levels) - 1}), but they have shape {tuple(w.shape)}."
+                f"weights must have one value per source ({len(self.levels) - 1}), "
+                f"but they have shape {tuple(self.weights.shape)}."
             )
-        if not bool((w >= 0).all()):
-            raise InputError(f"weights must not be negative (W_ν would be indefinite), but they are {w.tolist()}.")
-        return cls(tuple(levels), w)
+        if not bool((self.weights >= 0).all()):
+            raise InputError(
+                f"weights must not be negative (W_ν would be indefinite), but are {self.weights.tolist()}."
+            )
 
     def scaled(self, scale: Float[Tensor, "*b"], offset: Float[Tensor, "*b"]) -> WeightedParams:
         """The same model for outputs scale · y + offset."""
@@ -79,17 +91,39 @@ class CoregionalParams:
                 "lengthscale must have shape (kernels, d) and W (kernels, tasks, tasks), but they have shapes "
                 f"{tuple(ell.shape)} and {tuple(W_.shape)}."
             )
-        if not bool((ell > 0).all()):
-            raise InputError(f"lengthscale must be positive, but it is {ell.tolist()}.")
-        lowest = torch.linalg.eigvalsh(W_).amin()
-        size = W_.diagonal(dim1=-2, dim2=-1).abs().amax()
-        if not torch.allclose(W_, W_.mT) or bool(lowest < -1e-8 * size):
+        for name, value in (("noise_var", noise), ("mean", mean_)):
+            if value.dim() and value.shape[-1] not in (1, W_.shape[-1]):
+                raise InputError(f"{name} needs a value per task ({W_.shape[-1]}), but it is {value.tolist()}.")
+        if noise.shape[-1:] != W_.shape[-1:]:
+            raise InputError(f"noise_var needs a value per task ({W_.shape[-1]}), but it is {noise.tolist()}.")
+        params = cls(ell, W_, noise, mean_.expand(broadcast_shapes(noise.shape, mean_.shape)))
+        params.require()
+        return params
+
+    def require(self, d: int | None = None) -> None:
+        """Raise an ``InputError`` unless this is a joint process (of d inputs): W_ν covariances, no negative noise."""
+        require_finite(self, "of the tasks")
+        if not bool((self.lengthscale > 0).all()):
+            raise InputError(f"lengthscale must be positive, but it is {self.lengthscale.tolist()}.")
+        if d is not None and self.lengthscale.shape[-1] != d:
+            raise InputError(f"There are {self.lengthscale.shape[-1]} lengthscales, but the inputs have {d} columns.")
+        lowest = torch.linalg.eigvalsh(self.W).amin()
+        size = self.W.diagonal(dim1=-2, dim2=-1).abs().amax()
+        if not torch.allclose(self.W, self.W.mT) or bool(lowest < -1e-8 * size):
             raise InputError(
                 f"every W must be symmetric and positive semi-definite, but the lowest eigenvalue is {lowest.item():g}."
             )
-        if not bool((noise >= 0).all()) or noise.shape[-1:] != W_.shape[-1:]:
-            raise InputError(f"noise_var needs a value per task, none negative, but it is {noise.tolist()}.")
-        return cls(ell, W_, noise, mean_.expand(noise.shape))
+        require_variance(self.noise_var, "noise_var of the tasks")
+
+    def expanded(self, batch_shape: torch.Size, like: Tensor) -> CoregionalParams:
+        """The same values for a batch of problems, on the device of ``like``."""
+        b, device = batch_shape, like.device
+        return CoregionalParams(
+            self.lengthscale.expand(*b, -1, -1).to(device),
+            self.W.expand(*b, -1, -1, -1).to(device),
+            self.noise_var.expand(*b, -1).to(device),
+            self.mean.expand(*b, -1).to(device),
+        )
 
     def scaled(self, scale: Float[Tensor, "*b"], offset: Float[Tensor, "*b"]) -> CoregionalParams:
         """The same model for outputs scale · y + offset."""
@@ -117,11 +151,21 @@ class EnsembleParams:
     def of(cls, levels: Sequence[GPParams], weights: object, offsets: object = 0.0, scales: object = 1.0) -> Self:
         """Checked: a weight per task, not negative; by default all tasks speak the same units."""
         w, o, s = (torch.as_tensor(v, dtype=torch.float64) for v in (weights, offsets, scales))
-        if w.dim() == 0 or w.shape[-1] != len(levels):
-            raise InputError(f"weights must have one value per task ({len(levels)}), but have shape {tuple(w.shape)}.")
-        if not bool((w >= 0).all()) or not bool((s > 0).all()):
-            raise InputError(f"weights must not be negative and scales positive: {w.tolist()}, {s.tolist()}.")
-        return cls(tuple(levels), w, o.expand(w.shape), s.expand(w.shape))
+        for name, value in (("weights", w), ("offsets", o), ("scales", s)):
+            if (value.dim() or name == "weights") and value.shape[-1:] != (len(levels),):
+                shape = tuple(value.shape)
+                raise InputError(f"{name} must have one value per task ({len(levels)}), but have shape {shape}.")
+        params = cls(tuple(levels), w, o.expand(w.shape), s.expand(w.shape))
+        params.require()
+        return params
+
+    def require(self) -> None:
+        """Raise an ``InputError`` unless weights and units are finite, the scales positive and no weight negative."""
+        require_finite(self, "of the ensemble")
+        if not bool((self.weights >= 0).all()):
+            raise InputError(f"weights must not be negative, but they are {self.weights.tolist()}.")
+        if not bool((self.scales > 0).all()):
+            raise InputError(f"scales must be positive, but they are {self.scales.tolist()}.")
 
 
 ModelParams = ChainParams | WeightedParams | CoregionalParams | EnsembleParams

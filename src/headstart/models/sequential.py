@@ -133,10 +133,7 @@ def _levels_for(params: ModelParams, n: int, target: Dataset) -> tuple[GPParams,
     if len(params.levels) != n:
         raise InputError(f"{n} tasks need {n} levels of hyperparameters, but there are {len(params.levels)}.")
     for i, level in enumerate(params.levels):
-        if level.lengthscale.shape[-1] != target.d:
-            raise InputError(
-                f"Level {i} has {level.lengthscale.shape[-1]} lengthscales, but the inputs have {target.d} columns."
-            )
+        level.require(f"level {i}", target.d)
     expanded = (p.to(target.X) for p in params.levels)
     b = target.batch_shape
     return tuple(

@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 import torch
+from tests.problems import agree, tensor
 from torch import Tensor
 
 from headstart import FitOptions, FitReport, InputError, Kernel, NumericalError, Objective, Starts
 from headstart.gp.evidence import Evidence, PlainEvidence
 from headstart.gp.fit import Seed, fit, generator_from
 from headstart.gp.hyperparameters import gp_layout
-from tests.problems import agree, tensor
 
 LIKELIHOOD = FitOptions(objective=Objective.LIKELIHOOD, restarts=6)
 
 
 @dataclass
 class Bowl:
-    """A quadratic bowl in θ around ``minimum[problem]``; where the first parameter exceeds ``cliff`` it cannot be seen."""
+    """A quadratic bowl in θ around ``minimum[problem]``, not to be seen where the first parameter exceeds ``cliff``."""
 
     minimum: Tensor
     cliff: float = math.inf
@@ -221,7 +221,9 @@ def test_the_report_says_what_every_restart_did() -> None:
     assert int(report.evaluations.sum()) == bowl.evaluations
     assert not bool(report.failures.any())
     assert report.best.item() == report.objective.argmin().item()
-    assert report.objective.min().item() == pytest.approx(0.5 * (theta - MINIMUM[0]).square().sum().item() / 4, abs=1e-12)
+    assert report.objective.min().item() == pytest.approx(
+        0.5 * (theta - MINIMUM[0]).square().sum().item() / 4, abs=1e-12
+    )
     assert not bool(report.converged.all())
 
 

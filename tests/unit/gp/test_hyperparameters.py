@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 import torch
+from tests.problems import tensor
 
 from headstart import GPParams, InputError, Starts
 from headstart.gp.hyperparameters import Layout, Slot, gp_layout
 from headstart.models.coregion import Free, Hierarchical, SharedKernel, WeightedSource
-from tests.problems import tensor
 
 LAYOUTS = {
     "task": gp_layout(3, residual=False),
@@ -86,7 +86,11 @@ def test_hyperparameters_are_frozen() -> None:
 def test_the_flat_vector_of_a_process_has_the_documented_bounds_and_medians() -> None:
     """θ = [log lengthscale, log outputscale, log noise_var] with the table in the module's docstring."""
     layout = gp_layout(4, residual=False)
-    assert [(slot.name, slot.size) for slot in layout.slots] == [("lengthscale", 4), ("outputscale", 1), ("noise_var", 1)]
+    assert [(slot.name, slot.size) for slot in layout.slots] == [
+        ("lengthscale", 4),
+        ("outputscale", 1),
+        ("noise_var", 1),
+    ]
     assert layout.size == 6
     lower, upper = (bound.exp() for bound in layout.bounds())
     assert torch.allclose(lower, tensor([0.05] * 4 + [0.01, 1e-6]))
@@ -98,7 +102,13 @@ def test_the_flat_vector_of_a_process_has_the_documented_bounds_and_medians() ->
 def test_a_residual_is_expected_to_be_smaller() -> None:
     """On top of another task the outputscale's bounds reach lower and its median is 0.3."""
     slot = gp_layout(2, residual=True).slots[1]
-    assert (slot.name, slot.lower, slot.upper, slot.centre, slot.spread) == ("residual_outputscale", 1e-4, 100, 0.3, 1.5)
+    assert (slot.name, slot.lower, slot.upper, slot.centre, slot.spread) == (
+        "residual_outputscale",
+        1e-4,
+        100,
+        0.3,
+        1.5,
+    )
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.problems import agree, tensor
 from torch import Tensor
 
 from headstart import Kernel
 from headstart.gp.kernels import squared_distance
-from tests.problems import agree, tensor
 
 KERNELS = list(Kernel)
 
@@ -34,7 +34,9 @@ def _kappa(kernel: Kernel, D: Tensor) -> Tensor:
     ("of_A", "of_B", "of_ell"),
     [((), (), ()), ((3,), (3,), (3,)), ((3,), (), ()), ((), (3,), ()), ((), (), (3,)), ((5, 3), (3,), (3,))],
 )
-def test_a_kernel_is_its_formula(kernel: Kernel, of_A: tuple[int, ...], of_B: tuple[int, ...], of_ell: tuple[int, ...]) -> None:
+def test_a_kernel_is_its_formula(
+    kernel: Kernel, of_A: tuple[int, ...], of_B: tuple[int, ...], of_ell: tuple[int, ...]
+) -> None:
     """κ between rows of A and B follows the formula at the scaled distance, over all layouts."""
     A, B, ell = _random(*of_A, 4, 3), _random(*of_B, 5, 3, seed=1), 0.2 + _random(*of_ell, 3, seed=2)
     K = kernel(A, B, ell)

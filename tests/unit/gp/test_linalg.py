@@ -6,11 +6,11 @@ import math
 
 import pytest
 import torch
+from tests.problems import agree
 from torch import Tensor
 
 from headstart import NumericalError
 from headstart.gp.linalg import append_rows, cholesky, fold, log_det, solve_lower, solve_upper, try_cholesky, unfold
-from tests.problems import agree
 
 LAYOUTS = [  # the leading dimensions of L and of B
     ((), ()),
@@ -69,7 +69,9 @@ def test_a_matrix_that_cannot_be_factorised_is_named() -> None:
     K = torch.eye(2, dtype=torch.float64).repeat(3, 1, 1)
     K[1] = 1.0  # two equal rows without noise
     K[1, 1, 1] -= 1e-9
-    with pytest.raises(NumericalError, match=r"The covariance of y is not positive definite \(1 of 3 .*noise_var.*merge"):
+    with pytest.raises(
+        NumericalError, match=r"The covariance of y is not positive definite \(1 of 3 .*noise_var.*merge"
+    ):
         cholesky(K, of="The covariance of y")
 
 
@@ -100,7 +102,9 @@ def test_a_triangular_solve_broadcasts(of_L: tuple[int, ...], of_B: tuple[int, .
 
 
 @pytest.mark.parametrize(("of_L", "of_B"), LAYOUTS)
-def test_a_triangular_solve_without_rows_has_the_shape_of_the_others(of_L: tuple[int, ...], of_B: tuple[int, ...]) -> None:
+def test_a_triangular_solve_without_rows_has_the_shape_of_the_others(
+    of_L: tuple[int, ...], of_B: tuple[int, ...]
+) -> None:
     """A factor of no observations is solved like any other: the result has no rows, and the batch is there."""
     L, B = _random(*of_L, 0, 0), _random(*of_B, 0, 4)
     batch = torch.broadcast_shapes(of_L, of_B)
@@ -139,7 +143,7 @@ def test_fold_repeats_what_the_batch_shares() -> None:
     assert torch.equal(rows, X.expand(3, 6, 2))
     X = _random(5, 1, 6, 2)
     rows, extra = fold(X, torch.Size((3,)))
-    assert extra == (5,)
+    assert list(extra) == [5]
     assert torch.equal(unfold(rows.mT, extra).mT, X.expand(5, 3, 6, 2))
 
 

@@ -1,0 +1,239 @@
+"""What a data set accepts, and how it refuses."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.problems import tensor
+
+from headstart import Dataset, InputError
+from headstart.data.dataset import require_compatible, require_unit_cube
+
+X = tensor([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]])
+y = tensor([1.0, 2.0, 3.0])
+
+
+def _with(values: torch.Tensor, index: tuple[int, ...], value: float) -> torch.Tensor:
+    changed = values.clone()
+    changed[index] = value
+    return changed
+
+
+# ── what goes in ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("convert", [torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.clone])
+def test_lists_arrays_and_tensors_are_the_same_data(convert: Any) -> None:
+    """A data set of lists or NumPy arrays equals that of tensors, and is float64."""
+    data = Dataset(convert(X), convert(y), "run 7")
+    assert data.X.dtype == data.y.dtype == torch.float64
+    assert torch.equal(data.X, X)
+    assert torch.equal(data.y, y)
+    assert (data.n, data.d, data.batch_shape, data.name) == (3, 2, (), "run 7")
+
+
+def test_whole_numbers_in_lists_become_floats() -> None:
+    """Integers in lists and arrays are numbers like others."""
+    data = Dataset([[0, 1], [1, 0]], np.array([3, 4]))
+    assert torch.equal(data.X, tensor([[0.0, 1.0], [1.0, 0.0]]))
+    assert torch.equal(data.y, tensor([3.0, 4.0]))
+
+
+def test_leading_dimensions_are_problems() -> None:
+    """X (*b, n, d) and y (*b, n) are a batch of problems of equal shape."""
+    data = Dataset(X.expand(4, 5, 3, 2), y.expand(4, 5, 3))
+    assert (data.n, data.d, data.batch_shape) == (3, 2, (4, 5))
+
+
+def test_an_empty_data_set_knows_its_inputs() -> None:
+    """Without observations the number of inputs and the batch shape are still there."""
+    data = Dataset.empty(3, batch_shape=(2,), name="new")
+    assert (data.n, data.d, data.batch_shape, data.name) == (0, 3, (2,), "new")
+    assert data.y.shape == (2, 0)
+
+
+def test_a_data_set_does_not_follow_gradients() -> None:
+    """Tensors that require gradients enter as plain numbers."""
+    data = Dataset(X.clone().requires_grad_(), y)
+    assert not data.X.requires_grad
+
+
+def test_an_array_is_copied() -> None:
+    """Changing the array afterwards does not change the data set."""
+    values = y.numpy().copy()
+    data = Dataset(X, values)
+    values[0] = 99.0
+    assert torch.equal(data.y, y)
+
+
+def test_a_data_set_is_frozen() -> None:
+    """Its fields cannot be set again."""
+    with pytest.raises(FrozenInstanceError):
+        Dataset(X, y).y = y  # type: ignore[misc]
+
+
+def test_with_point_adds_one_observation_and_leaves_the_old_data_alone() -> None:
+    """``with_point`` returns a longer data set of the same name."""
+    data = Dataset(X, y, "mine")
+    longer = data.with_point([0.7, 0.8], 4.0)
+    assert data.n == 3
+    assert torch.equal(longer.X, torch.cat([X, tensor([[0.7, 0.8]])]))
+    assert torch.equal(longer.y, tensor([1.0, 2.0, 3.0, 4.0]))
+    assert longer.name == "mine"
+
+
+def test_with_point_adds_one_observation_to_every_problem() -> None:
+    """In a batch every problem gets its own point."""
+    data = Dataset(X.expand(2, 3, 2), y.expand(2, 3)).with_point(tensor([[0.7, 0.8], [0.9, 1.0]]), [4.0, 5.0])
+    assert torch.equal(data.X[:, -1], tensor([[0.7, 0.8], [0.9, 1.0]]))
+    assert torch.equal(data.y[:, -1], tensor([4.0, 5.0]))
+
+
+# ── what does not ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("bad_X", "bad_y", "message"),
+    [
+        pytest.param(X[:, 0], y, r"X of data set 'run 7' must have shape \(n, d\).*shape \(3,\).*reshape", id="1-D X"),
+        pytest.param(X, y[:, None], r"y of data set 'run 7' must have shape \(3,\).*\(3, 1\).*squeeze", id="y column"),
+        pytest.param(X, y[:2], r"y of data set 'run 7'.*one value per row of X, shape \(3,\).*\(2,\)", id="length"),
+        pytest.param(X, y.expand(2, 3), r"y of data set 'run 7'.*shape \(3,\).*\(2, 3\)", id="batch of y only"),
+        pytest.param(X, y[0], r"y of data set 'run 7'.*shape \(3,\), but it has shape \(\)", id="scalar y"),
+        pytest.param(X.float(), y, r"X of data set 'run 7' must be float64.*float32.*\.double\(\)", id="float32 X"),
+        pytest.param(X, y.float(), r"y of data set 'run 7' must be float64.*float32", id="float32 y"),
+        pytest.param(X.long(), y, r"X of data set 'run 7' must be float64.*int64", id="integer tensor"),
+        pytest.param(X.numpy().astype(np.float32), y, r"X of data set 'run 7'.*float64.*float32", id="float32 array"),
+        pytest.param([["a", "b"]] * 3, y, r"X of data set 'run 7' must be numbers.*type is <U1", id="strings"),
+        pytest.param(X, ["1", "2", "3"], r"y of data set 'run 7' must be numbers", id="strings in y"),
+        pytest.param(X, [1.0, None, 3.0], r"y of data set 'run 7' must be numbers", id="None in y"),
+        pytest.param(X, [True, False, True], r"y of data set 'run 7' must be numbers.*bool", id="bools"),
+        pytest.param(X, [1j, 2j, 3j], r"y of data set 'run 7' must be numbers.*complex", id="complex"),
+        pytest.param([[0.1, 0.2], [0.3], [0.4, 0.5]], y, r"X of data set 'run 7'.*rows differ in length", id="ragged"),
+        pytest.param(X, y.to("meta"), r"X and y of data set 'run 7'.*one device.*cpu.*meta", id="another device"),
+    ],
+)
+def test_data_that_do_not_fit_are_refused(bad_X: Any, bad_y: Any, message: str) -> None:
+    """Shapes, types and devices that do not fit are an ``InputError`` that names the data set and the argument."""
+    with pytest.raises(InputError, match=message):
+        Dataset(bad_X, bad_y, "run 7")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_a_value_of_X_that_is_not_finite_is_named(value: float) -> None:
+    """The message names the data set, the row, the column and the value."""
+    with pytest.raises(InputError, match=rf"X of data set 'run 7' must be finite, but row 2, column 1 is {value}"):
+        Dataset(_with(X, (2, 1), value), y, "run 7")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_a_value_of_y_that_is_not_finite_is_named(value: float) -> None:
+    """The message names the data set, the row and the value."""
+    with pytest.raises(InputError, match=rf"y of data set 'run 7' must be finite, but row 1 is {value}"):
+        Dataset(X, _with(y, (1,), value), "run 7")
+
+
+def test_a_value_that_is_not_finite_is_named_in_lists_too() -> None:
+    """NaN in a list is found as it is in a tensor, also without a name."""
+    with pytest.raises(InputError, match="y of the data set must be finite, but row 0 is nan"):
+        Dataset(X.tolist(), [float("nan"), 1.0, 2.0])
+
+
+def test_the_problem_of_a_value_that_is_not_finite_is_named() -> None:
+    """In a batch the message also says which problem it was, and counts all such values."""
+    many_X, many_y = X.expand(2, 4, 3, 2), y.expand(2, 4, 3)
+    with pytest.raises(InputError, match=r"row 0, column 1 of problem \(1, 2\) is nan \(1 such values\)"):
+        Dataset(_with(many_X, (1, 2, 0, 1), float("nan")), many_y)
+    with pytest.raises(InputError, match=r"row 1 of problem \(0, 3\) is inf \(2 such values\)"):
+        Dataset(many_X, _with(_with(many_y, (0, 3, 1), float("inf")), (1, 0, 2), float("nan")))
+
+
+def test_data_without_values_are_refused() -> None:
+    """A tensor of a device that holds no values cannot be a data set."""
+    with pytest.raises(InputError, match="meta"):
+        Dataset(X.to("meta"), y.to("meta"))
+
+
+@pytest.mark.parametrize(
+    ("x", "value", "message"),
+    [
+        pytest.param([0.7], 4.0, "x|X|shape", id="too few inputs"),
+        pytest.param([0.7, 0.8], [4.0, 5.0], "y|shape", id="two values"),
+        pytest.param([0.7, 0.8], float("nan"), "y of data set 'run 7' must be finite, but row 3 is nan", id="NaN"),
+    ],
+)
+def test_a_point_that_does_not_fit_is_refused(x: Any, value: Any, message: str) -> None:
+    """A point with another number of inputs, several values or NaN is an ``InputError``."""
+    with pytest.raises(InputError, match=message):
+        Dataset(X, y, "run 7").with_point(x, value)
+
+
+# ── several tasks ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _on_meta() -> Dataset:
+    """Data on another device, as far as a machine with one device can show it."""
+    data = Dataset(X, y)
+    object.__setattr__(data, "X", X.to("meta"))
+    object.__setattr__(data, "y", y.to("meta"))
+    return data
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        pytest.param(Dataset(X[:, :1], y), r"same inputs, but source 0 \('old'\) has 2 columns and {} has 1", id="d"),
+        pytest.param(
+            Dataset(X.expand(4, 3, 2), y.expand(4, 3)),
+            r"same batch shape, but source 0 \('old'\) has \(\) and {} has \(4,\)",
+            id="batch",
+        ),
+        pytest.param(_on_meta(), r"one device, but source 0 \('old'\) is on cpu, {} on meta", id="device"),
+    ],
+)
+@pytest.mark.parametrize("as_target", [True, False])
+def test_tasks_that_do_not_fit_together_are_refused(other: Dataset, message: str, as_target: bool) -> None:
+    """Tasks with other inputs, another batch shape or another device than the first are named."""
+    old = Dataset(X, y, "old")
+    sources, target = ([old], other) if as_target else ([old, other], None)
+    with pytest.raises(InputError, match=message.format("the target" if as_target else "source 1")):
+        require_compatible(sources, target)
+
+
+def test_an_empty_source_is_refused_and_an_empty_target_is_not() -> None:
+    """A source without observations teaches nothing: it is named. A target without any is the zero-shot case."""
+    require_compatible([Dataset(X, y)], Dataset.empty(2))
+    with pytest.raises(InputError, match=r"source 1 \('blank'\) has no observations"):
+        require_compatible([Dataset(X, y), Dataset.empty(2, name="blank")], None)
+
+
+@pytest.mark.parametrize("wrong", [(X, y), X, None, "data"], ids=["pair", "tensor", "None", "str"])
+def test_only_data_sets_are_tasks(wrong: Any) -> None:
+    """A source or target that is no ``Dataset`` is refused by its type."""
+    with pytest.raises(InputError, match=rf"source 0 must be a headstart.Dataset, but it is a {type(wrong).__name__}"):
+        require_compatible([wrong], None)
+
+
+def test_a_target_that_is_no_data_set_is_refused() -> None:
+    """The target is named, and its type."""
+    with pytest.raises(InputError, match=r"the target must be a headstart\.Dataset, but it is a tuple"):
+        require_compatible([Dataset(X, y)], (X, y))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [-0.01, 1.01])
+def test_an_input_outside_the_unit_cube_is_named(value: float) -> None:
+    """The message names the task, the first such row and column, the value, and how many rows there are."""
+    outside = Dataset(_with(_with(X, (1, 0), value), (2, 1), 7.0), y)
+    with pytest.raises(
+        InputError, match=rf"X of source 3 .*row 1, column 0 is {value:g} \(2 such rows\).*unit_cube=False"
+    ):
+        require_unit_cube(outside, "source 3")
+
+
+def test_the_edges_of_the_unit_cube_belong_to_it() -> None:
+    """0 and 1 are inside, and so is what rounding makes of them."""
+    require_unit_cube(Dataset([[0.0, 1.0], [-1e-12, 1 + 1e-12]], [1.0, 2.0]), "the target")

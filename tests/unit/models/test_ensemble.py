@@ -1,0 +1,176 @@
+"""RGPE: how the members of the ensemble are weighted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from tests.problems import agree, gp_params, predictions, quick, tensor, transfer_problem
+from torch import Tensor
+
+from headstart import GPBO, RGPE, ChainParams, Dataset, EnsembleParams, InputError, Kernel
+from headstart.models.beliefs import NoBeliefs
+from headstart.models.ensemble import leave_one_out, misranked_pairs
+from headstart.models.layer import Layer, Propagation
+
+
+def _weights(sources: list[Dataset], target: Dataset, **options: Any) -> Tensor:
+    params = quick(RGPE).using(**options).learn(sources).condition(target).hyperparameters
+    assert isinstance(params, EnsembleParams)
+    return params.weights
+
+
+def _wave(n: int, *, sign: float = 1.0, seed: int = 0) -> Dataset:
+    X = torch.rand(n, 1, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return Dataset(X, sign * torch.sin(12 * X[:, 0]))
+
+
+# ── ranking ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("f", "y", "pairs"),
+    [
+        pytest.param([1, 2, 3], [10, 20, 30], 0, id="same order"),
+        pytest.param([3, 2, 1], [10, 20, 30], 6, id="reversed: each of 3 pairs counts both ways"),
+        pytest.param([1, 3, 2], [10, 20, 30], 2, id="one pair swapped"),
+        pytest.param([1, 1, 1], [10, 20, 30], 3, id="f is flat: each pair is missed one way"),
+        pytest.param([1, 2, 3], [10, 10, 10], 3, id="y is flat: each pair is invented one way"),
+        pytest.param([5, 5, 5], [10, 10, 10], 0, id="both flat"),
+        pytest.param([1, 1, 2], [10, 10, 20], 0, id="the same tie"),
+        pytest.param([1, 2, 3], [10, 10, 20], 1, id="a tie in y"),
+        pytest.param([7], [3], 0, id="one value has no pair"),
+        pytest.param([], [], 0, id="none"),
+    ],
+)
+def test_misranked_pairs_are_counted(f: list[float], y: list[float], pairs: int) -> None:
+    """Ordered pairs (j, k) with f_j < f_k where y_j ≥ y_k, or the reverse; a tie on one side counts once."""
+    assert misranked_pairs(tensor(f), tensor(y)).item() == pairs
+
+
+def test_only_the_order_counts() -> None:
+    """Any increasing map of f or y leaves the count alone."""
+    f, y = (torch.randn(9, generator=torch.Generator().manual_seed(s), dtype=torch.float64) for s in (0, 1))
+    assert misranked_pairs(f, y) == misranked_pairs(f.exp(), y**3)
+
+
+def test_samples_and_problems_are_counted_side_by_side() -> None:
+    """Leading dimensions broadcast: every sample of every problem has its own count."""
+    generator = torch.Generator().manual_seed(0)
+    f = torch.randn(4, 3, 6, generator=generator, dtype=torch.float64)
+    y = torch.randn(4, 1, 6, generator=generator, dtype=torch.float64)
+    counts = misranked_pairs(f, y)
+    assert counts.shape == (4, 3)
+    assert counts[2, 1] == misranked_pairs(f[2, 1], y[2, 0])
+
+
+@pytest.mark.parametrize("kernel", list(Kernel))
+def test_leave_one_out_equals_leaving_one_out(kernel: Kernel) -> None:
+    """The closed form equals the prediction of y_i by the process conditioned on all the others."""
+    data, params = transfer_problem(n_target=6).target, gp_params(2)
+
+    def process(X: Tensor, y: Tensor) -> Layer:
+        below = NoBeliefs(torch.Size(()))
+        return Layer.observe(below, params, X, y, kernel=kernel, propagation=Propagation.EXACT)
+
+    mean, var = leave_one_out(process(data.X, data.y), data.y)
+    for i in range(data.n):
+        others = torch.arange(data.n) != i
+        mean_i, var_i = process(data.X[others], data.y[others]).predict_marginal(data.X[i : i + 1])
+        assert mean[i].item() == pytest.approx(mean_i.item(), rel=1e-10)
+        assert var[i].item() == pytest.approx(var_i.item() + params.noise_var.item(), rel=1e-10)
+
+
+# ── weights ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("n", [0, 1])
+@pytest.mark.parametrize("s", [1, 3])
+def test_without_a_pair_the_sources_share_the_weight(n: int, s: int) -> None:
+    """With fewer than two observations nothing can be ranked: each source has 1/s, the target 0."""
+    problem = transfer_problem(sizes=(4,) * s, n_target=1)
+    assert _weights(list(problem.sources), problem.head(n)).tolist() == pytest.approx([1 / s] * s + [0.0])
+
+
+def test_a_source_that_ranks_perfectly_gets_nearly_all_the_weight() -> None:
+    """A source that is the target itself beats a target model of few observations, and a useless source."""
+    weights = _weights([_wave(40), _wave(40, sign=-1.0)], _wave(8, seed=1))
+    assert weights[0].item() > 0.95
+    assert weights[1].item() == 0.0
+
+
+def test_a_reversed_source_ends_up_with_nothing() -> None:
+    """After enough observations a source that ranks the wrong way round has weight 0, and the target all of it."""
+    weights = _weights([_wave(40, sign=-1.0)], _wave(12, seed=1))
+    assert weights.tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("n", [2, 3, 8])
+def test_weights_are_shares(n: int) -> None:
+    """They are not negative and sum to 1."""
+    problem = transfer_problem(n_target=n)
+    weights = _weights(list(problem.sources), problem.target)
+    assert bool((weights >= 0).all())
+    assert weights.sum().item() == pytest.approx(1)
+
+
+def test_ties_are_shared() -> None:
+    """Two identical sources that rank without a doubt have the same weight."""
+    source = _wave(40)
+    weights = _weights([source, source], _wave(5, seed=1))
+    assert weights[0].item() == pytest.approx(weights[1].item(), abs=0.02)
+
+
+def test_a_source_dropped_for_good_leaves_the_target_alone() -> None:
+    """With all the weight on the target the ensemble is GPBO."""
+    target = _wave(12, seed=1)
+    ensemble = quick(RGPE).learn([_wave(40, sign=-1.0)]).condition(target)
+    X = _wave(9, seed=2).X
+    assert agree(predictions(ensemble, X), predictions(quick(GPBO).learn().condition(target), X), rtol=1e-9)
+
+
+def test_after_the_horizon_every_worse_source_is_dropped() -> None:
+    """The horizon is when dropping becomes certain: with a short one a poor source has no weight."""
+    poor = _wave(20, seed=3)
+    poor = Dataset(poor.X, torch.cos(3 * poor.X[:, 0]))
+    assert _weights([poor], _wave(9, seed=1), horizon=1)[0].item() == 0.0
+
+
+# ── predictions ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_ensemble_is_the_weighted_sum_of_its_members() -> None:
+    """mean Σ w_i μ_i and covariance Σ w_i² Σ_i, where every member is a process of its own task."""
+    problem = transfer_problem()
+    levels = tuple(gp_params(2, seed=i) for i in range(3))
+    tasks = (*problem.sources, problem.target)
+    params = EnsembleParams.of(levels, [0.5, 0.2, 0.3])
+    ensemble = RGPE.at(params, sources=problem.sources, target=problem.target).posterior(problem.Xq).distribution
+    members = [
+        GPBO.at(ChainParams((level,)), target=task).posterior(problem.Xq).distribution
+        for level, task in zip(levels, tasks, strict=True)
+    ]
+    mean = sum(w * m.mean for w, m in zip((0.5, 0.2, 0.3), members, strict=True))
+    cov = sum(w**2 * m.covariance_matrix for w, m in zip((0.5, 0.2, 0.3), members, strict=True))
+    assert agree(ensemble.mean, mean, rtol=1e-12)
+    assert agree(ensemble.covariance_matrix, cov, rtol=1e-12)
+
+
+def test_a_member_speaks_in_the_units_of_the_target() -> None:
+    """A source in other units, with its offset and scale given, says the same about the target."""
+    problem = transfer_problem(sizes=(8,))
+    (source,), (one, two) = problem.sources, (gp_params(2, seed=i) for i in range(2))
+    moved = Dataset(source.X, 50 + 20 * source.y)
+    plain = EnsembleParams.of((one, two), [0.6, 0.4])
+    other = EnsembleParams.of((one.scaled(tensor(20.0), tensor(50.0)), two), [0.6, 0.4], [50.0, 0.0], [20.0, 1.0])
+    a = RGPE.at(plain, sources=[source], target=problem.target)
+    b = RGPE.at(other, sources=[moved], target=problem.target)
+    assert agree(predictions(a, problem.Xq), predictions(b, problem.Xq), rtol=1e-12)
+
+
+@pytest.mark.parametrize("option", [{"samples": 0}, {"horizon": 0}, {"samples": -3}], ids=str)
+def test_options_that_make_no_sense_are_refused(option: dict[str, int]) -> None:
+    """No samples, or no horizon, is an ``InputError`` that names the option."""
+    with pytest.raises(InputError, match=next(iter(option))):
+        _weights([_wave(5)], _wave(3), **option)

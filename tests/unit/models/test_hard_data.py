@@ -1,0 +1,158 @@
+"""Data that break careless arithmetic: repeated, constant, tiny, huge, many."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import torch
+from tests.problems import NAMES, TRANSFER, VARIANTS, agree, predictions, quick, transfer_problem
+from torch import Tensor
+
+from headstart import FAMILY, Dataset, TransferModel, TransferPosterior
+
+PROBLEM = transfer_problem()
+NUMBERS_OF_POINTS = (0, 1, 2, 4)
+
+
+def _assert_sound(posterior: TransferPosterior, X: Tensor) -> None:
+    """Means are finite, variances positive, and a joint covariance has no direction of negative variance."""
+    mean, var = posterior.predict(X)
+    assert bool(mean.isfinite().all())
+    assert bool((var > 0).all())
+    assert bool(var.isfinite().all())
+    cov = posterior.posterior(X).distribution.covariance_matrix
+    assert agree(cov.diagonal(dim1=-2, dim2=-1), var, rtol=1e-8)
+    assert float(torch.linalg.eigvalsh(cov).min()) > -1e-8 * float(var.max())
+
+
+def _assert_sound_for_any_target(model: TransferModel, sources: tuple[Dataset, ...], target: Dataset) -> None:
+    prior = model.learn(sources)
+    for n in NUMBERS_OF_POINTS:
+        _assert_sound(prior.condition(Dataset(target.X[:n], target.y[:n])), PROBLEM.Xq)
+
+
+def _repeated(task: Dataset, times: int = 3) -> Dataset:
+    return Dataset(task.X.repeat(times, 1), task.y.repeat(times))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", NAMES)
+def test_inputs_may_be_repeated(name: str, variant: str) -> None:
+    """Every row three times, in the sources and in the target, also at the points that are asked about."""
+    sources, target = tuple(_repeated(s) for s in PROBLEM.sources), _repeated(PROBLEM.head(3))
+    posterior = VARIANTS[variant](FAMILY[name]).learn(sources).condition(target)
+    _assert_sound(posterior, torch.cat([PROBLEM.Xq, PROBLEM.Xq, target.X]))
+
+
+@pytest.mark.parametrize("name", TRANSFER)
+def test_the_target_may_repeat_the_inputs_of_a_source(name: str) -> None:
+    """Tasks measured on one grid share all their inputs."""
+    X = PROBLEM.sources[0].X
+    grid = [Dataset(X, torch.sin(4 * X).sum(-1) + 0.1 * i * X[:, 0]) for i in range(3)]
+    _assert_sound(quick(FAMILY[name]).learn(grid[:2]).condition(grid[2]), torch.cat([X, PROBLEM.Xq]))
+
+
+@pytest.mark.parametrize(("variant", "value"), [("default", -3.0), ("default", 1e9), ("paper", 0.0), ("Matérn", 0.0)])
+@pytest.mark.parametrize("name", NAMES)
+def test_sources_may_be_constant(name: str, variant: str, value: float) -> None:
+    """A source that says the same everywhere is a source, whatever it says."""
+    sources = tuple(Dataset(s.X, torch.full_like(s.y, value)) for s in PROBLEM.sources)
+    target = Dataset(PROBLEM.target.X, PROBLEM.target.y + value)
+    _assert_sound_for_any_target(VARIANTS[variant](FAMILY[name]), sources, target)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_target_may_be_constant(name: str, variant: str) -> None:
+    """A target that has said the same so far leaves room for doubt."""
+    target = Dataset(PROBLEM.target.X, torch.full_like(PROBLEM.target.y, 2.5))
+    _assert_sound_for_any_target(VARIANTS[variant](FAMILY[name]), PROBLEM.sources, target)
+
+
+@pytest.mark.parametrize("value", [0.0, 7.0])
+@pytest.mark.parametrize("name", NAMES)
+def test_everything_may_be_constant(name: str, value: float) -> None:
+    """With nothing but one value the prediction is that value, and its variance is positive."""
+    sources = tuple(Dataset(s.X, torch.full_like(s.y, value)) for s in PROBLEM.sources)
+    target = Dataset(PROBLEM.target.X, torch.full_like(PROBLEM.target.y, value))
+    _assert_sound_for_any_target(quick(FAMILY[name]), sources, target)
+    mean, _ = quick(FAMILY[name]).learn(sources).condition(target).predict(PROBLEM.Xq)
+    assert torch.allclose(mean, torch.full_like(mean, value), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_source_may_be_a_single_point(name: str, variant: str) -> None:
+    """One observation is a source, and two such sources are two."""
+    sources = tuple(Dataset(s.X[:1], s.y[:1]) for s in PROBLEM.sources)
+    _assert_sound_for_any_target(VARIANTS[variant](FAMILY[name]), sources, PROBLEM.target)
+    _assert_sound_for_any_target(VARIANTS[variant](FAMILY[name]), sources[:1], PROBLEM.target)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+@pytest.mark.parametrize(
+    ("name", "n"),
+    # one value of a target without sources has no spread: its scale is unknown
+    [(name, n) for name in NAMES for n in NUMBERS_OF_POINTS if name != "GPBO" or n > 1],
+)
+def test_outputs_may_have_any_scale(name: str, n: int, scale: float) -> None:
+    """Predictions for outputs of size 1e-12 or 1e12 are those of size 1 in other units."""
+    scaled = transfer_problem(scale=scale)
+    posterior, unit = scaled.posterior(quick(FAMILY[name]), n=n), PROBLEM.posterior(quick(FAMILY[name]), n=n)
+    (mean, var), (mean_, var_) = posterior.predict(PROBLEM.Xq), unit.predict(PROBLEM.Xq)
+    assert bool((var > 0).all())
+    assert agree(mean / scale, mean_, rtol=1e-4)
+    assert agree(var / scale**2, var_, rtol=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_botorch_posterior_has_any_scale_too(name: str, scale: float) -> None:
+    """Mean and variance of ``posterior`` are those of ``predict``: nothing is clipped on the way to BoTorch."""
+    posterior = transfer_problem(scale=scale).posterior(quick(FAMILY[name]))
+    mean, var = posterior.predict(PROBLEM.Xq)
+    through = posterior.posterior(PROBLEM.Xq)
+    assert agree(through.mean.squeeze(-1), mean, rtol=1e-9)
+    assert agree(through.variance.squeeze(-1), var, rtol=1e-6)
+    assert agree(posterior.likelihood.noise.squeeze(-1) / scale**2, _noise(posterior) / scale**2, rtol=1e-9)
+
+
+def _noise(posterior: TransferPosterior) -> Tensor:
+    return posterior.predictor.noise_var * posterior.units.scale**2
+
+
+@pytest.mark.parametrize("name", TRANSFER)
+def test_tasks_may_lie_far_apart(name: str) -> None:
+    """Where a task lies is its own affair: a target a thousand spreads above its sources is followed there."""
+    target = Dataset(PROBLEM.target.X, PROBLEM.target.y + 1000)
+    posterior = quick(FAMILY[name]).learn(PROBLEM.sources).condition(target)
+    _assert_sound(posterior, PROBLEM.Xq)
+    mean, _ = posterior.predict(target.X)
+    assert float((mean - target.y).abs().max()) < 2
+
+
+@pytest.mark.parametrize("name", ["MHGP", "SHGP", "BHGP"])
+def test_thirty_sources_are_no_burden(name: str) -> None:
+    """Thirty sources are learnt and asked within seconds: nothing recurses from level to level."""
+    problem = transfer_problem(sizes=(8,) * 30, n_target=6, n_queries=50)
+    start = time.process_time()
+    _assert_sound(problem.posterior(quick(FAMILY[name])), problem.Xq)
+    assert time.process_time() - start < 20
+
+
+@pytest.mark.parametrize("name", ["SHGP", "WSGP", "RGPE"])
+def test_many_inputs_are_fine(name: str) -> None:
+    """Twenty inputs, fewer observations than that."""
+    problem = transfer_problem(d=20, sizes=(12, 8), n_target=4)
+    _assert_sound(problem.posterior(quick(FAMILY[name])), problem.Xq)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_predictions_do_not_care_about_far_away_batches(name: str) -> None:
+    """Predicting one point, or a thousand at once, gives the same numbers."""
+    posterior = PROBLEM.posterior(quick(FAMILY[name]))
+    X = torch.rand(1000, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    together = predictions(posterior, X)
+    alone = torch.cat([predictions(posterior, x[None]) for x in X[:5]], dim=-1)
+    assert agree(together[:, :5], alone, rtol=1e-10)

@@ -1,0 +1,147 @@
+"""The direction of the arrow: who imports whom, and what importing the package costs."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import headstart
+
+ROOT = Path(headstart.__file__).parent
+ORDER = ("errors", "data", "gp", "models", "decide", "study", "bench", "cli")
+CORE = ("data", "gp", "models", "decide")
+MODULES = sorted(ROOT.rglob("*.py"))
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _folder(module: str) -> str:
+    return [*module.split("."), ""][1]
+
+
+def _imported(node: ast.AST, path: Path) -> list[str]:
+    """The modules that an import statement names; of ``from a import b`` both a and a.b, for b may be a module."""
+    match node:
+        case ast.Import(names=names):
+            return [alias.name for alias in names]
+        case ast.ImportFrom(module=module, names=names, level=level):
+            package = _name(path).split(".")
+            if path.name != "__init__.py":
+                package.pop()
+            base = package[: len(package) - level + 1] if level else []
+            origin = ".".join([*base, *([module] if module else [])])
+            return [origin, *(f"{origin}.{alias.name}" for alias in names)]
+    return []
+
+
+def _at_import_time(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every node that runs when the module is imported: not the bodies of functions, nor what only a checker sees."""
+    for child in ast.iter_child_nodes(tree):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            continue
+        yield child
+        yield from _at_import_time(child)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_no_module_imports_a_folder_above_its_own(path: Path) -> None:
+    """A folder imports only itself and the folders below it, wherever in the file the import stands."""
+    own = _folder(_name(path))
+    if own == "":
+        return  # the package itself offers names of every folder, on first use
+    assert own in ORDER, f"{own} has no place in the order of folders"
+    allowed = ORDER[: ORDER.index(own) + 1]
+    imported = {name for node in ast.walk(ast.parse(path.read_text())) for name in _imported(node, path)}
+    upward = sorted(
+        n for n in imported if n.startswith("headstart.") and _folder(n) in ORDER and _folder(n) not in allowed
+    )
+    assert not upward, f"{_name(path)} imports upward: {upward}"
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if _folder(_name(p)) in (*CORE, "errors")], ids=_name)
+def test_the_core_loads_neither_optuna_nor_pandas(path: Path) -> None:
+    """No module of the core imports Optuna or pandas when it is itself imported."""
+    nodes = _at_import_time(ast.parse(path.read_text()))
+    roots = {name.split(".")[0] for node in nodes for name in _imported(node, path)}
+    assert not roots & {"optuna", "pandas"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_importing_a_module_prints_nothing(path: Path) -> None:
+    """No module calls print when it is imported, and the core never does."""
+    tree = ast.parse(path.read_text())
+    nodes = ast.walk(tree) if _folder(_name(path)) in (*CORE, "errors") else _at_import_time(tree)
+    calls = [node for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) == "print"]
+    assert not calls, f"{_name(path)} prints on line {calls[0].lineno}"
+
+
+def _python(code: str) -> str:
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT.parent)!r})\n{code}"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    """``import headstart`` loads neither torch nor NumPy, SciPy, BoTorch or Optuna."""
+    heavy = ("torch", "numpy", "scipy", "botorch", "gpytorch", "optuna", "pandas", "matplotlib")
+    assert _python(f"import headstart; print([name for name in {heavy!r} if name in sys.modules])") == "[]"
+
+
+def test_the_first_use_of_a_name_loads_its_module() -> None:
+    """A public name brings torch with it as soon as it is used."""
+    assert _python("import headstart; headstart.Dataset; print('torch' in sys.modules)") == "True"
+
+
+def test_importing_the_whole_core_loads_neither_optuna_nor_pandas() -> None:
+    """Not even the dependencies of the core bring Optuna or pandas along."""
+    assert _python("from headstart import FAMILY; print({'optuna', 'pandas'} & set(sys.modules))") == "set()"
+
+
+def test_every_public_name_resolves_and_is_listed() -> None:
+    """``__all__`` has no doubles, every name in it exists, and ``dir`` shows it."""
+    assert len(set(headstart.__all__)) == len(headstart.__all__)
+    for name in headstart.__all__:
+        assert getattr(headstart, name) is not None
+        assert name in dir(headstart)
+
+
+def test_all_is_complete() -> None:
+    """Every name that a type checker sees in the package is in ``__all__``, and no other."""
+    tree = ast.parse(Path(headstart.__file__).read_text())
+    checked = [n for n in tree.body if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)]
+    imports = [node for block in checked for node in block.body if isinstance(node, ast.ImportFrom)]
+    seen = {alias.asname or alias.name for node in imports for alias in node.names}
+    assert seen == set(headstart.__all__)
+
+
+def test_a_public_name_is_its_modules_own() -> None:
+    """The package hands out the very objects of its modules, under the module that the type checker reads."""
+    tree = ast.parse(Path(headstart.__file__).read_text())
+    imports = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and (n.module or "").startswith("headstart")]
+    for node in imports:
+        module = __import__(str(node.module), fromlist=["*"])
+        for alias in node.names:
+            assert getattr(module, alias.name) is getattr(headstart, alias.name)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    """Asking for a name that does not exist fails as it does for any module, and names it."""
+    with pytest.raises(AttributeError, match="no attribute 'SHGPP'"):
+        _ = headstart.SHGPP
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if "__all__" in p.read_text()], ids=_name)
+def test_the_all_of_every_module_exists(path: Path) -> None:
+    """Every name that a module lists as public exists in it."""
+    if _folder(_name(path)) in (*CORE, "errors", ""):
+        module = __import__(_name(path), fromlist=["*"])
+        assert all(hasattr(module, name) for name in module.__all__)
