@@ -19,11 +19,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from headstart.gp.geometry import geometry_of, of_problems
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Layout, gp_layout
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import cholesky, try_cholesky
 
-__all__ = ["Evaluation", "Evidence", "PlainEvidence", "gaussian", "lengthscale_gradient"]
+__all__ = ["Evaluation", "Evidence", "PlainEvidence", "gaussian"]
 
 _LOG_2PI = math.log(2 * math.pi)
 
@@ -71,14 +72,6 @@ def gaussian(
     return value, G, alpha.squeeze(-1), ok
 
 
-def lengthscale_gradient(H: Float[Tensor, "*b n n"], Z: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b d"]:
-    """Σ_ab H_ab (z_aj − z_bj)² for a symmetric H: the derivative by log ℓ_j when Z = X/ℓ and H = G ∘ slope.
-
-    By Σ H (z_a − z_b)² = 2 (Σ_a h_a z_a² − zᵀ H z) with h the row sums of H.
-    """
-    return 2 * (H.sum(-1, keepdim=True) * Z - H @ Z).mul_(Z).sum(-2)
-
-
 class PlainEvidence:
     """r ~ N(offset, outputscale · κ(X, X) + C + noise_var · I), with C a fixed covariance.
 
@@ -99,59 +92,46 @@ class PlainEvidence:
         self._centre = r.mean(-1) if free_offset and r.shape[-1] else r.new_zeros(r.shape[0])
         if free_offset:
             C = OFFSET_VAR * torch.ones_like(r.unsqueeze(-1) @ r.unsqueeze(-2)) + (0.0 if C is None else C)
-        self._X, self._r, self._C, self._kernel = X - 0.5, r - self._centre.unsqueeze(-1), C, kernel
+        self._r, self._C = r - self._centre.unsqueeze(-1), C
+        self._geometry = geometry_of(X, kernel)
         self._free_offset = free_offset
         self.layout = gp_layout(X.shape[-1], residual=residual)
 
     @property
     def n_problems(self) -> int:
         """How many independent problems there are."""
-        return self._X.shape[0]
+        return self._r.shape[0]
 
     @property
     def n_observations(self) -> int:
         """Observations of one problem."""
-        return self._X.shape[1]
+        return self._r.shape[1]
 
     @property
     def device(self) -> torch.device:
         """Where the data are."""
-        return self._X.device
+        return self._r.device
 
-    def _covariance(self, theta: Float[Tensor, "B p"], X: Tensor, C: Tensor | None) -> tuple[Tensor, ...]:
-        d = X.shape[-1]
-        values = theta.exp()
-        lengthscale, outputscale, noise_var = values[:, :d], values[:, d : d + 1], values[:, d + 1 :]
-        Z = X / lengthscale.unsqueeze(-2)
-        kappa, slope = self._kernel.with_slope(Z)
-        scale = outputscale.unsqueeze(-1)
-        K = kappa * scale if C is None else torch.addcmul(C, kappa, scale)
-        K.diagonal(dim1=-2, dim2=-1).add_(noise_var)
-        return K, kappa, slope, Z, outputscale, noise_var
+    def _covariance(self, theta: Float[Tensor, "B p"], kappa: Tensor, items: Int[Tensor, "B"]) -> Tensor:
+        scales = theta[:, -2:].exp()
+        outputscale = scales[:, :1, None]
+        K = kappa * outputscale if self._C is None else torch.addcmul(of_problems(self._C, items), kappa, outputscale)
+        K.diagonal(dim1=-2, dim2=-1).add_(scales[:, 1:])
+        return K
 
     def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> Evaluation:
         """−log p(r | X, θ), its gradient, and which rows could be computed."""
-        if self.n_problems == 1:  # broadcasting does what indexing would do by copying
-            X, r, C = self._X, self._r, self._C
-        else:
-            X, r, C = self._X[items], self._r[items], None if self._C is None else self._C[items]
-        K, kappa, slope, Z, outputscale, noise_var = self._covariance(theta, X, C)
-        value, G, _, ok = gaussian(K, r.expand(len(theta), -1))
-
-        by_noise = G.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True).mul_(noise_var)
-        H = G * kappa
-        by_outputscale = H.sum((-2, -1)).unsqueeze(-1)
-        if slope is not kappa:
-            H = G.mul_(slope)
-        gradient = torch.cat([lengthscale_gradient(H, Z), by_outputscale], dim=-1).mul_(outputscale)
-        return value, torch.cat([gradient, by_noise], dim=-1), ok
+        kappa, slope, kept = self._geometry.evaluate(theta, items)
+        K = self._covariance(theta, kappa, items)
+        value, G, _, ok = gaussian(K, of_problems(self._r, items).expand(len(theta), -1))
+        return value, self._geometry.gradient(theta, G, kappa, slope, kept), ok
 
     def params(self, theta: Float[Tensor, "P p"]) -> GPParams:
         """θ of every problem as named values, with the posterior mean of a free offset: centre + OFFSET_VAR · 1ᵀ α."""
-        d = self._X.shape[-1]
         offset = self._centre
         if self._free_offset and self.n_observations:
-            K, *_ = self._covariance(theta, self._X, self._C)
+            items = torch.arange(self.n_problems, device=self.device)
+            K = self._covariance(theta, self._geometry.evaluate(theta, items)[0], items)
             L = cholesky(K, of="The covariance of the observations")
             offset = offset + OFFSET_VAR * torch.cholesky_solve(self._r.unsqueeze(-1), L).sum((-2, -1))
-        return GPParams(theta[:, :d].exp(), theta[:, d].exp(), theta[:, d + 1].exp(), offset)
+        return GPParams(theta[:, :-2].exp(), theta[:, -2].exp(), theta[:, -1].exp(), offset)

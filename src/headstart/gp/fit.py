@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 from typing import Self
@@ -141,24 +142,29 @@ def fit(
     budget = _CPU_CHUNK if evidence.device.type == "cpu" else _GPU_CHUNK
     chunk = max(1, budget // (n * n))
 
+    on_cpu = evidence.device.type == "cpu"
+    one_problem = torch.zeros(R, dtype=torch.int64, device=evidence.device)
+
     def objective(
         points: NDArray[np.float64], which: NDArray[np.intp]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        theta = torch.from_numpy(points).to(evidence.device)
-        items = torch.from_numpy(which // R).to(evidence.device)
+        theta = torch.from_numpy(points) if on_cpu else torch.from_numpy(points).to(evidence.device)
+        items = one_problem[: len(points)] if P == 1 else torch.from_numpy(which // R).to(evidence.device)
         if len(points) <= chunk:
             value_, gradient_, ok_ = evidence.evaluate(theta, items)
         else:
             parts = [evidence.evaluate(t, i) for t, i in zip(theta.split(chunk), items.split(chunk), strict=True)]
             value_, gradient_, ok_ = (torch.cat(column) for column in zip(*parts, strict=True))
-        value, gradient, ok = (column.cpu().numpy() for column in (value_, gradient_, ok_))
+        if not on_cpu:
+            value_, gradient_, ok_ = value_.cpu(), gradient_.cpu(), ok_.cpu()
+        value, gradient, ok = value_.numpy(), gradient_.numpy(), ok_.numpy()
         if maximum_a_posteriori:
             pull = (points - centre) * precision
             value = value + 0.5 * (pull * (points - centre)).sum(-1)
             gradient = gradient + pull
         value, gradient = value / n, gradient / n
-        bad = ~(ok & np.isfinite(value + gradient.sum(-1)))
-        if bad.any():
+        if not (ok.all() and math.isfinite(value.sum() + gradient.sum())):
+            bad = ~(ok & np.isfinite(value + gradient.sum(-1)))
             failures[which[bad]] += 1
             value[bad], gradient[bad] = _PENALTY, 0.0
         return value, gradient

@@ -34,14 +34,17 @@ class Kernel(Enum):
         return (1 + a + a.square() / 3) * torch.exp(-a)
 
     def with_slope(self, Z: Float[Tensor, "*b n d"]) -> tuple[Float[Tensor, "*b n n"], Float[Tensor, "*b n n"]]:
-        """κ and −2 dκ/dD between all rows of Z = X/ℓ: RBF exp(−D/2) twice; Matérn-5/2 also (5/3)(1 + a) exp(−a).
+        """κ and −2 dκ/dD between all rows of Z = X/ℓ.
 
         −D/2 = z·z' − ‖z‖²/2 − ‖z'‖²/2, with the norms read off the diagonal of the products: in the fitting loop every
         operation counts.
         """
         half = Z @ Z.mT
         norm = 0.5 * half.diagonal(dim1=-2, dim2=-1)
-        half.sub_(norm.unsqueeze(-1)).sub_(norm.unsqueeze(-2))
+        return self.from_half(half.sub_(norm.unsqueeze(-1)).sub_(norm.unsqueeze(-2)))
+
+    def from_half(self, half: Float[Tensor, "*b n n"]) -> tuple[Float[Tensor, "*b n n"], Float[Tensor, "*b n n"]]:
+        """κ and −2 dκ/dD from −D/2, which is overwritten: RBF exp(−D/2) twice; Matérn-5/2 also (5/3)(1 + a) exp(−a)."""
         if self is Kernel.RBF:
             value = half.exp_()
             return value, value

@@ -27,7 +27,7 @@ _MEMORY = 10  # correction pairs, SciPy's default
 _LINE_SEARCH_STEPS = 20
 # In the logarithm of a parameter: ten per cent
 JOIN_WITHIN = 0.1
-_JOIN_EVERY = 3
+_JOIN_EVERY = 5
 # The task codes of SciPy's L-BFGS-B in C
 _NEW_ITERATE, _EVALUATE, _CONVERGED = 1, 3, 4
 
@@ -56,9 +56,10 @@ class _Run:
 
     __slots__ = ("_work", "converged", "evaluations", "gradient", "iterations", "task", "value", "x")
 
-    def __init__(self, x: Array, lower: Array, upper: Array, ftol: float, gtol: float) -> None:
+    def __init__(self, x: Array, gradient: Array, lower: Array, upper: Array, ftol: float, gtol: float) -> None:
+        """x and gradient are views into the arrays of all runs; SciPy moves x in place."""
         n, m = x.size, _MEMORY
-        self.x, self.gradient, self.value = x, np.zeros(n), 0.0
+        self.x, self.gradient, self.value = x, gradient, 0.0
         self.evaluations = self.iterations = 0
         self.converged = False
         self.task = np.zeros(2, dtype=np.int32)
@@ -134,7 +135,8 @@ def _run_lockstep(
     restarts: int = 1,
 ) -> LockstepResult:
     points = np.array(starts, dtype=np.float64, order="C")
-    runs = [_Run(points[i], lower, upper, ftol, gtol) for i in range(len(points))]
+    slopes = np.zeros_like(points)
+    runs = [_Run(points[i], slopes[i], lower, upper, ftol, gtol) for i in range(len(points))]
     best_x, best_value = points.copy(), np.full(len(points), np.inf)
     joined = np.full(len(points), -1, dtype=np.int64)
     active = [i for i, run in enumerate(runs) if run.advance(max_iterations)]
@@ -151,12 +153,13 @@ def _run_lockstep(
         index = np.array(active, dtype=np.intp)
         values, gradients = objective(points[index], index)
         going = []
-        for i, value, gradient in zip(active, values.tolist(), gradients, strict=True):
+        better = values < best_value[index]
+        improved = index[better]
+        best_value[improved], best_x[improved] = values[better], points[improved]
+        slopes[index] = gradients
+        for i, value in zip(active, values.tolist(), strict=True):
             run = runs[i]
             run.value, run.evaluations = value, run.evaluations + 1
-            run.gradient[:] = gradient
-            if value < best_value[i]:
-                best_value[i], best_x[i] = value, run.x
             if run.advance(max_iterations):
                 going.append(i)
         active = going

@@ -11,7 +11,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
-from headstart.gp.evidence import Evaluation, gaussian, lengthscale_gradient
+from headstart.gp.evidence import Evaluation, gaussian
+from headstart.gp.geometry import lengthscale_gradient
 from headstart.gp.hyperparameters import OFFSET_VAR, Layout, lengthscale_slot, noise_slot
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import try_cholesky

@@ -1,0 +1,120 @@
+"""The distances between the observations of a plain GP, and the gradient by its θ = [log ℓ (d), log s², log σ²].
+
+Both ways compute κ and its slope from θ, and contract G = ∂(−log p)/∂K with ∂K/∂θ:
+
+    by log ℓ_j   s² Σ G ∘ slope ∘ (x_j − x'_j)²/ℓ_j²
+    by log s²    s² Σ G ∘ κ
+    by log σ²    σ² tr G
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from headstart.gp.kernels import Kernel
+
+__all__ = ["Geometry", "geometry_of", "lengthscale_gradient", "of_problems"]
+
+# Up to so many observations all pairs are kept
+_FEW = 48
+
+
+def lengthscale_gradient(H: Float[Tensor, "*b n n"], Z: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b d"]:
+    """Σ_ab H_ab (z_aj − z_bj)² for a symmetric H: the derivative by log ℓ_j when Z = X/ℓ and H = G ∘ slope.
+
+    By Σ H (z_a − z_b)² = 2 (Σ_a h_a z_a² − zᵀ H z) with h the row sums of H.
+    """
+    return 2 * (H.sum(-1, keepdim=True) * Z - H @ Z).mul_(Z).sum(-2)
+
+
+class Geometry(ABC):
+    """The inputs of P problems with n observations each."""
+
+    def __init__(self, X: Float[Tensor, "P n d"], kernel: Kernel) -> None:
+        self.n, self.d = X.shape[1:]
+        self.kernel = kernel
+
+    @abstractmethod
+    def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> tuple[Tensor, Tensor, Tensor]:
+        """κ, its slope, and whatever ``gradient`` wants back."""
+
+    @abstractmethod
+    def gradient(
+        self, theta: Float[Tensor, "B p"], G: Float[Tensor, "B n n"], kappa: Tensor, slope: Tensor, kept: Tensor
+    ) -> Float[Tensor, "B p"]:
+        """Σ G ∘ ∂K/∂θ. G may be overwritten."""
+
+
+class _Rows(Geometry):
+    """Many observations: distances are products of rows, and no n×n×d tensor is ever built."""
+
+    def __init__(self, X: Float[Tensor, "P n d"], kernel: Kernel) -> None:
+        super().__init__(X, kernel)
+        self._X = X - 0.5
+
+    def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> tuple[Tensor, Tensor, Tensor]:
+        Z = of_problems(self._X, items) / theta[:, None, : self.d].exp()
+        return *self.kernel.with_slope(Z), Z
+
+    def gradient(
+        self, theta: Float[Tensor, "B p"], G: Float[Tensor, "B n n"], kappa: Tensor, slope: Tensor, kept: Tensor
+    ) -> Float[Tensor, "B p"]:
+        trace = G.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True)
+        by_outputscale = (G * kappa).sum((-2, -1)).unsqueeze(-1)
+        by_lengthscale = lengthscale_gradient(G.mul_(slope), kept)
+        scales = theta[:, self.d :].exp()
+        return torch.cat(
+            [by_lengthscale * scales[:, :1], by_outputscale * scales[:, :1], trace * scales[:, 1:]], dim=-1
+        )
+
+
+class _Pairs(Geometry):
+    """Few observations: it is the number of operations that costs, so everything is a product with one table of pairs.
+
+    Its columns are the n² pairs; its rows are −½ (x_j − x'_j)² for every input, then 1, then 1 where x and x' are the
+    same observation. With weights 1/ℓ² it gives −D/2, and with G ∘ κ, since κ is 1 there, all sums of the gradient.
+    """
+
+    def __init__(self, X: Float[Tensor, "P n d"], kernel: Kernel) -> None:
+        super().__init__(X, kernel)
+        columns = X.mT
+        half = (columns.unsqueeze(-1) - columns.unsqueeze(-2)).square_().mul_(-0.5).flatten(-2)
+        ones = torch.ones_like(half[:, :1])
+        same = torch.eye(self.n, dtype=X.dtype, device=X.device).reshape(1, 1, -1).expand_as(ones)
+        self._pairs = torch.cat([half, ones, same], dim=1)
+        # log of what the sums are multiplied with: s²/ℓ_j² (and −2 for the −½ above), s², σ²
+        exponents = torch.zeros(self.d + 2, self.d + 2, dtype=X.dtype, device=X.device)
+        exponents.diagonal()[: self.d] = -2.0
+        exponents[self.d, : self.d + 1] = 1.0
+        exponents[self.d + 1, self.d + 1] = 1.0
+        self._exponents = exponents
+        self._signs = torch.cat([ones.new_full((self.d,), -2.0), ones.new_ones(2)])
+
+    def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> tuple[Tensor, Tensor, Tensor]:
+        pairs = of_problems(self._pairs, items)
+        weight = (-2 * theta[:, None, : self.d]).exp_()
+        half = weight @ pairs[:, : self.d]
+        return *self.kernel.from_half(half.view(-1, self.n, self.n)), pairs
+
+    def gradient(
+        self, theta: Float[Tensor, "B p"], G: Float[Tensor, "B n n"], kappa: Tensor, slope: Tensor, kept: Tensor
+    ) -> Float[Tensor, "B p"]:
+        sums = ((G * kappa).view(len(G), 1, -1) @ kept.mT).squeeze(1)
+        if slope is not kappa:
+            by_lengthscale = (G.mul_(slope).view(len(G), 1, -1) @ kept[:, : self.d].mT).squeeze(1)
+            sums = torch.cat([by_lengthscale, sums[:, self.d :]], dim=-1)
+        return sums.mul_((theta @ self._exponents).exp_()).mul_(self._signs)
+
+
+def of_problems(data: Tensor, items: Int[Tensor, "B"]) -> Tensor:
+    """The data of these problems; a single one broadcasts, which is what indexing would do by copying."""
+    return data if data.shape[0] == 1 else data[items]
+
+
+def geometry_of(X: Float[Tensor, "P n d"], kernel: Kernel) -> Geometry:
+    """The faster way for so many observations."""
+    return (_Pairs if X.shape[1] <= _FEW else _Rows)(X, kernel)
