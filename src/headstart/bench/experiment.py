@@ -9,7 +9,7 @@ methods = ["gpbo", "shgp"]
 paper = true
 
 [[problems]]
-family = "hartmann6"       # or: table = "past.csv", with task, objective, maximize, log, rows
+family = "hartmann6"       # or: table = "past.csv", with task, objective, maximize, log, rows (0: all)
 sources = 1
 points = 120
 noise = 0.1
@@ -17,20 +17,23 @@ noise = 0.1
 
 from __future__ import annotations
 
+import copy
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, fields, replace
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
+from headstart.bench.engines import Engine, engine_named
 from headstart.bench.methods import Settings, method
 from headstart.bench.problems.problem import Problem
 from headstart.bench.problems.transfer import SyntheticProblem
 from headstart.bench.runner import run_batch
 from headstart.bench.store import Run, Store, settings_key
-from headstart.errors import HeadstartError, InputError, MissingExtraError
+from headstart.decide.acquisition import Acquisition
+from headstart.errors import InputError
 
 __all__ = ["Experiment", "ProblemSpec", "Unit", "execute", "read_experiment"]
 
@@ -40,7 +43,8 @@ class ProblemSpec:
     """How a problem is made, in words that can be written to a file and sent to another process.
 
     Either a synthetic ``family`` (sources, points, noise), or a ``table``: a file, ``svm`` for the one that comes with
-    headstart, or one of the shared tables by name (sources, rows; task, objective, maximize, log for a file).
+    headstart, or one of the shared tables by name (sources, rows; task, objective, maximize, log for a file). Rows are
+    those of every source, 0 or None for all.
     """
 
     family: str | None = None
@@ -61,17 +65,32 @@ class ProblemSpec:
         if self.family is not None:
             n_sources = 1 if self.sources is None else self.sources
             return SyntheticProblem(self.family, n_sources=n_sources, source_points=self.points, noise=self.noise)
+        from headstart.bench.problems.shared_tables import SHARED
         from headstart.bench.problems.tables import table_problem
 
-        return table_problem(
-            self.table or "",
+        name = self.table or ""
+        if not Path(name).suffix and name not in ("svm", *SHARED):
+            raise InputError(f"There is no table {name!r}. The known ones are svm, {', '.join(SHARED)}, and files.")
+        problem = table_problem(
+            name,
             sources=self.sources,
-            rows=self.rows,
+            rows=self.rows or None,
             task=self.task,
             objective=self.objective,
             maximize=self.maximize,
             log=self.log,
         )
+        if name in ("svm", *SHARED):
+            return problem
+        # the same file with another objective is another problem, and its runs are not to be taken for these
+        named = copy.copy(problem)
+        read = [
+            self.objective,
+            *(["maximize"] if self.maximize else []),
+            *(["log " + " ".join(self.log)] * bool(self.log)),
+        ]
+        named.name = problem.name.replace("[", f"[{','.join(read)},", 1)
+        return named
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +152,6 @@ class Unit:
         return replace(self, seeds=seeds) if seeds else None
 
 
-def _run_unit(unit: Unit, device: str) -> list[Run]:
-    return unit.run(device)
-
-
 Progress = Callable[[Unit, Exception | None], None]
 
 
@@ -155,75 +170,20 @@ def execute(
 
     ``jobs`` processes work at once (``engine="ray"``: on a Ray cluster). Only this process writes to the store.
     """
+    run_all: Engine[Unit] = engine_named(engine)
     done = {run.key for run in store.read().runs}
     units = [left for unit in experiment.units(chunk) if (left := unit.without(done)) is not None]
     on_start(len(units))
     failed: list[tuple[Unit, Exception]] = []
-    for unit, outcome in _ENGINES[_known_engine(engine)](units, device, jobs):
-        if isinstance(outcome, Exception):
-            failed.append((unit, outcome))
-            on_unit(unit, outcome)
-        else:
-            store.append(outcome)
-            on_unit(unit, None)
+    with closing(run_all(units, device, jobs)) as outcomes:
+        for unit, outcome in outcomes:
+            if isinstance(outcome, Exception):
+                failed.append((unit, outcome))
+                on_unit(unit, outcome)
+            else:
+                store.append(outcome)
+                on_unit(unit, None)
     return failed
-
-
-Outcome = tuple[Unit, list[Run] | Exception]
-
-
-def _in_turn(units: Sequence[Unit], device: str) -> Iterator[Outcome]:
-    for unit in units:
-        try:
-            yield unit, unit.run(device)
-        except HeadstartError as error:
-            yield unit, error
-
-
-def _in_processes(units: Sequence[Unit], device: str, jobs: int) -> Iterator[Outcome]:
-    if jobs <= 1 or len(units) <= 1:
-        yield from _in_turn(units, device)
-        return
-    # fresh interpreters: forking a process that has used torch or CUDA is not safe
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        futures = {pool.submit(_run_unit, unit, device): unit for unit in units}
-        for future in as_completed(futures):
-            error = future.exception()
-            if error is not None and not isinstance(error, HeadstartError):
-                raise error
-            yield futures[future], error if isinstance(error, HeadstartError) else future.result()
-
-
-def _on_ray(units: Sequence[Unit], device: str, jobs: int) -> Iterator[Outcome]:
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingExtraError("--engine ray needs Ray: pip install 'headstart[ray]'.") from error
-    if not ray.is_initialized():
-        ray.init(num_cpus=jobs, include_dashboard=False, log_to_driver=False)
-    remote = ray.remote(num_cpus=1, num_gpus=1 if device.startswith("cuda") else 0)(_run_unit)
-    waiting = {remote.remote(unit, device): unit for unit in units}
-    while waiting:
-        (ready,), _ = ray.wait(list(waiting), num_returns=1)
-        unit = waiting.pop(ready)
-        try:
-            yield unit, ray.get(ready)
-        except ray.exceptions.RayTaskError as error:
-            if not isinstance(error.cause, HeadstartError):
-                raise
-            yield unit, error.cause
-
-
-_ENGINES: dict[str, Callable[[Sequence[Unit], str, int], Iterator[Outcome]]] = {
-    "process": _in_processes,
-    "ray": _on_ray,
-}
-
-
-def _known_engine(name: str) -> str:
-    if name not in _ENGINES:
-        raise InputError(f"There is no engine {name!r}. The known ones are {', '.join(_ENGINES)}.")
-    return name
 
 
 def read_experiment(path: Path) -> Experiment:
@@ -234,13 +194,22 @@ def read_experiment(path: Path) -> Experiment:
         raise InputError(f"{path}: cannot be read ({error.strerror}).") from error
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: is not valid TOML: {error}.") from error
-    problems = tuple(_checked(ProblemSpec, p, f"{path}, problem {i}") for i, p in enumerate(data.pop("problems", [])))
-    settings = _checked(Settings, data.pop("settings", {}), f"{path}, settings")
-    if not problems:
+    sections = data.pop("problems", [])
+    if not isinstance(sections, list) or not all(isinstance(section, dict) for section in sections):
+        raise InputError(f"{path}: problems must be sections that begin with [[problems]].")
+    if not sections:
         raise InputError(f"{path}: there is no [[problems]] section.")
+    problems = tuple(_checked(ProblemSpec, p, f"{path}, problem {i}") for i, p in enumerate(sections, start=1))
+    own = data.pop("settings", {})
+    if not isinstance(own, dict):
+        raise InputError(f"{path}: settings must be a section that begins with [settings].")
+    settings = _checked(Settings, own, f"{path}, settings")
+    acquisitions = [kind.value for kind in Acquisition]
+    if settings.acquisition not in acquisitions:
+        known = ", ".join(acquisitions)
+        raise InputError(f"{path}: there is no acquisition {settings.acquisition!r}. The known ones are {known}.")
     data.setdefault("name", path.stem)
-    known = {"name", "methods", "runs", "steps", "runs_of"}
-    _require_known(data, known, str(path))
+    _require_known(Experiment, data, {"name", "methods", "runs", "steps", "runs_of"}, str(path))
     if "methods" not in data:
         raise InputError(f"{path}: methods is missing, such as methods = ['gpbo', 'shgp'].")
     data["methods"] = tuple(data["methods"])
@@ -248,11 +217,40 @@ def read_experiment(path: Path) -> Experiment:
 
 
 def _checked(kind: type, values: dict[str, Any], where: str) -> Any:
-    _require_known(values, {f.name for f in fields(kind)}, where)
+    _require_known(kind, values, {f.name for f in fields(kind)}, where)
     return kind(**{key: tuple(v) if isinstance(v, list) else v for key, v in values.items()})
 
 
-def _require_known(values: dict[str, Any], known: set[str], where: str) -> None:
+def _require_known(kind: type, values: dict[str, Any], known: set[str], where: str) -> None:
+    """Raise an ``InputError`` unless every key is known and every value of the type that ``kind`` has for it."""
     unknown = sorted(set(values) - known)
     if unknown:
         raise InputError(f"{where}: unknown key {unknown[0]!r}. The known ones are {', '.join(sorted(known))}.")
+    hints = get_type_hints(kind)
+    for key, value in values.items():
+        if not _fits(value, hints[key]):
+            raise InputError(f"{where}: {key} must be {_in_words(hints[key])}, but it is {value!r}.")
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Whether a value read from TOML is of that type; a whole number will do where any number does."""
+    arguments = get_args(hint)
+    if isinstance(hint, UnionType):
+        return any(_fits(value, argument) for argument in arguments)
+    if get_origin(hint) is tuple:
+        return isinstance(value, list) and all(_fits(item, arguments[0]) for item in value)
+    if get_origin(hint) is dict:
+        return isinstance(value, dict) and all(_fits(item, arguments[1]) for item in value.values())
+    if isinstance(value, bool):
+        return hint is bool
+    return isinstance(value, (int, float) if hint is float else hint)
+
+
+def _in_words(hint: Any) -> str:
+    words = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
+    arguments = get_args(hint)
+    if isinstance(hint, UnionType):
+        return _in_words(arguments[0])
+    if get_origin(hint) is tuple:
+        return f"a list, each {_in_words(arguments[0])}"
+    return f"a section, each {_in_words(arguments[1])}" if get_origin(hint) is dict else words[hint]

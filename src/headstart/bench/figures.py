@@ -1,4 +1,7 @@
-"""Pictures of benchmark runs. They are drawn from results alone: nothing is computed again."""
+"""The picture of the demonstration. It is drawn from results alone: nothing is computed again.
+
+The others: ``regret_figures`` (regrets), ``timing_figures`` (seconds), ``posterior_figure`` (the paper's figure 1).
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,11 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from torch import Tensor
 
 from headstart.bench.demo import DemoResult
+from headstart.bench.styles import INK, Style, style
 from headstart.errors import InputError
 
 __all__ = ["draw_demo", "require_writable"]
 
-# Two colours of the Okabe-Ito palette, which colour-blind readers can tell apart; dashes and markers differ as well
-_SCRATCH, _HEAD_START, _INK = "#D55E00", "#0072B2", "#444444"
 _QUANTILES = (0.2, 0.8)
 _RUNS_SHOWN = 12  # more single runs than these hide the median
 _LOG_FLOOR = 1e-12  # a log axis has no zero
@@ -46,8 +48,8 @@ def draw_demo(result: DemoResult, path: Path) -> None:
     figure = Figure(figsize=(7.6, 4.8), dpi=150, layout="constrained")
     axes = figure.add_subplot()
     points = f"{demo.source_points} past measurement{'s' if demo.source_points > 1 else ''}"
-    _draw_method(axes, result.scratch, _SCRATCH, "s", "--", "from scratch (GPBO)")
-    _draw_method(axes, result.head_start, _HEAD_START, "o", "-", f"head start ({demo.model.upper()}, {points})")
+    _draw_method(axes, result.scratch, style("gpbo"), "from scratch (GPBO)")
+    _draw_method(axes, result.head_start, style(demo.model), f"head start ({demo.model.upper()}, {points})")
     _draw_match(axes, result)
     axes.set_yscale("log")
     low, high = axes.get_ylim()
@@ -62,7 +64,7 @@ def draw_demo(result: DemoResult, path: Path) -> None:
     axes.set_title("Head start against from scratch", loc="left", fontweight="bold", pad=44)
     runs = f"median of {demo.runs} runs, their 20–80 % range" if demo.runs > 1 else "one run"
     note = f"{demo.problem.name} family, noise {demo.noise_std:g}; {runs}"
-    axes.annotate(note, (0, 1), xytext=(0, 30), xycoords="axes fraction", textcoords="offset points", color=_INK)
+    axes.annotate(note, (0, 1), xytext=(0, 30), xycoords="axes fraction", textcoords="offset points", color=INK)
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2, frameon=False, borderaxespad=0.2, borderpad=0.2)
     axes.grid(True, which="major", color="#DDDDDD", linewidth=0.8)
     axes.set_axisbelow(True)
@@ -73,18 +75,17 @@ def draw_demo(result: DemoResult, path: Path) -> None:
         raise InputError(f"{path} cannot be written: {error.strerror}.") from error
 
 
-def _draw_method(
-    axes: Axes, regret: Float[Tensor, "runs steps"], color: str, marker: str, line: str, label: str
-) -> None:
+def _draw_method(axes: Axes, regret: Float[Tensor, "runs steps"], look: Style, label: str) -> None:
     regret = regret.clamp_min(_LOG_FLOOR)
-    steps = list(range(1, regret.shape[-1] + 1))
+    steps, color = list(range(1, regret.shape[-1] + 1)), look.color
     if len(regret) > 1:
         low, high = regret.quantile(regret.new_tensor(_QUANTILES), dim=0).tolist()
         axes.fill_between(steps, low, high, color=color, alpha=0.18, linewidth=0)
     if 1 < len(regret) <= _RUNS_SHOWN:
         axes.plot(steps, regret.mT.tolist(), color=color, alpha=0.35, linewidth=0.8)
     median = regret.quantile(0.5, dim=0).tolist()
-    axes.plot(steps, median, color=color, linestyle=line, linewidth=2.2, marker=marker, markersize=5, label=label)
+    drawn = {"color": color, "linestyle": look.line, "marker": look.marker}
+    axes.plot(steps, median, linewidth=2.2, markersize=5, label=label, **drawn)
 
 
 def _draw_match(axes: Axes, result: DemoResult) -> None:
@@ -93,8 +94,8 @@ def _draw_match(axes: Axes, result: DemoResult) -> None:
     if head_start is None or head_start >= scratch:
         return
     goal = result.medians[0][-1].clamp_min(_LOG_FLOOR).item()
-    axes.axhline(goal, color=_INK, linewidth=1.0, linestyle=":")
-    arrow = {"arrowstyle": "<->", "color": _INK, "linewidth": 1.2, "shrinkA": 0, "shrinkB": 0}
+    axes.axhline(goal, color=INK, linewidth=1.0, linestyle=":")
+    arrow = {"arrowstyle": "<->", "color": INK, "linewidth": 1.2, "shrinkA": 0, "shrinkB": 0}
     axes.annotate("", xy=(head_start, goal), xytext=(scratch, goal), arrowprops=arrow)
     axes.annotate(
         f"{scratch - head_start} evaluations fewer" if scratch - head_start > 1 else "1 evaluation fewer",
@@ -104,6 +105,6 @@ def _draw_match(axes: Axes, result: DemoResult) -> None:
         ha="left",
         va="bottom",
         fontsize=9,
-        color=_INK,
+        color=INK,
         bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.75},
     )

@@ -105,7 +105,10 @@ PRESETS: dict[str, tuple[Experiment, ...]] = {
 
 
 def preset(name: str, *, runs: int | None = None, quick: bool = False) -> tuple[Experiment, ...]:
-    """The experiments of a preset; ``quick`` keeps the cheap methods and five runs, ``runs`` caps the runs."""
+    """The experiments of a preset; ``quick`` keeps the cheap methods, five runs and fifteen steps.
+
+    ``runs`` says how many runs there are; methods that are expensive keep their own lower number.
+    """
     if name not in PRESETS:
         raise InputError(f"There is no preset {name!r}. The known ones are {', '.join(PRESETS)}.")
     experiments = PRESETS[name]
@@ -113,4 +116,4 @@ def preset(name: str, *, runs: int | None = None, quick: bool = False) -> tuple[
         experiments = tuple(
             replace(e, methods=tuple(m for m in e.methods if m in CHEAP)).quick(5, 15) for e in experiments
         )
-    return experiments if runs is None else tuple(e.quick(runs) for e in experiments)
+    return experiments if runs is None else tuple(replace(e, runs=runs) for e in experiments)

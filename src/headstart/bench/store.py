@@ -97,10 +97,14 @@ class Store:
             except ValueError:
                 remarks.append(f"{self.path}, line {number}: cut off in the middle, left out.")
                 continue
-            schema = record.pop("schema", None)
+            schema = record.pop("schema", None) if isinstance(record, dict) else None
             if schema != SCHEMA:
                 remarks.append(f"{self.path}, line {number}: written in format {schema}, this is {SCHEMA}; left out.")
                 continue
-            run = Run(**record)
+            try:
+                run = Run(**record)
+            except TypeError:
+                remarks.append(f"{self.path}, line {number}: has not the fields of a run, left out.")
+                continue
             runs[run.key] = run
         return StoreContents(tuple(runs.values()), tuple(remarks))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headstart import __version__
-from headstart.errors import HeadstartError, InputError
+from headstart.cli.bench import bench
+from headstart.cli.output import errors_in_one_line
+from headstart.cli.reproduce import reproduce
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,13 +29,8 @@ app = typer.Typer(
 )
 
 
-@contextmanager
-def _errors_in_one_line() -> Iterator[None]:
-    try:
-        yield
-    except HeadstartError as error:
-        typer.echo(f"headstart: {error}", err=True)
-        raise typer.Exit(2 if isinstance(error, InputError) else 1) from error
+app.add_typer(bench)
+app.command()(reproduce)
 
 
 def _print_version(wanted: bool) -> None:
@@ -72,7 +67,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("headstart-demo.png"),
 ) -> None:
     """Optimise a task with the data of a related one, and from scratch: a table and a picture."""
-    with _errors_in_one_line():
+    with errors_in_one_line():
         import torch
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

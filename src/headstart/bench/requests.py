@@ -1,0 +1,123 @@
+"""What somebody asks to be run, as experiments: a TOML file, a preset, or a table; and what was decided about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from headstart.bench.experiment import Experiment, ProblemSpec, Progress, Unit, execute, read_experiment
+from headstart.bench.presets import PRESETS, preset
+from headstart.bench.problems.columns import Column, Kind, some
+from headstart.bench.problems.table import TableProblem
+from headstart.bench.store import Store
+from headstart.errors import InputError
+
+__all__ = ["decisions", "on_table", "requested", "run_all"]
+
+
+def requested(
+    what: str,
+    *,
+    methods: Sequence[str] = (),
+    runs: int | None = None,
+    evaluations: int | None = None,
+    quick: bool = False,
+) -> tuple[Experiment, ...]:
+    """The experiments of a TOML file or a preset, with other methods, runs or evaluations where those are given."""
+    if what.endswith(".toml"):
+        experiments: tuple[Experiment, ...] = (read_experiment(Path(what)),)
+        experiments = tuple(e.quick(5, 15) for e in experiments) if quick else experiments
+        experiments = experiments if runs is None else tuple(replace(e, runs=runs) for e in experiments)
+    elif what in PRESETS:
+        experiments = preset(what, runs=runs, quick=quick)
+    else:
+        raise InputError(f"{what!r} is neither a .toml file nor a preset. The presets are {', '.join(PRESETS)}.")
+    if methods:
+        experiments = tuple(replace(e, methods=tuple(methods)) for e in experiments)
+    return experiments if evaluations is None else tuple(replace(e, steps=evaluations) for e in experiments)
+
+
+def on_table(
+    spec: ProblemSpec, *, methods: Sequence[str], runs: int, evaluations: int, quick: bool = False
+) -> tuple[Experiment, ...]:
+    """The paper's protocol on a table: the candidates are the target's own rows, none is evaluated twice."""
+    name = Path(spec.table or "").name.partition(".")[0]
+    experiment = Experiment(name=name, problems=(spec,), methods=tuple(methods), runs=runs, steps=evaluations)
+    return (experiment.quick(5, 15) if quick else experiment,)
+
+
+def decisions(experiment: Experiment) -> list[str]:
+    """Sentences about every table of the experiment: how its columns are read, what is left out, what is ambiguous."""
+    lines: list[str] = []
+    for spec in experiment.problems:
+        problem = spec.build()
+        if not isinstance(problem, TableProblem):
+            continue
+        table = problem.table
+        sizes = sorted(data.n for data in table.tasks.values())
+        rows = str(sizes[0]) if sizes[0] == sizes[-1] else f"{sizes[0]} to {sizes[-1]}"
+        lines.append(f"{problem.name}: {len(sizes)} tasks of {rows} rows.")
+        lines.append(f"Inputs: {', '.join(map(_described, table.columns))}.")
+        if Path(spec.table or "").suffix:  # a file of the user's
+            lines.append(f"{spec.objective} is {'maximised' if spec.maximize else 'minimised'}.")
+        lines += [*table.report, *problem.notes]
+        short = [name for name, data in table.tasks.items() if data.n < experiment.steps]
+        if len(short) == len(sizes):
+            raise InputError(
+                f"{problem.name}: no task has the {experiment.steps} rows to evaluate; the longest has {sizes[-1]}. "
+                "Ask for fewer evaluations."
+            )
+        if short:
+            lines.append(
+                f"Tasks that are no targets, for they have fewer than {experiment.steps} rows: "
+                f"{len(short)} ({some(short)})."
+            )
+    return lines
+
+
+def _described(column: Column) -> str:
+    if column.kind is Kind.CATEGORICAL:
+        return f"{column.name} (categorical, {len(column.levels)} levels)"
+    return f"{column.name} ({'log' if column.kind is Kind.LOG else 'numeric'}, {column.low:g} to {column.high:g})"
+
+
+def run_all(
+    experiments: Sequence[Experiment],
+    store: Store,
+    *,
+    device: str = "cpu",
+    jobs: int = 1,
+    engine: str = "process",
+    chunk: int = 25,
+    on_start: Callable[[int], None] = lambda _: None,
+    on_unit: Progress = lambda _unit, _error: None,
+) -> list[tuple[Unit, Exception]]:
+    """Run what the store does not hold yet of every experiment, having checked that it can be run at all."""
+    if jobs < 1 or chunk < 1:
+        raise InputError(f"jobs and chunk must be at least 1, but are {jobs} and {chunk}.")
+    _require_device(device)
+    failed = []
+    for experiment in experiments:
+        failed += execute(
+            experiment,
+            store,
+            device=device,
+            jobs=jobs,
+            engine=engine,
+            chunk=chunk,
+            on_start=on_start,
+            on_unit=on_unit,
+        )
+    return failed
+
+
+def _require_device(device: str) -> None:
+    if device == "cpu":
+        return
+    if not device.startswith("cuda"):
+        raise InputError(f"There is no device {device!r}. The known ones are cpu and cuda.")
+    import torch
+
+    if not torch.cuda.is_available():
+        raise InputError(f"{device} was asked for, but torch finds no CUDA device here. Use --device cpu.")

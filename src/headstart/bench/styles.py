@@ -1,0 +1,86 @@
+"""How methods and problems are called and drawn: one colour, dash and marker per method, in every figure.
+
+The colours are of the palettes of Okabe and Ito and of Paul Tol, which colour-blind readers can tell apart. No two
+methods differ in colour alone: the models that are trained level by level have solid lines, the jointly trained ones
+are dash-dotted, those that are no transfer models dashed or dotted.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["INK", "ORDER", "Style", "is_table", "problem_order", "setting", "settings_of", "style", "title"]
+
+INK = "#444444"
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a method is drawn."""
+
+    label: str
+    color: str
+    line: Any
+    marker: str
+
+
+_DASHED, _DOTTED = (0, (5, 2)), (0, (1, 1.4))
+_DASH_DOT, _DASH_DOT_DOT = (0, (6, 1.5, 1, 1.5)), (0, (4, 1.5, 1, 1.5, 1, 1.5))
+
+_STYLES = {
+    "gpbo": Style("GPBO", "#D55E00", _DASHED, "s"),
+    "mhgp": Style("MHGP", "#56B4E9", "-", "v"),
+    "shgp": Style("SHGP", "#0072B2", "-", "o"),
+    "bhgp": Style("BHGP", "#009E73", "-", "^"),
+    "hgp": Style("HGP", "#CC79A7", _DASH_DOT, "D"),
+    "wsgp": Style("WSGP", "#E69F00", _DASH_DOT, "P"),
+    "mtkgp": Style("MTKGP", "#882255", _DASH_DOT_DOT, "X"),
+    "mtgp": Style("MTGP", "#000000", _DASH_DOT_DOT, "*"),
+    "rgpe": Style("RGPE", "#999933", _DASHED, "<"),
+    "gc3p": Style("GC3P", "#661100", _DASHED, "h"),
+    "random": Style("random", "#888888", _DOTTED, "x"),
+}
+# The order of rows and legends
+ORDER = tuple(_STYLES)
+
+
+def style(method: str) -> Style:
+    """The style of a method; one that is not known here is black with a thin dash."""
+    return _STYLES.get(method.lower(), Style(method, "#333333", (0, (2, 2)), "1"))
+
+
+def settings_of(problem: str) -> tuple[str, dict[str, str]]:
+    """``hartmann6[sources=1,points=120]`` as ("hartmann6", {"sources": "1", "points": "120"})."""
+    name, _, inside = problem.removesuffix("]").partition("[")
+    pairs = (item.partition("=") for item in inside.split(",") if "=" in item)
+    return name, {key: value for key, _, value in pairs}
+
+
+def setting(problem: str, key: str) -> float | None:
+    """A number in a problem's name, or None where there is none."""
+    try:
+        return float(settings_of(problem)[1][key])
+    except (KeyError, ValueError):
+        return None
+
+
+def is_table(problem: str) -> bool:
+    """Whether the problem is a table, whose mean regret is the ADTM."""
+    return "rows" in settings_of(problem)[1]
+
+
+_NAMES = {"hartmann3": "Hartmann-3", "hartmann6": "Hartmann-6", "svm_sklearn": "SVM", "alpine_c": "Alpine (c)"}
+
+
+def title(problem: str) -> str:
+    """The problem for people, without what ``setting`` gives: Hartmann-6."""
+    name, _ = settings_of(problem)
+    return _NAMES.get(name, name.capitalize() if name.islower() and name.isalpha() else name)
+
+
+def problem_order(problem: str) -> tuple[str, list[tuple[str, float]]]:
+    """Sort key: by family, then by the numbers in the name."""
+    numbers = [(key, float(value)) for key, value in re.findall(r"(\w+)=([-+.\de]+)(?=[,\]])", problem)]
+    return settings_of(problem)[0], numbers

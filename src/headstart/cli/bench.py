@@ -1,0 +1,170 @@
+"""``headstart bench``: run an experiment, and read what it found. Parse, call, print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headstart.cli.output import errors_in_one_line, interruptible, names, print_sheets, say, watching
+from headstart.errors import InputError
+
+__all__ = ["bench"]
+
+bench = typer.Typer(
+    name="bench",
+    help="Compare methods on problems of the paper, or on your own table.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Folder = Annotated[Path, typer.Argument(help="Where 'headstart bench run' put its results.")]
+Methods = Annotated[str | None, typer.Option(help="Only these, separated by commas: gpbo,shgp.")]
+
+
+@bench.command()
+def run(
+    what: Annotated[
+        str | None, typer.Argument(metavar="[EXPERIMENT.toml|PRESET]", help="A file, or fig2, fig3, fig4, one-dim …")
+    ] = None,
+    table: Annotated[Path | None, typer.Option(help="A CSV or Parquet file of evaluations instead.")] = None,
+    task: Annotated[str | None, typer.Option(help="Its column that names the task.")] = None,
+    objective: Annotated[str | None, typer.Option(help="Its column with what is to be minimised.")] = None,
+    maximize: Annotated[bool, typer.Option("--maximize", help="The objective is to be maximised.")] = False,
+    log: Annotated[list[str] | None, typer.Option(help="A column with a log scale; may be repeated.")] = None,
+    sources: Annotated[int, typer.Option(help="Source tasks per run, of a table.")] = 10,
+    rows: Annotated[int, typer.Option(help="Random rows of every source, of a table; 0 for all.")] = 60,
+    methods: Methods = None,
+    runs: Annotated[int | None, typer.Option(help="Random seeds per method.", show_default="the file's; 50")] = None,
+    evaluations: Annotated[
+        int | None, typer.Option(help="Evaluations of the target in a run.", show_default="the file's; 30")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="At most 5 runs and 15 evaluations.")] = False,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    jobs: Annotated[int, typer.Option(help="Units at once.")] = 1,
+    engine: Annotated[str, typer.Option(help="process, or ray.")] = "process",
+    chunk: Annotated[int, typer.Option(help="Seeds of a unit, which run in lockstep.")] = 25,
+    out: Annotated[Path | None, typer.Option(help="Folder of the results.", show_default="out/NAME")] = None,
+) -> None:
+    """Run what is not there yet: problems × methods × seeds. Stop it at any time; a rerun continues."""
+    with errors_in_one_line():
+        from headstart.bench.experiment import ProblemSpec
+        from headstart.bench.requests import decisions, on_table, requested, run_all
+        from headstart.bench.store import Store
+
+        chosen = names(methods)
+        if (what is None) == (table is None):
+            raise InputError("Say what to run: either a .toml file or a preset, or --table FILE.csv.")
+        if table is None:
+            if task or objective or maximize or log:
+                raise InputError("--task, --objective, --maximize and --log go with --table.")
+            assert what is not None
+            experiments = requested(what, methods=chosen, runs=runs, evaluations=evaluations, quick=quick)
+        else:
+            if task is None or objective is None:
+                raise InputError(f"{table}: name its columns with --task COLUMN and --objective COLUMN.")
+            spec = ProblemSpec(
+                table=str(table),
+                sources=sources,
+                rows=rows,
+                task=task,
+                objective=objective,
+                maximize=maximize,
+                log=tuple(log or ()),
+            )
+            experiments = on_table(
+                spec,
+                methods=chosen or ("random", "gpbo", "shgp"),
+                runs=50 if runs is None else runs,
+                evaluations=30 if evaluations is None else evaluations,
+                quick=quick,
+            )
+        folder = out or Path("out") / experiments[0].name
+        for experiment in experiments:
+            say(decisions(experiment), at_most=None)
+        say(Store(folder).read().remarks)
+        with interruptible(folder), watching(experiments[0].name) as watch:
+            run_all(
+                experiments,
+                Store(folder),
+                device=device,
+                jobs=jobs,
+                engine=engine,
+                chunk=chunk,
+                on_start=watch.on_start,
+                on_unit=watch.on_unit,
+            )
+        typer.echo(f"Results: {folder}. Look at them with: headstart bench table|plot|compare {folder}")
+        if watch.failures:
+            typer.echo(f"headstart: {len(watch.failures)} units failed; a rerun tries them again.", err=True)
+            raise typer.Exit(1)
+
+
+@bench.command()
+def table(
+    folder: Folder,
+    methods: Methods = None,
+    at: Annotated[list[int] | None, typer.Option(help="After how many evaluations; may be repeated.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Also write CSV and Markdown into this folder.")] = None,
+) -> None:
+    """Mean ± standard error and median of the regret after 1, 5, 10, 20 and 30 evaluations."""
+    with errors_in_one_line():
+        from headstart.bench.analysis import load, require_marks
+        from headstart.bench.analysis import table as sheets_of
+        from headstart.bench.sheet import write_sheets
+
+        results = load(folder)
+        say(results.remarks)
+        results = results.only(names(methods)) if methods else results
+        sheets = sheets_of(results, require_marks(at))
+        print_sheets(sheets)
+        if out is not None:
+            for path in write_sheets(sheets, out, name="table", heading="Regret"):
+                typer.echo(f"Written: {path}")
+
+
+@bench.command()
+def compare(
+    folder: Folder,
+    baseline: Annotated[str, typer.Option(help="The method that the others are compared with.")] = "gpbo",
+    methods: Methods = None,
+    at: Annotated[list[int] | None, typer.Option(help="After how many evaluations; may be repeated.")] = None,
+    level: Annotated[
+        float | None, typer.Option(help="Regret to reach, for the speed-up.", show_default="the baseline's last")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Also write CSV and Markdown into this folder.")] = None,
+) -> None:
+    """Paired differences with bootstrap intervals, speed-ups, and ranks with a critical difference."""
+    with errors_in_one_line():
+        from headstart.bench import report
+        from headstart.bench.analysis import load, require_marks
+        from headstart.bench.sheet import write_sheets
+
+        results = load(folder)
+        say(results.remarks)
+        reference = baseline.lower()
+        results = results.only((reference, *names(methods))) if methods else results
+        sheets = report.compare(results, reference, at=require_marks(at), level=level)
+        print_sheets(sheets)
+        if out is not None:
+            for path in write_sheets(sheets, out, name="compare", heading=f"Against {reference}"):
+                typer.echo(f"Written: {path}")
+
+
+@bench.command()
+def plot(
+    folder: Folder,
+    methods: Methods = None,
+    out: Annotated[Path | None, typer.Option(help="Where the pictures go.", show_default="DIR itself")] = None,
+) -> None:
+    """Regret against evaluations, mean ± standard error and median with quantiles, as PNG and SVG."""
+    with errors_in_one_line():
+        from headstart.bench.analysis import load
+        from headstart.bench.regret_figures import draw_regret
+
+        results = load(folder)
+        say(results.remarks)
+        results = results.only(names(methods)) if methods else results
+        for path in draw_regret(results, out or folder):
+            typer.echo(f"Picture: {path}")

@@ -1,0 +1,304 @@
+"""``headstart bench`` and ``headstart reproduce`` from the command line to the files."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+from headstart.bench.store import Store
+from headstart.cli.main import app
+
+PNG = b"\x89PNG"
+
+
+def _invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four tasks of twelve rows; one is constant, one row has no result, and one column looks like a log scale."""
+    draw = np.random.default_rng(0)
+    n, rows = 5, 12
+    frame = pd.DataFrame(
+        {
+            "site": np.repeat(list("abcde"), rows),
+            "base": draw.choice(["acid", "salt"], n * rows),
+            "cost": 10 ** draw.uniform(-3, 3, n * rows),
+            "yield": draw.uniform(0, 1, n * rows),
+        }
+    )
+    frame.loc[frame.site == "e", "yield"] = 0.5
+    frame.loc[3, "yield"] = np.nan
+    path = tmp_path_factory.mktemp("table") / "past.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def results(table: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+    """A tiny run on that table."""
+    out = tmp_path_factory.mktemp("results") / "new"
+    columns = ["--table", table, "--task", "site", "--objective", "yield", "--maximize", "--log", "cost"]
+    sizes = ["--methods", "gpbo,SHGP,random", "--runs", 3, "--sources", 2, "--rows", 6, "--evaluations", 4]
+    return out, _invoke("bench", "run", *columns, *sizes, "--out", out)
+
+
+def test_a_run_on_a_table_says_what_it_decided_and_saves_every_run(results: tuple[Path, Result]) -> None:
+    """Columns, direction, what was left out; then every method and seed is in the store."""
+    out, result = results
+    assert result.exit_code == 0, result.output
+    said = result.stderr
+    assert "past[yield,maximize,log cost,sources=2,rows=6]: 4 tasks of 11 to 12 rows." in said
+    assert "Inputs: base (categorical, 2 levels), cost (log, " in said
+    assert "yield is maximised." in said
+    assert "Rows left out because they are not complete: 1 of 60 (1 without yield)." in said
+    assert "Tasks left out because their yield is constant: 1 (e)." in said
+    assert "3/3" in said
+    assert f"Results: {out}." in result.stdout
+    runs = Store(out).read().runs
+    assert sorted((run.method, run.seed) for run in runs) == [
+        (m, s) for m in ("gpbo", "random", "shgp") for s in range(3)
+    ]
+    assert all(len({tuple(x) for x in run.x}) == 4 for run in runs)
+
+
+def test_the_table_of_a_run(results: tuple[Path, Result], tmp_path: Path) -> None:
+    """Printed, and written as CSV and Markdown."""
+    out, _ = results
+    result = _invoke("bench", "table", out, "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "past[yield,maximize,log cost,sources=2,rows=6]" in result.stdout
+    assert "ADTM after so many evaluations" in result.stdout
+    assert (tmp_path / "table.md").read_text().count("| GPBO |") == 1
+    assert (
+        (tmp_path / "regret.csv").read_text().startswith("problem,method,evaluations,runs,mean,standard_error,median\n")
+    )
+    only = _invoke("bench", "table", out, "--methods", "shgp", "--at", 2)
+    assert "SHGP" in only.stdout
+    assert "GPBO" not in only.stdout
+
+
+def test_the_comparison_of_a_run(results: tuple[Path, Result], tmp_path: Path) -> None:
+    """Differences, speed-ups and ranks against any baseline."""
+    out, _ = results
+    result = _invoke("bench", "compare", out, "--baseline", "random", "--level", 0.1, "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "against random" in result.stdout
+    assert "evaluations to a mean regret of 0.1" in result.stdout
+    assert "Mean ranks after the last evaluation, 3 blocks" in result.stdout
+    assert {path.name for path in tmp_path.iterdir()} == {"compare.md", "differences.csv", "speed-up.csv", "ranks.csv"}
+
+
+def test_the_pictures_of_a_run(results: tuple[Path, Result], tmp_path: Path) -> None:
+    """Means and medians, as PNG and SVG; drawn twice they are the same files."""
+    out, _ = results
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        result = _invoke("bench", "plot", out, "--out", folder)
+        assert result.exit_code == 0, result.output
+    names = {"regret.png", "regret.svg", "regret-median.png", "regret-median.svg"}
+    assert {path.name for path in (tmp_path / "one").iterdir()} == names
+    assert (tmp_path / "one" / "regret.png").read_bytes().startswith(PNG)
+    for name in names:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_a_rerun_finds_everything_there(results: tuple[Path, Result], table: Path) -> None:
+    """And leaves the store as it is; another direction is another problem."""
+    out, _ = results
+    before = (out / "runs.jsonl").read_bytes()
+    sizes = ["--methods", "random", "--runs", 3, "--sources", 2, "--rows", 6, "--evaluations", 4, "--out", out]
+    columns = ["--table", table, "--task", "site", "--objective", "yield", "--log", "cost"]
+    assert _invoke("bench", "run", *columns, "--maximize", *sizes).exit_code == 0
+    assert (out / "runs.jsonl").read_bytes() == before
+    assert _invoke("bench", "run", *columns, *sizes).exit_code == 0
+    assert len(Store(out).read().runs) == 12
+    (out / "runs.jsonl").write_bytes(before)
+
+
+def test_a_damaged_store_is_read_as_far_as_it_goes_and_said_so(results: tuple[Path, Result], tmp_path: Path) -> None:
+    """By every command that reads it."""
+    out, _ = results
+    (tmp_path / "runs.jsonl").write_bytes((out / "runs.jsonl").read_bytes()[:-50])
+    for command in ("table", "compare", "plot"):
+        result = _invoke("bench", command, tmp_path)
+        assert result.exit_code == 0, result.output
+        assert f"{tmp_path / 'runs.jsonl'}, line 9: cut off in the middle, left out." in result.stderr
+
+
+def test_a_failing_unit_is_reported_and_the_exit_code_is_1(table: Path, tmp_path: Path) -> None:
+    """What can be seen beforehand is refused; what cannot fails alone, and the rest is done."""
+    (tmp_path / "mine.toml").write_text(
+        'methods = ["random"]\nruns = 2\nsteps = 310\n'
+        '[[problems]]\nfamily = "forrester"\npoints = 5\n'
+        '[[problems]]\ntable = "svm"\nsources = 2\nrows = 5\n'
+    )
+    result = _invoke("bench", "run", tmp_path / "mine.toml", "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "no task has the 310 rows to evaluate; the longest has 300. Ask for fewer evaluations." in result.stderr
+    (tmp_path / "mine.toml").write_text(
+        'methods = ["random", "gpbo"]\nruns = 1\nsteps = 2\n[settings]\nrestarts = 0\n'
+        '[[problems]]\nfamily = "forrester"\n'
+    )
+    result = _invoke("bench", "run", tmp_path / "mine.toml", "--out", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "failed: forrester, gpbo, seeds 0 to 0: restarts must be a whole number of at least 1" in result.stderr
+    assert "headstart: 1 units failed; a rerun tries them again." in result.stderr
+    assert [run.method for run in Store(tmp_path / "out").read().runs] == ["random"]
+
+
+TABLE = ["bench", "run", "--table", "TABLE", "--task", "site", "--objective", "yield", "--sources", "2", "--rows", "6"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["bench", "run"], "either a .toml file or a preset, or --table"),
+        (["bench", "run", "fig2", "--table", "TABLE"], "either a .toml file or a preset, or --table"),
+        (["bench", "run", "fig9"], "'fig9' is neither a .toml file nor a preset. The presets are fig2"),
+        (["bench", "run", "none.toml"], "none.toml: cannot be read (No such file or directory)."),
+        (["bench", "run", "fig2", "--maximize"], "go with --table"),
+        (["bench", "run", "fig2", "--methods", "gpbo,xgp"], "There is no method 'xgp'. The known ones are gpbo"),
+        (["bench", "run", "fig2", "--quick", "--engine", "slurm"], "There is no engine 'slurm'. The known ones are"),
+        (["bench", "run", "fig2", "--quick", "--device", "tpu"], "There is no device 'tpu'."),
+        (["bench", "run", "fig2", "--quick", "--jobs", "0"], "jobs and chunk must be at least 1, but are 0 and 25."),
+        (["bench", "run", "fig2", "--runs", "0"], "runs and steps must be at least 1, but are 0 and 30."),
+        (["bench", "run", "--table", "TABLE"], "name its columns with --task COLUMN and --objective COLUMN."),
+        ([*TABLE[:4], "--task", "where", "--objective", "yield"], "there is no column 'where'. There are: site, base"),
+        ([*TABLE, "--methods", "xgp"], "There is no method 'xgp'"),
+        ([*TABLE, "--log", "base"], "base"),
+        ([*TABLE, "--evaluations", "13"], "no task has the 13 rows to evaluate; the longest has 12."),
+        ([*TABLE[:-4], "--sources", "9"], "Ask for fewer sources or rows."),
+        (["bench", "run", "--table", "no.csv", "--task", "a", "--objective", "b"], "no.csv: there is no such file."),
+        (["bench", "table", "nowhere"], "nowhere: there are no results, for there is no runs.jsonl in it."),
+        (["bench", "plot", "nowhere"], "nowhere: there are no results"),
+        (["bench", "compare", "RESULTS", "--baseline", "hgp"], "no runs of the baseline 'hgp'. There are runs of gpbo"),
+        (["bench", "compare", "RESULTS", "--level", "-1"], "The level is a regret and must not be negative"),
+        (["bench", "table", "RESULTS", "--methods", "hgp"], "There are no runs of 'hgp'. There are runs of gpbo"),
+        (["bench", "table", "RESULTS", "--at", "0"], "Evaluations are counted from 1, but 0 was asked for."),
+        (["bench", "table", "RESULTS", "--out", "TABLE"], "cannot be made a folder: File exists."),
+        (["reproduce", "fig9"], "There is no experiment 'fig9'. The known ones are fig1, fig2"),
+        (["reproduce", "fig2", "--quick", "--device", "tpu"], "There is no device 'tpu'."),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_bad_input_gives_one_line_and_exit_code_2(
+    arguments: list[str],
+    message: str,
+    table: Path,
+    results: tuple[Path, Result],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The last line says what is wrong and what to do; nothing was run."""
+    monkeypatch.chdir(tmp_path)
+    places = {"TABLE": table, "RESULTS": results[0]}
+    result = _invoke(*(places.get(a, a) for a in arguments))
+    assert result.exit_code == 2, result.output
+    *_, last = result.stderr.splitlines()
+    assert last.startswith("headstart: ")
+    assert message in last
+    assert "Traceback" not in result.output
+    assert not list(tmp_path.rglob("runs.jsonl"))
+
+
+def test_the_experiments_of_the_paper_are_listed() -> None:
+    """``headstart reproduce LIST``, and without a name."""
+    for arguments in (["reproduce", "LIST"], ["reproduce"]):
+        result = _invoke(*arguments)
+        assert result.exit_code == 0
+        names = [line.split()[0] for line in result.stdout.splitlines()]
+        assert names == ["fig1", "fig2", "fig3", "fig4", "one-dim", "runtime", "ablation", "complexity"]
+
+
+def test_figure_1_is_drawn_and_shows_what_the_paper_says(tmp_path: Path) -> None:
+    """MHGP underestimates on the right; BHGP does not, and equals MHGP on the left; SHGP is sure on the left."""
+    result = _invoke("reproduce", "fig1", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    folder = tmp_path / "fig1"
+    assert (folder / "fig1.png").read_bytes().startswith(PNG)
+    assert (folder / "fig1.svg").exists()
+    sd = pd.read_csv(folder / "posterior.csv", index_col="model")
+    assert sd.sd_right["mhgp"] < 0.6 * sd.sd_right["bhgp"]
+    assert sd.sd_right["mhgp"] < 0.6 * sd.sd_right["shgp"]
+    assert sd.sd_left["bhgp"] == pytest.approx(sd.sd_left["mhgp"], rel=0.05)
+    assert sd.sd_left["shgp"] < 0.2 * sd.sd_left["mhgp"]
+
+
+@pytest.mark.parametrize("name", ["fig2", "fig3", "fig4", "one-dim", "runtime", "ablation", "complexity"])
+def test_every_experiment_ends_in_figures_and_tables(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With random search and GPBO alone, one run and two steps: what is written, not what it says."""
+    from dataclasses import replace
+
+    from headstart.bench import complexity, presets
+    from headstart.bench.methods import Settings
+
+    short = {
+        key: tuple(
+            replace(e, methods=("random", "gpbo"), runs=1, steps=2, settings=Settings(restarts=1, max_iterations=5))
+            for e in experiments
+        )
+        for key, experiments in presets.PRESETS.items()
+    }
+    monkeypatch.setattr(presets, "PRESETS", short)
+    monkeypatch.setattr(complexity, "SIZES", (5, 10))
+    monkeypatch.setattr(complexity, "ROUNDS", 1)
+    result = _invoke("reproduce", name, "--out", tmp_path / "figures", "--store", tmp_path / "runs")
+    assert result.exit_code == 0, result.output
+    folder = tmp_path / "figures" / name
+    pictures = sorted(path.stem for path in folder.glob("*.png"))
+    assert pictures == sorted(path.stem for path in folder.glob("*.svg"))
+    assert pictures == {
+        "ablation": [f"ablation-{n}" for n in (120, 250, 30, 500, 60)],
+        "fig2": ["fig2", "fig2-median"],
+        "fig4": ["fig4", "fig4-median"],
+        "one-dim": ["one-dim", "one-dim-median"],
+    }.get(name, [name])
+    assert (folder / "tables.md").read_text().startswith("## ")
+    assert all(f"Written: {path}" in result.stdout for path in folder.iterdir())
+    assert (folder / "regrets.csv.gz").exists() == (name != "complexity")
+    assert (tmp_path / "runs" / name / "runs.jsonl").exists() == (name != "complexity")
+
+
+def test_ctrl_c_says_that_a_rerun_continues(tmp_path: Path) -> None:
+    """The exit code is that of an interrupt, what was finished stays, and the rerun does the rest."""
+    program = "from headstart.cli.main import app; app()"
+    (tmp_path / "mine.toml").write_text(
+        'methods = ["random", "shgp"]\nruns = 2\nsteps = 200\n[[problems]]\nfamily = "hartmann6"\n'
+    )
+    out = tmp_path / "out"
+    command = [sys.executable, "-c", program, "bench", "run", str(tmp_path / "mine.toml"), "--out", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        while not (out / "runs.jsonl").exists():
+            assert running.poll() is None
+            time.sleep(0.1)
+        os.kill(running.pid, signal.SIGINT)
+        _, said = running.communicate(timeout=60)
+    assert running.returncode == 130, said
+    assert f"Interrupted. What was finished is in {out}; the same command continues from there." in said
+    assert "Traceback" not in said
+    assert [run.method for run in Store(out).read().runs] == ["random", "random"]
+
+
+def test_asking_for_help_does_not_load_torch() -> None:
+    """Nor matplotlib: ``headstart bench run --help`` and ``headstart reproduce --help`` are answered at once."""
+    program = (
+        "import sys\n"
+        "from typer.testing import CliRunner\n"
+        "from headstart.cli.main import app\n"
+        "for arguments in (['bench', '--help'], ['bench', 'run', '--help'], ['reproduce', '--help']):\n"
+        "    assert CliRunner().invoke(app, arguments).exit_code == 0\n"
+        "assert 'torch' not in sys.modules and 'matplotlib' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
