@@ -180,8 +180,8 @@ class SpeedUp:
     """How many evaluations it takes until the mean regret is at most ``level``, and the baseline's over the method's.
 
     A level that is not reached takes ∞ evaluations: then the speed-up is 0 (never by the method), ∞ (never by the
-    baseline) or not a number (never by both). The interval is over resamples in which at least one gets there, and
-    ``reached`` is the share of those in which both do.
+    baseline, so more than ``steps`` / ``evaluations``) or not a number (never by both). The interval is over resamples
+    in which at least one gets there, and ``reached`` is the share of those in which both do.
     """
 
     problem: str
@@ -189,6 +189,7 @@ class SpeedUp:
     baseline: str
     level: float
     pairs: int
+    steps: int
     evaluations: float
     baseline_evaluations: float
     ratio: Interval
@@ -233,6 +234,7 @@ def speed_ups(
                 baseline=baseline,
                 level=float(goal),
                 pairs=len(seeds),
+                steps=base.steps,
                 evaluations=float(n),
                 baseline_evaluations=float(n_base),
                 ratio=Interval(float(value), float(low), float(high)),

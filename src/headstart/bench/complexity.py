@@ -208,7 +208,7 @@ def _row(timings: Sequence[Timing], last: Timing) -> tuple[Cellular, ...]:
     stated = STATED[last.model]
     measured, expected = slopes(timings, last.model)
     ours = (style(last.model).label, stated.text, stated.exponent)
-    return *ours, round(expected, 2), round(measured, 2), last.total, last.evaluation
+    return *ours, round(expected, 2) + 0.0, round(measured, 2) + 0.0, last.total, last.evaluation
 
 
 def complexity_sheets(timings: Sequence[Timing]) -> tuple[Sheet, Sheet]:

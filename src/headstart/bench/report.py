@@ -88,10 +88,13 @@ def _count(n: float) -> str:
     return "never" if math.isinf(n) else f"{n:.0f}"
 
 
-def _times(interval: Interval) -> str:
-    if math.isnan(interval.value):
+def _times(speed: SpeedUp) -> str:
+    ratio = speed.ratio
+    if math.isnan(ratio.value):
         return ""
-    value, low, high = ("∞" if math.isinf(v) else f"{v:.2f}" for v in (interval.value, interval.low, interval.high))
+    low, high = ("∞" if math.isinf(v) else f"{v:.2f}" for v in (ratio.low, ratio.high))
+    at_least = math.isinf(ratio.value)  # the baseline was stopped before it got there
+    value = f"> {speed.steps / speed.evaluations:.2f}" if at_least else f"{ratio.value:.2f}"
     return f"{value} × [{low}, {high}]"
 
 
@@ -113,13 +116,13 @@ def _speed_sheet(problem: str, baseline: str, found: Sequence[SpeedUp], *, given
             )
             for s in found
         ),
-        note="The interval of the speed-up is over resamples of the seeds; ∞ is a baseline that never gets there, 0 a "
-        "method that does not.",
+        note="The interval of the speed-up is over resamples of the seeds. It is ∞ where the baseline never gets there "
+        "(then > is a lower bound), and 0 where the method does not.",
         shown_columns=("method", "pairs", "level", "evaluations", name, "speed-up"),
         shown=tuple(
             (
                 *(style(s.method).label, str(s.pairs), compact(s.level)),
-                *(_count(s.evaluations), _count(s.baseline_evaluations), _times(s.ratio)),
+                *(_count(s.evaluations), _count(s.baseline_evaluations), _times(s)),
             )
             for s in found
         ),

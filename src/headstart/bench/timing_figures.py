@@ -30,7 +30,7 @@ def _draw_training(axes: Axes, timings: Sequence[Timing], *, with_slopes: bool) 
         band(axes, model, x, [t.low for t in of_model], [t.high for t in of_model], floor=_TINY)
         curve(axes, model, x, [t.total for t in of_model], floor=_TINY)
         if with_slopes:
-            measured, stated = slopes(timings, model)
+            measured, stated = (round(slope, 1) + 0.0 for slope in slopes(timings, model))  # no −0
             name = f"{style(model).label}: slope {measured:.1f}, stated {stated:.1f} → {STATED[model].exponent}"
             axes.lines[-1].set_label(name)
     values_axis(axes, sizes)

@@ -15,6 +15,7 @@ from scipy import stats
 from headstart import InputError
 from headstart.bench.analysis import Results, collect, load, marks, mean_and_error, require_marks, summaries, table
 from headstart.bench.comparison import differences, evaluations_to, ranks, speed_ups
+from headstart.bench.complexity import STATED, Timing, measure, slopes, steps_of
 from headstart.bench.report import compare, seconds_sheet, speed_sheets, write_regrets
 from headstart.bench.sheet import Sheet, with_notes, write_sheets
 from headstart.bench.store import Run, Store
@@ -267,7 +268,7 @@ def test_a_level_that_is_never_reached() -> None:
     assert by_method["bhgp"] == math.inf
     assert math.isnan(by_method["shgp"])
     (sheet,) = speed_sheets(_results(traces), "gpbo", 0.5)
-    assert [row[3:] for row in sheet.shown] == [("never", "never", ""), ("1", "never", "∞ × [∞, ∞]")]
+    assert [row[3:] for row in sheet.shown] == [("never", "never", ""), ("1", "never", "> 2.00 × [∞, ∞]")]
     with pytest.raises(InputError, match="must not be negative"):
         speed_ups(_results(traces), "gpbo", level=-1.0)
 
@@ -316,6 +317,37 @@ def test_seconds_and_regrets_are_written_down(tmp_path: Path) -> None:
     assert seconds_sheet(results).rows[1][:4] == (FUNCTION, "shgp", 1, 1.5)
     text = gzip.decompress(write_regrets(results, tmp_path).read_bytes()).decode()
     assert text.splitlines()[1:] == [f'"{FUNCTION}",gpbo,0,0.3333,0.25', f'"{FUNCTION}",shgp,0,2,']
+
+
+# ── complexity ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_slopes_are_fitted_beside_those_of_the_stated_complexity() -> None:
+    """Seconds ∝ N_s² have slope 2; (N_t + N_s)³ has less than 3 as long as N_t counts."""
+    timings = [Timing("hgp", n, 0.0, 1e-6 * n**2, 1e-6 * n**2, 0.0, 0.0) for n in (10, 100, 1000, 2000)]
+    measured, stated = slopes(timings, "hgp")
+    assert measured == pytest.approx(2.0)
+    assert stated == pytest.approx(3 * math.log(2100 / 1100) / math.log(2))
+    assert math.isnan(slopes(timings[:1], "hgp")[0])
+
+
+@pytest.mark.parametrize("model", STATED)
+def test_stated_complexities_grow_with_their_exponent(model: str) -> None:
+    """Far out the operations grow like N_s to the exponent, which is that of the paper's table."""
+    stated = STATED[model]
+    growth = math.log10(stated.operations(1e9, 10.0) / stated.operations(1e8, 10.0))
+    assert growth == pytest.approx(stated.exponent, abs=1e-4)
+
+
+def test_a_timing_has_a_set_up_and_an_evaluation() -> None:
+    """For every model of the table; sizes that make no sense are refused."""
+    calls: list[int] = []
+    timings = measure((4, 8), 1, lambda: calls.append(1))
+    assert len(calls) == steps_of((4, 8), 1) == 4
+    assert [(t.model, t.n_source) for t in timings] == [(model, n) for n in (4, 8) for model in STATED]
+    assert all(t.total == pytest.approx(t.setup + t.evaluation) and t.evaluation > 0 for t in timings)
+    with pytest.raises(InputError, match="sizes and rounds must be at least 1"):
+        measure((), 1)
 
 
 # ── names and styles ──────────────────────────────────────────────────────────────────────────────────────────────
