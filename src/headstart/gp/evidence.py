@@ -67,7 +67,8 @@ def gaussian(
     K_inverse = torch.cholesky_inverse(L).mT  # symmetric, and in row order again
     alpha = K_inverse @ r.unsqueeze(-1)
     log_diagonal = L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-    value = (r.unsqueeze(-2) @ alpha).view(-1).mul_(0.5).add_(log_diagonal).add_(0.5 * r.shape[-1] * _LOG_2PI)
+    quadratic = (r.unsqueeze(-2) @ alpha).view(-1)
+    value = log_diagonal.add_(quadratic, alpha=0.5).add_(0.5 * r.shape[-1] * _LOG_2PI)
     G = K_inverse.baddbmm_(alpha, alpha.mT, beta=0.5, alpha=-0.5)
     return value, G, alpha.squeeze(-1), ok
 

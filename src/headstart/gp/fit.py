@@ -48,8 +48,8 @@ class FitOptions:
     starts: Starts = Starts.PRIOR
     restarts: int = 5
     max_iterations: int = 200
-    ftol: float = 2.2e-9
-    gtol: float = 1e-5
+    ftol: float = 1e-8
+    gtol: float = 3e-5
     unit_cube: bool = True
 
     def __post_init__(self) -> None:

@@ -75,28 +75,27 @@ class _Rows(Geometry):
 class _Pairs(Geometry):
     """Few observations: it is the number of operations that costs, so everything is a product with one table of pairs.
 
-    Its columns are the n² pairs; its rows are −½ (x_j − x'_j)² for every input, then 1, then 1 where x and x' are the
-    same observation. With weights 1/ℓ² it gives −D/2, and with G ∘ κ, since κ is 1 there, all sums of the gradient.
+    Its columns are the n² pairs; its rows are (x_j − x'_j)² for every input, then 1, then 1 where x and x' are the same
+    observation. With weights −½/ℓ² it gives −D/2, and with G ∘ κ, since κ is 1 there, all sums of the gradient.
     """
 
     def __init__(self, X: Float[Tensor, "P n d"], kernel: Kernel) -> None:
         super().__init__(X, kernel)
         columns = X.mT
-        half = (columns.unsqueeze(-1) - columns.unsqueeze(-2)).square_().mul_(-0.5).flatten(-2)
-        ones = torch.ones_like(half[:, :1])
+        squares = (columns.unsqueeze(-1) - columns.unsqueeze(-2)).square_().flatten(-2)
+        ones = torch.ones_like(squares[:, :1])
         same = torch.eye(self.n, dtype=X.dtype, device=X.device).reshape(1, 1, -1).expand_as(ones)
-        self._pairs = torch.cat([half, ones, same], dim=1)
-        # log of what the sums are multiplied with: s²/ℓ_j² (and −2 for the −½ above), s², σ²
+        self._pairs = torch.cat([squares, ones, same], dim=1)
+        # log of what the sums are multiplied with: s²/ℓ_j², s², σ²
         exponents = torch.zeros(self.d + 2, self.d + 2, dtype=X.dtype, device=X.device)
         exponents.diagonal()[: self.d] = -2.0
         exponents[self.d, : self.d + 1] = 1.0
         exponents[self.d + 1, self.d + 1] = 1.0
         self._exponents = exponents
-        self._signs = torch.cat([ones.new_full((self.d,), -2.0), ones.new_ones(2)])
 
     def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> tuple[Tensor, Tensor, Tensor]:
         pairs = of_problems(self._pairs, items)
-        weight = (-2 * theta[:, None, : self.d]).exp_()
+        weight = (-2 * theta[:, None, : self.d]).exp_().mul_(-0.5)
         half = weight @ pairs[:, : self.d]
         return *self.kernel.from_half(half.view(-1, self.n, self.n)), pairs
 
@@ -107,7 +106,7 @@ class _Pairs(Geometry):
         if slope is not kappa:
             by_lengthscale = (G.mul_(slope).view(len(G), 1, -1) @ kept[:, : self.d].mT).squeeze(1)
             sums = torch.cat([by_lengthscale, sums[:, self.d :]], dim=-1)
-        return sums.mul_((theta @ self._exponents).exp_()).mul_(self._signs)
+        return sums.mul_((theta @ self._exponents).exp_())
 
 
 def of_problems(data: Tensor, items: Int[Tensor, "B"]) -> Tensor:
