@@ -138,23 +138,23 @@ class MeanBeliefs(Beliefs):
     """
 
     kernel: Kernel
-    X: tuple[Float[Tensor, "*b n d"], ...]
+    X: tuple[Float[Tensor, "*b _ d"], ...]  # levels differ in size
     params: tuple[GPParams, ...]
-    beta: tuple[Float[Tensor, "*b n"], ...]
+    beta: tuple[Float[Tensor, "*b _"], ...]
 
     @property
     def batch_shape(self) -> torch.Size:  # type: ignore[override]
         """The independent problems."""
         return self.X[0].shape[:-2]
 
-    def own_rows(self, X: Float[Tensor, "*b m d"]) -> list[Float[Tensor, "*b n m"]]:
+    def own_rows(self, X: Float[Tensor, "*b m d"]) -> list[Float[Tensor, "*b _ m"]]:
         """k_i(X_i, X) for every level i."""
         return [
             p.outputscale[..., None, None] * self.kernel(X_i, X, p.lengthscale)
             for X_i, p in zip(self.X, self.params, strict=True)
         ]
 
-    def mean_from(self, own: list[Float[Tensor, "*b n m"]]) -> Float[Tensor, "*b m"]:
+    def mean_from(self, own: list[Float[Tensor, "*b _ m"]]) -> Float[Tensor, "*b m"]:
         """The mean from the k_i(X_i, X)."""
         offset = torch.stack([p.offset for p in self.params]).sum(0).unsqueeze(-1)
         terms = (beta.unsqueeze(-2) @ k for beta, k in zip(self.beta, own, strict=True))
@@ -272,7 +272,7 @@ class BoostedBeliefs(Beliefs):
 
     mean: MeanBeliefs
     exact: ExactBeliefs
-    E: tuple[Float[Tensor, "*b n n"], ...]  # Cholesky factors of the blocks of D
+    E: tuple[Float[Tensor, "*b _ _"], ...]  # Cholesky factors of the blocks of D
     T: Float[Tensor, "*b N N"]
     R: Float[Tensor, "*b N N"]
 

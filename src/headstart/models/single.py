@@ -24,7 +24,8 @@ class SinglePrior(Prior):
     model: Single
 
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
-        # Its units are the target's own. One value has no spread, so with one point the scale stays the user's.
+        # Its units are the target's own. No value, or one, has no spread: with N_t < 2 the scale stays the user's, and
+        # this is the one place where a prediction depends on the units of y.
         shared = self.model.units is OutputUnits.SHARED
         units = Units.of([target]).completed(target) if shared else Units.identity(target)
         layer, report = fit_layer(
