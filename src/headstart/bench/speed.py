@@ -1,7 +1,8 @@
 """How fast is it? Fits and predictions against BoTorch's, side by side in one process: ``make bench-speed``.
 
-Times are CPU seconds of one thread; the engines take turns and the median over the rounds is reported, so that a busy
-machine slows all of them alike. What counts is the ratio. Writes a JSON file next to the printed table.
+Times are CPU seconds of one thread; the engines take turns and the median over the rounds (for fits: over data sets)
+is reported, so that a busy machine slows all of them alike. What counts is the ratio. Writes a JSON file next to the
+printed table.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ __all__ = ["as_table", "main", "run_all"]
 
 def run_all(*, quick: bool, console: Console) -> list[Row]:
     """Every line of the table, announced as it begins."""
-    rounds = 1 if quick else 3
+    rounds, n_sets = (1, 1) if quick else (3, 5)
     sizes = (20, 60) if quick else (20, 60, 200, 500)
     asked = {20: 30.0, 60: 15.0, 200: 6.0, 500: 3.5}
     sources = (60,) if quick else (60, 120, 250, 500)
     jobs: list[tuple[str, Callable[[], Row | list[Row]]]] = [
-        *((f"GP fit, n = {n}", partial(plain_fit, n, 1 if n > 200 else rounds, asked[n])) for n in sizes),
-        *((f"SHGP target, N_s = {n}", partial(shgp_fit, n, rounds)) for n in sources),
+        *((f"GP fit, n = {n}", partial(plain_fit, n, 1 if n > 200 else n_sets, asked[n])) for n in sizes),
+        *((f"SHGP target, N_s = {n}", partial(shgp_fit, n, n_sets)) for n in sources),
         # minutes each for BoTorch: one round
         *((f"HGP, N_s = {n}", partial(hgp_fit, n, 1)) for n in sources),
         ("WSGP evidence", lambda: wsgp_evaluation(5 * rounds)),
