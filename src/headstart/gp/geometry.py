@@ -85,7 +85,7 @@ class _Pairs(Geometry):
         squares = (columns.unsqueeze(-1) - columns.unsqueeze(-2)).square_().flatten(-2)
         ones = torch.ones_like(squares[:, :1])
         same = torch.eye(self.n, dtype=X.dtype, device=X.device).reshape(1, 1, -1).expand_as(ones)
-        self._pairs = torch.cat([squares, ones, same], dim=1)
+        self._pairs, self._squares = torch.cat([squares, ones, same], dim=1).mT, squares
         # log of what the sums are multiplied with: s²/ℓ_j², s², σ²
         exponents = torch.zeros(self.d + 2, self.d + 2, dtype=X.dtype, device=X.device)
         exponents.diagonal()[: self.d] = -2.0
@@ -94,19 +94,27 @@ class _Pairs(Geometry):
         self._exponents = exponents
 
     def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> tuple[Tensor, Tensor, Tensor]:
-        pairs = of_problems(self._pairs, items)
-        weight = (-2 * theta[:, None, : self.d]).exp_().mul_(-0.5)
-        half = weight @ pairs[:, : self.d]
-        return *self.kernel.from_half(half.view(-1, self.n, self.n)), pairs
+        weight = (-2 * theta[:, : self.d]).exp_().mul_(-0.5)
+        half = _product(weight, self._squares, items)
+        return *self.kernel.from_half(half.view(-1, self.n, self.n)), items
 
     def gradient(
         self, theta: Float[Tensor, "B p"], G: Float[Tensor, "B n n"], kappa: Tensor, slope: Tensor, kept: Tensor
     ) -> Float[Tensor, "B p"]:
-        sums = ((G * kappa).view(len(G), 1, -1) @ kept.mT).squeeze(1)
+        sums = _product((G * kappa).flatten(1), self._pairs, kept)
         if slope is not kappa:
-            by_lengthscale = (G.mul_(slope).view(len(G), 1, -1) @ kept[:, : self.d].mT).squeeze(1)
-            sums = torch.cat([by_lengthscale, sums[:, self.d :]], dim=-1)
+            by_lengthscale = _product(G.mul_(slope).flatten(1), self._pairs, kept)
+            sums = torch.cat([by_lengthscale[:, : self.d], sums[:, self.d :]], dim=-1)
         return sums.mul_((theta @ self._exponents).exp_())
+
+
+def _product(
+    rows: Float[Tensor, "B k"], tables: Float[Tensor, "P k m"], items: Int[Tensor, "B"]
+) -> Float[Tensor, "B m"]:
+    """Every row times the table of its problem."""
+    if tables.shape[0] == 1:
+        return rows @ tables[0]
+    return (rows.unsqueeze(1) @ tables[items]).squeeze(1)
 
 
 def of_problems(data: Tensor, items: Int[Tensor, "B"]) -> Tensor:

@@ -27,7 +27,7 @@ _MEMORY = 10  # correction pairs, SciPy's default
 _LINE_SEARCH_STEPS = 20
 # In the logarithm of a parameter: ten per cent
 JOIN_WITHIN = 0.1
-_JOIN_EVERY = 5
+_JOIN_EVERY = 10
 # The task codes of SciPy's L-BFGS-B in C
 _NEW_ITERATE, _EVALUATE, _CONVERGED = 1, 3, 4
 
