@@ -111,10 +111,12 @@ class _Pairs(Geometry):
 def _product(
     rows: Float[Tensor, "B k"], tables: Float[Tensor, "P k m"], items: Int[Tensor, "B"]
 ) -> Float[Tensor, "B m"]:
-    """Every row times the table of its problem."""
-    if tables.shape[0] == 1:
-        return rows @ tables[0]
-    return (rows.unsqueeze(1) @ tables[items]).squeeze(1)
+    """Every row times the table of its problem, in the same way for one problem and for many.
+
+    A single problem could do with one plain product. It would round differently than a batch does, and a fit can make
+    much of that.
+    """
+    return (rows.unsqueeze(1) @ of_problems(tables, items)).squeeze(1)
 
 
 def of_problems(data: Tensor, items: Int[Tensor, "B"]) -> Tensor:
