@@ -33,8 +33,8 @@ from headstart.bench.speed_cases import (
 __all__ = ["as_table", "main", "run_all"]
 
 
-def run_all(*, quick: bool, console: Console) -> list[Row]:
-    """Every line of the table, announced as it begins."""
+def run_all(*, quick: bool, only: str, console: Console) -> list[Row]:
+    """Every line of the table whose name contains ``only``, announced as it begins."""
     rounds, n_sets = (1, 1) if quick else (3, 5)
     sizes = (20, 60) if quick else (20, 60, 200, 500)
     asked = {20: 30.0, 60: 15.0, 200: 6.0, 500: 3.5}
@@ -50,7 +50,7 @@ def run_all(*, quick: bool, console: Console) -> list[Row]:
         ("import", lambda: import_time(5)),
     ]
     rows: list[Row] = []
-    for name, job in jobs:
+    for name, job in (each for each in jobs if only in each[0]):
         with console.status(f"timing {name} …"):
             result = job()
         new = result if isinstance(result, list) else [result]
@@ -80,15 +80,19 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes, one round")
     parser.add_argument("--out", type=Path, default=Path("results/speed.json"), help="where the JSON file goes")
+    parser.add_argument("--only", default="", help="only what contains this word; the other rows of the file stay")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     console = Console(width=140)
-    rows = run_all(quick=options.quick, console=console)
+    rows = run_all(quick=options.quick, only=options.only, console=console)
     console.print(as_table(rows))
     options.out.parent.mkdir(parents=True, exist_ok=True)
     versions = {name: __import__(name).__version__ for name in ("torch", "botorch", "gpytorch", "scipy", "headstart")}
+    new = {(row.what, row.size): {**asdict(row), "reached": row.reached} for row in rows}
+    old = json.loads(options.out.read_text())["rows"] if options.only and options.out.exists() else []
+    kept = {(row["what"], row["size"]): row for row in old}
     record = {
-        "rows": [{**asdict(row), "reached": row.reached} for row in rows],
+        "rows": list({**kept, **new}.values()),
         "versions": {**versions, "python": platform.python_version()},
         "machine": {"processor": platform.machine(), "threads": 1},
     }
