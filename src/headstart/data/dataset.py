@@ -23,14 +23,18 @@ class Dataset:
     """Inputs X (*b, n, d) and outputs y (*b, n), float64, finite, on one device; n may be 0.
 
     Lists and NumPy arrays become tensors. Leading dimensions *b are independent problems, worked on in lockstep.
-    ``name`` is how error messages and reports call the task.
+    ``name`` is how error messages and reports call the task. ``unseen`` are the columns of X that the task did not
+    record: it is a constant function along them, and its own kernel does not see them. X holds placeholders there,
+    which only matter where another task's prediction is needed at these rows, and to joint models, whose kernels
+    belong to all tasks and see every column.
     """
 
     X: Tensor
     y: Tensor
     name: str = ""
+    unseen: tuple[int, ...] = ()
 
-    def __init__(self, X: Any, y: Any, name: str = "") -> None:
+    def __init__(self, X: Any, y: Any, name: str = "", unseen: Sequence[int] = ()) -> None:
         what = f"data set {name!r}" if name else "the data set"
         X_, y_ = _as_float64(X, f"X of {what}"), _as_float64(y, f"y of {what}")
         if X_.dim() < 2:
@@ -54,9 +58,13 @@ class Dataset:
             raise InputError(f"X and y of {what} are on the meta device, which holds no values.")
         _require_finite(X_, f"X of {what}", inputs=True)
         _require_finite(y_, f"y of {what}", inputs=False)
+        columns = tuple(sorted(set(unseen)))
+        if any(not 0 <= column < X_.shape[-1] for column in columns):
+            raise InputError(f"unseen columns of {what} must be among 0 … {X_.shape[-1] - 1}, but are {columns}.")
         object.__setattr__(self, "X", X_)
         object.__setattr__(self, "y", y_)
         object.__setattr__(self, "name", name)
+        object.__setattr__(self, "unseen", columns)
 
     @classmethod
     def empty(
@@ -91,7 +99,7 @@ class Dataset:
                 f"x must have shape {(*self.batch_shape, self.d)} and y {tuple(self.batch_shape)}, "
                 f"but they have shapes {tuple(x_.squeeze(-2).shape)} and {tuple(y_.squeeze(-1).shape)}."
             )
-        return Dataset(torch.cat([self.X, x_], dim=-2), torch.cat([self.y, y_], dim=-1), self.name)
+        return Dataset(torch.cat([self.X, x_], dim=-2), torch.cat([self.y, y_], dim=-1), self.name, self.unseen)
 
 
 def _as_float64(value: Any, what: str) -> Tensor:

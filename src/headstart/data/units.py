@@ -96,4 +96,4 @@ class Units:
     def inward(self, task: Dataset) -> Dataset:
         """The task in model units."""
         scale = torch.where(self.scale > 0, self.scale, torch.ones_like(self.scale))
-        return Dataset(task.X, (task.y - self.offset.unsqueeze(-1)) / scale.unsqueeze(-1), task.name)
+        return Dataset(task.X, (task.y - self.offset.unsqueeze(-1)) / scale.unsqueeze(-1), task.name, task.unseen)

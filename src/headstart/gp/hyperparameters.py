@@ -18,7 +18,8 @@ nothing about the outputscale, as it should. Afterwards the offset is its own po
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Any, Self
 
@@ -69,7 +70,10 @@ def require_variance(value: Tensor, what: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class GPParams:
-    """One Gaussian process: y = offset + f(x) + ε, f ~ GP(0, outputscale · κ(·, ·; lengthscale)), var ε = noise_var."""
+    """One Gaussian process: y = offset + f(x) + ε, f ~ GP(0, outputscale · κ(·, ·; lengthscale)), var ε = noise_var.
+
+    An infinite lengthscale means that the process does not see that input.
+    """
 
     lengthscale: Float[Tensor, "*b d"]
     outputscale: Float[Tensor, "*b"]
@@ -114,7 +118,8 @@ class GPParams:
 
     def require(self, task: str, d: int | None = None) -> None:
         """Raise an ``InputError`` unless this is a process (of d inputs): finite, positive, the noise not negative."""
-        require_finite(self, f"of {task}")
+        seen = self.lengthscale.masked_fill(self.lengthscale == torch.inf, 1.0)
+        require_finite(replace(self, lengthscale=seen), f"of {task}")
         for name in ("lengthscale", "outputscale"):
             if not bool((getattr(self, name) > 0).all()):
                 raise InputError(f"{name} of {task} must be positive, but it is {getattr(self, name).tolist()}.")
@@ -139,6 +144,14 @@ class GPParams:
             noise_var=self.noise_var.reshape(batch_shape),
             offset=self.offset.reshape(batch_shape),
         )
+
+    def blind_to(self, columns: Sequence[int]) -> GPParams:
+        """The same process, which does not see these inputs: their lengthscales are infinite."""
+        if not columns:
+            return self
+        lengthscale = self.lengthscale.clone()
+        lengthscale[..., list(columns)] = torch.inf
+        return replace(self, lengthscale=lengthscale)
 
     def to(self, like: Tensor) -> GPParams:
         """The same values on the device of ``like``."""

@@ -29,7 +29,8 @@ def fit_layer(
     """One level learnt on top of fixed beliefs: the paper's partial likelihood, O(n³) per evaluation.
 
     With ``OutputUnits.PER_LEVEL`` the residual is standardised first. In the end that is a mean shift and a kernel
-    scaled by the residual's variance (ERRATA, fact 8), and the layer is given back in the units it came in.
+    scaled by the residual's variance (ERRATA, fact 8), and the layer is given back in the units it came in. What the
+    task did not record its own kernel does not see: all rows are equal there while fitting, and blind afterwards.
     """
     at = below.at(task.X)
     residual = task.y - at.mean
@@ -41,8 +42,9 @@ def fit_layer(
         spread = spread_of(residual, shift)
         scale = torch.where(spread > 0, spread, scale)
     P = task.batch_shape.numel()
+    seen = task.X.index_fill(-1, torch.tensor(task.unseen, device=task.X.device), 0.0) if task.unseen else task.X
     evidence = PlainEvidence(
-        task.X.reshape(P, task.n, task.d),
+        seen.reshape(P, task.n, task.d),
         ((residual - shift.unsqueeze(-1)) / scale.unsqueeze(-1)).reshape(P, task.n),
         None if C is None else (C / scale[..., None, None] ** 2).reshape(P, task.n, task.n),
         kernel=model.kernel,
@@ -51,6 +53,7 @@ def fit_layer(
     )
     theta, report = fit(evidence, model.fit, seed=seed, task=name, batch_shape=task.batch_shape)
     params = evidence.params(theta.reshape(P, -1)).reshaped(task.batch_shape).scaled(scale, shift)
+    params = params.blind_to(task.unseen)
     layer = Layer.observe(below, params, task.X, task.y, kernel=model.kernel, propagation=propagation, at=at)
     return layer, report
 
