@@ -6,11 +6,16 @@
 
 Under noise LOG_EI may ask for a point again: what it does not know about f there is an improvement it hopes for.
 The paper's β multiplies the standard deviation. BoTorch's ``beta`` multiplies the variance, so it is given β².
+
+``acquisition`` gives BoTorch's function, for whoever works with BoTorch; ``worth`` the same values from predictions
+at hand. What ``suggest`` maximises is a ``Worth``, which also knows of points whose result is awaited (decide/pending).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
 import torch
 from botorch.acquisition.analytic import (
@@ -31,7 +36,7 @@ from headstart.data.units import Units
 from headstart.errors import InputError
 from headstart.models.botorch import TransferPosterior
 
-__all__ = ["Acquisition", "InModelUnits", "acquisition", "incumbent", "worth"]
+__all__ = ["Acquisition", "InModelUnits", "PlainWorth", "Worth", "acquisition", "incumbent", "worth"]
 
 
 class Acquisition(Enum):
@@ -65,6 +70,14 @@ class InModelUnits(PosteriorTransform):
         # an operator, because a plain matrix would be factorised here and now
         cov = to_linear_operator(normal.covariance_matrix / scale[..., None, None] ** 2)
         return GPyTorchPosterior(MultivariateNormal(mean, cov))
+
+
+class Worth(Protocol):
+    """How much each of many points is worth trying, the higher the better: what a search maximises."""
+
+    def __call__(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
+        """The value at every row of X, with its gradient."""
+        ...
 
 
 def incumbent(
@@ -114,8 +127,7 @@ def acquisition(
                 posterior, best_f=best_f, posterior_transform=posterior_transform, maximize=False
             )
         case Acquisition.LCB:
-            if not beta >= 0:
-                raise InputError(f"beta is how much uncertainty attracts and must not be negative, but it is {beta}.")
+            require_beta(beta)
             return UpperConfidenceBound(
                 posterior, beta=beta**2, posterior_transform=posterior_transform, maximize=False
             )
@@ -138,3 +150,30 @@ def worth(
             return value
         case Acquisition.LCB:
             return beta * sd - mean
+
+
+@dataclass(frozen=True, slots=True)
+class PlainWorth:
+    """An acquisition function of BoTorch, asked about many points at once."""
+
+    function: AnalyticAcquisitionFunction
+
+    @classmethod
+    def of(
+        cls, posterior: TransferPosterior, kind: Acquisition, *, best_f: Float[Tensor, "*b"], beta: float
+    ) -> PlainWorth:
+        """In model units, which ``best_f`` is in too."""
+        units = InModelUnits(posterior.units)
+        return cls(acquisition(posterior, kind, best_f=best_f, beta=beta, posterior_transform=units))
+
+    def __call__(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
+        """The function at every row of X."""
+        rows = X.movedim(-2, 0).unsqueeze(-2)  # each point its own query, in front of the model's batch
+        value: Tensor = self.function(rows).movedim(0, -1)
+        return value
+
+
+def require_beta(beta: float) -> None:
+    """Raise an ``InputError`` unless uncertainty attracts."""
+    if not beta >= 0:
+        raise InputError(f"beta is how much uncertainty attracts and must not be negative, but it is {beta}.")

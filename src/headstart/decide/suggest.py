@@ -1,23 +1,27 @@
-"""The next point to evaluate: where the acquisition function is best, for one problem or a whole batch in lockstep.
+"""The next points to evaluate: where the acquisition function is best, for one problem or a whole batch in lockstep.
 
-One search in three steps, each of them a function, so that another space changes one of them only:
+One search in three steps; the ``Domain`` says which points there are, so that another space changes nothing here:
 
-    look around    Sobol points all over the space, and points near the lowest posterior means
+    look around    points all over the domain, and points near the lowest posterior means
     compare        the acquisition function at all of them
-    polish         L-BFGS-B from the best ones, inside the unit cube
+    polish         L-BFGS-B from the best ones in what is continuous, in turn with exchanges of what is not
+
+Where the points of the domain can be listed, comparing them all is the whole search.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
-from botorch.acquisition.analytic import AnalyticAcquisitionFunction
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
-from headstart.decide.acquisition import Acquisition, InModelUnits, acquisition, incumbent
+from headstart.decide.acquisition import Acquisition, InModelUnits, PlainWorth, Worth, incumbent
+from headstart.decide.domain import Cube, Domain, Searchable
+from headstart.decide.pending import AwaitingWorth
 from headstart.errors import InputError, NumericalError
 from headstart.gp.fit import Seed, generator_from
 from headstart.gp.lbfgs import minimize_lockstep
@@ -26,83 +30,179 @@ from headstart.models.botorch import TransferPosterior
 
 __all__ = ["suggest"]
 
-# Points near the lowest posterior means: around how many of them, how far (of the unit cube), and their share
+# Points near the lowest posterior means: around how many of them, and their share
 _ANCHORS = 4
-_NEAR = 0.05
-_NEAR_SHARE = 4  # one near point for so many Sobol points
+_NEAR_SHARE = 4  # one near point for so many points all over the domain
 _POLISH_ITERATIONS = 100
+_ROUNDS = 4  # of polishing and exchanging; the first one nearly always settles it
+_KEPT = 2  # so many points go into the later rounds
+_GAIN = 1e-9  # a better value than before by no more than this is rounding
+_SAME = 1e-6  # points whose coordinates all differ by less are the same
+_ROWS = 4096  # of a long list are looked at together
+_MORE = 8  # further looks around a finite domain whose points all seem to be used up
 
 
 def suggest(
     posterior: TransferPosterior,
     *,
+    domain: Domain | None = None,
     kind: Acquisition = Acquisition.LOG_EI,
+    q: int = 1,
+    pending: Float[Tensor, "*#b p d"] | None = None,
+    avoid: Float[Tensor, "*#b k d"] | None = None,
     seed: Seed = 0,
     n_candidates: int = 512,
     n_starts: int = 8,
     beta: float = 3.0,
-) -> Float[Tensor, "*b d"]:
-    """The point of the unit cube where the acquisition function is highest, so the next one to evaluate.
+) -> Float[Tensor, "*out d"]:
+    """The point of the domain where the acquisition function is highest, so the next one to evaluate: (*b, d).
 
-    ``n_candidates`` Sobol points are compared and the best ``n_starts`` polished; the result is never worse than any
-    point looked at. Without a target observation (zero-shot) the value to improve on is the lowest posterior mean
-    over those points. Equal seeds give equal points, and the units of the objective do not matter. A batch of
-    problems gives one point each, the one it gives alone.
+    ``domain`` is the unit cube by default. ``n_candidates`` points are compared and the best ``n_starts`` polished;
+    the result is never worse than any point looked at. Without a target observation (zero-shot) the value to improve
+    on is the lowest posterior mean over those points. Equal seeds give equal points, and the units of the objective
+    do not matter. A batch of problems gives one point each, the one it gives alone.
+
+    ``pending`` are points whose result is awaited: what they will probably teach is taken into account
+    (``decide.pending``), and none of them is suggested again. ``q`` > 1 gives (*b, q, d), chosen one after the other,
+    each of them pending for the next. A point of ``avoid`` is never returned either: without noise, give the finished
+    ones. Fails when no other point is left.
     """
-    if n_candidates < 1 or n_starts < 1:
-        raise InputError(f"n_candidates and n_starts must be at least 1, but are {n_candidates} and {n_starts}.")
-    generator = generator_from(seed)
+    if n_candidates < 1 or n_starts < 1 or q < 1:
+        raise InputError(
+            f"n_candidates, n_starts and q must be at least 1, but are {n_candidates}, {n_starts} and {q}."
+        )
     observed = posterior.train_inputs[0]
-    wide, near = _look_around(posterior, n_candidates, generator)
-    X = torch.cat([wide, near], dim=-2)
-    units = InModelUnits(posterior.units)
-    known = X if observed.shape[-2] == 0 else observed
-    best_f = incumbent(posterior, known, posterior_transform=units)
-    value = acquisition(posterior, kind, best_f=best_f, beta=beta, posterior_transform=units)
-    with single_thread():
-        worth = _compare(value, X)
-        starts = _best_of_both(X, worth, wide.shape[-2], n_starts)
-        polished = _polish(value, starts)
-        everything = torch.cat([polished, X], dim=-2)
-        best = torch.cat([_compare(value, polished), worth], dim=-1).argmax(-1)
-    return _rows(everything, best.unsqueeze(-1)).squeeze(-2)
+    domain = Cube(observed.shape[-1]) if domain is None else domain
+    if domain.d != observed.shape[-1]:
+        raise InputError(f"The domain has {domain.d} columns, but the model was fitted to {observed.shape[-1]}.")
+    awaited = _given_points(pending, "pending", observed)
+    others = _given_points(avoid, "avoid", observed)
+    search = _Search(posterior, domain, kind, n_candidates, n_starts, beta, generator_from(seed))
+    chosen: list[Tensor] = []
+    for _ in range(q):
+        chosen.append(search.next(awaited, torch.cat([awaited, others], dim=-2)))
+        awaited = torch.cat([awaited, chosen[-1].unsqueeze(-2)], dim=-2)
+    return chosen[0] if q == 1 else torch.stack(chosen, dim=-2)
 
 
-def _rows(X: Float[Tensor, "*b n d"], index: Tensor) -> Float[Tensor, "*b k d"]:
-    """The rows of X that ``index`` (*b, k) names, problem by problem."""
+def _given_points(X: Tensor | None, name: str, observed: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b k d"]:
+    """The points, for every problem of the batch; none is no rows."""
+    if X is None:
+        return observed[..., :0, :]
+    batch, d = observed.shape[:-2], observed.shape[-1]
+    if X.dim() < 2 or X.shape[-1] != d or X.shape[:-2] not in (torch.Size(), batch) or X.dtype != torch.float64:
+        raise InputError(
+            f"{name} must be float64 of shape (points, {d}), but it is {X.dtype} of shape {tuple(X.shape)}."
+        )
+    if not bool(X.isfinite().all()):
+        raise InputError(f"{name} must be finite, but some entries are NaN or infinite.")
+    return X.to(observed.device).expand(*batch, *X.shape[-2:])
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """The acquisition function, except that a point already taken is the worst, as is one where it is not a number."""
+
+    value: Worth
+    taken: Float[Tensor, "*b k d"]
+
+    def __call__(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
+        with torch.no_grad():
+            worth = torch.cat([self.value(part) for part in X.split(_ROWS, dim=-2)], dim=-1)
+        if not bool(worth.isfinite().any(-1).all()):
+            raise NumericalError(
+                "The acquisition function is finite at none of the points looked at. Look at the posterior there: its "
+                "mean and variance should be finite, and its variance positive."
+            )
+        worth = worth.nan_to_num(nan=-torch.inf, neginf=-torch.inf)
+        return worth.masked_fill(self._is_taken(X), -torch.inf) if self.taken.shape[-2] else worth
+
+    def _is_taken(self, X: Float[Tensor, "*b n d"]) -> Bool[Tensor, "*b n"]:
+        return torch.cdist(X, self.taken, p=torch.inf).amin(-1) < _SAME
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """What stays the same from one point of a batch of q to the next."""
+
+    posterior: TransferPosterior
+    domain: Domain
+    kind: Acquisition
+    n_candidates: int
+    n_starts: int
+    beta: float
+    generator: torch.Generator
+
+    def next(self, awaited: Float[Tensor, "*b p d"], taken: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b d"]:
+        """The best point that is not taken."""
+        listing = self.domain.listing()
+        if listing is not None:
+            X = listing.to(taken.device).expand(*self.posterior.batch_shape, *listing.shape)
+            value = self._value(X, awaited)
+            with single_thread():
+                worth = _Judge(value, taken)(X)
+            if bool((worth.amax(-1) == -torch.inf).any()):
+                raise self._nothing_left(len(listing))
+            return _best(X, worth)
+        assert isinstance(self.domain, Searchable)
+        wide, near = _look_around(self.posterior, self.domain, self.n_candidates, self.generator)
+        X = torch.cat([wide, near], dim=-2)
+        value = self._value(X, awaited)
+        judge = _Judge(value, taken)
+        with single_thread():
+            worth = judge(X)
+            starts = _best_of_both(X, worth, wide.shape[-2], self.n_starts)
+            polished = _improve(judge, self.domain, starts)
+            everything = torch.cat([polished, X], dim=-2)
+            worth = torch.cat([judge(polished), worth], dim=-1)
+            for _ in range(_MORE):
+                if not bool((worth.amax(-1) == -torch.inf).any()):
+                    return _best(everything, worth)
+                more = self.domain.spread(_ROWS, self.generator).to(X.device).expand(*X.shape[:-2], -1, -1)
+                everything, worth = torch.cat([everything, more], dim=-2), torch.cat([worth, judge(more)], dim=-1)
+        raise self._nothing_left(everything.shape[-2])
+
+    def _value(self, X: Float[Tensor, "*b n d"], awaited: Float[Tensor, "*b p d"]) -> Worth:
+        observed = self.posterior.train_inputs[0]
+        known = X if observed.shape[-2] == 0 else observed
+        units = InModelUnits(self.posterior.units)
+        lowest = [incumbent(self.posterior, part, posterior_transform=units) for part in known.split(_ROWS, dim=-2)]
+        best_f = torch.stack(lowest).amin(0)
+        if awaited.shape[-2] == 0:
+            return PlainWorth.of(self.posterior, self.kind, best_f=best_f, beta=self.beta)
+        return AwaitingWorth.of(
+            self.posterior, self.kind, pending=awaited, best_f=best_f, beta=self.beta, generator=self.generator
+        )
+
+    def _nothing_left(self, n: int) -> InputError:
+        return InputError(
+            f"There is no point left to suggest: each of the {n} points looked at is pending or to be avoided. Wait "
+            "for a result, widen the space, or allow finished points again by leaving them out of avoid."
+        )
+
+
+def _rows(X: Float[Tensor, "*b n d"], index: Int[Tensor, "*b k"]) -> Float[Tensor, "*b k d"]:
+    """The rows of X that ``index`` names, problem by problem."""
     return X.gather(-2, index.unsqueeze(-1).expand(*index.shape, X.shape[-1]))
 
 
+def _best(X: Float[Tensor, "*b n d"], worth: Float[Tensor, "*b n"]) -> Float[Tensor, "*b d"]:
+    return _rows(X, worth.argmax(-1).unsqueeze(-1)).squeeze(-2)
+
+
 def _look_around(
-    posterior: TransferPosterior, n: int, generator: torch.Generator
+    posterior: TransferPosterior, domain: Searchable, n: int, generator: torch.Generator
 ) -> tuple[Float[Tensor, "*b n d"], Float[Tensor, "*b m d"]]:
-    """Sobol points, and points near the lowest posterior means among those and the observed points."""
+    """Points all over, and points near the lowest posterior means among those and the observed points."""
     observed = posterior.train_inputs[0]
     batch, d = posterior.batch_shape, observed.shape[-1]
-    sobol = SobolEngine(d, scramble=True, seed=int(torch.randint(1 << 31, (), generator=generator)))
-    wide = sobol.draw(n, dtype=torch.float64).to(observed.device).expand(*batch, n, d)
-    known = torch.cat([wide, observed], dim=-2)
+    wide = domain.spread(n, generator).to(observed.device).expand(*batch, n, d)
+    known = torch.cat([wide, domain.snap(observed)], dim=-2)
     with torch.no_grad():
         mean, _ = posterior.predict(known)
     anchors = _rows(known, mean.topk(min(_ANCHORS, mean.shape[-1]), largest=False).indices)
-    n_anchors = anchors.shape[-2]
-    per_anchor = max(1, n // (_NEAR_SHARE * n_anchors))
-    steps = _NEAR * torch.randn(per_anchor, 1, d, generator=generator, dtype=torch.float64)
-    near = (anchors.unsqueeze(-3) + steps.to(anchors.device)).clamp(0.0, 1.0).flatten(-3, -2)
-    return wide, torch.cat([anchors, near], dim=-2)
-
-
-def _compare(value: AnalyticAcquisitionFunction, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
-    """The acquisition function at every point; a point where it is not a number is the worst."""
-    with torch.no_grad():
-        rows = X.movedim(-2, 0).unsqueeze(-2)  # each point its own query, in front of the model's batch
-        worth: Tensor = value(rows).movedim(0, -1)
-    if not bool(worth.isfinite().any(-1).all()):
-        raise NumericalError(
-            "The acquisition function is finite at none of the points looked at. Look at the posterior there: its "
-            "mean and variance should be finite, and its variance positive."
-        )
-    return worth.nan_to_num(nan=-torch.inf, neginf=-torch.inf)
+    per_anchor = max(1, n // (_NEAR_SHARE * anchors.shape[-2]))
+    return wide, torch.cat([anchors, domain.near(anchors, per_anchor, generator)], dim=-2)
 
 
 def _best_of_both(
@@ -115,26 +215,48 @@ def _best_of_both(
     return _rows(X, torch.cat([best_wide, best_near], dim=-1))
 
 
-def _polish(value: AnalyticAcquisitionFunction, starts: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k d"]:
-    """The starts after L-BFGS-B, all of them in lockstep and each for itself.
+def _improve(judge: _Judge, domain: Searchable, starts: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b j d"]:
+    """The starts polished; the best of them also with discrete values exchanged while that is any better."""
+    before, points = starts, _polish(judge.value, domain, starts)
+    for _ in range(_ROUNDS):
+        moves = domain.exchanges(points)
+        if moves is None:
+            return points
+        # a grid that was polished as if continuous may have lost by going back to its values
+        pool = torch.cat([before.unsqueeze(-2), points.unsqueeze(-2), moves], dim=-2)
+        worth = judge(pool.flatten(-3, -2)).unflatten(-1, pool.shape[-3:-1])
+        best = worth.amax(-1).topk(min(_KEPT, pool.shape[-3])).indices
+        improved = worth.amax(-1) > worth[..., :2].amax(-1) + _GAIN
+        index = worth.argmax(-1)[..., None, None].expand(*worth.shape[:-1], 1, pool.shape[-1])
+        before = _rows(pool.gather(-2, index).squeeze(-2), best)
+        if not bool(improved.gather(-1, best).any()):
+            return before
+        points = _polish(judge.value, domain, before)
+    return torch.cat([before, points], dim=-2)
+
+
+def _polish(value: Worth, domain: Searchable, starts: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k d"]:
+    """The starts after L-BFGS-B in the domain's free columns, all of them in lockstep and each for itself.
 
     A line search that ends in rounding is no trouble: the points looked at stay in the comparison.
     """
-    d = starts.shape[-1]
-    now = starts.reshape(-1, d).clone()
+    free = domain.free.to(starts.device)
+    if len(free) == 0:
+        return starts
+    now = starts.reshape(-1, starts.shape[-1]).clone()
 
     def objective(
         points: NDArray[np.float64], which: NDArray[np.intp]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         # runs that have ended stay where they are: a batched posterior answers for all of its problems at once
         rows = torch.from_numpy(which).to(now.device)
-        now[rows] = torch.from_numpy(points).to(now.device)
+        now[rows.unsqueeze(-1), free] = torch.from_numpy(points).to(now.device)
         with torch.enable_grad():
-            X = now.reshape(starts.shape).movedim(-2, 0).unsqueeze(-2).detach().requires_grad_()
+            X = now.reshape(starts.shape).detach().requires_grad_()
             worth = value(X)
             (gradient,) = torch.autograd.grad(worth.sum(), X)
-        loss = -worth.detach().movedim(0, -1).reshape(-1)[rows]
-        slope = -gradient.squeeze(-2).movedim(0, -2).reshape(-1, d)[rows]
+        loss = -worth.detach().reshape(-1)[rows]
+        slope = -gradient.reshape(-1, X.shape[-1])[rows][:, free]
         bad = ~(loss.isfinite() & slope.isfinite().all(-1))
         return (
             loss.masked_fill(bad, 1e10).cpu().numpy(),
@@ -143,11 +265,12 @@ def _polish(value: AnalyticAcquisitionFunction, starts: Float[Tensor, "*b k d"])
 
     result = minimize_lockstep(
         objective,
-        now.cpu().numpy(),
-        np.zeros(d),
-        np.ones(d),
+        now[:, free].cpu().numpy(),
+        np.zeros(len(free)),
+        np.ones(len(free)),
         max_iterations=_POLISH_ITERATIONS,
         ftol=1e-9,
         gtol=1e-6,
     )
-    return torch.from_numpy(result.x).to(starts).reshape(starts.shape)
+    now[:, free] = torch.from_numpy(result.x).to(now)
+    return domain.snap(now.reshape(starts.shape))

@@ -1,0 +1,260 @@
+"""``Axis``: one named parameter, and the coordinates of its values.
+
+    parameter                       columns     coordinate of a value v
+    float                           1           (v − low) / (high − low)
+    float, log                      1           the same of log v
+    int, or float with a step       1           (i + ½) / k for number i of the k values of the grid
+    int, log                        1           log v between log(low − ½) and log(high + ½)
+    categorical                     1 a level   1 in its own column, 0 in the others
+    a single value                  none        nothing to choose, so nothing to model
+
+So the values of an even grid own equal shares of [0, 1], each with its value in the middle; on a log axis an integer
+v owns what lies between the logs of v ± ½. A number outside the range, or between the values of a grid, keeps its
+place on the same ruler: what was measured there stays evidence. Back from the cube every point is taken to the
+nearest one that is allowed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from headstart.errors import InputError
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+__all__ = ["Axis", "distinct", "has_single_value", "same_category"]
+
+# How far from a grid value, in steps, a number is still that value
+_ON_GRID = 1e-8
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One parameter: its name, its Optuna distribution, and the columns of X it owns.
+
+    ``levels`` are the categories, the ones that may be suggested first, then those only sources know; a numeric
+    parameter has none. A parameter with a single value owns no column.
+    """
+
+    name: str
+    distribution: BaseDistribution
+    levels: tuple[Any, ...]
+    columns: slice = field(hash=False)  # Python hashes slices from 3.12 on
+
+    # ── what kind it is ───────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def width(self) -> int:
+        """How many columns it owns."""
+        return int(self.columns.stop - self.columns.start)
+
+    @property
+    def categorical(self) -> bool:
+        """Whether its values are levels, not numbers."""
+        return bool(self.levels)
+
+    @cached_property
+    def choices(self) -> tuple[Any, ...]:
+        """The categories that may be suggested."""
+        return distinct(self._of.choices) if self.categorical else ()
+
+    @property
+    def integer(self) -> bool:
+        """Whether its values are integers."""
+        return not self.categorical and isinstance(self._of.low, int)
+
+    @property
+    def log(self) -> bool:
+        """Whether ratios count, not differences."""
+        return not self.categorical and bool(self._of.log)
+
+    @cached_property
+    def count(self) -> int | None:
+        """How many values may be suggested; None if it is continuous."""
+        if self.categorical:
+            return len(self.choices)
+        if has_single_value(self.distribution):
+            return 1
+        if self._of.step is None:
+            return None
+        low, high, step = (Decimal(str(v)) for v in (self._of.low, self._of.high, self._of.step))
+        return round((high - low) / step) + 1
+
+    @property
+    def _of(self) -> Any:  # each kind of distribution has its own attributes
+        return self.distribution
+
+    # ── into the cube ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def place(self, values: Sequence[Any]) -> Float[Tensor, "n w"]:
+        """The coordinates of the values, in this parameter's own columns."""
+        if self.width == 0:
+            return torch.empty(len(values), 0, dtype=torch.float64)
+        if self.categorical:
+            index = torch.tensor([self._level(value, i) for i, value in enumerate(values)], dtype=torch.int64)
+            return torch.nn.functional.one_hot(index, self.width).double()
+        numbers = [self._number(value, i) for i, value in enumerate(values)]
+        if self.count is not None and not self.log:
+            low, step = self._of.low, self._of.step
+            u = (_onto_grid(torch.tensor([(v - low) / step for v in numbers], dtype=torch.float64)) + 0.5) / self.count
+        else:
+            u = self._ruler(torch.tensor(numbers, dtype=torch.float64))
+        if not bool(u.isfinite().all()):
+            row = int((~u.isfinite()).nonzero()[0])
+            raise InputError(f"{self._what(row)} = {values[row]!r} is too far outside {self._range()} to be used.")
+        return u.unsqueeze(-1)
+
+    def _level(self, value: Any, row: int) -> int:
+        for same in (_identical, same_category):
+            for i, level in enumerate(self.levels):
+                if same(level, value):
+                    return i
+        known = ", ".join(repr(level) for level in self.levels)
+        raise InputError(
+            f"{self._what(row)} = {value!r} is none of its categories ({known}). "
+            "Correct it, or add it to the extra levels if past tasks used it."
+        )
+
+    def _number(self, value: Any, row: int) -> float | int:
+        if not isinstance(value, Real) or not math.isfinite(value):
+            raise InputError(f"{self._what(row)} = {value!r} is not a number. Fill it in, or leave the row out.")
+        if self.log and value <= 0:
+            raise InputError(
+                f"{self._what(row)} = {value!r} has no place on a log axis. Leave the row out, or use an axis "
+                "without log."
+            )
+        return value if isinstance(value, int | float) else value.__float__()
+
+    def _what(self, row: int) -> str:
+        return f"Row {row}: parameter {self.name!r}"
+
+    def _range(self) -> str:
+        return f"{self._of.low} … {self._of.high}"
+
+    # ── and back ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def value(self, block: Float[Tensor, "n w"]) -> list[Any]:
+        """The nearest values that may be suggested, of the types the distribution promises."""
+        if self.categorical:
+            picked = self._pick(block) if self.width else torch.zeros(len(block), dtype=torch.int64)
+            return [self.choices[i] for i in picked.tolist()]
+        low, high = self._of.low, self._of.high
+        if self.count == 1:
+            return [low] * len(block)
+        u = block.squeeze(-1)
+        if self.count is None:
+            return self._nearest(u).tolist()
+        if self.log:
+            return [int(v) for v in self._nearest(u).tolist()]
+        cells = [min(int(i), self.count - 1) for i in self._cell(u).tolist()]
+        if self.integer:
+            return [low + self._of.step * i for i in cells]
+        start, step = Decimal(str(low)), Decimal(str(self._of.step))  # 0.3, not 3 · 0.1 = 0.30000000000000004
+        return [min(max(float(start + i * step), low), high) for i in cells]
+
+    def snap(self, block: Float[Tensor, "*b n w"]) -> Float[Tensor, "*b n w"]:
+        """The coordinates of the nearest values that may be suggested."""
+        if self.width == 0:
+            return block
+        if self.categorical:
+            return torch.nn.functional.one_hot(self._pick(block), self.width).to(block)
+        if self.count is not None and not self.log:
+            return (self._cell(block) + 0.5) / self.count
+        return self._ruler(self._nearest(block))
+
+    def stepped(self, u: Float[Tensor, "*c"], by: Float[Tensor, "*e"]) -> Float[Tensor, "*out"]:
+        """The coordinates of the values ``by`` places further on a grid of numbers, or its end; shapes broadcast."""
+        if self.count is None or self.categorical:
+            raise InputError(f"Parameter {self.name!r} has no grid of numbers to step along.")
+        if self.log:
+            return self._ruler((self._nearest(u) + by).clamp(self._of.low, self._of.high))
+        return ((self._cell(u) + by).clamp(0, self.count - 1) + 0.5) / self.count
+
+    def grid(self) -> Float[Tensor, "k w"]:
+        """The coordinates of all values that may be suggested; fails on a continuous axis."""
+        if self.count is None:
+            raise InputError(f"Parameter {self.name!r} is continuous: its values cannot be listed.")
+        if self.categorical or self.width == 0:
+            return torch.eye(self.count, self.width, dtype=torch.float64)
+        if not self.log:
+            return ((torch.arange(self.count, dtype=torch.float64) + 0.5) / self.count).unsqueeze(-1)
+        return self._ruler(self._of.low + torch.arange(self.count, dtype=torch.float64)).unsqueeze(-1)
+
+    def _pick(self, block: Float[Tensor, "*b n w"]) -> Int[Tensor, "*b n"]:
+        return block[..., : len(self.choices)].argmax(-1)
+
+    def _cell(self, u: Float[Tensor, "*c"]) -> Float[Tensor, "*c"]:
+        assert self.count is not None
+        return (u.clamp(0.0, 1.0) * self.count).floor().clamp(max=self.count - 1)
+
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        return _ends(self._of)
+
+    def _ruler(self, values: Float[Tensor, "*c"]) -> Float[Tensor, "*c"]:
+        start, end = self._ends
+        return ((values.log() if self.log else values) - start) / (end - start)
+
+    def _nearest(self, u: Float[Tensor, "*c"]) -> Float[Tensor, "*c"]:
+        start, end = self._ends
+        values = start + u.clamp(0.0, 1.0) * (end - start)
+        values = values.exp() if self.log else values
+        values = values.round() if self.integer else values
+        return values.clamp(self._of.low, self._of.high)
+
+
+def has_single_value(distribution: BaseDistribution) -> bool:
+    """Whether there is nothing to choose, be it that the ends of a log axis are one up to rounding."""
+    if hasattr(distribution, "choices"):
+        return len(distinct(distribution.choices)) == 1
+    start, end = _ends(distribution)
+    return distribution.single() or start == end
+
+
+def _ends(distribution: Any) -> tuple[float, float]:
+    """What the coordinates 0 and 1 stand for, as logs on a log axis."""
+    low, high = distribution.low, distribution.high
+    if not distribution.log:
+        return low, high
+    half = 0.5 if isinstance(low, int) else 0.0
+    return math.log(low - half), math.log(high + half)
+
+
+def distinct(levels: Sequence[Any]) -> tuple[Any, ...]:
+    """The categories without repetitions, True and 1 being two."""
+    found: list[Any] = []
+    for level in levels:
+        if not any(_identical(level, other) for other in found):
+            found.append(level)
+    return tuple(found)
+
+
+def _identical(a: Any, b: Any) -> bool:
+    """Whether two categories are the same, True and 1 not being: equal values of equal type."""
+    return type(a) is type(b) and same_category(a, b)
+
+
+def same_category(a: Any, b: Any) -> bool:
+    """Whether two categories count as equal: 1 and 1.0 do, and so do two NaN."""
+    both_nan = all(isinstance(v, Real) and math.isnan(v) for v in (a, b))
+    try:
+        return both_nan or bool(a == b)
+    except (TypeError, ValueError):  # a value whose comparisons are not a truth value, such as pandas.NA
+        return a is b
+
+
+def _onto_grid(index: Float[Tensor, "n"]) -> Float[Tensor, "n"]:
+    """Numbers that miss an integer by rounding alone, such as 0.3 / 0.1, moved onto it."""
+    nearest = index.round()
+    return torch.where((index - nearest).abs() < _ON_GRID, nearest, index)

@@ -1,0 +1,141 @@
+"""``Space``: named parameters, described by Optuna's distributions, side by side in the unit cube; see ``Axis``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headstart.data.axis import Axis, distinct, has_single_value, same_category
+from headstart.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+__all__ = ["Axis", "Space"]
+
+
+@dataclass(frozen=True)
+class Space:
+    """The parameters of a search, in order; X has their columns side by side. Built with ``Space.of``."""
+
+    axes: tuple[Axis, ...]
+
+    @classmethod
+    def of(
+        cls,
+        distributions: Mapping[str, BaseDistribution],
+        *,
+        extra_levels: Mapping[str, Sequence[Any]] | None = None,
+    ) -> Space:
+        """The space of these parameters; ``extra_levels`` are categories that only sources know, never suggested.
+
+        Fails on an infinite range, on a distribution Optuna does not offer any more, and where nothing is to be
+        chosen.
+        """
+        extra = extra_levels or {}
+        _require_distributions(distributions, extra)
+        axes, start = [], 0
+        for name, distribution in distributions.items():
+            choices = distinct(getattr(distribution, "choices", ()))
+            levels = distinct(
+                [*choices, *(e for e in extra.get(name, ()) if not any(same_category(e, c) for c in choices))]
+            )
+            width = (len(levels) if len(levels) > 1 else 0) if levels else 1 - has_single_value(distribution)
+            axes.append(Axis(name, distribution, levels, slice(start, start + width)))
+            start += width
+        if start == 0:
+            raise InputError(
+                f"There is nothing to choose: every parameter has a single value ({', '.join(distributions)}). "
+                "Widen a range, or add a parameter."
+            )
+        return cls(tuple(axes))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters' names, in order."""
+        return tuple(axis.name for axis in self.axes)
+
+    @property
+    def distributions(self) -> dict[str, BaseDistribution]:
+        """The parameters' Optuna distributions by name."""
+        return {axis.name: axis.distribution for axis in self.axes}
+
+    @property
+    def d(self) -> int:
+        """How many columns X has."""
+        return int(self.axes[-1].columns.stop)
+
+    @cached_property
+    def size(self) -> int | None:
+        """How many points there are; None if a parameter is continuous."""
+        counts = [axis.count for axis in self.axes]
+        return None if None in counts else math.prod(count for count in counts if count is not None)
+
+    def encode(self, rows: Sequence[Mapping[str, Any]]) -> Float[Tensor, "n d"]:
+        """The coordinates of the rows; other keys are ignored, and so are the values of single-valued parameters.
+
+        Fails, naming row and parameter, on a missing value, on one that is no number, and on an unknown category.
+        """
+        blocks = []
+        for axis in self.axes:
+            if axis.width == 0:
+                continue
+            for i, row in enumerate(rows):
+                if axis.name not in row:
+                    raise InputError(
+                        f"Row {i} has no value for parameter {axis.name!r}: give every parameter of the space "
+                        f"({', '.join(self.names)})."
+                    )
+            blocks.append(axis.place([row[axis.name] for row in rows]))
+        return torch.cat(blocks, dim=-1)
+
+    def decode(self, X: Float[Tensor, "n d"]) -> list[dict[str, Any]]:
+        """The points nearest to the rows of X, as values of the parameters; always inside the space."""
+        self._require(X)
+        columns = [axis.value(X[..., axis.columns].detach().cpu()) for axis in self.axes]
+        return [dict(zip(self.names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+    def snap(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
+        """The coordinates of the nearest points of the space: encode(decode(X)) without leaving torch."""
+        self._require(X)
+        return torch.cat([axis.snap(X[..., axis.columns]) for axis in self.axes], dim=-1)
+
+    def _require(self, X: Tensor) -> None:
+        if X.shape[-1] != self.d:
+            raise InputError(f"X must have the {self.d} columns of the space, but it has {X.shape[-1]}.")
+        if bool(X.isnan().any()):
+            raise InputError("X has NaN entries, which are nowhere near any point of the space.")
+
+
+def _require_distributions(distributions: Mapping[str, BaseDistribution], extra: Mapping[str, Sequence[Any]]) -> None:
+    """Raise an ``InputError`` unless the distributions can be placed in the unit cube."""
+    try:
+        from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+    except ImportError as error:
+        raise MissingExtraError(
+            "A space of named parameters is described by Optuna's distributions, and Optuna is not installed: "
+            "pip install 'headstart[optuna]'."
+        ) from error
+    if not distributions:
+        raise InputError("The space has no parameters: give at least one, as in {'x': FloatDistribution(0, 1)}.")
+    for name, distribution in distributions.items():
+        if isinstance(distribution, CategoricalDistribution):
+            continue
+        if not isinstance(distribution, FloatDistribution | IntDistribution):
+            raise InputError(
+                f"Parameter {name!r} must have one of Optuna's FloatDistribution, IntDistribution and "
+                f"CategoricalDistribution, but it has a {type(distribution).__name__}."
+            )
+        low, high = distribution.low, distribution.high
+        if not (low <= high and math.isfinite(float(high) - float(low))):
+            raise InputError(f"Parameter {name!r} must have a finite range with low ≤ high, but it is {low} … {high}.")
+    for name in extra:
+        if not isinstance(distributions.get(name), CategoricalDistribution):
+            raise InputError(f"Extra levels are given for {name!r}, which is no categorical parameter of the space.")

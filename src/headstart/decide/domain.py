@@ -1,0 +1,214 @@
+"""Which points may be suggested, and how a search moves among them.
+
+domain          its points                                   searched by
+Cube(d)         the unit cube                                Sobol points, polished
+Mixed(space)    the encoded points of a ``Space``            the same, and exchanging one discrete value at a time;
+                                                             comparing all of them if they are few
+Candidates(X)   the rows of X                                comparing all of them
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from headstart.data.axis import Axis
+from headstart.data.space import Space
+from headstart.errors import InputError
+
+__all__ = ["Candidates", "Cube", "Domain", "Mixed", "Searchable"]
+
+# Spaces with no more points than this are compared point by point
+_FEW_POINTS = 2000
+# Grids with more values than this are polished as if they were continuous, and stepped along afterwards
+_FEW_VALUES = 20
+# How far near points lie (of the unit cube), and how often they have another category
+_NEAR = 0.05
+_OTHER_CATEGORY = 0.25
+
+
+class Domain(ABC):
+    """The points that may be suggested."""
+
+    @property
+    @abstractmethod
+    def d(self) -> int:
+        """How many columns a point has."""
+
+    @abstractmethod
+    def listing(self) -> Float[Tensor, "m d"] | None:
+        """All points, where they are few enough to be compared one by one."""
+
+
+class Searchable(Domain):
+    """A domain with too many points to compare them all (unless it has a ``listing``)."""
+
+    def listing(self) -> Float[Tensor, "m d"] | None:
+        """There are too many."""
+        return None
+
+    @abstractmethod
+    def spread(self, n: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
+        """Points all over the domain."""
+
+    @abstractmethod
+    def near(self, anchors: Float[Tensor, "*b k d"], n: int, generator: torch.Generator) -> Float[Tensor, "*b k*{n} d"]:
+        """``n`` points of the domain near each of the anchors, the same steps from all of them."""
+
+    @abstractmethod
+    def snap(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
+        """The nearest points of the domain."""
+
+    @property
+    @abstractmethod
+    def free(self) -> Int[Tensor, "f"]:
+        """The columns in which a point may be polished, the others staying as they are."""
+
+    def exchanges(self, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"] | None:  # noqa: ARG002
+        """The points that differ from each of X in one discrete parameter; None if there is no such parameter."""
+        return None
+
+
+def _sobol(d: int, n: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
+    engine = SobolEngine(d, scramble=True, seed=int(torch.randint(1 << 31, (), generator=generator)))
+    return engine.draw(n, dtype=torch.float64)
+
+
+@dataclass(frozen=True)
+class Cube(Searchable):
+    """The unit cube of ``dimension`` continuous inputs."""
+
+    dimension: int
+
+    @property
+    def d(self) -> int:
+        """How many columns a point has."""
+        return self.dimension
+
+    def spread(self, n: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
+        """Sobol points."""
+        return _sobol(self.d, n, generator)
+
+    def near(self, anchors: Float[Tensor, "*b k d"], n: int, generator: torch.Generator) -> Float[Tensor, "*b k*{n} d"]:
+        """Normal steps, held inside."""
+        steps = _NEAR * torch.randn(n, 1, self.d, generator=generator, dtype=torch.float64)
+        return self.snap(anchors.unsqueeze(-3) + steps.to(anchors.device)).flatten(-3, -2)
+
+    def snap(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
+        """Onto the boundary from outside."""
+        return X.clamp(0.0, 1.0)
+
+    @cached_property
+    def free(self) -> Int[Tensor, "f"]:
+        """All columns."""
+        return torch.arange(self.d)
+
+
+@dataclass(frozen=True)
+class Mixed(Searchable):
+    """The points of a space of named parameters: continuous ones, grids and categories."""
+
+    space: Space
+
+    @property
+    def d(self) -> int:
+        """How many columns a point has."""
+        return self.space.d
+
+    @cached_property
+    def _axes(self) -> tuple[Axis, ...]:
+        return tuple(axis for axis in self.space.axes if axis.width)
+
+    def listing(self) -> Float[Tensor, "m d"] | None:
+        """Every combination of values, if nothing is continuous and they are few."""
+        if self.space.size is None or self.space.size > _FEW_POINTS:
+            return None
+        grids = [axis.grid() for axis in self._axes]
+        rows = torch.cartesian_prod(*(torch.arange(len(grid)) for grid in grids)).reshape(-1, len(grids))
+        return torch.cat([grid[rows[:, i]] for i, grid in enumerate(grids)], dim=-1)
+
+    def spread(self, n: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
+        """Sobol points of the parameters, so that every category is met equally often."""
+        u = _sobol(len(self._axes), n, generator)
+        return self.snap(torch.cat([self._spread(axis, u[:, i]) for i, axis in enumerate(self._axes)], dim=-1))
+
+    @staticmethod
+    def _spread(axis: Axis, u: Float[Tensor, "n"]) -> Float[Tensor, "n w"]:
+        if not axis.categorical:
+            return u.unsqueeze(-1)
+        k = len(axis.choices)
+        return torch.nn.functional.one_hot((u * k).long().clamp(max=k - 1), axis.width).double()
+
+    def near(self, anchors: Float[Tensor, "*b k d"], n: int, generator: torch.Generator) -> Float[Tensor, "*b k*{n} d"]:
+        """Normal steps, on grids of about one value at least; a categorical parameter changes now and then."""
+        blocks = []
+        for axis in self._axes:
+            block = anchors[..., axis.columns].unsqueeze(-3)
+            if axis.categorical:
+                other = torch.rand(n, 1, axis.width, generator=generator, dtype=torch.float64)
+                change = torch.rand(n, 1, 1, generator=generator, dtype=torch.float64) < _OTHER_CATEGORY
+                blocks.append(torch.where(change.to(block.device), other.to(block.device), block))
+            else:
+                step = _NEAR if axis.count is None else max(_NEAR, 1 / axis.count)
+                steps = step * torch.randn(n, 1, 1, generator=generator, dtype=torch.float64)
+                blocks.append(block + steps.to(block.device))
+        return self.snap(torch.cat(blocks, dim=-1)).flatten(-3, -2)
+
+    def snap(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
+        """The nearest values of every parameter."""
+        return self.space.snap(X)
+
+    @cached_property
+    def free(self) -> Int[Tensor, "f"]:
+        """The continuous parameters, and the grids so fine that they nearly are."""
+        fine = [a.columns.start for a in self._axes if not a.categorical and (a.count is None or a.count > _FEW_VALUES)]
+        return torch.tensor(fine, dtype=torch.int64)
+
+    def exchanges(self, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"] | None:
+        """Every other value of a category or a short grid, and steps of 1, 2, 4 … along a long one."""
+        moves = []
+        for axis in self._axes:
+            if axis.count is None:
+                continue
+            own = X[..., axis.columns].unsqueeze(-2)
+            if axis.count <= _FEW_VALUES or axis.categorical:
+                others = axis.grid().to(X.device).expand(*X.shape[:-1], -1, -1)
+            else:
+                jumps = 2.0 ** torch.arange((axis.count - 1).bit_length(), dtype=torch.float64, device=X.device)
+                others = axis.stepped(own.squeeze(-1), torch.cat([jumps, -jumps])).unsqueeze(-1)
+            moved = X.unsqueeze(-2).expand(*others.shape[:-1], -1).clone()
+            moved[..., axis.columns] = others
+            moves.append(moved)
+        return torch.cat(moves, dim=-2) if moves else None
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates(Domain):
+    """A given list of points (m, d), float64: one of them is suggested as it stands."""
+
+    X: Float[Tensor, "m d"]
+
+    def __post_init__(self) -> None:
+        """Check the list."""
+        if self.X.dim() != 2 or self.X.shape[0] == 0 or self.X.dtype != torch.float64:
+            raise InputError(
+                f"Candidates must be a float64 tensor of at least one row, (m, d), but it is {self.X.dtype} of shape "
+                f"{tuple(self.X.shape)}."
+            )
+        if not bool(self.X.isfinite().all()):
+            raise InputError("Candidates must be finite, but some entries are NaN or infinite: remove those rows.")
+
+    @property
+    def d(self) -> int:
+        """How many columns a point has."""
+        return self.X.shape[-1]
+
+    def listing(self) -> Float[Tensor, "m d"]:
+        """The list."""
+        return self.X

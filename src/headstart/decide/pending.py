@@ -1,0 +1,136 @@
+"""Points whose result is awaited: what a further point is worth once they are known, averaged over what they may be.
+
+    LOG_EI    log E_y[ E[max(min(f*, y) − f(x), 0) | f(P) = y] ]      P the pending points, y ~ f(P)
+    LCB       −(mean(x) − β sd(x | f(P)))
+
+The first is what x adds to the expected improvement of the whole batch, so points chosen one after the other make up
+a batch greedily. The outer mean is taken over a few draws of y, the inner one is exact. In the second the mean of the
+draws' means is the mean as it is, so one draw, the mean itself, says it all.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headstart.decide.acquisition import Acquisition, require_beta, worth
+from headstart.gp.linalg import cholesky, solve_lower
+from headstart.models.botorch import Predictor, TransferPosterior
+from headstart.models.layer import Layer
+
+__all__ = ["AwaitingWorth"]
+
+# Pairs of opposite draws of the awaited results
+_PAIRS = 16
+# f is taken as known at the pending points up to this share of its variance, so that they may also repeat
+_SHARE = 1e-4
+_FLOOR = 1e-10
+# The least variance, in model units; BoTorch's functions have the same
+_LEAST_VAR = 1e-12
+
+
+class _Given(Protocol):
+    """f given draws of its values at the pending points, in model units."""
+
+    def __call__(self, X: Float[Tensor, "*b n d"]) -> tuple[Float[Tensor, "F *b n"], Float[Tensor, "*b n"]]:
+        """Mean (of every draw) and variance at every row of X."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _ByLayer:
+    """A layer that observed its own mean at the pending points; a draw L e instead moves its mean by wᵀz, L e = L_P z.
+
+    w are the last rows of L⁻¹ P(X, x), L_P is the last block of the layer's own L, which BOOSTED does not draw from.
+    """
+
+    layer: Layer
+    z: Float[Tensor, "F *b p"]
+
+    def __call__(self, X: Float[Tensor, "*b n d"]) -> tuple[Float[Tensor, "F *b n"], Float[Tensor, "*b n"]]:
+        layer = self.layer
+        mean, var = layer.predict_marginal(X)
+        w = solve_lower(layer.L, layer.gain_cov(layer.at, layer.below.at(X)))[..., -self.z.shape[-1] :, :]
+        return mean + (self.z.unsqueeze(-2) @ w).squeeze(-2), var
+
+
+@dataclass(frozen=True, slots=True)
+class _ByCovariance:
+    """Any other predictor, through its covariance: f(x) | f(P) = m + L e has mean m(x) + wᵀe, w = L⁻¹ cov(P, x)."""
+
+    predictor: Predictor
+    pending: Float[Tensor, "*b p d"]
+    L: Float[Tensor, "*b p p"]
+    draws: Float[Tensor, "F *b p"]
+
+    def __call__(self, X: Float[Tensor, "*b n d"]) -> tuple[Float[Tensor, "F *b n"], Float[Tensor, "*b n"]]:
+        rows = X.movedim(-2, 0).unsqueeze(-2)
+        mean, cov = self.predictor.predict(torch.cat([rows, self.pending.expand(len(rows), *self.pending.shape)], -2))
+        w = solve_lower(self.L, cov[..., 1:, :1].movedim(0, -1).squeeze(-2))
+        var = cov[..., 0, 0].movedim(0, -1) - w.square().sum(-2)
+        shift = (self.draws.unsqueeze(-2) @ w).squeeze(-2)
+        return mean[..., 0].movedim(0, -1) + shift, var
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitingWorth:
+    """What a point is worth when the results at some others are still awaited; see the head of the module."""
+
+    given: _Given
+    kind: Acquisition
+    best_f: Float[Tensor, "F *b"]
+    beta: float
+
+    @classmethod
+    def of(
+        cls,
+        posterior: TransferPosterior,
+        kind: Acquisition,
+        *,
+        pending: Float[Tensor, "*b p d"],
+        best_f: Float[Tensor, "*b"],
+        beta: float,
+        generator: torch.Generator,
+    ) -> AwaitingWorth:
+        """In model units, which ``best_f`` is in too."""
+        require_beta(beta)
+        predictor = posterior.predictor
+        with torch.no_grad():
+            mean, cov = predictor.predict(pending)
+            noise = _SHARE * cov.diagonal(dim1=-2, dim2=-1).clamp_min(0.0) + _FLOOR
+            L = cholesky(cov + torch.diag_embed(noise), of="The covariance of the pending points")
+            e = _standard_draws(kind, mean, generator)
+            y = mean + (L @ e.unsqueeze(-1)).squeeze(-1)
+            given: _Given
+            if isinstance(predictor, Layer):
+                layer = predictor.observing(pending, mean, noise_var=noise)
+                p = pending.shape[-2]
+                shift = (y - mean).movedim(0, -1)
+                given = _ByLayer(layer, solve_lower(layer.L[..., -p:, -p:], shift).movedim(-1, 0))
+            else:
+                given = _ByCovariance(predictor, pending, L, e)
+        return cls(given, kind, torch.minimum(best_f, y.amin(-1)), beta)
+
+    def __call__(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
+        """The value at every row of X."""
+        mean, var = self.given(X)
+        values = worth(
+            self.kind, mean, var.clamp_min(_LEAST_VAR).expand(mean.shape), best_f=self.best_f, beta=self.beta
+        )
+        return values.logsumexp(0) - math.log(len(values))
+
+
+def _standard_draws(
+    kind: Acquisition, mean: Float[Tensor, "*b p"], generator: torch.Generator
+) -> Float[Tensor, "F *b p"]:
+    """Standard normal draws, each with its opposite, the same ones for every problem; for LCB their mean."""
+    if kind is Acquisition.LCB:
+        return mean.new_zeros(1, *mean.shape)
+    draws = torch.randn(_PAIRS, mean.shape[-1], generator=generator, dtype=torch.float64).to(mean.device)
+    both = torch.cat([draws, -draws])
+    return both.reshape(len(both), *([1] * (mean.dim() - 1)), -1).expand(-1, *mean.shape)
