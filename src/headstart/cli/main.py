@@ -9,6 +9,7 @@ import typer
 
 from headstart import __version__
 from headstart.cli.bench import bench
+from headstart.cli.campaign import init, plot, status, suggest
 from headstart.cli.output import errors_in_one_line
 from headstart.cli.reproduce import reproduce
 
@@ -31,6 +32,8 @@ app = typer.Typer(
 
 app.add_typer(bench)
 app.command()(reproduce)
+for command in (init, suggest, status, plot):
+    app.command()(command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,0 +1,292 @@
+"""``headstart.toml``: what a campaign optimises, and what it starts from. Every key is known, or an error."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headstart.errors import InputError, MissingExtraError
+from headstart.study.unit_names import with_unit
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+__all__ = ["TOML", "CampaignFile", "Kind", "Parameter", "nearest", "read_campaign_file"]
+
+TOML = "headstart.toml"
+MOST_USED = 500  # rows of a past file, unless the file says otherwise: a fit takes time with the cube of their number
+_DIRECTIONS = {"maximize": True, "maximise": True, "minimize": False, "minimise": False}
+_TEXT, _WHOLE, _TEXTS, _TABLE = "a text in quotation marks", "a whole number", "a list of texts", "a table"
+_NUMBER, _SWITCH, _VALUE = "a number", "true or false", "a number or a text"
+_KEYS = {
+    "objective": _TEXT, "unit": _TEXT, "direction": _TEXT, "past": _TEXTS, "current": _TEXT, "model": _TEXT,
+    "ignore": _TEXTS, "max_rows": _WHOLE, "rename": _TABLE, "fill": _TABLE, "parameters": _TABLE,
+}  # fmt: skip
+_PARAMETER_KEYS = {
+    "kind": _TEXT, "low": _NUMBER, "high": _NUMBER, "log": _SWITCH, "step": _NUMBER, "choices": "a list",
+    "value": _VALUE, "unit": _TEXT,
+}  # fmt: skip
+
+
+class Kind(StrEnum):
+    """What the values of a parameter are."""
+
+    FLOAT = "float"
+    INT = "int"
+    CATEGORY = "category"
+    FIXED = "fixed"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a campaign. ``step`` None means any value, or for whole numbers every one."""
+
+    name: str
+    kind: Kind
+    low: float = math.nan
+    high: float = math.nan
+    log: bool = False
+    step: float | None = None
+    choices: tuple[str, ...] = ()
+    value: float | str = ""
+    unit: str = ""
+
+    @property
+    def label(self) -> str:
+        """Name and unit for people."""
+        return with_unit(self.name, self.unit)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its values are text."""
+        return self.kind is Kind.CATEGORY or (self.kind is Kind.FIXED and isinstance(self.value, str))
+
+    def distribution(self) -> BaseDistribution:
+        """The same as one of Optuna's distributions."""
+        try:
+            from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+        except ImportError as error:
+            raise MissingExtraError(
+                "A campaign folder needs Optuna, which is not installed: pip install optuna."
+            ) from error
+        match self.kind:
+            case Kind.CATEGORY:
+                return CategoricalDistribution(self.choices)
+            case Kind.FIXED:
+                return CategoricalDistribution((self.value,))
+            case Kind.INT:
+                return IntDistribution(int(self.low), int(self.high), log=self.log, step=int(self.step or 1))
+            case Kind.FLOAT:
+                return FloatDistribution(self.low, self.high, log=self.log, step=self.step)
+
+    def rounded(self, value: Any, digits: int = 3) -> Any:
+        """A value that somebody can set: about ``digits`` digits of the range, or of the value on a log scale."""
+        if self.kind is not Kind.FLOAT or self.step is not None:
+            return value
+        leading = math.floor(math.log10(abs(value) if self.log else (self.high - self.low) / 10))
+        places = digits - 1 - leading
+        return min(max(round(float(value), places), self.low), self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignFile:
+    """What ``headstart.toml`` says. Paths are relative to its folder."""
+
+    objective: str
+    maximize: bool
+    past: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    unit: str = ""
+    current: str = "current.csv"
+    model: str = "shgp"
+    ignore: tuple[str, ...] = ()
+    max_rows: int = MOST_USED
+    rename: Mapping[str, str] = field(default_factory=dict)
+    fill: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The objective with its unit, for people."""
+        return with_unit(self.objective, self.unit)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A hint at the known word that looks most like this one, or all of them."""
+    known = list(known)
+    lower = {k.lower(): k for k in known}
+    close = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.6)
+    return f"Did you mean {lower[close[0]]!r}?" if close else f"The known ones are {', '.join(map(repr, known))}."
+
+
+def read_campaign_file(path: Path) -> CampaignFile:
+    """The campaign that the file describes; an ``InputError`` names the line, the key and the remedy."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError as error:
+        raise InputError(
+            f"{path}: there is no such file. Make one with 'headstart init PAST.csv ... --objective COLUMN --maximize'."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text. Save it as UTF-8.") from error
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(
+            f"{path} is not valid TOML: {str(error).rstrip('.')}. Texts need quotation marks, numbers a decimal point."
+        ) from error
+    return _Reader(path, text).campaign(data)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    path: Path
+    text: str
+
+    def fail(self, message: str, key: str, table: str = "") -> InputError:
+        """The error with the line that the key stands in."""
+        line = self._line(key, table)
+        return InputError(f"{self.path}{f', line {line}' if line else ''}: {message}")
+
+    def _line(self, key: str, table: str) -> int | None:
+        inside = ""
+        for i, line in enumerate(self.text.splitlines(), start=1):
+            if header := re.match(r"\s*\[\s*(.+?)\s*\]\s*(#.*)?$", line):
+                inside = header[1].replace('"', "").replace("'", "")
+                if not key and inside == table:
+                    return i
+            elif key and inside == table and re.match(rf"""\s*["']?{re.escape(key)}["']?\s*=""", line):
+                return i
+        return self._line("", f"{table}.{key}" if table else key) if key else None
+
+    def campaign(self, data: dict[str, Any]) -> CampaignFile:
+        """The whole file, checked."""
+        self._check(data, _KEYS, "")
+        for key, example in (("objective", '"yield"'), ("direction", '"maximize"'), ("parameters", "")):
+            if key not in data:
+                what = "there is no [parameters.NAME] table" if key == "parameters" else f"{key} is missing"
+                raise InputError(f"{self.path}: {what}. Add {f'{key} = {example}' if example else 'at least one'}.")
+        direction = data["direction"].lower()
+        if direction not in _DIRECTIONS:
+            raise self.fail(f"direction must be 'maximize' or 'minimize', but it is {direction!r}.", "direction")
+        parameters = tuple(self._parameter(name, table) for name, table in data["parameters"].items())
+        names = [p.name for p in parameters]
+        if not any(p.kind is not Kind.FIXED for p in parameters):
+            raise InputError(f"{self.path}: there is nothing to choose. Add a [parameters.NAME] table with a range.")
+        if data["objective"] in names:
+            raise self.fail(f"{data['objective']!r} is the objective and cannot be a parameter too.", "objective")
+        for name in data.get("fill", {}):
+            if name not in names:
+                raise self.fail(
+                    f"fill gives a value for {name!r}, which is no parameter. {nearest(name, names)}", name, "fill"
+                )
+        for old, new in data.get("rename", {}).items():
+            if not isinstance(new, str):
+                raise self.fail(f'rename must be old = "new", but {old!r} gets {new!r}.', old, "rename")
+        both = [name for name in names if name in data.get("ignore", ())]
+        if both:
+            raise self.fail(f"{both[0]!r} is a parameter and cannot be ignored too. Delete one of the two.", "ignore")
+        rows = data.get("max_rows", MOST_USED)
+        if rows < 1:
+            raise self.fail(f"max_rows must be at least 1, but it is {rows}.", "max_rows")
+        if data.get("current", "current.csv") in data.get("past", ()):
+            raise self.fail("the current file cannot be a past one too. Take it out of past.", "past")
+        return CampaignFile(
+            objective=data["objective"],
+            maximize=_DIRECTIONS[direction],
+            past=tuple(data.get("past", ())),
+            parameters=parameters,
+            unit=data.get("unit", ""),
+            current=data.get("current", "current.csv"),
+            model=data.get("model", "shgp"),
+            ignore=tuple(data.get("ignore", ())),
+            max_rows=rows,
+            rename=data.get("rename", {}),
+            fill=data.get("fill", {}),
+        )
+
+    def _check(self, data: Mapping[str, Any], keys: Mapping[str, str], table: str) -> None:
+        """Every key known, every value of its type."""
+        where = f" in [{table}]" if table else ""
+        for key, value in data.items():
+            if key not in keys:
+                raise self.fail(f"unknown key {key!r}{where}. {nearest(key, keys)}", key, table)
+            if not _fits(value, keys[key]):
+                raise self.fail(f"{key}{where} must be {keys[key]}, but it is {value!r}.", key, table)
+
+    def _parameter(self, name: str, data: Any) -> Parameter:
+        table = f"parameters.{name}"
+        if not isinstance(data, dict):
+            raise self.fail(f"{name} must be a table [{table}] with kind, low and high.", name, "parameters")
+        self._check(data, _PARAMETER_KEYS, table)
+
+        def wrong(key: str, what: str) -> InputError:
+            return self.fail(f"{key} in [{table}] {what}", key, table)
+
+        kinds = [k.value for k in Kind]
+        if data.get("kind") not in kinds:
+            what = f"must be one of {', '.join(kinds)}"
+            raise wrong("kind", f"{what}, but it is {data['kind']!r}." if "kind" in data else f"is missing: it {what}.")
+        kind = Kind(data["kind"])
+        needed = {Kind.CATEGORY: ("choices",), Kind.FIXED: ("value",)}.get(kind, ("low", "high"))
+        allowed = {"kind", "unit", *needed, *(("log", "step") if "low" in needed else ())}
+        for key in needed:
+            if key not in data:
+                raise wrong(key, f"is missing: kind {kind.value!r} needs {' and '.join(needed)}.")
+        for key in data:
+            if key not in allowed:
+                raise wrong(key, f"does not go with kind {kind.value!r}. Delete it, or change the kind.")
+        unit = data.get("unit", "")
+        if kind is Kind.CATEGORY:
+            choices = tuple(_category(c) for c in data["choices"])
+            if len(set(choices)) < 2 or len(set(choices)) < len(choices):
+                raise wrong("choices", f"must be two or more different values, but they are {list(choices)}.")
+            return Parameter(name, kind, choices=choices, unit=unit)
+        if kind is Kind.FIXED:
+            return Parameter(name, kind, value=data["value"], unit=unit)
+        low, high, step, log = data["low"], data["high"], data.get("step"), data.get("log", False)
+        for key, value in (("low", low), ("high", high), ("step", step)):
+            if value is not None and not math.isfinite(value):
+                raise wrong(key, f"must be a finite number, but it is {value}.")
+            if value is not None and kind is Kind.INT and value != int(value):
+                raise wrong(key, f'must be a whole number, but it is {value}. Or use kind = "float".')
+        if low >= high:
+            how = "Swap them" if low > high else 'Widen the range, or use kind = "fixed" with a value'
+            raise wrong("low", f"is {low}, which is not below high = {high}. {how}.")
+        if log and low <= 0:
+            raise wrong("low", f"is {low}, but a log scale needs low above 0. Raise it, or delete log = true.")
+        if step is not None and not 0 < step <= high - low:
+            raise wrong("step", f"must be positive and no wider than the range, but it is {step}.")
+        if step is not None and log:
+            raise wrong("step", "does not go with log = true. Delete one of the two.")
+        return Parameter(name, kind, low=low, high=high, log=log, step=step, unit=unit)
+
+
+def _category(value: Any) -> str:
+    """A category as it stands in a CSV file: text."""
+    return value if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _fits(value: Any, what: str) -> bool:
+    match what:
+        case "a text in quotation marks":
+            return isinstance(value, str)
+        case "a whole number":
+            return isinstance(value, int) and not isinstance(value, bool)
+        case "a number":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "a number or a text":
+            return isinstance(value, int | float | str) and not isinstance(value, bool)
+        case "true or false":
+            return isinstance(value, bool)
+        case "a table":
+            return isinstance(value, dict)
+        case "a list of texts":
+            return isinstance(value, list) and all(isinstance(v, str) for v in value)
+    return isinstance(value, list)

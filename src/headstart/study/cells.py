@@ -1,0 +1,117 @@
+"""What one cell of a spreadsheet means: a number in either decimal convention, a date, or nothing.
+
+'12.5'  '12,5'  '1e-3'  '−4'  '1 234,5'  '1.234.567,8'     numbers
+'1,234' in a file with decimal points                      ambiguous: 1.234 or 1234, so nobody guesses
+''  'n/a'  '-'  'nan'                                      nothing
+'2024-03-01'  '1.3.2024'  '12:30'  '3. Mai'  'Mar-24'      dates and times
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+
+__all__ = ["decimal_mark", "is_ambiguous", "is_date", "is_failure", "is_missing", "number", "number_text"]
+
+_NOTHING = frozenset({"", "n/a", "#n/a", "nan"})  # "none" and "-" may well name a category
+_NO_NUMBER = _NOTHING | {"na", "n.a.", "-", "–", "—", "null", "none"}
+_FAILED = frozenset({"failed", "fail", "failure", "error", "aborted"})
+
+_SPACES = dict.fromkeys(map(ord, "\u00a0\u2009\u202f"), " ") | {ord("\u2212"): "-", ord("’"): "'"}
+_PLAIN = re.compile(r"[+-]?(?:\d+(?:([.,])\d*)?|([.,])\d+)(?:[eE][+-]?\d+)?")
+_THREE_DIGITS = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")
+_GROUPED = re.compile(r"[+-]?\d{1,3}(?:([ '.,])\d{3})(?:\1\d{3})*(?:([.,])\d+)?")
+
+_MONTH = (
+    r"(?:jan(?:uary?|uar)?|feb(?:ruary?|ruar)?|mar(?:ch)?|mär(?:z)?|mrz|apr(?:il)?|may|mai|june?|juni|july?|juli"
+    r"|aug(?:ust)?|sept?(?:ember)?|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?)\.?"
+)
+_DATES = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[T ]\d{1,2}:\d{2}.*)?",
+        r"\d{1,2}([./-])\d{1,2}\1(?:\d{4}|\d{2})(?:,? \d{1,2}:\d{2}.*)?",
+        r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?[ap]m)?",
+        rf"\d{{1,2}}[. -]+{_MONTH}(?:[ -]*\d{{2,4}})?",
+        rf"{_MONTH}[ -]+\d{{1,4}}(?:,? *\d{{4}})?",
+    )
+)
+
+
+def _tidy(text: str) -> str:
+    return text.translate(_SPACES).strip()
+
+
+def is_missing(text: str, *, numeric: bool) -> bool:
+    """Whether the cell says nothing. In a column of numbers 'none' and '-' say nothing either."""
+    return _tidy(text).lower() in (_NO_NUMBER if numeric else _NOTHING)
+
+
+def is_failure(text: str) -> bool:
+    """Whether a result is missing for good: 'failed', 'n/a'. An empty cell is a result that is still awaited."""
+    word = _tidy(text).lower()
+    return word in _FAILED or (word != "" and word in _NO_NUMBER)
+
+
+def is_date(text: str) -> bool:
+    """Whether the cell is a date or a time of day."""
+    return any(pattern.fullmatch(_tidy(text)) for pattern in _DATES)
+
+
+def _grouped(text: str) -> str | None:
+    """A number whose digits stand in groups of three, without the groups; None where that is not certain."""
+    match = _GROUPED.fullmatch(text)
+    if match is None:
+        return None
+    group, mark = match.groups()
+    once = text.count(group) == 1
+    if mark == group or (group in ".," and mark is None and once):
+        return None
+    return text.replace(group, "").replace(",", ".")
+
+
+def is_ambiguous(text: str, mark: str) -> bool:
+    """Whether the cell reads as two different numbers: '1,234' where the decimal mark is a point, or the reverse."""
+    text = _tidy(text)
+    return bool(_THREE_DIGITS.fullmatch(text)) and mark not in text
+
+
+def number(text: str, mark: str = ".") -> float | None:
+    """The number in the cell, or None. ``mark`` is the file's decimal mark; the other one is read where it is clear."""
+    text = _tidy(text)
+    if is_ambiguous(text, mark):
+        return None
+    plain = text.replace(",", ".") if _PLAIN.fullmatch(text) else _grouped(text)
+    if plain is None:
+        return None
+    value = float(plain)
+    return value if math.isfinite(value) else None
+
+
+def decimal_mark(cells: Iterable[str], delimiter: str) -> str | None:
+    """The decimal mark that the numbers among the cells show, or None where no number has one.
+
+    '12,5' and '0,123' can only be decimal; '1,234' alone counts only in a file separated by semicolons, which
+    spreadsheet programs write where the comma is the decimal mark.
+    """
+    clear, weak = {".": 0, ",": 0}, {".": 0, ",": 0}
+    for cell in cells:
+        text = _tidy(cell)
+        if plain := _PLAIN.fullmatch(text):
+            found = plain.group(1) or plain.group(2)
+            if found:
+                (weak if _THREE_DIGITS.fullmatch(text) else clear)[found] += 1
+        elif (grouped := _GROUPED.fullmatch(text)) and grouped.group(2):
+            clear[grouped.group(2)] += 1
+    if clear["."] != clear[","]:
+        return max(clear, key=lambda m: clear[m])
+    if weak["."]:
+        return "."
+    return "," if weak[","] and delimiter == ";" else None
+
+
+def number_text(value: float, mark: str) -> str:
+    """The number as a cell: no more digits than it needs, whole numbers without a decimal mark."""
+    text = repr(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+    return text.replace(".", mark)

@@ -1,0 +1,168 @@
+"""How the values a source recorded become values of a parameter of the new space.
+
+parameter is     the source's value is           it becomes
+numeric          a number, or text of one        that number, also outside the range or between grid values
+                 ≤ 0 on a log axis, or missing   nothing: the row cannot be placed
+categorical      a category, or its text         that category ("3" is 3, "true" is True)
+                 missing, and None a category    None
+                 anything else                   a level of its own
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+__all__ = ["Matched", "match", "outside"]
+
+# With more unknown categories than this the column means something else, such as a number or a name
+_MAX_NEW_LEVELS = 20
+
+
+@dataclass(frozen=True)
+class Matched:
+    """The values, where there are some (``ok``), and the levels that the new space does not know.
+
+    ``problem`` says why the column cannot be used at all.
+    """
+
+    values: list[Any]
+    ok: NDArray[np.bool_]
+    new_levels: tuple[Any, ...] = ()
+    problem: str = ""
+
+
+def match(column: Sequence[Any], distribution: BaseDistribution) -> Matched:
+    """The column's values as values of the parameter."""
+    from optuna.distributions import CategoricalDistribution
+
+    if isinstance(distribution, CategoricalDistribution):
+        return _match_levels(column, distribution.choices)
+    return _match_numbers(column, log=bool(getattr(distribution, "log", False)))
+
+
+def outside(matched: Matched, distribution: BaseDistribution) -> int:
+    """How many usable numbers lie outside the parameter's range; none for a categorical one."""
+    low, high = getattr(distribution, "low", None), getattr(distribution, "high", None)
+    if low is None or high is None:
+        return 0
+    return sum(not low <= value <= high for value, ok in zip(matched.values, matched.ok, strict=True) if ok)
+
+
+def _match_numbers(column: Sequence[Any], *, log: bool) -> Matched:
+    numbers = [_number(value) for value in column]
+    found = np.array([number is not None for number in numbers], dtype=bool)
+    given = np.array([not _missing(value) for value in column], dtype=bool)
+    if given.any() and not found.any():
+        example = next(value for value in column if not _missing(value))
+        return Matched(numbers, found, problem=f"numbers are needed, but it holds {example!r}")
+    if log:
+        ok = np.array([number is not None and number > 0 for number in numbers], dtype=bool)
+        if found.any() and not ok.any():
+            return Matched(numbers, ok, problem="positive numbers are needed for its log axis, but it has none")
+        return Matched(numbers, ok)
+    return Matched(numbers, found)
+
+
+def _match_levels(column: Sequence[Any], choices: Sequence[Any]) -> Matched:
+    values: list[Any] = []
+    new: list[Any] = []
+    ok = np.ones(len(column), dtype=bool)
+    known = 0
+    for i, raw in enumerate(column):
+        value = _plain(raw)
+        level = _choice(value, choices)
+        if level is not None:
+            known += 1
+            values.append(choices[level])
+            continue
+        if _missing(value):
+            ok[i] = False
+            values.append(None)
+            continue
+        other = _choice(value, new)
+        if other is None:
+            new.append(value)
+        values.append(value if other is None else new[other])
+    if len(new) > _MAX_NEW_LEVELS:
+        return Matched(
+            values, ok, problem=f"it holds {len(new)} different values that are no category, such as {new[0]!r}"
+        )
+    if new and not known and all(isinstance(value, float) for value in new):
+        return Matched(values, ok, problem=f"categories are needed, but it holds numbers such as {new[0]!r}")
+    return Matched(values, ok, tuple(new))
+
+
+def _choice(value: Any, choices: Sequence[Any]) -> int | None:
+    """The number of the category that the value stands for."""
+    if _missing(value):
+        return next((i for i, choice in enumerate(choices) if _missing(choice)), None)
+    for same in (_identical, _equal, _same_text, _same_truth):
+        for i, choice in enumerate(choices):
+            if not _missing(choice) and same(value, choice):
+                return i
+    return None
+
+
+def _identical(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and bool(a == b)
+
+
+def _equal(a: Any, b: Any) -> bool:
+    return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
+
+
+def _same_text(a: Any, b: Any) -> bool:
+    """A value read from text is text: "3" is 3, "3.0" is 3 as well, and "true" is True."""
+    if not isinstance(a, str) and not isinstance(b, str):
+        return False
+    first, second = str(a).strip(), str(b).strip()
+    if isinstance(a, bool) or isinstance(b, bool):
+        return first.casefold() == second.casefold()
+    if first == second:
+        return True
+    if isinstance(a, str) and isinstance(b, str):
+        return False
+    numbers = _number(first), _number(second)
+    return None not in numbers and numbers[0] == numbers[1]
+
+
+def _same_truth(a: Any, b: Any) -> bool:
+    """0 and 1, as a table has them, are False and True."""
+    return isinstance(a, bool | int | float) and isinstance(b, bool | int | float) and bool(a == b)
+
+
+def _number(value: Any) -> float | int | None:
+    """The number a value stands for, and None where there is none."""
+    value = _plain(value)
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    if isinstance(value, bool):
+        return int(value)
+    if not isinstance(value, Real) or not math.isfinite(value):
+        return None
+    return value if isinstance(value, int) else float(value)
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's scalars as Python's own."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _missing(value: Any) -> bool:
+    if value is None or value is pd.NA or value is pd.NaT:
+        return True
+    return isinstance(value, Real) and math.isnan(value)

@@ -1,0 +1,59 @@
+"""``RawTask``: one past task as it was recorded, in the user's own names, units and direction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from headstart.errors import InputError
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+__all__ = ["RawTask"]
+
+
+@dataclass(frozen=True, eq=False)
+class RawTask:
+    """Evaluations of one task: a row of parameters each, and the objective's value, NaN where there is none.
+
+    ``rows`` has one column per parameter, with the values as they were recorded. ``y`` is not flipped: whether larger
+    is better says ``maximize``, None meaning that it goes as in the new task. ``distributions`` are known for Optuna
+    studies only. ``origin`` is how messages call the place the task was read from, and ``notes`` are decisions that
+    were taken on reading it.
+    """
+
+    name: str
+    rows: pd.DataFrame
+    y: NDArray[np.float64]
+    distributions: Mapping[str, BaseDistribution] | None = None
+    origin: str = ""
+    maximize: bool | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check that rows and values belong together."""
+        if self.y.ndim != 1 or len(self.y) != len(self.rows):
+            raise InputError(
+                f"{self.where}: every row needs one value of the objective, but there are {len(self.rows)} rows "
+                f"and values of shape {self.y.shape}."
+            )
+        columns = [str(column) for column in self.rows.columns]
+        double = sorted({column for column in columns if columns.count(column) > 1})
+        if double:
+            raise InputError(f"{self.where}: column {double[0]!r} appears more than once. Rename or delete one.")
+
+    @property
+    def where(self) -> str:
+        """How messages call the task."""
+        return self.origin or f"source {self.name!r}"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the recorded parameters."""
+        return tuple(str(column) for column in self.rows.columns)

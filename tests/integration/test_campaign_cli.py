@@ -1,0 +1,331 @@
+"""``headstart init | suggest | status | plot`` in a folder, as the page on it says, and with all that can go wrong."""
+
+from __future__ import annotations
+
+import csv
+import re
+import runpy
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from tests.unit.study.campaigns import fingerprint, make
+from typer.testing import CliRunner, Result
+
+from headstart.cli.main import app
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "folder.md").read_text(encoding="utf-8")
+INIT = ["--objective", "y", "--maximize"]
+
+
+def _run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def _refused(result: Result, *parts: str) -> None:
+    """One line on the standard error that has all the parts, nothing else, and exit code 2."""
+    assert result.exit_code == 2, result.output
+    assert result.stderr.startswith("headstart: ")
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+    for part in parts:
+        assert part in result.stderr
+
+
+# ── the page, from beginning to end ───────────────────────────────────────────────────────────────────────────────
+
+
+def _fill_in(folder: Path, draw: Random) -> None:
+    """What the laboratory does between two suggestions: results for the rows that have none."""
+    reaction: dict[str, Any] = runpy.run_path(str(folder / "reaction.py"))
+    path = folder / "current.csv"
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        header, *rows = csv.reader(file)
+    column = {name: i for i, name in enumerate(header)}
+    for row in rows:
+        if row[column["yield_percent"]] == "":
+            settings = [row[column[name]] for name in ("temperature_C", "time_min", "concentration_M", "solvent")]
+            numbers = [float(text) for text in settings[:3]]
+            row[column["yield_percent"]] = str(reaction["measured_yield"](draw, "amide-d", *numbers, settings[3]))
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file, lineterminator="\r\n").writerows([header, *rows])
+
+
+def _commands(block: str) -> list[list[str]]:
+    return [shlex.split(line[2:]) for line in block.splitlines() if line.startswith("$ ")]
+
+
+def test_the_page_on_the_folder_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its commands run one after the other, its toml lines are written, and 8 experiments beat 22 random ones."""
+    folder = tmp_path / "examples"
+    shutil.copytree(ROOT / "examples", folder)
+    monkeypatch.chdir(folder)
+    draw = Random(1)
+    blocks = re.findall(r"```(console|toml)\n(.*?)```", PAGE, flags=re.DOTALL)
+    ran = []
+    for kind, block in blocks:
+        if kind == "toml":
+            written = (folder / "headstart.toml").read_text(encoding="utf-8").splitlines()
+            assert [line for line in block.splitlines() if line and line not in written] == []
+            continue
+        for program, *arguments in _commands(block):
+            if program == "cd":
+                continue
+            assert program == "headstart"
+            if arguments[0] == "suggest":
+                _fill_in(folder, draw)
+            given = [str(p) for a in arguments for p in (sorted(Path().glob(a)) if "*" in a else [a])]
+            result = _run(*given)
+            assert result.exit_code == 0, result.output
+            ran.append(arguments[0])
+    assert ran == ["init", "suggest", "suggest", "status", "plot"]
+    assert [path.name for path in sorted((folder / "plots").iterdir())] == ["progress.png", "slices.png", "sources.png"]
+    _fill_in(folder, draw)
+    with (folder / "current.csv").open(encoding="utf-8-sig", newline="") as file:
+        results = [float(row["yield_percent"]) for row in csv.DictReader(file)]
+    assert len(results) == 8
+    assert max(results) > 67.5  # the median of the best of 22 random runs; the optimum is 86.6
+
+
+def test_what_suggest_and_status_print(tmp_path: Path) -> None:
+    """The rows by their numbers in the spreadsheet, the expected result with its error, and what it rests on."""
+    folder = make(tmp_path, current="x,s,y\n0.3,u,3.4\n0.3,u,3.1\n")
+    result = _run("suggest", "-n", "2", "--folder", folder)
+    assert result.exit_code == 0, result.output
+    assert "2 experiments to try" in result.stdout
+    assert re.search(r"^ *4 .* ± .* a \d+ %, b \d+ %, this campaign \d+ %", result.stdout, flags=re.MULTILINE)
+    assert re.search(r"^ *5 .* ± ", result.stdout, flags=re.MULTILINE)
+    assert "± is half of a 95 % range" in result.stdout
+    result = _run("status", "--folder", folder)
+    assert result.exit_code == 0, result.output
+    assert "y, to be maximised: 2 finished, 2 pending\n" in result.stdout
+    assert "Best so far: 3.4 in row 2: x 0.3, s u\n" in result.stdout
+    assert "Repeated experiments scatter by 0.21 (standard deviation, 1 repeat)." in result.stdout
+    assert re.search(r"^this campaign +2 +3\.4 +\d+ %", result.stdout, flags=re.MULTILINE)
+
+
+def test_equal_folders_get_equal_suggestions(tmp_path: Path) -> None:
+    """Whatever the clock says; and a second batch differs from the first, which is pending by then."""
+    contents = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        assert _run("suggest", "-n", "2", "--folder", make(tmp_path / name)).exit_code == 0
+        contents.append((tmp_path / name / "current.csv").read_text())
+    assert contents[0] == contents[1]
+    assert _run("suggest", "-n", "2", "--folder", tmp_path / "one").exit_code == 0
+    rows = (tmp_path / "one" / "current.csv").read_text().splitlines()[1:]
+    assert len(set(rows)) == 4
+
+
+def test_a_campaign_can_begin_in_another_folder(tmp_path: Path) -> None:
+    """Past files are found by relative paths, in the layout of the first one; lock files are left out."""
+    make(tmp_path)
+    (tmp_path / "~$a.csv").touch()
+    lab = tmp_path / "lab"
+    lab.mkdir()
+    result = _run("init", tmp_path / "b.csv", tmp_path / "a.csv", tmp_path / "~$a.csv", *INIT, "--folder", lab)
+    assert result.exit_code == 0, result.output
+    assert "~$a.csv is the lock file of a spreadsheet program" in result.stderr
+    toml = (lab / "headstart.toml").read_text()
+    assert '    "../b.csv",\n    "../a.csv",\n' in toml
+    assert (lab / "current.csv").read_bytes() == b"\xef\xbb\xbfx;s;y\n"
+    assert sorted(path.name for path in lab.iterdir()) == ["current.csv", "headstart.toml"]
+    result = _run("suggest", "--folder", lab)
+    assert result.exit_code == 0, result.output
+    assert re.search(r"\n0,\d+;u;\n$", (lab / "current.csv").read_text("utf-8-sig"))
+
+
+def test_beginning_anew_keeps_the_results(tmp_path: Path) -> None:
+    """``--force`` writes headstart.toml, never a current.csv that has rows."""
+    folder = make(tmp_path, current="x,s,y\n0.3,u,3.4\n")
+    arguments: tuple[str | Path, ...] = ("init", folder / "a.csv", *INIT, "--folder", folder)
+    _refused(_run(*arguments), "headstart.toml is there already", "--force")
+    before = fingerprint(folder)
+    result = _run(*arguments, "--force")
+    assert result.exit_code == 0, result.output
+    assert "current.csv, which has 1 row\n" in result.stdout
+    after = fingerprint(folder)
+    assert {name for name in after if after[name] != before[name]} == {"headstart.toml"}
+
+
+# ── bad input ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+GOOD = "x,z,y\n1,2,3\n2,3,4\n4,1,5\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        (b"x z y\n1 2 3\n", ["past.csv, row 1: only one column was found", "separated by a comma, a semicolon, a tab"]),
+        (b"x,z,y\n1,5,2,3\n", ["past.csv, row 2: it has 4 cells", "12,5", "another delimiter"]),
+        (b'x,z,y\n1.5,2,"1,234"\n', ["past.csv, row 2, column 'y': '1,234' can be read as 1234 or as 1.234"]),
+        (b"\xff\xfe\x00", ["past.csv is not UTF-16-LE text", "Save it as CSV (UTF-8)"]),
+        (b"x,z\n1,2\n", ["past.csv: there is no column 'y'", "'x', 'z'", "--rename"]),
+        (b"x,z,y\n1,2,3\n2,hot,4\n3,3,5\n", ["past.csv, row 3, column 'z': 'hot' is not a number", "Write the number"]),
+        (
+            b"x,z,y\n1,2,3\n2,,4\n3,3,5\n",
+            ["past.csv, row 3, column 'z': an empty cell", "Fill it in, or delete the row"],
+        ),
+        (b"x,z,y\n1,2,good\n2,3,4\n", ["past.csv, row 2, column 'y': 'good' is not a number"]),
+        (b"", ["past.csv is empty"]),
+        (b"x,z,y\n", ["past.csv has a header but no rows"]),
+        (b"x,z,y\n" + b"1,2,3\n" * 1_000_001, ["past.csv has about 1,000,002 rows", "random sample"]),
+        (b"x,z,y\n1,2024-03-01,3\n2,2024-03-02,4\n", ["past.csv, row 2, column 'z'", "is a date", "--ignore 'z'"]),
+        (b"x,z,y\n1,2,3\n2,3. Mai,4\n3,3,5\n", ["past.csv, row 3, column 'z': '3. Mai' is a date", "as a number"]),
+        (b"1,2,3\n4,5,6\n", ["past.csv, row 1: the first row must name the columns"]),
+        (b"PK\x03\x04", ["past.csv is an Excel or LibreOffice workbook", "save the sheet as CSV"]),
+        (b"x,z,y\n1,1,3\n1,1,4\n", ["past.csv: no column besides 'y' varies"]),
+    ],
+    ids=lambda value: None if isinstance(value, bytes) else value[0].removeprefix("past.csv")[:40],
+)
+def test_a_past_file_that_cannot_be_used(tmp_path: Path, content: bytes, parts: list[str]) -> None:
+    """One line with file, row, column and remedy; exit code 2; nothing is written."""
+    (tmp_path / "past.csv").write_bytes(content)
+    before = fingerprint(tmp_path)
+    _refused(_run("init", tmp_path / "past.csv", *INIT, "--folder", tmp_path), *parts)
+    assert fingerprint(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["--objective", "y"], ["'y'", "--maximize or --minimize"]),
+        ([*INIT, "--rename", "z"], ["--rename must be OLD=NEW", "'z'"]),
+        ([*INIT, "--rename", "zz=a"], ["--rename names 'zz', but no file has such a column"]),
+        ([*INIT, "--rename", "x=z"], ["'x' and 'z' would both be called 'z'"]),
+        ([*INIT, "--ignore", "zeta"], ["--ignore names 'zeta', but no file has such a column"]),
+        ([*INIT, "--folder", "nowhere"], ["nowhere: there is no such folder"]),
+        ([*INIT, "no.csv"], ["no.csv: there is no such file"]),
+        ([*INIT, "past.csv"], ["past.csv is named twice"]),
+        ([*INIT, "other.csv"], ["has no parameter in common with the other files", "--rename"]),
+    ],
+    ids=lambda value: None if isinstance(value[0], str) and value[0].startswith("-") else value[0][:40],
+)
+def test_options_that_do_not_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], parts: list[str]
+) -> None:
+    """One line that says what came and what would be right; nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    Path("past.csv").write_text(GOOD)
+    Path("other.csv").write_text("u,v,y\n1,2,3\n2,3,4\n")
+    before = fingerprint(tmp_path)
+    _refused(_run("init", "past.csv", *arguments), *parts)
+    assert fingerprint(tmp_path) == before
+
+
+def _replace(name: str, old: str, new: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        text = (folder / name).read_text(encoding="utf-8")
+        assert old in text
+        (folder / name).write_text(text.replace(old, new, 1), encoding="utf-8")
+
+    return change
+
+
+def _write(name: str, content: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        (folder / name).write_text(content, encoding="utf-8")
+
+    return change
+
+
+def _remove(name: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).unlink()
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        (_replace("headstart.toml", "high", "hihg"), ["headstart.toml, line 10", "'hihg'", "Did you mean 'high'?"]),
+        (_replace("headstart.toml", "high = 1.0", "high = -1.0"), ["low in [parameters.x] is 0.0", "Swap them"]),
+        (_replace("headstart.toml", "= 1.0", "= 1,0"), ["headstart.toml is not valid TOML", "line 10"]),
+        (_replace("headstart.toml", "past", 'model = "shpg"\npast'), ["no model 'shpg'", "Did you mean 'shgp'"]),
+        (_remove("headstart.toml"), ["headstart.toml: there is no such file", "headstart init"]),
+        (_remove("a.csv"), ["a.csv: there is no such file"]),
+        (_remove("current.csv"), ["current.csv: there is no such file", "first row is x,s,y"]),
+        (_write("a.csv", "q,r,y\n1,2,3\n2,3,4\n"), ["a.csv has nothing in common", "q"]),
+        (_write("a.csv", "x,s,z\n0.1,u,3\n"), ["a.csv: there is no column 'y'", "[rename]"]),
+        (_write("a.csv", "x,s,y\n0.1,u,3\nhot,u,3\n0.3,u,1\n"), ["a.csv, row 3, column 'x': 'hot' is not a number"]),
+        (_write("a.csv", "x,s,y\n0.1,u,3\n0.2,,3\n"), ["a.csv, row 3, column 's': an empty cell"]),
+        (_write("current.csv", "x,s,y\n0.1,u,n.d. yet\n"), ["current.csv, row 2, column 'y': 'n.d. yet'", "n/a"]),
+        (_write("current.csv", "x,s,y\n,u,5\n"), ["current.csv, row 2, column 'x': an empty cell"]),
+        (_write("current.csv", "x;s;y\n0,5;w;5\n"), ["current.csv, row 2, column 's': 'w' is none of the choices"]),
+        (_write("current.csv", "x,y\n0.5,5\n"), ["current.csv: there is no column 's'", "'x', 'y'"]),
+        (_write("current.csv", "x,s,y\n2024-03-01,u,5\n"), ["row 2, column 'x': '2024-03-01' is a date"]),
+        (_write("current.csv", ""), ["current.csv is empty"]),
+        (_write("~$current.csv", ""), ["current.csv is open in a spreadsheet program"]),
+    ],
+    ids=lambda value: value[0][:44] if isinstance(value, list) else None,
+)
+def test_a_folder_that_cannot_be_used(tmp_path: Path, change: Callable[[Path], None], parts: list[str]) -> None:
+    """One line with file, row or line, column or key, and remedy; exit code 2; nothing is written."""
+    change(make(tmp_path))
+    before = fingerprint(tmp_path)
+    _refused(_run("suggest", "--folder", tmp_path), *parts)
+    assert fingerprint(tmp_path) == before
+
+
+@pytest.mark.parametrize("command", ["suggest", "status", "plot"])
+def test_without_a_campaign_the_beginning_is_explained(tmp_path: Path, command: str) -> None:
+    """Both in an empty folder and where there is none."""
+    _refused(_run(command, "--folder", tmp_path), "headstart.toml: there is no such file", "headstart init")
+    _refused(_run(command, "--folder", tmp_path / "no"), "there is no such folder")
+
+
+@pytest.mark.parametrize("arguments", [["-n", "0"], ["-n", "101"], ["--seed", "-1"]])
+def test_numbers_out_of_range_are_refused(tmp_path: Path, arguments: list[str]) -> None:
+    """The option is named."""
+    before = fingerprint(make(tmp_path))
+    _refused(_run("suggest", "--folder", tmp_path, *arguments), arguments[0].lstrip("-"))
+    assert fingerprint(tmp_path) == before
+
+
+def test_when_everything_was_tried_it_is_said(tmp_path: Path) -> None:
+    """A space of two points that are both pending has nothing left."""
+    make(tmp_path, current="s,y\nu,\nv,\n")
+    toml = tmp_path / "headstart.toml"
+    toml.write_text(re.sub(r"\[parameters\.x\].*?\n\n", "", toml.read_text(), flags=re.DOTALL))
+    before = fingerprint(tmp_path)
+    result = _run("suggest", "--folder", tmp_path)
+    assert result.exit_code == 2
+    assert "headstart: " in result.stderr
+    assert fingerprint(tmp_path) == before
+
+
+def test_a_second_process_is_told_to_wait(tmp_path: Path) -> None:
+    """With the number of the first one."""
+    make(tmp_path)
+    program = (
+        "import sys, pathlib, headstart.study.safe_files as files\n"
+        "with files.alone_in(pathlib.Path(sys.argv[1])):\n"
+        "    print('held', flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        before = fingerprint(tmp_path)
+        result = _run("suggest", "--folder", tmp_path)
+        _refused(result, f"another headstart is working in this folder (process {other.pid}). Wait")
+        assert fingerprint(tmp_path) == before
+
+
+def test_asking_for_help_loads_nothing_heavy() -> None:
+    """Nor does beginning a campaign load torch."""
+    program = (
+        "import sys\n"
+        "from typer.testing import CliRunner\n"
+        "from headstart.cli.main import app\n"
+        "for command in ('init', 'suggest', 'status', 'plot'):\n"
+        "    assert CliRunner().invoke(app, [command, '--help']).exit_code == 0\n"
+        "assert not {'torch', 'matplotlib', 'pandas', 'optuna'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,111 @@
+"""What a campaign's model says, and in which direction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.unit.study.campaigns import make, value
+
+from headstart import InputError
+from headstart.study.campaign import open_campaign
+from headstart.study.campaign_model import (
+    Fitted,
+    fit_campaign,
+    model_named,
+    next_experiments,
+    noise_of,
+    reference_point,
+    rests_on,
+)
+
+SOME = "x,s,y\n" + "".join(f"{x},u,{value(x, 'u')}\n" for x in (0.3, 0.5, 0.9))
+
+
+def _fitted(folder: Path, **options: str) -> Fitted:
+    return fit_campaign(open_campaign(make(folder, **options)))
+
+
+def test_the_first_suggestion_is_informed(tmp_path: Path) -> None:
+    """Before any result it is near the optimum that both past campaigns show, 0.6 with u."""
+    fitted = _fitted(tmp_path)
+    (first,) = next_experiments(fitted, 1)
+    assert first.values["s"] == "u"
+    assert 0.5 < first.values["x"] < 0.7
+    assert first.expected == pytest.approx(10, abs=1.5)
+    assert reference_point(fitted)["s"] == "u"
+
+
+def test_minimising_is_maximising_the_negative(tmp_path: Path) -> None:
+    """The same points are suggested, and the expected values have the other sign."""
+    (tmp_path / "up").mkdir()
+    (tmp_path / "down").mkdir()
+    up = next_experiments(_fitted(tmp_path / "up"), 2)
+    down = next_experiments(_fitted(tmp_path / "down", direction="minimize"), 2)
+    assert [s.values for s in up] == [s.values for s in down]
+    assert [s.expected for s in up] == pytest.approx([-s.expected for s in down])
+    assert [s.plus_minus for s in up] == pytest.approx([s.plus_minus for s in down])
+
+
+def test_pending_and_failed_rows_are_not_suggested_again(tmp_path: Path) -> None:
+    """Nor is anything twice in a batch; and the values have few digits and lie in the ranges."""
+    (first,) = next_experiments(_fitted(tmp_path), 1)
+    x, s = first.values["x"], first.values["s"]
+    for outcome in ("", "failed"):
+        batch = next_experiments(_fitted(tmp_path, current=f"x,s,y\n{x},{s},{outcome}\n"), 3)
+        rows = [dict(s.values) for s in batch]
+        assert dict(first.values) not in rows
+        assert len({tuple(row.values()) for row in rows}) == 3
+        for row in rows:
+            assert 0 <= row["x"] <= 1
+            assert row["x"] == round(row["x"], 3)
+            assert row["s"] in ("u", "v")
+
+
+def test_predictions_follow_the_results(tmp_path: Path) -> None:
+    """Where the campaign measured, the expected value is the result, and ± of a measurement is wider than of f."""
+    fitted = _fitted(tmp_path, current=SOME)
+    rows = [e.values for e in fitted.campaign.experiments]
+    mean, sd = fitted.expected(rows)
+    assert mean == pytest.approx([value(x, "u") for x in (0.3, 0.5, 0.9)], abs=0.3)
+    assert np.all(fitted.expected(rows, measured=True)[1] > sd)
+
+
+def test_shares_sum_to_one_and_only_those_with_data_have_one(tmp_path: Path) -> None:
+    """Near own results the own campaign counts more than far from them."""
+    start = _fitted(tmp_path)
+    X = start.alignment.space.encode([{"x": 0.3, "s": "u"}, {"x": 0.05, "s": "v"}])
+    none = rests_on(start, X)
+    assert torch.allclose(none.sum(-1), torch.ones(2, dtype=torch.float64))
+    assert none[:, -1].tolist() == [0, 0]
+    assert bool((none[:, :2] > 0).all())
+    some = rests_on(_fitted(tmp_path, current=SOME), X)
+    assert torch.allclose(some.sum(-1), torch.ones(2, dtype=torch.float64))
+    assert some[0, -1] > some[1, -1]
+
+
+def test_a_campaign_without_past_files_stands_on_its_own(tmp_path: Path) -> None:
+    """Its share is everything, and it can still suggest."""
+    make(tmp_path, current=SOME)
+    toml = tmp_path / "headstart.toml"
+    toml.write_text(toml.read_text().replace('["a.csv", "b.csv"]', "[]"))
+    (s,) = next_experiments(fit_campaign(open_campaign(tmp_path)), 1)
+    assert s.shares == (("this campaign", 1.0),)
+
+
+def test_the_noise_is_that_of_repeats_or_else_the_models(tmp_path: Path) -> None:
+    """With the number of repeats it rests on."""
+    fitted = _fitted(tmp_path, current="x,s,y\n0.3,u,4\n0.3,u,6\n")
+    scatter, repeats = noise_of(fitted)
+    assert (scatter, repeats) == pytest.approx((2**0.5, 1))
+    without = _fitted(tmp_path)
+    assert noise_of(without) == (without.noise_sd, 0)
+
+
+def test_an_unknown_model_is_named_with_the_nearest(tmp_path: Path) -> None:
+    """Names are those of the family, in lower case."""
+    assert model_named("SHGP") == model_named("shgp")
+    with pytest.raises(InputError, match=r"there is no model 'shpg'\. Did you mean 'shgp'"):
+        model_named("shpg")
