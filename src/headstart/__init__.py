@@ -22,9 +22,31 @@ if TYPE_CHECKING:
     from headstart.gp.hyperparameters import GPParams, Starts
     from headstart.gp.kernels import Kernel
     from headstart.models.botorch import TransferPosterior
-    from headstart.models.family import BHGP, FAMILY, GPBO, HGP, MHGP, MTGP, MTKGP, RGPE, SHGP, WSGP
+    from headstart.models.family import (
+        AUTO,
+        BHGP,
+        FAMILY,
+        GPBO,
+        HGP,
+        MHGP,
+        MTGP,
+        MTKGP,
+        MWSGP,
+        RGPE,
+        SCAML,
+        SHGP,
+        STAR,
+        WSGP,
+    )
     from headstart.models.model import Prior, TransferModel
-    from headstart.models.params import ChainParams, CoregionalParams, EnsembleParams, WeightedParams
+    from headstart.models.params import (
+        AutoParams,
+        ChainParams,
+        CoregionalParams,
+        EnsembleParams,
+        StarParams,
+        WeightedParams,
+    )
 
 __version__ = "0.1.0"
 
@@ -36,13 +58,24 @@ _HOMES = {
     "gp.hyperparameters": ("GPParams", "Starts"),
     "gp.kernels": ("Kernel",),
     "models.botorch": ("TransferPosterior",),
-    "models.family": ("BHGP", "FAMILY", "GPBO", "HGP", "MHGP", "MTGP", "MTKGP", "RGPE", "SHGP", "WSGP"),
+    "models.family": (
+        *("AUTO", "BHGP", "FAMILY", "GPBO", "HGP", "MHGP", "MTGP", "MTKGP"),
+        *("MWSGP", "RGPE", "SCAML", "SHGP", "STAR", "WSGP"),
+    ),
     "models.model": ("Prior", "TransferModel"),
-    "models.params": ("ChainParams", "CoregionalParams", "EnsembleParams", "WeightedParams"),
+    "models.params": (
+        "AutoParams",
+        "ChainParams",
+        "CoregionalParams",
+        "EnsembleParams",
+        "StarParams",
+        "WeightedParams",
+    ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "AUTO",
     "BHGP",
     "FAMILY",
     "GPBO",
@@ -50,9 +83,13 @@ __all__ = [
     "MHGP",
     "MTGP",
     "MTKGP",
+    "MWSGP",
     "RGPE",
+    "SCAML",
     "SHGP",
+    "STAR",
     "WSGP",
+    "AutoParams",
     "ChainParams",
     "CoregionalParams",
     "Dataset",
@@ -68,6 +105,7 @@ __all__ = [
     "Objective",
     "OutputUnits",
     "Prior",
+    "StarParams",
     "Starts",
     "TransferModel",
     "TransferPosterior",

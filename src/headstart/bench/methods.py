@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -19,13 +20,16 @@ from headstart.bench.problems.problem import Instance, stream
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputUnits
 from headstart.decide.acquisition import Acquisition, worth
+from headstart.decide.rules import Rule, answered, pick
 from headstart.decide.suggest import suggest
 from headstart.errors import InputError
 from headstart.gp.fit import FitOptions
+from headstart.models.auto_posterior import AutoPosterior
 from headstart.models.beliefs import At
 from headstart.models.botorch import TransferPosterior
 from headstart.models.copula import GC3P
 from headstart.models.family import FAMILY
+from headstart.models.mixture import taken
 from headstart.models.model import Prior, TransferModel
 
 __all__ = ["METHODS", "Choice", "Method", "Search", "Settings", "method"]
@@ -38,7 +42,7 @@ class Settings:
     ``paper`` trains as the paper did (maximum likelihood, ten softplus starts, standardised residuals); otherwise the
     models' own defaults are used. ``random_first`` makes the first point random for every method, as the authors' code
     does; otherwise only methods without a zero-shot model begin at random. ``restarts`` and ``max_iterations``
-    override those of the fit.
+    override those of the fit. ``rule`` says how AUTO's candidates are used.
     """
 
     paper: bool = True
@@ -47,6 +51,7 @@ class Settings:
     random_first: bool = False
     restarts: int | None = None
     max_iterations: int | None = None
+    rule: str = "drawn"
 
     def applied_to(self, model: TransferModel) -> TransferModel:
         """The model with these settings."""
@@ -151,22 +156,63 @@ class _ModelSearch(Search):
         posterior = self._prior.condition(target, seed=target.n)
         fitted = time.process_time()
         if allowed is None:
-            x = suggest(
-                posterior, kind=self._kind, seed=target.n, beta=self._settings.beta, n_candidates=512, n_starts=4
-            )
-            return Choice(x, None, fitted - begin, time.process_time() - fitted)
-        row = self._best_row(posterior, target, allowed)
-        return self.at_row(row, fitted - begin, time.process_time() - fitted)
+            x, row = self._for_all(posterior, partial(self._point, target.n)), None
+        else:
+            row = self._for_all(posterior, partial(self._best_row, allowed))
+            x = self.at_row(row).x
+        if target.n == 0 and isinstance(posterior, AutoPosterior):
+            # where no source is let in nothing is known, and the first point is as random as GPBO's
+            random, blind = self.at_random(target, allowed), posterior.weights[..., -1] == 1
+            x = torch.where(blind.unsqueeze(-1), random.x, x)
+            row = None if row is None or random.row is None else torch.where(blind, random.row, row)
+        return Choice(x, row, fitted - begin, time.process_time() - fitted)
+
+    def _for_all(self, posterior: TransferPosterior, ask: Callable[..., Tensor]) -> Tensor:
+        """One answer per problem; with AUTO from a candidate that is drawn by the stream of the problem's seed."""
+        rule = Rule(self._settings.rule)
+        if not isinstance(posterior, AutoPosterior) or rule is Rule.AVERAGED:
+            return ask(posterior, None, None)
+        n = posterior.train_inputs[0].shape[-2]
+        draws = [torch.rand((), generator=stream(self.problem, seed, "candidate", n)) for seed in self.seeds]
+        return answered(posterior, pick(posterior, rule, torch.stack(draws).double()), ask)
+
+    def _point(self, n: int, posterior: TransferPosterior, _: int | None, __: Tensor | None) -> Tensor:
+        settings = self._settings
+        return suggest(
+            posterior,
+            kind=self._kind,
+            seed=n,
+            beta=settings.beta,
+            n_candidates=512,
+            n_starts=4,
+            rule=Rule(settings.rule),
+        )
 
     def _best_row(
-        self, posterior: TransferPosterior, target: Dataset, allowed: Bool[Tensor, "P M"]
-    ) -> Int[Tensor, "P"]:
-        assert self._located is not None
+        self,
+        allowed: Bool[Tensor, "P M"],
+        posterior: TransferPosterior,
+        k: int | None,
+        rows: Int[Tensor, "r"] | None,
+    ) -> Int[Tensor, "r"]:
+        located: Tensor | At | None = self._located
+        assert located is not None
+        if k is not None and isinstance(located, At):  # one of AUTO's candidates, for some of the problems
+            located = taken(located.parts[k], rows, len(self.seeds)) if rows is not None else located.parts[k]
+        free = allowed if rows is None else allowed[rows]
         with torch.no_grad():
-            mean, var = posterior.predict(self._located)
-            known = mean if target.n == 0 else posterior.predict(target.X)[0]
-            value = worth(self._kind, mean, var, best_f=known.amin(-1), beta=self._settings.beta)
-        return value.masked_fill(~allowed, -torch.inf).argmax(-1)
+            value = self._worth(posterior, located)
+        return value.masked_fill(~free, -torch.inf).argmax(-1)
+
+    def _worth(self, posterior: TransferPosterior, located: Tensor | At) -> Float[Tensor, "r M"]:
+        if isinstance(posterior, AutoPosterior):
+            assert isinstance(located, At)
+            every = [self._worth(posterior.candidate(k), part) for k, part in enumerate(located.parts)]
+            return torch.logsumexp(torch.stack(every, dim=-1) + posterior.weights.log().unsqueeze(-2), dim=-1)
+        mean, var = posterior.predict(located)
+        observed = posterior.train_inputs[0]
+        known = mean if observed.shape[-2] == 0 else posterior.predict(observed)[0]
+        return worth(self._kind, mean, var, best_f=known.amin(-1), beta=self._settings.beta)
 
 
 class CopulaMethod(Method):

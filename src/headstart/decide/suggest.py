@@ -11,7 +11,8 @@ Where the points of the domain can be listed, comparing them all is the whole se
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -22,10 +23,12 @@ from torch import Tensor
 from headstart.decide.acquisition import Acquisition, InModelUnits, PlainWorth, Worth, incumbent
 from headstart.decide.domain import Cube, Domain, Searchable
 from headstart.decide.pending import AwaitingWorth
+from headstart.decide.rules import AveragedWorth, Rule, answered, pick
 from headstart.errors import InputError, NumericalError
 from headstart.gp.fit import Seed, generator_from
 from headstart.gp.lbfgs import minimize_lockstep
 from headstart.gp.threads import single_thread
+from headstart.models.auto_posterior import AutoPosterior
 from headstart.models.botorch import TransferPosterior
 
 __all__ = ["suggest"]
@@ -54,6 +57,7 @@ def suggest(
     n_candidates: int = 512,
     n_starts: int = 8,
     beta: float = 3.0,
+    rule: Rule = Rule.DRAWN,
 ) -> Float[Tensor, "*out d"]:
     """The point of the domain where the acquisition function is highest, so the next one to evaluate: (*b, d).
 
@@ -65,7 +69,7 @@ def suggest(
     ``pending`` are points whose result is awaited: what they will probably teach is taken into account
     (``decide.pending``), and none of them is suggested again. ``q`` > 1 gives (*b, q, d), chosen one after the other,
     each of them pending for the next. A point of ``avoid`` is never returned either: without noise, give the finished
-    ones. Fails when no other point is left.
+    ones. Fails when no other point is left. ``rule`` says how AUTO uses its candidates; it draws anew for each point.
     """
     if n_candidates < 1 or n_starts < 1 or q < 1:
         raise InputError(
@@ -77,10 +81,16 @@ def suggest(
         raise InputError(f"The domain has {domain.d} columns, but the model was fitted to {observed.shape[-1]}.")
     awaited = _given_points(pending, "pending", observed)
     others = _given_points(avoid, "avoid", observed)
-    search = _Search(posterior, domain, kind, n_candidates, n_starts, beta, generator_from(seed))
+    generator = generator_from(seed)
+    search = _Search(posterior, domain, kind, n_candidates, n_starts, beta, generator)
     chosen: list[Tensor] = []
     for _ in range(q):
-        chosen.append(search.next(awaited, torch.cat([awaited, others], dim=-2)))
+        taken = torch.cat([awaited, others], dim=-2)
+        if isinstance(posterior, AutoPosterior) and rule is not Rule.AVERAGED:
+            which = pick(posterior, rule, torch.rand((), generator=generator, dtype=torch.float64))
+            chosen.append(answered(posterior, which, partial(search.one, awaited, taken)))
+        else:
+            chosen.append(search.next(awaited, taken))
         awaited = torch.cat([awaited, chosen[-1].unsqueeze(-2)], dim=-2)
     return chosen[0] if q == 1 else torch.stack(chosen, dim=-2)
 
@@ -162,7 +172,24 @@ class _Search:
                 everything, worth = torch.cat([everything, more], dim=-2), torch.cat([worth, judge(more)], dim=-1)
         raise self._nothing_left(everything.shape[-2])
 
+    def one(
+        self,
+        awaited: Float[Tensor, "*b p d"],
+        taken: Float[Tensor, "*b k d"],
+        candidate: TransferPosterior,
+        _: int,
+        rows: Int[Tensor, "r"] | None,
+    ) -> Float[Tensor, "*c d"]:
+        """The same with one candidate in place of AUTO, for some of the problems."""
+        search = replace(self, posterior=candidate)
+        return search.next(awaited, taken) if rows is None else search.next(awaited[rows], taken[rows])
+
     def _value(self, X: Float[Tensor, "*b n d"], awaited: Float[Tensor, "*b p d"]) -> Worth:
+        posterior = self.posterior
+        if isinstance(posterior, AutoPosterior):
+            every = range(posterior.weights.shape[-1])
+            parts = [replace(self, posterior=posterior.candidate(k))._value(X, awaited) for k in every]
+            return AveragedWorth(tuple(parts), posterior.weights)
         observed = self.posterior.train_inputs[0]
         known = X if observed.shape[-2] == 0 else observed
         units = InModelUnits(self.posterior.units)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from enum import Enum
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -105,6 +105,12 @@ class FitReport:
             for i in range(len(self.objective))
         ]
         return "\n".join([head, *rows])
+
+    def at_row(self, row: int, task: str) -> FitReport:
+        """The report of one entry of the first batch dimension."""
+        tensors = [f.name for f in fields(self) if isinstance(getattr(self, f.name), Tensor)]
+        rows: dict[str, Any] = {name: getattr(self, name)[row] for name in tensors}
+        return replace(self, task=task, **rows)
 
 
 def generator_from(seed: Seed) -> torch.Generator:

@@ -145,6 +145,10 @@ class GPParams:
             offset=self.offset.reshape(batch_shape),
         )
 
+    def at_row(self, row: int) -> GPParams:
+        """The values of one entry of the first batch dimension."""
+        return GPParams(**{f.name: getattr(self, f.name)[row] for f in fields(self)})
+
     def blind_to(self, columns: Sequence[int]) -> GPParams:
         """The same process, which does not see these inputs: their lengthscales are infinite."""
         if not columns:

@@ -39,7 +39,8 @@ class At:
     X: Float[Tensor, "*b m d"]
     mean: Float[Tensor, "*b m"]
     v: Float[Tensor, "*b r m"] | None = None
-    u: Float[Tensor, "*b r m"] | None = None
+    u: Float[Tensor, "*b q m"] | None = None
+    parts: tuple[At, ...] = ()  # of several sources whose weights are not known yet (models.star)
 
     def unfolded(self, extra: torch.Size) -> At:
         """With the dimensions that ``linalg.fold`` moved into the rows moved back."""
@@ -50,6 +51,7 @@ class At:
             mean=unfold(self.mean.unsqueeze(-2), extra).squeeze(-2),
             v=None if self.v is None else unfold(self.v, extra),
             u=None if self.u is None else unfold(self.u, extra),
+            parts=tuple(part.unfolded(extra) for part in self.parts),
         )
 
     def joined(self, other: At) -> At:
@@ -79,6 +81,10 @@ class Beliefs(ABC):
         """Beliefs at X, whose leading dimensions broadcast with ``batch_shape``."""
         rows, extra = fold(X, self.batch_shape)
         return self._at(rows).unfolded(extra)
+
+    def weigh(self, at: At) -> At:
+        """These beliefs at points that were located before the target was known."""
+        return at
 
     @abstractmethod
     def prior_cov(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"]) -> Float[Tensor, "*out n m"]:

@@ -159,14 +159,15 @@ class RankingPrior(Prior):
 
 
 def _samples(mean: Tensor, cov: Tensor, n: int, generator: torch.Generator) -> Float[Tensor, "*b S n"]:
-    """Draws from N(mean, cov) through the symmetric root, which also exists where inputs repeat.
+    """Draws from N(mean, cov) through the symmetric root V √Λ Vᵀ, which also exists where inputs repeat.
 
-    Eigenvalues below zero are rounding of zero; they get none of the randomness.
+    It is unique, and V √Λ is not: the sign of every eigenvector is arbitrary, and so would be which draw belongs to
+    which numbers. Eigenvalues below zero are rounding of zero; they get none of the randomness.
     """
     values, vectors = torch.linalg.eigh(cov)
-    root: Tensor = vectors * values.clamp_min(0.0).sqrt().unsqueeze(-2)
+    root: Tensor = (vectors * values.clamp_min(0.0).sqrt().unsqueeze(-2)) @ vectors.mT
     draws = torch.randn(n, mean.shape[-1], generator=generator, dtype=torch.float64).to(mean.device)
-    return mean.unsqueeze(-2) + draws @ root.mT
+    return mean.unsqueeze(-2) + draws @ root
 
 
 def _member(task: Dataset, model: TransferModel, seed: Seed, name: str) -> tuple[Layer, FitReport]:

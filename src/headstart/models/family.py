@@ -11,12 +11,20 @@
     GPBO    alone               nothing                                          O(N_t³)
     RGPE    each alone          a weighted vote (Feurer et al. 2018)             O(N_t³ + N_t N_s²)
 
+Beyond the paper, stars: the sources are learnt side by side, their order does not matter (models.star_weights):
+
+    STAR    each alone          a weighted sum, the weights integrated out       O(N_t³ + s N_t² + N_t Σ N_ν²)
+    SCAML   each alone          a weighted sum, the weights fitted               the same
+    MWSGP   each alone          WSGP whose sources do not hear of the target     the same
+    AUTO    a star, a chain and a plain process, weighed by what they predicted (models.auto): the default
+
 Use: ``prior = SHGP.learn(sources)``, ``posterior = prior.condition(target)``, ``posterior.posterior(X)``.
 Options: ``SHGP.using(kernel=Kernel.MATERN52)``, and ``SHGP.paper()`` for the paper's own training.
 """
 
 from __future__ import annotations
 
+from headstart.models.auto import Auto
 from headstart.models.coregion import Free, Hierarchical, SharedKernel, WeightedSource
 from headstart.models.ensemble import RankingWeighted
 from headstart.models.joint import Joint
@@ -24,8 +32,26 @@ from headstart.models.layer import Propagation
 from headstart.models.model import TransferModel
 from headstart.models.sequential import Sequential
 from headstart.models.single import Single
+from headstart.models.star import Star
+from headstart.models.star_weights import Free as FreeWeights
+from headstart.models.star_weights import Integrated, Modular
 
-__all__ = ["BHGP", "FAMILY", "GPBO", "HGP", "MHGP", "MTGP", "MTKGP", "RGPE", "SHGP", "WSGP"]
+__all__ = [
+    "AUTO",
+    "BHGP",
+    "FAMILY",
+    "GPBO",
+    "HGP",
+    "MHGP",
+    "MTGP",
+    "MTKGP",
+    "MWSGP",
+    "RGPE",
+    "SCAML",
+    "SHGP",
+    "STAR",
+    "WSGP",
+]
 
 HGP = Joint(coregion=Hierarchical())
 WSGP = Joint(coregion=WeightedSource())
@@ -36,6 +62,10 @@ BHGP = Sequential(propagation=Propagation.BOOSTED)
 MHGP = Sequential(propagation=Propagation.MEAN)
 GPBO = Single()
 RGPE = RankingWeighted()
+STAR = Star(weighting=Integrated())
+SCAML = Star(weighting=FreeWeights())
+MWSGP = Star(weighting=Modular())
+AUTO = Auto()
 
 FAMILY: dict[str, TransferModel] = {
     "GPBO": GPBO,
@@ -47,4 +77,8 @@ FAMILY: dict[str, TransferModel] = {
     "MTKGP": MTKGP,
     "MTGP": MTGP,
     "RGPE": RGPE,
+    "STAR": STAR,
+    "SCAML": SCAML,
+    "MWSGP": MWSGP,
+    "AUTO": AUTO,
 }

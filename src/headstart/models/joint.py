@@ -19,7 +19,7 @@ from headstart.models.coregion import Coregion, WeightedSource
 from headstart.models.joint_evidence import ArrowEvidence, DenseEvidence, JointEvidence
 from headstart.models.layer import Layer, Propagation
 from headstart.models.model import Prior, TransferModel
-from headstart.models.params import CoregionalParams, EnsembleParams, ModelParams
+from headstart.models.params import AutoParams, CoregionalParams, EnsembleParams, ModelParams
 
 __all__ = ["Joint", "JointPrior", "believe_sources"]
 
@@ -87,7 +87,7 @@ class JointPrior(Prior):
         params = evidence.params(theta.reshape(evidence.n_problems, -1), target.batch_shape)
         canonical = model.coregion.coregional(params, evidence.T)
         layer = _observe(canonical, sources, inward, coregion=model.coregion, kernel=model.kernel)
-        assert not isinstance(params, EnsembleParams)
+        assert not isinstance(params, EnsembleParams | AutoParams)
         return TransferPosterior(layer, Outcome(units, params.scaled(units.scale, units.offset), (report,)), target.y)
 
 

@@ -153,7 +153,7 @@ class Layer:
 
     def _query(self, X: Float[Tensor, "*b m d"] | At) -> tuple[At, Float[Tensor, "*out n m"], Float[Tensor, "*out m"]]:
         if isinstance(X, At):  # the beliefs were evaluated before
-            folded, extra = X, torch.Size()
+            folded, extra = self.below.weigh(X), torch.Size()
         else:
             X = X.expand(*broadcast_shapes(X.shape[:-2], self.batch_shape), *X.shape[-2:])
             rows, extra = fold(X, self.L.shape[:-2])

@@ -4,6 +4,8 @@ ChainParams         one GPParams per level, target last       GPBO, MHGP, SHGP, 
 WeightedParams      the same and a weight per source          WSGP
 CoregionalParams    lengthscales, W_ν, noise and means        MTKGP (one kernel), MTGP (one per task)
 EnsembleParams      one GPParams per task, weights, units     RGPE
+StarParams          one GPParams per task, weights            STAR, SCAML, MWSGP
+AutoParams          those of every candidate, weights         AUTO
 """
 
 from __future__ import annotations
@@ -20,7 +22,15 @@ from headstart.errors import InputError
 from headstart.gp.hyperparameters import GPParams, require_finite, require_variance
 from headstart.gp.linalg import broadcast_shapes
 
-__all__ = ["ChainParams", "CoregionalParams", "EnsembleParams", "ModelParams", "WeightedParams"]
+__all__ = [
+    "AutoParams",
+    "ChainParams",
+    "CoregionalParams",
+    "EnsembleParams",
+    "ModelParams",
+    "StarParams",
+    "WeightedParams",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,4 +178,54 @@ class EnsembleParams:
             raise InputError(f"scales must be positive, but they are {self.scales.tolist()}.")
 
 
-ModelParams = ChainParams | WeightedParams | CoregionalParams | EnsembleParams
+@dataclass(frozen=True, slots=True)
+class StarParams:
+    """A process per task, target last, and per source the mean and variance of its weight and the target's own share.
+
+    The target is offset + Σ w_ν (f_ν − offset_ν) + Σ g_ν + δ with w_ν ~ N(weights_ν, weight_var_ν) and
+    g_ν ~ GP(0, own_ν k_ν); see models.star.
+    """
+
+    levels: tuple[GPParams, ...]
+    weights: Float[Tensor, "*b s"]
+    weight_var: Float[Tensor, "*b s"]
+    own: Float[Tensor, "*b s"]
+
+    @classmethod
+    def of(cls, levels: Sequence[GPParams], weights: object, weight_var: object = 0.0, own: object = 0.0) -> Self:
+        """Checked: a weight per source, and no negative variance."""
+        w, v, o = (torch.as_tensor(value, dtype=torch.float64) for value in (weights, weight_var, own))
+        if w.dim() == 0:
+            raise InputError(f"weights must have one value per source ({len(levels) - 1}), but there is one number.")
+        params = cls(tuple(levels), w, v.expand(w.shape), o.expand(w.shape))
+        params.require()
+        return params
+
+    def require(self) -> None:
+        """Raise an ``InputError`` unless there is one finite weight per source, and no negative variance or share."""
+        require_finite(self, "of the sources")
+        for name in ("weights", "weight_var", "own"):
+            shape = getattr(self, name).shape
+            if shape[-1] != len(self.levels) - 1:
+                raise InputError(
+                    f"{name} must have one value per source ({len(self.levels) - 1}), but have shape {tuple(shape)}."
+                )
+        require_variance(self.weight_var, "weight_var")
+        require_variance(self.own, "own")
+
+    def scaled(self, scale: Float[Tensor, "*b"], offset: Float[Tensor, "*b"]) -> StarParams:
+        """The same model for outputs scale · y + offset of all tasks."""
+        return StarParams(tuple(p.scaled(scale, offset) for p in self.levels), self.weights, self.weight_var, self.own)
+
+
+@dataclass(frozen=True, slots=True)
+class AutoParams:
+    """The hyperparameters of AUTO's candidates, and how far each is believed."""
+
+    star: StarParams
+    chain: ChainParams
+    plain: ChainParams
+    weights: Float[Tensor, "*b k"]
+
+
+ModelParams = ChainParams | WeightedParams | CoregionalParams | EnsembleParams | StarParams | AutoParams

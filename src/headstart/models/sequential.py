@@ -20,7 +20,7 @@ from headstart.models.layer import Layer, Propagation
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ChainParams, ModelParams
 
-__all__ = ["Sequential", "SequentialPrior", "fit_layer"]
+__all__ = ["Sequential", "SequentialPrior", "expanded_levels", "fit_layer"]
 
 
 def fit_layer(
@@ -133,11 +133,16 @@ class Sequential(TransferModel):
 def _levels_for(params: ModelParams, n: int, target: Dataset) -> tuple[GPParams, ...]:
     if not isinstance(params, ChainParams):
         raise InputError(f"A sequential model takes ChainParams, but got {type(params).__name__}.")
-    if len(params.levels) != n:
-        raise InputError(f"{n} tasks need {n} levels of hyperparameters, but there are {len(params.levels)}.")
-    for i, level in enumerate(params.levels):
+    return expanded_levels(params.levels, n, target)
+
+
+def expanded_levels(levels: tuple[GPParams, ...], n: int, target: Dataset) -> tuple[GPParams, ...]:
+    """One process per task, checked, for the target's batch of problems and on its device."""
+    if len(levels) != n:
+        raise InputError(f"{n} tasks need {n} levels of hyperparameters, but there are {len(levels)}.")
+    for i, level in enumerate(levels):
         level.require(f"level {i}", target.d)
-    expanded = (p.to(target.X) for p in params.levels)
+    expanded = (p.to(target.X) for p in levels)
     b = target.batch_shape
     return tuple(
         replace(

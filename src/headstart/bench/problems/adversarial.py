@@ -1,0 +1,126 @@
+"""Sources that mislead: a problem whose target stays what it is, while its source data are spoilt in a known way.
+
+RELATED     as they are
+SCALED      5 y + 100: the same shape in other units
+NEGATED     −y: the best is shown as the worst
+NOISE       random values of the same mean and spread
+CONSTANT    the mean everywhere
+SHIFTED     inputs moved by a third of their range, round the corner: the optimum is somewhere else
+SWAPPED     the last source has two of its numeric inputs exchanged, as by a slip of the pen
+NINE_BAD    one good source, and nine that are negated, noise or constant in turn, in an order drawn by the seed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import StrEnum
+
+import torch
+from torch import Tensor
+
+from headstart.bench.problems.problem import Instance, Problem, stream
+from headstart.bench.problems.table import TableProblem
+from headstart.data.dataset import Dataset
+from headstart.errors import InputError
+
+__all__ = ["Scenario", "SpoiltProblem"]
+
+_SHIFT = 1 / 3
+_BAD = 9
+
+
+class Scenario(StrEnum):
+    """What is done to the sources."""
+
+    RELATED = "related"
+    SCALED = "scaled"
+    NEGATED = "negated"
+    NOISE = "noise"
+    CONSTANT = "constant"
+    SHIFTED = "shifted"
+    SWAPPED = "swapped"
+    NINE_BAD = "nine-bad"
+
+
+class SpoiltProblem(Problem):
+    """The same targets, noise and first random points as ``problem``, with spoilt sources."""
+
+    def __init__(self, problem: Problem, scenario: Scenario) -> None:
+        self.problem, self.scenario, self.d = problem, scenario, problem.d
+        self.name = problem.name.replace("[", f"[{scenario},", 1)
+        widths = [c.width for c in problem.table.columns] if isinstance(problem, TableProblem) else [1] * problem.d
+        starts = [sum(widths[:i]) for i in range(len(widths))]
+        self._columns = tuple(slice(start, start + width) for start, width in zip(starts, widths, strict=True))
+        if scenario is Scenario.SWAPPED and len(self._numeric()) < 2:
+            raise InputError(f"{problem.name} has fewer than two numeric inputs: there is nothing to exchange.")
+
+    def _numeric(self) -> list[int]:
+        return [c.start for c in self._columns if c.stop - c.start == 1]
+
+    def draw(self, seeds: Sequence[int], steps: int) -> Instance:
+        """The instances of these seeds with other sources."""
+        instance = self.problem.draw(seeds, steps)
+        return replace(instance, sources=self._spoilt(instance.sources, seeds))
+
+    def _spoilt(self, sources: tuple[Dataset, ...], seeds: Sequence[int]) -> tuple[Dataset, ...]:
+        match self.scenario:
+            case Scenario.SWAPPED:
+                return (*sources[:-1], self._swapped(sources[-1]))
+            case Scenario.NINE_BAD:
+                return self._one_good(sources, seeds)
+            case _:
+                return tuple(self._one(s, self.scenario, seeds, i) for i, s in enumerate(sources))
+
+    def _one(self, source: Dataset, scenario: Scenario, seeds: Sequence[int], number: int) -> Dataset:
+        X, y = source.X, source.y
+        mean = y.mean(-1, keepdim=True)
+        match scenario:
+            case Scenario.SCALED:
+                y = 5 * y + 100
+            case Scenario.NEGATED:
+                y = -y
+            case Scenario.NOISE:
+                draws = [
+                    torch.randn(
+                        source.n, generator=stream(self.problem.name, seed, "noise source", number), dtype=y.dtype
+                    )
+                    for seed in seeds
+                ]
+                y = mean + y.std(-1, keepdim=True) * torch.stack(draws)
+            case Scenario.CONSTANT:
+                y = mean.expand_as(y)
+            case Scenario.SHIFTED:
+                X = self._shifted(X)
+            case _:
+                pass
+        return Dataset(X, y, source.name)
+
+    def _shifted(self, X: Tensor) -> Tensor:
+        """Numeric inputs moved by a third, categories by a third of their number."""
+        moved = X.clone()
+        for columns in self._columns:
+            part, width = X[..., columns], columns.stop - columns.start
+            moved[..., columns] = (
+                torch.frac(part + _SHIFT) if width == 1 else part.roll(max(1, round(width * _SHIFT)), dims=-1)
+            )
+        return moved
+
+    def _swapped(self, source: Dataset) -> Dataset:
+        first, *_, last = self._numeric()
+        X = source.X.clone()
+        X[..., [first, last]] = source.X[..., [last, first]]
+        return Dataset(X, source.y, source.name)
+
+    def _one_good(self, sources: tuple[Dataset, ...], seeds: Sequence[int]) -> tuple[Dataset, ...]:
+        ways = (Scenario.NEGATED, Scenario.NOISE, Scenario.CONSTANT)
+        # from the back, so that the good one's data are used again only where there is no other source
+        bad = [self._one(sources[-1 - i % len(sources)], ways[i % len(ways)], seeds, i) for i in range(_BAD)]
+        every = (sources[0], *bad)
+        orders = [
+            torch.randperm(len(every), generator=stream(self.problem.name, seed, "order of sources")) for seed in seeds
+        ]
+        X, y = torch.stack([s.X for s in every], dim=1), torch.stack([s.y for s in every], dim=1)
+        rows, order = torch.arange(len(seeds)).unsqueeze(-1), torch.stack(orders)
+        X, y = X[rows, order], y[rows, order]
+        return tuple(Dataset(X[:, i], y[:, i], f"source {i}") for i in range(len(every)))

@@ -1,0 +1,203 @@
+"""AUTO: the default model. It chooses from the data, and a plain Gaussian process is always among its candidates.
+
+    candidate   what it believes                                          when it is right
+    star        the target is a weighted sum of the sources, of any sign  several sources, some of them useless
+    chain       every task is the previous one plus a little (SHGP)       sources ever more like the target
+    plain       nothing (GPBO)                                            the past misleads, or is noise
+
+Three things decide. A *gate*: a source that does not even predict itself better than a constant is not let in
+(models.gate). *Weights*: candidates are weighed by what they said about every value of the target before it was seen
+(models.prequential), which is the posterior probability of each being right. And a *share* that always stays with the
+plain process, whatever the others seem to know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headstart.data.dataset import Dataset
+from headstart.data.units import Units
+from headstart.errors import InputError
+from headstart.gp.fit import FitReport, Seed, generator_from
+from headstart.models.auto_posterior import AutoOutcome, AutoPosterior, Judgement
+from headstart.models.beliefs import At
+from headstart.models.botorch import TransferPosterior
+from headstart.models.gate import Informative, informative
+from headstart.models.layer import Layer, Propagation
+from headstart.models.mixture import Mixture
+from headstart.models.model import Prior, TransferModel
+from headstart.models.params import AutoParams, ChainParams, ModelParams
+from headstart.models.prequential import REFITS, refits_up_to, sequential_scores
+from headstart.models.sequential import Sequential, SequentialPrior
+from headstart.models.single import Single
+from headstart.models.star import Star, StarPrior
+from headstart.models.star_weights import Integrated
+
+__all__ = ["CANDIDATES", "Auto", "AutoPrior"]
+
+CANDIDATES = ("star", "chain", "plain")
+# Sets of fitted candidates that are kept: more than there are refits
+_KEPT = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Auto(TransferModel):
+    """A star, a chain and a plain process, weighed by what they predicted.
+
+    ``share`` is the weight that the plain process never falls below. ``believed`` are the weights before the first
+    prediction was tested, in the order of CANDIDATES.
+    """
+
+    share: float = 0.1
+    believed: tuple[float, float, float] = (0.6, 0.2, 0.2)
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        super().__post_init__()
+        if not 0 <= self.share <= 1:
+            raise InputError(f"share must be between 0 and 1, but it is {self.share}.")
+        if len(self.believed) != len(CANDIDATES) or not min(self.believed) > 0:
+            raise InputError(f"believed must be {len(CANDIDATES)} positive numbers, but it is {self.believed}.")
+
+    def _candidates(self) -> tuple[Star, Sequential, Single]:
+        options = {"kernel": self.kernel, "fit": self.fit}
+        return (
+            Star(weighting=Integrated(), **options),  # type: ignore[arg-type]
+            Sequential(propagation=Propagation.EXACT, **options),  # type: ignore[arg-type]
+            Single(**options),  # type: ignore[arg-type]
+        )
+
+    def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> AutoPrior:
+        generator = generator_from(seed)
+        star, chain, plain = self._candidates()
+        star_prior = star.learn(sources, seed=generator)
+        chain_prior = chain.learn(sources, seed=generator)
+        assert isinstance(star_prior, StarPrior)
+        assert isinstance(chain_prior, SequentialPrior)
+        gate = informative(star_prior.layers, tuple(star_prior.known.inward(source).y for source in sources))
+        return AutoPrior(
+            model=self,
+            sources=sources,
+            star=star_prior.gated(gate.open),
+            chain=chain_prior,
+            plain=plain.learn(sources),
+            gate=gate,
+        )
+
+    def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
+        if not isinstance(params, AutoParams):
+            raise InputError(f"AUTO takes AutoParams, but got {type(params).__name__}.")
+        star, chain, plain = self._candidates()
+        posteriors = [
+            star.at(params.star, sources=sources, target=target),
+            chain.at(params.chain, sources=sources, target=target),
+            plain.at(params.plain, target=target),
+        ]
+        members = tuple(_layer(posterior) for posterior in posteriors)
+        weights = params.weights.expand(*target.batch_shape, -1).to(target.X.device)
+        outcome = AutoOutcome(Units.identity(target), params, (), None)
+        return AutoPosterior(Mixture(members, weights), outcome, target.y)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AutoPrior(Prior):
+    """What the candidates learnt from the sources. What they predicted is worked out once per target, and kept."""
+
+    model: Auto
+    star: StarPrior
+    chain: SequentialPrior
+    plain: Prior
+    gate: Informative
+    _fitted: dict[bytes, tuple[TransferPosterior, ...]] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def fit_reports(self) -> tuple[FitReport, ...]:
+        """The star's, then the chain's: one per source, in order."""
+        return (*self.star.fit_reports, *self.chain.fit_reports)
+
+    def locate(self, X: Float[Tensor, "*b m d"]) -> At:
+        """The points for every candidate."""
+        nothing = At(X, 0.0 * X.sum(-1))
+        return replace(nothing, parts=(self.star.locate(X), self.chain.locate(X), nothing))
+
+    def _condition(self, target: Dataset, seed: Seed) -> AutoPosterior:  # noqa: ARG002
+        units = self.star.units.completed(target)
+        posteriors = self._candidates(target)
+        judgement = self._judged(target)
+        members = tuple(_layer_in(units, posterior, target) for posterior in posteriors)
+        star, chain, plain = (posterior.hyperparameters for posterior in posteriors)
+        assert isinstance(chain, ChainParams)
+        assert isinstance(plain, ChainParams)
+        params = AutoParams(star, chain, plain, judgement.weights)  # type: ignore[arg-type]
+        reports = (*self.fit_reports, *(posterior.fit_reports[-1] for posterior in posteriors))
+        return AutoPosterior(
+            Mixture(members, judgement.weights), AutoOutcome(units, params, reports, judgement), target.y
+        )
+
+    def after(self, target: Dataset, n: int) -> tuple[TransferPosterior, ...]:
+        """All candidates given the first n observations of the target, in the order of CANDIDATES."""
+        return self._candidates(Dataset(target.X[..., :n, :], target.y[..., :n], target.name))
+
+    def _candidates(self, target: Dataset) -> tuple[TransferPosterior, ...]:
+        """All candidates given the target. Their starts depend on nothing but its size, so that they can be had again.
+
+        Those of the refits are kept: what is predicted from them is asked for at every later step.
+        """
+        key = target.X.cpu().numpy().tobytes() + target.y.cpu().numpy().tobytes()
+        if key in self._fitted:
+            return self._fitted[key]
+        fitted = tuple(prior.condition(target, seed=target.n) for prior in (self.star, self.chain, self.plain))
+        if target.n in REFITS:
+            while len(self._fitted) >= _KEPT:  # results that come in late are another past: forget the oldest
+                self._fitted.pop(next(iter(self._fitted)))
+            self._fitted[key] = fitted
+        return fitted
+
+    def _judged(self, target: Dataset) -> Judgement:
+        """Every candidate's scores of every value, and the weights they lead to."""
+        units = self.star.units.completed(target)
+        scores = target.y.new_zeros(*target.batch_shape, len(CANDIDATES), target.n)
+        inward = units.inward(target)
+        for refit in refits_up_to(target.n):
+            seen = Dataset(target.X[..., :refit, :], target.y[..., :refit], target.name)
+            for i, posterior in enumerate(self._candidates(seen)):
+                layer = _layer_in(units, posterior, seen)
+                scores[..., i, refit:] = sequential_scores(layer, inward.X, inward.y)[..., refit:]
+        return judged(scores, self.gate, self.model)
+
+
+def judged(scores: Float[Tensor, "*b k n"], gate: Informative, model: Auto) -> Judgement:
+    """w_k ∝ believed_k · exp(Σ_i score_ki), of which the plain process has at least its share.
+
+    With no source let in, the plain process has it all.
+    """
+    believed = torch.tensor(model.believed, dtype=scores.dtype, device=scores.device)
+    weights = torch.softmax(believed.log() + scores.sum(-1), dim=-1)
+    plain = torch.zeros_like(weights)
+    plain[..., -1] = 1.0
+    weights = (1 - model.share) * weights + model.share * plain
+    weights = torch.where(gate.open.any(-1, keepdim=True), weights, plain)
+    return Judgement(CANDIDATES, weights, scores, gate)
+
+
+def _layer(posterior: TransferPosterior) -> Layer:
+    layer = posterior.predictor
+    assert isinstance(layer, Layer)
+    return layer
+
+
+def _layer_in(units: Units, posterior: TransferPosterior, target: Dataset) -> Layer:
+    """The candidate in these units: only the plain process speaks its own."""
+    layer = _layer(posterior)
+    own = posterior.units
+    if own.scale is units.scale or (
+        bool((own.scale == units.scale).all()) and bool((own.offset == units.offset).all())
+    ):
+        return layer
+    scale, inward = own.scale / units.scale, units.inward(target)
+    params = layer.params.scaled(scale, (own.offset - units.offset) / units.scale)
+    return Layer.observe(layer.below, params, inward.X, inward.y, kernel=layer.kernel, propagation=layer.propagation)

@@ -1,0 +1,64 @@
+"""Is a source informative at all? Its own Gaussian process against a constant, each point predicted from the others.
+
+    gain = mean of log p(y_i | the other values) − log N(y_i; the mean and variance of the other values)
+
+in nats per observation, in closed form (leave-one-out). The hyperparameters have seen all points, so a process that
+follows noise gains a little, too: as Akaike's criterion has it, one nat for each of its p hyperparameters is taken off.
+Noise, and a source too small for its roughness, then gain nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from headstart.models.ensemble import leave_one_out
+from headstart.models.layer import Layer
+
+__all__ = ["Informative", "informative"]
+
+_LOG_2PI = math.log(2 * math.pi)
+
+
+@dataclass(frozen=True, slots=True)
+class Informative:
+    """The gain of every source in nats per observation, its standard error, and whether the source is let in."""
+
+    gain: Float[Tensor, "*b s"]
+    error: Float[Tensor, "*b s"]
+
+    @property
+    def open(self) -> Bool[Tensor, "*b s"]:
+        """A source is let in where it predicts itself better than a constant does, by more than one standard error."""
+        return self.gain > self.error
+
+
+def _log_normal(y: Tensor, mean: Tensor, var: Tensor) -> Tensor:
+    return -0.5 * ((y - mean).square() / var + var.log() + _LOG_2PI)
+
+
+def _gain(layer: Layer, y: Float[Tensor, "*b n"]) -> tuple[Float[Tensor, "*b"], Float[Tensor, "*b"]]:
+    n = y.shape[-1]
+    if n < 3:  # no spread without the point that is left out
+        return torch.zeros_like(y[..., 0]), torch.ones_like(y[..., 0])
+    mean, var = leave_one_out(layer, y)
+    total = y.sum(-1, keepdim=True)
+    others = (total - y) / (n - 1)
+    # Σ_{j≠i} (y_j − mean of the others)² = Σ_j (y_j − ȳ)² − n/(n − 1) (y_i − ȳ)²
+    away = y - total / n
+    spread = (away.square().sum(-1, keepdim=True) - n / (n - 1) * away.square()) / (n - 2)
+    # a mean of n − 1 values is uncertain itself; a constant source has no spread to divide by
+    constant = (spread * (1 + 1 / (n - 1))).clamp_min(1e-12)
+    gains = _log_normal(y, mean, var) - _log_normal(y, others, constant)
+    p = layer.params.lengthscale.isfinite().sum(-1) + 2
+    return gains.mean(-1) - p / n, gains.std(-1) / math.sqrt(n)
+
+
+def informative(layers: tuple[Layer, ...], values: tuple[Float[Tensor, "*b _"], ...]) -> Informative:
+    """The gains of all sources, from their processes and their values in the same units."""
+    gains, errors = zip(*(_gain(layer, y) for layer, y in zip(layers, values, strict=True)), strict=True)
+    return Informative(torch.stack(gains, dim=-1), torch.stack(errors, dim=-1))

@@ -1,0 +1,102 @@
+"""Several predictors of one target and how far each is believed: what AUTO predicts with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from headstart.models.beliefs import At
+from headstart.models.layer import Layer
+
+__all__ = ["Mixture", "taken"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """Members in the same model units, with weights that add up to 1; the first two moments of the mixture.
+
+    mean Σ w_k μ_k, covariance Σ w_k (Σ_k + (μ_k − mean)(μ_k − mean)ᵀ): where the members disagree it is uncertain.
+    """
+
+    members: tuple[Layer, ...]
+    weights: Float[Tensor, "*b k"]
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """Independent problems, with the dimensions of any fantasies in front."""
+        return self.members[0].batch_shape
+
+    @property
+    def X(self) -> Float[Tensor, "*b n d"]:
+        """Where the target was observed."""
+        return self.members[0].X
+
+    @property
+    def noise_var(self) -> Float[Tensor, "*b"]:
+        """The mean of the members' noise variances."""
+        return (self.weights * torch.stack([m.noise_var for m in self.members], dim=-1)).sum(-1)
+
+    def log_evidence(self) -> Float[Tensor, "*b"]:
+        """log Σ w_k p_k(y)."""
+        every = torch.stack([member.log_evidence() for member in self.members], dim=-1)
+        return torch.logsumexp(every + self.weights.log(), dim=-1)
+
+    def _at(self, X: Float[Tensor, "*b m d"] | At) -> list[Any]:
+        """The points for every member; located ones (``At``) have a part for each."""
+        return list(X.parts) if isinstance(X, At) else [X] * len(self.members)
+
+    def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m m"]]:
+        """Mean and joint covariance."""
+        means, covs = zip(*(member.predict(X) for member in self.members), strict=True)
+        mean = self._sum(means, 1)
+        apart = [cov + _outer(m - mean) for m, cov in zip(means, covs, strict=True)]
+        return mean, self._sum(apart, 2)
+
+    def predict_marginal(self, X: Float[Tensor, "*b m d"] | At) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+        """Mean and variance."""
+        at = self._at(X)
+        means, variances = zip(
+            *(member.predict_marginal(x) for member, x in zip(self.members, at, strict=True)), strict=True
+        )
+        mean = self._sum(means, 1)
+        return mean, self._sum([v + (m - mean).square() for m, v in zip(means, variances, strict=True)], 1)
+
+    def _sum(self, parts: Any, dims: int) -> Tensor:
+        total: Tensor = sum(
+            (w[(..., *[None] * dims)] * part for w, part in zip(self.weights.unbind(-1), parts, strict=True)),
+            start=self.weights.new_zeros(()),
+        )
+        return total
+
+    def observing(
+        self, X: Float[Tensor, "*b k d"], y: Float[Tensor, "*c k"], *, noise_var: Tensor | None = None
+    ) -> Mixture:
+        """Every member after more observations; the weights stay."""
+        return replace(self, members=tuple(m.observing(X, y, noise_var=noise_var) for m in self.members))
+
+
+def _outer(r: Float[Tensor, "*b m"]) -> Float[Tensor, "*b m m"]:
+    return r.unsqueeze(-1) * r.unsqueeze(-2)
+
+
+def taken(value: T, rows: Int[Tensor, "k"], n: int) -> T:
+    """Some of the n problems of a batch: every tensor inside a value, however deep, at these rows."""
+    result: Any
+    if isinstance(value, torch.Size):
+        result = torch.Size((len(rows), *value[1:]))
+    elif isinstance(value, Tensor):
+        result = value[rows] if value.dim() and value.shape[0] == n else value
+    elif isinstance(value, tuple):
+        result = tuple(taken(part, rows, n) for part in value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        parts: dict[str, Any] = {f.name: taken(getattr(value, f.name), rows, n) for f in fields(value)}
+        result = replace(value, **parts)
+    else:
+        result = value
+    return result  # type: ignore[no-any-return]

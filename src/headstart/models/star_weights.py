@@ -1,0 +1,268 @@
+"""The star family: independent sources, each conditioned on its own data alone, and the target on top of them.
+
+    f_t(x) = offset + Σ_ν w_ν (f_ν(x) − offset_ν) + Σ_ν g_ν(x) + δ(x)
+
+with f_ν ~ (m_ν, Σ_ν) the posterior of source ν, w_ν ~ N(mean, var) its weight, g_ν ~ GP(0, own · k_ν), δ ~ GP(0, k_t):
+
+    prior mean    offset + Σ mean_ν (m_ν − offset_ν)
+    prior cov     Σ (mean_ν² + var_ν) Σ_ν + var_ν (m_ν − offset_ν)(m_ν − offset_ν)ᵀ + own_ν k_ν,  and k_t
+
+    model    weighting     mean     var      own          the weights are
+    STAR     Integrated    ρ/2s     ρ²/s     0            integrated out: free in sign, no hyperparameter but ρ, the
+                                                          size of the target next to the sources
+    SCAML    Free          w        0        0            fitted (Tighineanu et al., AISTATS 2024)
+    MWSGP    Modular       b        0        b (1 − b)    fitted, b = w/(1 + w): WSGP whose sources ignore the target
+
+A product of two normal variables is not normal: STAR keeps its first two moments. The order of the sources does not
+matter, and they are learnt in lockstep. A likelihood evaluation costs O(s N_t² + N_t³).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headstart.data.dataset import Dataset
+from headstart.gp.hyperparameters import Slot
+from headstart.gp.kernels import Kernel
+from headstart.models.beliefs import At, Beliefs, ExactBeliefs
+from headstart.models.star_evidence import Coefficients, StarEvidence
+
+__all__ = ["Free", "Integrated", "Modular", "SourceFacts", "StarBeliefs", "StarWeights", "Weighting"]
+
+# A source that hardly varies may not be blown up to the size of the target by more than this
+_LEAST_SPREAD = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class StarWeights:
+    """Mean and variance of the weights of f_ν, and how much of k_ν the target has on its own."""
+
+    mean: Float[Tensor, "*b s"]
+    var: Float[Tensor, "*b s"]
+    own: Float[Tensor, "*b s"]
+
+
+@dataclass(frozen=True, slots=True)
+class StarBeliefs(Beliefs):
+    """The prior of the target: the sources' posteriors, weighted and summed."""
+
+    members: tuple[ExactBeliefs, ...]
+    weights: StarWeights
+
+    @property
+    def batch_shape(self) -> torch.Size:  # type: ignore[override]
+        """The independent problems."""
+        return self.members[0].batch_shape
+
+    def _at(self, X: Float[Tensor, "*b m d"]) -> At:
+        return self.weigh(At(X, 0.0 * X.sum(-1), parts=tuple(member.at(X) for member in self.members)))
+
+    def weigh(self, at: At) -> At:
+        """The sum at points where the sources' own posteriors are at hand; what is weighed already stays."""
+        if not at.parts:
+            return at
+        mean, var = self.weights.mean, self.weights.var
+        total, v, u = torch.zeros_like(at.mean), [], []
+        for i, (member, part) in enumerate(zip(self.members, at.parts, strict=True)):
+            assert part.v is not None
+            shape = part.mean - member.offset.unsqueeze(-1)
+            total = total + mean[..., i, None] * shape
+            v.append((mean[..., i].square() + var[..., i]).sqrt()[..., None, None] * part.v)
+            u.append(var[..., i, None].sqrt() * shape)
+        return replace(at, mean=total, v=torch.cat(v, dim=-2), u=torch.stack(u, dim=-2), parts=())
+
+    def _sizes(self) -> Float[Tensor, "*b s"]:
+        return self.weights.mean.square() + self.weights.var + self.weights.own
+
+    def prior_cov(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"]) -> Float[Tensor, "*out n m"]:
+        """Σ (mean_ν² + var_ν + own_ν) k_ν(A, B)."""
+        parts = (
+            size[..., None, None] * member.prior_cov(A, B)
+            for size, member in zip(self._sizes().unbind(-1), self.members, strict=True)
+        )
+        return sum(parts, start=A.new_zeros(()))
+
+    def prior_var(self) -> Float[Tensor, "*b 1"]:
+        """Σ (mean_ν² + var_ν + own_ν) k_ν(x, x)."""
+        sizes = self._sizes().unbind(-1)
+        return sum(
+            (size.unsqueeze(-1) * member.prior_var() for size, member in zip(sizes, self.members, strict=True)),
+            start=self._sizes().new_zeros(()),
+        )
+
+
+# ── how the sources are weighted ──────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """What a weighting may know: the sources' spreads in model units, and which of them count at all."""
+
+    spread: Float[Tensor, "*b s"]
+    open: Float[Tensor, "*b s"]  # 1, or 0 where the gate is shut
+
+
+class Weighting(ABC):
+    """The choice of mean, var and own, and what of it is fitted."""
+
+    @abstractmethod
+    def evidence(
+        self, members: tuple[ExactBeliefs, ...], about: SourceFacts, target: Dataset, kernel: Kernel
+    ) -> StarEvidence:
+        """The evidence of the target (in model units), batch dimensions flattened."""
+
+    @abstractmethod
+    def weights(self, omega: Float[Tensor, "*b k"], about: SourceFacts) -> StarWeights:
+        """From what was fitted."""
+
+
+def _flat(tensor: Tensor, batch: torch.Size) -> Tensor:
+    return tensor.reshape(batch.numel(), *tensor.shape[len(batch) :])
+
+
+def _shapes_and_covs(members: tuple[ExactBeliefs, ...], X: Tensor) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    """m_ν − offset_ν, Σ_ν and k_ν at the target's inputs."""
+    at = [member.at(X) for member in members]
+    shapes = [a.mean - member.offset.unsqueeze(-1) for a, member in zip(at, members, strict=True)]
+    covs = [member.cov(a, a) for a, member in zip(at, members, strict=True)]
+    return shapes, covs, [member.prior_cov(X, X) for member in members]
+
+
+@dataclass(frozen=True, slots=True)
+class _Amplitude(Coefficients):
+    """One ω = ρ for all: the prior of STAR scaled by ρ."""
+
+    spread: float
+
+    def slots(self) -> tuple[Slot, ...]:
+        return (Slot("amplitude", 1, 0.02, 50.0, 1.0, self.spread),) if self.spread > 0 else ()
+
+    def values(self, omega: Tensor) -> tuple[Tensor, Tensor]:
+        rho = omega if omega.shape[-1] else omega.new_ones(omega.shape[0], 1)
+        return rho, rho.square()
+
+    def gradient(self, omega: Tensor, by_a: Tensor, by_c: Tensor) -> Tensor:
+        return by_a + 2 * omega * by_c
+
+
+@dataclass(frozen=True, slots=True)
+class Integrated(Weighting):
+    """w_ν ~ N(ρ mean/s, ρ² spread²/s), the spread per unit of the source's own, and independent of each other.
+
+    Together the s sources are about as large as one. With mean = spread/2 a source may well turn out to count with
+    the wrong sign (probability 0.3 for a single one), so that where it shows its *highest* values is worth a look, too:
+    a negated source is found out in a few evaluations, and is then as useful as any. ``amplitude`` is the spread of
+    log ρ's prior; 0 fixes ρ = 1.
+    """
+
+    mean: float = 0.5
+    spread: float = 1.0
+    amplitude: float = 0.7
+
+    def _unit(self, about: SourceFacts) -> StarWeights:
+        n_open = about.open.sum(-1, keepdim=True).clamp_min(1.0)
+        mean = self.mean * about.open / n_open
+        var = about.open * self.spread**2 / n_open / about.spread.clamp_min(_LEAST_SPREAD).square()
+        return StarWeights(mean, var, torch.zeros_like(mean))
+
+    def evidence(
+        self, members: tuple[ExactBeliefs, ...], about: SourceFacts, target: Dataset, kernel: Kernel
+    ) -> StarEvidence:
+        """One mean and one covariance, both scaled by ρ."""
+        below, b = StarBeliefs(members, self._unit(about)), target.batch_shape
+        at = below.at(target.X)
+        return StarEvidence(
+            _flat(target.X, b),
+            _flat(target.y, b),
+            _flat(at.mean, b).unsqueeze(1),
+            _flat(below.cov(at, at), b).unsqueeze(1),
+            _Amplitude(self.amplitude),
+            kernel=kernel,
+        )
+
+    def weights(self, omega: Float[Tensor, "*b k"], about: SourceFacts) -> StarWeights:
+        """The unit weights, scaled by ρ."""
+        unit = self._unit(about)
+        rho = omega if omega.shape[-1] else omega.new_ones(*omega.shape[:-1], 1)
+        return StarWeights(rho * unit.mean, rho.square() * unit.var, unit.own)
+
+
+@dataclass(frozen=True, slots=True)
+class _PerSource(Coefficients):
+    """ω_ν = w_ν ≥ 0 for every source, of median ``centre``."""
+
+    n: int
+    centre: float
+
+    def slots(self) -> tuple[Slot, ...]:
+        return (Slot("weight", self.n, 1e-3, 20.0, self.centre, 1.0),)
+
+    def values(self, omega: Tensor) -> tuple[Tensor, Tensor]:
+        return omega, omega.square()
+
+    def gradient(self, omega: Tensor, by_a: Tensor, by_c: Tensor) -> Tensor:
+        return by_a + 2 * omega * by_c
+
+
+class _Share(_PerSource):
+    """b_ν = ω_ν/(1 + ω_ν) for the means, b² for Σ_ν and b (1 − b) for k_ν."""
+
+    def values(self, omega: Tensor) -> tuple[Tensor, Tensor]:
+        b = omega / (1 + omega)
+        return b, torch.cat([b.square(), b * (1 - b)], dim=-1)
+
+    def gradient(self, omega: Tensor, by_a: Tensor, by_c: Tensor) -> Tensor:
+        b = omega / (1 + omega)
+        by_Sigma, by_k = by_c.chunk(2, dim=-1)
+        by_b = by_a + 2 * b * by_Sigma + (1 - 2 * b) * by_k
+        return by_b / (1 + omega).square()
+
+
+@dataclass(frozen=True, slots=True)
+class Free(Weighting):
+    """ScaML-GP: w_ν ≥ 0 fitted, its prior's median 1/s, so that without target data the sources are averaged."""
+
+    def _coefficients(self, n: int) -> Coefficients:
+        return _PerSource(n, 1 / n)
+
+    def evidence(
+        self, members: tuple[ExactBeliefs, ...], about: SourceFacts, target: Dataset, kernel: Kernel
+    ) -> StarEvidence:
+        """A mean and a covariance per source (two covariances where the target has k_ν of its own)."""
+        b = target.batch_shape
+        shapes, covs, kernels = _shapes_and_covs(members, target.X)
+        gates = about.open.unbind(-1)
+        shapes = [gate[..., None] * shape for gate, shape in zip(gates, shapes, strict=True)]
+        covs = [gate[..., None, None] * cov for gate, cov in zip(gates, covs, strict=True)]
+        if isinstance(self, Modular):
+            covs += [gate[..., None, None] * k for gate, k in zip(gates, kernels, strict=True)]
+        return StarEvidence(
+            _flat(target.X, b),
+            _flat(target.y, b),
+            torch.stack([_flat(shape, b) for shape in shapes], dim=1),
+            torch.stack([_flat(cov, b) for cov in covs], dim=1),
+            self._coefficients(len(members)),
+            kernel=kernel,
+        )
+
+    def weights(self, omega: Float[Tensor, "*b k"], about: SourceFacts) -> StarWeights:
+        """w itself."""
+        return StarWeights(about.open * omega, torch.zeros_like(omega), torch.zeros_like(omega))
+
+
+@dataclass(frozen=True, slots=True)
+class Modular(Free):
+    """WSGP with sources that do not hear of the target: b = w/(1 + w) between 0 and 1."""
+
+    def _coefficients(self, n: int) -> Coefficients:
+        return _Share(n, 1 / n)
+
+    def weights(self, omega: Float[Tensor, "*b k"], about: SourceFacts) -> StarWeights:
+        """b and b (1 − b)."""
+        b = omega / (1 + omega)
+        return StarWeights(about.open * b, torch.zeros_like(b), about.open * b * (1 - b))
