@@ -9,7 +9,7 @@ with f_ν ~ (m_ν, Σ_ν) the posterior of source ν, w_ν ~ N(mean, var) its we
 
     model    weighting     mean     var      own          the weights are
     STAR     Integrated    ρ/2s     ρ²/s     0            integrated out: free in sign, no hyperparameter but ρ, the
-                                                          size of the target next to the sources
+                                                          size of the target (in units of each source's spread)
     SCAML    Free          w        0        0            fitted (Tighineanu et al., AISTATS 2024)
     MWSGP    Modular       b        0        b (1 − b)    fitted, b = w/(1 + w): WSGP whose sources ignore the target
 
@@ -152,12 +152,12 @@ class _Amplitude(Coefficients):
 
 @dataclass(frozen=True, slots=True)
 class Integrated(Weighting):
-    """w_ν ~ N(ρ mean/s, ρ² spread²/s), the spread per unit of the source's own, and independent of each other.
+    """w_ν · (spread of source ν) ~ N(ρ mean/s, ρ² spread²/s), independent of each other.
 
-    Together the s sources are about as large as one. With mean = spread/2 a source may well turn out to count with
-    the wrong sign (probability 0.3 for a single one), so that where it shows its *highest* values is worth a look, too:
-    a negated source is found out in a few evaluations, and is then as useful as any. ``amplitude`` is the spread of
-    log ρ's prior; 0 fixes ρ = 1.
+    Sources count alike whatever their own size, and together the s of them are about as large as one. With
+    mean = spread/2 a source may well turn out to count with the wrong sign (probability 0.3 for a single one), so that
+    where it shows its *highest* values is worth a look, too: a negated source is found out in a few evaluations, and is
+    then as useful as any. ``amplitude`` is the spread of log ρ's prior; 0 fixes ρ = 1.
     """
 
     mean: float = 0.5
@@ -166,8 +166,9 @@ class Integrated(Weighting):
 
     def _unit(self, about: SourceFacts) -> StarWeights:
         n_open = about.open.sum(-1, keepdim=True).clamp_min(1.0)
-        mean = self.mean * about.open / n_open
-        var = about.open * self.spread**2 / n_open / about.spread.clamp_min(_LEAST_SPREAD).square()
+        size = about.spread.clamp_min(_LEAST_SPREAD)
+        mean = self.mean * about.open / n_open / size
+        var = about.open * self.spread**2 / n_open / size.square()
         return StarWeights(mean, var, torch.zeros_like(mean))
 
     def evidence(
