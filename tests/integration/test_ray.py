@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from headstart import InputError
-from headstart.bench.experiment import Experiment, ProblemSpec, execute
+from headstart.bench.execution import execute
+from headstart.bench.experiment import Experiment, ProblemSpec
 from headstart.bench.methods import Settings
 from headstart.bench.store import Store
 
@@ -30,8 +31,8 @@ def test_ray_gives_what_one_process_gives_and_reports_what_fails(tmp_path: Path)
     good = ProblemSpec(family="forrester", points=6)
     local, remote = Store(tmp_path / "local"), Store(tmp_path / "remote")
     experiment = Experiment("ray", (good,), ("random", "shgp"), runs=2, steps=2, settings=SETTINGS)
-    assert execute(experiment, local, chunk=1) == []
-    assert execute(experiment, remote, chunk=1, engine="ray", jobs=2) == []
+    assert execute([experiment], local, chunk=1) == []
+    assert execute([experiment], remote, chunk=1, engine="ray", jobs=2) == []
     found = [{run.key: run.regret for run in store.read().runs} for store in (local, remote)]
     assert set(found[0]) == set(found[1])
     assert len(found[0]) == 4
@@ -41,7 +42,7 @@ def test_ray_gives_what_one_process_gives_and_reports_what_fails(tmp_path: Path)
     # three sources of the table have no 400 rows to evaluate
     impossible = ProblemSpec(table="svm", sources=3, rows=20)
     both = Experiment("ray", (impossible, good), ("random",), runs=1, steps=400)
-    failed = execute(both, remote, engine="ray", jobs=2)
+    failed = execute([both], remote, engine="ray", jobs=2)
     assert [(unit.problem, type(error)) for unit, error in failed] == [(impossible, InputError)]
     assert ray.is_initialized()  # it was there before, so it is left alone
-    assert execute(both, remote, engine="ray", jobs=2)[0][0] == failed[0][0]
+    assert execute([both], remote, engine="ray", jobs=2)[0][0] == failed[0][0]

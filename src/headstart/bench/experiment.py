@@ -1,4 +1,4 @@
-"""An experiment: problems × methods × seeds, from a preset or a TOML file, run in pieces that survive interruption.
+"""An experiment: problems × methods × seeds, from a preset or a TOML file, and the pieces of work it is made of.
 
 name = "mine"
 runs = 50
@@ -9,7 +9,7 @@ methods = ["gpbo", "shgp"]
 paper = true
 
 [[problems]]
-family = "hartmann6"       # or: table = "past.csv", with task, objective, maximize, log, rows (0: all)
+family = "hartmann6"       # or: table = "past.csv", with task, objective, maximize, log, ignore, rows (0: all)
 sources = 1
 points = 120
 noise = 0.1
@@ -19,32 +19,30 @@ from __future__ import annotations
 
 import copy
 import tomllib
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from headstart.bench.engines import Engine, engine_named
 from headstart.bench.methods import Settings, method
 from headstart.bench.problems.problem import Problem
 from headstart.bench.problems.transfer import SyntheticProblem
 from headstart.bench.runner import run_batch
-from headstart.bench.store import Run, Store, settings_key
+from headstart.bench.store import Run, settings_key
 from headstart.decide.acquisition import Acquisition
 from headstart.errors import InputError
 
-__all__ = ["Experiment", "ProblemSpec", "Unit", "execute", "read_experiment"]
+__all__ = ["Experiment", "ProblemSpec", "Unit", "read_experiment"]
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemSpec:
     """How a problem is made, in words that can be written to a file and sent to another process.
 
-    Either a synthetic ``family`` (sources, points, noise), or a ``table``: a file, ``svm`` for the one that comes with
-    headstart, or one of the shared tables by name (sources, rows; task, objective, maximize, log for a file). Rows are
-    those of every source, 0 or None for all.
+    Either a synthetic ``family`` (sources, points, noise, reverse), or a ``table``: a file, ``svm`` for the one that
+    comes with headstart, or one of the shared tables by name (sources, rows, in_turn, repeats; task, objective,
+    maximize, log, ignore for a file). Rows are those of every source, 0 or None for all.
     """
 
     family: str | None = None
@@ -57,14 +55,23 @@ class ProblemSpec:
     objective: str = "objective"
     maximize: bool = False
     log: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    in_turn: bool = False
+    repeats: bool = False
+    reverse: bool = False
 
     def build(self) -> Problem:
         """The problem itself."""
         if (self.family is None) == (self.table is None):
             raise InputError("A problem needs either a family or a table.")
         if self.family is not None:
-            n_sources = 1 if self.sources is None else self.sources
-            return SyntheticProblem(self.family, n_sources=n_sources, source_points=self.points, noise=self.noise)
+            return SyntheticProblem(
+                self.family,
+                n_sources=1 if self.sources is None else self.sources,
+                source_points=self.points,
+                noise=self.noise,
+                reverse=self.reverse,
+            )
         from headstart.bench.problems.shared_tables import SHARED
         from headstart.bench.problems.tables import table_problem
 
@@ -79,6 +86,9 @@ class ProblemSpec:
             objective=self.objective,
             maximize=self.maximize,
             log=self.log,
+            ignore=self.ignore,
+            in_turn=self.in_turn,
+            repeats=self.repeats,
         )
         if name in ("svm", *SHARED):
             return problem
@@ -88,6 +98,7 @@ class ProblemSpec:
             self.objective,
             *(["maximize"] if self.maximize else []),
             *(["log " + " ".join(self.log)] * bool(self.log)),
+            *(["without " + " ".join(self.ignore)] * bool(self.ignore)),
         ]
         named.name = problem.name.replace("[", f"[{','.join(read)},", 1)
         return named
@@ -150,40 +161,6 @@ class Unit:
         key = settings_key({**asdict(self.settings), "steps": self.steps})
         seeds = tuple(seed for seed in self.seeds if (name, self.method, seed, key) not in done)
         return replace(self, seeds=seeds) if seeds else None
-
-
-Progress = Callable[[Unit, Exception | None], None]
-
-
-def execute(
-    experiment: Experiment,
-    store: Store,
-    *,
-    device: str = "cpu",
-    jobs: int = 1,
-    engine: str = "process",
-    chunk: int = 25,
-    on_start: Callable[[int], None] = lambda _: None,
-    on_unit: Progress = lambda _unit, _error: None,
-) -> list[tuple[Unit, Exception]]:
-    """Run what the store does not hold yet; a unit that fails is reported, and the rest goes on.
-
-    ``jobs`` processes work at once (``engine="ray"``: on a Ray cluster). Only this process writes to the store.
-    """
-    run_all: Engine[Unit] = engine_named(engine)
-    done = {run.key for run in store.read().runs}
-    units = [left for unit in experiment.units(chunk) if (left := unit.without(done)) is not None]
-    on_start(len(units))
-    failed: list[tuple[Unit, Exception]] = []
-    with closing(run_all(units, device, jobs)) as outcomes:
-        for unit, outcome in outcomes:
-            if isinstance(outcome, Exception):
-                failed.append((unit, outcome))
-                on_unit(unit, outcome)
-            else:
-                store.append(outcome)
-                on_unit(unit, None)
-    return failed
 
 
 def read_experiment(path: Path) -> Experiment:

@@ -7,6 +7,8 @@
     one-dim      appendix, one-dimensional functions            Forrester, Alpine with one source
     ablation     appendix, ablation studies                     Hartmann-6, source points × noise
     runtime      appendix, time per BO step                     Hartmann-6, number of source points varied
+    order        nowhere: what the order of the sources does    Alpine (5 sources), one way and the other
+    gc3p         Salinas et al. 2020, XGBoost                   9 targets in turn, all rows of 8 sources
 
 Settings are the paper's (``Settings()``): maximum likelihood from ten softplus starts, lower confidence bound with
 β = 3, no initial samples. The paper gives HGP and WSGP three starts and twenty steps on the SVM table "for complexity
@@ -101,6 +103,23 @@ PRESETS: dict[str, tuple[Experiment, ...]] = {
             steps=25,
         ),
     ),
+    "order": (
+        Experiment(
+            name="order",
+            problems=tuple(ProblemSpec(family="alpine", sources=5, points=20, reverse=r) for r in (False, True)),
+            methods=("gpbo", "mhgp", "shgp", "bhgp"),
+        ),
+    ),
+    # 30 runs of each task, and its candidates can be evaluated again, as in the authors' code
+    "gc3p": (
+        Experiment(
+            name="gc3p",
+            problems=tuple(ProblemSpec(table="xgboost", rows=0, in_turn=True, repeats=r) for r in (True, False)),
+            methods=("random", "gc3p"),
+            runs=270,
+            steps=50,
+        ),
+    ),
 }
 
 
@@ -114,6 +133,6 @@ def preset(name: str, *, runs: int | None = None, quick: bool = False) -> tuple[
     experiments = PRESETS[name]
     if quick:
         experiments = tuple(
-            replace(e, methods=tuple(m for m in e.methods if m in CHEAP)).quick(5, 15) for e in experiments
+            replace(e, methods=tuple(m for m in e.methods if m in (*CHEAP, name))).quick(5, 15) for e in experiments
         )
     return experiments if runs is None else tuple(replace(e, runs=runs) for e in experiments)

@@ -58,8 +58,11 @@ def panel_title(problem: str, among: Sequence[str]) -> str:
     name, settings = settings_of(problem)
     alike = [settings_of(other)[1] for other in among if settings_of(other)[0] == name]
     differing = [key for key in settings if len({other.get(key) for other in alike}) > 1]
-    number = {"sources": "{} sources", "points": "{} source points", "rows": "{} rows", "noise": "noise {}"}
-    parts = [number.get(key, key + " {}").format(settings[key]) for key in differing]
+    words = {
+        **{"sources": "{} sources", "points": "{} source points", "rows": "{} rows", "noise": "noise {}"},
+        **{"order": "{} order", "repeats": "rows may repeat"},
+    }
+    parts = [words.get(key, key + " {}").format(settings[key]) for key in differing]
     several = settings.get("sources", "1") != "1" and "sources" not in differing
     return ", ".join([title(problem), *([f"{settings['sources']} sources"] if several else []), *parts])
 

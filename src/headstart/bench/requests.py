@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from headstart.bench.experiment import Experiment, ProblemSpec, Progress, Unit, execute, read_experiment
+from headstart.bench.experiment import Experiment, ProblemSpec, read_experiment
 from headstart.bench.presets import PRESETS, preset
 from headstart.bench.problems.columns import Column, Kind, some
 from headstart.bench.problems.table import TableProblem
-from headstart.bench.store import Store
 from headstart.errors import InputError
 
-__all__ = ["decisions", "on_table", "requested", "run_all"]
+__all__ = ["decisions", "on_table", "requested"]
 
 
 def requested(
@@ -80,44 +79,3 @@ def _described(column: Column) -> str:
     if column.kind is Kind.CATEGORICAL:
         return f"{column.name} (categorical, {len(column.levels)} levels)"
     return f"{column.name} ({'log' if column.kind is Kind.LOG else 'numeric'}, {column.low:g} to {column.high:g})"
-
-
-def run_all(
-    experiments: Sequence[Experiment],
-    store: Store,
-    *,
-    device: str = "cpu",
-    jobs: int = 1,
-    engine: str = "process",
-    chunk: int = 25,
-    on_start: Callable[[int], None] = lambda _: None,
-    on_unit: Progress = lambda _unit, _error: None,
-) -> list[tuple[Unit, Exception]]:
-    """Run what the store does not hold yet of every experiment, having checked that it can be run at all."""
-    if jobs < 1 or chunk < 1:
-        raise InputError(f"jobs and chunk must be at least 1, but are {jobs} and {chunk}.")
-    _require_device(device)
-    failed = []
-    for experiment in experiments:
-        failed += execute(
-            experiment,
-            store,
-            device=device,
-            jobs=jobs,
-            engine=engine,
-            chunk=chunk,
-            on_start=on_start,
-            on_unit=on_unit,
-        )
-    return failed
-
-
-def _require_device(device: str) -> None:
-    if device == "cpu":
-        return
-    if not device.startswith("cuda"):
-        raise InputError(f"There is no device {device!r}. The known ones are cpu and cuda.")
-    import torch
-
-    if not torch.cuda.is_available():
-        raise InputError(f"{device} was asked for, but torch finds no CUDA device here. Use --device cpu.")

@@ -57,7 +57,7 @@ def _moved(instance: Instance, device: str) -> Instance:
         function=instance.function,
         candidates=None
         if candidates is None
-        else Candidates(to(candidates.X), to(candidates.values), to(candidates.real)),
+        else Candidates(to(candidates.X), to(candidates.values), to(candidates.real), candidates.repeats),
     )
 
 
@@ -89,13 +89,15 @@ def run_batch(
             assert instance.candidates is not None
             assert allowed is not None
             value = instance.candidates.values.gather(-1, choice.row.unsqueeze(-1)).squeeze(-1)
-            allowed.scatter_(-1, choice.row.unsqueeze(-1), False)
+            if not instance.candidates.repeats:
+                allowed.scatter_(-1, choice.row.unsqueeze(-1), False)
         target = target.with_point(choice.x, value + instance.noise[:, step])
         values = torch.cat([values, value.unsqueeze(-1)], dim=-1)
         seconds.append((choice.fit_seconds / P, choice.acquisition_seconds / P))
     best = values.cummin(-1).values
     regret = (best - instance.minimum.unsqueeze(-1)) / instance.scale.unsqueeze(-1)
     fit_seconds, acquisition_seconds = ([_rounded(s[i]) for s in seconds] for i in (0, 1))
+    origin = provenance(device) | ({} if problem.fingerprint is None else {"data": problem.fingerprint})
     return [
         Run(
             problem=problem.name,
@@ -110,7 +112,7 @@ def run_batch(
             fit_seconds=fit_seconds,
             acquisition_seconds=acquisition_seconds,
             learn_seconds=_rounded(learn_seconds),
-            provenance=provenance(device),
+            provenance=origin,
         )
         for i, seed in enumerate(seeds)
     ]

@@ -71,7 +71,13 @@ def is_table(problem: str) -> bool:
     return "rows" in settings_of(problem)[1]
 
 
-_NAMES = {"hartmann3": "Hartmann-3", "hartmann6": "Hartmann-6", "svm_sklearn": "SVM", "alpine_c": "Alpine (c)"}
+_NAMES = {
+    "hartmann3": "Hartmann-3",
+    "hartmann6": "Hartmann-6",
+    "svm_sklearn": "SVM",
+    "alpine_c": "Alpine (c)",
+    "xgboost": "XGBoost",
+}
 
 
 def title(problem: str) -> str:

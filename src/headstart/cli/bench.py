@@ -33,6 +33,7 @@ def run(
     objective: Annotated[str | None, typer.Option(help="Its column with what is to be minimised.")] = None,
     maximize: Annotated[bool, typer.Option("--maximize", help="The objective is to be maximised.")] = False,
     log: Annotated[list[str] | None, typer.Option(help="A column with a log scale; may be repeated.")] = None,
+    ignore: Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.")] = None,
     sources: Annotated[int, typer.Option(help="Source tasks per run, of a table.")] = 10,
     rows: Annotated[int, typer.Option(help="Random rows of every source, of a table; 0 for all.")] = 60,
     methods: Methods = None,
@@ -49,16 +50,17 @@ def run(
 ) -> None:
     """Run what is not there yet: problems × methods × seeds. Stop it at any time; a rerun continues."""
     with errors_in_one_line():
+        from headstart.bench.execution import execute
         from headstart.bench.experiment import ProblemSpec
-        from headstart.bench.requests import decisions, on_table, requested, run_all
+        from headstart.bench.requests import decisions, on_table, requested
         from headstart.bench.store import Store
 
         chosen = names(methods)
         if (what is None) == (table is None):
             raise InputError("Say what to run: either a .toml file or a preset, or --table FILE.csv.")
         if table is None:
-            if task or objective or maximize or log:
-                raise InputError("--task, --objective, --maximize and --log go with --table.")
+            if task or objective or maximize or log or ignore:
+                raise InputError("--task, --objective, --maximize, --log and --ignore go with --table.")
             assert what is not None
             experiments = requested(what, methods=chosen, runs=runs, evaluations=evaluations, quick=quick)
         else:
@@ -72,6 +74,7 @@ def run(
                 objective=objective,
                 maximize=maximize,
                 log=tuple(log or ()),
+                ignore=tuple(ignore or ()),
             )
             experiments = on_table(
                 spec,
@@ -85,7 +88,7 @@ def run(
             say(decisions(experiment), at_most=None)
         say(Store(folder).read().remarks)
         with interruptible(folder), watching(experiments[0].name) as watch:
-            run_all(
+            execute(
                 experiments,
                 Store(folder),
                 device=device,

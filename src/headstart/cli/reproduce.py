@@ -16,7 +16,7 @@ def reproduce(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="LIST|fig1|fig2|fig3|fig4|one-dim|runtime|ablation|complexity|all",
+            metavar="LIST|fig1|fig2|fig3|fig4|one-dim|runtime|ablation|order|gc3p|complexity|all",
             help="Which experiment; LIST says what they are.",
         ),
     ] = "LIST",
@@ -32,7 +32,7 @@ def reproduce(
 ) -> None:
     """Run an experiment of the paper and write its figures and tables. Stop it at any time; a rerun continues."""
     with errors_in_one_line():
-        from headstart.bench.reproduce import EXPERIMENTS, Work
+        from headstart.bench.reproduce import EXPERIMENTS, Work, possible
         from headstart.bench.reproduce import reproduce as run
 
         if name.lower() == "list":
@@ -40,7 +40,9 @@ def reproduce(
                 typer.echo(f"{known:<12} {what}")
             return
         failed = 0
-        for each in EXPERIMENTS if name == "all" else [name]:
+        chosen, left_out = possible() if name == "all" else ([name], [])
+        say(left_out)
+        for each in chosen:
             with interruptible(store or out), watching(each) as watch:
                 work = Work(
                     runs=runs,

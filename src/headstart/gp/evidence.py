@@ -65,9 +65,11 @@ def gaussian(
     """−log N(r; 0, K), its derivative G = ½ (K⁻¹ − α αᵀ) by K, α = K⁻¹ r, and which rows could be computed."""
     L, ok = try_cholesky(K)
     K_inverse = torch.cholesky_inverse(L).mT  # symmetric, and in row order again
-    alpha = K_inverse @ r.unsqueeze(-1)
+    # a single matrix would be multiplied with its vector in another way than a batch is, and round differently
+    B = max(len(K), 2)
+    alpha = (K_inverse.expand(B, -1, -1) @ r.expand(B, -1).unsqueeze(-1))[: len(K)]
     log_diagonal = L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-    quadratic = (r.unsqueeze(-2) @ alpha).view(-1)
+    quadratic = (r * alpha.squeeze(-1)).sum(-1)
     value = log_diagonal.add_(quadratic, alpha=0.5).add_(0.5 * r.shape[-1] * _LOG_2PI)
     G = K_inverse.baddbmm_(alpha, alpha.mT, beta=0.5, alpha=-0.5)
     return value, G, alpha.squeeze(-1), ok

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from headstart import InputError, MissingExtraError
-from headstart.bench.experiment import Experiment, ProblemSpec, execute, read_experiment
+from headstart.bench.execution import execute
+from headstart.bench.experiment import Experiment, ProblemSpec, read_experiment
 from headstart.bench.methods import Settings
 from headstart.bench.presets import PRESETS, preset
-from headstart.bench.requests import on_table, requested, run_all
+from headstart.bench.requests import on_table, requested
 from headstart.bench.store import Run, Store
 
 TOML = """
@@ -168,7 +169,10 @@ def test_presets_keep_the_expensive_methods_at_their_number_of_runs() -> None:
     assert (quick.runs, quick.steps, "hgp" in quick.methods, "shgp" in quick.methods) == (5, 15, False, True)
     with pytest.raises(InputError, match=r"no preset 'fig9'\. The known ones are fig2"):
         preset("fig9")
-    assert all(spec.build().name for es in PRESETS.values() for e in es for spec in e.problems)
+    here = [e for name, es in PRESETS.items() if name != "gc3p" for e in es]
+    assert all(spec.build().name for e in here for spec in e.problems)
+    (quick,) = preset("gc3p", quick=True)
+    assert quick.methods == ("random", "gc3p")
 
 
 def test_what_is_asked_for_overrides_what_is_written(tmp_path: Path) -> None:
@@ -210,17 +214,17 @@ def test_a_unit_that_fails_is_reported_and_the_rest_goes_on(tmp_path: Path) -> N
     store = Store(tmp_path)
     experiment = Experiment("e", (_Failing(family="forrester", points=5),), ("random",), runs=4, steps=2)
     told: list[tuple[tuple[int, ...], str]] = []
-    failed = execute(experiment, store, chunk=1, on_unit=lambda unit, error: told.append((unit.seeds, str(error))))
+    failed = execute([experiment], store, chunk=1, on_unit=lambda unit, error: told.append((unit.seeds, str(error))))
     assert [(unit.seeds, type(error)) for unit, error in failed] == [((1,), InputError), ((2,), ZeroDivisionError)]
     assert told == [((0,), "None"), ((1,), "seed 1 is unlucky"), ((2,), "and seed 2 is worse"), ((3,), "None")]
     assert [run.seed for run in store.read().runs] == [0, 3]
-    assert len(execute(experiment, store, chunk=1)) == 2
+    assert len(execute([experiment], store, chunk=1)) == 2
 
 
 def test_processes_give_what_one_process_gives(tmp_path: Path) -> None:
     """Two at once: the same runs, in any order."""
     one, two = Store(tmp_path / "one"), Store(tmp_path / "two")
-    assert execute(CHEAP, one, chunk=2) == execute(CHEAP, two, chunk=2, jobs=2) == []
+    assert execute([CHEAP], one, chunk=2) == execute([CHEAP], two, chunk=2, jobs=2) == []
     regrets = [{run.key: run.regret for run in store.read().runs} for store in (one, two)]
     assert regrets[0] == regrets[1]
     assert len(regrets[0]) == 4
@@ -230,21 +234,41 @@ def test_engines_devices_and_numbers_that_do_not_exist(tmp_path: Path, monkeypat
     """Are refused before anything runs; Ray that is not installed is named with its extra."""
     store = Store(tmp_path)
     with pytest.raises(InputError, match=r"no engine 'slurm'\. The known ones are process, ray"):
-        execute(CHEAP, store, engine="slurm")
+        execute([CHEAP], store, engine="slurm")
     with pytest.raises(InputError, match=r"no device 'tpu'\. The known ones are cpu and cuda"):
-        run_all([CHEAP], store, device="tpu")
+        execute([CHEAP], store, device="tpu")
     with pytest.raises(InputError, match="jobs and chunk must be at least 1, but are 0 and 25"):
-        run_all([CHEAP], store, jobs=0)
+        execute([CHEAP], store, jobs=0)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"headstart\[ray\]"):
-        execute(CHEAP, store, engine="ray")
+        execute([CHEAP], store, engine="ray")
     assert not store.path.exists()
+
+
+def test_tables_of_one_name_are_told_apart_by_their_data(tmp_path: Path) -> None:
+    """Two files of one name with other data are refused, in one experiment or in one store; copies are not."""
+    specs = []
+    for folder, last in (("a", 4), ("b", 5), ("c", 4)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "past.csv").write_text(f"task,x,objective\np,1,1\np,2,2\nq,1,3\nq,2,{last}\n")
+        specs.append(ProblemSpec(table=str(tmp_path / folder / "past.csv"), sources=1, rows=2))
+    a, b, copy = (Experiment("e", (spec,), ("random",), runs=1, steps=2) for spec in specs)
+    store = Store(tmp_path / "out")
+    with pytest.raises(InputError, match=r"a/past\.csv and .*b/past\.csv are both called past\["):
+        execute([a, b], store)
+    assert not store.path.exists()
+    assert execute([a], store) == []
+    with pytest.raises(InputError, match=r"b/past\.csv: .*out has runs of past\[.*, but on other data"):
+        execute([b], store)
+    assert execute([copy], store) == []
+    assert len(store.read().runs) == 1
 
 
 _PROGRAM = """
 import sys
 from pathlib import Path
-from headstart.bench.experiment import Experiment, ProblemSpec, execute
+from headstart.bench.execution import execute
+from headstart.bench.experiment import Experiment, ProblemSpec
 from headstart.bench.methods import Settings
 from headstart.bench.store import Store
 
@@ -256,7 +280,7 @@ experiment = Experiment(
     steps=3,
     settings=Settings(restarts=2, max_iterations=20),
 )
-execute(experiment, Store(Path(sys.argv[1])), chunk=1, on_unit=lambda unit, error: print(unit.seeds, flush=True))
+execute([experiment], Store(Path(sys.argv[1])), chunk=1, on_unit=lambda unit, error: print(unit.seeds, flush=True))
 """
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from headstart.bench.experiment import Experiment, ProblemSpec, execute
+from headstart.bench.execution import execute
+from headstart.bench.experiment import Experiment, ProblemSpec
 from headstart.bench.store import SCHEMA, Run, Store
 
 RUN = Run(
@@ -124,7 +125,7 @@ def test_a_rerun_does_what_is_missing_and_nothing_else(tmp_path: Path, chunk: in
     def run(what: Experiment) -> None:
         begun.clear()
         done.clear()
-        execute(what, store, chunk=chunk, on_start=begun.append, on_unit=lambda unit, _: done.append(unit.seeds))
+        execute([what], store, chunk=chunk, on_start=begun.append, on_unit=lambda unit, _: done.append(unit.seeds))
 
     run(experiment)
     assert [seed for seeds in done for seed in seeds] == [0, 1, 2]

@@ -473,6 +473,41 @@ def test_all_rows_are_those_of_the_shortest_task(table: Table) -> None:
     assert equal.name == "six[sources=2,rows=all]"
 
 
+def test_tasks_can_take_turns_as_the_target(table: Table) -> None:
+    """Each has the same share of the runs, its sources are all the others, and a seed is the same in any batch."""
+    problem = TableProblem(table, n_sources=2, rows=10, tasks=["c", "d", "e"], in_turn=True)
+    assert problem.name == "six[sources=2,rows=10,targets=in turn]"
+    drawn = problem.draw(range(6), 4)
+    assert drawn.labels == ("c", "d", "e", "c", "d", "e")
+    assert problem.draw([4], 4).labels == ("d",)
+    rows = [{tuple(x) for x in source.X[0].tolist()} for source in drawn.sources]
+    others = {tuple(x) for task in ("d", "e") for x in table.tasks[task].X.tolist()}
+    assert rows[0] | rows[1] <= others
+    assert not problem.draw([0], 4).candidates.repeats  # type: ignore[union-attr]
+
+
+def test_a_fingerprint_tells_data_apart(table: Table) -> None:
+    """It is the same for the same data, and another one for another value, task name or column."""
+    frame = _frame()
+    prints = [_read(f).fingerprint for f in (frame, frame.copy())]
+    prints.append(_read(frame.assign(error=frame.error.where(frame.index > 0, 0.5))).fingerprint)
+    prints.append(_read(frame.assign(task=frame.task.replace("a", "z"))).fingerprint)
+    prints.append(_read(frame.rename(columns={"width": "breadth"})).fingerprint)
+    assert prints[0] == prints[1]
+    assert len(set(prints)) == 4
+
+
+def test_columns_can_be_left_out() -> None:
+    """They are no inputs, and it is said; what is needed elsewhere or is not there is refused."""
+    table = _read(_frame(), ignore=("kernel",))
+    assert [c.name for c in table.columns] == ["width", "cost"]
+    assert table.report[0] == "Left out as asked: kernel."
+    with pytest.raises(InputError, match="cost cannot be left out, for it is asked for as well"):
+        _read(_frame(), ignore="cost")
+    with pytest.raises(InputError, match="there is no column 'colour'"):
+        _read(_frame(), ignore=("colour",))
+
+
 def test_only_the_tasks_named_take_part(table: Table) -> None:
     """``tasks`` limits both targets and sources."""
     problem = TableProblem(table, n_sources=1, rows=10, tasks=["c", "d"])

@@ -28,11 +28,15 @@ def stream(*key: object) -> torch.Generator:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The rows a discrete target can be evaluated at, each once. Targets of different length are padded."""
+    """The rows a discrete target can be evaluated at, each once or, with ``repeats``, as often as one likes.
+
+    Targets of different length are padded.
+    """
 
     X: Float[Tensor, "P M d"]
     values: Float[Tensor, "P M"]
     real: Bool[Tensor, "P M"]  # false where a row is padding
+    repeats: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +63,11 @@ class Instance:
 
 
 class Problem(ABC):
-    """A way of drawing instances."""
+    """A way of drawing instances. ``fingerprint`` tells data of the same name apart; functions need none."""
 
     name: str
     d: int
+    fingerprint: str | None = None
 
     @abstractmethod
     def draw(self, seeds: Sequence[int], steps: int) -> Instance:

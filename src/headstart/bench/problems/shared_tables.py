@@ -94,13 +94,20 @@ def shared_table(name: str, *, folder: str | Path | None = None) -> Table:
 
 
 def shared_problem(
-    name: str, *, folder: str | Path | None = None, n_sources: int | None = None, rows: int | None = 60
+    name: str,
+    *,
+    folder: str | Path | None = None,
+    n_sources: int | None = None,
+    rows: int | None = 60,
+    in_turn: bool = False,
+    repeats: bool = False,
 ) -> TableProblem:
     """The problem on the table of that name, with as many sources as usual; ``rows=None`` takes all rows of each."""
     which = _named(name)
     table = shared_table(name, folder=folder)
     tasks = tuple(task for task in table.tasks if task not in which.left_out)
-    return TableProblem(table, n_sources=which.n_sources if n_sources is None else n_sources, rows=rows, tasks=tasks)
+    n_sources = which.n_sources if n_sources is None else n_sources
+    return TableProblem(table, n_sources, rows, tasks, in_turn=in_turn, repeats=repeats)
 
 
 def _named(name: str) -> SharedTable:

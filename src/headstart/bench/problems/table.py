@@ -12,6 +12,7 @@ Reading needs pandas; Parquet files need pyarrow too (``pip install headstart[pa
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -57,6 +58,14 @@ class Table:
         """How many encoded inputs."""
         return sum(column.width for column in self.columns)
 
+    @property
+    def fingerprint(self) -> str:
+        """Twelve letters that are others if a value, a task or a column is another."""
+        digest = hashlib.sha256(repr([(c.name, c.kind.value, c.levels) for c in self.columns]).encode())
+        for task, data in self.tasks.items():
+            digest.update(task.encode() + data.X.numpy().tobytes() + data.y.numpy().tobytes())
+        return digest.hexdigest()[:12]
+
 
 def read_table(
     source: Any,
@@ -66,22 +75,28 @@ def read_table(
     maximize: bool = False,
     log: Sequence[str] = (),
     columns: Sequence[str] | None = None,
+    ignore: Sequence[str] = (),
     name: str | None = None,
 ) -> Table:
     """The table in a CSV or Parquet file, gzipped or not, or in a pandas DataFrame.
 
-    ``columns`` are the inputs: all but the task and the objective where not given. ``log`` names those with a log
-    scale. The table has the name of the file up to its first dot, where no other is given. An ``InputError`` names the
-    file, the column and the row, counted from 1 below the header.
+    ``columns`` are the inputs: all but the task, the objective and those to ``ignore`` where not given. ``log`` names
+    those with a log scale. The table has the name of the file up to its first dot, where no other is given. An
+    ``InputError`` names the file, the column and the row, counted from 1 below the header.
     """
     frame, where = open_frame(source)
     own = Path(source).name.partition(".")[0] if isinstance(source, str | Path) else "table"
     log = (log,) if isinstance(log, str) else tuple(log)
-    inputs = _inputs(frame, where, task, objective, log, columns)
+    ignore = (ignore,) if isinstance(ignore, str) else tuple(ignore)
+    require_columns(frame, where, ignore)
+    if needed := [c for c in ignore if c in (task, objective, *log, *(columns or ()))]:
+        raise InputError(f"{where}: {needed[0]} cannot be left out, for it is asked for as well.")
+    inputs = _inputs(frame.drop(columns=list(ignore)), where, task, objective, log, columns)
     label, y = labels(frame[task]), numbers(frame[objective], f"{where}: {objective}")
     raw = {c: values(frame[c], f"{where}: {c}") for c in inputs}
 
-    report = [f"{c} is left out: it is empty." for c in inputs if is_missing(raw[c]).all()]
+    report = [f"Left out as asked: {', '.join(ignore)}."] if ignore else []
+    report += [f"{c} is left out: it is empty." for c in inputs if is_missing(raw[c]).all()]
     raw = {c: x for c, x in raw.items() if not is_missing(x).all()}
     kept = _complete_rows({task: label, objective: y, **raw}, report)
     kept &= _rows_of_varying_tasks(where, objective, label, y, kept, report)
@@ -150,14 +165,22 @@ class TableProblem(Problem):
     target's own rows, the scale of the regret is max − min of all of them, and there is no noise. ``tasks`` names the
     tasks that take part: all where not given. A task with fewer rows than asked is no source, but may be the target.
     ``rows=None`` takes all rows; as the sources of a batch must be equally long, all are then cut to the length of the
-    shortest task. ``notes`` says where that was so.
+    shortest task. ``notes`` says where that was so. With ``in_turn`` the tasks take turns as the target (that of seed 0
+    is the first one), so that each has the same share of the runs. With ``repeats`` a row may be evaluated again.
 
     The draws are keyed by the table's name and the seed: fewer rows are a part of the rows that would be drawn if
     more were asked for, and fewer sources the first of them.
     """
 
     def __init__(
-        self, table: Table, n_sources: int = 10, rows: int | None = 60, tasks: Sequence[str] | None = None
+        self,
+        table: Table,
+        n_sources: int = 10,
+        rows: int | None = 60,
+        tasks: Sequence[str] | None = None,
+        *,
+        in_turn: bool = False,
+        repeats: bool = False,
     ) -> None:
         names = tuple(table.tasks) if tasks is None else tuple(dict.fromkeys(tasks))
         if unknown := [t for t in names if t not in table.tasks]:
@@ -179,8 +202,11 @@ class TableProblem(Problem):
         elif rows is None and max(sizes.values()) > n:
             self.notes = (f"All sources are cut to {n} rows: so many has the shortest task.",)
         self.table, self.n_sources, self.rows, self.d = table, n_sources, n, table.d
-        self.name = f"{table.name}[sources={n_sources},rows={'all' if rows is None else rows}]"
+        more = ",targets=in turn" * in_turn + ",repeats=yes" * repeats
+        self.name = f"{table.name}[sources={n_sources},rows={'all' if rows is None else rows}{more}]"
+        self.fingerprint = table.fingerprint
         self._names, self._long = names, frozenset(names) - frozenset(short)
+        self._in_turn, self._repeats = in_turn, repeats
 
     def draw(self, seeds: Sequence[int], steps: int) -> Instance:
         """The instances of these seeds; targets with fewer than ``steps`` rows are passed over, and logged."""
@@ -202,14 +228,18 @@ class TableProblem(Problem):
             scale=highest - lowest,
             noise=torch.zeros(len(drawn), steps, dtype=torch.float64),
             labels=tuple(target for target, _ in drawn),
-            candidates=_padded(targets),
+            candidates=_padded(targets, repeats=self._repeats),
         )
 
     def _tasks(self, seed: int, steps: int) -> tuple[str, list[str]]:
-        """Target and sources: a random order of all tasks, of which the first that is long enough is the target."""
+        """Target and sources: a random order of all tasks, of which the first that is long enough is the target.
+
+        If they take turns, the sources are in that order as well.
+        """
         order = torch.randperm(len(self._names), generator=stream(self.table.name, seed, "tasks")).tolist()
         names = [self._names[i] for i in order]
-        target = next(t for t in names if self.table.tasks[t].n >= steps)
+        enough = [t for t in (self._names if self._in_turn else names) if self.table.tasks[t].n >= steps]
+        target = enough[seed % len(enough) if self._in_turn else 0]
         return target, [t for t in names if t != target and t in self._long][: self.n_sources]
 
     def _part(self, seed: int, task: str) -> Dataset:
@@ -218,11 +248,11 @@ class TableProblem(Problem):
         return Dataset(data.X[rows], data.y[rows], task)
 
 
-def _padded(targets: Sequence[Dataset]) -> Candidates:
+def _padded(targets: Sequence[Dataset], *, repeats: bool) -> Candidates:
     """The rows of all targets; what is padding has the input 0 and the value ∞, so that it is never the best."""
     most = max(data.n for data in targets)
     X = torch.zeros(len(targets), most, targets[0].d, dtype=torch.float64)
     y = torch.full((len(targets), most), torch.inf, dtype=torch.float64)
     for i, data in enumerate(targets):
         X[i, : data.n], y[i, : data.n] = data.X, data.y
-    return Candidates(X=X, values=y, real=y.isfinite())
+    return Candidates(X=X, values=y, real=y.isfinite(), repeats=repeats)

@@ -13,8 +13,8 @@ __all__ = ["table_problem"]
 
 
 @cache
-def _file(path: str, task: str, objective: str, maximize: bool, log: tuple[str, ...]) -> Table:
-    return read_table(path, task=task, objective=objective, maximize=maximize, log=log)
+def _file(path: str, task: str, objective: str, maximize: bool, log: tuple[str, ...], ignore: tuple[str, ...]) -> Table:
+    return read_table(path, task=task, objective=objective, maximize=maximize, log=log, ignore=ignore)
 
 
 @cache
@@ -27,11 +27,14 @@ def table_problem(
     objective: str = "objective",
     maximize: bool = False,
     log: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    in_turn: bool = False,
+    repeats: bool = False,
 ) -> TableProblem:
     """``svm``, a name of ``shared_tables.SHARED``, or the path of a CSV or Parquet file."""
-    if name == "svm":
-        return TableProblem(svm_sklearn(), n_sources=10 if sources is None else sources, rows=rows)
     if name in SHARED:
-        return shared_problem(name, n_sources=sources, rows=rows)
-    table = _file(name, task, objective, maximize, tuple(log))
-    return TableProblem(table, n_sources=10 if sources is None else sources, rows=rows)
+        return shared_problem(name, n_sources=sources, rows=rows, in_turn=in_turn, repeats=repeats)
+    svm = name == "svm"
+    table = svm_sklearn() if svm else _file(name, task, objective, maximize, tuple(log), tuple(ignore))
+    n_sources = 10 if sources is None else sources
+    return TableProblem(table, n_sources=n_sources, rows=rows, in_turn=in_turn, repeats=repeats)

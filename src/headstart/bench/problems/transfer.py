@@ -20,11 +20,18 @@ class SyntheticProblem(Problem):
 
     ``noise`` is the standard deviation of the error of every measurement. Where the family fixes its sources and all
     of them are asked for, they come in their order. Tasks are keyed by (family, seed) alone, so an ablation over the
-    noise or the number of points meets the same ones.
+    noise or the number of points meets the same ones. With ``reverse`` the same sources, with the same data, come the
+    other way round: chains build the target on the last one.
     """
 
     def __init__(
-        self, of: Family | str, *, n_sources: int = 1, source_points: int | None = None, noise: float | None = None
+        self,
+        of: Family | str,
+        *,
+        n_sources: int = 1,
+        source_points: int | None = None,
+        noise: float | None = None,
+        reverse: bool = False,
     ) -> None:
         self.family = family(of) if isinstance(of, str) else of
         self.n_sources = n_sources
@@ -35,8 +42,9 @@ class SyntheticProblem(Problem):
                 f"A synthetic problem needs sources, points and noise that is not negative, but it was given "
                 f"{n_sources} sources, {self.source_points} points and noise {self.noise}."
             )
-        self.d = self.family.d
-        self.name = f"{self.family.name}[sources={n_sources},points={self.source_points},noise={self.noise:g}]"
+        self.d, self.reverse = self.family.d, reverse
+        order = ",order=reversed" * reverse
+        self.name = f"{self.family.name}[sources={n_sources},points={self.source_points},noise={self.noise:g}{order}]"
 
     def draw(self, seeds: Sequence[int], steps: int) -> Instance:
         """The tasks of these seeds, their source data and the noise of their targets."""
@@ -59,8 +67,9 @@ class SyntheticProblem(Problem):
         X_all = torch.stack(X)
         y_all = self.family.evaluate(source_params, X_all) + torch.stack(errors)
         minimum = self.family.minimum(target_params)
+        sources = tuple(Dataset(X_all[:, i], y_all[:, i], f"source {i}") for i in range(self.n_sources))
         return Instance(
-            sources=tuple(Dataset(X_all[:, i], y_all[:, i], f"source {i}") for i in range(self.n_sources)),
+            sources=sources[::-1] if self.reverse else sources,
             minimum=minimum,
             scale=torch.ones_like(minimum),
             noise=torch.stack(noise),
