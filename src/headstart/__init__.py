@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         StarParams,
         WeightedParams,
     )
+    from headstart.study.sampler import TransferSampler
 
 __version__ = "0.1.0"
 
@@ -109,6 +110,7 @@ __all__ = [
     "Starts",
     "TransferModel",
     "TransferPosterior",
+    "TransferSampler",
     "Units",
     "WeightedParams",
 ]

@@ -310,7 +310,7 @@ def test_all_goes_without_what_needs_a_table_that_is_not_there(monkeypatch: pyte
 def test_how_many_seeds_run_in_lockstep_changes_nothing(tmp_path: Path) -> None:
     """``--chunk 3`` and ``--chunk 1`` give the same points and regrets, to the last digit that is written."""
     (tmp_path / "mine.toml").write_text(
-        'methods = ["wsgp"]\nruns = 3\nsteps = 6\n[settings]\nrestarts = 3\n'
+        'methods = ["shgp", "rgpe", "wsgp"]\nruns = 3\nsteps = 6\n[settings]\nrestarts = 3\n'
         '[[problems]]\nfamily = "hartmann3"\npoints = 31\n'
     )
     program = "from headstart.cli.main import app; app()"
@@ -321,7 +321,7 @@ def test_how_many_seeds_run_in_lockstep_changes_nothing(tmp_path: Path) -> None:
     ]
     assert [process.wait(120) for process in begun] == [0, 0]
     together, alone = ({run.key: run for run in Store(tmp_path / name).read().runs} for name in ("3", "1"))
-    assert len(together) == 3
+    assert len(together) == 9
     for key, run in together.items():
         if torch.backends.mkl.is_available():
             assert (run.x, run.regret) == (alone[key].x, alone[key].regret), key

@@ -121,7 +121,7 @@ def _require_distributions(distributions: Mapping[str, BaseDistribution], extra:
     except ImportError as error:
         raise MissingExtraError(
             "A space of named parameters is described by Optuna's distributions, and Optuna is not installed: "
-            "pip install 'headstart[optuna]'."
+            "pip install optuna."
         ) from error
     if not distributions:
         raise InputError("The space has no parameters: give at least one, as in {'x': FloatDistribution(0, 1)}.")

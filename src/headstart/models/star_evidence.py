@@ -93,10 +93,11 @@ class StarEvidence:
         n = self.n_observations
         a, c = self._coefficients.values(theta[:, self._own :].exp())
         scales = theta[:, self._own - 2 : self._own].exp()
-        inherited = (c.unsqueeze(1) @ of_problems(self._covs, items)).view(-1, n, n).add_(OFFSET_VAR)
+        # sums of products, because a product of matrices rounds differently for one problem than for a batch of them
+        inherited = (c.unsqueeze(-1) * of_problems(self._covs, items)).sum(1).view(-1, n, n).add_(OFFSET_VAR)
         K = torch.addcmul(inherited, kappa, scales[:, :1, None])
         K.diagonal(dim1=-2, dim2=-1).add_(scales[:, 1:])
-        r = of_problems(self._y, items) - (a.unsqueeze(1) @ of_problems(self._means, items)).squeeze(1)
+        r = of_problems(self._y, items) - (a.unsqueeze(-1) * of_problems(self._means, items)).sum(1)
         return K, r
 
     def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> Evaluation:
@@ -107,8 +108,8 @@ class StarEvidence:
         value, G, alpha, ok = gaussian(K, r)
         omega = theta[:, self._own :].exp()
         if omega.shape[-1]:
-            by_a = -(of_problems(self._means, items) @ alpha.unsqueeze(-1)).squeeze(-1)
-            by_c = (of_problems(self._covs, items) @ G.flatten(1).unsqueeze(-1)).squeeze(-1)
+            by_a = -(of_problems(self._means, items) * alpha.unsqueeze(1)).sum(-1)
+            by_c = (of_problems(self._covs, items) * G.flatten(1).unsqueeze(1)).sum(-1)
             by_omega = self._coefficients.gradient(omega, by_a, by_c) * omega  # θ = log ω
         else:
             by_omega = omega

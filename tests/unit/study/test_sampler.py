@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import pickle
@@ -14,7 +15,7 @@ import optuna
 import pandas as pd
 import pytest
 import torch
-from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState
 
 from headstart.data.dataset import Dataset
@@ -121,6 +122,17 @@ def test_the_first_trial_fits_into_a_space_that_differs() -> None:
     assert again.suggest_categorical("kind", ["c", "d"]) in ("c", "d")
 
 
+def test_a_source_of_one_row_leaves_the_first_trial_to_chance() -> None:
+    """It spans no space, so there is nothing to choose in; from the second trial on it counts."""
+    sampler = make([past().head(1)])
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(objective, n_trials=1)
+    assert sampler.last is None
+    study.optimize(objective, n_trials=1)
+    assert sampler.last is not None
+    assert sampler.last.prior.sources[0].n == 1
+
+
 def test_later_trials_find_the_optimum() -> None:
     """Within ten trials it is closer than any of the source's rows."""
     sampler = make()
@@ -174,6 +186,18 @@ def test_pending_trials_are_not_suggested_again() -> None:
     for i, a in enumerate(points):
         for b in points[i + 1 :]:
             assert a[1:] != b[1:] or abs(a[0] - b[0]) > 1e-4
+
+
+def test_pending_trials_keep_their_distance_even_where_everything_is_known() -> None:
+    """Near the end all that is left to gain lies in one spot; still no two workers make the same experiment there."""
+    frame = pd.DataFrame({"x": np.linspace(-1, 1, 12), "loss": (np.linspace(-1, 1, 12) - 0.2) ** 2})
+    study = optuna.create_study(sampler=make([frame]))
+    space: dict[str, BaseDistribution] = {"x": FloatDistribution(-1, 1)}
+    for _ in range(6):
+        trial = study.ask(space)
+        study.tell(trial, (trial.params["x"] - 0.2) ** 2)
+    xs = sorted(study.ask(space).params["x"] for _ in range(6))
+    assert min(b - a for a, b in itertools.pairwise(xs)) > 1e-3
 
 
 def test_trials_that_ask_at_the_same_moment_are_kept_apart() -> None:
@@ -231,6 +255,23 @@ def test_conditional_parameters_are_drawn_on_their_own() -> None:
     assert len(study.trials) == 5
     assert isinstance(study.sampler, TransferSampler)
     assert "tells nothing about kind" in study.sampler.report
+
+
+def test_it_works_behind_a_pruner_that_splits_the_study() -> None:
+    """Hyperband shows the sampler the trials of one bracket at a time."""
+    pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9)
+    study = optuna.create_study(sampler=make(), pruner=pruner)
+
+    def run(trial: optuna.Trial) -> float:
+        result = objective(trial)
+        for step in range(1, 10):
+            trial.report(result + 1 / step, step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return result
+
+    study.optimize(run, n_trials=8)
+    assert study.best_value < 0.1
 
 
 def test_enqueued_and_fixed_parameters_are_kept() -> None:
@@ -293,6 +334,7 @@ def test_a_source_with_nothing_in_common_is_refused() -> None:
         ({"beta": -1.0}, "beta"),
         ({"sources": []}, "no source"),
         ({"objective": "accuracy"}, "no column 'accuracy'"),
+        ({"sources": [past().assign(loss=math.nan)]}, "source 1.*has no result to learn from"),
     ],
 )
 def test_wrong_options_are_refused_at_once(options: dict[str, Any], message: str) -> None:

@@ -1,0 +1,5 @@
+"""headstart's ``TransferSampler`` on OptunaHub."""
+
+from .sampler import TransferSampler
+
+__all__ = ["TransferSampler"]

@@ -1,0 +1,55 @@
+"""Optuna's own conformance suites for samplers, run on ``TransferSampler``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import optuna
+import pandas as pd
+import pytest
+from optuna.samplers import BaseSampler
+
+from headstart.gp.fit import FitOptions
+from headstart.models.family import SHGP
+from headstart.study.sampler import TransferSampler
+
+suites = pytest.importorskip("optuna.testing.pytest_samplers", reason="Optuna publishes its suites since version 5")
+
+QUICK = SHGP.using(fit=FitOptions(restarts=1, max_iterations=20))
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    yield
+    optuna.logging.set_verbosity(before)
+
+
+class _Informed:
+    """A sampler with one source, whose x is 0, 1 or 2, so that it is known as a number and as a category.
+
+    The suite tests independent sampling by 1600 trials that never end. There the source knows y alone, for otherwise
+    every trial would be the first and informed, and the 99 before it pending.
+    """
+
+    @pytest.fixture
+    def sampler(self, request: pytest.FixtureRequest) -> Callable[[], BaseSampler]:
+        rng = np.random.default_rng(0)
+        past = pd.DataFrame({"x": [0.0, 1.0, 2.0] * 2, "y": rng.uniform(0.1, 1.0, 6), "loss": rng.normal(size=6)})
+        if request.function.__name__ in ("test_float", "test_int", "test_categorical"):
+            past = past.drop(columns="x")
+        return lambda: TransferSampler([past], objective="loss", model=QUICK, seed=0)
+
+
+class TestBasic(_Informed, suites.BasicSamplerTestCase):  # type: ignore[misc,name-defined]
+    """Every kind of parameter, conditional and dynamic spaces, NaN objectives, fixed parameters."""
+
+
+class TestRelative(_Informed, suites.RelativeSamplerTestCase):  # type: ignore[misc,name-defined]
+    """Parameters chosen together have the right types and ranges, alone and with two threads."""
+
+
+class TestSingleObjectiveOnly(_Informed, suites.SingleOnlySamplerTestCase):  # type: ignore[misc,name-defined]
+    """A study with several objectives is refused."""

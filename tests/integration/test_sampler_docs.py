@@ -1,0 +1,63 @@
+"""The page on Optuna and the folder for OptunaHub say what is true."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import optuna
+import pytest
+
+from headstart.study.sampler import TransferSampler
+
+ROOT = Path(__file__).parents[2]
+HUB = ROOT / "optunahub" / "package" / "samplers" / "headstart_transfer"
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    yield
+    optuna.logging.set_verbosity(before)
+
+
+def test_the_code_in_the_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its blocks run one after the other, the head start is there, and the report is the one that is shown."""
+    page = (ROOT / "docs" / "optuna.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
+        exec(compile(block, "docs/optuna.md", "exec"), names)
+    printed = capsys.readouterr().out
+    first, best = re.findall(r"first trial: ([\d.]+), best of 8: ([\d.]+)", printed)[0]
+    assert float(first) < 0.5  # one random trial in twenty is
+    assert float(best) < 0.05
+    (shown,) = re.findall(r"```text\n(.*?)```", page, flags=re.DOTALL)
+    assert shown in printed
+
+
+def test_the_folder_for_optunahub_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the files and the heading that the registry asks for, and gives the package's own sampler."""
+    assert {path.name for path in HUB.iterdir() if path.is_file()} == {
+        *("README.md", "LICENSE", "__init__.py", "sampler.py", "example.py", "requirements.txt")
+    }
+    heading = dict(
+        line.split(": ", 1) for line in (HUB / "README.md").read_text().split("---\n")[1].strip().splitlines()
+    )
+    assert set(heading) == {"author", "title", "description", "tags", "optuna_versions", "license"}
+    assert "sampler" in heading["tags"]
+    ast.parse((HUB / "example.py").read_text())
+    spec = importlib.util.spec_from_file_location("hub_package", HUB / "__init__.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "hub_package", module)
+    spec.loader.exec_module(module)
+    assert module.TransferSampler is TransferSampler
