@@ -26,6 +26,7 @@ from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from headstart.bench.methods import Settings, method
+from headstart.bench.problems.adversarial import Scenario, SpoiltProblem
 from headstart.bench.problems.problem import Problem
 from headstart.bench.problems.transfer import SyntheticProblem
 from headstart.bench.runner import run_batch
@@ -42,7 +43,8 @@ class ProblemSpec:
 
     Either a synthetic ``family`` (sources, points, noise, reverse), or a ``table``: a file, ``svm`` for the one that
     comes with headstart, or one of the shared tables by name (sources, rows, in_turn, repeats; task, objective,
-    maximize, log, ignore for a file). Rows are those of every source, 0 or None for all.
+    maximize, log, ignore for a file). Rows are those of every source, 0 or None for all. ``spoilt`` says how the
+    sources mislead, if they do (problems.adversarial).
     """
 
     family: str | None = None
@@ -59,9 +61,16 @@ class ProblemSpec:
     in_turn: bool = False
     repeats: bool = False
     reverse: bool = False
+    spoilt: str = Scenario.RELATED.value
 
     def build(self) -> Problem:
         """The problem itself."""
+        if self.spoilt not in list(Scenario):
+            raise InputError(f"Sources cannot be {self.spoilt!r}. The known ways are {', '.join(Scenario)}.")
+        problem, scenario = self._unspoilt(), Scenario(self.spoilt)
+        return problem if scenario is Scenario.RELATED else SpoiltProblem(problem, scenario)
+
+    def _unspoilt(self) -> Problem:
         if (self.family is None) == (self.table is None):
             raise InputError("A problem needs either a family or a table.")
         if self.family is not None:

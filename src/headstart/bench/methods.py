@@ -20,7 +20,7 @@ from headstart.bench.problems.problem import Instance, stream
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputUnits
 from headstart.decide.acquisition import Acquisition, worth
-from headstart.decide.rules import Rule, answered, pick
+from headstart.decide.rules import Rule, answered, averaged, counting, pick
 from headstart.decide.suggest import suggest
 from headstart.errors import InputError
 from headstart.gp.fit import FitOptions
@@ -42,7 +42,7 @@ class Settings:
     ``paper`` trains as the paper did (maximum likelihood, ten softplus starts, standardised residuals); otherwise the
     models' own defaults are used. ``random_first`` makes the first point random for every method, as the authors' code
     does; otherwise only methods without a zero-shot model begin at random. ``restarts`` and ``max_iterations``
-    override those of the fit. ``rule`` says how AUTO's candidates are used.
+    override those of the fit.
     """
 
     paper: bool = True
@@ -51,7 +51,6 @@ class Settings:
     random_first: bool = False
     restarts: int | None = None
     max_iterations: int | None = None
-    rule: str = "drawn"
 
     def applied_to(self, model: TransferModel) -> TransferModel:
         """The model with these settings."""
@@ -126,23 +125,24 @@ class RandomSearch(Method):
 
 @dataclass(frozen=True)
 class ModelMethod(Method):
-    """A model of the family with an acquisition function."""
+    """A model of the family with an acquisition function; ``rule`` says how AUTO's candidates are used."""
 
     name: str
     model: TransferModel
+    rule: Rule = Rule.AVERAGED
 
     def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Search:
         """Learn the sources, all problems at once."""
         prior = settings.applied_to(self.model).learn(instance.sources, seed=0)
-        return _ModelSearch(prior, settings, instance, problem, seeds)
+        return _ModelSearch(prior, self.rule, settings, instance, problem, seeds)
 
 
 class _ModelSearch(Search):
     def __init__(
-        self, prior: Prior, settings: Settings, instance: Instance, problem: str, seeds: Sequence[int]
+        self, prior: Prior, rule: Rule, settings: Settings, instance: Instance, problem: str, seeds: Sequence[int]
     ) -> None:
         super().__init__(instance, problem, seeds)
-        self._prior, self._settings = prior, settings
+        self._prior, self._rule, self._settings = prior, rule, settings
         self._kind = Acquisition(settings.acquisition)
         self._located: Tensor | At | None = None
         if instance.candidates is not None:
@@ -169,12 +169,11 @@ class _ModelSearch(Search):
 
     def _for_all(self, posterior: TransferPosterior, ask: Callable[..., Tensor]) -> Tensor:
         """One answer per problem; with AUTO from a candidate that is drawn by the stream of the problem's seed."""
-        rule = Rule(self._settings.rule)
-        if not isinstance(posterior, AutoPosterior) or rule is Rule.AVERAGED:
+        if not isinstance(posterior, AutoPosterior) or self._rule is Rule.AVERAGED:
             return ask(posterior, None, None)
         n = posterior.train_inputs[0].shape[-2]
         draws = [torch.rand((), generator=stream(self.problem, seed, "candidate", n)) for seed in self.seeds]
-        return answered(posterior, pick(posterior, rule, torch.stack(draws).double()), ask)
+        return answered(posterior, pick(posterior, self._rule, torch.stack(draws).double()), ask)
 
     def _point(self, n: int, posterior: TransferPosterior, _: int | None, __: Tensor | None) -> Tensor:
         settings = self._settings
@@ -185,7 +184,7 @@ class _ModelSearch(Search):
             beta=settings.beta,
             n_candidates=512,
             n_starts=4,
-            rule=Rule(settings.rule),
+            rule=self._rule,
         )
 
     def _best_row(
@@ -198,7 +197,8 @@ class _ModelSearch(Search):
         located: Tensor | At | None = self._located
         assert located is not None
         if k is not None and isinstance(located, At):  # one of AUTO's candidates, for some of the problems
-            located = taken(located.parts[k], rows, len(self.seeds)) if rows is not None else located.parts[k]
+            located = located.parts[k]
+            located = located if rows is None else taken(located, rows, torch.Size([len(self.seeds)]))
         free = allowed if rows is None else allowed[rows]
         with torch.no_grad():
             value = self._worth(posterior, located)
@@ -207,8 +207,9 @@ class _ModelSearch(Search):
     def _worth(self, posterior: TransferPosterior, located: Tensor | At) -> Float[Tensor, "r M"]:
         if isinstance(posterior, AutoPosterior):
             assert isinstance(located, At)
-            every = [self._worth(posterior.candidate(k), part) for k, part in enumerate(located.parts)]
-            return torch.logsumexp(torch.stack(every, dim=-1) + posterior.weights.log().unsqueeze(-2), dim=-1)
+            every, weights = counting(posterior)
+            values = [self._worth(posterior.candidate(k), located.parts[k]) for k in every]
+            return averaged(self._kind, torch.stack(values, dim=-1), weights)
         mean, var = posterior.predict(located)
         observed = posterior.train_inputs[0]
         known = mean if observed.shape[-2] == 0 else posterior.predict(observed)[0]
@@ -250,6 +251,8 @@ class CopulaMethod(Method):
 
 METHODS: dict[str, Method] = {
     **{name.lower(): ModelMethod(name.lower(), model) for name, model in FAMILY.items()},
+    "auto-drawn": ModelMethod("auto-drawn", FAMILY["AUTO"], Rule.DRAWN),
+    "auto-best": ModelMethod("auto-best", FAMILY["AUTO"], Rule.BEST),
     "gc3p": CopulaMethod(),
     "random": RandomSearch(),
 }

@@ -9,21 +9,30 @@
     runtime      appendix, time per BO step                     Hartmann-6, number of source points varied
     order        nowhere: what the order of the sources does    Alpine (5 sources), one way and the other
     gc3p         Salinas et al. 2020, XGBoost                   9 targets in turn, all rows of 8 sources
+    head-start   nowhere: AUTO against single models            the families, with related sources
+    tables       nowhere: AUTO against the baselines            the SVM table and the four shared ones
+    adversarial  nowhere: sources that mislead                  families and tables × problems.adversarial
 
-Settings are the paper's (``Settings()``): maximum likelihood from ten softplus starts, lower confidence bound with
+Settings of the last three are headstart's defaults with LogEI; shared tables that are not there are left out. Those of
+the others are the paper's (``Settings()``): maximum likelihood from ten softplus starts, lower confidence bound with
 β = 3, no initial samples. The paper gives HGP and WSGP three starts and twenty steps on the SVM table "for complexity
 reasons"; so does fig4 there, and MTKGP with them.
 """
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 from headstart.bench.experiment import Experiment, ProblemSpec
 from headstart.bench.methods import Settings
+from headstart.bench.problems.adversarial import Scenario
+from headstart.bench.problems.shared_tables import SHARED, is_here
 from headstart.errors import InputError
 
 __all__ = ["CHEAP", "JOINT", "PRESETS", "preset"]
+
+logger = logging.getLogger(__name__)
 
 CHEAP = ("random", "gpbo", "mhgp", "shgp", "bhgp", "rgpe")
 JOINT = ("hgp", "wsgp", "mtkgp")
@@ -37,7 +46,67 @@ _HARTMANN3_NOISE = tuple(
     ProblemSpec(family="hartmann3", points=60, noise=noise) for noise in (0.001, 0.01, 0.03, 0.1, 0.3, 1.0)
 )
 
+_DEFAULT = Settings(paper=False, acquisition="log_ei")
+_FAMILIES = tuple(ProblemSpec(family=name) for name in ("forrester", "alpine", "branin", "hartmann3", "hartmann6"))
+_SEVERAL = (
+    ProblemSpec(family="hartmann6", sources=3, points=60),
+    ProblemSpec(family="alpine", sources=5, points=20),
+)
+_TABLES = tuple(ProblemSpec(table=name) for name in ("svm", *SHARED))
+# one input, or one numeric input, cannot be exchanged with another
+_NOTHING_TO_SWAP = ("forrester", "alpine", "direct_arylation")
+
+
+def _spoilt(specs: tuple[ProblemSpec, ...]) -> tuple[ProblemSpec, ...]:
+    return tuple(
+        replace(spec, spoilt=scenario.value)
+        for scenario in Scenario
+        for spec in specs
+        if scenario is not Scenario.SWAPPED or (spec.family or spec.table) not in _NOTHING_TO_SWAP
+    )
+
+
 PRESETS: dict[str, tuple[Experiment, ...]] = {
+    "head-start": (
+        Experiment(
+            name="head-start",
+            problems=(*_FAMILIES, *_SEVERAL),
+            methods=(
+                "gpbo",
+                "mhgp",
+                "shgp",
+                "bhgp",
+                "rgpe",
+                "star",
+                "scaml",
+                "mwsgp",
+                "auto",
+                "auto-drawn",
+                "auto-best",
+            ),
+            runs=100,
+            steps=20,
+            settings=_DEFAULT,
+        ),
+    ),
+    "tables": (
+        Experiment(
+            name="tables",
+            problems=_TABLES,
+            methods=("random", "gpbo", "shgp", "rgpe", "gc3p", "star", "auto"),
+            runs=100,
+            settings=_DEFAULT,
+        ),
+    ),
+    "adversarial": (
+        Experiment(
+            name="adversarial",
+            problems=(*_spoilt(_FAMILIES), *_spoilt(_TABLES)),
+            methods=("gpbo", "shgp", "star", "auto"),
+            steps=20,
+            settings=_DEFAULT,
+        ),
+    ),
     "fig2": (
         Experiment(
             name="fig2",
@@ -130,9 +199,24 @@ def preset(name: str, *, runs: int | None = None, quick: bool = False) -> tuple[
     """
     if name not in PRESETS:
         raise InputError(f"There is no preset {name!r}. The known ones are {', '.join(PRESETS)}.")
-    experiments = PRESETS[name]
+    experiments = tuple(_at_hand(e) for e in PRESETS[name])
     if quick:
         experiments = tuple(
-            replace(e, methods=tuple(m for m in e.methods if m in (*CHEAP, name))).quick(5, 15) for e in experiments
+            replace(e, methods=tuple(m for m in e.methods if m in (*CHEAP, "auto", name))).quick(5, 15)
+            for e in experiments
         )
     return experiments if runs is None else tuple(replace(e, runs=runs) for e in experiments)
+
+
+def _at_hand(experiment: Experiment) -> Experiment:
+    """Without the shared tables that are not here, unless nothing else would be left."""
+    there = tuple(spec for spec in experiment.problems if spec.table not in SHARED or is_here(spec.table))
+    if len(there) in (0, len(experiment.problems)):
+        return experiment
+    missing = dict.fromkeys(spec.table for spec in experiment.problems if spec not in there)
+    logger.warning(
+        "%s: left out, because they do not come with headstart and HEADSTART_DATA names no folder with them: %s.",
+        experiment.name,
+        ", ".join(map(str, missing)),
+    )
+    return replace(experiment, problems=there)

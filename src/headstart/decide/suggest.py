@@ -23,7 +23,7 @@ from torch import Tensor
 from headstart.decide.acquisition import Acquisition, InModelUnits, PlainWorth, Worth, incumbent
 from headstart.decide.domain import Cube, Domain, Searchable
 from headstart.decide.pending import AwaitingWorth
-from headstart.decide.rules import AveragedWorth, Rule, answered, pick
+from headstart.decide.rules import AveragedWorth, Rule, answered, counting, pick
 from headstart.errors import InputError, NumericalError
 from headstart.gp.fit import Seed, generator_from
 from headstart.gp.lbfgs import minimize_lockstep
@@ -57,7 +57,7 @@ def suggest(
     n_candidates: int = 512,
     n_starts: int = 8,
     beta: float = 3.0,
-    rule: Rule = Rule.DRAWN,
+    rule: Rule = Rule.AVERAGED,
 ) -> Float[Tensor, "*out d"]:
     """The point of the domain where the acquisition function is highest, so the next one to evaluate: (*b, d).
 
@@ -69,7 +69,7 @@ def suggest(
     ``pending`` are points whose result is awaited: what they will probably teach is taken into account
     (``decide.pending``), and none of them is suggested again. ``q`` > 1 gives (*b, q, d), chosen one after the other,
     each of them pending for the next. A point of ``avoid`` is never returned either: without noise, give the finished
-    ones. Fails when no other point is left. ``rule`` says how AUTO uses its candidates; it draws anew for each point.
+    ones. Fails when no other point is left. ``rule`` says how AUTO uses its candidates (decide.rules).
     """
     if n_candidates < 1 or n_starts < 1 or q < 1:
         raise InputError(
@@ -88,7 +88,8 @@ def suggest(
         taken = torch.cat([awaited, others], dim=-2)
         if isinstance(posterior, AutoPosterior) and rule is not Rule.AVERAGED:
             which = pick(posterior, rule, torch.rand((), generator=generator, dtype=torch.float64))
-            chosen.append(answered(posterior, which, partial(search.one, awaited, taken)))
+            number = int(torch.randint(2**62, (), generator=generator))
+            chosen.append(answered(posterior, which, partial(search.one, awaited, taken, number)))
         else:
             chosen.append(search.next(awaited, taken))
         awaited = torch.cat([awaited, chosen[-1].unsqueeze(-2)], dim=-2)
@@ -176,20 +177,24 @@ class _Search:
         self,
         awaited: Float[Tensor, "*b p d"],
         taken: Float[Tensor, "*b k d"],
+        seed: int,
         candidate: TransferPosterior,
         _: int,
         rows: Int[Tensor, "r"] | None,
     ) -> Float[Tensor, "*c d"]:
-        """The same with one candidate in place of AUTO, for some of the problems."""
-        search = replace(self, posterior=candidate)
-        return search.next(awaited, taken) if rows is None else search.next(awaited[rows], taken[rows])
+        """The same with one candidate in place of AUTO, for some of the problems: each looks where it would alone."""
+        search = replace(self, posterior=candidate, generator=generator_from(seed))
+        if rows is not None:
+            awaited, taken = (X.flatten(0, -3)[rows] for X in (awaited, taken))
+        return search.next(awaited, taken)
 
     def _value(self, X: Float[Tensor, "*b n d"], awaited: Float[Tensor, "*b p d"]) -> Worth:
         posterior = self.posterior
         if isinstance(posterior, AutoPosterior):
-            every = range(posterior.weights.shape[-1])
-            parts = [replace(self, posterior=posterior.candidate(k))._value(X, awaited) for k in every]
-            return AveragedWorth(tuple(parts), posterior.weights)
+            every, weights = counting(posterior)
+            seed = int(torch.randint(2**62, (), generator=self.generator))  # the same draws whoever else counts
+            searches = [replace(self, posterior=posterior.candidate(k), generator=generator_from(seed)) for k in every]
+            return AveragedWorth(self.kind, tuple(search._value(X, awaited) for search in searches), weights)
         observed = self.posterior.train_inputs[0]
         known = X if observed.shape[-2] == 0 else observed
         units = InModelUnits(self.posterior.units)

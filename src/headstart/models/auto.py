@@ -14,6 +14,7 @@ plain process, whatever the others seem to know.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import torch
 from jaxtyping import Float
@@ -25,7 +26,7 @@ from headstart.errors import InputError
 from headstart.gp.fit import FitReport, Seed, generator_from
 from headstart.models.auto_posterior import AutoOutcome, AutoPosterior, Judgement
 from headstart.models.beliefs import At
-from headstart.models.botorch import TransferPosterior
+from headstart.models.botorch import Outcome, TransferPosterior
 from headstart.models.gate import Informative, informative
 from headstart.models.layer import Layer, Propagation
 from headstart.models.mixture import Mixture
@@ -39,8 +40,10 @@ from headstart.models.star_weights import Integrated
 
 __all__ = ["CANDIDATES", "Auto", "AutoPrior"]
 
+V = TypeVar("V")
+
 CANDIDATES = ("star", "chain", "plain")
-# Sets of fitted candidates that are kept: more than there are refits
+# Fitted candidates and scores that are kept: more than there are refits
 _KEPT = 64
 
 
@@ -91,6 +94,7 @@ class Auto(TransferModel):
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
         if not isinstance(params, AutoParams):
             raise InputError(f"AUTO takes AutoParams, but got {type(params).__name__}.")
+        params.require()
         star, chain, plain = self._candidates()
         posteriors = [
             star.at(params.star, sources=sources, target=target),
@@ -99,7 +103,8 @@ class Auto(TransferModel):
         ]
         members = tuple(_layer(posterior) for posterior in posteriors)
         weights = params.weights.expand(*target.batch_shape, -1).to(target.X.device)
-        outcome = AutoOutcome(Units.identity(target), params, (), None)
+        expanded = AutoParams(*(posterior.hyperparameters for posterior in posteriors), weights)  # type: ignore[arg-type]
+        outcome = AutoOutcome(Units.identity(target), expanded, (), None)
         return AutoPosterior(Mixture(members, weights), outcome, target.y)
 
 
@@ -113,6 +118,7 @@ class AutoPrior(Prior):
     plain: Prior
     gate: Informative
     _fitted: dict[bytes, tuple[TransferPosterior, ...]] = field(default_factory=dict, repr=False, compare=False)
+    _scored: dict[bytes, Tensor] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def fit_reports(self) -> tuple[FitReport, ...]:
@@ -127,7 +133,7 @@ class AutoPrior(Prior):
     def _condition(self, target: Dataset, seed: Seed) -> AutoPosterior:  # noqa: ARG002
         units = self.star.units.completed(target)
         posteriors = self._candidates(target)
-        judgement = self._judged(target)
+        judgement = judged(self._scores(target), self.gate, self.model)
         members = tuple(_layer_in(units, posterior, target) for posterior in posteriors)
         star, chain, plain = (posterior.hyperparameters for posterior in posteriors)
         assert isinstance(chain, ChainParams)
@@ -147,27 +153,57 @@ class AutoPrior(Prior):
 
         Those of the refits are kept: what is predicted from them is asked for at every later step.
         """
-        key = target.X.cpu().numpy().tobytes() + target.y.cpu().numpy().tobytes()
+        key = _key(target)
         if key in self._fitted:
             return self._fitted[key]
-        fitted = tuple(prior.condition(target, seed=target.n) for prior in (self.star, self.chain, self.plain))
+        fitted = (
+            self.star.condition(target, seed=target.n),
+            self.chain.condition(target, seed=target.n),
+            self._plain(target),
+        )
         if target.n in REFITS:
-            while len(self._fitted) >= _KEPT:  # results that come in late are another past: forget the oldest
-                self._fitted.pop(next(iter(self._fitted)))
-            self._fitted[key] = fitted
+            _remember(self._fitted, key, fitted)
         return fitted
 
-    def _judged(self, target: Dataset) -> Judgement:
-        """Every candidate's scores of every value, and the weights they lead to."""
+    def _plain(self, target: Dataset) -> TransferPosterior:
+        """The plain process. While the target's own spread is unknown (N_t < 2) its values vary as the sources' do."""
         units = self.star.units.completed(target)
-        scores = target.y.new_zeros(*target.batch_shape, len(CANDIDATES), target.n)
-        inward = units.inward(target)
-        for refit in refits_up_to(target.n):
-            seen = Dataset(target.X[..., :refit, :], target.y[..., :refit], target.name)
-            for i, posterior in enumerate(self._candidates(seen)):
-                layer = _layer_in(units, posterior, seen)
-                scores[..., i, refit:] = sequential_scores(layer, inward.X, inward.y)[..., refit:]
-        return judged(scores, self.gate, self.model)
+        posterior = self.plain.condition(units.inward(target), seed=target.n)
+        own, params = posterior.units, posterior.hyperparameters
+        assert isinstance(params, ChainParams)
+        together = Units(units.offset + units.scale * own.offset, units.scale * own.scale)
+        outcome = Outcome(together, params.scaled(units.scale, units.offset), posterior.fit_reports)
+        return TransferPosterior(posterior.predictor, outcome, target.y)
+
+    def _scores(self, target: Dataset) -> Float[Tensor, "*b k n"]:
+        """Every candidate's scores of every value, in the user's units.
+
+        Values between two refits are predicted from the first of them, so what came before the last one is known.
+        """
+        refits = refits_up_to(target.n)
+        if not refits:
+            return target.y.new_zeros(*target.batch_shape, len(CANDIDATES), target.n)
+        seen = Dataset(target.X[..., : refits[-1], :], target.y[..., : refits[-1]], target.name)
+        key = _key(seen)
+        if key not in self._scored:
+            _remember(self._scored, key, self._scores(seen))
+        units = self.star.units.completed(target)
+        inward, new = units.inward(target), []
+        for posterior in self._candidates(seen):
+            scores = sequential_scores(_layer_in(units, posterior, seen), inward.X, inward.y)
+            new.append(scores[..., seen.n :] - units.scale.log().unsqueeze(-1))
+        return torch.cat([self._scored[key], torch.stack(new, dim=-2)], dim=-1)
+
+
+def _key(target: Dataset) -> bytes:
+    return target.X.cpu().numpy().tobytes() + target.y.cpu().numpy().tobytes()
+
+
+def _remember(kept: dict[bytes, V], key: bytes, value: V) -> None:
+    """Results that come in late make for another past: the oldest is forgotten, so that the memory stays bounded."""
+    while len(kept) >= _KEPT:
+        kept.pop(next(iter(kept)))
+    kept[key] = value
 
 
 def judged(scores: Float[Tensor, "*b k n"], gate: Informative, model: Auto) -> Judgement:

@@ -10,6 +10,7 @@ from torch import Tensor
 from headstart.models.botorch import Outcome, TransferPosterior
 from headstart.models.gate import Informative
 from headstart.models.mixture import Mixture, taken
+from headstart.models.params import AutoParams
 
 __all__ = ["AutoOutcome", "AutoPosterior", "Judgement"]
 
@@ -18,7 +19,7 @@ __all__ = ["AutoOutcome", "AutoPosterior", "Judgement"]
 class Judgement:
     """How far every candidate is believed, and why.
 
-    ``scores`` (candidates × observations) are log p of every value of the target before it was seen, in model units;
+    ``scores`` (candidates × observations) are log p of every value of the target before it was seen, in user's units;
     ``gate`` says which sources were let in.
     """
 
@@ -38,8 +39,8 @@ class AutoOutcome(Outcome):
 class AutoPosterior(TransferPosterior):
     """The mixture of AUTO's candidates. As a BoTorch model it is their common mean and covariance.
 
-    A suggestion is better made from one candidate at a time (decide.rules): the mixture of a sure and an ignorant
-    candidate is as unsure as the ignorant one, and would be explored as if nothing were known.
+    ``suggest`` asks the candidates one by one and averages what they answer (decide.rules): the improvement that
+    several normal distributions promise is not that of one with their common moments.
     """
 
     @property
@@ -62,9 +63,10 @@ class AutoPosterior(TransferPosterior):
         return self.mixture.weights
 
     def candidate(self, k: int, rows: Int[Tensor, "p"] | None = None) -> TransferPosterior:
-        """One candidate as a model of its own, for all problems of the batch or some."""
-        layer, units, y = self.mixture.members[k], self.units, self._y
-        if rows is not None:
-            n = self.batch_shape[-1]
-            layer, units, y = taken(layer, rows, n), taken(units, rows, n), y[rows]
-        return TransferPosterior(layer, Outcome(units, self.hyperparameters), y)
+        """One candidate as a model of its own, for all problems of the batch or some, counted in order."""
+        params = self.hyperparameters
+        assert isinstance(params, AutoParams)
+        own = (params.star, params.chain, params.plain)[k]
+        parts = (self.mixture.members[k], self.units, own, self._y)
+        layer, units, own, y = parts if rows is None else taken(parts, rows, self.batch_shape)
+        return TransferPosterior(layer, Outcome(units, own), y)

@@ -54,7 +54,7 @@ def _gain(layer: Layer, y: Float[Tensor, "*b n"]) -> tuple[Float[Tensor, "*b"], 
     # a mean of n − 1 values is uncertain itself; a constant source has no spread to divide by
     constant = (spread * (1 + 1 / (n - 1))).clamp_min(1e-12)
     gains = _log_normal(y, mean, var) - _log_normal(y, others, constant)
-    p = layer.params.lengthscale.isfinite().sum(-1) + 2
+    p = layer.params.lengthscale.isfinite().to(y.dtype).sum(-1) + 2
     return gains.mean(-1) - p / n, gains.std(-1) / math.sqrt(n)
 
 

@@ -85,17 +85,18 @@ def _outer(r: Float[Tensor, "*b m"]) -> Float[Tensor, "*b m m"]:
     return r.unsqueeze(-1) * r.unsqueeze(-2)
 
 
-def taken(value: T, rows: Int[Tensor, "k"], n: int) -> T:
-    """Some of the n problems of a batch: every tensor inside a value, however deep, at these rows."""
+def taken(value: T, rows: Int[Tensor, "k"], batch: torch.Size) -> T:
+    """Some problems of a batch, counted in order: every tensor inside a value, however deep, at these rows."""
     result: Any
+    dims = len(batch)
     if isinstance(value, torch.Size):
-        result = torch.Size((len(rows), *value[1:]))
+        result = torch.Size((len(rows), *value[dims:])) if value[:dims] == batch else value
     elif isinstance(value, Tensor):
-        result = value[rows] if value.dim() and value.shape[0] == n else value
+        result = value.flatten(0, dims - 1)[rows] if value.shape[:dims] == batch else value
     elif isinstance(value, tuple):
-        result = tuple(taken(part, rows, n) for part in value)
+        result = tuple(taken(part, rows, batch) for part in value)
     elif is_dataclass(value) and not isinstance(value, type):
-        parts: dict[str, Any] = {f.name: taken(getattr(value, f.name), rows, n) for f in fields(value)}
+        parts: dict[str, Any] = {f.name: taken(getattr(value, f.name), rows, batch) for f in fields(value)}
         result = replace(value, **parts)
     else:
         result = value

@@ -227,5 +227,14 @@ class AutoParams:
     plain: ChainParams
     weights: Float[Tensor, "*b k"]
 
+    def require(self) -> None:
+        """Raise an ``InputError`` unless there is a weight per candidate, not negative, and they add up to 1."""
+        require_finite(self, "of the candidates")
+        w = self.weights
+        if w.shape[-1:] != (3,):
+            raise InputError(f"weights must have one value per candidate (3), but have shape {tuple(w.shape)}.")
+        if not bool((w >= 0).all()) or not torch.allclose(w.sum(-1), torch.ones_like(w[..., 0])):
+            raise InputError(f"weights must not be negative and add up to 1, but they are {w.tolist()}.")
+
 
 ModelParams = ChainParams | WeightedParams | CoregionalParams | EnsembleParams | StarParams | AutoParams

@@ -35,7 +35,7 @@ def refits_up_to(n: int) -> list[int]:
 
 
 def prequential(prior: Prior, target: Dataset) -> Float[Tensor, "*b n"]:
-    """The scores of every value of the target under a model whose posterior is a layer, in its model units."""
+    """The scores of every value of the target under a model whose posterior is a layer, in the user's units."""
     scores = torch.zeros_like(target.y)
     for refit in refits_up_to(target.n):
         seen = Dataset(target.X[..., :refit, :], target.y[..., :refit], target.name)
@@ -43,7 +43,8 @@ def prequential(prior: Prior, target: Dataset) -> Float[Tensor, "*b n"]:
         layer, units = posterior.predictor, posterior.units
         assert isinstance(layer, Layer)
         inward = units.inward(target)
-        scores[..., refit:] = sequential_scores(layer, inward.X, inward.y)[..., refit:]
+        found = sequential_scores(layer, inward.X, inward.y) - units.scale.log().unsqueeze(-1)
+        scores[..., refit:] = found[..., refit:]
     return scores
 
 

@@ -30,7 +30,7 @@ def learn_members(
     """A Gaussian process for every source, those of equal size in lockstep, fitted in their own units.
 
     The layers speak the model's ``units``. A source whose values are small next to the others' is not fitted with
-    bounds that are made for unit variance.
+    bounds that are made for unit variance; one that is constant has no units but the model's.
     """
     generator = generator_from(seed)
     alike: dict[tuple[int, tuple[int, ...]], list[int]] = defaultdict(list)
@@ -41,7 +41,8 @@ def learn_members(
     for (_, unseen), members in alike.items():
         X, y = (torch.stack([getattr(sources[i], what) for i in members]) for what in ("X", "y"))
         together = Dataset(X, y, task_name(sources[members[0]], members[0]), unseen)
-        own = Units.of([together]).completed(together)
+        own = Units.of([together])
+        own = Units(own.offset, torch.where(own.scale > 0, own.scale, units.scale))
         layer, report = fit_layer(
             NoBeliefs(together.batch_shape),
             own.inward(together),

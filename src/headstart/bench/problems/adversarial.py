@@ -48,6 +48,7 @@ class SpoiltProblem(Problem):
 
     def __init__(self, problem: Problem, scenario: Scenario) -> None:
         self.problem, self.scenario, self.d = problem, scenario, problem.d
+        self.fingerprint = problem.fingerprint
         self.name = problem.name.replace("[", f"[{scenario},", 1)
         widths = [c.width for c in problem.table.columns] if isinstance(problem, TableProblem) else [1] * problem.d
         starts = [sum(widths[:i]) for i in range(len(widths))]

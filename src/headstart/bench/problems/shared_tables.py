@@ -21,7 +21,7 @@ from pathlib import Path
 from headstart.bench.problems.table import Table, TableProblem, read_table
 from headstart.errors import InputError
 
-__all__ = ["SHARED", "SharedTable", "shared_problem", "shared_table"]
+__all__ = ["SHARED", "SharedTable", "is_here", "shared_problem", "shared_table"]
 
 _VARIABLE = "HEADSTART_DATA"
 
@@ -108,6 +108,12 @@ def shared_problem(
     tasks = tuple(task for task in table.tasks if task not in which.left_out)
     n_sources = which.n_sources if n_sources is None else n_sources
     return TableProblem(table, n_sources, rows, tasks, in_turn=in_turn, repeats=repeats)
+
+
+def is_here(name: str) -> bool:
+    """Whether the environment names a folder that has the table."""
+    folder = os.environ.get(_VARIABLE)
+    return bool(folder) and (Path(folder or "") / _named(name).file).is_file()
 
 
 def _named(name: str) -> SharedTable:
