@@ -16,12 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headstart.data.dataset import Dataset
+    from headstart.data.space import Space
     from headstart.data.units import OutputUnits, Units
+    from headstart.decide.acquisition import Acquisition
+    from headstart.decide.suggest import suggest
     from headstart.errors import HeadstartError, InputError, MissingExtraError, NumericalError
     from headstart.gp.fit import FitOptions, FitReport, Objective
     from headstart.gp.hyperparameters import GPParams, Starts
     from headstart.gp.kernels import Kernel
     from headstart.models.botorch import TransferPosterior
+    from headstart.models.explanation import Explanation, explain
     from headstart.models.family import (
         AUTO,
         BHGP,
@@ -53,7 +57,10 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "data.dataset": ("Dataset",),
+    "data.space": ("Space",),
     "data.units": ("OutputUnits", "Units"),
+    "decide.acquisition": ("Acquisition",),
+    "decide.suggest": ("suggest",),
     "errors": ("HeadstartError", "InputError", "MissingExtraError", "NumericalError"),
     "gp.fit": ("FitOptions", "FitReport", "Objective"),
     "gp.hyperparameters": ("GPParams", "Starts"),
@@ -63,6 +70,7 @@ _HOMES = {
         *("AUTO", "BHGP", "FAMILY", "GPBO", "HGP", "MHGP", "MTGP", "MTKGP"),
         *("MWSGP", "RGPE", "SCAML", "SHGP", "STAR", "WSGP"),
     ),
+    "models.explanation": ("Explanation", "explain"),
     "models.model": ("Prior", "TransferModel"),
     "models.params": (
         "AutoParams",
@@ -72,6 +80,7 @@ _HOMES = {
         "StarParams",
         "WeightedParams",
     ),
+    "study.sampler": ("TransferSampler",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -90,11 +99,13 @@ __all__ = [
     "SHGP",
     "STAR",
     "WSGP",
+    "Acquisition",
     "AutoParams",
     "ChainParams",
     "CoregionalParams",
     "Dataset",
     "EnsembleParams",
+    "Explanation",
     "FitOptions",
     "FitReport",
     "GPParams",
@@ -106,6 +117,7 @@ __all__ = [
     "Objective",
     "OutputUnits",
     "Prior",
+    "Space",
     "StarParams",
     "Starts",
     "TransferModel",
@@ -113,6 +125,8 @@ __all__ = [
     "TransferSampler",
     "Units",
     "WeightedParams",
+    "explain",
+    "suggest",
 ]
 
 

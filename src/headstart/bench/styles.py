@@ -2,7 +2,7 @@
 
 The colours are of the palettes of Okabe and Ito and of Paul Tol, which colour-blind readers can tell apart. No two
 methods differ in colour alone: the models that are trained level by level have solid lines, the jointly trained ones
-are dash-dotted, those that are no transfer models dashed or dotted.
+are dash-dotted, those that are no transfer models dashed or dotted. AUTO is a solid black line.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ _DASHED, _DOTTED = (0, (5, 2)), (0, (1, 1.4))
 _DASH_DOT, _DASH_DOT_DOT = (0, (6, 1.5, 1, 1.5)), (0, (4, 1.5, 1, 1.5, 1, 1.5))
 
 _STYLES = {
+    "auto": Style("AUTO", "#000000", "-", "*"),
     "gpbo": Style("GPBO", "#D55E00", _DASHED, "s"),
     "mhgp": Style("MHGP", "#56B4E9", "-", "v"),
     "shgp": Style("SHGP", "#0072B2", "-", "o"),
@@ -37,7 +38,12 @@ _STYLES = {
     "hgp": Style("HGP", "#CC79A7", _DASH_DOT, "D"),
     "wsgp": Style("WSGP", "#E69F00", _DASH_DOT, "P"),
     "mtkgp": Style("MTKGP", "#882255", _DASH_DOT_DOT, "X"),
-    "mtgp": Style("MTGP", "#000000", _DASH_DOT_DOT, "*"),
+    "mtgp": Style("MTGP", "#000000", _DASH_DOT_DOT, "d"),
+    "star": Style("STAR", "#AA3377", "-", "p"),
+    "scaml": Style("SCAML", "#44BB99", "-", "H"),
+    "mwsgp": Style("MWSGP", "#BBCC33", "-", ">"),
+    "auto-drawn": Style("AUTO, drawn", "#555555", _DOTTED, "2"),
+    "auto-best": Style("AUTO, best", "#777777", _DOTTED, "3"),
     "rgpe": Style("RGPE", "#999933", _DASHED, "<"),
     "gc3p": Style("GC3P", "#661100", _DASHED, "h"),
     "random": Style("random", "#888888", _DOTTED, "x"),

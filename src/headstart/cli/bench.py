@@ -171,3 +171,29 @@ def plot(
         results = results.only(names(methods)) if methods else results
         for path in draw_regret(results, out or folder):
             typer.echo(f"Picture: {path}")
+
+
+@bench.command()
+def safety(
+    folders: Annotated[list[Path], typer.Argument(help="Folders with runs of adversarial, head-start and tables.")],
+    out: Annotated[Path | None, typer.Option(help="Also write CSV and Markdown into this folder.")] = None,
+) -> None:
+    """Does AUTO do no harm where sources mislead, and how much of the head start does it keep where they help?"""
+    with errors_in_one_line():
+        from headstart.bench.analysis import Results, load
+        from headstart.bench.report import write_regrets
+        from headstart.bench.safety import safety as sheets_of
+        from headstart.bench.sheet import write_sheets
+
+        loaded = [load(folder) for folder in folders]
+        results = Results(tuple(cell for part in loaded for cell in part.cells))
+        for part in loaded:
+            say(part.remarks)
+        sheets = sheets_of(results)
+        if not sheets:
+            raise InputError("There are no runs of auto and gpbo to compare.")
+        print_sheets(sheets)
+        if out is not None:
+            written = [*write_sheets(sheets, out, name="tables", heading="Safety"), write_regrets(results, out)]
+            for path in written:
+                typer.echo(f"Written: {path}")

@@ -92,7 +92,7 @@ class TransferSampler(BaseSampler):
         self,
         sources: Sequence[Any] = (),
         *,
-        model: str | TransferModel = "shgp",
+        model: str | TransferModel = "auto",
         acquisition: str | Acquisition = "logei",
         beta: float = 3.0,
         seed: int | None = None,
