@@ -8,12 +8,12 @@ STAMP  := .venv/.installed
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types bench-speed clean
+.PHONY: help demo test lint types bench-speed bench-sampler clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(STAMP)  ## a head start against a start from scratch, in one picture
+demo: $(STAMP)  ## tune a support vector machine with a head start and from scratch
 	$(BIN)/headstart demo
 
 test: lint types  ## lint, types and tests
@@ -28,6 +28,9 @@ types: $(STAMP)  ## mypy
 
 bench-speed: $(STAMP)  ## fitting and prediction times against BoTorch's
 	$(ONE_THREAD) $(BIN)/python -m headstart.bench.speed
+
+bench-sampler: $(STAMP)  ## the Optuna sampler: seconds, memory, trials saved
+	$(ONE_THREAD) $(BIN)/python -m headstart.bench.sampler_speed
 
 clean:  ## remove .venv, builds and caches
 	rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

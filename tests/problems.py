@@ -11,12 +11,14 @@ from torch import Tensor
 
 from headstart import (
     FAMILY,
+    AutoParams,
     ChainParams,
     CoregionalParams,
     Dataset,
     EnsembleParams,
     GPParams,
     Kernel,
+    StarParams,
     TransferModel,
     TransferPosterior,
     WeightedParams,
@@ -26,6 +28,7 @@ __all__ = [
     "BY_LEVEL",
     "JOINT",
     "NAMES",
+    "STARS",
     "TRANSFER",
     "VARIANTS",
     "Problem",
@@ -45,7 +48,8 @@ _T = TypeVar("_T")
 NAMES = tuple(FAMILY)
 TRANSFER = tuple(name for name in NAMES if name != "GPBO")
 JOINT = ("HGP", "WSGP", "MTKGP", "MTGP")
-BY_LEVEL = ("MHGP", "SHGP", "BHGP", "RGPE")  # every source is learnt on its own
+STARS = ("STAR", "SCAML", "MWSGP")
+BY_LEVEL = ("MHGP", "SHGP", "BHGP", "RGPE", *STARS)  # every source is learnt on its own
 
 
 def tensor(values: Any) -> Tensor:
@@ -175,6 +179,14 @@ def params_for(name: str, *, d: int = 2, n_sources: int = 2, batch_shape: tuple[
         case "RGPE":
             weights = mean.abs() + 0.2
             return EnsembleParams.of(levels, weights / weights.sum(-1, keepdim=True), mean, 1 + noise_var)
+        case "STAR" | "SCAML" | "MWSGP":  # offsets have both signs, and so have the weights
+            own = noise_var[..., :-1]
+            return StarParams.of(levels, 3 * mean[..., :-1], 0.2 + own, own)
+        case "AUTO":
+            weights = mean.abs()[..., :1] + tensor([0.2, 0.1, 0.4])
+            chain, plain = ChainParams(levels), ChainParams(levels[-1:])
+            star: StarParams = params_for("STAR", d=d, n_sources=n_sources, batch_shape=batch_shape, seed=seed)
+            return AutoParams(star, chain, plain, weights / weights.sum(-1, keepdim=True))
     return ChainParams(levels)
 
 

@@ -22,7 +22,7 @@ from botorch.utils.sampling import manual_seed
 from tests.problems import NAMES, agree, item_of, params_for, predictions, quick, tensor, transfer_problem
 from torch import Tensor
 
-from headstart import FAMILY, Dataset, Kernel, TransferPosterior
+from headstart import FAMILY, AutoParams, CoregionalParams, Dataset, Kernel, TransferPosterior
 
 PROBLEM = transfer_problem()
 X_NEW = transfer_problem(seed=1).Xq
@@ -342,7 +342,14 @@ def test_what_condition_returns_is_a_botorch_model(name: str) -> None:
     assert torch.equal(posterior.train_inputs[0], PROBLEM.target.X)
     assert torch.equal(posterior.train_targets, PROBLEM.target.y)
     params: Any = posterior.hyperparameters
-    noise = params.levels[-1].noise_var if hasattr(params, "levels") else params.noise_var[-1]
+    match params:
+        case CoregionalParams():
+            noise = params.noise_var[-1]
+        case AutoParams():
+            every = [part.levels[-1].noise_var for part in (params.star, params.chain, params.plain)]
+            noise = params.weights @ torch.stack(every)
+        case _:
+            noise = params.levels[-1].noise_var
     assert posterior.likelihood.noise.item() == pytest.approx(noise.item(), rel=1e-9)
     assert not posterior.training
     assert not any(p.requires_grad for p in posterior.parameters())

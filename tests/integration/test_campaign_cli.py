@@ -85,8 +85,9 @@ def test_the_page_on_the_folder_is_true(tmp_path: Path, monkeypatch: pytest.Monk
             result = _run(*given)
             assert result.exit_code == 0, result.output
             ran.append(arguments[0])
-    assert ran == ["init", "suggest", "suggest", "status", "plot"]
-    assert [path.name for path in sorted((folder / "plots").iterdir())] == ["progress.png", "slices.png", "sources.png"]
+    assert ran == ["init", "suggest", "suggest", "status", "plot", "check"]
+    pictures = ["agreement.png", "progress.png", "slices.png", "sources.png", "verdicts.png"]
+    assert [path.name for path in sorted((folder / "plots").iterdir())] == pictures
     _fill_in(folder, draw)
     with (folder / "current.csv").open(encoding="utf-8-sig", newline="") as file:
         results = [float(row["yield_percent"]) for row in csv.DictReader(file)]
@@ -324,7 +325,7 @@ def test_asking_for_help_loads_nothing_heavy() -> None:
         "import sys\n"
         "from typer.testing import CliRunner\n"
         "from headstart.cli.main import app\n"
-        "for command in ('init', 'suggest', 'status', 'plot'):\n"
+        "for command in ('init', 'suggest', 'status', 'plot', 'check'):\n"
         "    assert CliRunner().invoke(app, [command, '--help']).exit_code == 0\n"
         "assert not {'torch', 'matplotlib', 'pandas', 'optuna'} & set(sys.modules)\n"
     )

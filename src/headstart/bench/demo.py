@@ -1,103 +1,131 @@
-"""The demonstration: Bayesian optimisation of one task, with the data of another and from scratch."""
+"""The demonstration: a support vector machine is tuned with the head start of past tuning runs, and from scratch.
+
+Both go through Optuna studies and ``TransferSampler``, trial by trial and run by run side by side. A run of either
+differs from the next in its random numbers and in which trials of the past are known; the machine, its data and its
+folds are the same in all of them.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any
 
+import optuna
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headstart.bench.problems.synthetic import Family, family
-from headstart.data.dataset import Dataset
-from headstart.decide.suggest import suggest
+from headstart.bench.demo_svm import DATA_SETS, SPACE, SupportVectorMachine, known, past_runs
 from headstart.errors import InputError
-from headstart.models.family import FAMILY, GPBO
-from headstart.models.model import Prior, TransferModel
+from headstart.models.family import FAMILY
+from headstart.study.sampler import TransferSampler
 
-__all__ = ["MARKS", "Demo", "DemoResult", "run_demo"]
+if TYPE_CHECKING:
+    from optuna import Study
 
-# After how many evaluations the regrets are compared
-MARKS = (1, 5, 10, 20)
+__all__ = ["MARKS", "Demo", "DemoResult", "Standing", "Start", "default_model", "run_demo"]
+
+# After how many trials the errors are compared
+MARKS = (1, 3, 5, 10, 20)
+
+
+class Start(Enum):
+    """The two that are compared."""
+
+    SCRATCH = "from scratch"
+    HEAD_START = "head start"
+
+
+def default_model() -> str:
+    """What ``TransferSampler`` takes where no model is asked for, in upper case."""
+    return str(inspect.signature(TransferSampler).parameters["model"].default).upper()
 
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """What is run: ``runs`` random pairs of tasks of a family, ``steps`` evaluations of the target in each.
+    """What is run: ``runs`` times ``trials`` trials of either kind on one data set.
 
-    The source is known at ``source_points`` random points. ``noise`` is the standard deviation of the error of every
-    measurement, source and target; None is the paper's for the family. ``model`` is the one that gets the source data.
+    ``past_trials`` are known of each of the other data sets. ``model`` learns from them; None is the sampler's own.
     """
 
-    family: str = "hartmann6"
-    steps: int = 20
-    runs: int = 3
-    source_points: int = 60
-    noise: float | None = None
-    model: str = "SHGP"
+    data_set: str = "digits"
+    trials: int = 20
+    runs: int = 5
+    past_trials: int = 60
+    model: str | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
         """Check every setting, before any computation."""
-        family(self.family)
-        _ = self.transfer_model
-        for name in ("steps", "runs", "source_points"):
+        known(self.data_set)
+        able = [name for name, model in FAMILY.items() if model.needs_sources]
+        if self.model is not None and self.model.upper() not in able:
+            what = "uses no past data" if self.model.upper() in FAMILY else "is not known"
+            raise InputError(f"The model {self.model!r} {what}. The demo can use: {', '.join(able)}.")
+        for name in ("trials", "runs", "past_trials"):
             value = getattr(self, name)
             if value < 1:
                 raise InputError(f"{name} must be at least 1, but it is {value}.")
-        if self.noise is not None and not 0 <= self.noise < math.inf:
-            raise InputError(f"noise is a standard deviation and must not be negative, but it is {self.noise:g}.")
         if self.seed < 0:
             raise InputError(f"seed must not be negative, but it is {self.seed}.")
 
     @property
-    def problem(self) -> Family:
-        """The function family."""
-        return family(self.family)
+    def model_name(self) -> str:
+        """The model that learns from the past, in upper case."""
+        return default_model() if self.model is None else self.model.upper()
 
     @property
-    def noise_std(self) -> float:
-        """The standard deviation of the error of a measurement."""
-        return self.problem.noise_std if self.noise is None else self.noise
+    def described(self) -> str:
+        """The data set, and what is to be told from it."""
+        return f"{self.data_set} ({DATA_SETS[self.data_set].question})"
 
     @property
-    def transfer_model(self) -> TransferModel:
-        """The model that learns from the source."""
-        able = [name for name, model in FAMILY.items() if model.needs_sources]
-        if self.model.upper() not in able:
-            what = "uses no source data" if self.model.upper() in FAMILY else "is not known"
-            raise InputError(f"The model {self.model!r} {what}. The demo can use: {', '.join(able)}.")
-        return FAMILY[self.model.upper()]
+    def sources(self) -> tuple[str, ...]:
+        """The data sets whose past tuning runs are known."""
+        return tuple(name for name in DATA_SETS if name != self.data_set)
 
-    @property
-    def evaluations(self) -> int:
-        """How many evaluations all runs of both methods make."""
-        return 2 * self.runs * self.steps
+    def study(self, start: Start, run: int) -> Study:
+        """A new study of a run."""
+        seed = self.seed + run
+        informed = start is Start.HEAD_START
+        past = past_runs(self.data_set, trials=self.past_trials, seed=seed) if informed else []
+        sampler = TransferSampler(past, model=self.model_name if informed else "gpbo", space=SPACE, seed=seed)
+        return optuna.create_study(sampler=sampler, study_name=f"{start.value}, run {run + 1}")
 
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """Simple regret of both methods: lowest noiseless value among the points evaluated − true minimum."""
+    """The lowest cross-validated error so far of both, run by run; ``best`` is the best configuration of all.
+
+    An interrupted demonstration has as many trials as all runs had finished, and maybe none.
+    """
 
     demo: Demo
-    scratch: Float[Tensor, "runs steps"]
-    head_start: Float[Tensor, "runs steps"]
+    scratch: Float[Tensor, "runs trials"]
+    head_start: Float[Tensor, "runs trials"]
+    best: tuple[Start, dict[str, Any]] | None = None
+    interrupted: bool = False
+
+    @property
+    def trials(self) -> int:
+        """How many trials of every run are finished."""
+        return self.scratch.shape[-1]
 
     @property
     def marks(self) -> tuple[int, ...]:
-        """After how many evaluations to compare: 1, 5, 10, 20 as far as they were reached, and the last."""
-        return (*(mark for mark in MARKS if mark < self.demo.steps), self.demo.steps)
+        """After how many trials to compare: 1, 3, 5, 10, 20 as far as they were reached, and the last."""
+        return (*(mark for mark in MARKS if mark < self.trials), self.trials)
 
     @property
-    def medians(self) -> tuple[Float[Tensor, "steps"], Float[Tensor, "steps"]]:
-        """The median regret over runs, from scratch and with a head start."""
+    def medians(self) -> tuple[Float[Tensor, "trials"], Float[Tensor, "trials"]]:
+        """The median error over runs, from scratch and with a head start."""
         return self.scratch.quantile(0.5, dim=0), self.head_start.quantile(0.5, dim=0)
 
-    def evaluations_to_match(self) -> tuple[int, int | None]:
-        """How many evaluations scratch and head start need for the median regret that scratch has at the end.
+    def trials_to_match(self) -> tuple[int, int | None]:
+        """How many trials scratch and head start need for the median error that scratch has at the end.
 
         None where the head start does not get there.
         """
@@ -106,62 +134,71 @@ class DemoResult:
         matched = int(there.int().argmax()) + 1 if bool(there.any()) else None
         return int((scratch <= scratch[-1]).int().argmax()) + 1, matched
 
+    def verdict(self) -> str:
+        """What came out, in a sentence, whatever it is."""
+        (scratch, head_start), goal = self.trials_to_match(), f"{self.medians[0][-1]:.2%}"
+        if head_start is None:
+            return (
+                f"No head start this time: from scratch reached {goal} at trial {scratch}, "
+                f"with the past {self.medians[1][-1]:.2%} is the best after {self.trials}."
+            )
+        if head_start > scratch:
+            return f"No head start this time: {goal} took {scratch} trials from scratch, {head_start} with the past."
+        if head_start == scratch:
+            return f"No head start this time: {goal} took {scratch} trial{'s' * (scratch > 1)} in both cases."
+        return f"{goal} took {scratch} trials from scratch, and {head_start} with the head start."
+
 
 @dataclass(frozen=True, slots=True)
-class _Task:
-    """One pair of tasks. Its random numbers depend on the family and the seed, never on the method that meets it."""
+class Standing:
+    """Where a kind of start is: so many trials of all runs are finished, and the median of their best errors."""
 
-    problem: Family
-    seed: int
-    noise_std: float
-    params: Float[Tensor, "k"]
-    source: Dataset
-    errors: Float[Tensor, "steps"] = field(repr=False)
-    first: Float[Tensor, "d"]
-
-    @classmethod
-    def draw(cls, demo: Demo, seed: int) -> _Task:
-        problem = demo.problem
-
-        def stream(purpose: str) -> torch.Generator:
-            digest = hashlib.sha256(f"{problem.name}/{seed}/{purpose}".encode()).digest()
-            return torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
-
-        tasks, points, noise = stream("tasks"), stream("source inputs"), stream("source noise")
-        source_params = problem.sample(1, tasks)[0]
-        X = torch.rand(demo.source_points, problem.d, generator=points, dtype=torch.float64)
-        error = torch.randn(demo.source_points, generator=noise, dtype=torch.float64)
-        return cls(
-            problem=problem,
-            seed=seed,
-            noise_std=demo.noise_std,
-            params=problem.sample_target(1, tasks)[0],
-            source=Dataset(X, problem.evaluate(source_params, X) + demo.noise_std * error, "past"),
-            errors=torch.randn(demo.steps, generator=stream("target noise"), dtype=torch.float64),
-            first=torch.rand(problem.d, generator=stream("first point"), dtype=torch.float64),
-        )
-
-    def regret(self, prior: Prior, on_step: Callable[[], None]) -> Float[Tensor, "steps"]:
-        """Optimise the target; a model without a source begins at the random ``first`` point, others zero-shot."""
-        target = Dataset.empty(self.problem.d, name="target")
-        values = []
-        for step, error in enumerate(self.errors):
-            if step == 0 and not prior.model.needs_sources:
-                x = self.first
-            else:
-                x = suggest(prior.condition(target, seed=self.seed), seed=self.seed + step)
-            value = self.problem.evaluate(self.params, x.unsqueeze(0)).squeeze(0)
-            target = target.with_point(x, value + self.noise_std * error)
-            values.append(value)
-            on_step()
-        return torch.stack(values).cummin(0).values - self.problem.minimum(self.params)
+    start: Start
+    done: int
+    error: float
 
 
-def run_demo(demo: Demo, on_step: Callable[[], None] = lambda: None) -> DemoResult:
-    """Run it; ``on_step`` is called after every evaluation."""
-    scratch, head_start = [], []
-    for run in range(demo.runs):
-        task = _Task.draw(demo, demo.seed + run)
-        scratch.append(task.regret(GPBO.learn(), on_step))
-        head_start.append(task.regret(demo.transfer_model.learn([task.source], seed=task.seed), on_step))
-    return DemoResult(demo, torch.stack(scratch), torch.stack(head_start))
+def run_demo(demo: Demo, on_trial: Callable[[Standing], None] = lambda _: None) -> DemoResult:
+    """Run it; ``on_trial`` is called after every trial. A keyboard interrupt ends it with what is there."""
+    studies: dict[Start, list[Study]] = {start: [] for start in Start}
+    interrupted = False
+    try:
+        machine = SupportVectorMachine.on(demo.data_set)
+        for start in Start:
+            studies[start] += (demo.study(start, run) for run in range(demo.runs))
+        for trial in range(demo.trials):
+            for run in range(demo.runs):
+                for start in Start:
+                    study = studies[start][run]
+                    asked = study.ask(SPACE)
+                    study.tell(asked, machine.error(**asked.params))
+                    begun = studies[start][: run + 1 if trial == 0 else None]
+                    best = torch.tensor([each.best_value for each in begun])
+                    on_trial(Standing(start, trial * demo.runs + run + 1, best.quantile(0.5).item()))
+    except KeyboardInterrupt:
+        interrupted = True
+    scratch, head_start = (_errors(studies[start], demo.runs) for start in (Start.SCRATCH, Start.HEAD_START))
+    finished = min(scratch.shape[-1], head_start.shape[-1])
+    result = DemoResult(demo, scratch[:, :finished], head_start[:, :finished], interrupted=interrupted)
+    return replace(result, best=_best(studies, finished)) if finished else result
+
+
+def _errors(studies: Sequence[Study], runs: int) -> Float[Tensor, "runs trials"]:
+    """The best so far of every study, cut to the shortest."""
+    trials = [study.get_trials(deepcopy=False) for study in studies]
+    values = [[trial.value for trial in each if trial.value is not None] for each in trials]
+    shortest = min(map(len, values)) if len(values) == runs else 0
+    return torch.tensor([v[:shortest] for v in values], dtype=torch.float64).reshape(runs, shortest).cummin(-1).values
+
+
+def _best(studies: dict[Start, list[Study]], trials: int) -> tuple[Start, dict[str, Any]]:
+    """The configuration with the lowest error among the first so many trials of all runs."""
+    every = [
+        (trial.value, start, trial.params)
+        for start, group in studies.items()
+        for study in group
+        for trial in study.get_trials(deepcopy=False)[:trials]
+        if trial.value is not None
+    ]
+    _, start, params = min(every, key=lambda each: each[0])
+    return start, params

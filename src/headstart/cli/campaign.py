@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headstart.cli.output import errors_in_one_line, say
+from headstart.cli.tables import cell, count, percent, show, table, with_error
 from headstart.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +21,19 @@ if TYPE_CHECKING:
     from headstart.study.campaign_init import Started
     from headstart.study.campaign_model import Fitted, Suggestion
 
-__all__ = ["init", "plot", "status", "suggest"]
+__all__ = [
+    "Folder",
+    "Seed",
+    "existing",
+    "fitted_campaign",
+    "init",
+    "pairs",
+    "plot",
+    "require_seed",
+    "status",
+    "suggest",
+    "working",
+]
 
 Folder = Annotated[Path, typer.Option(help="The campaign's folder.", show_default="this one")]
 Seed = Annotated[int, typer.Option(help="Equal seeds and equal files give equal results.")]
@@ -50,17 +62,17 @@ def init(
             folder,
             objective=objective,
             maximize=maximize,
-            rename=_pairs(rename or ()),
+            rename=pairs(rename or ()),
             ignore=tuple(ignore or ()),
             categories=tuple(category or ()),
             force=force,
         )
         say(started.remarks, at_most=None)
-        _print(_parameters(started))
+        show(_parameters(started))
         for name, why in started.proposal.ignored.items():
             typer.echo(f"Not a parameter: {name} ({why}).")
         typer.echo(f"Written: {started.toml}")
-        kept = f"Kept: {started.current}, which has {_count(started.kept_rows, 'row')}"
+        kept = f"Kept: {started.current}, which has {count(started.kept_rows, 'row')}"
         typer.echo(kept if started.kept_rows else f"Written: {started.current}")
         typer.echo(f"Look through {started.toml}, then run: headstart suggest -n 4{_elsewhere(folder)}")
 
@@ -74,21 +86,24 @@ def suggest(
     with errors_in_one_line():
         from headstart.study.campaign import append_experiments, open_campaign, require_closed
         from headstart.study.campaign_model import next_experiments
+        from headstart.study.check import explained, remarkable
         from headstart.study.safe_files import alone_in
         from headstart.study.table_files import read_table
 
         _require_count(number)
-        with alone_in(_existing(folder)):
+        with alone_in(existing(folder)):
             campaign = open_campaign(folder)
             require_closed(campaign)
-            fitted = _fitted(campaign, seed)
+            fitted = fitted_campaign(campaign, seed)
             suggestions = next_experiments(fitted, number, seed=seed)
             append_experiments(campaign, [s.values for s in suggestions])
             rows = read_table(campaign.table.path).numbers[-number:]
-        _print(_suggestions(fitted, suggestions, rows))
+        show(_suggestions(fitted, suggestions, rows))
         file = campaign.file
         typer.echo("± is half of a 95 % range: 19 of 20 results should lie in it.")
         typer.echo("'Rests on' says how much of what is known about the row comes from where.")
+        for source in remarkable(explained(fitted)):
+            typer.echo(f"{source.name} is {source.verdict}. {source.reason}")
         typer.echo(
             f"Appended to {campaign.table.path}. Fill in the column {file.objective}, save it, and run this again."
         )
@@ -100,7 +115,7 @@ def status(folder: Folder = Path(), seed: Seed = 0) -> None:
         from headstart.study.campaign import State, open_campaign
         from headstart.study.campaign_model import noise_of
 
-        fitted = _fitted(open_campaign(_existing(folder)), seed)
+        fitted = fitted_campaign(open_campaign(existing(folder)), seed)
         campaign, file = fitted.campaign, fitted.campaign.file
         counts = {state: len(campaign.those(state)) for state in State}
         typer.echo(
@@ -112,15 +127,15 @@ def status(folder: Folder = Path(), seed: Seed = 0) -> None:
             typer.echo(f"Best so far: {best.result:g}{unit} in row {best.number}: {_settings(file, best.values)}")
         scatter, repeats = noise_of(fitted)
         if repeats:
-            of = f"standard deviation, {_count(repeats, 'repeat')}"
+            of = f"standard deviation, {count(repeats, 'repeat')}"
             typer.echo(f"Repeated experiments scatter by {scatter:.2g}{unit} ({of}).")
         else:
             typer.echo(f"No experiment was repeated; the model takes a result to scatter by {scatter:.2g}{unit}.")
-        _print(_contributions(fitted))
+        show(_contributions(fitted))
         for decision in fitted.alignment.decisions:
             typer.echo(f"{decision}")
         if pending := campaign.those(State.PENDING):
-            _print(_pending(fitted, pending))
+            show(_pending(fitted, pending))
         else:
             typer.echo(f"Nothing is pending. Next: headstart suggest -n 4{_elsewhere(folder)}")
 
@@ -135,7 +150,7 @@ def plot(
         from headstart.study.campaign import open_campaign
         from headstart.study.campaign_plots import draw_campaign
 
-        fitted = _fitted(open_campaign(_existing(folder)), seed)
+        fitted = fitted_campaign(open_campaign(existing(folder)), seed)
         for path in draw_campaign(fitted, out or folder / "plots"):
             typer.echo(f"Picture: {path}")
 
@@ -143,17 +158,19 @@ def plot(
 # ── arguments ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _pairs(renames: Sequence[str]) -> dict[str, str]:
-    pairs = {}
+def pairs(renames: Sequence[str]) -> dict[str, str]:
+    """What --rename was given, as old and new names."""
+    found = {}
     for text in renames:
         old, equals, new = (part.strip() for part in text.partition("="))
         if not (old and equals and new):
             raise InputError(f"--rename must be OLD=NEW, as in --rename 'Temp=temperature', but it is {text!r}.")
-        pairs[old] = new
-    return pairs
+        found[old] = new
+    return found
 
 
-def _existing(folder: Path) -> Path:
+def existing(folder: Path) -> Path:
+    """The folder, or an ``InputError`` that says how to begin."""
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such folder. Begin a campaign with 'headstart init'.")
     return folder
@@ -164,83 +181,44 @@ def _require_count(number: int) -> None:
         raise InputError(f"-n must be between 1 and 100, but it is {number}.")
 
 
+def require_seed(seed: int) -> None:
+    """Raise an ``InputError`` for a seed that is none."""
+    if seed < 0:
+        raise InputError(f"seed must not be negative, but it is {seed}.")
+
+
 def _elsewhere(folder: Path) -> str:
     return "" if folder == Path() else f" --folder {folder}"
 
 
-def _fitted(campaign: Campaign, seed: int) -> Fitted:
+def fitted_campaign(campaign: Campaign, seed: int) -> Fitted:
     """The campaign's model; remarks on the files go to the standard error."""
-    if seed < 0:
-        raise InputError(f"seed must not be negative, but it is {seed}.")
-    with _working():
-        import torch
-
+    require_seed(seed)
+    with working():
         from headstart.study.campaign_model import fit_campaign
 
-        torch.set_num_threads(1)  # small matrices lose by threading
         fitted = fit_campaign(campaign, seed=seed)
     say([*campaign.remarks, *(f"{d}." for d in fitted.alignment.warnings)])
     return fitted
 
 
 @contextmanager
-def _working() -> Iterator[None]:
-    """A sign of life on a terminal."""
+def working() -> Iterator[None]:
+    """A sign of life on a terminal, while one thread works: small matrices lose by threading."""
     from rich.console import Console
 
     with Console(stderr=True).status("learning from the past campaigns …"):
+        import torch
+
+        torch.set_num_threads(1)
         yield
 
 
 # ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence[str] = ()) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    # as Text, because rich takes the brackets of [min] for a style
-    heading = Text(title, style="bold")
-    table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for column in columns:
-        table.add_column(Text(column), justify="left" if column in left else "right")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table
-
-
-def _print(table: Table) -> None:
-    from rich.console import Console
-
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=200)  # nobody looks at a terminal: do not fold
-    console.print()
-    console.print(table)
-    console.print()
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, int | float) else str(value)
-
-
 def _settings(file: CampaignFile, values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{p.name} {_cell(values[p.name])}" for p in file.parameters)
-
-
-def _with_error(value: float, half: float) -> str:
-    """83.2 ± 4.1: as many digits as the error has two."""
-    places = max(0, 1 - math.floor(math.log10(half))) if half > 0 else 3
-    return f"{value:.{places}f} ± {half:.{places}f}"
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
-
-
-def _share(value: float) -> str:
-    return f"{100 * value:.0f} %"
+    return ", ".join(f"{p.name} {cell(values[p.name])}" for p in file.parameters)
 
 
 def _parameters(started: Started) -> Table:
@@ -250,23 +228,29 @@ def _parameters(started: Started) -> Table:
         p = guess.parameter
         limits = ", ".join(p.choices) or f"{p.low:g} … {p.high:g}{', log' if p.log else ''}"
         rows.append((p.name, p.kind.value, limits, p.unit, guess.reasons.get("kind", "")))
-    return _table("Parameters", columns, rows, left=columns)
+    return table("Parameters", columns, rows, left=columns)
 
 
 def _suggestions(fitted: Fitted, suggestions: Sequence[Suggestion], numbers: Sequence[int]) -> Table:
     file = fitted.campaign.file
-    title = f"{_count(len(suggestions), 'experiment')} to try"
+    title = f"{count(len(suggestions), 'experiment')} to try"
     columns = ("row", *(p.label for p in file.parameters), f"expected {file.label}", "rests on")
     rows = (
         (
             str(number),
-            *(_cell(s.values[p.name]) for p in file.parameters),
-            _with_error(s.expected, s.plus_minus),
-            ", ".join(f"{name} {_share(share)}" for name, share in s.shares if share >= 0.005),
+            *(cell(s.values[p.name]) for p in file.parameters),
+            with_error(s.expected, s.plus_minus),
+            _rests_on(s, fitted),
         )
         for number, s in zip(numbers, suggestions, strict=True)
     )
-    return _table(title, columns, rows, left=("rests on",))
+    return table(title, columns, rows, left=("rests on",))
+
+
+def _rests_on(suggestion: Suggestion, fitted: Fitted) -> str:
+    if fitted.target.n == 0 and suggestion.shares[-1][1] == 1.0:
+        return "nothing yet"
+    return ", ".join(f"{name} {percent(share)}" for name, share in suggestion.shares if share >= 0.005)
 
 
 def _pending(fitted: Fitted, pending: Sequence[Experiment]) -> Table:
@@ -276,25 +260,27 @@ def _pending(fitted: Fitted, pending: Sequence[Experiment]) -> Table:
     means, sds = fitted.expected([e.values for e in pending], measured=True)
     columns = ("row", *(p.label for p in file.parameters), f"expected {file.label}")
     rows = (
-        (str(e.number), *(_cell(e.values[p.name]) for p in file.parameters), _with_error(mean, HALF_WIDTH * sd))
+        (str(e.number), *(cell(e.values[p.name]) for p in file.parameters), with_error(mean, HALF_WIDTH * sd))
         for e, mean, sd in zip(pending, means, sds, strict=True)
     )
-    return _table("Pending", columns, rows)
+    return table("Pending", columns, rows)
 
 
 def _contributions(fitted: Fitted) -> Table:
-    from headstart.study.campaign_model import reference_point, rests_on
+    from headstart.study.campaign_model import THIS, reference_point
+    from headstart.study.shares import shares
 
     campaign, file = fitted.campaign, fitted.campaign.file
     pick = max if file.maximize else min
     point = reference_point(fitted)
-    *shares, own = rests_on(fitted, fitted.alignment.space.encode([point]))[0].tolist()
+    X = fitted.alignment.space.encode([point])
+    *past, own = shares(fitted.prior, fitted.posterior, X)[0].tolist()
     where = "best point" if campaign.best is not None else "most promising past point"
     columns = ("campaign", "results used", f"best {file.label}", "share")
     rows = [
-        (data.name, str(data.n), f"{pick((fitted.sign * data.y).tolist()):g}", _share(share))
-        for data, share in zip(fitted.alignment.datasets, shares, strict=True)
+        (data.name, str(data.n), f"{pick((fitted.sign * data.y).tolist()):g}", percent(share))
+        for data, share in zip(fitted.alignment.datasets, past, strict=True)
     ]
     best = f"{campaign.best.result:g}" if campaign.best is not None else "–"
-    rows.append(("this campaign", str(fitted.target.n), best, _share(own)))
-    return _table(f"What is known about the {where}", columns, rows, left=("campaign",))
+    rows.append((THIS, str(fitted.target.n), best, percent(own)))
+    return table(f"What is known about the {where}", columns, rows, left=("campaign",))

@@ -13,6 +13,7 @@ plain process, whatever the others seem to know.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -31,7 +32,7 @@ from headstart.models.gate import Informative, informative
 from headstart.models.layer import Layer, Propagation
 from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
-from headstart.models.params import AutoParams, ChainParams, ModelParams
+from headstart.models.params import AutoParams, ChainParams, ModelParams, StarParams
 from headstart.models.prequential import REFITS, refits_up_to, sequential_scores
 from headstart.models.sequential import Sequential, SequentialPrior
 from headstart.models.single import Single
@@ -103,8 +104,7 @@ class Auto(TransferModel):
         ]
         members = tuple(_layer(posterior) for posterior in posteriors)
         weights = params.weights.expand(*target.batch_shape, -1).to(target.X.device)
-        expanded = AutoParams(*(posterior.hyperparameters for posterior in posteriors), weights)  # type: ignore[arg-type]
-        outcome = AutoOutcome(Units.identity(target), expanded, (), None)
+        outcome = AutoOutcome(Units.identity(target), _params(posteriors, weights), (), None)
         return AutoPosterior(Mixture(members, weights), outcome, target.y)
 
 
@@ -135,10 +135,7 @@ class AutoPrior(Prior):
         posteriors = self._candidates(target)
         judgement = judged(self._scores(target), self.gate, self.model)
         members = tuple(_layer_in(units, posterior, target) for posterior in posteriors)
-        star, chain, plain = (posterior.hyperparameters for posterior in posteriors)
-        assert isinstance(chain, ChainParams)
-        assert isinstance(plain, ChainParams)
-        params = AutoParams(star, chain, plain, judgement.weights)  # type: ignore[arg-type]
+        params = _params(posteriors, judgement.weights)
         reports = (*self.fit_reports, *(posterior.fit_reports[-1] for posterior in posteriors))
         return AutoPosterior(
             Mixture(members, judgement.weights), AutoOutcome(units, params, reports, judgement), target.y
@@ -218,6 +215,14 @@ def judged(scores: Float[Tensor, "*b k n"], gate: Informative, model: Auto) -> J
     weights = (1 - model.share) * weights + model.share * plain
     weights = torch.where(gate.open.any(-1, keepdim=True), weights, plain)
     return Judgement(CANDIDATES, weights, scores, gate)
+
+
+def _params(posteriors: Sequence[TransferPosterior], weights: Float[Tensor, "*b k"]) -> AutoParams:
+    star, chain, plain = (posterior.hyperparameters for posterior in posteriors)
+    assert isinstance(star, StarParams)
+    assert isinstance(chain, ChainParams)
+    assert isinstance(plain, ChainParams)
+    return AutoParams(star, chain, plain, weights)
 
 
 def _layer(posterior: TransferPosterior) -> Layer:

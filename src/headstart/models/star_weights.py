@@ -162,6 +162,7 @@ class Integrated(Weighting):
 
     mean: float = 0.5
     spread: float = 1.0
+    own: float = 0.0
     amplitude: float = 0.7
 
     def _unit(self, about: SourceFacts) -> StarWeights:
@@ -169,7 +170,7 @@ class Integrated(Weighting):
         size = about.spread.clamp_min(_LEAST_SPREAD)
         mean = self.mean * about.open / n_open / size
         var = about.open * self.spread**2 / n_open / size.square()
-        return StarWeights(mean, var, torch.zeros_like(mean))
+        return StarWeights(mean, var, about.open * self.own / n_open / size.square())
 
     def evidence(
         self, members: tuple[ExactBeliefs, ...], about: SourceFacts, target: Dataset, kernel: Kernel
@@ -190,7 +191,7 @@ class Integrated(Weighting):
         """The unit weights, scaled by ρ."""
         unit = self._unit(about)
         rho = omega if omega.shape[-1] else omega.new_ones(*omega.shape[:-1], 1)
-        return StarWeights(rho * unit.mean, rho.square() * unit.var, unit.own)
+        return StarWeights(rho * unit.mean, rho.square() * unit.var, rho.square() * unit.own)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,16 @@ from headstart.study.raw import RawTask
 from headstart.study.safe_files import write_whole
 from headstart.study.table_files import Table, appended, read_table
 
-__all__ = ["Campaign", "Experiment", "State", "append_experiments", "open_campaign", "repeat_spread", "require_closed"]
+__all__ = [
+    "Campaign",
+    "Experiment",
+    "State",
+    "append_experiments",
+    "open_campaign",
+    "past_tasks",
+    "repeat_spread",
+    "require_closed",
+]
 
 _SAMPLE_SEED = 0
 
@@ -77,12 +86,8 @@ def open_campaign(folder: Path) -> Campaign:
     """Read the folder; nothing is changed. Whatever is wrong in any of its files is an ``InputError``."""
     file = read_campaign_file(folder / TOML)
     tables = [read_table(folder / path).renamed(file.rename) for path in file.past]
-    stems = [Path(path).stem for path in file.past]
     remarks = [remark for table in tables for remark in table.remarks]
-    past = tuple(
-        _past(table, stem if stems.count(stem) == 1 else path, file, remarks)
-        for table, stem, path in zip(tables, stems, file.past, strict=True)
-    )
+    past = past_tasks(tables, file, remarks)
     current = folder / file.current
     if not current.exists():
         header = ",".join([*(p.name for p in file.parameters), file.objective])
@@ -128,6 +133,15 @@ def repeat_spread(tasks: Sequence[tuple[Sequence[Mapping[str, Any]], Sequence[fl
 
 
 # ── past files ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def past_tasks(tables: Sequence[Table], file: CampaignFile, remarks: list[str]) -> tuple[RawTask, ...]:
+    """The past files of a campaign, called by the names of the files; what is noticed is added to the remarks."""
+    stems = [Path(path).stem for path in file.past]
+    return tuple(
+        _past(table, stem if stems.count(stem) == 1 else path, file, remarks)
+        for table, stem, path in zip(tables, stems, file.past, strict=True)
+    )
 
 
 def _past(table: Table, name: str, file: CampaignFile, remarks: list[str]) -> RawTask:

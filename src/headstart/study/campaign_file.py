@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["TOML", "CampaignFile", "Kind", "Parameter", "nearest", "read_campaign_file"]
 
 TOML = "headstart.toml"
+DEFAULT_MODEL = "auto"
 MOST_USED = 500  # rows of a past file, unless the file says otherwise: a fit takes time with the cube of their number
 _DIRECTIONS = {"maximize": True, "maximise": True, "minimize": False, "minimise": False}
 _TEXT, _WHOLE, _TEXTS, _TABLE = "a text in quotation marks", "a whole number", "a list of texts", "a table"
@@ -105,7 +106,7 @@ class CampaignFile:
     parameters: tuple[Parameter, ...]
     unit: str = ""
     current: str = "current.csv"
-    model: str = "shgp"
+    model: str = DEFAULT_MODEL
     ignore: tuple[str, ...] = ()
     max_rows: int = MOST_USED
     rename: Mapping[str, str] = field(default_factory=dict)
@@ -204,7 +205,7 @@ class _Reader:
             parameters=parameters,
             unit=data.get("unit", ""),
             current=data.get("current", "current.csv"),
-            model=data.get("model", "shgp"),
+            model=data.get("model", DEFAULT_MODEL),
             ignore=tuple(data.get("ignore", ())),
             max_rows=rows,
             rename=data.get("rename", {}),

@@ -15,9 +15,19 @@ from headstart.study.column_guess import Guess, Proposal, find_objective, propos
 from headstart.study.safe_files import alone_in, write_whole
 from headstart.study.table_files import Layout, Table, is_lock_file, read_table, write_rows
 
-__all__ = ["Started", "start_campaign"]
+__all__ = ["Looked", "Started", "look_at", "start_campaign"]
 
 CURRENT = "current.csv"
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """Past files, and what they are taken for."""
+
+    tables: tuple[Table, ...]
+    file: CampaignFile
+    proposal: Proposal
+    remarks: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,31 @@ def start_campaign(
     toml, current = folder / TOML, folder / CURRENT
     if toml.exists() and not force:
         raise InputError(f"{toml} is there already. Edit it, or write it anew with --force.")
+    for path in past:
+        if path.resolve() == current.resolve():
+            raise InputError(f"{path} is the file of the new campaign and cannot be a past one too. Rename it first.")
+    looked = look_at(
+        past, folder, objective=objective, maximize=maximize, rename=rename, ignore=ignore, categories=categories
+    )
+    kept = len(read_table(current).rows) if current.exists() and current.read_bytes().strip() else 0
+    with alone_in(folder):
+        write_whole(toml, toml_text(looked.file, looked.proposal).encode())
+        if not kept:
+            write_whole(current, _header(looked.file, looked.tables))
+    return Started(looked.file, looked.proposal, toml, current, kept, looked.remarks)
+
+
+def look_at(
+    past: Sequence[Path],
+    folder: Path,
+    *,
+    objective: str,
+    maximize: bool,
+    rename: Mapping[str, str] | None = None,
+    ignore: Sequence[str] = (),
+    categories: Sequence[str] = (),
+) -> Looked:
+    """The campaign that would begin with these files in the folder. Nothing is written."""
     files = [path for path in past if not is_lock_file(path)]
     remarks = [
         f"{path} is the lock file of a spreadsheet program and is left out." for path in past if path not in files
@@ -61,8 +96,6 @@ def start_campaign(
     for i, path in enumerate(files):
         if path.resolve() in [other.resolve() for other in files[:i]]:
             raise InputError(f"{path} is named twice.")
-        if path.resolve() == current.resolve():
-            raise InputError(f"{path} is the file of the new campaign and cannot be a past one too. Rename it first.")
     tables = [read_table(path) for path in files]
     _require_names(tables, rename or {}, "rename")
     tables = [table.renamed(rename or {}) for table in tables]
@@ -81,12 +114,7 @@ def start_campaign(
         ignore=tuple(proposal.ignored),
         rename={**(rename or {}), **spelled},
     )
-    kept = len(read_table(current).rows) if current.exists() and current.read_bytes().strip() else 0
-    with alone_in(folder):
-        write_whole(toml, toml_text(campaign, proposal).encode())
-        if not kept:
-            write_whole(current, _header(campaign, tables))
-    return Started(campaign, proposal, toml, current, kept, (*remarks, *proposal.remarks))
+    return Looked(tuple(tables), campaign, proposal, (*remarks, *proposal.remarks))
 
 
 def _require_names(tables: Sequence[Table], names: Mapping[str, str], option: str) -> None:
@@ -149,12 +177,16 @@ def toml_text(campaign: CampaignFile, proposal: Proposal) -> str:
                 (f"unit = {_text(campaign.unit)}", "its unit, for tables and pictures"),
                 (f"direction = {_text('maximize' if campaign.maximize else 'minimize')}", "or the reverse"),
                 (f"current = {_text(campaign.current)}", "the experiments of this campaign; fill in results there"),
-                (f"model = {_text(campaign.model)}", "how past campaigns are learnt from"),
+                (
+                    f"model = {_text(campaign.model)}",
+                    "it weighs the past campaigns by what they predict: see 'headstart check'",
+                ),
                 (f"max_rows = {MOST_USED}", "of a longer past file a random sample of so many rows is used"),
             ]
         ),
         "",
-        "# Past campaigns, as paths from this folder. The one that is most like the new one stands last.",
+        '# Past campaigns, as paths from this folder. Their order matters to chains alone (model = "shgp", "bhgp",',
+        '# "mhgp", "hgp"): there the one that is most like the new one stands last.',
         "past = [",
         *past,
         "]",

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from numpy.typing import NDArray
-from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.decide.domain import Mixed
@@ -18,12 +16,15 @@ from headstart.decide.suggest import suggest
 from headstart.errors import InputError
 from headstart.models.botorch import TransferPosterior
 from headstart.models.family import FAMILY
-from headstart.models.model import TransferModel
+from headstart.models.model import Prior, TransferModel
 from headstart.study.alignment import Alignment, align
 from headstart.study.campaign import Campaign, State, repeat_spread
 from headstart.study.campaign_file import TOML, nearest
+from headstart.study.shares import shares
 
 __all__ = [
+    "HALF_WIDTH",
+    "THIS",
     "Fitted",
     "Suggestion",
     "fit_campaign",
@@ -31,14 +32,13 @@ __all__ = [
     "next_experiments",
     "noise_of",
     "reference_point",
-    "rests_on",
 ]
 
 # Half the width of an interval that holds 95 % of a normal distribution, in standard deviations
 HALF_WIDTH = 1.96
 # A noise below this share of the model's unit (about the spread of a task) is none: repeating teaches nothing
 _NO_NOISE = 1e-2
-_FAR = 1e3  # a coordinate so far off that nothing there is related to the unit cube
+THIS = "this campaign"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Fitted:
 
     campaign: Campaign
     alignment: Alignment
-    model: TransferModel
+    prior: Prior
     target: Dataset
     posterior: TransferPosterior
 
@@ -102,11 +102,11 @@ def fit_campaign(campaign: Campaign, *, seed: int = 0) -> Fitted:
     space, finished = alignment.space, campaign.those(State.FINISHED)
     if finished:
         y = np.array([e.result for e in finished])
-        target = Dataset(space.encode([e.values for e in finished]), -y if file.maximize else y, "this campaign")
+        target = Dataset(space.encode([e.values for e in finished]), -y if file.maximize else y, THIS)
     else:
-        target = Dataset.empty(space.d, name="this campaign")
-    posterior = model.learn(alignment.datasets, seed=seed).condition(target, seed=seed)
-    return Fitted(campaign, alignment, model, target, posterior)
+        target = Dataset.empty(space.d, name=THIS)
+    prior = model.learn(alignment.datasets, seed=seed)
+    return Fitted(campaign, alignment, prior, target, prior.condition(target, seed=seed))
 
 
 def next_experiments(fitted: Fitted, n: int, *, seed: int = 0) -> tuple[Suggestion, ...]:
@@ -130,11 +130,11 @@ def next_experiments(fitted: Fitted, n: int, *, seed: int = 0) -> tuple[Suggesti
     for row in space.decode(X):
         rows.append(_settable(campaign, row, [*taken, *rows]))
     mean, sd = fitted.expected(rows, measured=True)
-    shares = rests_on(fitted, space.encode(rows))
-    names = [*(d.name for d in fitted.alignment.datasets), "this campaign"]
+    each = shares(fitted.prior, fitted.posterior, space.encode(rows)).tolist()
+    names = [*(d.name for d in fitted.alignment.datasets), THIS]
     return tuple(
         Suggestion(row, float(m), HALF_WIDTH * float(s), tuple(zip(names, share, strict=True)))
-        for row, m, s, share in zip(rows, mean, sd, shares.tolist(), strict=True)
+        for row, m, s, share in zip(rows, mean, sd, each, strict=True)
     )
 
 
@@ -145,44 +145,6 @@ def _settable(campaign: Campaign, row: Mapping[str, Any], taken: Sequence[Mappin
         if rounded not in taken:
             return rounded
     return dict(row)
-
-
-def rests_on(fitted: Fitted, X: Float[Tensor, "m d"]) -> Float[Tensor, "m k"]:
-    """How much of what is known at X each past campaign and (last) this one contributes; every row sums to 1.
-
-    The share of a task is by how much its data lower the variance at X, at the same hyperparameters: half of it as
-    the only task with data, half as the last one to come, when the others have said all they can. Sources of a model
-    that inherits means alone (MHGP) lower no variance, and have no share.
-    """
-    tasks = [*fitted.alignment.datasets, fitted.target]
-    nobody = [_silenced(task) for task in tasks]
-    gains = torch.zeros(len(X), len(tasks), dtype=torch.float64)
-    if len(tasks) > 1:
-        nothing, everything = _var(fitted, nobody, X), _var(fitted, tasks, X)
-        for i, task in enumerate(tasks):
-            if task.n > 0:
-                alone = [t if j == i else silent for j, (t, silent) in enumerate(zip(tasks, nobody, strict=True))]
-                others = [silent if j == i else t for j, (t, silent) in enumerate(zip(tasks, nobody, strict=True))]
-                first = nothing - _var(fitted, alone, X)
-                last = _var(fitted, others, X) - everything
-                gains[:, i] = 0.5 * (first.clamp_min(0.0) + last.clamp_min(0.0))
-    total = gains.sum(-1, keepdim=True)
-    own = torch.zeros_like(gains)
-    own[:, -1] = 1.0  # where nobody else has anything to say
-    return torch.where(total > 0, gains / torch.where(total > 0, total, 1.0), own)
-
-
-def _var(fitted: Fitted, tasks: Sequence[Dataset], X: Float[Tensor, "m d"]) -> Float[Tensor, "m"]:
-    """The variance at X had the tasks these data."""
-    posterior = fitted.model.at(fitted.posterior.hyperparameters, sources=tasks[:-1], target=tasks[-1])
-    with torch.no_grad():
-        return posterior.predict(X)[1]
-
-
-def _silenced(task: Dataset) -> Dataset:
-    """The task with a single observation, so far away that it says nothing here."""
-    X = torch.full((1, task.d), _FAR, dtype=torch.float64)
-    return Dataset(X, torch.zeros(1, dtype=torch.float64), task.name, unseen=task.unseen)
 
 
 def reference_point(fitted: Fitted) -> dict[str, Any]:

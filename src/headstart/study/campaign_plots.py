@@ -7,9 +7,7 @@ sources.png    the same slices as each past campaign alone would predict them
 
 from __future__ import annotations
 
-import io
 import math
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,21 +20,16 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 
-from headstart.errors import InputError
 from headstart.models.botorch import TransferPosterior
 from headstart.study.campaign import State
 from headstart.study.campaign_file import Kind, Parameter
 from headstart.study.campaign_model import HALF_WIDTH, Fitted, model_named, reference_point
-from headstart.study.safe_files import write_whole
+from headstart.study.canvas import INK, NOW, heading, legend, make_folder, past_looks, save, short, tidy
 from headstart.study.unit_names import split_unit
 
 __all__ = ["draw_campaign"]
 
-_INK, _NOW = "#333333", "#0072B2"
-# Colours that colour-blind readers can tell apart (Okabe and Ito), and a marker for each
-_PAST = (("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#E69F00", "v"), ("#56B4E9", "P"), ("#882255", "X"))
 _POINTS = 121
-_LONG_NAME = 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +59,13 @@ class _Slice:
 
 def draw_campaign(fitted: Fitted, out: Path) -> list[Path]:
     """Write the three pictures into the folder; it is made if it is not there."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{out}: the folder cannot be made: {error.strerror}.") from error
+    make_folder(out)
     reference = reference_point(fitted)
     slices = [_slice(p, reference) for p in fitted.campaign.file.parameters if p.kind is not Kind.FIXED]
     pictures = {"progress": _progress(fitted), "slices": _slices(fitted, slices, reference)}
     if fitted.alignment.datasets:
         pictures["sources"] = _sources(fitted, slices, reference)
-    paths = []
-    for name, figure in pictures.items():
-        content = io.BytesIO()
-        figure.savefig(content, format="png", metadata={"Software": None})
-        write_whole(out / f"{name}.png", content.getvalue())
-        paths.append(out / f"{name}.png")
-    return paths
+    return [save(figure, out / f"{name}.png") for name, figure in pictures.items()]
 
 
 # ── progress ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -96,26 +80,26 @@ def _progress(fitted: Fitted) -> Figure:
     best = np.maximum.accumulate(results) if file.maximize else np.minimum.accumulate(results)
     steps = np.arange(1, len(finished) + 1)
     pick = np.max if file.maximize else np.min
-    for task, (color, _) in zip(campaign.past, _looks(len(campaign.past)), strict=True):
-        label = f"best of {_short(task.name)} ({len(task.y)} experiments)"
+    for task, (color, _) in zip(campaign.past, past_looks(len(campaign.past)), strict=True):
+        label = f"best of {short(task.name)} ({len(task.y)} experiments)"
         axes.axhline(float(pick(task.y)), color=color, linewidth=1.3, linestyle=(0, (5, 2)), label=label, zorder=1)
     if len(finished):
-        axes.step(steps, best, where="post", color=_NOW, linewidth=2.0, label="best of this campaign", zorder=2)
-        axes.plot(steps, results, "o", color=_INK, markersize=6, label="results", zorder=3)
+        axes.step(steps, best, where="post", color=NOW, linewidth=2.0, label="best of this campaign", zorder=2)
+        axes.plot(steps, results, "o", color=INK, markersize=6, label="results", zorder=3)
     else:
-        axes.annotate("no results yet", (0.5, 0.5), xycoords="axes fraction", ha="center", va="center", color=_INK)
+        axes.annotate("no results yet", (0.5, 0.5), xycoords="axes fraction", ha="center", va="center", color=INK)
     pending = campaign.those(State.PENDING)
     if pending:
         mean, sd = fitted.expected([e.values for e in pending], measured=True)
         at = len(finished) + np.arange(1, len(pending) + 1)
         axes.errorbar(
-            at, mean, HALF_WIDTH * sd, fmt="o", color=_INK, mfc="white", capsize=3, label="pending: expected, 95 %"
+            at, mean, HALF_WIDTH * sd, fmt="o", color=INK, mfc="white", capsize=3, label="pending: expected, 95 %"
         )
     axes.set_xlim(0.5, max(len(finished) + len(pending), 3) + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    _tidy(axes, "experiments of this campaign", file.label)
-    _heading(figure, "Progress", f"{file.label}, {'higher' if file.maximize else 'lower'} is better")
-    _legend(figure, [axes])
+    tidy(axes, "experiments of this campaign", file.label)
+    heading(figure, "Progress", f"{file.label}, {'higher' if file.maximize else 'lower'} is better")
+    legend(figure, [axes])
     return figure
 
 
@@ -137,7 +121,7 @@ def _slices(fitted: Fitted, slices: Sequence[_Slice], reference: dict[str, Any])
     file = fitted.campaign.file
     figure, panels = _panels(len(slices))
     finished = fitted.campaign.those(State.FINISHED)
-    looks = _looks(len(fitted.campaign.past))
+    looks = past_looks(len(fitted.campaign.past))
     means = []
     for s, axes in zip(slices, panels, strict=True):
         name = s.parameter.name
@@ -151,25 +135,25 @@ def _slices(fitted: Fitted, slices: Sequence[_Slice], reference: dict[str, Any])
                     "markersize": 4.5,
                     "mfc": "none",
                 }
-                axes.plot(x, task.y, alpha=0.75, label=_short(task.name), zorder=1, **look)
+                axes.plot(x, task.y, alpha=0.75, label=short(task.name), zorder=1, **look)
         mean, sd = fitted.expected(s.rows)
         means.append(mean)
         if s.is_category:
             axes.errorbar(
-                s.x - 0.12, mean, HALF_WIDTH * sd, fmt="s", color=_NOW, capsize=4, label="prediction, 95 %", zorder=4
+                s.x - 0.12, mean, HALF_WIDTH * sd, fmt="s", color=NOW, capsize=4, label="prediction, 95 %", zorder=4
             )
         else:
-            axes.plot(s.x, mean, color=_NOW, linewidth=2.2, label="prediction, 95 %", zorder=3)
-            axes.fill_between(s.x, mean - HALF_WIDTH * sd, mean + HALF_WIDTH * sd, color=_NOW, alpha=0.18, linewidth=0)
+            axes.plot(s.x, mean, color=NOW, linewidth=2.2, label="prediction, 95 %", zorder=3)
+            axes.fill_between(s.x, mean - HALF_WIDTH * sd, mean + HALF_WIDTH * sd, color=NOW, alpha=0.18, linewidth=0)
         if finished:
             x = s.where([e.values[name] for e in finished])
             results = [e.result for e in finished]
-            axes.plot(x, results, "o", color=_INK, markersize=5.5, label="this campaign", zorder=5)
+            axes.plot(x, results, "o", color=INK, markersize=5.5, label="this campaign", zorder=5)
         _axis(axes, s, file.label)
         _mark_reference(axes, s, reference)
     _look_at(panels[0], [*(task.y for task in fitted.campaign.past), [e.result for e in finished], *means])
-    _heading(figure, "Prediction through the best point", _described(fitted, reference))
-    _legend(figure, panels, note="past results were measured at other settings of the remaining parameters")
+    heading(figure, "Prediction through the best point", _described(fitted, reference))
+    legend(figure, panels, note="past results were measured at other settings of the remaining parameters")
     return figure
 
 
@@ -177,13 +161,13 @@ def _sources(fitted: Fitted, slices: Sequence[_Slice], reference: dict[str, Any]
     file, space = fitted.campaign.file, fitted.alignment.space
     figure, panels = _panels(len(slices))
     alone = [model_named("gpbo").learn().condition(d) for d in fitted.alignment.datasets]
-    looks = _looks(len(alone))
+    looks = past_looks(len(alone))
     for s, axes in zip(slices, panels, strict=True):
         mean, _ = fitted.expected(s.rows)
-        lines = [("all together, this campaign", _INK, "o", mean)]
+        lines = [("all together, this campaign", INK, "o", mean)]
         for d, posterior, (color, marker) in zip(fitted.alignment.datasets, alone, looks, strict=True):
             lines.append(
-                (f"{_short(d.name)} alone", color, marker, fitted.sign * _mean(posterior, space.encode(s.rows)))
+                (f"{short(d.name)} alone", color, marker, fitted.sign * _mean(posterior, space.encode(s.rows)))
             )
         for i, (label, color, marker, y) in enumerate(lines):
             width, top = (2.4, 4) if i == 0 else (1.6, 3)
@@ -197,8 +181,8 @@ def _sources(fitted: Fitted, slices: Sequence[_Slice], reference: dict[str, Any]
                 axes.plot([], [], color=color, linewidth=width, marker=marker, label=label)
         _axis(axes, s, file.label)
         _mark_reference(axes, s, reference)
-    _heading(figure, "What each past campaign says", _described(fitted, reference))
-    _legend(figure, panels, note="a marker on a line is where it is best")
+    heading(figure, "What each past campaign says", _described(fitted, reference))
+    legend(figure, panels, note="a marker on a line is where it is best")
     return figure
 
 
@@ -208,14 +192,6 @@ def _mean(posterior: TransferPosterior, X: torch.Tensor) -> NDArray[np.float64]:
 
 
 # ── what the pictures share ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def _looks(n: int) -> list[tuple[str, str]]:
-    return [_PAST[i % len(_PAST)] for i in range(n)]
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _LONG_NAME else f"{name[: _LONG_NAME - 1]}…"
 
 
 def _panels(n: int) -> tuple[Figure, list[Axes]]:
@@ -232,12 +208,12 @@ def _panels(n: int) -> tuple[Figure, list[Axes]]:
 
 def _axis(axes: Axes, s: _Slice, ylabel: str) -> None:
     p = s.parameter
-    _tidy(axes, p.label, ylabel if axes.get_subplotspec().is_first_col() else "")  # type: ignore[union-attr]
+    tidy(axes, p.label, ylabel if axes.get_subplotspec().is_first_col() else "")  # type: ignore[union-attr]
     if s.is_category:
         axes.xaxis.set_major_locator(FixedLocator(range(len(p.choices))))
         long = sum(map(len, p.choices)) > 36
         axes.set_xticklabels(
-            [_short(c) for c in p.choices], rotation=30 if long else 0, ha="right" if long else "center"
+            [short(c) for c in p.choices], rotation=30 if long else 0, ha="right" if long else "center"
         )
         axes.set_xlim(-0.6, len(p.choices) - 0.4)
         return
@@ -259,7 +235,7 @@ def _look_at(axes: Axes, values: Sequence[Any]) -> None:
 
 def _mark_reference(axes: Axes, s: _Slice, reference: dict[str, Any]) -> None:
     (x,) = s.where([reference[s.parameter.name]])
-    axes.axvline(float(x), color=_INK, linewidth=0.9, linestyle=":", zorder=0, label="best point")
+    axes.axvline(float(x), color=INK, linewidth=0.9, linestyle=":", zorder=0, label="best point")
 
 
 def _described(fitted: Fitted, reference: dict[str, Any]) -> str:
@@ -273,40 +249,3 @@ def _described(fitted: Fitted, reference: dict[str, Any]) -> str:
 
 def _value(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, int | float) else str(value)
-
-
-def _tidy(axes: Axes, xlabel: str, ylabel: str) -> None:
-    axes.set_xlabel(xlabel)
-    axes.set_ylabel(ylabel)
-    axes.grid(True, which="major", color="#E2E2E2", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _heading(figure: Figure, title: str, note: str) -> None:
-    lines = "\n".join(textwrap.wrap(_plain(note), width=int(13 * figure.get_figwidth())))
-    figure.suptitle(f"$\\bf{{{title.replace(' ', '~')}}}$\n{lines}", x=0.01, ha="left", fontsize=11, color=_INK)
-
-
-def _plain(text: str) -> str:
-    return text.replace("$", r"\$")
-
-
-def _legend(figure: Figure, panels: Sequence[Axes], note: str = "") -> None:
-    found: dict[str, Any] = {}
-    for axes in panels:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    longest = max(map(len, found))
-    columns = max(1, min(len(found), int(figure.get_figwidth() / (0.066 * longest + 0.6))))
-    legend = figure.legend(
-        list(found.values()),
-        [_plain(label) for label in found],
-        loc="outside lower center",
-        ncols=columns,
-        frameon=False,
-        fontsize=9,
-        title=note or None,
-        title_fontproperties={"size": 9},
-    )
-    legend.get_title().set_color(_INK)

@@ -208,7 +208,7 @@ def _remarks(tables: Sequence[Table], guesses: Sequence[Guess]) -> list[str]:
                 files = [next(t.path.name for t in tables if p.name in t.columns) for p in (a, b)]
                 remarks.append(
                     f"{a.name!r} ({files[0]}) and {b.name!r} ({files[1]}) never occur together. If they are the same, "
-                    f"run again with --force --rename '{b.name}={a.name}'."
+                    f"run again with --rename '{b.name}={a.name}' (init: and with --force)."
                 )
     remarks += [
         f"{p.name} has {a!r} and {b!r}. If they are the same, make them alike in the files."

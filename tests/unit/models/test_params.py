@@ -10,10 +10,27 @@ import pytest
 import torch
 from tests.problems import NAMES, TRANSFER, gp_params, params_for, tensor, transfer_problem
 
-from headstart import FAMILY, ChainParams, CoregionalParams, EnsembleParams, GPParams, InputError, WeightedParams
+from headstart import (
+    FAMILY,
+    AutoParams,
+    ChainParams,
+    CoregionalParams,
+    EnsembleParams,
+    GPParams,
+    InputError,
+    WeightedParams,
+)
 
 PROBLEM = transfer_problem()
-FORMS = {"chain": "SHGP", "weighted": "WSGP", "one kernel": "MTKGP", "free": "MTGP", "ensemble": "RGPE"}
+FORMS = {
+    "chain": "SHGP",
+    "weighted": "WSGP",
+    "one kernel": "MTKGP",
+    "free": "MTGP",
+    "ensemble": "RGPE",
+    "star": "STAR",
+    "auto": "AUTO",
+}
 LEVELS = (gp_params(2), gp_params(2))
 EYE = torch.eye(2, dtype=torch.float64)[None]
 
@@ -113,12 +130,16 @@ def test_a_weight_too_many_is_refused_by_the_model() -> None:
 def test_negative_noise_is_refused_by_every_model(name: str) -> None:
     """However the hyperparameters came about, a negative noise variance is an ``InputError``, not arithmetic."""
     params = params_for(name)
-    if isinstance(params, CoregionalParams):
-        bad: Any = replace(params, noise_var=-params.noise_var)
-    else:
-        bad = replace(params, levels=tuple(replace(level, noise_var=-level.noise_var) for level in params.levels))
-    with pytest.raises(InputError, match="noise_var"):
-        _at(name, bad)
+
+    def negative(form: Any) -> Any:
+        if isinstance(form, CoregionalParams):
+            return replace(form, noise_var=-form.noise_var)
+        return replace(form, levels=tuple(replace(level, noise_var=-level.noise_var) for level in form.levels))
+
+    parts = ("star", "chain", "plain") if isinstance(params, AutoParams) else ()
+    for bad in [replace(params, **{p: negative(getattr(params, p))}) for p in parts] or [negative(params)]:
+        with pytest.raises(InputError, match="noise_var"):
+            _at(name, bad)
 
 
 def test_scaled_hyperparameters_are_those_of_scaled_outputs() -> None:

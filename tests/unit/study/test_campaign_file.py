@@ -53,7 +53,7 @@ def test_a_file_is_read_with_its_defaults(tmp_path: Path) -> None:
     """Every kind of parameter, and what need not be said."""
     file = _read(tmp_path, GOOD)
     assert (file.objective, file.maximize, file.past, file.current) == ("yield", True, ("past/a.csv",), "current.csv")
-    assert (file.model, file.max_rows, file.ignore) == ("shgp", 500, ())
+    assert (file.model, file.max_rows, file.ignore) == ("auto", 500, ())
     assert [p.name for p in file.parameters] == ["T", "n [1]", "c", "solvent", "p"]
     assert [p.distribution() for p in file.parameters] == [
         FloatDistribution(20, 120),

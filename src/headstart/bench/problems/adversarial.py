@@ -115,8 +115,8 @@ class SpoiltProblem(Problem):
 
     def _one_good(self, sources: tuple[Dataset, ...], seeds: Sequence[int]) -> tuple[Dataset, ...]:
         ways = (Scenario.NEGATED, Scenario.NOISE, Scenario.CONSTANT)
-        # from the back, so that the good one's data are used again only where there is no other source
-        bad = [self._one(sources[-1 - i % len(sources)], ways[i % len(ways)], seeds, i) for i in range(_BAD)]
+        others = sources[1:] or sources  # the good one's data are used again only where there is no other source
+        bad = [self._one(others[-1 - i % len(others)], ways[i % len(ways)], seeds, i) for i in range(_BAD)]
         every = (sources[0], *bad)
         orders = [
             torch.randperm(len(every), generator=stream(self.problem.name, seed, "order of sources")) for seed in seeds

@@ -1,0 +1,296 @@
+"""How fast is the sampler, and how much does it save? ``make bench-sampler``.
+
+    part         question                                                                asked for
+    suggestion   CPU seconds of a suggestion: 3 × 100 source points, 30 trials, D = 6    < 0.5, and ≤ 1/5 of others
+    overhead     CPU seconds of 200 trials of a trivial objective, the same sources      < 120, memory flat
+    svm          trials to what GPBO has after 30, on every task of our SVM table        median ≤ 10
+
+CPU time of one thread; routes take turns, and medians are reported, so that a busy machine slows all of them alike.
+Rivals that are not installed are said to be so. Writes a JSON file next to the printed tables; with ``--only`` the
+other parts of the file stay.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import ctypes.util
+import gc
+import json
+import math
+import platform
+import resource
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import optuna
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from headstart.bench.demo import default_model
+from headstart.bench.methods import Settings
+from headstart.bench.problems.svm_table import svm_sklearn
+from headstart.bench.problems.table import TableProblem
+from headstart.bench.runner import run_batch
+from headstart.bench.sampler_routes import Route, draw_history, routes, space, transfer_sampler
+from headstart.errors import MissingExtraError
+
+__all__ = ["Overhead", "Reach", "Suggestion", "main", "overhead", "reach", "suggestions"]
+
+# What is asked for
+SECONDS, SHARE, OVERHEAD, GROWTH, TRIALS = 0.5, 1 / 5, 120.0, 0.05, 10
+_SLOW = 5.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """CPU seconds of one suggestion by one route; none where the route cannot be taken, and ``note`` says why."""
+
+    route: str
+    uses: str
+    seconds: tuple[float, ...]
+    note: str = ""
+
+    @property
+    def median(self) -> float | None:
+        """The median over data sets and rounds."""
+        return statistics.median(self.seconds) if self.seconds else None
+
+
+def suggestions(
+    every: Sequence[Route], *, data_sets: int, rounds: int, on_step: Callable[[str], None] = lambda _: None, **size: int
+) -> list[Suggestion]:
+    """All routes on the same data sets, taking turns. ``size`` is that of the histories.
+
+    Of a data set's rounds, a route that takes more than 5 s has the first only.
+    """
+    seconds: dict[str, list[float]] = {route.name: [] for route in every}
+    notes = {route.name: route.note for route in every}
+    for seed in range(data_sets):
+        history = draw_history(seed, **size)
+        ready = {}
+        for route in every:
+            try:
+                ready[route.name] = route.begin(history)
+            except MissingExtraError as error:
+                notes[route.name] = str(error)
+        for round_ in range(rounds):
+            for name, arrange in ready.items():
+                if round_ > 0 and seconds[name][-1] > _SLOW:
+                    continue
+                on_step(f"{name}, data set {seed + 1}, round {round_ + 1}")
+                next_trial = arrange()
+                begin = time.process_time()
+                next_trial()
+                seconds[name].append(time.process_time() - begin)
+    return [Suggestion(r.name, r.uses, tuple(seconds[r.name]), notes[r.name]) for r in every]
+
+
+@dataclass(frozen=True, slots=True)
+class Overhead:
+    """CPU seconds of a whole study, and the memory of the process after every so many trials, in MiB."""
+
+    model: str
+    trials: int
+    seconds: float
+    memory: dict[int, float]
+
+    @property
+    def growth(self) -> float:
+        """By what share the memory grew from the first to the last time it was looked at."""
+        seen = list(self.memory.values())
+        return seen[-1] / seen[0] - 1
+
+
+def overhead(model: str, *, trials: int = 200, points: int = 100) -> Overhead:
+    """A study of a trivial objective, learning from the sources included; memory is looked at ten times."""
+    history = draw_history(0, points=points, trials=1)
+    asked = space(history.target.d)
+    memory, every = {}, max(1, trials // 10)
+    begin = time.process_time()
+    study = optuna.create_study(sampler=transfer_sampler(history, model))
+    for done in range(1, trials + 1):
+        trial = study.ask(asked)
+        study.tell(trial, sum((x - 0.3) ** 2 for x in trial.params.values()))
+        if done % every == 0:
+            memory[done] = _resident()
+    return Overhead(model, trials, time.process_time() - begin, memory)
+
+
+def _resident() -> float:
+    """The memory the process needs now, where the system says; otherwise the most that it has held.
+
+    What was freed but is kept in reserve by the allocator does not count: how much that is depends on chance.
+    """
+    gc.collect()
+    with suppress(OSError, AttributeError, TypeError):  # not the GNU C library
+        ctypes.CDLL(ctypes.util.find_library("c")).malloc_trim(0)
+    statm = Path("/proc/self/statm")
+    if statm.exists():
+        return int(statm.read_text().split()[1]) * resource.getpagesize() / 2**20
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most / 2**20 if sys.platform == "darwin" else most / 2**10
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """In how many trials a method gets to what GPBO has at the end, run by run; None where it does not."""
+
+    method: str
+    steps: int
+    trials: tuple[int | None, ...]
+
+    def quantile(self, share: float) -> float:
+        """The least number of trials that this share of all runs needs at most; ∞ where too few get there."""
+        ordered = sorted(float("inf") if n is None else n for n in self.trials)
+        return float(ordered[max(1, math.ceil(share * len(ordered))) - 1])
+
+
+def reach(
+    methods: Sequence[str],
+    *,
+    turns: int,
+    steps: int = 30,
+    sources: int = 10,
+    rows: int = 60,
+    on_step: Callable[[str], None] = lambda _: None,
+) -> list[Reach]:
+    """Every task of the SVM table is the target ``turns`` times; GPBO meets the same targets at the same seeds.
+
+    The sources are random rows of other tasks, of which some come from the same data set as the target.
+    """
+    table = svm_sklearn()
+    problem = TableProblem(table, n_sources=sources, rows=rows, in_turn=True)
+    settings = Settings(paper=False, acquisition="log_ei")
+    regret: dict[str, list[list[float]]] = {name: [] for name in ("gpbo", *methods)}
+    n = len(table.tasks)
+    for turn in range(turns):
+        for name in regret:
+            on_step(f"{name}, turn {turn + 1} of {turns}")
+            runs = run_batch(problem, name, range(turn * n, turn * n + n), steps=steps, settings=settings)
+            regret[name] += [run.regret for run in runs]
+    goals = [run[-1] for run in regret["gpbo"]]
+    return [
+        Reach(name, steps, tuple(first(run, goal) for run, goal in zip(runs, goals, strict=True)))
+        for name, runs in regret.items()
+    ]
+
+
+def first(regret: Sequence[float], goal: float) -> int | None:
+    """After how many trials the regret is at the goal; None if it never is."""
+    return next((k for k, value in enumerate(regret, 1) if value <= goal), None)
+
+
+# ── the tables ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _mark(reached: bool | None) -> str:
+    return {True: "[green]reached[/green]", False: "[red]missed[/red]", None: ""}[reached]
+
+
+def suggestion_table(found: Sequence[Suggestion]) -> Table:
+    """Ours first; the others with how many times as long they take."""
+    ours = found[0].median or float("nan")
+    table = Table(title="CPU seconds of one suggestion, after learning", title_justify="left")
+    for column in ("route", "uses", "median", "from", "to", "ratio", "asked for", ""):
+        table.add_column(column, justify="right" if column in ("median", "from", "to", "ratio") else "left")
+    for i, row in enumerate(found):
+        if row.median is None:
+            table.add_row(row.route, row.uses, "", "", "", "", "", row.note)
+            continue
+        rival = i > 0 and ("BoTorch" in row.route or "Ax" in row.route)
+        asked = f"< {SECONDS:g} s" if i == 0 else f"≥ {1 / SHARE:g} ×" if rival else ""
+        reached = row.median < SECONDS if i == 0 else ours <= SHARE * row.median if rival else None
+        ends = (f"{min(row.seconds):.3f}", f"{max(row.seconds):.3f}")
+        ratio = f"{row.median / ours:.1f} ×"
+        table.add_row(row.route, row.uses, f"{row.median:.3f}", *ends, ratio, asked, _mark(reached) or row.note)
+    return table
+
+
+def overhead_table(found: Overhead) -> Table:
+    """The seconds, and the memory over time."""
+    table = Table(title=f"{found.trials} trials of a trivial objective ({found.model.upper()})", title_justify="left")
+    for column in ("what", "measured", "asked for", ""):
+        table.add_column(column)
+    table.add_row(
+        "CPU seconds, learning included", f"{found.seconds:.1f}", f"< {OVERHEAD:g}", _mark(found.seconds < OVERHEAD)
+    )
+    seen = ", ".join(f"{mib:.0f}" for mib in found.memory.values())
+    table.add_row(f"memory after {', '.join(map(str, found.memory))} trials, MiB", seen, "", "")
+    table.add_row("its growth", f"{found.growth:+.1%}", f"< {GROWTH:.0%}", _mark(found.growth < GROWTH))
+    return table
+
+
+def reach_table(found: Sequence[Reach], default: str) -> Table:
+    """Quartiles per method."""
+    steps, runs = found[0].steps, len(found[0].trials)
+    table = Table(title=f"SVM table, {runs} runs: trials to what GPBO has after {steps}", title_justify="left")
+    for column in ("method", "25 %", "median", "75 %", "never", "asked for", ""):
+        table.add_column(column, justify="left" if column in ("method", "asked for", "") else "right")
+    for row in found:
+        quartiles = [row.quantile(share) for share in (0.25, 0.5, 0.75)]
+        shown = [f"> {steps}" if q == float("inf") else f"{q:g}" for q in quartiles]
+        asked = row.method == default.lower()
+        never = f"{sum(n is None for n in row.trials)} of {runs}"
+        limit, mark = (f"≤ {TRIALS}", _mark(quartiles[1] <= TRIALS)) if asked else ("", "")
+        table.add_row(row.method.upper(), *shown, never, limit, mark)
+    return table
+
+
+# ── the program ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the parts that are asked for, print the tables, write the JSON file."""
+    parser = argparse.ArgumentParser(description="How fast the Optuna sampler is, and how many trials it saves.")
+    parser.add_argument("--quick", action="store_true", help="one data set, one round, at most 40 trials, one turn")
+    parser.add_argument("--only", choices=("overhead", "suggestion", "svm"), help="only this part")
+    parser.add_argument("--model", default=default_model(), help="model of the sampler (default: the sampler's own)")
+    parser.add_argument("--methods", default="shgp,star,auto", help="models of the SVM part, besides --model")
+    parser.add_argument("--trials", type=int, default=200, help="trials of the trivial objective")
+    parser.add_argument("--turns", type=int, default=4, help="how often every task of the SVM table is the target")
+    parser.add_argument("--out", type=Path, default=Path("results/sampler/sampler.json"), help="the JSON file")
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    console, model, quick = Console(width=140), options.model.lower(), options.quick
+    record: dict[str, Any] = json.loads(options.out.read_text()) if options.only and options.out.exists() else {}
+
+    def wanted(part: str) -> bool:
+        return options.only in (None, part)
+
+    with warnings.catch_warnings(), console.status("…") as status:
+        warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
+        if wanted("overhead"):  # first, so that the memory is the sampler's alone
+            status.update(f"trials of a trivial objective, {model}")
+            run = overhead(model, trials=min(40, options.trials) if quick else options.trials)
+            console.print(overhead_table(run))
+            record["overhead"] = {**asdict(run), "growth": run.growth}
+        if wanted("suggestion"):
+            sets, rounds = (1, 1) if quick else (3, 3)
+            found = suggestions(routes(model), data_sets=sets, rounds=rounds, on_step=status.update)
+            console.print(suggestion_table(found))
+            record["suggestion"] = [{**asdict(row), "median": row.median} for row in found]
+        if wanted("svm"):
+            methods = dict.fromkeys((model, *options.methods.lower().split(",")))
+            reached = reach(list(methods), turns=1 if quick else options.turns, on_step=status.update)
+            console.print(reach_table(reached, model))
+            record["svm"] = [asdict(row) for row in reached]
+    versions = {name: __import__(name).__version__ for name in ("torch", "botorch", "optuna", "headstart")}
+    record["versions"] = {**versions, "python": platform.python_version()}
+    record["machine"] = {"processor": platform.machine(), "threads": 1}
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(record, indent=1) + "\n")
+    console.print(f"written to {options.out}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""``headstart demo``: the main job, on a machine that is really trained. Parse, call, print."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headstart.cli.output import errors_in_one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from headstart.bench.demo import Demo, DemoResult, Standing
+
+__all__ = ["demo"]
+
+
+def demo(
+    data: Annotated[
+        str, typer.Option(help="What the machine is tuned on: cancer, digits, iris or wine; the past is the others.")
+    ] = "digits",
+    trials: Annotated[int, typer.Option(help="Trials of every run.")] = 20,
+    runs: Annotated[int, typer.Option(help="Runs of either kind, side by side.")] = 5,
+    model: Annotated[
+        str | None, typer.Option(help="Model that learns from the past.", show_default="the sampler's own")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Equal seeds give equal results.")] = 0,
+    out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("headstart-demo.png"),
+) -> None:
+    """Tune a support vector machine with the head start of past tuning runs, and from scratch: a table, a picture.
+
+    The machine is trained and tested at every trial, on one of four data sets of scikit-learn; the past are trials on
+    the other three. One data set is an example: how it goes on all 24 tasks of our table is what
+    "python -m headstart.bench.sampler_speed --only svm" computes.
+    """
+    with errors_in_one_line():
+        import torch
+        from rich.console import Console
+
+        from headstart.bench.demo import Demo, run_demo
+        from headstart.bench.demo_figure import draw_demo, require_writable
+
+        torch.set_num_threads(1)  # small matrices lose by threading
+        settings = Demo(data_set=data, trials=trials, runs=runs, model=model, seed=seed)
+        require_writable(out)
+        typer.echo(_introduction(settings), err=True)
+        with _quiet_optuna(), _two_lines(settings, Console(stderr=True)) as show:
+            result = run_demo(settings, on_trial=show)
+        if result.trials:
+            draw_demo(result, out)
+            Console().print(_table(result))
+            typer.echo(f"{result.verdict()}\n{_best(result)}\nPicture: {out}")
+        if result.interrupted:
+            kept = f"{result.trials} of {trials} trials of every run are above" if result.trials else "Nothing to show"
+            typer.echo(f"Interrupted. {kept}.", err=True)
+            raise typer.Exit(130)
+
+
+def _introduction(demo: Demo) -> str:
+    one = demo.runs == 1
+    return (
+        f"Tuning a support vector machine (cost, gamma, degree, kernel) on scikit-learn's {demo.described}: "
+        f"{demo.trials} trials, {'one run' if one else f'{demo.runs} runs'} of either kind.\n"
+        f"The head start: {demo.past_trials} past trials on each of {', '.join(demo.sources)}."
+    )
+
+
+@contextmanager
+def _quiet_optuna() -> Iterator[None]:
+    """Optuna tells of every new study; warnings still come through."""
+    import optuna
+
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(logging.WARNING)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+@contextmanager
+def _two_lines(demo: Demo, console: Console) -> Iterator[Callable[[Standing], None]]:
+    """A live line for either kind: trials done, the lowest error so far (median of the runs), the time left."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from headstart.bench.demo import Start
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("trial {task.fields[trial]} of {task.fields[of]}"),
+        TextColumn("{task.fields[error]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, speed_estimate_period=60) as progress:
+        names = {Start.SCRATCH: "from scratch (GPBO)", Start.HEAD_START: f"head start ({demo.model_name})"}
+        width = max(map(len, names.values()))
+        total = demo.trials * demo.runs
+        bars = {
+            start: progress.add_task(f"{name:<{width}}", total=total, trial=0, of=demo.trials, error="")
+            for start, name in names.items()
+        }
+
+        def show(now: Standing) -> None:
+            trial = (now.done - 1) // demo.runs + 1
+            progress.update(bars[now.start], completed=now.done, trial=trial, error=f"error {now.error:.2%}")
+
+        yield show
+
+
+def _table(result: DemoResult) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    demo = result.demo
+    table = Table(
+        title=f"Lowest cross-validated error on {demo.described}",
+        caption=f"{'median of ' + str(demo.runs) + ' runs' if demo.runs > 1 else 'one run'}; lower is better",
+        box=box.SIMPLE_HEAD,
+    )
+    table.add_column("")
+    table.add_column("from scratch\n(GPBO)", justify="right")
+    table.add_column(f"head start\n({demo.model_name})", justify="right", style="bold")
+    for mark in result.marks:
+        errors = (f"{median[mark - 1].item():.2%}" for median in result.medians)
+        table.add_row(f"after {mark} trial{'s' if mark > 1 else ''}", *errors)
+    table.add_section()
+    counts = (f"> {result.trials}" if n is None else str(n) for n in result.trials_to_match())
+    table.add_row("trials to what scratch reached at the end", *counts)
+    return table
+
+
+def _best(result: DemoResult) -> str:
+    assert result.best is not None
+    start, params = result.best
+    lowest = min(result.scratch.min().item(), result.head_start.min().item())
+    shown = {name: f"{value:.3g}" if isinstance(value, float) else value for name, value in params.items()}
+    values = ", ".join(f"{name} {value}" for name, value in shown.items())
+    return f"Best of all: {lowest:.2%} with {values} ({start.value})."

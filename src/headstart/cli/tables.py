@@ -1,0 +1,61 @@
+"""Tables of the commands that people read, and how numbers stand in them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["cell", "count", "percent", "show", "table", "with_error"]
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence[str] = ()) -> Table:
+    """A table; the columns in ``left`` hold words, the others numbers."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    # as Text, because rich takes the brackets of [min] for a style
+    heading = Text(title, style="bold")
+    made = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for column in columns:
+        made.add_column(Text(column), justify="left" if column in left else "right")
+    for row in rows:
+        made.add_row(*map(Text, row))
+    return made
+
+
+def show(made: Table) -> None:
+    """Print the table; where nobody looks at a terminal it is not folded."""
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=200)
+    console.print()
+    console.print(made)
+    console.print()
+
+
+def cell(value: Any) -> str:
+    """A number with six digits, or the text."""
+    return f"{value:.6g}" if isinstance(value, int | float) else str(value)
+
+
+def with_error(value: float, half: float) -> str:
+    """83.2 ± 4.1: as many digits as the error has two."""
+    places = max(0, 1 - math.floor(math.log10(half))) if half > 0 else 3
+    return f"{round(value, places) + 0.0:.{places}f} ± {half:.{places}f}"  # + 0.0: not −0.0
+
+
+def count(n: int, what: str) -> str:
+    """1 row, 2 rows."""
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def percent(value: float) -> str:
+    """0.4 as 40 %."""
+    return f"{100 * value:.0f} %"

@@ -1,0 +1,196 @@
+"""``headstart check`` of past files and in a folder, as the page on it says, and with all that can go wrong."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.unit.study.campaigns import fingerprint, make, value
+from typer.testing import CliRunner, Result
+
+from headstart.cli.main import app
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "safety.md").read_text(encoding="utf-8")
+SOME = "x,s,y\n" + "".join(f"{x},{s},{value(x, s)}\n" for x, s in ((0.3, "u"), (0.5, "v"), (0.9, "u"), (0.7, "v")))
+
+
+def _run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["check", *(str(argument) for argument in arguments)])
+
+
+def _refused(result: Result, *parts: str) -> None:
+    """One line on the standard error that has all the parts, nothing else, and exit code 2."""
+    assert result.exit_code == 2, result.output
+    assert result.stderr.startswith("headstart: ")
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+    for part in parts:
+        assert part in result.stderr
+
+
+def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the table that it shows is printed, up to the numbers."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path / "examples")
+    printed = ""
+    for block in re.findall(r"```console\n(.*?)```", PAGE, flags=re.DOTALL):
+        for line in block.splitlines():
+            program, *arguments = shlex.split(line.removeprefix("$ "))
+            if program == "headstart":
+                given = [str(p) for a in arguments for p in (sorted(Path().glob(a)) if "*" in a else [a])]
+                result = CliRunner().invoke(app, given)
+                assert result.exit_code == 0, result.output
+                printed += result.stdout
+    shown = [line.strip() for line in PAGE.splitlines() if re.match(r"    20\d\d-amide", line)]
+    assert len(shown) == 3
+    lines = [line.strip() for line in printed.splitlines()]
+    for line in shown:
+        pattern = re.sub(r"\\\+\d\\\.\d\d", r"[+]\\d\\.\\d\\d", re.escape(line))
+        pattern = re.sub(r"±\\ \d\\\.\d\d", r"±\\ \\d\\.\\d\\d", pattern)
+        assert any(re.fullmatch(pattern, found) for found in lines), line
+    assert sorted(path.name for path in Path("plots").iterdir()) == ["agreement.png", "verdicts.png"]
+
+
+def test_the_python_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """The reversed source is found out, and noise is ignored."""
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+    exec(compile(block, "docs/safety.md", "exec"), {})
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first == "('reverse',)"
+    assert [line.split(".")[0] for line in lines[:3]] == ["alike: used", "reverse: used", "noise: ignored"]
+    assert lines[3].startswith("believed after 10 observations: star ")
+    assert re.fullmatch(r"rests on: (\w+ \d+%(, )?)+", lines[4])
+
+
+def _spoil(folder: Path) -> None:
+    """Beside a and b: one that is turned round, one of a single row, and one that never changes."""
+    rows = [(x / 12, "uv"[x % 2]) for x in range(12)]
+    (folder / "turned.csv").write_text("x,s,y\n" + "".join(f"{x},{s},{-value(x, s)}\n" for x, s in rows))
+    (folder / "single.csv").write_text("x,s,y\n0.4,u,3\n")
+    (folder / "flat.csv").write_text("x,s,y\n" + "".join(f"{x},{s},7\n" for x, s in rows))
+
+
+def test_past_files_are_judged(tmp_path: Path) -> None:
+    """A row per file with what it is and whom it agrees with; nothing but the picture is written."""
+    _spoil(make(tmp_path))
+    before = fingerprint(tmp_path)
+    files = [tmp_path / f"{name}.csv" for name in ("a", "b", "turned", "single", "flat")]
+    result = _run(*files, "--objective", "y", "--folder", tmp_path, "--out", tmp_path / "pictures")
+    assert result.exit_code == 0, result.output
+    rows = {line.split()[0]: line for line in result.stdout.splitlines() if line.strip()}
+    assert re.search(r"^a +12 +\+\d\.\d\d ± \d\.\d\d +b +turned +used", result.stdout, flags=re.MULTILINE)
+    assert re.search(r"^turned +12 .* – +a, b +used", result.stdout, flags=re.MULTILINE)
+    assert re.search(r"^single +1 +too few rows +– +– +ignored", result.stdout, flags=re.MULTILINE)
+    assert re.search(r"^flat +12 +constant +– +– +ignored", result.stdout, flags=re.MULTILINE)
+    assert "turned shows the reverse of a, b. Look whether its result counts the other way round" in result.stdout
+    assert "single is ignored. It has 1 row: too few" in result.stdout
+    assert "Not a parameter: run (it only counts the rows)." in result.stdout
+    assert rows["Picture:"].endswith("agreement.png")
+    after = fingerprint(tmp_path)
+    assert {name: after[name] for name in before} == before
+    assert set(after) - set(before) == {"pictures", "pictures/agreement.png"}
+
+
+def test_one_file_can_be_looked_at(tmp_path: Path) -> None:
+    """There is nobody to agree with, so the table does not speak of it."""
+    result = _run(make(tmp_path) / "a.csv", "--objective", "y", "--folder", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert re.search(r"^a +12 +\+\d\.\d\d ± \d\.\d\d +used", result.stdout, flags=re.MULTILINE)
+    assert "agrees with" not in result.stdout
+    assert (tmp_path / "plots" / "agreement.png").is_file()
+
+
+@pytest.mark.parametrize("current", ["x,s,y\n", SOME], ids=["no results yet", "four results"])
+def test_a_folder_is_judged(tmp_path: Path, current: str) -> None:
+    """A verdict per past file with weight and, once there are results, gain; then the candidates; the files stay."""
+    before = fingerprint(make(tmp_path, current=current))
+    result = _run("--folder", tmp_path)
+    assert result.exit_code == 0, result.output
+    number = r"[+-]\d+\.\d\d"
+    gain = rf"{number} +{number} to {number}" if current == SOME else "– +–"
+    for name in ("a", "b"):
+        row = rf"^{name} +12 +\+\d\.\d\d ± \d\.\d\d +{gain} +{number} ± \d\.\d\d +(used|down-weighted|ignored)"
+        assert re.search(row, result.stdout, flags=re.MULTILINE), result.stdout
+        assert re.search(rf"^{name} is (used|down-weighted|ignored)\. [A-Z]", result.stdout, flags=re.MULTILINE)
+    shares = [
+        int(share) for share in re.findall(r"^(?:star|chain|plain) .* (\d+) %", result.stdout, flags=re.MULTILINE)
+    ]
+    assert len(shares) == 3
+    assert sum(shares) in (99, 100, 101)
+    after = fingerprint(tmp_path)
+    assert {name: after[name] for name in before} == before
+    assert set(after) - set(before) == {"plots", "plots/agreement.png", "plots/verdicts.png"}
+
+
+def test_what_is_ignored_is_said_below_the_suggestions(tmp_path: Path) -> None:
+    """With its reason; what is simply used is not mentioned."""
+    _spoil(make(tmp_path))
+    toml = tmp_path / "headstart.toml"
+    toml.write_text(toml.read_text().replace('"b.csv"', '"flat.csv"'))
+    result = CliRunner().invoke(app, ["suggest", "--folder", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert "flat is ignored. All its results are the same" in result.stdout
+    assert "a is used" not in result.stdout
+    assert re.search(r"^ *2 .* a \d+ %", result.stdout, flags=re.MULTILINE)
+
+
+def test_with_nothing_to_learn_from_suggestions_rest_on_nothing(tmp_path: Path) -> None:
+    """And it is said so."""
+    _spoil(make(tmp_path))
+    toml = tmp_path / "headstart.toml"
+    toml.write_text(toml.read_text().replace('["a.csv", "b.csv"]', '["flat.csv", "single.csv"]'))
+    result = CliRunner().invoke(app, ["suggest", "--folder", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert re.search(r"^ *2 .* nothing yet", result.stdout, flags=re.MULTILINE)
+
+
+def test_another_model_is_judged_by_auto(tmp_path: Path) -> None:
+    """Which is said."""
+    toml = make(tmp_path) / "headstart.toml"
+    toml.write_text(toml.read_text().replace("past =", 'model = "shgp"\npast ='))
+    result = _run("--folder", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "The campaign's model is 'shgp'. This is what 'auto'" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["a.csv"], ["Say which column", "--objective"]),
+        (["--objective", "y"], ["--objective", "go with past files"]),
+        (["--rename", "x=z"], ["go with past files"]),
+        (["a.csv", "--objective", "yeild"], ["a.csv: there is no column 'yeild'", "--rename"]),
+        (["a.csv", "--objective", "y", "--rename", "q=z"], ["--rename names 'q'"]),
+        (["a.csv", "--objective", "y", "--ignore", "q"], ["--ignore names 'q'"]),
+        (["a.csv", "a.csv", "--objective", "y"], ["a.csv is named twice"]),
+        (["no.csv", "--objective", "y"], ["no.csv: there is no such file"]),
+        (["single.csv", "--objective", "y"], ["single.csv: no column besides 'y' varies"]),
+        (["a.csv", "--objective", "y", "--seed", "-1"], ["seed must not be negative"]),
+        (["a.csv", "--objective", "y", "--out", "a.csv"], ["a.csv: the folder cannot be made"]),
+        (["--folder", "nowhere"], ["nowhere: there is no such folder"]),
+        (
+            ["--folder", "empty"],
+            ["headstart.toml: there is no such file", "headstart check PAST.csv", "headstart init"],
+        ),
+        (["--folder", "alone"], ["no past files"]),
+    ],
+    ids=lambda value: value[0][:40] if " " in value[0] else None,
+)
+def test_what_cannot_be_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], parts: list[str]
+) -> None:
+    """One line that says what came and what would be right; nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    _spoil(make(tmp_path))
+    Path("headstart.toml").unlink()
+    Path("empty").mkdir()
+    Path("alone").mkdir()
+    toml = make(Path("alone")) / "headstart.toml"
+    toml.write_text(toml.read_text().replace('["a.csv", "b.csv"]', "[]"))
+    before = fingerprint(tmp_path)
+    _refused(_run(*arguments), *parts)
+    assert fingerprint(tmp_path) == before

@@ -1,0 +1,294 @@
+"""AUTO: how its candidates are judged, and what that means for a user."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from tests.problems import agree, item_of, params_for, predictions, quick, tensor, transfer_problem
+from torch import Tensor
+
+from headstart import AUTO, GPBO, SHGP, STAR, AutoParams, Dataset, InputError
+from headstart.decide.suggest import suggest
+from headstart.models.auto import CANDIDATES, Auto, AutoPrior, _remember, judged
+from headstart.models.auto_posterior import AutoPosterior
+from headstart.models.gate import Informative
+from headstart.models.model import TransferModel
+from headstart.models.prequential import sequential_scores
+from headstart.models.star import StarPrior
+
+PROBLEM = transfer_problem(sizes=(12, 9), n_target=8)
+OPEN, SHUT = Informative(tensor([1.0]), tensor([0.1])), Informative(tensor([0.0]), tensor([0.1]))
+
+
+def auto_prior(problem_sources: tuple[Dataset, ...], seed: int = 0) -> AutoPrior:
+    prior = quick(AUTO).learn(problem_sources, seed=seed)
+    assert isinstance(prior, AutoPrior)
+    return prior
+
+
+def after(prior: AutoPrior, target: Dataset, seed: int = 0) -> AutoPosterior:
+    posterior = prior.condition(target, seed=seed)
+    assert isinstance(posterior, AutoPosterior)
+    return posterior
+
+
+# ── the weights ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_weights_are_posterior_probabilities_with_a_share_for_the_plain_process() -> None:
+    """w ∝ believed · exp(Σ scores), of which ``share`` goes to the plain process and the rest to all."""
+    model = Auto(share=0.2, believed=(0.5, 0.3, 0.2))
+    scores = tensor([[0.0, -1.0, -0.5], [0.0, -0.2, -0.1], [0.0, -2.0, -1.0]])
+    parts = [b * math.exp(s) for b, s in zip((0.5, 0.3, 0.2), (-1.5, -0.3, -3.0), strict=True)]
+    expected = [0.8 * part / sum(parts) for part in parts]
+    expected[2] += 0.2
+    found = judged(scores, OPEN, model)
+    assert found.weights.tolist() == pytest.approx(expected)
+    assert found.candidates == CANDIDATES == ("star", "chain", "plain")
+    assert torch.equal(found.scores, scores)
+
+
+def test_the_plain_process_keeps_its_share_against_any_evidence() -> None:
+    """However badly it predicted, its weight does not fall below; nor does it rise above 1."""
+    lost = judged(tensor([[0.0], [0.0], [-1e6]]), OPEN, AUTO).weights
+    assert lost[-1].item() == pytest.approx(AUTO.share)
+    assert lost.sum().item() == pytest.approx(1)
+    won = judged(tensor([[-1e6], [-1e6], [0.0]]), OPEN, AUTO).weights
+    assert won.tolist() == pytest.approx([0, 0, 1])
+
+
+def test_without_a_source_that_is_let_in_the_plain_process_has_it_all() -> None:
+    """Whatever the scores; in a batch each problem goes by its own gates."""
+    scores = tensor([[5.0], [5.0], [0.0]])
+    assert judged(scores, SHUT, AUTO).weights.tolist() == [0, 0, 1]
+    gates = Informative(tensor([[0.0, 1.0], [0.0, 0.0]]), tensor([[0.1, 0.1], [0.1, 0.1]]))
+    weights = judged(scores.expand(2, 3, 1), gates, AUTO).weights
+    assert weights[1].tolist() == [0, 0, 1]
+    assert weights[0, 0].item() > 0.5
+
+
+def test_before_the_first_test_the_weights_are_those_believed() -> None:
+    """With no observation, or one, nobody has predicted anything."""
+    prior = auto_prior(PROBLEM.sources)
+    share, believed = prior.model.share, tensor(prior.model.believed)
+    expected = (1 - share) * believed / believed.sum()
+    expected[-1] += share
+    for n in (0, 1):
+        assert after(prior, PROBLEM.head(n)).weights.tolist() == pytest.approx(expected.tolist())
+
+
+def test_a_value_is_scored_by_candidates_that_have_not_seen_it() -> None:
+    """Score i comes from the last refit before i: hyperparameters from that many values, all earlier values known."""
+    prior, target = auto_prior(PROBLEM.sources), PROBLEM.target
+    judgement = after(prior, target).judgement
+    assert judgement is not None
+    star, chain, plain = (quick(model).learn(PROBLEM.sources) for model in (STAR, SHGP, GPBO))
+    assert isinstance(star, StarPrior)
+    shared = star.units  # with one value of the target the plain process cannot know its scale: the sources' is taken
+    for i, refit in ((1, 1), (4, 4), (6, 6), (7, 6)):  # 7 is no refit
+        for k, candidate in enumerate((star.gated(prior.gate.open), chain, plain)):
+            posterior = candidate.condition(
+                shared.inward(PROBLEM.head(refit)) if k == 2 else PROBLEM.head(refit), seed=refit
+            )
+            inward = posterior.units.inward(shared.inward(target) if k == 2 else target)
+            scale = posterior.units.scale * (shared.scale if k == 2 else 1.0)
+            layer = posterior.predictor
+            score = sequential_scores(layer, inward.X, inward.y)[i] - scale.log()  # type: ignore[arg-type]
+            assert judgement.scores[k, i].item() == pytest.approx(score.item(), abs=1e-5)
+    assert not judgement.scores[:, 0].any()
+
+
+def test_a_run_from_the_start_and_one_read_from_a_file_are_judged_alike() -> None:
+    """Asked at every step, or once at the end, with other seeds on the way: the weights are identical."""
+    running, cold = auto_prior(PROBLEM.sources), auto_prior(PROBLEM.sources)
+    for n in range(9):
+        running.condition(PROBLEM.head(n), seed=n)
+    a, b = after(running, PROBLEM.target, seed=3), after(cold, PROBLEM.target)
+    assert torch.equal(a.weights, b.weights)
+    assert a.judgement is not None
+    assert b.judgement is not None
+    assert torch.equal(a.judgement.scores, b.judgement.scores)
+    assert torch.equal(predictions(a, PROBLEM.Xq), predictions(b, PROBLEM.Xq))
+
+
+def test_earlier_scores_stay_when_the_target_grows() -> None:
+    """What was said once is not said differently later."""
+    prior = auto_prior(PROBLEM.sources)
+    some, more = (after(prior, PROBLEM.head(n)).judgement for n in (5, 8))
+    assert some is not None
+    assert more is not None
+    torch.testing.assert_close(more.scores[:, :5], some.scores)
+
+
+def test_what_is_kept_of_one_target_is_not_used_for_another() -> None:
+    """Values that changed in the past are judged anew."""
+    prior = auto_prior(PROBLEM.sources)
+    changed = Dataset(PROBLEM.target.X, PROBLEM.target.y + torch.arange(8) % 2)
+    after(prior, PROBLEM.target)
+    torch.testing.assert_close(
+        after(prior, changed).weights, after(auto_prior(PROBLEM.sources), changed).weights, rtol=0, atol=0
+    )
+
+
+@pytest.mark.parametrize("flat", [False, True], ids=["varying", "constant"])
+@pytest.mark.parametrize("n", [2, 5])
+def test_weights_do_not_depend_on_the_units_of_y(flat: bool, n: int) -> None:
+    """5 y + 100 of all tasks leads to the same weights, and the same predictions in those units."""
+    sources = tuple(Dataset(s.X, 0 * s.y + 1) if flat else s for s in PROBLEM.sources)
+
+    def moved(task: Dataset) -> Dataset:
+        return Dataset(task.X, 5 * task.y + 100)
+
+    here = after(auto_prior(sources), PROBLEM.head(n))
+    there = after(auto_prior(tuple(moved(s) for s in sources)), moved(PROBLEM.head(n)))
+    torch.testing.assert_close(there.weights, here.weights, rtol=1e-3, atol=1e-4)
+    mean, var = there.predict(PROBLEM.Xq)
+    assert agree((mean - 100) / 5, here.predict(PROBLEM.Xq)[0], rtol=1e-3)
+    assert agree(var / 25, here.predict(PROBLEM.Xq)[1], rtol=1e-3)
+
+
+def test_candidates_speak_the_same_units() -> None:
+    """In AUTO each candidate predicts what it does as a model of its own."""
+    prior, target = auto_prior(PROBLEM.sources), PROBLEM.target
+    posterior = after(prior, target)
+    chain = quick(SHGP).learn(PROBLEM.sources).condition(target, seed=target.n)
+    plain = quick(GPBO).learn().condition(target, seed=target.n)
+    star = prior.star.condition(target, seed=target.n)
+    for k, alone in enumerate((star, chain, plain)):
+        assert agree(predictions(posterior.candidate(k), PROBLEM.Xq), predictions(alone, PROBLEM.Xq), rtol=1e-5)
+
+
+def test_a_batch_has_the_weights_of_its_problems() -> None:
+    """Learnt and judged together, every problem has the weights it has alone."""
+    problem = transfer_problem(batch_shape=(2,), sizes=(9, 6), n_target=4)
+    together = after(auto_prior(problem.sources), problem.target)
+    assert together.weights.shape == (2, 3)
+    for i in range(2):
+        alone = after(auto_prior(tuple(item_of(s, i) for s in problem.sources)), item_of(problem.target, i))
+        torch.testing.assert_close(together.weights[i], alone.weights, rtol=1e-4, atol=1e-6)
+
+
+def test_a_copy_of_a_prior_has_a_memory_of_its_own() -> None:
+    """What a deep copy learns is not written into the original."""
+    prior = auto_prior(PROBLEM.sources)
+    other = copy.deepcopy(prior)
+    after(other, PROBLEM.target)
+    assert not prior._fitted
+    assert torch.equal(after(prior, PROBLEM.target).weights, after(other, PROBLEM.target).weights)
+
+
+def test_the_memory_is_bounded() -> None:
+    """However many targets are asked about, no more than 64 results are kept, the latest ones."""
+    kept: dict[bytes, int] = {}
+    for i in range(100):
+        _remember(kept, bytes([i]), i)
+    assert list(kept.values()) == list(range(36, 100))
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"share": -0.1}, "share"),
+        ({"share": 1.5}, "share"),
+        ({"believed": (0.5, 0.5)}, "believed"),
+        ({"believed": (0.5, 0.0, 0.5)}, "believed"),
+    ],
+)
+def test_numbers_that_are_no_weights_are_refused(option: dict[str, object], message: str) -> None:
+    """The message names the option."""
+    with pytest.raises(InputError, match=message):
+        AUTO.using(**option)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [([0.5, 0.5], "one value per candidate"), ([0.5, 0.6, -0.1], "negative"), ([0.5, 0.5, 0.5], "add up to 1")],
+)
+def test_weights_that_are_no_probabilities_are_refused(weights: list[float], message: str) -> None:
+    """``at`` takes a weight for each candidate, and their sum is 1."""
+    params = params_for("AUTO")
+    assert isinstance(params, AutoParams)
+    with pytest.raises(InputError, match=message):
+        AUTO.at(replace(params, weights=tensor(weights)), sources=PROBLEM.sources, target=PROBLEM.target)
+
+
+# ── what it is for ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def bowl(X: Tensor) -> Tensor:
+    """A valley with ripples; its minimum is at about (0.31, 0.31)."""
+    return (4 * (X - 0.3).square() + 0.3 * torch.cos(9 * (X + 0.05))).sum(-1)
+
+
+def source(change: str, seed: int) -> Dataset:
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.rand(30, 2, generator=generator, dtype=torch.float64)
+    y = bowl(X - 0.03)
+    noise = y.mean() + y.std() * torch.randn(30, generator=generator, dtype=torch.float64)
+    return Dataset(X, {"related": y, "negated": -y, "noise": noise, "constant": 0 * y + 1}[change])
+
+
+def run(
+    model: TransferModel, sources: list[Dataset], *, seed: int, steps: int = 8
+) -> tuple[float, AutoPosterior | None]:
+    """The best value after some steps, and the last posterior where it is AUTO's."""
+    prior, target = quick(model).learn(sources), Dataset.empty(2)
+    x = torch.rand(2, generator=torch.Generator().manual_seed(100 + seed), dtype=torch.float64)
+    posterior = None
+    for step in range(steps):
+        posterior = prior.condition(target, seed=step)
+        informed = isinstance(posterior, AutoPosterior) and float(posterior.weights[-1]) < 1
+        x = suggest(posterior, seed=step, n_candidates=128, n_starts=2) if step or informed else x
+        target = target.with_point(x, bowl(x))
+    return float(target.y.min()), posterior if isinstance(posterior, AutoPosterior) else None
+
+
+def test_a_negated_source_is_found_out() -> None:
+    """The chain loses its weight, and AUTO ends about where GPBO does, or better, over two runs."""
+    found, alone = [], []
+    for seed in range(2):
+        value, posterior = run(AUTO, [source("negated", seed)], seed=seed)
+        assert posterior is not None
+        assert posterior.weights[1].item() < 0.05
+        found.append(value)
+        alone.append(run(GPBO, [source("negated", seed)], seed=seed)[0])
+    assert sum(found) / 2 < sum(alone) / 2 + 0.05
+
+
+@pytest.mark.parametrize("change", ["noise", "constant"])
+def test_a_source_that_says_nothing_leaves_the_plain_process(change: str) -> None:
+    """It is not let in: the weights and every suggestion are those of GPBO."""
+    value, posterior = run(AUTO, [source(change, 1)], seed=0, steps=4)
+    assert posterior is not None
+    assert posterior.weights.tolist() == [0, 0, 1]
+    assert posterior.judgement is not None
+    assert posterior.judgement.gate.open.tolist() == [False]
+    assert value == pytest.approx(run(GPBO, [], seed=0, steps=4)[0], abs=1e-3)
+
+
+def test_a_related_source_is_a_head_start() -> None:
+    """The first suggestion is near the optimum, and plain weight stays small."""
+    value, posterior = run(AUTO, [source("related", 0)], seed=0, steps=5)
+    assert posterior is not None
+    first = posterior.train_inputs[0][0]
+    assert float((first - 0.31).abs().max()) < 0.12
+    assert posterior.weights[-1].item() < 0.5
+    assert value < float(bowl(tensor([0.31, 0.31]))) + 0.05
+
+
+def test_one_good_source_among_bad_ones_is_used() -> None:
+    """Noise and constants are shut out, and the good one still makes the first suggestion."""
+    sources = [source("noise", 1), source("related", 0), source("constant", 2), source("noise", 3)]
+    posterior = quick(AUTO).learn(sources).condition()
+    assert isinstance(posterior, AutoPosterior)
+    assert posterior.judgement is not None
+    assert posterior.judgement.gate.open.tolist() == [False, True, False, False]
+    params = posterior.hyperparameters
+    assert isinstance(params, AutoParams)
+    assert (params.star.weights != 0).tolist() == [False, True, False, False]
+    x = suggest(posterior.candidate(0))
+    assert float((x - 0.31).abs().max()) < 0.12

@@ -1,0 +1,109 @@
+"""Several predictors of one target and how far each is believed."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.problems import agree, item_of, params_for, tensors_in, transfer_problem
+from torch import Tensor
+
+from headstart import AUTO, FAMILY
+from headstart.models.auto_posterior import AutoPosterior
+from headstart.models.mixture import Mixture, taken
+
+PROBLEM = transfer_problem()
+
+
+def posterior(batch_shape: tuple[int, ...] = (), n: int = 5) -> AutoPosterior:
+    problem = transfer_problem(batch_shape=batch_shape)
+    params = params_for("AUTO", batch_shape=batch_shape)
+    found = AUTO.at(params, sources=problem.sources, target=problem.head(n))
+    assert isinstance(found, AutoPosterior)
+    return found
+
+
+def moments(mixture: Mixture, X: Tensor) -> tuple[Tensor, Tensor]:
+    """E f and E f fᵀ − E f E fᵀ of a draw: first a member by its weight, then f from it."""
+    first, second = X.new_zeros(()), X.new_zeros(())
+    for weight, member in zip(mixture.weights.unbind(-1), mixture.members, strict=True):
+        mean, cov = member.predict(X)
+        first = first + weight[..., None] * mean
+        second = second + weight[..., None, None] * (cov + mean.unsqueeze(-1) * mean.unsqueeze(-2))
+    return first, second - first.unsqueeze(-1) * first.unsqueeze(-2)
+
+
+@pytest.mark.parametrize("batch_shape", [(), (3,)])
+@pytest.mark.parametrize("n", [0, 5])
+def test_moments_are_those_of_a_draw_from_a_drawn_member(batch_shape: tuple[int, ...], n: int) -> None:
+    """Mean and covariance of the mixture, whose diagonal is what ``predict_marginal`` gives."""
+    mixture, X = posterior(batch_shape, n).mixture, transfer_problem(batch_shape=batch_shape).Xq
+    mean, cov = mixture.predict(X)
+    expected = moments(mixture, X)
+    assert agree(mean, expected[0], rtol=1e-12)
+    assert agree(cov, expected[1], rtol=1e-12)
+    marginal = mixture.predict_marginal(X)
+    assert agree(marginal[0], mean, rtol=1e-12)
+    assert agree(marginal[1], cov.diagonal(dim1=-2, dim2=-1), rtol=1e-10)
+
+
+def test_a_member_that_is_believed_alone_is_the_mixture() -> None:
+    """Weights of 0 leave no trace: neither in the moments nor in the evidence nor in the noise."""
+    mixture, X = posterior().mixture, PROBLEM.Xq
+    for k, member in enumerate(mixture.members):
+        alone = Mixture(mixture.members, torch.eye(3, dtype=torch.float64)[k])
+        for a, b in zip(alone.predict(X), member.predict(X), strict=True):
+            assert agree(a, b, rtol=1e-12)
+        assert alone.log_evidence().item() == pytest.approx(member.log_evidence().item())
+        assert alone.noise_var.item() == pytest.approx(member.noise_var.item())
+
+
+def test_evidence_and_noise_are_averages() -> None:
+    """log Σ w p(y), and Σ w σ²."""
+    mixture = posterior().mixture
+    densities = torch.stack([member.log_evidence().exp() for member in mixture.members])
+    assert mixture.log_evidence().exp().item() == pytest.approx(float(mixture.weights @ densities))
+    noises = torch.stack([member.noise_var for member in mixture.members])
+    assert mixture.noise_var.item() == pytest.approx(float(mixture.weights @ noises))
+
+
+def test_new_observations_reach_every_member_and_leave_the_weights() -> None:
+    """A mixture after more observations is the mixture of its members after them."""
+    short, full = posterior(n=3).mixture, posterior().mixture
+    more = short.observing(PROBLEM.target.X[3:], PROBLEM.target.y[3:])
+    assert torch.equal(more.weights, short.weights)
+    for a, b in zip(more.predict(PROBLEM.Xq), full.predict(PROBLEM.Xq), strict=True):
+        assert agree(a, b, rtol=1e-9)
+
+
+@pytest.mark.parametrize("batch_shape", [(3,), (2, 3)])
+def test_some_problems_of_a_batch_are_these_problems_alone(batch_shape: tuple[int, ...]) -> None:
+    """Each candidate for some rows, counted in order, predicts what it does in the batch and has its own numbers."""
+    problem, batch = transfer_problem(batch_shape=batch_shape), posterior(batch_shape)
+    rows = torch.tensor([2, 0]) if len(batch_shape) == 1 else torch.tensor([4, 2])
+    X = problem.Xq.flatten(0, -3)
+    for k, (name, level) in enumerate((("STAR", 2), ("SHGP", 2), ("GPBO", 0))):
+        some = batch.candidate(k, rows)
+        assert some.batch_shape == (2,)
+        together = [part.flatten(0, -2)[rows] for part in batch.candidate(k).predict(problem.Xq)]
+        for a, b in zip(some.predict(X[rows]), together, strict=True):
+            assert agree(a, b, rtol=1e-10)
+        assert torch.equal(some.train_targets, problem.target.y.flatten(0, -2)[rows])
+        # what it says of itself makes it again
+        own = item_of(some.hyperparameters, 1)
+        i = tuple(int(j) for j in torch.unravel_index(rows[1], batch_shape))
+        sources = () if name == "GPBO" else [item_of(s, i) for s in problem.sources]
+        again = FAMILY[name].at(own, sources=sources, target=item_of(problem.target, i))
+        assert len(own.levels) == level + 1  # type: ignore[union-attr]
+        for a, b in zip(again.predict(problem.Xq[i]), together, strict=True):
+            assert agree(a, b[1], rtol=1e-9)
+
+
+def test_what_has_no_batch_in_front_is_left_alone() -> None:
+    """Only tensors and shapes that begin with the batch are cut, at any depth."""
+    rows, batch = torch.tensor([1]), torch.Size([3])
+    value = (torch.arange(3), (torch.zeros(2, 3), torch.Size([3, 5])), torch.Size([2]), torch.tensor(7.0), "name")
+    first, (second, shape), other, number, name = taken(value, rows, batch)
+    assert first.tolist() == [1]
+    assert (second.shape, shape, other, number.item(), name) == ((2, 3), (1, 5), (2,), 7.0, "name")
+    layer = posterior((3,)).mixture.members[0]
+    assert all(part.shape[0] == 1 for part in tensors_in(taken(layer, rows, batch)))

@@ -1,0 +1,112 @@
+"""What a model had said about a value before it was seen."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from tests.problems import params_for, transfer_problem
+from torch import Tensor
+
+from headstart import FAMILY
+from headstart.models.layer import Layer
+from headstart.models.prequential import REFITS, refits_up_to, sequential_scores
+
+PROBLEM = transfer_problem(n_target=7)
+MODELS = pytest.mark.parametrize("name", ["GPBO", "SHGP", "STAR"])
+
+
+def layer_of(name: str, n: int = 7, batch_shape: tuple[int, ...] = ()) -> Layer:
+    problem = transfer_problem(n_target=7, batch_shape=batch_shape)
+    sources = () if name == "GPBO" else problem.sources
+    posterior = FAMILY[name].at(params_for(name, batch_shape=batch_shape), sources=sources, target=problem.head(n))
+    assert isinstance(posterior.predictor, Layer)
+    return posterior.predictor
+
+
+def one_by_one(layer: Layer, X: Tensor, y: Tensor) -> list[float]:
+    """Kriging with an unknown constant: best linear unbiased predictions, one after the other, with their variance."""
+    at = layer.below.at(X)
+    K = layer.gain_cov(at, at) + layer.params.noise_var * torch.eye(len(y), dtype=torch.float64)
+    r, scores = y - at.mean, [0.0]
+    for i in range(1, len(y)):
+        inverse, k, one = torch.linalg.inv(K[:i, :i]), K[:i, i], torch.ones(i, dtype=torch.float64)
+        information = one @ inverse @ one
+        level = (one @ inverse @ r[:i]) / information
+        mean = level + k @ inverse @ (r[:i] - level)
+        var = K[i, i] - k @ inverse @ k + (1 - one @ inverse @ k) ** 2 / information
+        scores.append(float(-0.5 * ((r[i] - mean) ** 2 / var + torch.log(2 * math.pi * var))))
+    return scores
+
+
+@MODELS
+def test_scores_are_predictions_one_by_one_with_an_unknown_level(name: str) -> None:
+    """Each value is predicted from those before it; where the task lies is not known, and the first scores 0."""
+    layer, target = layer_of(name), PROBLEM.target
+    scores = sequential_scores(layer, target.X, target.y)
+    assert scores[0].item() == 0
+    assert scores.tolist() == pytest.approx(one_by_one(layer, target.X, target.y), abs=1e-8)
+
+
+@MODELS
+def test_scores_do_not_care_where_the_task_lies(name: str) -> None:
+    """A constant added to all values changes nothing."""
+    layer, target = layer_of(name), PROBLEM.target
+    here, there = (sequential_scores(layer, target.X, target.y + shift) for shift in (0.0, 300.0))
+    torch.testing.assert_close(here, there, rtol=0, atol=1e-8)
+
+
+@MODELS
+def test_scores_do_not_care_what_the_layer_has_seen(name: str) -> None:
+    """Only its hyperparameters count, so a layer of few observations scores many."""
+    target = PROBLEM.target
+    some, none = (sequential_scores(layer_of(name, n), target.X, target.y) for n in (3, 0))
+    torch.testing.assert_close(some, sequential_scores(layer_of(name), target.X, target.y))
+    torch.testing.assert_close(none, some)
+
+
+@MODELS
+def test_earlier_scores_do_not_know_of_later_values(name: str) -> None:
+    """The scores of a head are the head of the scores."""
+    layer, target = layer_of(name), PROBLEM.target
+    head = PROBLEM.head(4)
+    torch.testing.assert_close(
+        sequential_scores(layer, head.X, head.y), sequential_scores(layer, target.X, target.y)[:4]
+    )
+
+
+@MODELS
+def test_a_batch_is_scored_problem_by_problem(name: str) -> None:
+    """Every problem has the scores it has alone."""
+    problem = transfer_problem(n_target=7, batch_shape=(3,))
+    params = params_for(name)
+    model, sources = FAMILY[name], () if name == "GPBO" else problem.sources
+    together = model.at(params, sources=sources, target=problem.target).predictor
+    assert isinstance(together, Layer)
+    scores = sequential_scores(together, problem.target.X, problem.target.y)
+    assert scores.shape == (3, 7)
+    for i in range(3):
+        alone = model.at(
+            params,
+            sources=[type(s)(s.X[i], s.y[i]) for s in sources],
+            target=type(problem.target)(problem.target.X[i], problem.target.y[i]),
+        ).predictor
+        assert isinstance(alone, Layer)
+        torch.testing.assert_close(scores[i], sequential_scores(alone, problem.target.X[i], problem.target.y[i]))
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_without_a_second_value_there_is_nothing_to_score(n: int) -> None:
+    """No value has no score, and one scores 0."""
+    head = PROBLEM.head(n)
+    assert sequential_scores(layer_of("STAR", n), head.X, head.y).tolist() == [0.0] * n
+
+
+def test_a_value_is_scored_by_a_fit_that_has_not_seen_it() -> None:
+    """Refits come ever less often, begin with one observation, and are always of fewer than are scored."""
+    assert refits_up_to(0) == refits_up_to(1) == []
+    assert refits_up_to(2) == [1]
+    assert refits_up_to(9) == [1, 2, 3, 4, 5, 6, 8]
+    assert refits_up_to(8)[-1] == 6
+    assert list(REFITS) == sorted(set(REFITS))
