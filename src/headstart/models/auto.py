@@ -13,6 +13,7 @@ plain process, whatever the others seem to know.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -35,7 +36,7 @@ from headstart.models.model import Prior, TransferModel
 from headstart.models.params import AutoParams, ChainParams, ModelParams, StarParams
 from headstart.models.prequential import REFITS, refits_up_to, sequential_scores
 from headstart.models.sequential import Sequential, SequentialPrior
-from headstart.models.single import Single
+from headstart.models.single import Single, SinglePrior
 from headstart.models.star import Star, StarPrior
 from headstart.models.star_weights import Integrated
 
@@ -44,6 +45,7 @@ __all__ = ["CANDIDATES", "Auto", "AutoPrior"]
 V = TypeVar("V")
 
 CANDIDATES = ("star", "chain", "plain")
+_SPREAD_KNOWN, _ANOTHER_SCALE = 5, 10.0
 # Fitted candidates and scores that are kept: more than there are refits
 _KEPT = 64
 
@@ -82,13 +84,15 @@ class Auto(TransferModel):
         chain_prior = chain.learn(sources, seed=generator)
         assert isinstance(star_prior, StarPrior)
         assert isinstance(chain_prior, SequentialPrior)
+        plain_prior = plain.learn(sources)
+        assert isinstance(plain_prior, SinglePrior)
         gate = informative(star_prior.layers, tuple(star_prior.known.inward(source).y for source in sources))
         return AutoPrior(
             model=self,
             sources=sources,
             star=star_prior.gated(gate.open),
             chain=chain_prior,
-            plain=plain.learn(sources),
+            plain=plain_prior,
             gate=gate,
         )
 
@@ -115,9 +119,10 @@ class AutoPrior(Prior):
     model: Auto
     star: StarPrior
     chain: SequentialPrior
-    plain: Prior
+    plain: SinglePrior
     gate: Informative
     _fitted: dict[bytes, tuple[TransferPosterior, ...]] = field(default_factory=dict, repr=False, compare=False)
+    _tested: dict[bytes, TransferPosterior] = field(default_factory=dict, repr=False, compare=False)
     _scored: dict[bytes, Tensor] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -164,6 +169,8 @@ class AutoPrior(Prior):
 
     def _plain(self, target: Dataset) -> TransferPosterior:
         """The plain process. While the target's own spread is unknown (N_t < 2) its values vary as the sources' do."""
+        if target.n > 1 and bool((Units.of([target]).scale > 0).all()):
+            return self.plain.condition(target, seed=target.n)  # GPBO, to the last bit
         units = self.star.units.completed(target)
         posterior = self.plain.condition(units.inward(target), seed=target.n)
         own, params = posterior.units, posterior.hyperparameters
@@ -171,6 +178,24 @@ class AutoPrior(Prior):
         together = Units(units.offset + units.scale * own.offset, units.scale * own.scale)
         outcome = Outcome(together, params.scaled(units.scale, units.offset), posterior.fit_reports)
         return TransferPosterior(posterior.predictor, outcome, target.y)
+
+    def _plain_as_tested(self, seen: Dataset) -> TransferPosterior:
+        """The plain process in the sources' units: two or three values that happen to be close say nothing of a spread.
+
+        In its own units it would be all too sure of the next one, and lose its credit for good. From five values on it
+        has its own where they vary by a different order of magnitude than the sources.
+        """
+        key = _key(seen)
+        if key in self._tested:
+            return self._tested[key]
+        units, own = self.star.units.completed(seen), Units.of([seen])
+        apart = (own.scale / units.scale).log().abs() > math.log(_ANOTHER_SCALE)
+        own_units = apart & (own.scale > 0) if seen.n >= _SPREAD_KNOWN else torch.zeros_like(apart)
+        scale = torch.where(own_units, own.scale, units.scale)
+        known = Units(torch.where(own_units, own.offset, units.offset), scale)
+        posterior = replace(self.plain, known=known).condition(seen, seed=seen.n)
+        _remember(self._tested, key, posterior)
+        return posterior
 
     def _scores(self, target: Dataset) -> Float[Tensor, "*b k n"]:
         """Every candidate's scores of every value, in the user's units.
@@ -186,7 +211,8 @@ class AutoPrior(Prior):
             _remember(self._scored, key, self._scores(seen))
         units = self.star.units.completed(target)
         inward, new = units.inward(target), []
-        for posterior in self._candidates(seen):
+        star, chain, _ = self._candidates(seen)
+        for posterior in (star, chain, self._plain_as_tested(seen)):
             scores = sequential_scores(_layer_in(units, posterior, seen), inward.X, inward.y)
             new.append(scores[..., seen.n :] - units.scale.log().unsqueeze(-1))
         return torch.cat([self._scored[key], torch.stack(new, dim=-2)], dim=-1)
@@ -206,10 +232,12 @@ def _remember(kept: dict[bytes, V], key: bytes, value: V) -> None:
 def judged(scores: Float[Tensor, "*b k n"], gate: Informative, model: Auto) -> Judgement:
     """w_k ∝ believed_k · exp(Σ_i score_ki), of which the plain process has at least its share.
 
-    With no source let in, the plain process has it all.
+    The chain runs through all sources, so it is believed only where all are let in; with none, the plain process has
+    it all.
     """
-    believed = torch.tensor(model.believed, dtype=scores.dtype, device=scores.device)
-    weights = torch.softmax(believed.log() + scores.sum(-1), dim=-1)
+    believed = torch.tensor(model.believed, dtype=scores.dtype, device=scores.device).log().expand(scores.shape[:-1])
+    shut = ~gate.open.all(-1, keepdim=True) & (torch.arange(len(CANDIDATES), device=scores.device) == 1)
+    weights = torch.softmax((believed + scores.sum(-1)).masked_fill(shut, -torch.inf), dim=-1)
     plain = torch.zeros_like(weights)
     plain[..., -1] = 1.0
     weights = (1 - model.share) * weights + model.share * plain

@@ -22,6 +22,8 @@ from headstart.models.layer import Layer
 __all__ = ["Informative", "informative"]
 
 _LOG_2PI = math.log(2 * math.pi)
+# So many standard errors a gain must be above zero: of sources that are noise a few in a hundred are
+_ERRORS = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +35,8 @@ class Informative:
 
     @property
     def open(self) -> Bool[Tensor, "*b s"]:
-        """A source is let in where it predicts itself better than a constant does, by more than one standard error."""
-        return self.gain > self.error
+        """A source is let in where it predicts itself better than a constant does, and not by chance."""
+        return self.gain > _ERRORS * self.error
 
 
 def _log_normal(y: Tensor, mean: Tensor, var: Tensor) -> Tensor:

@@ -19,15 +19,17 @@ __all__ = ["Single", "SinglePrior"]
 
 @dataclass(frozen=True, kw_only=True)
 class SinglePrior(Prior):
-    """Nothing: the sources are not looked at."""
+    """Nothing: the sources are not looked at. ``known`` are units to take instead of the target's own."""
 
     model: Single
+    known: Units | None = None
 
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
         # Its units are the target's own. No value, or one, has no spread: with N_t < 2 the scale stays the user's, and
         # this is the one place where a prediction depends on the units of y.
         shared = self.model.units is OutputUnits.SHARED
         units = Units.of([target]).completed(target) if shared else Units.identity(target)
+        units = units if self.known is None else self.known
         layer, report = fit_layer(
             NoBeliefs(target.batch_shape),
             units.inward(target),

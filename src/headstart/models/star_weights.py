@@ -8,7 +8,7 @@ with f_ν ~ (m_ν, Σ_ν) the posterior of source ν, w_ν ~ N(mean, var) its we
     prior cov     Σ (mean_ν² + var_ν) Σ_ν + var_ν (m_ν − offset_ν)(m_ν − offset_ν)ᵀ + own_ν k_ν,  and k_t
 
     model    weighting     mean     var      own          the weights are
-    STAR     Integrated    ρ/2s     ρ²/s     0            integrated out: free in sign, no hyperparameter but ρ, the
+    STAR     Integrated    0.3 ρ/s  ρ²/s     0.2 ρ²/s     integrated out: free in sign, no hyperparameter but ρ, the
                                                           size of the target (in units of each source's spread)
     SCAML    Free          w        0        0            fitted (Tighineanu et al., AISTATS 2024)
     MWSGP    Modular       b        0        b (1 − b)    fitted, b = w/(1 + w): WSGP whose sources ignore the target
@@ -155,14 +155,16 @@ class Integrated(Weighting):
     """w_ν · (spread of source ν) ~ N(ρ mean/s, ρ² spread²/s), independent of each other.
 
     Sources count alike whatever their own size, and together the s of them are about as large as one. With
-    mean = spread/2 a source may well turn out to count with the wrong sign (probability 0.3 for a single one), so that
+    mean = 0.3 spread a source may well turn out to count with the wrong sign (probability 0.4 for a single one), so that
     where it shows its *highest* values is worth a look, too: a negated source is found out in a few evaluations, and is
-    then as useful as any. ``amplitude`` is the spread of log ρ's prior; 0 fixes ρ = 1.
+    then as useful as any. ``own`` is the share of the sources' kernels that the target has to itself: it may differ
+    from the sources as smoothly, or as roughly, as they vary, whatever the residual's own prior says. ``amplitude`` is
+    the spread of log ρ's prior; 0 fixes ρ = 1.
     """
 
-    mean: float = 0.5
+    mean: float = 0.3
     spread: float = 1.0
-    own: float = 0.0
+    own: float = 0.2
     amplitude: float = 0.7
 
     def _unit(self, about: SourceFacts) -> StarWeights:
