@@ -65,6 +65,15 @@ class SourceVerdict:
 
 
 @dataclass(frozen=True, slots=True)
+class _Weights:
+    """The sources' weights given the first n observations."""
+
+    n: int
+    mean: Float[Tensor, "s"]
+    sd: Float[Tensor, "s"]
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """A verdict per source, and how far AUTO's candidates are believed, now and after every observation."""
 
@@ -90,8 +99,10 @@ def explain(prior: AutoPrior, target: Dataset | None = None) -> Explanation:
     judgement = posterior.judgement
     assert judgement is not None
     with torch.no_grad():
+        times = [n for n in (0, *REFITS) if n < target.n] + [target.n]
+        weights = [_Weights(n, *posterior_weights(prior.after(target, n)[0])) for n in times]
         verdicts = tuple(
-            _verdict(prior, i, target, judgement.scores[-1], source.name or task_name(source, i))
+            _verdict(prior, i, target, judgement.scores[-1], weights, source.name or task_name(source, i))
             for i, source in enumerate(prior.sources)
         )
         history = tuple(
@@ -102,7 +113,9 @@ def explain(prior: AutoPrior, target: Dataset | None = None) -> Explanation:
     return Explanation(verdicts, believed, history, target.n)
 
 
-def _verdict(prior: AutoPrior, i: int, target: Dataset, plain: Float[Tensor, "n"], name: str) -> SourceVerdict:
+def _verdict(
+    prior: AutoPrior, i: int, target: Dataset, plain: Float[Tensor, "n"], history: Sequence[_Weights], name: str
+) -> SourceVerdict:
     gate, error = float(prior.gate.gain[i]), float(prior.gate.error[i])
     let_in = bool(prior.gate.open[i])
     # the first observation only says where the target lies
@@ -112,12 +125,11 @@ def _verdict(prior: AutoPrior, i: int, target: Dataset, plain: Float[Tensor, "n"
     if len(gains) >= _FEW:
         half = _HALF_WIDTH * float(gains.std()) / math.sqrt(len(gains))
         interval = (gain - half, gain + half)
-    times = [n for n in (0, *REFITS) if n < target.n] + [target.n]
-    weights = [posterior_weights(prior.after(target, n)[0]) for n in times]
-    weight, sd = float(weights[-1][0][i]), float(weights[-1][1][i])
-    verdict, reason = _judge(let_in, gate, error, gain, interval, weight, sd)
-    history = tuple((n, float(w[i])) for n, (w, _) in zip(times, weights, strict=True))
-    return SourceVerdict(name, verdict, reason, gate, gain, interval, weight, sd, history)
+    now, before = history[-1], history[0]
+    weight, sd = float(now.mean[i]), float(now.sd[i])
+    verdict, reason = _judge(let_in, gate, error, gain, interval, weight, sd, float(before.mean[i]))
+    steps = tuple((w.n, float(w.mean[i])) for w in history)
+    return SourceVerdict(name, verdict, reason, gate, gain, interval, weight, sd, steps)
 
 
 def _judge(
@@ -128,6 +140,7 @@ def _judge(
     interval: tuple[float, float] | None,
     weight: float,
     sd: float,
+    before: float,
 ) -> tuple[Verdict, str]:
     if not let_in:
         return Verdict.IGNORED, (
@@ -136,14 +149,15 @@ def _judge(
     if interval is None:
         return Verdict.USED, f"It predicts itself well ({gate:+.2f} nats per row); the target has not tested it yet."
     told = f"{gain:+.2f} nats per observation, 95 % interval {interval[0]:+.2f} to {interval[1]:+.2f}"
-    upside_down = weight + sd < 0
     if interval[1] < 0:
         return Verdict.IGNORED, f"What it says about the target is worse than knowing nothing ({told})."
-    if gain > 0 and upside_down:
+    if interval[0] > 0 and weight + sd < 0:
         return Verdict.USED, f"Upside down: where it is high the target is low, which helps as much ({told})."
-    if gain > 0:
+    if interval[0] > 0:
         return Verdict.USED, f"It helps to predict the target ({told})."
-    return Verdict.REDUCED, f"It has not helped to predict the target so far ({told})."
+    if abs(weight) < before:
+        return Verdict.REDUCED, f"It has not helped to predict the target so far ({told})."
+    return Verdict.USED, f"Whether it helps to predict the target is not sure yet ({told})."
 
 
 def posterior_weights(star: TransferPosterior) -> tuple[Float[Tensor, "*b s"], Float[Tensor, "*b s"]]:

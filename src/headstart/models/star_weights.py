@@ -154,8 +154,8 @@ class _Amplitude(Coefficients):
 class Integrated(Weighting):
     """w_ν · (spread of source ν) ~ N(ρ mean/s, ρ² spread²/s), independent of each other.
 
-    Sources count alike whatever their own size, and together the s of them are about as large as one. With
-    mean = 0.3 spread a source may well turn out to count with the wrong sign (probability 0.4 for a single one), so that
+    Sources count alike whatever their own size, and together the s of them are about as large as one. With a mean of
+    0.3 spreads a source may well turn out to count with the wrong sign (probability 0.4 for a single one), so that
     where it shows its *highest* values is worth a look, too: a negated source is found out in a few evaluations, and is
     then as useful as any. ``own`` is the share of the sources' kernels that the target has to itself: it may differ
     from the sources as smoothly, or as roughly, as they vary, whatever the residual's own prior says. ``amplitude`` is

@@ -28,11 +28,13 @@ from jaxtyping import Float
 from optuna.samplers import BaseSampler, RandomSampler
 from torch import Tensor
 
+from headstart.data.dataset import Dataset
 from headstart.decide.acquisition import Acquisition
 from headstart.errors import InputError, NumericalError
 from headstart.models.botorch import TransferPosterior
 from headstart.models.model import Prior, TransferModel
 from headstart.study.alignment import Alignment, Decision, align
+from headstart.study.check import Reasons, explanation_of
 from headstart.study.first_space import fitted, known_space
 from headstart.study.model_cache import ModelCache
 from headstart.study.sources import read_sources
@@ -132,6 +134,17 @@ class TransferSampler(BaseSampler):
             return str(self._last.alignment)
         names = [f"{task.name}: {len(task.rows)} rows of {', '.join(task.parameters)}" for task in self._sources]
         return "\n".join(["Nothing was suggested yet, so nothing had to be aligned.", *names])
+
+    def explain(self) -> Reasons:
+        """Why the latest suggestion is what it is: a verdict on every source, and what the prediction rests on.
+
+        Print it. It takes ``model="auto"``, the default, whose candidates are weighed by what they predicted.
+        """
+        last = self._last
+        if last is None:
+            raise InputError("Nothing was suggested yet, so there is nothing to explain.")
+        target = Dataset(last.posterior.train_inputs[0], last.posterior.train_targets, "this study")
+        return explanation_of(last.prior, target, last.x.unsqueeze(0), posterior=last.posterior)
 
     # ── what Optuna calls ─────────────────────────────────────────────────────────────────────────────────────────
 

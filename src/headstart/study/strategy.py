@@ -28,6 +28,9 @@ _MAX_ASKING = 8  # so many workers that ask at the same moment are taken into ac
 _SAME_EXPERIMENT = 1e-3  # of the unit cube
 _ELSEWHERE = 512
 
+# Points that are polished: as many as in the benchmarks, which more would not improve
+_STARTS = 4
+
 
 @dataclass(frozen=True)
 class Strategy:
@@ -81,6 +84,7 @@ class Strategy:
                     pending=awaited,
                     avoid=avoid,
                     seed=seed,
+                    n_starts=_STARTS,
                     beta=self.beta,
                 )
             except InputError:  # every point of a finite space is used up: repeat one
