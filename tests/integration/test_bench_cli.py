@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +102,36 @@ def test_the_comparison_of_a_run(results: tuple[Path, Result], tmp_path: Path) -
     assert "evaluations to a mean regret of 0.1" in result.stdout
     assert "Mean ranks after the last evaluation, 3 blocks" in result.stdout
     assert {path.name for path in tmp_path.iterdir()} == {"compare.md", "differences.csv", "speed-up.csv", "ranks.csv"}
+
+
+def test_the_safety_of_auto(tmp_path: Path) -> None:
+    """Sheets of harm and gain from two folders, printed and written; an empty folder, or no AUTO in it, is said."""
+    problem = "[[problems]]\nfamily = 'forrester'\npoints = 6\nspoilt = '{}'\n"
+    for name in ("negated", "related"):
+        (tmp_path / f"{name}.toml").write_text(f"methods = ['random']\nruns = 2\nsteps = 20\n{problem.format(name)}")
+        result = _invoke("bench", "run", tmp_path / f"{name}.toml", "--out", tmp_path / name)
+        assert result.exit_code == 0, result.output
+    folders = [tmp_path / "negated", tmp_path / "related"]
+    alone = _invoke("bench", "safety", *folders)
+    assert alone.exit_code == 2
+    assert alone.stderr.splitlines()[-1] == "headstart: There are no runs of auto and gpbo to compare."
+    for folder in folders:  # random search under other names: what is judged is the form, not the models
+        runs = Store(folder).read().runs
+        Store(folder).append([replace(run, method=method) for run in runs for method in ("auto", "gpbo", "shgp")])
+    result = _invoke("bench", "safety", *folders, "--out", tmp_path / "sheets")
+    assert result.exit_code == 0, result.output
+    assert "Sources that mislead: AUTO against GPBO after 20 evaluations" in result.stdout
+    assert "Related sources: log₁₀ regret after 20 evaluations against GPBO" in result.stdout
+    assert {path.name for path in (tmp_path / "sheets").iterdir()} == {
+        "harm.csv",
+        "gain.csv",
+        "tables.md",
+        "regrets.csv.gz",
+    }
+    (tmp_path / "empty").mkdir()
+    empty = _invoke("bench", "safety", tmp_path / "empty")
+    assert empty.exit_code == 2
+    assert "empty: there are no results, for there is no runs.jsonl in it." in empty.stderr.splitlines()[-1]
 
 
 def test_the_pictures_of_a_run(results: tuple[Path, Result], tmp_path: Path) -> None:
@@ -259,8 +290,6 @@ def test_every_experiment_ends_in_figures_and_tables(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With random search and GPBO alone, one run and two steps: what is written, not what it says."""
-    from dataclasses import replace
-
     from headstart.bench import complexity, presets
     from headstart.bench.methods import Settings
 

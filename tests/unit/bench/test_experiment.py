@@ -16,6 +16,7 @@ from headstart.bench.execution import execute
 from headstart.bench.experiment import Experiment, ProblemSpec, read_experiment
 from headstart.bench.methods import Settings
 from headstart.bench.presets import PRESETS, preset
+from headstart.bench.problems.shared_tables import SHARED
 from headstart.bench.requests import on_table, requested
 from headstart.bench.store import Run, Store
 
@@ -136,6 +137,10 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         ({"table": "svmm"}, r"no table 'svmm'\. The known ones are svm, random_forest, .*, and files"),
         ({"table": "none.csv"}, r"none\.csv: there is no such file"),
         ({"family": "alpine", "points": 0}, "0 points"),
+        (
+            {"family": "alpine", "spoilt": "nonsense"},
+            r"cannot be 'nonsense'\. The known ways are related, .*, nine-bad",
+        ),
     ],
 )
 def test_an_unknown_problem_is_refused_before_anything_runs(spec: dict[str, Any], message: str) -> None:
@@ -160,19 +165,50 @@ def test_units_are_problems_times_methods_times_chunks_of_seeds() -> None:
     assert len(units) == 6
 
 
-def test_presets_keep_the_expensive_methods_at_their_number_of_runs() -> None:
+def test_presets_keep_the_expensive_methods_at_their_number_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """``runs`` says how many there are, ``quick`` keeps the cheap methods; unknown names are listed."""
     (experiment,) = preset("fig2", runs=500)
     seeds = {m: sum(len(u.seeds) for u in experiment.units(25) if u.method == m) // 3 for m in experiment.methods}
     assert (seeds["shgp"], seeds["hgp"], seeds["mtgp"]) == (500, 50, 10)
     (quick,) = preset("fig2", quick=True)
     assert (quick.runs, quick.steps, "hgp" in quick.methods, "shgp" in quick.methods) == (5, 15, False, True)
-    with pytest.raises(InputError, match=r"no preset 'fig9'\. The known ones are fig2"):
+    with pytest.raises(InputError, match=r"no preset 'fig9'\. The known ones are head-start, .*, fig2"):
         preset("fig9")
-    here = [e for name, es in PRESETS.items() if name != "gc3p" for e in es]
+    monkeypatch.delenv("HEADSTART_DATA", raising=False)
+    here = [e for name in PRESETS if name != "gc3p" for e in preset(name)]
     assert all(spec.build().name for e in here for spec in e.problems)
     (quick,) = preset("gc3p", quick=True)
     assert quick.methods == ("random", "gc3p")
+
+
+@pytest.mark.parametrize("name", ["tables", "adversarial"])
+def test_presets_go_without_shared_tables_that_are_not_there(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They are named in a warning; one whose file is in the folder of HEADSTART_DATA stays."""
+    monkeypatch.delenv("HEADSTART_DATA", raising=False)
+    (experiment,) = preset(name)
+    assert {spec.table for spec in experiment.problems} - {None} == {"svm"}
+    (said,) = caplog.messages
+    assert said.startswith(f"{name}: left out")
+    assert all(table in said for table in SHARED)
+    caplog.clear()
+    (tmp_path / SHARED["adaboost"].file).touch()
+    monkeypatch.setenv("HEADSTART_DATA", str(tmp_path))
+    (experiment,) = preset(name)
+    assert {spec.table for spec in experiment.problems} - {None} == {"svm", "adaboost"}
+    assert "adaboost" not in caplog.messages[0]
+    for table in SHARED.values():
+        (tmp_path / table.file).touch()
+    caplog.clear()
+    assert preset(name) == PRESETS[name]
+    assert not caplog.messages
+
+
+def test_a_preset_of_nothing_but_shared_tables_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing would be left of it: building its problems says what is missing."""
+    monkeypatch.delenv("HEADSTART_DATA", raising=False)
+    assert preset("gc3p") == PRESETS["gc3p"]
 
 
 def test_what_is_asked_for_overrides_what_is_written(tmp_path: Path) -> None:

@@ -12,12 +12,14 @@ from tests.problems import agree, item_of, params_for, predictions, quick, tenso
 from torch import Tensor
 
 from headstart import AUTO, GPBO, SHGP, STAR, AutoParams, Dataset, InputError
+from headstart.data.units import Units
 from headstart.decide.suggest import suggest
 from headstart.models.auto import CANDIDATES, Auto, AutoPrior, _remember, judged
 from headstart.models.auto_posterior import AutoPosterior
 from headstart.models.gate import Informative
 from headstart.models.model import TransferModel
-from headstart.models.prequential import sequential_scores
+from headstart.models.prequential import prequential, sequential_scores
+from headstart.models.single import SinglePrior
 from headstart.models.star import StarPrior
 
 PROBLEM = transfer_problem(sizes=(12, 9), n_target=8)
@@ -71,6 +73,20 @@ def test_without_a_source_that_is_let_in_the_plain_process_has_it_all() -> None:
     assert weights[0, 0].item() > 0.5
 
 
+def test_the_chain_is_believed_only_where_all_sources_are_let_in() -> None:
+    """It runs through all of them: one that is shut leaves it nothing, whatever it scored, in that problem alone."""
+    scores = tensor([[-3.0], [5.0], [-4.0]])
+    gates = Informative(tensor([[1.0, 0.0], [1.0, 1.0]]), tensor([[0.1, 0.1], [0.1, 0.1]]))
+    one_shut, all_open = judged(scores.expand(2, 3, 1), gates, AUTO).weights
+    star, _, plain = (b * math.exp(s) for b, s in zip(AUTO.believed, (-3.0, 5.0, -4.0), strict=True))
+    expected = [(1 - AUTO.share) * part / (star + plain) for part in (star, 0.0, plain)]
+    expected[-1] += AUTO.share
+    assert one_shut.tolist() == pytest.approx(expected)
+    assert one_shut[1].item() == 0
+    torch.testing.assert_close(all_open, judged(scores, OPEN, AUTO).weights)
+    assert all_open[1].item() > 0.85
+
+
 def test_before_the_first_test_the_weights_are_those_believed() -> None:
     """With no observation, or one, nobody has predicted anything."""
     prior = auto_prior(PROBLEM.sources)
@@ -88,18 +104,58 @@ def test_a_value_is_scored_by_candidates_that_have_not_seen_it() -> None:
     assert judgement is not None
     star, chain, plain = (quick(model).learn(PROBLEM.sources) for model in (STAR, SHGP, GPBO))
     assert isinstance(star, StarPrior)
-    shared = star.units  # with one value of the target the plain process cannot know its scale: the sources' is taken
+    assert isinstance(plain, SinglePrior)
+    in_shared_units = replace(plain, known=star.units)  # few values do not tell their spread: the sources' is taken
     for i, refit in ((1, 1), (4, 4), (6, 6), (7, 6)):  # 7 is no refit
-        for k, candidate in enumerate((star.gated(prior.gate.open), chain, plain)):
-            posterior = candidate.condition(
-                shared.inward(PROBLEM.head(refit)) if k == 2 else PROBLEM.head(refit), seed=refit
-            )
-            inward = posterior.units.inward(shared.inward(target) if k == 2 else target)
-            scale = posterior.units.scale * (shared.scale if k == 2 else 1.0)
-            layer = posterior.predictor
-            score = sequential_scores(layer, inward.X, inward.y)[i] - scale.log()  # type: ignore[arg-type]
+        for k, candidate in enumerate((star.gated(prior.gate.open), chain, in_shared_units)):
+            posterior = candidate.condition(PROBLEM.head(refit), seed=refit)
+            inward, layer = posterior.units.inward(target), posterior.predictor
+            score = sequential_scores(layer, inward.X, inward.y)[i] - posterior.units.scale.log()  # type: ignore[arg-type]
             assert judgement.scores[k, i].item() == pytest.approx(score.item(), abs=1e-5)
     assert not judgement.scores[:, 0].any()
+
+
+def test_two_values_that_happen_to_be_close_do_not_ruin_the_plain_process() -> None:
+    """In the sources' units the third value is no surprise; in those of the first two it would be one for good."""
+    target = PROBLEM.head(3)
+    target = Dataset(target.X, torch.stack([target.y[0], target.y[0] + 1e-6, target.y[2]]))
+    judgement = after(auto_prior(PROBLEM.sources), target).judgement
+    assert judgement is not None
+    plain = judgement.scores[2]
+    assert plain[1:].abs().max().item() < 5
+    assert plain.sum().item() > judgement.scores[:2].sum(-1).max().item() - 5
+    assert prequential(quick(GPBO).learn(), target)[2].item() < -1e3
+
+
+def test_from_five_values_on_a_target_of_another_order_of_magnitude_has_units_of_its_own() -> None:
+    """A hundred times smaller than the sources, it is predicted better than they allow, and nobody does it better."""
+    prior = auto_prior(PROBLEM.sources)
+    target = Dataset(PROBLEM.target.X, 0.01 * PROBLEM.target.y)
+    judgement = after(prior, target).judgement
+    assert judgement is not None
+    star, chain, plain = judgement.scores[:, 5:].sum(-1).tolist()
+    in_the_sources_units = prequential(replace(prior.plain, known=prior.star.units), target)
+    torch.testing.assert_close(judgement.scores[2, :5], in_the_sources_units[:5])
+    assert plain > in_the_sources_units[5:].sum().item() + 2
+    assert plain > max(star, chain)
+
+
+def test_units_that_are_known_are_taken_instead_of_the_target_s_own() -> None:
+    """A plain process in its own units, given as known ones, is itself; in others it is another."""
+    prior, target = quick(GPBO).learn(), PROBLEM.target
+    assert isinstance(prior, SinglePrior)
+    assert prior.known is None
+    own = prior.condition(target)
+    again = replace(prior, known=Units.of([target])).condition(target)
+    assert torch.equal(predictions(own, PROBLEM.Xq), predictions(again, PROBLEM.Xq))
+    known = Units(tensor(3.0), tensor(50.0))
+    other = replace(prior, known=known).condition(target)
+    assert (other.units.offset.item(), other.units.scale.item()) == (3.0, 50.0)
+    assert not agree(predictions(own, PROBLEM.Xq), predictions(other, PROBLEM.Xq), rtol=1e-3)
+    alone = prior.condition(Dataset(target.X[:1], known.inward(target).y[:1])).predict(PROBLEM.Xq)
+    mean, var = replace(prior, known=known).condition(PROBLEM.head(1)).predict(PROBLEM.Xq)
+    torch.testing.assert_close((mean - 3) / 50, alone[0])
+    torch.testing.assert_close(var / 2500, alone[1])
 
 
 def test_a_run_from_the_start_and_one_read_from_a_file_are_judged_alike() -> None:

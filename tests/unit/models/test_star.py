@@ -16,7 +16,7 @@ from headstart import FAMILY, MWSGP, SCAML, STAR, Dataset, InputError, Kernel, S
 from headstart.gp.hyperparameters import OFFSET_VAR
 from headstart.models.star import Star, StarPrior
 from headstart.models.star_evidence import StarEvidence
-from headstart.models.star_weights import Free, Integrated, Modular, Weighting
+from headstart.models.star_weights import Free, Integrated, Modular, StarBeliefs, Weighting
 
 WEIGHTINGS: dict[str, Weighting] = {
     "STAR": Integrated(),
@@ -101,7 +101,10 @@ def test_a_star_s_evidence_is_the_dense_formula(weighting: str, shut: int | None
 
 
 def test_integrated_weights_share_the_target_between_the_open_sources() -> None:
-    """Times the spread of their source they have mean ρ/2s and variance ρ²/s; a source that is shut has neither."""
+    """Times the spread of their source they have mean 0.3 ρ/s and variance ρ²/s, and the target 0.2 ρ²/s of its kernel.
+
+    A source that is shut has nothing.
+    """
     prior = star_prior(shut=1)
     rho = tensor([[2.0], [2.0]])
     w = Integrated().weights(rho, prior.about)
@@ -109,9 +112,25 @@ def test_integrated_weights_share_the_target_between_the_open_sources() -> None:
     for i, n in ((0, 2), (1, 3)):
         for s in range(3):
             shut = (i, s) == (0, 1)
-            assert w.mean[i, s].item() == pytest.approx(0 if shut else 2.0 * 0.5 / n / spread[i, s].item())
+            assert w.mean[i, s].item() == pytest.approx(0 if shut else 2.0 * 0.3 / n / spread[i, s].item())
             assert w.var[i, s].item() == pytest.approx(0 if shut else 4.0 / n / spread[i, s].item() ** 2)
-    assert not w.own.any()
+            assert w.own[i, s].item() == pytest.approx(0 if shut else 0.8 / n / spread[i, s].item() ** 2)
+
+
+def test_the_target_has_a_share_of_the_sources_kernels_to_itself() -> None:
+    """With ``own`` the prior covariance is larger by own_ν k_ν of every source, and the posterior's is, too."""
+    prior, X = star_prior(shut=1), BATCH.Xq
+    ones = torch.ones(PROBLEMS, 1, dtype=torch.float64)
+    weights = Integrated().weights(ones, prior.about)
+    without = Integrated(own=0.0).weights(ones, prior.about)
+    assert not without.own.any()
+    added = StarBeliefs(prior.members, weights).prior_cov(X, X) - StarBeliefs(prior.members, without).prior_cov(X, X)
+    parts = [weights.own[:, i, None, None] * member.prior_cov(X, X) for i, member in enumerate(prior.members)]
+    torch.testing.assert_close(added, parts[0] + parts[1] + parts[2])
+    assert bool((added.diagonal(dim1=-2, dim2=-1) > 0).all())
+    found = prior.condition(BATCH.target).hyperparameters
+    assert isinstance(found, StarParams)
+    torch.testing.assert_close(found.own, 0.2 * found.weight_var)
 
 
 def test_fitted_weights_are_what_was_found() -> None:
@@ -135,7 +154,7 @@ def test_weights_are_defined_without_a_target_observation(name: str) -> None:
     prior = quick(FAMILY[name]).learn(PROBLEM.sources)
     assert isinstance(prior, StarPrior)
     half = torch.full((2,), 0.5, dtype=torch.float64)
-    expected = {"STAR": half / 2 / prior.about.spread, "SCAML": half, "MWSGP": half / 1.5}[name]
+    expected = {"STAR": 0.3 * half / prior.about.spread, "SCAML": half, "MWSGP": half / 1.5}[name]
     torch.testing.assert_close(params.weights, expected, rtol=1e-6, atol=0)
 
 

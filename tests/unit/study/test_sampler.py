@@ -21,7 +21,8 @@ from optuna.trial import TrialState
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError
 from headstart.gp.fit import FitOptions
-from headstart.models.family import SHGP
+from headstart.models.auto import Auto
+from headstart.models.family import AUTO, SHGP
 from headstart.study.model_cache import ModelCache, content_key
 from headstart.study.sampler import TransferSampler
 from headstart.study.trials import note, noted, parameters
@@ -284,6 +285,42 @@ def test_enqueued_and_fixed_parameters_are_kept() -> None:
 
 
 # ── what users are told ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_suggestion_can_be_explained() -> None:
+    """A verdict on every source by its name, and the shares of the tasks, which sum to 1; it can be printed."""
+    noise = past().assign(loss=np.random.default_rng(1).normal(size=25))
+    noise.attrs["name"] = "noise"
+    model = AUTO.using(fit=FitOptions(restarts=1, max_iterations=30))
+    sampler = make([past(), noise], model=model)
+    with pytest.raises(InputError, match="Nothing was suggested yet, so there is nothing to explain"):
+        sampler.explain()
+    study = optuna.create_study(sampler=sampler)
+    for n in (0, 2):
+        study.optimize(objective, n_trials=n + 1 - len(study.trials))
+        reasons = sampler.explain()
+        assert reasons.names == ("source 1", "noise", "this study")
+        assert tuple(s.name for s in reasons.explanation.sources) == ("source 1", "noise")
+        assert reasons.explanation.n_observations == n
+        assert reasons.shares.shape == (1, 3)
+        assert reasons.shares.sum().item() == pytest.approx(1)
+        assert reasons.shares[0, 0].item() > reasons.shares[0, 1].item()
+        told = str(reasons).splitlines()
+        assert [line.partition(":")[0] for line in told] == [
+            *reasons.names[:2],
+            f"believed after {n} observations",
+            "rests on",
+        ]
+
+
+def test_an_explanation_takes_a_model_that_weighs_its_sources() -> None:
+    """The default does; another says so, and what to do."""
+    assert isinstance(TransferSampler([past()], objective="loss")._strategy.model, Auto)
+    study = optuna.create_study(sampler=make(model="shgp"))
+    study.optimize(objective, n_trials=1)
+    assert isinstance(study.sampler, TransferSampler)
+    with pytest.raises(InputError, match=r'Only AUTO weighs its sources .* Use model = "auto"'):
+        study.sampler.explain()
 
 
 def test_decisions_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
