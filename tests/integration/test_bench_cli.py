@@ -199,7 +199,7 @@ TABLE = ["bench", "run", "--table", "TABLE", "--task", "site", "--objective", "y
     [
         (["bench", "run"], "either a .toml file or a preset, or --table"),
         (["bench", "run", "fig2", "--table", "TABLE"], "either a .toml file or a preset, or --table"),
-        (["bench", "run", "fig9"], "'fig9' is neither a .toml file nor a preset. The presets are fig2"),
+        (["bench", "run", "fig9"], "'fig9' is neither a .toml file nor a preset. The presets are head-start, tables"),
         (["bench", "run", "none.toml"], "none.toml: cannot be read (No such file or directory)."),
         (["bench", "run", "fig2", "--maximize"], "go with --table"),
         (["bench", "run", "fig2", "--ignore", "cost"], "go with --table"),

@@ -120,14 +120,16 @@ def _tables(results: Results) -> tuple[Sheet, ...]:
 
 
 def _tables_at(results: Results, problems: Sequence[str], n: int) -> Sheet:
+    pair = (_BASELINE, _OURS)
+    problems = [p for p in problems if all(m in results.on(p) and results.on(p)[m].steps >= n for m in pair)]
     rivals = [m for m in _RIVALS if all(m in results.on(p) for p in problems)]
     rows: list[tuple[str | int | float, ...]] = []
     shown, all_ranks = [], []
     for problem in problems:
         cells = results.on(problem)
-        if _OURS not in cells or any(cells[m].steps < n for m in rivals):
-            continue
         seeds = sorted(set.intersection(*(set(cells[m].seeds) for m in rivals)))
+        if not seeds or any(cells[m].steps < n for m in rivals):
+            continue
         means = [float(cells[m].of(seeds)[:, n - 1].mean()) for m in rivals]
         rank = stats.rankdata(means)
         all_ranks.append(rank)

@@ -38,7 +38,7 @@ _STYLES = {
     "hgp": Style("HGP", "#CC79A7", _DASH_DOT, "D"),
     "wsgp": Style("WSGP", "#E69F00", _DASH_DOT, "P"),
     "mtkgp": Style("MTKGP", "#882255", _DASH_DOT_DOT, "X"),
-    "mtgp": Style("MTGP", "#000000", _DASH_DOT_DOT, "d"),
+    "mtgp": Style("MTGP", "#332288", _DASH_DOT_DOT, "d"),
     "star": Style("STAR", "#AA3377", "-", "p"),
     "scaml": Style("SCAML", "#44BB99", "-", "H"),
     "mwsgp": Style("MWSGP", "#BBCC33", "-", ">"),

@@ -46,6 +46,8 @@ V = TypeVar("V")
 
 CANDIDATES = ("star", "chain", "plain")
 _SPREAD_KNOWN, _ANOTHER_SCALE = 5, 10.0
+# By so many nats a candidate can fall behind the best one with a single value
+_WORST_SURPRISE = 10.0
 # Fitted candidates and scores that are kept: more than there are refits
 _KEPT = 64
 
@@ -236,8 +238,10 @@ def judged(scores: Float[Tensor, "*b k n"], gate: Informative, model: Auto) -> J
     it all.
     """
     believed = torch.tensor(model.believed, dtype=scores.dtype, device=scores.device).log().expand(scores.shape[:-1])
+    # one value that nobody expected, in other units say, must not decide for good
+    scored = torch.maximum(scores, scores.amax(-2, keepdim=True) - _WORST_SURPRISE).sum(-1)
     shut = ~gate.open.all(-1, keepdim=True) & (torch.arange(len(CANDIDATES), device=scores.device) == 1)
-    weights = torch.softmax((believed + scores.sum(-1)).masked_fill(shut, -torch.inf), dim=-1)
+    weights = torch.softmax((believed + scored).masked_fill(shut, -torch.inf), dim=-1)
     plain = torch.zeros_like(weights)
     plain[..., -1] = 1.0
     weights = (1 - model.share) * weights + model.share * plain

@@ -159,3 +159,14 @@ def test_a_single_model_may_be_missing_on_a_problem() -> None:
     assert best[other][0] == "star"
     assert math.isnan(float(str(best[other][1])))
     assert "" in gain.shown[0]
+
+
+@pytest.mark.parametrize("missing", ["auto", "gpbo"])
+def test_a_table_without_auto_or_gpbo_is_left_out(missing: str) -> None:
+    """The others are compared as if it were not there; with none left there is no sheet."""
+    lone = {m: 0.1 for m in ("auto", "gpbo") if m != missing}
+    sheet = _sheets(_results({SVM: {"gpbo": 0.1, "auto": 0.2}, XGBOOST: lone}))["tables-30"]
+    svm, ranks = _rows(sheet)
+    assert (svm["table"], svm["gpbo"], svm["auto"]) == (SVM, pytest.approx(0.1), pytest.approx(0.2))
+    assert (ranks["gpbo"], ranks["auto"]) == (1, 2)
+    assert safety(_results({XGBOOST: lone})) == ()

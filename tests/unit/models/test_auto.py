@@ -56,10 +56,10 @@ def test_weights_are_posterior_probabilities_with_a_share_for_the_plain_process(
 
 def test_the_plain_process_keeps_its_share_against_any_evidence() -> None:
     """However badly it predicted, its weight does not fall below; nor does it rise above 1."""
-    lost = judged(tensor([[0.0], [0.0], [-1e6]]), OPEN, AUTO).weights
+    lost = judged(tensor([[0.0] * 9, [0.0] * 9, [-1e6] * 9]), OPEN, AUTO).weights
     assert lost[-1].item() == pytest.approx(AUTO.share)
     assert lost.sum().item() == pytest.approx(1)
-    won = judged(tensor([[-1e6], [-1e6], [0.0]]), OPEN, AUTO).weights
+    won = judged(tensor([[-1e6] * 9, [-1e6] * 9, [0.0] * 9]), OPEN, AUTO).weights
     assert won.tolist() == pytest.approx([0, 0, 1])
 
 
@@ -348,3 +348,12 @@ def test_one_good_source_among_bad_ones_is_used() -> None:
     assert (params.star.weights != 0).tolist() == [False, True, False, False]
     x = suggest(posterior.candidate(0))
     assert float((x - 0.31).abs().max()) < 0.12
+
+
+def test_one_value_does_not_decide_for_good() -> None:
+    """A candidate falls behind by at most 10 nats with a single value, so that a few good predictions bring it back."""
+    gate = Informative(tensor([1.0]), tensor([0.1]))
+    surprise = tensor([[0.0, -5.0], [0.0, -5.0], [0.0, -5000.0]])
+    recovered = torch.cat([surprise, tensor([[-2.0] * 6, [-2.0] * 6, [0.0] * 6])], dim=-1)
+    assert judged(surprise, gate, AUTO.using(share=0.0)).weights[-1] < 1e-3
+    assert judged(recovered, gate, AUTO.using(share=0.0)).weights[-1] > 0.5

@@ -10,7 +10,7 @@ from headstart import AUTO, STAR, Dataset, InputError
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.kernels import Kernel
 from headstart.models.auto import CANDIDATES, AutoPrior
-from headstart.models.explanation import Explanation, Verdict, agreement, explain, posterior_weights
+from headstart.models.explanation import Explanation, Verdict, _judge, agreement, explain, posterior_weights
 from headstart.models.params import StarParams
 
 
@@ -167,6 +167,30 @@ def test_a_verdict_follows_from_its_numbers(explained: Explanation, prior: AutoP
         assert s.verdict is expected
         assert s.reason[0].isupper()
         assert s.reason.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("let_in", "interval", "weight", "verdict", "reason"),
+    [
+        (False, (0.1, 0.5), 0.9, Verdict.IGNORED, "does not predict itself"),
+        (True, None, 0.3, Verdict.USED, "has not tested it yet"),
+        (True, (-0.5, -0.1), 0.9, Verdict.IGNORED, "worse than knowing nothing"),
+        (True, (0.1, 0.5), 0.1, Verdict.USED, "It helps to predict"),
+        (True, (0.1, 0.5), -0.9, Verdict.USED, "Upside down"),
+        (True, (-0.1, 0.5), 0.9, Verdict.USED, "not sure yet"),
+        (True, (-0.1, 0.5), -0.9, Verdict.USED, "not sure yet"),
+        (True, (-0.1, 0.5), 0.1, Verdict.REDUCED, "has not helped"),
+        (True, (-0.5, 0.1), -0.1, Verdict.REDUCED, "has not helped"),
+    ],
+)
+def test_a_verdict_waits_for_evidence(
+    let_in: bool, interval: tuple[float, float] | None, weight: float, verdict: Verdict, reason: str
+) -> None:
+    """Help is claimed of an interval above 0, harm of one below; in between it counts whether the weight (0.3) fell."""
+    gain = 0.0 if interval is None else sum(interval) / 2
+    found, told = _judge(let_in, 1.0, 0.1, gain, interval, weight, 0.2, 0.3)
+    assert found is verdict
+    assert reason in told
 
 
 def test_the_history_begins_with_the_prior_and_ends_now(explained: Explanation, prior: AutoPrior) -> None:
