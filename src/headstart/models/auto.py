@@ -144,9 +144,9 @@ class AutoPrior(Prior):
         members = tuple(_layer_in(units, posterior, target) for posterior in posteriors)
         params = _params(posteriors, judgement.weights)
         reports = (*self.fit_reports, *(posterior.fit_reports[-1] for posterior in posteriors))
-        return AutoPosterior(
-            Mixture(members, judgement.weights), AutoOutcome(units, params, reports, judgement), target.y
-        )
+        fitted = tuple((_layer(posterior), posterior.units) for posterior in posteriors)
+        outcome = AutoOutcome(units, params, reports, judgement, fitted)
+        return AutoPosterior(Mixture(members, judgement.weights), outcome, target.y)
 
     def after(self, target: Dataset, n: int) -> tuple[TransferPosterior, ...]:
         """All candidates given the first n observations of the target, in the order of CANDIDATES."""

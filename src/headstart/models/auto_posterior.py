@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from headstart.data.units import Units
 from headstart.models.botorch import Outcome, TransferPosterior
 from headstart.models.gate import Informative
+from headstart.models.layer import Layer
 from headstart.models.mixture import Mixture, taken
 from headstart.models.params import AutoParams
 
@@ -31,9 +33,10 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class AutoOutcome(Outcome):
-    """Also the judgement; None where the weights were given."""
+    """Also the judgement (None where the weights were given), and the candidates as fitted, each in its own units."""
 
     judgement: Judgement | None = None
+    fitted: tuple[tuple[Layer, Units], ...] = ()
 
 
 class AutoPosterior(TransferPosterior):
@@ -67,6 +70,13 @@ class AutoPosterior(TransferPosterior):
         params = self.hyperparameters
         assert isinstance(params, AutoParams)
         own = (params.star, params.chain, params.plain)[k]
-        parts = (self.mixture.members[k], self.units, own, self._y)
+        layer, units = self.mixture.members[k], self.units
+        outcome = self._outcome
+        assert isinstance(outcome, AutoOutcome)
+        fitted = outcome.fitted
+        if fitted and fitted[k][0].X.shape == layer.X.shape:
+            # the candidate itself, to the last bit, as long as nothing was added to the data
+            layer, units = fitted[k]
+        parts = (layer, units, own, self._y)
         layer, units, own, y = parts if rows is None else taken(parts, rows, self.batch_shape)
         return TransferPosterior(layer, Outcome(units, own), y)

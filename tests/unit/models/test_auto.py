@@ -357,3 +357,12 @@ def test_one_value_does_not_decide_for_good() -> None:
     recovered = torch.cat([surprise, tensor([[-2.0] * 6, [-2.0] * 6, [0.0] * 6])], dim=-1)
     assert judged(surprise, gate, AUTO.using(share=0.0)).weights[-1] < 1e-3
     assert judged(recovered, gate, AUTO.using(share=0.0)).weights[-1] > 0.5
+
+
+def test_the_plain_candidate_is_gpbo_to_the_last_bit() -> None:
+    """From two observations on, so that without a useful source nothing but GPBO is left."""
+    problem = transfer_problem(n_target=6)
+    posterior = quick(AUTO).learn(problem.sources).condition(problem.target)
+    assert isinstance(posterior, AutoPosterior)
+    alone = quick(GPBO).learn([]).condition(problem.target, seed=problem.target.n)
+    assert torch.equal(predictions(posterior.candidate(2), problem.Xq), predictions(alone, problem.Xq))
