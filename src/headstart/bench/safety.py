@@ -11,6 +11,7 @@ with bootstrap 95 % intervals.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy import stats
@@ -82,7 +83,7 @@ def _harm(results: Results) -> Sheet:
 
 def _gain(results: Results) -> Sheet:
     problems = [p for p in results.problems if scenario_of(p) is Scenario.RELATED and not is_table(p)]
-    found = _against_baseline(results, problems, 20)
+    found = tuple(d for p in problems for d in _against_baseline(_on_common_seeds(results, p), [p], 20))
     methods = [m for m in results.methods if m != _BASELINE and any(d.method == m for d in found)]
     single = [m for m in methods if not m.startswith(_OURS)]
     rows, shown = [], []
@@ -107,8 +108,8 @@ def _gain(results: Results) -> Sheet:
         title="Related sources: log₁₀ regret after 20 evaluations against GPBO",
         columns=("problem", "runs", *methods, "best single", "kept", "at least 90 %"),
         rows=tuple(rows),
-        note="Mean log₁₀ regret minus GPBO's, paired: −1 is a regret ten times lower. kept: AUTO's gain as a share of "
-        "that of the best single model.",
+        note="Mean log₁₀ regret minus GPBO's, over the runs that all methods of a row have: −1 is a regret ten times "
+        "lower. kept: AUTO's gain as a share of that of the best single model.",
         shown_columns=("problem", "runs", *(style(m).label for m in methods), "best single", "kept", "at least 90 %"),
         shown=tuple(shown),
     )
@@ -153,6 +154,25 @@ def _tables_at(results: Results, problems: Sequence[str], n: int) -> Sheet:
         "bootstrap 95 % interval; clearly worse: the whole interval is above 0.",
         shown_columns=("table", "runs", *labels, "AUTO − GPBO", "clearly worse"),
         shown=tuple(shown),
+    )
+
+
+def _on_common_seeds(results: Results, problem: str) -> Results:
+    """The cells of a problem with the seeds that all of its methods have: shares of a gain need the same runs."""
+    cells = results.on(problem).values()
+    common = sorted(set.intersection(*(set(cell.seeds) for cell in cells)))
+    rows = [[cell.seeds.index(seed) for seed in common] for cell in cells]
+    return Results(
+        tuple(
+            replace(
+                cell,
+                seeds=tuple(common),
+                regret=cell.regret[row],
+                step_seconds=cell.step_seconds[row],
+                learn_seconds=cell.learn_seconds[row],
+            )
+            for cell, row in zip(cells, rows, strict=True)
+        )
     )
 
 
