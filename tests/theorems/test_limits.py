@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from tests.reference import dense
 from tests.reference.answers import answer
@@ -13,6 +14,7 @@ from tests.reference.dense import Gaussian, Task
 from tests.theorems.strategies import Problem, assert_same, fixed_problem, gp_params, transfer_problems
 
 from headstart import (
+    AUTO,
     BHGP,
     FAMILY,
     GPBO,
@@ -20,12 +22,17 @@ from headstart import (
     MHGP,
     MTGP,
     MTKGP,
+    MWSGP,
     RGPE,
+    SCAML,
     SHGP,
+    STAR,
     WSGP,
+    AutoParams,
     CoregionalParams,
     EnsembleParams,
     Kernel,
+    StarParams,
     TransferModel,
     WeightedParams,
 )
@@ -46,6 +53,12 @@ def without_sources(model: TransferModel, problem: Problem) -> ModelParams:
         )
     if model is WSGP:
         return WeightedParams.of((level,), [])
+    star = StarParams.of((level,), [])
+    if model in (STAR, SCAML, MWSGP):
+        return star
+    if model is AUTO:
+        chain = problem.last().chain
+        return AutoParams(star, chain, chain, torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64))
     return EnsembleParams.of((level,), [1.0]) if model is RGPE else problem.last().chain
 
 

@@ -135,7 +135,7 @@ def _exact(layer: Layer) -> ExactBeliefs:
 def _on_top(members: tuple[ExactBeliefs, ...], params: StarParams, target: Dataset, model: TransferModel) -> Layer:
     weights = StarWeights(params.weights, params.weight_var, params.own)
     return Layer.observe(
-        StarBeliefs(members, weights),
+        StarBeliefs(members, weights) if members else NoBeliefs(target.batch_shape),
         params.levels[-1],
         target.X,
         target.y,
