@@ -22,7 +22,17 @@ from headstart.bench.analysis import Array, Cell, Results, marks
 from headstart.bench.styles import is_table
 from headstart.errors import InputError
 
-__all__ = ["Difference", "Interval", "Ranks", "SpeedUp", "differences", "evaluations_to", "ranks", "speed_ups"]
+__all__ = [
+    "Difference",
+    "Interval",
+    "Ranks",
+    "SpeedUp",
+    "differences",
+    "evaluations_to",
+    "floor_of",
+    "ranks",
+    "speed_ups",
+]
 
 RESAMPLES = 10_000
 _LEVELS = (0.025, 0.975)
@@ -86,6 +96,11 @@ def _pairs(results: Results, baseline: str) -> list[tuple[Cell, Cell, list[int]]
     return [(cell, base, seeds) for cell, base, seeds in found if seeds]
 
 
+def floor_of(problem: str) -> float:
+    """The regret below which a logarithm does not look."""
+    return _TABLE_FLOOR if is_table(problem) else _FLOOR
+
+
 def differences(
     results: Results,
     baseline: str,
@@ -98,7 +113,7 @@ def differences(
     """Every method against the baseline at ``at``, or at the marks both reached. ``floor`` is for the logarithm."""
     found = []
     for cell, base, seeds in _pairs(results, baseline):
-        lowest = floor if floor is not None else _TABLE_FLOOR if is_table(cell.problem) else _FLOOR
+        lowest = floor_of(cell.problem) if floor is None else floor
         ours, theirs = cell.of(seeds), base.of(seeds)
         steps = min(cell.steps, base.steps)
         for n in marks(steps) if at is None else [n for n in at if n <= steps]:

@@ -17,14 +17,14 @@ import numpy as np
 from scipy import stats
 
 from headstart.bench.analysis import Results
-from headstart.bench.comparison import Difference, Interval, differences
+from headstart.bench.comparison import Difference, Interval, differences, floor_of
 from headstart.bench.problems.adversarial import Scenario
 from headstart.bench.sheet import Sheet
 from headstart.bench.styles import is_table, settings_of, style, title
 
 __all__ = ["safety"]
 
-_BASELINE, _OURS, _CHAIN = "gpbo", "auto", "shgp"
+_BASELINE, _OURS = "gpbo", "auto"
 _TOLERATED = 0.10
 _KEPT = 0.90
 _RIVALS = ("gpbo", "rgpe", "gc3p", "auto")
@@ -182,5 +182,5 @@ def _against_baseline(results: Results, problems: Sequence[str], n: int) -> tupl
 
 
 def _mean_log(results: Results, problem: str, method: str, n: int) -> float:
-    floor = 1e-4 if is_table(problem) else 1e-6
-    return float(np.log10(np.maximum(results.on(problem)[method].regret[:, n - 1], floor)).mean())
+    regret = results.on(problem)[method].regret[:, n - 1]
+    return float(np.log10(np.maximum(regret, floor_of(problem))).mean())

@@ -89,6 +89,10 @@ class Dataset:
         """The leading dimensions: independent problems."""
         return self.X.shape[:-2]
 
+    def head(self, n: int) -> Dataset:
+        """The first n observations (of each problem)."""
+        return Dataset(self.X[..., :n, :], self.y[..., :n], self.name, self.unseen)
+
     def with_point(self, x: Any, y: Any) -> Dataset:
         """One more observation (of each problem): x (*b, d) and y (*b)."""
         x_ = torch.as_tensor(x, dtype=torch.float64, device=self.X.device).unsqueeze(-2)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
@@ -28,7 +28,7 @@ from headstart.errors import InputError
 from headstart.gp.fit import FitReport, Seed, generator_from
 from headstart.models.auto_posterior import AutoOutcome, AutoPosterior, Judgement
 from headstart.models.beliefs import At
-from headstart.models.botorch import Outcome, TransferPosterior
+from headstart.models.botorch import TransferPosterior
 from headstart.models.gate import Informative, informative
 from headstart.models.layer import Layer, Propagation
 from headstart.models.mixture import Mixture
@@ -150,7 +150,7 @@ class AutoPrior(Prior):
 
     def after(self, target: Dataset, n: int) -> tuple[TransferPosterior, ...]:
         """All candidates given the first n observations of the target, in the order of CANDIDATES."""
-        return self._candidates(Dataset(target.X[..., :n, :], target.y[..., :n], target.name))
+        return self._candidates(target.head(n))
 
     def _candidates(self, target: Dataset) -> tuple[TransferPosterior, ...]:
         """All candidates given the target. Their starts depend on nothing but its size, so that they can be had again.
@@ -170,16 +170,9 @@ class AutoPrior(Prior):
         return fitted
 
     def _plain(self, target: Dataset) -> TransferPosterior:
-        """The plain process. While the target's own spread is unknown (N_t < 2) its values vary as the sources' do."""
-        if target.n > 1 and bool((Units.of([target]).scale > 0).all()):
-            return self.plain.condition(target, seed=target.n)  # GPBO, to the last bit
-        units = self.star.units.completed(target)
-        posterior = self.plain.condition(units.inward(target), seed=target.n)
-        own, params = posterior.units, posterior.hyperparameters
-        assert isinstance(params, ChainParams)
-        together = Units(units.offset + units.scale * own.offset, units.scale * own.scale)
-        outcome = Outcome(together, params.scaled(units.scale, units.offset), posterior.fit_reports)
-        return TransferPosterior(posterior.predictor, outcome, target.y)
+        """The plain process, GPBO to the last bit; a target whose spread is unknown is to vary as the sources do."""
+        varies = Units.of([target]).scale > 0 if target.n > 1 else target.y.new_zeros(target.batch_shape).bool()
+        return self._plain_with(target, own_units=varies)
 
     def _plain_as_tested(self, seen: Dataset) -> TransferPosterior:
         """The plain process in the sources' units: two or three values that happen to be close say nothing of a spread.
@@ -188,16 +181,18 @@ class AutoPrior(Prior):
         has its own where they vary by a different order of magnitude than the sources.
         """
         key = _key(seen)
-        if key in self._tested:
-            return self._tested[key]
-        units, own = self.star.units.completed(seen), Units.of([seen])
-        apart = (own.scale / units.scale).log().abs() > math.log(_ANOTHER_SCALE)
-        own_units = apart & (own.scale > 0) if seen.n >= _SPREAD_KNOWN else torch.zeros_like(apart)
-        scale = torch.where(own_units, own.scale, units.scale)
-        known = Units(torch.where(own_units, own.offset, units.offset), scale)
-        posterior = replace(self.plain, known=known).condition(seen, seed=seen.n)
-        _remember(self._tested, key, posterior)
-        return posterior
+        if key not in self._tested:
+            units, own = self.star.units.completed(seen), Units.of([seen])
+            apart = (own.scale / units.scale).log().abs() > math.log(_ANOTHER_SCALE)
+            known = (own.scale > 0) & (seen.n >= _SPREAD_KNOWN)
+            _remember(self._tested, key, self._plain_with(seen, own_units=apart & known))
+        return self._tested[key]
+
+    def _plain_with(self, target: Dataset, *, own_units: Bool[Tensor, "*b"]) -> TransferPosterior:
+        """The plain process in the target's own units in some problems, and in those of the sources in the others."""
+        units, own = self.star.units.completed(target), Units.of([target])
+        known = Units(torch.where(own_units, own.offset, units.offset), torch.where(own_units, own.scale, units.scale))
+        return replace(self.plain, known=known).condition(target, seed=target.n)
 
     def _scores(self, target: Dataset) -> Float[Tensor, "*b k n"]:
         """Every candidate's scores of every value, in the user's units.
@@ -207,7 +202,7 @@ class AutoPrior(Prior):
         refits = refits_up_to(target.n)
         if not refits:
             return target.y.new_zeros(*target.batch_shape, len(CANDIDATES), target.n)
-        seen = Dataset(target.X[..., : refits[-1], :], target.y[..., : refits[-1]], target.name)
+        seen = target.head(refits[-1])
         key = _key(seen)
         if key not in self._scored:
             _remember(self._scored, key, self._scores(seen))
@@ -267,9 +262,7 @@ def _layer_in(units: Units, posterior: TransferPosterior, target: Dataset) -> La
     """The candidate in these units: only the plain process speaks its own."""
     layer = _layer(posterior)
     own = posterior.units
-    if own.scale is units.scale or (
-        bool((own.scale == units.scale).all()) and bool((own.offset == units.offset).all())
-    ):
+    if torch.equal(own.scale, units.scale) and torch.equal(own.offset, units.offset):
         return layer
     scale, inward = own.scale / units.scale, units.inward(target)
     params = layer.params.scaled(scale, (own.offset - units.offset) / units.scale)

@@ -38,8 +38,7 @@ def prequential(prior: Prior, target: Dataset) -> Float[Tensor, "*b n"]:
     """The scores of every value of the target under a model whose posterior is a layer, in the user's units."""
     scores = torch.zeros_like(target.y)
     for refit in refits_up_to(target.n):
-        seen = Dataset(target.X[..., :refit, :], target.y[..., :refit], target.name)
-        posterior = prior.condition(seen, seed=refit)
+        posterior = prior.condition(target.head(refit), seed=refit)
         layer, units = posterior.predictor, posterior.units
         assert isinstance(layer, Layer)
         inward = units.inward(target)

@@ -231,6 +231,11 @@ class _Share(_PerSource):
 class Free(Weighting):
     """ScaML-GP: w_ν ≥ 0 fitted, its prior's median 1/s, so that without target data the sources are averaged."""
 
+    @property
+    def _has_own_kernels(self) -> bool:
+        """Whether the coefficients also ask for the k_ν, after the Σ_ν."""
+        return False
+
     def _coefficients(self, n: int) -> Coefficients:
         return _PerSource(n, 1 / n)
 
@@ -243,7 +248,7 @@ class Free(Weighting):
         gates = about.open.unbind(-1)
         shapes = [gate[..., None] * shape for gate, shape in zip(gates, shapes, strict=True)]
         covs = [gate[..., None, None] * cov for gate, cov in zip(gates, covs, strict=True)]
-        if isinstance(self, Modular):
+        if self._has_own_kernels:
             covs += [gate[..., None, None] * k for gate, k in zip(gates, kernels, strict=True)]
         return StarEvidence(
             _flat(target.X, b),
@@ -262,6 +267,11 @@ class Free(Weighting):
 @dataclass(frozen=True, slots=True)
 class Modular(Free):
     """WSGP with sources that do not hear of the target: b = w/(1 + w) between 0 and 1."""
+
+    @property
+    def _has_own_kernels(self) -> bool:
+        """The target has b (1 − b) k_ν."""
+        return True
 
     def _coefficients(self, n: int) -> Coefficients:
         return _Share(n, 1 / n)
