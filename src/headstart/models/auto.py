@@ -123,7 +123,7 @@ class AutoPrior(Prior):
     chain: SequentialPrior
     plain: SinglePrior
     gate: Informative
-    _fitted: dict[bytes, tuple[TransferPosterior, ...]] = field(default_factory=dict, repr=False, compare=False)
+    _informed: dict[bytes, tuple[TransferPosterior, ...]] = field(default_factory=dict, repr=False, compare=False)
     _tested: dict[bytes, TransferPosterior] = field(default_factory=dict, repr=False, compare=False)
     _scored: dict[bytes, Tensor] = field(default_factory=dict, repr=False, compare=False)
 
@@ -153,20 +153,20 @@ class AutoPrior(Prior):
         return self._candidates(target.head(n))
 
     def _candidates(self, target: Dataset) -> tuple[TransferPosterior, ...]:
-        """All candidates given the target. Their starts depend on nothing but its size, so that they can be had again.
+        """All candidates given the target."""
+        return (*self._with_sources(target), self._plain(target))
+
+    def _with_sources(self, target: Dataset) -> tuple[TransferPosterior, ...]:
+        """The star and the chain. Their starts depend on nothing but the target's size, so they can be had again.
 
         Those of the refits are kept: what is predicted from them is asked for at every later step.
         """
         key = _key(target)
-        if key in self._fitted:
-            return self._fitted[key]
-        fitted = (
-            self.star.condition(target, seed=target.n),
-            self.chain.condition(target, seed=target.n),
-            self._plain(target),
-        )
+        if key in self._informed:
+            return self._informed[key]
+        fitted = tuple(prior.condition(target, seed=target.n) for prior in (self.star, self.chain))
         if target.n in REFITS:
-            _remember(self._fitted, key, fitted)
+            _remember(self._informed, key, fitted)
         return fitted
 
     def _plain(self, target: Dataset) -> TransferPosterior:
@@ -208,8 +208,7 @@ class AutoPrior(Prior):
             _remember(self._scored, key, self._scores(seen))
         units = self.star.units.completed(target)
         inward, new = units.inward(target), []
-        star, chain, _ = self._candidates(seen)
-        for posterior in (star, chain, self._plain_as_tested(seen)):
+        for posterior in (*self._with_sources(seen), self._plain_as_tested(seen)):
             scores = sequential_scores(_layer_in(units, posterior, seen), inward.X, inward.y)
             new.append(scores[..., seen.n :] - units.scale.log().unsqueeze(-1))
         return torch.cat([self._scored[key], torch.stack(new, dim=-2)], dim=-1)

@@ -26,7 +26,7 @@ __all__ = ["REFITS", "prequential", "refits_up_to", "sequential_scores"]
 
 # Numbers of observations at which the hyperparameters behind the scores are found anew: often while every
 # observation tells much, then ever less often. The same for a run from the start and for one that was read from a file.
-REFITS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80, 100, 128, 160, 200)
+REFITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192)
 
 
 def refits_up_to(n: int) -> list[int]:

@@ -233,7 +233,7 @@ def test_a_copy_of_a_prior_has_a_memory_of_its_own() -> None:
     prior = auto_prior(PROBLEM.sources)
     other = copy.deepcopy(prior)
     after(other, PROBLEM.target)
-    assert not prior._fitted
+    assert not prior._informed
     assert torch.equal(after(prior, PROBLEM.target).weights, after(other, PROBLEM.target).weights)
 
 
