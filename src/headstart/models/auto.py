@@ -57,7 +57,7 @@ class Auto(TransferModel):
     """A star, a chain and a plain process, weighed by what they predicted.
 
     ``share`` is the weight that the plain process never falls below. ``believed`` are the weights before the first
-    prediction was tested, in the order of CANDIDATES.
+    prediction was tested, in the order of CANDIDATES, with a single source.
     """
 
     share: float = 0.1
@@ -229,9 +229,12 @@ def judged(scores: Float[Tensor, "*b k n"], gate: Informative, model: Auto) -> J
     """w_k ∝ believed_k · exp(Σ_i score_ki), of which the plain process has at least its share.
 
     The chain runs through all sources, so it is believed only where all are let in; with none, the plain process has
-    it all.
+    it all. It also takes the last source for the one most like the target. Any of them may be, so one chance in s of
+    what is believed of a chain is left of it with s sources.
     """
-    believed = torch.tensor(model.believed, dtype=scores.dtype, device=scores.device).log().expand(scores.shape[:-1])
+    chances = torch.tensor(model.believed, dtype=scores.dtype, device=scores.device)
+    chances[1] /= gate.open.shape[-1]
+    believed = chances.log().expand(scores.shape[:-1])
     # one value that nobody expected, in other units say, must not decide for good
     scored = torch.maximum(scores, scores.amax(-2, keepdim=True) - _WORST_SURPRISE).sum(-1)
     shut = ~gate.open.all(-1, keepdim=True) & (torch.arange(len(CANDIDATES), device=scores.device) == 1)

@@ -83,14 +83,25 @@ def test_the_chain_is_believed_only_where_all_sources_are_let_in() -> None:
     expected[-1] += AUTO.share
     assert one_shut.tolist() == pytest.approx(expected)
     assert one_shut[1].item() == 0
-    torch.testing.assert_close(all_open, judged(scores, OPEN, AUTO).weights)
     assert all_open[1].item() > 0.85
+
+
+def test_a_chain_is_less_likely_the_more_orders_it_could_have() -> None:
+    """With s sources one in s of the chain's first belief is left: any of them may be the one most like the target."""
+    star, chain, plain = AUTO.believed
+    for s in (1, 2, 5):
+        found = judged(tensor([[0.0], [0.0], [0.0]]), Informative(torch.ones(s), torch.full((s,), 0.1)), AUTO).weights
+        parts = [star, chain / s, plain]
+        expected = [(1 - AUTO.share) * part / sum(parts) for part in parts]
+        expected[-1] += AUTO.share
+        assert found.tolist() == pytest.approx(expected)
 
 
 def test_before_the_first_test_the_weights_are_those_believed() -> None:
     """With no observation, or one, nobody has predicted anything."""
     prior = auto_prior(PROBLEM.sources)
     share, believed = prior.model.share, tensor(prior.model.believed)
+    believed[1] /= len(PROBLEM.sources)
     expected = (1 - share) * believed / believed.sum()
     expected[-1] += share
     for n in (0, 1):
