@@ -8,15 +8,18 @@ Under noise LOG_EI may ask for a point again: what it does not know about f ther
 The paper's β multiplies the standard deviation. BoTorch's ``beta`` multiplies the variance, so it is given β².
 
 ``acquisition`` gives BoTorch's function, for whoever works with BoTorch; ``worth`` the same values from predictions
-at hand. What ``suggest`` maximises is a ``Worth``, which also knows of points whose result is awaited (decide/pending).
+at hand, ``worth_and_slopes`` also how they change with those. What ``suggest`` maximises is a ``Worth``, which also
+knows of points whose result is awaited (decide/pending).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+import numpy as np
 import torch
 from botorch.acquisition.analytic import (
     AnalyticAcquisitionFunction,
@@ -30,13 +33,29 @@ from botorch.posteriors.posterior import Posterior
 from gpytorch.distributions import MultivariateNormal
 from jaxtyping import Float
 from linear_operator import to_linear_operator
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
 from torch import Tensor
 
 from headstart.data.units import Units
 from headstart.errors import InputError
 from headstart.models.botorch import TransferPosterior
 
-__all__ = ["Acquisition", "InModelUnits", "PlainWorth", "Worth", "acquisition", "incumbent", "worth"]
+__all__ = [
+    "Acquisition",
+    "InModelUnits",
+    "PlainWorth",
+    "Worth",
+    "acquisition",
+    "incumbent",
+    "worth",
+    "worth_and_slopes",
+]
+
+
+Array = NDArray[np.float64]
+
+_LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 
 
 class Acquisition(Enum):
@@ -152,11 +171,42 @@ def worth(
             return beta * sd - mean
 
 
+def worth_and_slopes(
+    kind: Acquisition,
+    mean: Float[Array, "*b m"],
+    var: Float[Array, "*b m"],
+    *,
+    best_f: Float[Array, "*b"],
+    beta: float = 3.0,
+) -> tuple[Float[Array, "*b m"], Float[Array, "*b m"], Float[Array, "*b m"]]:
+    """The values of ``worth`` and their derivatives by the mean and by the variance, for a few points very often.
+
+    With u = (f* − mean)/sd and h(u) = φ(u) + u Φ(u), LOG_EI is log h(u) + log sd, so that h′ = Φ gives
+
+        −Φ(u)/(h(u) sd)     by the mean
+        φ(u)/(2 h(u) var)   by the variance
+    """
+    sd = np.sqrt(var)
+    match kind:
+        case Acquisition.LOG_EI:
+            u = (best_f[..., None] - mean) / sd
+            log_h = _log_ei_helper(torch.from_numpy(u)).numpy()
+            by_mean = -np.exp(log_ndtr(u) - log_h) / sd
+            by_var = 0.5 * np.exp(-0.5 * u * u - _LOG_ROOT_2PI - log_h) / var
+            return log_h + np.log(sd), by_mean, by_var
+        case Acquisition.LCB:
+            return beta * sd - mean, np.full_like(mean, -1.0), 0.5 * beta / sd
+
+
 @dataclass(frozen=True, slots=True)
 class PlainWorth:
     """An acquisition function of BoTorch, asked about many points at once."""
 
     function: AnalyticAcquisitionFunction
+    posterior: TransferPosterior
+    kind: Acquisition
+    best_f: Float[Tensor, "*b"]
+    beta: float
 
     @classmethod
     def of(
@@ -164,7 +214,8 @@ class PlainWorth:
     ) -> PlainWorth:
         """In model units, which ``best_f`` is in too."""
         units = InModelUnits(posterior.units)
-        return cls(acquisition(posterior, kind, best_f=best_f, beta=beta, posterior_transform=units))
+        function = acquisition(posterior, kind, best_f=best_f, beta=beta, posterior_transform=units)
+        return cls(function, posterior, kind, best_f, beta)
 
     def __call__(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
         """The function at every row of X."""

@@ -23,7 +23,7 @@ from headstart.gp.linalg import cholesky, solve_lower
 from headstart.models.botorch import Predictor, TransferPosterior
 from headstart.models.layer import Layer
 
-__all__ = ["AwaitingWorth"]
+__all__ = ["AwaitingWorth", "ByLayer"]
 
 # Pairs of opposite draws of the awaited results
 _PAIRS = 16
@@ -43,7 +43,7 @@ class _Given(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _ByLayer:
+class ByLayer:
     """A layer that observed its own mean at the pending points; a draw L e instead moves its mean by wᵀz, L e = L_P z.
 
     w are the last rows of L⁻¹ P(X, x), L_P is the last block of the layer's own L, which BOOSTED does not draw from.
@@ -53,6 +53,7 @@ class _ByLayer:
     z: Float[Tensor, "F *b p"]
 
     def __call__(self, X: Float[Tensor, "*b n d"]) -> tuple[Float[Tensor, "F *b n"], Float[Tensor, "*b n"]]:
+        """Mean (of every draw) and variance at every row of X."""
         layer = self.layer
         mean, var = layer.predict_marginal(X)
         w = solve_lower(layer.L, layer.gain_cov(layer.at, layer.below.at(X)))[..., -self.z.shape[-1] :, :]
@@ -111,7 +112,7 @@ class AwaitingWorth:
                 layer = predictor.observing(pending, mean, noise_var=noise)
                 p = pending.shape[-2]
                 shift = (y - mean).movedim(0, -1)
-                given = _ByLayer(layer, solve_lower(layer.L[..., -p:, -p:], shift).movedim(-1, 0))
+                given = ByLayer(layer, solve_lower(layer.L[..., -p:, -p:], shift).movedim(-1, 0))
             else:
                 given = _ByCovariance(predictor, pending, L, e)
         return cls(given, kind, torch.minimum(best_f, y.amin(-1)), beta)

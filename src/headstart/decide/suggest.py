@@ -6,6 +6,7 @@ One search in three steps; the ``Domain`` says which points there are, so that a
     compare        the acquisition function at all of them
     polish         L-BFGS-B from the best ones in what is continuous, in turn with exchanges of what is not
 
+For a single problem the search goes over surfaces (decide.slopes), and the points it ends with are compared exactly.
 Where the points of the domain can be listed, comparing them all is the whole search.
 """
 
@@ -14,19 +15,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from numpy.typing import NDArray
 from torch import Tensor
 
-from headstart.decide.acquisition import Acquisition, InModelUnits, PlainWorth, Worth, incumbent
+from headstart.decide.acquisition import Acquisition, PlainWorth, Worth
 from headstart.decide.domain import Cube, Domain, Searchable
 from headstart.decide.pending import AwaitingWorth
+from headstart.decide.polish import polish
 from headstart.decide.rules import AveragedWorth, Rule, answered, counting, pick
+from headstart.decide.slopes import Slopes, lowest_mean, means_at
 from headstart.errors import InputError, NumericalError
 from headstart.gp.fit import Seed, generator_from
-from headstart.gp.lbfgs import minimize_lockstep
 from headstart.gp.threads import single_thread
 from headstart.models.auto_posterior import AutoPosterior
 from headstart.models.botorch import TransferPosterior
@@ -36,7 +36,6 @@ __all__ = ["suggest"]
 # Points near the lowest posterior means: around how many of them, and their share
 _ANCHORS = 4
 _NEAR_SHARE = 4  # one near point for so many points all over the domain
-_POLISH_ITERATIONS = 100
 _ROUNDS = 4  # of polishing and exchanging; the first one nearly always settles it
 _KEPT = 2  # so many points go into the later rounds
 _GAIN = 1e-9  # a better value than before by no more than this is rounding
@@ -64,7 +63,7 @@ def suggest(
     ``domain`` is the unit cube by default. ``n_candidates`` points are compared and the best ``n_starts`` polished;
     the result is never worse than any point looked at. Without a target observation (zero-shot) the value to improve
     on is the lowest posterior mean over those points. Equal seeds give equal points, and the units of the objective
-    do not matter. A batch of problems gives one point each, the one it gives alone.
+    do not matter. A batch of problems gives one point each, up to rounding the one it gives alone.
 
     ``pending`` are points whose result is awaited: what they will probably teach is taken into account
     (``decide.pending``), and none of them is suggested again. ``q`` > 1 gives (*b, q, d), chosen one after the other,
@@ -116,10 +115,18 @@ class _Judge:
 
     value: Worth
     taken: Float[Tensor, "*b k d"]
+    slopes: Slopes | None = None  # the same function, for a search
 
     def __call__(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
+        return self._judged(self.value, X)
+
+    def roughly(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
+        """By the slopes where there are any: the same up to rounding, and quicker."""
+        return self._judged(self.value if self.slopes is None else self.slopes, X)
+
+    def _judged(self, value: Worth, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
         with torch.no_grad():
-            worth = torch.cat([self.value(part) for part in X.split(_ROWS, dim=-2)], dim=-1)
+            worth = torch.cat([value(part) for part in X.split(_ROWS, dim=-2)], dim=-1)
         if not bool(worth.isfinite().any(-1).all()):
             raise NumericalError(
                 "The acquisition function is finite at none of the points looked at. Look at the posterior there: its "
@@ -159,13 +166,17 @@ class _Search:
         wide, near = _look_around(self.posterior, self.domain, self.n_candidates, self.generator)
         X = torch.cat([wide, near], dim=-2)
         value = self._value(X, awaited)
-        judge = _Judge(value, taken)
+        judge = _Judge(value, taken, Slopes.of(value))
         with single_thread():
-            worth = judge(X)
+            worth = judge.roughly(X)
             starts = _best_of_both(X, worth, wide.shape[-2], self.n_starts)
             polished = _improve(judge, self.domain, starts)
-            everything = torch.cat([polished, X], dim=-2)
-            worth = torch.cat([judge(polished), worth], dim=-1)
+            if judge.slopes is None:
+                everything = torch.cat([polished, X], dim=-2)
+                worth = torch.cat([judge(polished), worth], dim=-1)
+            else:  # the best of all points looked at are among the starts
+                everything = torch.cat([polished, starts], dim=-2)
+                worth = judge(everything)
             for _ in range(_MORE):
                 if not bool((worth.amax(-1) == -torch.inf).any()):
                     return _best(everything, worth)
@@ -197,9 +208,7 @@ class _Search:
             return AveragedWorth(self.kind, tuple(search._value(X, awaited) for search in searches), weights)
         observed = self.posterior.train_inputs[0]
         known = X if observed.shape[-2] == 0 else observed
-        units = InModelUnits(self.posterior.units)
-        lowest = [incumbent(self.posterior, part, posterior_transform=units) for part in known.split(_ROWS, dim=-2)]
-        best_f = torch.stack(lowest).amin(0)
+        best_f = torch.stack([lowest_mean(self.posterior, part) for part in known.split(_ROWS, dim=-2)]).amin(0)
         if awaited.shape[-2] == 0:
             return PlainWorth.of(self.posterior, self.kind, best_f=best_f, beta=self.beta)
         return AwaitingWorth.of(
@@ -230,8 +239,7 @@ def _look_around(
     batch, d = posterior.batch_shape, observed.shape[-1]
     wide = domain.spread(n, generator).to(observed.device).expand(*batch, n, d)
     known = torch.cat([wide, domain.snap(observed)], dim=-2)
-    with torch.no_grad():
-        mean, _ = posterior.predict(known)
+    mean = means_at(posterior, known)
     anchors = _rows(known, mean.topk(min(_ANCHORS, mean.shape[-1]), largest=False).indices)
     per_anchor = max(1, n // (_NEAR_SHARE * anchors.shape[-2]))
     return wide, torch.cat([anchors, domain.near(anchors, per_anchor, generator)], dim=-2)
@@ -249,60 +257,19 @@ def _best_of_both(
 
 def _improve(judge: _Judge, domain: Searchable, starts: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b j d"]:
     """The starts polished; the best of them also with discrete values exchanged while that is any better."""
-    before, points = starts, _polish(judge.value, domain, starts)
+    before, points = starts, polish(judge.value, judge.slopes, domain, starts)
     for _ in range(_ROUNDS):
         moves = domain.exchanges(points)
         if moves is None:
             return points
         # a grid that was polished as if continuous may have lost by going back to its values
         pool = torch.cat([before.unsqueeze(-2), points.unsqueeze(-2), moves], dim=-2)
-        worth = judge(pool.flatten(-3, -2)).unflatten(-1, pool.shape[-3:-1])
+        worth = judge.roughly(pool.flatten(-3, -2)).unflatten(-1, pool.shape[-3:-1])
         best = worth.amax(-1).topk(min(_KEPT, pool.shape[-3])).indices
         improved = worth.amax(-1) > worth[..., :2].amax(-1) + _GAIN
         index = worth.argmax(-1)[..., None, None].expand(*worth.shape[:-1], 1, pool.shape[-1])
         before = _rows(pool.gather(-2, index).squeeze(-2), best)
         if not bool(improved.gather(-1, best).any()):
             return before
-        points = _polish(judge.value, domain, before)
+        points = polish(judge.value, judge.slopes, domain, before)
     return torch.cat([before, points], dim=-2)
-
-
-def _polish(value: Worth, domain: Searchable, starts: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k d"]:
-    """The starts after L-BFGS-B in the domain's free columns, all of them in lockstep and each for itself.
-
-    A line search that ends in rounding is no trouble: the points looked at stay in the comparison.
-    """
-    free = domain.free.to(starts.device)
-    if len(free) == 0:
-        return starts
-    now = starts.reshape(-1, starts.shape[-1]).clone()
-
-    def objective(
-        points: NDArray[np.float64], which: NDArray[np.intp]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        # runs that have ended stay where they are: a batched posterior answers for all of its problems at once
-        rows = torch.from_numpy(which).to(now.device)
-        now[rows.unsqueeze(-1), free] = torch.from_numpy(points).to(now.device)
-        with torch.enable_grad():
-            X = now.reshape(starts.shape).detach().requires_grad_()
-            worth = value(X)
-            (gradient,) = torch.autograd.grad(worth.sum(), X)
-        loss = -worth.detach().reshape(-1)[rows]
-        slope = -gradient.reshape(-1, X.shape[-1])[rows][:, free]
-        bad = ~(loss.isfinite() & slope.isfinite().all(-1))
-        return (
-            loss.masked_fill(bad, 1e10).cpu().numpy(),
-            slope.masked_fill(bad.unsqueeze(-1), 0.0).cpu().numpy(),
-        )
-
-    result = minimize_lockstep(
-        objective,
-        now[:, free].cpu().numpy(),
-        np.zeros(len(free)),
-        np.ones(len(free)),
-        max_iterations=_POLISH_ITERATIONS,
-        ftol=1e-9,
-        gtol=1e-6,
-    )
-    now[:, free] = torch.from_numpy(result.x).to(now)
-    return domain.snap(now.reshape(starts.shape))

@@ -43,7 +43,7 @@ class Kernel(Enum):
         norm = 0.5 * half.diagonal(dim1=-2, dim2=-1)
         return self.from_half(half.sub_(norm.unsqueeze(-1)).sub_(norm.unsqueeze(-2)))
 
-    def from_half(self, half: Float[Tensor, "*b n n"]) -> tuple[Float[Tensor, "*b n n"], Float[Tensor, "*b n n"]]:
+    def from_half(self, half: Float[Tensor, "*b n m"]) -> tuple[Float[Tensor, "*b n m"], Float[Tensor, "*b n m"]]:
         """κ and −2 dκ/dD from −D/2, which is overwritten: RBF exp(−D/2) twice; Matérn-5/2 also (5/3)(1 + a) exp(−a)."""
         if self is Kernel.RBF:
             value = half.exp_()

@@ -7,7 +7,7 @@ import torch
 
 from headstart import FAMILY, Dataset, FitOptions, InputError, TransferPosterior
 from headstart.decide.acquisition import Acquisition, InModelUnits, PlainWorth, incumbent
-from headstart.decide.pending import AwaitingWorth, _ByCovariance, _ByLayer
+from headstart.decide.pending import AwaitingWorth, ByLayer, _ByCovariance
 
 KINDS = pytest.mark.parametrize("kind", Acquisition)
 
@@ -41,7 +41,7 @@ def test_observing_and_conditioning_on_the_covariance_agree(name: str, kind: Acq
     """Where Bayes' rule holds, the two ways of taking an awaited result into account give the same value."""
     posterior, pending, X = _posterior(name), _points(3, seed=2), _points(20, seed=3)
     worth = _worth(posterior, pending, kind)
-    assert isinstance(worth.given, _ByLayer)
+    assert isinstance(worth.given, ByLayer)
     _, cov = posterior.predictor.predict(pending)
     noise = 1e-4 * cov.diagonal() + 1e-10
     L = torch.linalg.cholesky(cov + noise.diag())

@@ -1,0 +1,138 @@
+"""What a point is worth together with its gradient, in closed form: how a search climbs.
+
+A search asks about a few points, many times. Automatic differentiation through a posterior answers in hundreds of small
+steps; here mean and variance come from surfaces (models.surface), and how the worth changes with them from a formula:
+
+    log Σ_k w_k mean_q EI_kq      k the candidates (only AUTO has several), q draws of awaited results
+
+Not every worth has such a form. A batch of problems has none, so that none of them depends on its company.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+
+from headstart.decide.acquisition import (
+    Acquisition,
+    InModelUnits,
+    PlainWorth,
+    Worth,
+    incumbent,
+    worth_and_slopes,
+)
+from headstart.decide.pending import AwaitingWorth, ByLayer
+from headstart.decide.rules import AveragedWorth
+from headstart.gp.threads import single_thread
+from headstart.models.botorch import TransferPosterior
+from headstart.models.layer_surface import surface_of
+from headstart.models.mixture import Mixture
+from headstart.models.surface import Surface
+
+__all__ = ["Slopes", "lowest_mean", "means_at"]
+
+Array = NDArray[np.float64]
+
+# The least variance, in model units: GPyTorch's
+_LEAST_VAR = 1e-10
+
+
+@dataclass(frozen=True, slots=True)
+class Slopes:
+    """The worth of the points of a single problem, with its gradient."""
+
+    kind: Acquisition
+    surfaces: tuple[Surface, ...]
+    weights: Float[Array, "k"]
+    best_f: Float[Array, "k q"]
+    beta: float
+
+    @classmethod
+    def of(cls, value: Worth) -> Slopes | None:
+        """Those of a worth, if it has this form."""
+        if not isinstance(value, AveragedWorth):
+            return cls._of_one(value)
+        every = [cls._of_one(part) for part in value.parts]
+        parts = [part for part in every if part is not None]
+        if len(parts) < len(every):
+            return None
+        surfaces = tuple(surface for part in parts for surface in part.surfaces)
+        best_f = np.concatenate([part.best_f for part in parts])
+        return cls(value.kind, surfaces, value.weights.numpy(), best_f, parts[0].beta)
+
+    @classmethod
+    def _of_one(cls, value: Worth) -> Slopes | None:
+        match value:
+            case PlainWorth(posterior=posterior):
+                surface = surface_of(posterior.predictor)
+            case AwaitingWorth(given=ByLayer(layer=layer, z=z)):
+                surface = surface_of(layer)
+                surface = None if surface is None else surface.shifted(z.numpy())
+            case _:
+                return None
+        if surface is None:
+            return None
+        return cls(value.kind, (surface,), np.ones(1), value.best_f.reshape(1, -1).numpy(), value.beta)
+
+    def __call__(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
+        """The value at every row of X."""
+        found = [surface.predict(X.numpy()) for surface in self.surfaces]
+        values, *_ = self._slopes(found)
+        return torch.from_numpy(self._combined(values)[0])
+
+    def climb(self, X: Float[Array, "n d"]) -> tuple[Float[Array, "n"], Float[Array, "n d"]]:
+        """The value at every row of X, and its gradient."""
+        seen = [surface.at(X) for surface in self.surfaces]
+        values, by_mean, by_var = self._slopes([(at.mean, at.var) for at in seen])
+        value, share = self._combined(values)
+        by_mean, by_var = share * by_mean, (share * by_var).sum(1)
+        gradient = np.zeros_like(X)
+        for k, (surface, at) in enumerate(zip(self.surfaces, seen, strict=True)):
+            gradient += surface.gradient(at, by_mean[k], np.where(at.var > _LEAST_VAR, by_var[k], 0.0))
+        return value, gradient
+
+    def _slopes(self, found: Sequence[tuple[Array, Array]]) -> tuple[Array, Array, Array]:
+        """The values of all candidates and draws, (k, q, n), and their derivatives by mean and variance."""
+        mean = np.stack([mean for mean, _ in found])
+        var = np.maximum(np.stack([var for _, var in found]), _LEAST_VAR)[:, None, :]
+        return worth_and_slopes(self.kind, mean, np.broadcast_to(var, mean.shape), best_f=self.best_f, beta=self.beta)
+
+    def _combined(self, values: Float[Array, "k q n"]) -> tuple[Float[Array, "n"], Float[Array, "k q n"]]:
+        """The value over all candidates and draws, and its derivative by each of theirs."""
+        w = np.broadcast_to((self.weights / values.shape[1])[:, None, None], values.shape)
+        match self.kind:
+            case Acquisition.LOG_EI:
+                top = values.max((0, 1))
+                parts = w * np.exp(values - top)
+                total = parts.sum((0, 1))
+                return top + np.log(total), parts / total
+            case Acquisition.LCB:
+                return (w * values).sum((0, 1)), w
+
+
+def means_at(posterior: TransferPosterior, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
+    """The posterior means, in model units where surfaces have them and in the user's elsewhere: to be compared."""
+    predictor = posterior.predictor
+    members = predictor.members if isinstance(predictor, Mixture) else (predictor,)
+    surfaces = [surface for surface in map(surface_of, members) if surface is not None]
+    if len(surfaces) < len(members):
+        with torch.no_grad():
+            return posterior.predict(X)[0]
+    with single_thread():
+        means = torch.from_numpy(np.concatenate([surface.mean(X.numpy()) for surface in surfaces]))
+    return predictor.weights @ means if isinstance(predictor, Mixture) else means[0]
+
+
+def lowest_mean(posterior: TransferPosterior, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b"]:
+    """The incumbent among the rows of X, in model units."""
+    surface = surface_of(posterior.predictor)
+    if surface is None:
+        return incumbent(posterior, X, posterior_transform=InModelUnits(posterior.units))
+    with single_thread():
+        return torch.from_numpy(surface.mean(X.numpy())).amin()
