@@ -7,6 +7,11 @@
     BoTorch's MultiTaskGP        all tasks      fit_gpytorch_mll and optimize_acqf, as in BoTorch's own tutorials
     Ax, transfer learning        all tasks      fitting and gen() of Ax's own specification for transferable experiments
 
+    when             what the sampler knew before
+    going on         the study: it was asked for the last of the trials, whose result has just been told
+    read at once     nothing of the study, all of whose trials it now sees for the first time
+    every time       there is nothing that it could have kept
+
 Packages that headstart does not depend on are imported when their route begins; it then says which one is missing.
 """
 
@@ -16,7 +21,10 @@ import logging
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -36,31 +44,34 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.samplers import BaseSampler
 
-__all__ = ["History", "Route", "draw_history", "routes", "space", "transfer_sampler"]
+__all__ = ["SINGLE", "History", "Route", "When", "draw_history", "routes", "space", "transfer_sampler"]
 
+SINGLE = "TransferSampler (SHGP)"
 _FAMILY = "hartmann6"
 _RESTARTS, _RAW_SAMPLES = 10, 512  # of BoTorchSampler, and here of MultiTaskGP as well
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What is known when the next trial is asked for, in the unit cube."""
+    """What is known when the next trial is asked for, in the unit cube; ``measure`` is the target's function."""
 
     sources: tuple[Dataset, ...]
     target: Dataset
+    measure: Callable[[torch.Tensor], torch.Tensor] = field(repr=False, compare=False)
 
 
 def draw_history(seed: int, *, sources: int = 3, points: int = 100, trials: int = 30) -> History:
     """Random points of random tasks of the Hartmann family, with the paper's noise."""
     functions = family(_FAMILY)
 
-    def task(name: str, n: int) -> Dataset:
+    def task(name: str, n: int) -> tuple[Dataset, Callable[[torch.Tensor], torch.Tensor]]:
         draw = stream("sampler", seed, name)
         X = torch.rand(n, functions.d, generator=draw, dtype=torch.float64)
         error = functions.noise_std * torch.randn(n, generator=draw, dtype=torch.float64)
-        return Dataset(X, functions.evaluate(functions.sample(1, draw)[0], X) + error, name)
+        function = partial(functions.evaluate, functions.sample(1, draw)[0])
+        return Dataset(X, function(X) + error, name), function
 
-    return History(tuple(task(f"source {i}", points) for i in range(sources)), task("target", trials))
+    return History(tuple(task(f"source {i}", points)[0] for i in range(sources)), *task("target", trials))
 
 
 def space(d: int) -> dict[str, BaseDistribution]:
@@ -73,11 +84,20 @@ def transfer_sampler(history: History, model: str, *, seed: int = 0) -> Transfer
     return TransferSampler(history.sources, model=model, space=space(history.target.d), seed=seed)
 
 
+class When(Enum):
+    """What was known before; see the head of the module."""
+
+    GOING_ON = "going on"
+    AT_ONCE = "read at once"
+    EVERY_TIME = "every time"
+
+
 class Route(ABC):
     """A way to the next trial."""
 
     name: str
     uses: str
+    when: When = When.EVERY_TIME
     note: str = ""
 
     @abstractmethod
@@ -86,17 +106,28 @@ class Route(ABC):
 
 
 class OptunaRoute(Route):
-    """A sampler in a study with the finished trials. One trial before those that are timed learns and warms it up."""
+    """A sampler in a study with the finished trials. The first trial of another study makes it learn from the sources.
 
-    def __init__(self, name: str, uses: str, sampler: Callable[[History], BaseSampler], note: str = "") -> None:
-        self.name, self.uses, self._sampler, self.note = name, uses, sampler, note
+    Every trial that is timed is that of a copy, which knows what the sampler knew then and nothing of the others.
+    """
+
+    def __init__(
+        self, name: str, uses: str, when: When, sampler: Callable[[History], BaseSampler], note: str = ""
+    ) -> None:
+        self.name, self.uses, self.when, self._sampler, self.note = name, uses, when, sampler, note
 
     def begin(self, history: History) -> Callable[[], Callable[[], object]]:
-        """Make the sampler and ask it once."""
-        asked, sampler = space(history.target.d), self._sampler(history)
+        """Make the sampler, let it learn, and go through all of it once with a copy, so that everything is loaded."""
+        target, sampler = history.target, self._sampler(history)
+        asked = space(target.d)
+        optuna.create_study(sampler=sampler).ask(asked)
 
         def arrange() -> Callable[[], object]:
-            study = _study(history.target, sampler)
+            going_on = self.when is When.GOING_ON
+            study = _study(target.head(target.n - 1) if going_on else target, deepcopy(sampler))
+            if going_on:
+                trial = study.ask(asked)
+                study.tell(trial, float(history.measure(torch.tensor([list(trial.params.values())]).double())))
             return lambda: study.ask(asked).params
 
         arrange()()
@@ -204,12 +235,16 @@ def _ax_experiment(data: Dataset) -> Any:
 
 
 def routes(model: str) -> tuple[Route, ...]:
-    """All of them, ours with this model first."""
+    """All of them, ours with this model first: going on, then read at once, then with a single model of the paper."""
     slower = "" if find_spec("greenlet") else "slower than it could be: pip install greenlet"
+    ours, going_on = f"TransferSampler ({model.upper()})", When.GOING_ON
+    single = OptunaRoute(SINGLE, "all tasks", going_on, lambda h: transfer_sampler(h, "shgp"))
     return (
-        OptunaRoute(f"TransferSampler ({model.upper()})", "all tasks", lambda h: transfer_sampler(h, model)),
-        OptunaRoute("Optuna's GPSampler", "target only", _gp_sampler, slower),
-        OptunaRoute("Optuna's BoTorchSampler", "target only", _botorch_sampler),
+        OptunaRoute(ours, "all tasks", going_on, lambda h: transfer_sampler(h, model)),
+        OptunaRoute(ours, "all tasks", When.AT_ONCE, lambda h: transfer_sampler(h, model)),
+        *(() if single.name == ours else (single,)),
+        OptunaRoute("Optuna's GPSampler", "target only", going_on, _gp_sampler, slower),
+        OptunaRoute("Optuna's BoTorchSampler", "target only", going_on, _botorch_sampler),
         MultiTaskRoute(),
         AxRoute(),
     )

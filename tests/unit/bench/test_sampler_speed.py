@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import optuna
 import pytest
 import torch
+from rich.console import Console
 
-from headstart.bench.sampler_routes import History, MultiTaskRoute, Route, draw_history, routes
-from headstart.bench.sampler_speed import Overhead, Reach, first, main, overhead, reach, suggestions
+from headstart.bench.sampler_routes import (
+    SINGLE,
+    History,
+    MultiTaskRoute,
+    OptunaRoute,
+    Route,
+    When,
+    draw_history,
+    routes,
+)
+from headstart.bench.sampler_speed import (
+    Overhead,
+    Reach,
+    Suggestion,
+    first,
+    main,
+    overhead,
+    reach,
+    suggestion_table,
+    suggestions,
+)
 from headstart.errors import MissingExtraError
 
 
@@ -23,16 +46,70 @@ class Absent(Route):
 
 def test_routes_take_turns_and_an_absent_one_says_so() -> None:
     """Every route has a time per data set and round, but the one that cannot be taken."""
-    ours, optunas, *_ = routes("shgp")
+    going_on, at_once, optunas, *_ = routes("shgp")
     steps: list[str] = []
     found = suggestions(
-        [ours, Absent(), optunas], data_sets=1, rounds=2, on_step=steps.append, sources=2, points=12, trials=12
+        [going_on, at_once, Absent(), optunas],
+        data_sets=1,
+        rounds=2,
+        on_step=steps.append,
+        sources=2,
+        points=12,
+        trials=12,
     )
-    assert [row.route for row in found] == ["TransferSampler (SHGP)", "absent", "Optuna's GPSampler"]
-    assert [len(row.seconds) for row in found] == [2, 0, 2]
-    assert found[1].median is None
-    assert "pip install absent" in found[1].note
-    assert [step.partition(",")[0] for step in steps] == ["TransferSampler (SHGP)", "Optuna's GPSampler"] * 2
+    assert [row.route for row in found] == [*["TransferSampler (SHGP)"] * 2, "absent", "Optuna's GPSampler"]
+    assert [row.when for row in found] == ["going on", "read at once", "every time", "going on"]
+    assert [len(row.seconds) for row in found] == [2, 2, 0, 2]
+    assert found[2].median is None
+    assert "pip install absent" in found[2].note
+    turn = ["TransferSampler (SHGP), going on", "TransferSampler (SHGP), read at once", "Optuna's GPSampler, going on"]
+    assert [step.partition(", data set")[0] for step in steps] == turn * 2
+
+
+class Recording(optuna.samplers.RandomSampler):
+    """Notes, whoever copies it, how many results there were whenever it was asked."""
+
+    def __init__(self, seen: list[list[int]]) -> None:
+        super().__init__(seed=0)
+        self.seen = seen
+        self.own: list[int] = []
+
+    def __deepcopy__(self, memo: object) -> Recording:
+        copy = Recording(self.seen)
+        copy.own = [*self.own]
+        self.seen.append(copy.own)
+        return copy
+
+    def sample_relative(self, study: Any, trial: Any, search_space: Any) -> dict[str, Any]:
+        self.own.append(sum(t.state == optuna.trial.TrialState.COMPLETE for t in study.get_trials(deepcopy=False)))
+        return {}
+
+
+@pytest.mark.parametrize(("when", "before"), [(When.GOING_ON, [5]), (When.AT_ONCE, [])])
+def test_what_a_sampler_knows_when_it_is_timed(when: When, before: list[int]) -> None:
+    """It has learnt in an empty study, was asked for the last result if it is going on, and sees all of them."""
+    seen: list[list[int]] = []
+    arrange = OptunaRoute("", "", when, lambda _: Recording(seen)).begin(draw_history(0, sources=1, points=3, trials=6))
+    for _ in range(2):
+        timed = arrange()
+        assert seen[-1] == [0, *before]
+        timed()
+        assert seen[-1] == [0, *before, 6]
+
+
+def test_others_are_compared_with_a_study_that_goes_on() -> None:
+    """A rival that takes five times as long meets what is asked for, however long reading a study at once takes."""
+    ours = [Suggestion("ours", "all", "going on", (0.1,)), Suggestion("ours", "all", "read at once", (0.4,))]
+    rivals = [Suggestion("BoTorch", "all", "every time", (t,)) for t in (0.52, 0.48)]
+    others = [Suggestion("GP", "all", "going on", (0.01,)), Suggestion("Ax", "all", "every time", (), "not installed")]
+    others += [Suggestion(SINGLE, "all", "going on", (t,)) for t in (0.034, 0.032)]  # ours may take three times as long
+    console = Console(width=160, record=True, file=io.StringIO())
+    console.print(suggestion_table([*ours, *rivals, *others]))
+    lines = [line for line in console.export_text().splitlines() if line.startswith("│")]
+    assert [line.split("│")[-2].split() for line in lines] == [
+        *(["reached"], ["reached"], ["reached"], ["missed"], [], ["not", "installed"], ["reached"], ["missed"])
+    ]
+    assert [line.split("│")[7:9] for line in lines[2:3]] == [["        5.2 ", "       1.3 "]]
 
 
 def test_the_multi_task_route_suggests_a_point_of_the_cube() -> None:
@@ -44,12 +121,14 @@ def test_the_multi_task_route_suggests_a_point_of_the_cube() -> None:
 
 
 def test_histories_are_those_of_their_seed() -> None:
-    """Of the size that was asked for, and others with another seed."""
+    """Of the size that was asked for, others with another seed; the target's results scatter about its function."""
     one, again, other = (draw_history(seed, sources=2, points=7, trials=4) for seed in (0, 0, 1))
     assert [data.n for data in (*one.sources, one.target)] == [7, 7, 4]
     assert torch.equal(one.target.y, again.target.y)
     assert not torch.equal(one.target.y, other.target.y)
     assert not torch.equal(one.sources[0].y, one.sources[1].y)
+    error = one.target.y - one.measure(one.target.X)
+    assert 0 < float(error.abs().max()) < 0.5 < float(one.target.y.abs().max())
 
 
 def test_memory_is_looked_at_every_so_many_trials() -> None:
