@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from statistics import median
 from typing import Any
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from headstart.bench import rivals
+from headstart.bench.speed_rows import Likelihoods, Row
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputUnits
 from headstart.gp.evidence import PlainEvidence
@@ -27,7 +28,6 @@ from headstart.models.joint_evidence import ArrowEvidence, DenseEvidence
 from headstart.models.sequential import SequentialPrior
 
 __all__ = [
-    "Row",
     "hgp_fit",
     "import_time",
     "lockstep",
@@ -43,25 +43,6 @@ __all__ = [
 D = 6
 PAPER = FitOptions.paper()
 NONE = torch.Size()
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the table: what was timed, milliseconds per engine, ratios, and what the fits reached."""
-
-    what: str
-    size: str
-    milliseconds: dict[str, float]
-    ratio: float | None
-    required: float | None
-    note: str = ""
-
-    @property
-    def reached(self) -> bool | None:
-        """Whether the ratio is what the project asks for."""
-        if self.ratio is None or self.required is None:
-            return None
-        return self.ratio >= self.required
 
 
 def take_turns(engines: dict[str, Callable[[], Any]], rounds: int) -> tuple[dict[str, float], dict[str, Any]]:
@@ -115,12 +96,6 @@ def over_data_sets(
     return {name: median(times[name] for times, _ in turns) for name in names}, [results for _, results in turns]
 
 
-def _likelihoods(ours: list[float], theirs: list[float]) -> str:
-    reached = sum(a >= b - 1e-3 for a, b in zip(ours, theirs, strict=True))
-    gain = median(a - b for a, b in zip(ours, theirs, strict=True))
-    return f"log p as high or higher on {reached} of {len(ours)} data sets, median {gain:+.4f}"
-
-
 def plain_fit(n: int, n_sets: int, required: float) -> Row:
     """Ten restarts of a plain GP."""
 
@@ -142,8 +117,9 @@ def plain_fit(n: int, n_sets: int, required: float) -> Row:
     milliseconds, results = over_data_sets(engines, n_sets)
     reports = [r["headstart"] for r in results]
     milliseconds["floor"] = _floor_ms(n) * median(int(report.evaluations.sum()) for report in reports)
-    note = _likelihoods([-n * float(r.objective.min()) for r in reports], [r["botorch"] for r in results])
-    return Row("GP fit, 10 restarts", f"n = {n}", milliseconds, _ratio(milliseconds), required, note)
+    reached = [-n * float(r.objective.min()) for r in reports]
+    log_p = Likelihoods.compared(reached, [r["botorch"] for r in results])
+    return Row("GP fit, 10 restarts", f"n = {n}", milliseconds, _ratio(milliseconds), required, str(log_p), log_p)
 
 
 def _ratio(milliseconds: dict[str, float]) -> float:
@@ -177,8 +153,9 @@ def shgp_fit(n_source: int, n_sets: int) -> Row:
 
     milliseconds, results = over_data_sets(engines, n_sets)
     ours = [-20 * float(r["headstart"].objective.min()) for r in results]
-    note = _likelihoods(ours, [r["botorch"] for r in results])
-    return Row("SHGP target, N_t = 20", f"N_s = {n_source}", milliseconds, _ratio(milliseconds), 40.0, note)
+    log_p = Likelihoods.compared(ours, [r["botorch"] for r in results])
+    what, size = "SHGP target, N_t = 20", f"N_s = {n_source}"
+    return Row(what, size, milliseconds, _ratio(milliseconds), 40.0, str(log_p), log_p)
 
 
 def hgp_fit(n_source: int, rounds: int) -> Row:

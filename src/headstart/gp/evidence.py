@@ -79,7 +79,8 @@ class PlainEvidence:
     """r ~ N(offset, outputscale · κ(X, X) + C + noise_var · I), with C a fixed covariance.
 
     C is what a sequential model inherits from the tasks below (SHGP), and nothing for the others. With a free offset
-    r is centred and OFFSET_VAR is added to C: the offset is integrated out (see gp.hyperparameters).
+    r is centred and OFFSET_VAR is added to C: the offset is integrated out (see gp.hyperparameters). ``inherits`` says
+    whether a C was given.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class PlainEvidence:
         residual: bool,
         free_offset: bool,
     ) -> None:
+        self.inherits = C is not None
         self._centre = r.mean(-1) if free_offset and r.shape[-1] else r.new_zeros(r.shape[0])
         if free_offset:
             C = OFFSET_VAR * torch.ones_like(r.unsqueeze(-1) @ r.unsqueeze(-2)) + (0.0 if C is None else C)

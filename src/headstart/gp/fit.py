@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.errors import InputError, NumericalError
-from headstart.gp.evidence import Evidence
+from headstart.gp.evidence import Evidence, PlainEvidence
 from headstart.gp.hyperparameters import Starts
-from headstart.gp.lbfgs import minimize_lockstep
+from headstart.gp.lbfgs import Joining, minimize_lockstep
 from headstart.gp.threads import single_thread
 
 __all__ = ["FitOptions", "FitReport", "Objective", "Seed", "fit", "generator_from"]
@@ -28,6 +28,10 @@ _PENALTY = 1e10
 # Restarts closer than this (per observation) ended in the same optimum; the first of them is taken, so that
 # rounding does not choose.
 _SAME_OPTIMUM = 1e-7
+# How often restarts are compared, and how close they must be, where distances are measured by their effect
+_COMPARE_EVERY, _COMPARE_WITHIN = 5, 0.2
+# Share of the tolerances with which the best of them is then brought to its end
+_POLISH = 0.01
 # Elements of K that are worked on at once on a CPU, so that a chunk of restarts stays in the cache.
 _CPU_CHUNK = 1 << 18
 _GPU_CHUNK = 1 << 27
@@ -42,7 +46,13 @@ class Objective(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FitOptions:
-    """How hyperparameters are found. The default is MAP, which is well behaved with no, one or two observations."""
+    """How hyperparameters are found. The default is MAP, which is well behaved with no, one or two observations.
+
+    The optimiser works on θ, the logarithms of the parameters. With ``natural_too`` it goes a second time from every
+    start, on the parameters themselves, for a process that inherits nothing. A likelihood of few observations has many
+    optima, and the two ways lead from one start to different ones: a first step on the noise itself often takes it to
+    its bound, where the process interpolates; the logarithm gets there in many steps, if at all.
+    """
 
     objective: Objective = Objective.POSTERIOR
     starts: Starts = Starts.PRIOR
@@ -51,6 +61,7 @@ class FitOptions:
     ftol: float = 1e-8
     gtol: float = 3e-5
     unit_cube: bool = True
+    natural_too: bool = False
 
     def __post_init__(self) -> None:
         """Check the numbers."""
@@ -68,15 +79,17 @@ class FitOptions:
 
     @classmethod
     def paper(cls) -> Self:
-        """The paper's appendix: maximum likelihood, 10 restarts, starts softplus(N(0, 1))."""
-        return cls(objective=Objective.LIKELIHOOD, starts=Starts.SOFTPLUS, restarts=10)
+        """The paper's appendix: maximum likelihood, 10 restarts, starts softplus(N(0, 1)); both ways from each."""
+        return cls(objective=Objective.LIKELIHOOD, starts=Starts.SOFTPLUS, restarts=10, natural_too=True)
 
 
 @dataclass(frozen=True, slots=True)
 class FitReport:
     """What every restart of one fit did. ``objective`` is what was minimised, per observation; lower is better.
 
-    Leading dimensions are those of the batch of problems; the last one counts the restarts.
+    Leading dimensions are those of the batch of problems; the last one counts the restarts. With
+    ``FitOptions.natural_too`` its second half are the same starts searched in natural parameters. The evaluations of
+    the best restart include those that polished it (maximum likelihood only).
     """
 
     task: str
@@ -87,11 +100,15 @@ class FitReport:
     joined: Int[Tensor, "*b R"]  # the restart whose path this one met and whose end it shares, or −1
     best: Int[Tensor, "*b"]
     n_observations: int = 0
+    n_natural: int = 0  # how many restarts, the last ones, were searched in natural parameters
 
     def __str__(self) -> str:
         """A line for the fit and, for a single problem, a line per restart."""
+        restarts = f"{self.objective.shape[-1] - self.n_natural} restarts"
+        if self.n_natural:
+            restarts += f" in log and {self.n_natural} in natural parameters"
         head = (
-            f"{self.task}: {self.n_observations} observations, {self.objective.shape[-1]} restarts, "
+            f"{self.task}: {self.n_observations} observations, {restarts}, "
             f"{int(self.converged.sum())} of {self.converged.numel()} converged, "
             f"{int(self.evaluations.sum())} evaluations, {int(self.failures.sum())} failed factorisations"
         )
@@ -140,11 +157,13 @@ def fit(
         nothing = torch.empty(*batch_shape, 0, dtype=torch.int64)
         best = torch.zeros(batch_shape, dtype=torch.int64)
         return theta, FitReport(task, nothing.double(), nothing, nothing.bool(), nothing, nothing, best)
-    R = options.restarts
-    starts = layout.starts(options.starts, R, generator).repeat(P, 1)  # problem-major: row = problem · R + restart
+    starts, natural = layout.starts(options.starts, options.restarts, generator), np.zeros(options.restarts, dtype=bool)
+    if options.natural_too and isinstance(evidence, PlainEvidence) and not evidence.inherits:
+        starts, natural = starts.repeat(2, 1), np.repeat([False, True], options.restarts)
+    R = len(starts)
     centre, precision = layout.centre().numpy(), layout.precision().numpy()
     maximum_a_posteriori = options.objective is Objective.POSTERIOR
-    failures = np.zeros(len(starts), dtype=np.int64)
+    failures = np.zeros(P * R, dtype=np.int64)
     budget = _CPU_CHUNK if evidence.device.type == "cpu" else _GPU_CHUNK
     chunk = max(1, budget // (n * n))
 
@@ -179,34 +198,51 @@ def fit(
     with torch.inference_mode(), single_thread():
         result = minimize_lockstep(
             objective,
-            starts.numpy(),
+            starts.repeat(P, 1).numpy(),  # problem-major: row = problem · R + restart
             lower,
             upper,
             max_iterations=options.max_iterations,
             ftol=options.ftol,
             gtol=options.gtol,
             restarts=R,
+            joining=None if maximum_a_posteriori else Joining(_COMPARE_EVERY, _COMPARE_WITHIN, layout.by_effect),
+            natural=np.tile(natural, P),
         )
-    value = result.value.reshape(P, R)
-    lowest = value.min(-1, keepdims=True)
-    if (lowest >= _PENALTY).any():
-        raise NumericalError(
-            f"{task}: the covariance matrix could not be factorised from any of {R} starting points "
-            f"({int((lowest >= _PENALTY).sum())} of {P} problems, {n} observations). Look for outputs of very "
-            "different size or for many repeated inputs; more restarts (FitOptions.restarts) or merging repeated rows "
-            "can help."
-        )
-    best = (value <= lowest + _SAME_OPTIMUM).argmax(-1)
-    theta = torch.from_numpy(result.x.reshape(P, R, -1)[np.arange(P), best]).to(evidence.device)
+        value, ends = result.value, np.clip(result.x, lower, upper)  # exp and log may step over a bound by a rounding
+        lowest = value.reshape(P, R).min(-1, keepdims=True)
+        if (lowest >= _PENALTY).any():
+            raise NumericalError(
+                f"{task}: the covariance matrix could not be factorised from any of {options.restarts} starting "
+                f"points ({int((lowest >= _PENALTY).sum())} of {P} problems, {n} observations). Look for outputs of "
+                "very different size or for many repeated inputs; more restarts (FitOptions.restarts) or merging "
+                "repeated rows can help."
+            )
+        best = (value.reshape(P, R) <= lowest + _SAME_OPTIMUM).argmax(-1)
+        if not maximum_a_posteriori:
+            # the best may have ended where a long lengthscale hardly matters any more, and others have joined it
+            rows = np.arange(P) * R + best
+            polished = minimize_lockstep(
+                lambda points, which: objective(points, rows[which]),
+                ends[rows],
+                lower,
+                upper,
+                max_iterations=options.max_iterations,
+                ftol=_POLISH * options.ftol,
+                gtol=_POLISH * options.gtol,
+            )
+            value[rows], ends[rows] = polished.value, polished.x
+            result.evaluations[rows] += polished.evaluations
+    theta = torch.from_numpy(ends.reshape(P, R, -1)[np.arange(P), best]).to(evidence.device)
     shape = (*batch_shape, R)
     report = FitReport(
         task=task,
         objective=torch.from_numpy(value).reshape(shape),
         evaluations=torch.from_numpy(result.evaluations).reshape(shape),
-        converged=torch.from_numpy(result.converged & (result.value < _PENALTY)).reshape(shape),
+        converged=torch.from_numpy(result.converged & (value < _PENALTY)).reshape(shape),
         failures=torch.from_numpy(failures).reshape(shape),
         joined=torch.from_numpy(np.where(result.joined < 0, -1, result.joined % R)).reshape(shape),
         best=torch.from_numpy(best).reshape(batch_shape),
         n_observations=n,
+        n_natural=int(natural.sum()),
     )
     return theta.reshape(*batch_shape, -1), report

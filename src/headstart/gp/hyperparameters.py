@@ -23,8 +23,10 @@ from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Any, Self
 
+import numpy as np
 import torch
 from jaxtyping import Float
+from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.errors import InputError
@@ -173,6 +175,8 @@ class Slot:
     centre: float | tuple[float, ...]
     spread: float
     positive: bool = True
+    power: float = 1.0  # a positive parameter p acts through p to this power …
+    negligible: float = 0.0  # … and hardly, where that is small against this
 
     def spread_out(self, value: float | tuple[float, ...]) -> list[float]:
         """One number per entry, in θ."""
@@ -205,6 +209,13 @@ class Layout:
         """1/spread² of the prior of every entry."""
         return torch.tensor([s.spread**-2 for s in self.slots for _ in range(s.size)], dtype=torch.float64)
 
+    def by_effect(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """θ with what makes no difference pressed together: log(pᵏ + negligible)/k, which is θ where pᵏ is large."""
+        power = np.array([s.power for s in self.slots for _ in range(s.size)])
+        negligible = np.array([s.negligible for s in self.slots for _ in range(s.size)])
+        pressed: NDArray[np.float64] = np.log(np.exp(power * theta) + negligible) / power
+        return pressed
+
     def named(self, theta: Float[Tensor, "*b p"]) -> dict[str, Float[Tensor, "*b k"]]:
         """The natural values by slot name: exp θ where positive, θ elsewhere."""
         pieces = theta.split([slot.size for slot in self.slots], dim=-1)
@@ -225,7 +236,7 @@ class Layout:
 
 def lengthscale_slot(name: str, n_kernels: int, d: int) -> Slot:
     """The lengthscales of ``n_kernels`` kernels, kernel by kernel."""
-    return Slot(name, n_kernels * d, 0.05, 20.0, 0.3 * math.sqrt(d), 1.0)
+    return Slot(name, n_kernels * d, 0.05, 20.0, 0.3 * math.sqrt(d), 1.0, power=-2.0, negligible=0.2)
 
 
 def outputscale_slots(n_levels: int, *, residual: bool) -> tuple[Slot, ...]:
@@ -239,7 +250,7 @@ def outputscale_slots(n_levels: int, *, residual: bool) -> tuple[Slot, ...]:
 
 def noise_slot(n_tasks: int) -> Slot:
     """The noise variance of every task."""
-    return Slot("noise_var", n_tasks, 1e-6, 1.0, 0.01, 2.0)
+    return Slot("noise_var", n_tasks, 1e-6, 1.0, 0.01, 2.0, negligible=0.01)
 
 
 def gp_layout(d: int, *, residual: bool) -> Layout:

@@ -4,8 +4,12 @@ The step itself is SciPy's own routine, driven by reverse communication. That en
 probed once on a known problem; where the probe fails, the public ``scipy.optimize.minimize`` does the same work one
 by one.
 
-Restarts of one problem often end in the same optimum. A run that comes within ``JOIN_WITHIN`` of a better run of its
-problem, in every coordinate, is on the way to where that one goes: it stops there and takes over its end.
+Restarts of one problem often end in the same optimum. A run that comes close to a better run of its problem, in every
+coordinate, is on the way to where that one goes: it stops there and takes over its end. The caller may say in which
+coordinates the runs are compared (``Joining``), since not every distance means something.
+
+A run may search exp x instead of x (``natural``): another path from the same start, which can end elsewhere. It is the
+slower one, so where all runs of the problem in x have ended in one place, it goes on in x.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ import numpy as np
 import scipy.optimize
 from numpy.typing import NDArray
 
-__all__ = ["LockstepResult", "lockstep_is_available", "minimize_lockstep", "minimize_one_by_one"]
+__all__ = ["Joining", "LockstepResult", "lockstep_is_available", "minimize_lockstep", "minimize_one_by_one"]
 
 Array = NDArray[np.float64]
 Objective = Callable[[Array, NDArray[np.intp]], tuple[Array, Array]]
@@ -27,9 +31,25 @@ _MEMORY = 10  # correction pairs, SciPy's default
 _LINE_SEARCH_STEPS = 20
 # In the logarithm of a parameter: ten per cent
 JOIN_WITHIN = 0.1
-_JOIN_EVERY = 10
 # The task codes of SciPy's L-BFGS-B in C
 _NEW_ITERATE, _EVALUATE, _CONVERGED = 1, 3, 4
+
+
+def _as_they_are(points: Array) -> Array:
+    return points
+
+
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """When and how runs are compared: every so many steps from step 10 on, in these coordinates (a row per run)."""
+
+    every: int = 10
+    within: float = JOIN_WITHIN
+    coordinates: Callable[[Array], Array] = _as_they_are
+
+    def is_due(self, step: int) -> bool:
+        """Whether runs are compared before this step. Runs that begin at one point need a while to part."""
+        return step >= 10 and step % self.every == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,73 +74,82 @@ def _private_routine() -> Callable[..., None]:
 class _Run:
     """One minimisation: SciPy's workspace and where it stands."""
 
-    __slots__ = ("_work", "converged", "evaluations", "gradient", "iterations", "task", "value", "x")
+    __slots__ = ("_after", "_before", "_step", "converged", "iterations", "task", "value")
 
     def __init__(self, x: Array, gradient: Array, lower: Array, upper: Array, ftol: float, gtol: float) -> None:
         """x and gradient are views into the arrays of all runs; SciPy moves x in place."""
         n, m = x.size, _MEMORY
-        self.x, self.gradient, self.value = x, gradient, 0.0
-        self.evaluations = self.iterations = 0
+        self.value = 0.0
+        self.iterations = 0
         self.converged = False
         self.task = np.zeros(2, dtype=np.int32)
-        self._work = (
-            lower,
-            upper,
-            np.full(n, 2, dtype=np.int32),  # every variable is bounded on both sides
+        self._step = _private_routine()
+        bounded = np.full(n, 2, dtype=np.int32)  # every variable is bounded on both sides
+        # the arguments of SciPy's routine before and after the value
+        self._before = (m, x, lower, upper, bounded)
+        self._after = (
+            gradient,
             ftol / np.finfo(float).eps,
             gtol,
             np.zeros(2 * m * n + 5 * n + 11 * m * m + 8 * m),
             np.zeros(3 * n, dtype=np.int32),
+            self.task,
             np.zeros(4, dtype=np.int32),
             np.zeros(44, dtype=np.int32),
             np.zeros(29),
+            _LINE_SEARCH_STEPS,
             np.zeros(2, dtype=np.int32),
         )
 
     def advance(self, max_iterations: int) -> bool:
         """Go on until a value is asked for (true) or the run has ended (false)."""
-        step = _private_routine()
-        lower, upper, bounded, factr, pgtol, wa, iwa, lsave, isave, dsave, ln_task = self._work
         while True:
-            step(
-                _MEMORY,
-                self.x,
-                lower,
-                upper,
-                bounded,
-                self.value,
-                self.gradient,
-                factr,
-                pgtol,
-                wa,
-                iwa,
-                self.task,
-                lsave,
-                isave,
-                dsave,
-                _LINE_SEARCH_STEPS,
-                ln_task,
-            )
-            if self.task[0] == _EVALUATE:
+            self._step(*self._before, self.value, *self._after)
+            task = self.task.item(0)
+            if task == _EVALUATE:
                 return True
-            if self.task[0] == _NEW_ITERATE:
+            if task == _NEW_ITERATE:
                 self.iterations += 1
                 if self.iterations < max_iterations:
                     continue
-            self.converged = bool(self.task[0] == _CONVERGED)
+            self.converged = task == _CONVERGED
             return False
 
 
-def _better_neighbours(x: Array, value: Array, restarts: int) -> NDArray[np.int64]:
-    """For every run the best run of its problem within reach, if it is better (or equal and earlier); else −1."""
-    points, values = x.reshape(-1, restarts, x.shape[-1]), value.reshape(-1, restarts)
-    near = np.abs(points[:, :, None, :] - points[:, None, :, :]).max(-1) < JOIN_WITHIN
-    order = np.arange(restarts)
-    earlier = order[None, :] < order[:, None]
-    better = (values[:, None, :] < values[:, :, None]) | ((values[:, None, :] == values[:, :, None]) & earlier)
-    candidates = np.where(near & better & np.isfinite(values[:, None, :]), values[:, None, :], np.inf)
-    best = candidates.argmin(-1) + restarts * np.arange(len(points))[:, None]
-    return np.where(np.isfinite(candidates.min(-1)), best, -1).ravel()
+def _better_neighbours(x: Array, value: Array, active: list[int], restarts: int, within: float) -> NDArray[np.int64]:
+    """For every active run the best of its problem within reach, if it is better (or equal and earlier); else −1."""
+    runs = np.array(active, dtype=np.int64)
+    rows = (runs // restarts * restarts)[:, None] + np.arange(restarts)  # of its problem
+    near = np.ones(rows.shape, dtype=bool)
+    for column in x.T:  # one by one: no array of runs × restarts × coordinates
+        near &= np.abs(column[rows] - column[runs, None]) < within
+    values, own = value[rows], value[runs, None]
+    better = (values < own) | ((values == own) & (rows < runs[:, None]))
+    candidates = np.where(near & better & np.isfinite(values), values, np.inf)
+    best = candidates.argmin(-1)[:, None]
+    found = np.isfinite(np.take_along_axis(candidates, best, -1))
+    return np.where(found, np.take_along_axis(rows, best, -1), -1)[:, 0]
+
+
+def _ends(joined: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The run at the end of every chain of joins."""
+    end = np.arange(len(joined))
+    while (onward := joined[end] >= 0).any():
+        end = np.where(onward, joined[end], end)
+    return end
+
+
+def _agree(
+    x: Array, joined: NDArray[np.int64], active: list[int], by_x: NDArray[np.bool_], within: float
+) -> NDArray[np.bool_]:
+    """For every problem whether its runs in x (those marked in its row of ``by_x``) have all ended, in one place."""
+    end, going = _ends(joined), np.zeros(len(x), dtype=bool)
+    going[active] = True
+    ends = x[end].reshape(*by_x.shape, -1)
+    first = ends[np.arange(len(ends)), by_x.argmax(-1)]
+    elsewhere = np.abs(ends - first[:, None]).max(-1) >= within
+    agreed: NDArray[np.bool_] = ~((going[end].reshape(by_x.shape) | elsewhere) & by_x).any(-1)
+    return agreed
 
 
 def _run_lockstep(
@@ -133,46 +162,75 @@ def _run_lockstep(
     ftol: float,
     gtol: float,
     restarts: int = 1,
+    joining: Joining | None = None,
+    natural: NDArray[np.bool_] | None = None,
 ) -> LockstepResult:
-    points = np.array(starts, dtype=np.float64, order="C")
+    joining = joining or Joining()
+    best_x = np.array(starts, dtype=np.float64, order="C")
+    natural = np.zeros(len(best_x), dtype=bool) if natural is None else natural.copy()
+    by_x = ~natural.reshape(-1, restarts)
+    points = _outward(best_x, natural[:, None])
     slopes = np.zeros_like(points)
-    runs = [_Run(points[i], slopes[i], lower, upper, ftol, gtol) for i in range(len(points))]
-    best_x, best_value = points.copy(), np.full(len(points), np.inf)
+    low, high = (_outward(np.broadcast_to(bound, points.shape), natural[:, None]) for bound in (lower, upper))
+    runs = [_Run(points[i], slopes[i], low[i], high[i], ftol, gtol) for i in range(len(points))]
+    mixed = bool(natural.any())
+    best_value = np.full(len(points), np.inf)
+    evaluations = np.zeros(len(points), dtype=np.int64)
     joined = np.full(len(points), -1, dtype=np.int64)
     active = [i for i, run in enumerate(runs) if run.advance(max_iterations)]
     steps = 0
     while active:
         steps += 1
-        if restarts > 1 and steps % _JOIN_EVERY == 0:
-            neighbours = _better_neighbours(best_x, best_value, restarts)
-            for i in active:
-                joined[i] = neighbours[i]
+        if restarts > 1 and joining.is_due(steps):
+            compared = joining.coordinates(best_x)
+            joined[active] = _better_neighbours(compared, best_value, active, restarts, joining.within)
             active = [i for i in active if joined[i] < 0]
             if not active:
                 break
+            if mixed:
+                agreed = _agree(compared, joined, active, by_x, joining.within)
+                for i in (i for i in active if natural[i] and agreed[i // restarts]):
+                    natural[i], points[i] = False, best_x[i]
+                    runs[i] = _Run(points[i], slopes[i], lower, upper, ftol, gtol)
+                    runs[i].advance(max_iterations)
+                mixed = bool(natural[active].any())
         index = np.array(active, dtype=np.intp)
-        values, gradients = objective(points[index], index)
+        x = points[index]
+        if mixed:
+            at, here = x, natural[index, None]
+            x = _inward(at, here)
+        values, gradients = objective(x, index)
         going = []
         better = values < best_value[index]
         improved = index[better]
-        best_value[improved], best_x[improved] = values[better], points[improved]
-        slopes[index] = gradients
+        best_value[improved], best_x[improved] = values[better], x[better]
+        evaluations[index] += 1
+        # ∂f/∂p = ∂f/∂x / p for p = exp x
+        slopes[index] = np.divide(gradients, at, out=gradients.copy(), where=here) if mixed else gradients
         for i, value in zip(active, values.tolist(), strict=True):
             run = runs[i]
-            run.value, run.evaluations = value, run.evaluations + 1
+            run.value = value
             if run.advance(max_iterations):
                 going.append(i)
         active = going
-    end = np.arange(len(points))
-    while (onward := joined[end] >= 0).any():  # to the end of every chain of joins
-        end = np.where(onward, joined[end], end)
+    end = _ends(joined)
     return LockstepResult(
         x=best_x[end],
         value=best_value[end],
-        evaluations=np.array([run.evaluations for run in runs], dtype=np.int64),
+        evaluations=evaluations,
         converged=np.array([run.converged for run in runs], dtype=np.bool_)[end],
         joined=joined,
     )
+
+
+def _outward(x: Array, natural: NDArray[np.bool_]) -> Array:
+    """exp x in the rows that are searched so."""
+    return np.exp(x, out=np.array(x, order="C"), where=natural)
+
+
+def _inward(points: Array, natural: NDArray[np.bool_]) -> Array:
+    """x of the rows that hold exp x, and of the others."""
+    return np.log(points, out=points.copy(), where=natural)
 
 
 def minimize_one_by_one(
@@ -185,21 +243,27 @@ def minimize_one_by_one(
     ftol: float,
     gtol: float,
     restarts: int = 1,  # noqa: ARG001
+    joining: Joining | None = None,  # noqa: ARG001
+    natural: NDArray[np.bool_] | None = None,
 ) -> LockstepResult:
     """The same minimisations through SciPy's public interface, one after the other: none can join another."""
+    options = {"maxiter": max_iterations, "ftol": ftol, "gtol": gtol, "maxcor": _MEMORY}
     results = []
     for i, start in enumerate(starts):
-        index = np.array([i], dtype=np.intp)
+        index, by_exp = np.array([i], dtype=np.intp), natural is not None and bool(natural[i])
+        here = np.array([[by_exp]])
 
-        def single(x: Array, index: NDArray[np.intp] = index) -> tuple[float, Array]:
-            values, gradients = objective(x[None, :], index)
-            return float(values[0]), gradients[0]
+        def single(
+            point: Array, index: NDArray[np.intp] = index, here: NDArray[np.bool_] = here
+        ) -> tuple[float, Array]:
+            values, gradients = objective(_inward(point[None, :], here), index)
+            return float(values[0]), gradients[0] / point if here.any() else gradients[0]
 
-        options = {"maxiter": max_iterations, "ftol": ftol, "gtol": gtol, "maxcor": _MEMORY}
-        bounds = scipy.optimize.Bounds(lower, upper)
-        results.append(
-            scipy.optimize.minimize(single, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-        )
+        bounds = scipy.optimize.Bounds(*((np.exp(lower), np.exp(upper)) if by_exp else (lower, upper)))
+        begin = _outward(start[None], here)[0]
+        result = scipy.optimize.minimize(single, begin, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        result.x = _inward(result.x[None], here)[0]
+        results.append(result)
     return LockstepResult(
         x=np.stack([r.x for r in results]),
         value=np.array([float(r.fun) for r in results]),
@@ -235,11 +299,24 @@ def minimize_lockstep(
     ftol: float,
     gtol: float,
     restarts: int = 1,
+    joining: Joining | None = None,
+    natural: NDArray[np.bool_] | None = None,
 ) -> LockstepResult:
     """Minimise from every row of ``starts`` inside the bounds; ``objective(points, which)`` evaluates a batch.
 
-    Every ``restarts`` consecutive rows belong to one problem and may join each other.
+    Every ``restarts`` consecutive rows belong to one problem and may join each other. Rows that are ``natural`` are
+    searched in exp x; starts, bounds, evaluations and results are x all the same.
     """
     run = _run_lockstep if lockstep_is_available() else minimize_one_by_one
-    options = {"max_iterations": max_iterations, "ftol": ftol, "gtol": gtol, "restarts": restarts}
-    return run(objective, starts, lower, upper, **options)  # type: ignore[arg-type]
+    return run(
+        objective,
+        starts,
+        lower,
+        upper,
+        max_iterations=max_iterations,
+        ftol=ftol,
+        gtol=gtol,
+        restarts=restarts,
+        joining=joining,
+        natural=natural,
+    )

@@ -6,6 +6,7 @@ import math
 from dataclasses import FrozenInstanceError
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tests.problems import tensor
@@ -166,3 +167,15 @@ def test_the_first_start_from_the_prior_is_its_median() -> None:
     away = (starts[1:] - layout.centre()) * layout.precision().sqrt()
     assert torch.allclose(away.median(0).values, torch.zeros(layout.size, dtype=torch.float64), atol=0.08)
     assert torch.allclose(away.abs().median(0).values, torch.full((layout.size,), 0.6745).double(), atol=0.06)
+
+
+def test_what_makes_no_difference_is_pressed_together() -> None:
+    """Lengthscales far beyond the cube and tiny noises are close by effect; all else stays a matter of factors."""
+    layout = gp_layout(2, residual=False)
+    theta = np.log([[0.3, 10.0, 2.0, 0.5], [0.3, 20.0, 2.0, 0.5], [0.3, 20.0, 2.0, 1e-6], [0.3, 20.0, 2.0, 1e-4]])
+    by_effect = layout.by_effect(theta)
+    assert abs(by_effect[1] - by_effect[0]).max() < 0.02  # log 2 in θ
+    assert abs(by_effect[3] - by_effect[2]).max() < 0.01  # log 100 in θ
+    assert abs(by_effect[2] - by_effect[1]).max() > 3.0
+    assert by_effect[:, 2] == pytest.approx(theta[:, 2])
+    assert by_effect[0, 0] == pytest.approx(theta[0, 0], abs=0.01)

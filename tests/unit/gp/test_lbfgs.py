@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from headstart.gp import lbfgs
 from headstart.gp.lbfgs import (
     JOIN_WITHIN,
+    Joining,
     LockstepResult,
     lockstep_is_available,
     minimize_lockstep,
@@ -200,6 +201,85 @@ def test_joining_finds_the_same_optima_with_fewer_evaluations(met: LockstepResul
     assert met.evaluations.sum() < alone.evaluations.sum()
     np.testing.assert_allclose(met.value, alone.value, atol=1e-4)
     np.testing.assert_allclose(met.x, alone.x, atol=JOIN_WITHIN)
+
+
+def test_runs_are_compared_in_the_coordinates_of_the_caller() -> None:
+    """Where a coordinate hardly matters, runs far apart in it may still be the same."""
+
+    def valley(points: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
+        slope = np.stack([40 * points[:, 0] ** 3, 1e-3 * points[:, 1]], -1)
+        return 10 * points[:, 0] ** 4 + 5e-4 * points[:, 1] ** 2, slope
+
+    starts = np.array([[1.5, -2.0], [1.4, 2.0], [-1.8, 0.0]])
+    options = OPTIONS | {"ftol": 0.0, "gtol": 1e-12, "restarts": 3}
+    bounds = -HILL_BOUND, HILL_BOUND
+    by_all = minimize_lockstep(valley, starts, *bounds, joining=Joining(5, 0.5), **options)
+    by_first = minimize_lockstep(valley, starts, *bounds, joining=Joining(5, 0.5, lambda x: x[:, :1]), **options)
+    assert by_first.evaluations.sum() < by_all.evaluations.sum()
+    assert (by_first.joined >= 0).any()
+    np.testing.assert_allclose(by_first.value, by_all.value, atol=2e-3)
+
+
+# ── natural parameters ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+NATURAL = np.arange(len(STARTS)) % 2 == 1
+
+
+def test_a_natural_run_is_scipys_own_in_exp_x() -> None:
+    """Every other run visits the points that ``scipy.optimize.minimize`` visits in exp x; the rest as before."""
+    recorder = Recorder()
+    result = minimize_lockstep(recorder, STARTS, LOWER, UPPER, natural=NATURAL, **OPTIONS)
+    for i in np.flatnonzero(NATURAL):
+        seen: list[Array] = []
+
+        def single(p: Array, i: int = int(i), seen: list[Array] = seen) -> tuple[float, Array]:
+            seen.append(np.log(p))
+            value, gradient = _rosenbrock(np.log(p), 0.5 * i)
+            return value, gradient / p
+
+        bounds = scipy.optimize.Bounds(np.exp(LOWER), np.exp(UPPER))
+        alone = scipy.optimize.minimize(
+            single,
+            np.exp(STARTS[i]),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": 200, "ftol": 1e-9, "gtol": 1e-5},
+        )
+        np.testing.assert_allclose(recorder.points[i], seen, rtol=0, atol=1e-12)
+        assert result.value[i] == pytest.approx(alone.fun, rel=1e-12)
+        np.testing.assert_allclose(result.x[i], np.log(alone.x), rtol=0, atol=1e-12)
+    by_x = minimize_lockstep(Recorder(), STARTS, LOWER, UPPER, **OPTIONS)
+    np.testing.assert_array_equal(result.x[~NATURAL], by_x.x[~NATURAL])
+    assert (result.evaluations[NATURAL] != by_x.evaluations[NATURAL]).any()
+
+
+def test_natural_runs_in_lockstep_equal_natural_runs_one_by_one() -> None:
+    """The fallback knows natural runs as well."""
+    lockstep = minimize_lockstep(Recorder(), STARTS, LOWER, UPPER, natural=NATURAL, **OPTIONS)
+    _assert_equal(lockstep, minimize_one_by_one(Recorder(), STARTS, LOWER, UPPER, natural=NATURAL, **OPTIONS))
+
+
+def test_natural_runs_go_on_in_x_where_the_others_agree() -> None:
+    """Once all runs in x have ended in one place, the slower natural ones take fewer evaluations than on their own."""
+
+    def long_way(points: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
+        weight = np.array([1.0, 30.0])
+        away = points + 6.0
+        return 0.5 * (weight * away**2).sum(-1), weight * away
+
+    starts = np.tile([[0.0, 0.5], [0.5, -0.5], [1.0, 1.0]], (2, 1))
+    bounds = -10 * np.ones(2), 3 * np.ones(2)
+    natural = np.arange(6) >= 3
+    options = OPTIONS | {"ftol": 0.0, "gtol": 1e-7}
+    alone = minimize_lockstep(long_way, starts, *bounds, natural=natural, **options)
+    together = minimize_lockstep(
+        long_way, starts, *bounds, natural=natural, restarts=6, joining=Joining(within=1e-9), **options
+    )
+    np.testing.assert_allclose(together.x, -6.0, atol=1e-4)
+    assert (together.joined == -1).all()
+    assert together.evaluations[3:].sum() < alone.evaluations[3:].sum()
 
 
 def _raises(*_: Any) -> None:
