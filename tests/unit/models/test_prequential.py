@@ -107,6 +107,6 @@ def test_a_value_is_scored_by_a_fit_that_has_not_seen_it() -> None:
     """Refits come ever less often, begin with one observation, and are always of fewer than are scored."""
     assert refits_up_to(0) == refits_up_to(1) == []
     assert refits_up_to(2) == [1]
-    assert refits_up_to(9) == [1, 2, 3, 4, 5, 6, 8]
+    assert refits_up_to(9) == [1, 2, 3, 4, 6, 8]
     assert refits_up_to(8)[-1] == 6
     assert list(REFITS) == sorted(set(REFITS))
