@@ -163,6 +163,8 @@ def fit(
     R = len(starts)
     centre, precision = layout.centre().numpy(), layout.precision().numpy()
     maximum_a_posteriori = options.objective is Objective.POSTERIOR
+    # joint models have flat valleys, along which runs that stop early end in different places
+    by_effect = not maximum_a_posteriori and isinstance(evidence, PlainEvidence)
     failures = np.zeros(P * R, dtype=np.int64)
     budget = _CPU_CHUNK if evidence.device.type == "cpu" else _GPU_CHUNK
     chunk = max(1, budget // (n * n))
@@ -205,7 +207,7 @@ def fit(
             ftol=options.ftol,
             gtol=options.gtol,
             restarts=R,
-            joining=None if maximum_a_posteriori else Joining(_COMPARE_EVERY, _COMPARE_WITHIN, layout.by_effect),
+            joining=Joining(_COMPARE_EVERY, _COMPARE_WITHIN, layout.by_effect) if by_effect else None,
             natural=np.tile(natural, P),
         )
         value, ends = result.value, np.clip(result.x, lower, upper)  # exp and log may step over a bound by a rounding
@@ -218,7 +220,7 @@ def fit(
                 "repeated rows can help."
             )
         best = (value.reshape(P, R) <= lowest + _SAME_OPTIMUM).argmax(-1)
-        if not maximum_a_posteriori:
+        if by_effect:
             # the best may have ended where a long lengthscale hardly matters any more, and others have joined it
             rows = np.arange(P) * R + best
             polished = minimize_lockstep(
