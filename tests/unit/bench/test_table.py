@@ -84,6 +84,18 @@ def test_a_log_column_is_scaled_by_its_logarithm() -> None:
     assert torch.allclose(X.flatten(), torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64))
 
 
+def test_the_last_bit_of_a_number_is_no_other_data() -> None:
+    """Machines may read the same file with another last bit; a value that is another one changes the fingerprint."""
+
+    def fingerprint(x: float, y: float) -> str:
+        frame = pd.DataFrame({"task": ["a", "a", "b", "b"], "x": [0.0, x, 1.0, 0.9], "y": [y, 2.0, 3.0, 4.0]})
+        return read_table(frame, task="task", objective="y").fingerprint
+
+    x, y = 0.3, 0.1
+    assert fingerprint(math.nextafter(x, 1), math.nextafter(y, 1)) == fingerprint(x, y)
+    assert len({fingerprint(x, y), fingerprint(x + 1e-6, y), fingerprint(x, y + 1e-6)}) == 3
+
+
 def test_an_objective_to_be_maximised_is_negated() -> None:
     """The core minimises, so the best row of a maximised objective has the lowest y."""
     frame = _frame()

@@ -60,10 +60,13 @@ class Table:
 
     @property
     def fingerprint(self) -> str:
-        """Twelve letters that are others if a value, a task or a column is another."""
+        """Twelve letters that are others if a value, a task or a column is another.
+
+        Numbers count in single precision: readers of CSV files differ in the last bit from machine to machine.
+        """
         digest = hashlib.sha256(repr([(c.name, c.kind.value, c.levels) for c in self.columns]).encode())
         for task, data in self.tasks.items():
-            digest.update(task.encode() + data.X.numpy().tobytes() + data.y.numpy().tobytes())
+            digest.update(task.encode() + data.X.float().numpy().tobytes() + data.y.float().numpy().tobytes())
         return digest.hexdigest()[:12]
 
 
