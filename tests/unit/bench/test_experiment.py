@@ -15,7 +15,7 @@ from headstart import InputError, MissingExtraError
 from headstart.bench.execution import execute
 from headstart.bench.experiment import Experiment, ProblemSpec, read_experiment
 from headstart.bench.methods import Settings
-from headstart.bench.presets import PRESETS, preset
+from headstart.bench.presets import JOINT, PRESETS, preset
 from headstart.bench.problems.shared_tables import SHARED
 from headstart.bench.requests import on_table, requested
 from headstart.bench.store import Run, Store
@@ -179,6 +179,15 @@ def test_presets_keep_the_expensive_methods_at_their_number_of_runs(monkeypatch:
     assert all(spec.build().name for e in here for spec in e.problems)
     (quick,) = preset("gc3p", quick=True)
     assert quick.methods == ("random", "gc3p")
+
+
+def test_timed_runs_of_joint_models_are_fewer_where_they_take_minutes() -> None:
+    """Seven runs in every cell of ``runtime``, but two of a joint model with 250 points and one with 500."""
+    units = [unit for experiment in preset("runtime") for unit in experiment.units(25)]
+    runs = {(unit.problem.points, unit.method): len(unit.seeds) for unit in units}
+    assert len(runs) == len(units) == 5 * 8
+    fewer = {(points, name): n for points, n in ((250, 2), (500, 1)) for name in JOINT}
+    assert {cell: n for cell, n in runs.items() if n != 7} == fewer
 
 
 @pytest.mark.parametrize("name", ["tables", "adversarial"])
