@@ -50,7 +50,7 @@ __all__ = ["Suggested", "TransferSampler"]
 
 _logger = logging.getLogger(__name__)
 
-_ROUNDS = 3  # how often a suggestion that clashes with another worker's is made again
+_ROUNDS = 8  # how often a suggestion that clashes with another worker's is made again, in case many ask at once
 
 
 @dataclass(frozen=True)
