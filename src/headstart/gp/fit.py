@@ -89,7 +89,7 @@ class FitReport:
 
     Leading dimensions are those of the batch of problems; the last one counts the restarts. With
     ``FitOptions.natural_too`` its second half are the same starts searched in natural parameters. The evaluations of
-    the best restart include those that polished it (maximum likelihood only).
+    the best restart include those that polished it (only where ``PlainEvidence`` is maximised without priors).
     """
 
     task: str

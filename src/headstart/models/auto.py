@@ -233,11 +233,12 @@ def judged(scores: Float[Tensor, "*b k n"], gate: Informative, model: Auto) -> J
     what is believed of a chain is left of it with s sources.
     """
     chances = torch.tensor(model.believed, dtype=scores.dtype, device=scores.device)
-    chances[1] /= gate.open.shape[-1]
+    chain = CANDIDATES.index("chain")
+    chances[chain] /= gate.open.shape[-1]
     believed = chances.log().expand(scores.shape[:-1])
     # one value that nobody expected, in other units say, must not decide for good
     scored = torch.maximum(scores, scores.amax(-2, keepdim=True) - _WORST_SURPRISE).sum(-1)
-    shut = ~gate.open.all(-1, keepdim=True) & (torch.arange(len(CANDIDATES), device=scores.device) == 1)
+    shut = ~gate.open.all(-1, keepdim=True) & (torch.arange(len(CANDIDATES), device=scores.device) == chain)
     weights = torch.softmax((believed + scored).masked_fill(shut, -torch.inf), dim=-1)
     plain = torch.zeros_like(weights)
     plain[..., -1] = 1.0
