@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headstart.gp.geometry import geometry_of, of_problems
+from headstart.gp.geometry import FEW, geometry_of, of_problems
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Layout, gp_layout
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import cholesky, try_cholesky
@@ -65,14 +65,21 @@ def gaussian(
     """−log N(r; 0, K), its derivative G = ½ (K⁻¹ − α αᵀ) by K, α = K⁻¹ r, and which rows could be computed."""
     L, ok = try_cholesky(K)
     K_inverse = torch.cholesky_inverse(L).mT  # symmetric, and in row order again
-    # a single matrix would be multiplied with its vector in another way than a batch is, and round differently
-    B = max(len(K), 2)
-    alpha = (K_inverse.expand(B, -1, -1) @ r.expand(B, -1).unsqueeze(-1))[: len(K)]
+    few = r.shape[-1] <= FEW
+    if few:
+        alpha = (K_inverse * r.unsqueeze(-2)).sum(-1)
+    else:
+        # a single matrix would be multiplied with its vector in another way than a batch is, and round differently
+        B = max(len(K), 2)
+        alpha = (K_inverse.expand(B, -1, -1) @ r.expand(B, -1).unsqueeze(-1))[: len(K)].squeeze(-1)
     log_diagonal = L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-    quadratic = (r * alpha.squeeze(-1)).sum(-1)
-    value = log_diagonal.add_(quadratic, alpha=0.5).add_(0.5 * r.shape[-1] * _LOG_2PI)
-    G = K_inverse.baddbmm_(alpha, alpha.mT, beta=0.5, alpha=-0.5)
-    return value, G, alpha.squeeze(-1), ok
+    value = log_diagonal.add_((r * alpha).sum(-1), alpha=0.5).add_(0.5 * r.shape[-1] * _LOG_2PI)
+    column, row = alpha.unsqueeze(-1), alpha.unsqueeze(-2)
+    if few:
+        G = K_inverse.mul_(0.5).addcmul_(column, row, value=-0.5)
+    else:
+        G = K_inverse.baddbmm_(column, row, beta=0.5, alpha=-0.5)
+    return value, G, alpha, ok
 
 
 class PlainEvidence:
@@ -129,7 +136,7 @@ class PlainEvidence:
         kappa, slope, kept = self._geometry.evaluate(theta, items)
         K = self._covariance(theta, kappa, items)
         value, G, _, ok = gaussian(K, of_problems(self._r, items).expand(len(theta), -1))
-        return value, self._geometry.gradient(theta, G, kappa, slope, kept), ok
+        return value, self._geometry.gradient(G, kappa, slope, kept), ok
 
     def params(self, theta: Float[Tensor, "P p"]) -> GPParams:
         """θ of every problem as named values, with the posterior mean of a free offset: centre + OFFSET_VAR · 1ᵀ α."""

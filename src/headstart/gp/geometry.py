@@ -17,10 +17,12 @@ from torch import Tensor
 
 from headstart.gp.kernels import Kernel
 
-__all__ = ["Geometry", "geometry_of", "lengthscale_gradient", "of_problems"]
+__all__ = ["FEW", "Geometry", "geometry_of", "lengthscale_gradient", "of_problems"]
 
-# Up to so many observations all pairs are kept
-_FEW = 48
+Kept = tuple[Tensor, ...]  # what ``gradient`` wants back from ``evaluate``
+
+# Up to so many observations it is the number of operations that costs, and not how much each of them does
+FEW = 48
 
 
 def lengthscale_gradient(H: Float[Tensor, "*b n n"], Z: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b d"]:
@@ -39,13 +41,11 @@ class Geometry(ABC):
         self.kernel = kernel
 
     @abstractmethod
-    def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> tuple[Tensor, Tensor, Tensor]:
-        """κ, its slope, and whatever ``gradient`` wants back."""
+    def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> tuple[Tensor, Tensor, Kept]:
+        """κ, its slope, and what is kept for the gradient."""
 
     @abstractmethod
-    def gradient(
-        self, theta: Float[Tensor, "B p"], G: Float[Tensor, "B n n"], kappa: Tensor, slope: Tensor, kept: Tensor
-    ) -> Float[Tensor, "B p"]:
+    def gradient(self, G: Float[Tensor, "B n n"], kappa: Tensor, slope: Tensor, kept: Kept) -> Float[Tensor, "B p"]:
         """Σ G ∘ ∂K/∂θ. G may be overwritten."""
 
 
@@ -56,27 +56,26 @@ class _Rows(Geometry):
         super().__init__(X, kernel)
         self._X = X - 0.5
 
-    def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> tuple[Tensor, Tensor, Tensor]:
+    def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> tuple[Tensor, Tensor, Kept]:
         Z = of_problems(self._X, items) / theta[:, None, : self.d].exp()
-        return *self.kernel.with_slope(Z), Z
+        return *self.kernel.with_slope(Z), (Z, theta[:, self.d :].exp())
 
-    def gradient(
-        self, theta: Float[Tensor, "B p"], G: Float[Tensor, "B n n"], kappa: Tensor, slope: Tensor, kept: Tensor
-    ) -> Float[Tensor, "B p"]:
+    def gradient(self, G: Float[Tensor, "B n n"], kappa: Tensor, slope: Tensor, kept: Kept) -> Float[Tensor, "B p"]:
+        Z, scales = kept
         trace = G.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True)
         by_outputscale = (G * kappa).sum((-2, -1)).unsqueeze(-1)
-        by_lengthscale = lengthscale_gradient(G.mul_(slope), kept)
-        scales = theta[:, self.d :].exp()
+        by_lengthscale = lengthscale_gradient(G.mul_(slope), Z)
         return torch.cat(
             [by_lengthscale * scales[:, :1], by_outputscale * scales[:, :1], trace * scales[:, 1:]], dim=-1
         )
 
 
 class _Pairs(Geometry):
-    """Few observations: it is the number of operations that costs, so everything is a product with one table of pairs.
+    """Few observations: everything is a product with one table of pairs.
 
     Its columns are the n² pairs; its rows are (x_j − x'_j)² for every input, then 1, then 1 where x and x' are the same
-    observation. With weights −½/ℓ² it gives −D/2, and with G ∘ κ, since κ is 1 there, all sums of the gradient.
+    observation. The first rows with weights −½/ℓ² give −D/2; all of them with G ∘ κ, since κ is 1 there, the gradient's
+    sums.
     """
 
     def __init__(self, X: Float[Tensor, "P n d"], kernel: Kernel) -> None:
@@ -85,27 +84,27 @@ class _Pairs(Geometry):
         squares = (columns.unsqueeze(-1) - columns.unsqueeze(-2)).square_().flatten(-2)
         ones = torch.ones_like(squares[:, :1])
         same = torch.eye(self.n, dtype=X.dtype, device=X.device).reshape(1, 1, -1).expand_as(ones)
-        self._pairs, self._squares = torch.cat([squares, ones, same], dim=1).mT, squares
-        # log of what the sums are multiplied with: s²/ℓ_j², s², σ²
-        exponents = torch.zeros(self.d + 2, self.d + 2, dtype=X.dtype, device=X.device)
-        exponents.diagonal()[: self.d] = -2.0
-        exponents[self.d, : self.d + 1] = 1.0
-        exponents[self.d + 1, self.d + 1] = 1.0
+        self._pairs, self._half = torch.cat([squares, ones, same], dim=1).mT, -0.5 * squares
+        # log of 1/ℓ_j², then of what the sums are multiplied with: s²/ℓ_j², s², σ²
+        d = self.d
+        exponents = torch.zeros(d + 2, 2 * d + 2, dtype=X.dtype, device=X.device)
+        exponents[:d, :d] = exponents[:d, d : 2 * d] = -2 * torch.eye(d, dtype=X.dtype, device=X.device)
+        exponents[d, d : 2 * d + 1] = 1.0
+        exponents[d + 1, 2 * d + 1] = 1.0
         self._exponents = exponents
 
-    def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> tuple[Tensor, Tensor, Tensor]:
-        weight = (-2 * theta[:, : self.d]).exp_().mul_(-0.5)
-        half = _product(weight, self._squares, items)
-        return *self.kernel.from_half(half.view(-1, self.n, self.n)), items
+    def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> tuple[Tensor, Tensor, Kept]:
+        scales = (theta @ self._exponents).exp_()
+        half = _product(scales[:, : self.d], self._half, items)
+        return *self.kernel.from_half(half.view(-1, self.n, self.n)), (items, scales[:, self.d :])
 
-    def gradient(
-        self, theta: Float[Tensor, "B p"], G: Float[Tensor, "B n n"], kappa: Tensor, slope: Tensor, kept: Tensor
-    ) -> Float[Tensor, "B p"]:
-        sums = _product((G * kappa).flatten(1), self._pairs, kept)
+    def gradient(self, G: Float[Tensor, "B n n"], kappa: Tensor, slope: Tensor, kept: Kept) -> Float[Tensor, "B p"]:
+        items, factors = kept
+        sums = _product((G * kappa).flatten(1), self._pairs, items)
         if slope is not kappa:
-            by_lengthscale = _product(G.mul_(slope).flatten(1), self._pairs, kept)
+            by_lengthscale = _product(G.mul_(slope).flatten(1), self._pairs, items)
             sums = torch.cat([by_lengthscale[:, : self.d], sums[:, self.d :]], dim=-1)
-        return sums.mul_((theta @ self._exponents).exp_())
+        return sums.mul_(factors)
 
 
 def _product(
@@ -126,4 +125,4 @@ def of_problems(data: Tensor, items: Int[Tensor, "B"]) -> Tensor:
 
 def geometry_of(X: Float[Tensor, "P n d"], kernel: Kernel) -> Geometry:
     """The faster way for so many observations."""
-    return (_Pairs if X.shape[1] <= _FEW else _Rows)(X, kernel)
+    return (_Pairs if X.shape[1] <= FEW else _Rows)(X, kernel)

@@ -113,7 +113,7 @@ class StarEvidence:
             by_omega = self._coefficients.gradient(omega, by_a, by_c) * omega  # θ = log ω
         else:
             by_omega = omega
-        return value, torch.cat([self._geometry.gradient(own, G, kappa, slope, kept), by_omega], dim=-1), ok
+        return value, torch.cat([self._geometry.gradient(G, kappa, slope, kept), by_omega], dim=-1), ok
 
     def solution(self, theta: Float[Tensor, "P p"]) -> tuple[GPParams, Float[Tensor, "P k"]]:
         """The target's own process with the posterior mean of its offset, and ω."""

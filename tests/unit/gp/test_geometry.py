@@ -28,7 +28,7 @@ def test_tables_of_pairs_and_products_of_rows_agree(kernel: Kernel, P: int, monk
     items = torch.tensor([0, P - 1, P - 1, 0])
     results = []
     for most in (FEW, 0):
-        monkeypatch.setattr(geometry, "_FEW", most)
+        monkeypatch.setattr(geometry, "FEW", most)
         evidence = PlainEvidence(X, r, C, kernel=kernel, residual=False, free_offset=True)
         results.append(evidence.evaluate(theta, items))
     for one, other in zip(*results, strict=True):
