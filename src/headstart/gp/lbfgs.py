@@ -9,7 +9,8 @@ coordinate, is on the way to where that one goes: it stops there and takes over 
 coordinates the runs are compared (``Joining``), since not every distance means something.
 
 A run may search exp x instead of x (``natural``): another path from the same start, which can end elsewhere. It is the
-slower one, so where all runs of the problem in x have ended in one place, it goes on in x.
+slower one, so where all runs of the problem in x have ended in one place, or after as many steps as the caller grants
+(``natural_steps``), it goes on in x.
 """
 
 from __future__ import annotations
@@ -120,15 +121,12 @@ def _better_neighbours(x: Array, value: Array, active: list[int], restarts: int,
     """For every active run the best of its problem within reach, if it is better (or equal and earlier); else −1."""
     runs = np.array(active, dtype=np.int64)
     rows = (runs // restarts * restarts)[:, None] + np.arange(restarts)  # of its problem
-    near = np.ones(rows.shape, dtype=bool)
-    for column in x.T:  # one by one: no array of runs × restarts × coordinates
-        near &= np.abs(column[rows] - column[runs, None]) < within
+    near = (np.abs(x[rows] - x[runs, None]) < within).all(-1)
     values, own = value[rows], value[runs, None]
     better = (values < own) | ((values == own) & (rows < runs[:, None]))
-    candidates = np.where(near & better & np.isfinite(values), values, np.inf)
-    best = candidates.argmin(-1)[:, None]
-    found = np.isfinite(np.take_along_axis(candidates, best, -1))
-    return np.where(found, np.take_along_axis(rows, best, -1), -1)[:, 0]
+    candidates = np.where(near & better, values, np.inf)
+    every, best = np.arange(len(runs)), candidates.argmin(-1)
+    return np.where(candidates[every, best] < np.inf, rows[every, best], -1)
 
 
 def _ends(joined: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -164,6 +162,7 @@ def _run_lockstep(
     restarts: int = 1,
     joining: Joining | None = None,
     natural: NDArray[np.bool_] | None = None,
+    natural_steps: int | None = None,
 ) -> LockstepResult:
     joining = joining or Joining()
     best_x = np.array(starts, dtype=np.float64, order="C")
@@ -181,6 +180,7 @@ def _run_lockstep(
     steps = 0
     while active:
         steps += 1
+        back: list[int] = []  # from exp x to x
         if restarts > 1 and joining.is_due(steps):
             compared = joining.coordinates(best_x)
             joined[active] = _better_neighbours(compared, best_value, active, restarts, joining.within)
@@ -189,11 +189,14 @@ def _run_lockstep(
                 break
             if mixed:
                 agreed = _agree(compared, joined, active, by_x, joining.within)
-                for i in (i for i in active if natural[i] and agreed[i // restarts]):
-                    natural[i], points[i] = False, best_x[i]
-                    runs[i] = _Run(points[i], slopes[i], lower, upper, ftol, gtol)
-                    runs[i].advance(max_iterations)
-                mixed = bool(natural[active].any())
+                back = [i for i in active if natural[i] and agreed[i // restarts]]
+        if mixed and natural_steps is not None and steps > natural_steps:
+            back = [i for i in active if natural[i]]
+        for i in back:
+            natural[i], points[i] = False, best_x[i]
+            runs[i] = _Run(points[i], slopes[i], lower, upper, ftol, gtol)
+            runs[i].advance(max_iterations)
+        mixed = mixed and bool(natural[active].any())
         index = np.array(active, dtype=np.intp)
         x = points[index]
         if mixed:
@@ -245,8 +248,12 @@ def minimize_one_by_one(
     restarts: int = 1,  # noqa: ARG001
     joining: Joining | None = None,  # noqa: ARG001
     natural: NDArray[np.bool_] | None = None,
+    natural_steps: int | None = None,  # noqa: ARG001
 ) -> LockstepResult:
-    """The same minimisations through SciPy's public interface, one after the other: none can join another."""
+    """The same minimisations through SciPy's public interface, one after the other: none can join another.
+
+    Rows that are ``natural`` stay so to their end.
+    """
     options = {"maxiter": max_iterations, "ftol": ftol, "gtol": gtol, "maxcor": _MEMORY}
     results = []
     for i, start in enumerate(starts):
@@ -301,11 +308,12 @@ def minimize_lockstep(
     restarts: int = 1,
     joining: Joining | None = None,
     natural: NDArray[np.bool_] | None = None,
+    natural_steps: int | None = None,
 ) -> LockstepResult:
     """Minimise from every row of ``starts`` inside the bounds; ``objective(points, which)`` evaluates a batch.
 
     Every ``restarts`` consecutive rows belong to one problem and may join each other. Rows that are ``natural`` are
-    searched in exp x; starts, bounds, evaluations and results are x all the same.
+    searched in exp x, for at most ``natural_steps`` steps; starts, bounds, evaluations and results are x all the same.
     """
     run = _run_lockstep if lockstep_is_available() else minimize_one_by_one
     return run(
@@ -319,4 +327,5 @@ def minimize_lockstep(
         restarts=restarts,
         joining=joining,
         natural=natural,
+        natural_steps=natural_steps,
     )

@@ -282,6 +282,23 @@ def test_natural_runs_go_on_in_x_where_the_others_agree() -> None:
     assert together.evaluations[3:].sum() < alone.evaluations[3:].sum()
 
 
+def test_natural_runs_go_on_in_x_after_the_steps_they_are_granted() -> None:
+    """Four granted steps are the first four of a run in exp x; the others are those of a run in x from their best."""
+    whole, cut = Recorder(), Recorder()
+    minimize_lockstep(whole, STARTS, LOWER, UPPER, natural=NATURAL, **OPTIONS)
+    result = minimize_lockstep(cut, STARTS, LOWER, UPPER, natural=NATURAL, natural_steps=4, **OPTIONS)
+    best = STARTS.copy()
+    for i in np.flatnonzero(NATURAL):
+        np.testing.assert_array_equal(cut.points[i][:4], whole.points[i][:4])
+        best[i] = min(cut.points[i][:4], key=lambda x, i=i: _rosenbrock(x, 0.5 * float(i))[0])
+    onward = Recorder()
+    by_x = minimize_lockstep(onward, best, LOWER, UPPER, **OPTIONS)
+    for i in range(len(STARTS)):
+        np.testing.assert_array_equal(cut.points[i][4 if NATURAL[i] else 0 :], onward.points[i])
+    np.testing.assert_array_equal(result.x, by_x.x)
+    assert result.converged.all()
+
+
 def _raises(*_: Any) -> None:
     raise TypeError("setulb() takes 3 positional arguments")
 
