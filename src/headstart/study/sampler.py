@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -39,7 +40,7 @@ from headstart.study.first_space import fitted, known_space
 from headstart.study.model_cache import ModelCache
 from headstart.study.sources import read_sources
 from headstart.study.strategy import Strategy, company
-from headstart.study.trials import note, noted, see
+from headstart.study.trials import Seen, note, noted, see
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -51,6 +52,7 @@ __all__ = ["Suggested", "TransferSampler"]
 _logger = logging.getLogger(__name__)
 
 _ROUNDS = 8  # how often a suggestion that clashes with another worker's is made again, in case many ask at once
+_PAUSE = 0.02  # seconds, on average half of it; twice as long after every further clash
 
 
 @dataclass(frozen=True)
@@ -207,7 +209,8 @@ class TransferSampler(BaseSampler):
 
         Threads take turns, so that each sees what the others were given. Another process may ask between our looking
         and our noting: older trials that have no parameters yet are assumed to take the best points, and what turns
-        out to clash afterwards is chosen again.
+        out to clash afterwards is chosen again. Of two that clash one is enough, or both would meet again at the next
+        best point: each waits for a moment of its own length, and stays if the other has withdrawn by then.
         """
         minimize = study.direction != optuna.study.StudyDirection.MAXIMIZE
         with self._lock, _on_cpu():
@@ -222,10 +225,15 @@ class TransferSampler(BaseSampler):
                     x = self._strategy.choose(posterior, alignment.space, seen, seed=self._seed(trial.number, round_))
                     params = alignment.space.decode(x.unsqueeze(0))[0]
                     note(study, trial, params)
-                    now = see(study.get_trials(deepcopy=False), alignment.space, own=trial.number, minimize=minimize)
-                    here = x.unsqueeze(0)
-                    if company(here, now.pending) <= company(here, seen.pending):
-                        break  # nobody else was given the same point meanwhile
+                    for pause in (0.0, self._pause(trial.number, round_)):
+                        time.sleep(pause)
+                        trials = study.get_trials(deepcopy=False)
+                        now = see(trials, alignment.space, own=trial.number, minimize=minimize)
+                        if not _joined(x, seen, now):
+                            break
+                    if round_ == _ROUNDS - 1 or not _joined(x, seen, now):
+                        break
+                    note(study, trial, {})  # so that the other one sees that it may stay
                     seen = replace(now, target=seen.target)
             except NumericalError as error:
                 _logger.warning("Trial %d is drawn at random, because the model failed: %s", trial.number, error)
@@ -256,6 +264,10 @@ class TransferSampler(BaseSampler):
         words = [self._entropy % (1 << 64), number, *str(purpose).encode()]
         return int(np.random.SeedSequence(words).generate_state(1)[0])
 
+    def _pause(self, number: int, round_: int) -> float:
+        """Seconds; another number for every trial and round."""
+        return float(np.random.default_rng(self._seed(number, f"pause {round_}")).uniform(0, _PAUSE * 2**round_))
+
     def _say_once(self, alignment: Alignment | None, trials: Sequence[FrozenTrial]) -> None:
         for decision in alignment.warnings if alignment is not None else ():
             self._say(decision, f"{decision} (see sampler.report)")
@@ -276,6 +288,11 @@ class TransferSampler(BaseSampler):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """With a lock of its own."""
         vars(self).update(state, _lock=threading.RLock(), _last=None)
+
+
+def _joined(x: Float[Tensor, "d"], before: Seen, now: Seen) -> bool:
+    """Whether somebody else was given the same point meanwhile."""
+    return bool(company(x.unsqueeze(0), now.pending) > company(x.unsqueeze(0), before.pending))
 
 
 def _on_cpu() -> AbstractContextManager[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import logging
 import math
 import pickle
@@ -211,6 +212,45 @@ def test_trials_that_ask_at_the_same_moment_are_kept_apart() -> None:
     assert abs(x_older - x_younger) > 1e-3 or older.suggest_categorical("kind", ["a", "b"]) != (
         younger.suggest_categorical("kind", ["a", "b"])
     )
+
+
+class _Crowded(optuna.storages.InMemoryStorage):
+    """A storage where trial 0 is always given the point that trial 1 has just noted, and may give it up again."""
+
+    def __init__(self, *, withdraws: bool) -> None:
+        super().__init__()
+        self.withdraws = withdraws
+        self.looks = 0
+        self.noted: list[Any] = []
+
+    def set_trial_system_attr(self, trial_id: int, key: str, value: Any) -> None:
+        super().set_trial_system_attr(trial_id, key, value)
+        if trial_id == 1:
+            super().set_trial_system_attr(0, key, value)
+            self.looks = 0
+            if key.endswith(":0"):
+                self.noted.append(value)
+
+    def get_all_trials(self, *args: Any, **options: Any) -> Any:
+        self.looks += 1
+        if self.withdraws and self.looks == 2:  # between the first look at the clash and the second
+            super().set_trial_system_attr(0, "headstart:params:0", "{}")
+        return super().get_all_trials(*args, **options)
+
+
+@pytest.mark.parametrize("withdraws", [True, False])
+def test_one_of_two_trials_that_clash_moves(withdraws: bool) -> None:
+    """A trial keeps its point if the other one withdraws; if not, it withdraws itself before it looks for another."""
+    storage = _Crowded(withdraws=withdraws)
+    study = optuna.create_study(storage=storage, sampler=make())
+    study.ask()
+    trial = study.ask()
+    trial.suggest_float("x", -1, 1)
+    mine = noted(study._storage.get_trial(trial._trial_id))
+    assert mine
+    assert json.loads(storage.noted[-1]) == mine
+    assert [text == "{}" for text in storage.noted] == ([False] if withdraws else [False, True] * 7 + [False])
+    assert len(set(storage.noted)) == len(storage.noted) // 2 + 1 + (len(storage.noted) > 1)
 
 
 def test_failed_pruned_and_infinite_trials_stop_nobody() -> None:
