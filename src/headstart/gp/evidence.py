@@ -72,8 +72,8 @@ def gaussian(
         # a single matrix would be multiplied with its vector in another way than a batch is, and round differently
         B = max(len(K), 2)
         alpha = (K_inverse.expand(B, -1, -1) @ r.expand(B, -1).unsqueeze(-1))[: len(K)].squeeze(-1)
-    log_diagonal = L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-    value = log_diagonal.add_((r * alpha).sum(-1), alpha=0.5).add_(0.5 * r.shape[-1] * _LOG_2PI)
+    log_diagonal = L.diagonal(dim1=-2, dim2=-1).log()
+    value = log_diagonal.addcmul_(r, alpha, value=0.5).sum(-1).add_(0.5 * r.shape[-1] * _LOG_2PI)
     column, row = alpha.unsqueeze(-1), alpha.unsqueeze(-2)
     if few:
         G = K_inverse.mul_(0.5).addcmul_(column, row, value=-0.5)

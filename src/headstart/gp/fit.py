@@ -33,6 +33,7 @@ _COMPARE_EVERY, _COMPARE_WITHIN = 5, 0.2
 # On top of what is inherited a search in natural parameters is short, and restarts may be as far apart: the optimum is
 # the same one as with longer and closer looks (0.2 and to the end), for two thirds of the evaluations
 _NATURAL_STEPS, _COMPARE_WITHIN_ON_TOP = 20, 0.4
+_RACE_FROM = 30  # there, too: ten steps after the last change of parameters
 # Share of the tolerances with which the best of them is then brought to its end
 _POLISH = 0.01
 # Elements of K that are worked on at once on a CPU, so that a chunk of restarts stays in the cache.
@@ -55,7 +56,8 @@ class FitOptions:
     start, on the parameters themselves. A likelihood of few observations has many optima, and the two ways lead from
     one start to different ones: a first step on the noise itself often takes it to its bound, where the process
     interpolates; the logarithm gets there in many steps, if at all. A process that inherits a covariance from the tasks
-    below goes this way for 20 steps and then on in logarithms. The joint evidences are searched in logarithms only.
+    below goes this way for 20 steps and then on in logarithms, and restarts too slow to catch up are given
+    up. The joint evidences are searched in logarithms only.
     """
 
     objective: Objective = Objective.POSTERIOR
@@ -163,11 +165,11 @@ def fit(
         best = torch.zeros(batch_shape, dtype=torch.int64)
         return theta, FitReport(task, nothing.double(), nothing, nothing.bool(), nothing, nothing, best)
     starts, natural = layout.starts(options.starts, options.restarts, generator), np.zeros(options.restarts, dtype=bool)
-    natural_steps, within = None, _COMPARE_WITHIN
+    natural_steps, within, race_from = None, _COMPARE_WITHIN, None
     if options.natural_too and isinstance(evidence, PlainEvidence):
         starts, natural = starts.repeat(2, 1), np.repeat([False, True], options.restarts)
         if evidence.inherits:
-            natural_steps, within = _NATURAL_STEPS, _COMPARE_WITHIN_ON_TOP
+            natural_steps, within, race_from = _NATURAL_STEPS, _COMPARE_WITHIN_ON_TOP, _RACE_FROM
     R = len(starts)
     centre, precision = layout.centre().numpy(), layout.precision().numpy()
     maximum_a_posteriori = options.objective is Objective.POSTERIOR
@@ -215,7 +217,7 @@ def fit(
             ftol=options.ftol,
             gtol=options.gtol,
             restarts=R,
-            joining=Joining(_COMPARE_EVERY, within, layout.by_effect) if by_effect else None,
+            joining=Joining(_COMPARE_EVERY, within, layout.by_effect, race_from) if by_effect else None,
             natural=np.tile(natural, P),
             natural_steps=natural_steps,
         )

@@ -6,7 +6,8 @@ by one.
 
 Restarts of one problem often end in the same optimum. A run that comes close to a better run of its problem, in every
 coordinate, is on the way to where that one goes: it stops there and takes over its end. The caller may say in which
-coordinates the runs are compared (``Joining``), since not every distance means something.
+coordinates the runs are compared (``Joining``), since not every distance means something. A run that would not catch up
+with the best of its problem in all the steps it has left, if it goes on as in the last ten, may be given up.
 
 A run may search exp x instead of x (``natural``): another path from the same start, which can end elsewhere. It is the
 slower one, so where all runs of the problem in x have ended in one place, or after as many steps as the caller grants
@@ -32,6 +33,8 @@ _MEMORY = 10  # correction pairs, SciPy's default
 _LINE_SEARCH_STEPS = 20
 # In the logarithm of a parameter: ten per cent
 JOIN_WITHIN = 0.1
+# So many steps say how fast a run gets on
+_PACE = 10
 # The task codes of SciPy's L-BFGS-B in C
 _NEW_ITERATE, _EVALUATE, _CONVERGED = 1, 3, 4
 
@@ -42,15 +45,23 @@ def _as_they_are(points: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """When and how runs are compared: every so many steps from step 10 on, in these coordinates (a row per run)."""
+    """When and how runs are compared: every so many steps from step 10 on, in these coordinates (a row per run).
+
+    With ``race_from`` runs that are too slow from this step on are given up.
+    """
 
     every: int = 10
     within: float = JOIN_WITHIN
     coordinates: Callable[[Array], Array] = _as_they_are
+    race_from: int | None = None
 
     def is_due(self, step: int) -> bool:
         """Whether runs are compared before this step. Runs that begin at one point need a while to part."""
         return step >= 10 and step % self.every == 0
+
+    def is_race(self, step: int) -> bool:
+        """Whether the runs' pace is looked at before this step."""
+        return self.race_from is not None and step >= self.race_from and (step - self.race_from) % _PACE == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +140,13 @@ def _better_neighbours(x: Array, value: Array, active: list[int], restarts: int,
     return np.where(candidates[every, best] < np.inf, rows[every, best], -1)
 
 
+def _too_slow(value: Array, earlier: Array, restarts: int, paces: float) -> NDArray[np.bool_]:
+    """Whether so many times its gain since ``earlier`` leaves a run behind the best of its problem."""
+    best = value.reshape(-1, restarts).min(-1).repeat(restarts)
+    behind: NDArray[np.bool_] = value - paces * (earlier - value) > best
+    return behind
+
+
 def _ends(joined: NDArray[np.int64]) -> NDArray[np.int64]:
     """The run at the end of every chain of joins."""
     end = np.arange(len(joined))
@@ -177,7 +195,7 @@ def _run_lockstep(
     evaluations = np.zeros(len(points), dtype=np.int64)
     joined = np.full(len(points), -1, dtype=np.int64)
     active = [i for i, run in enumerate(runs) if run.advance(max_iterations)]
-    steps = 0
+    steps, earlier = 0, None
     while active:
         steps += 1
         back: list[int] = []  # from exp x to x
@@ -197,6 +215,13 @@ def _run_lockstep(
             runs[i] = _Run(points[i], slopes[i], lower, upper, ftol, gtol)
             runs[i].advance(max_iterations)
         mixed = mixed and bool(natural[active].any())
+        if joining.is_race(steps):
+            if earlier is not None:
+                slow = _too_slow(best_value, earlier, restarts, (max_iterations - steps) / _PACE)
+                active = [i for i in active if not slow[i]]
+                if not active:
+                    break
+            earlier = best_value.copy()
         index = np.array(active, dtype=np.intp)
         x = points[index]
         if mixed:

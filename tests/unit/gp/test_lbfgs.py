@@ -299,6 +299,36 @@ def test_natural_runs_go_on_in_x_after_the_steps_they_are_granted() -> None:
     assert result.converged.all()
 
 
+def test_a_run_is_too_slow_if_its_pace_does_not_bring_it_to_the_best_of_its_problem() -> None:
+    """With four times the last gain a run behind by 1 catches up if that gain was 1/4, in its own problem alone."""
+    value, earlier = np.array([0.0, 1.0, 1.0, 3.0, 4.0, 5.0]), np.array([0.0, 1.25, 1.125, 3.0, 4.25, 5.25])
+    slow = lbfgs._too_slow(value, earlier, 3, 4.0)
+    np.testing.assert_array_equal(slow, [False, False, True, False, False, True])
+
+
+@pytest.mark.parametrize("race_from", [3, 12])
+def test_a_run_that_cannot_catch_up_is_given_up(race_from: int) -> None:
+    """A run far above the others stops ten steps after the race began, not converged; they go on as they would."""
+    above = np.array([0.0, 1e-12, 1e6])
+    starts = STARTS[[0, 1, 1]]
+
+    def valleys(points: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
+        parts = [_rosenbrock(x, 0.0) for x in points]
+        return np.array([v for v, _ in parts]) + above[which], np.stack([g for _, g in parts])
+
+    def run(race_from: int | None) -> LockstepResult:
+        apart = Joining(within=0.0, race_from=race_from)
+        return minimize_lockstep(valleys, starts, LOWER, UPPER, restarts=3, joining=apart, **OPTIONS)
+
+    whole, raced = run(None), run(race_from)
+    assert whole.converged.all()
+    assert (whole.evaluations > race_from + 10).all()
+    np.testing.assert_array_equal(raced.converged, [True, True, False])
+    np.testing.assert_array_equal(raced.evaluations, [*whole.evaluations[:2], race_from + 9])
+    np.testing.assert_array_equal(raced.x[:2], whole.x[:2])
+    np.testing.assert_array_equal(raced.joined, [-1, -1, -1])
+
+
 def _raises(*_: Any) -> None:
     raise TypeError("setulb() takes 3 positional arguments")
 
