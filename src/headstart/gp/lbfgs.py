@@ -217,7 +217,8 @@ def _run_lockstep(
         mixed = mixed and bool(natural[active].any())
         if joining.is_race(steps):
             if earlier is not None:
-                slow = _too_slow(best_value, earlier, restarts, (max_iterations - steps) / _PACE)
+                left = max(max_iterations - steps, _PACE)  # some steps are no iterations, so there may be more
+                slow = _too_slow(best_value, earlier, restarts, left / _PACE)
                 active = [i for i in active if not slow[i]]
                 if not active:
                     break
