@@ -288,9 +288,10 @@ def test_natural_runs_go_on_in_x_after_the_steps_they_are_granted() -> None:
     minimize_lockstep(whole, STARTS, LOWER, UPPER, natural=NATURAL, **OPTIONS)
     result = minimize_lockstep(cut, STARTS, LOWER, UPPER, natural=NATURAL, natural_steps=4, **OPTIONS)
     best = STARTS.copy()
-    for i in np.flatnonzero(NATURAL):
+    for i in np.flatnonzero(NATURAL).tolist():
         np.testing.assert_array_equal(cut.points[i][:4], whole.points[i][:4])
-        best[i] = min(cut.points[i][:4], key=lambda x, i=i: _rosenbrock(x, 0.5 * float(i))[0])
+        values = [_rosenbrock(x, 0.5 * i)[0] for x in cut.points[i][:4]]
+        best[i] = cut.points[i][int(np.argmin(values))]
     onward = Recorder()
     by_x = minimize_lockstep(onward, best, LOWER, UPPER, **OPTIONS)
     for i in range(len(STARTS)):
