@@ -16,7 +16,8 @@ from torch import Tensor
 from headstart.errors import InputError, NumericalError
 from headstart.gp.evidence import Evidence, PlainEvidence
 from headstart.gp.hyperparameters import Starts
-from headstart.gp.lbfgs import Joining, minimize_lockstep
+from headstart.gp.lbfgs import minimize_lockstep
+from headstart.gp.restarts import Joining
 from headstart.gp.threads import single_thread
 
 __all__ = ["FitOptions", "FitReport", "Objective", "Seed", "fit", "generator_from"]
@@ -56,8 +57,8 @@ class FitOptions:
     start, on the parameters themselves. A likelihood of few observations has many optima, and the two ways lead from
     one start to different ones: a first step on the noise itself often takes it to its bound, where the process
     interpolates; the logarithm gets there in many steps, if at all. A process that inherits a covariance from the tasks
-    below goes this way for 20 steps and then on in logarithms, and restarts too slow to catch up are given
-    up. The joint evidences are searched in logarithms only.
+    below goes this way for 20 steps and then on in logarithms, and restarts too slow to catch up are given up. The
+    joint evidences are searched in logarithms only.
     """
 
     objective: Objective = Objective.POSTERIOR
@@ -149,6 +150,22 @@ def generator_from(seed: Seed) -> torch.Generator:
     return generator
 
 
+def _is_on_top(evidence: Evidence) -> bool:
+    return isinstance(evidence, PlainEvidence) and evidence.inherits
+
+
+def _joining(evidence: Evidence, options: FitOptions) -> Joining | None:
+    """How restarts join where it is by what their parameters effect; None for the optimiser's own way.
+
+    Joint models have flat valleys, along which runs that stop early end in different places.
+    """
+    if options.objective is Objective.POSTERIOR or not isinstance(evidence, PlainEvidence):
+        return None
+    if options.natural_too and _is_on_top(evidence):
+        return Joining(_COMPARE_EVERY, _COMPARE_WITHIN_ON_TOP, evidence.layout.by_effect, _RACE_FROM)
+    return Joining(_COMPARE_EVERY, _COMPARE_WITHIN, evidence.layout.by_effect)
+
+
 def fit(
     evidence: Evidence, options: FitOptions, *, seed: Seed, task: str, batch_shape: torch.Size
 ) -> tuple[Float[Tensor, "*b p"], FitReport]:
@@ -165,16 +182,13 @@ def fit(
         best = torch.zeros(batch_shape, dtype=torch.int64)
         return theta, FitReport(task, nothing.double(), nothing, nothing.bool(), nothing, nothing, best)
     starts, natural = layout.starts(options.starts, options.restarts, generator), np.zeros(options.restarts, dtype=bool)
-    natural_steps, within, race_from = None, _COMPARE_WITHIN, None
     if options.natural_too and isinstance(evidence, PlainEvidence):
         starts, natural = starts.repeat(2, 1), np.repeat([False, True], options.restarts)
-        if evidence.inherits:
-            natural_steps, within, race_from = _NATURAL_STEPS, _COMPARE_WITHIN_ON_TOP, _RACE_FROM
+    natural_steps = _NATURAL_STEPS if _is_on_top(evidence) else None
+    joining = _joining(evidence, options)
     R = len(starts)
     centre, precision = layout.centre().numpy(), layout.precision().numpy()
     maximum_a_posteriori = options.objective is Objective.POSTERIOR
-    # joint models have flat valleys, along which runs that stop early end in different places
-    by_effect = not maximum_a_posteriori and isinstance(evidence, PlainEvidence)
     failures = np.zeros(P * R, dtype=np.int64)
     budget = _CPU_CHUNK if evidence.device.type == "cpu" else _GPU_CHUNK
     chunk = max(1, budget // (n * n))
@@ -217,7 +231,7 @@ def fit(
             ftol=options.ftol,
             gtol=options.gtol,
             restarts=R,
-            joining=Joining(_COMPARE_EVERY, within, layout.by_effect, race_from) if by_effect else None,
+            joining=joining,
             natural=np.tile(natural, P),
             natural_steps=natural_steps,
         )
@@ -231,7 +245,7 @@ def fit(
                 "repeated rows can help."
             )
         best = (value.reshape(P, R) <= lowest + _SAME_OPTIMUM).argmax(-1)
-        if by_effect:
+        if joining is not None:
             # the best may have ended where a long lengthscale hardly matters any more, and others have joined it
             rows = np.arange(P) * R + best
             polished = minimize_lockstep(

@@ -4,10 +4,7 @@ The step itself is SciPy's own routine, driven by reverse communication. That en
 probed once on a known problem; where the probe fails, the public ``scipy.optimize.minimize`` does the same work one
 by one.
 
-Restarts of one problem often end in the same optimum. A run that comes close to a better run of its problem, in every
-coordinate, is on the way to where that one goes: it stops there and takes over its end. The caller may say in which
-coordinates the runs are compared (``Joining``), since not every distance means something. A run that would not catch up
-with the best of its problem in all the steps it has left, if it goes on as in the last ten, may be given up.
+Restarts of one problem often end in the same optimum, or fall behind: which of them need not go on says gp.restarts.
 
 A run may search exp x instead of x (``natural``): another path from the same start, which can end elsewhere. It is the
 slower one, so where all runs of the problem in x have ended in one place, or after as many steps as the caller grants
@@ -24,44 +21,16 @@ import numpy as np
 import scipy.optimize
 from numpy.typing import NDArray
 
-__all__ = ["Joining", "LockstepResult", "lockstep_is_available", "minimize_lockstep", "minimize_one_by_one"]
+from headstart.gp.restarts import PACE, Array, Joining, agree, better_neighbours, ends, too_slow
 
-Array = NDArray[np.float64]
+__all__ = ["LockstepResult", "lockstep_is_available", "minimize_lockstep", "minimize_one_by_one"]
+
 Objective = Callable[[Array, NDArray[np.intp]], tuple[Array, Array]]
 
 _MEMORY = 10  # correction pairs, SciPy's default
 _LINE_SEARCH_STEPS = 20
-# In the logarithm of a parameter: ten per cent
-JOIN_WITHIN = 0.1
-# So many steps say how fast a run gets on
-_PACE = 10
 # The task codes of SciPy's L-BFGS-B in C
 _NEW_ITERATE, _EVALUATE, _CONVERGED = 1, 3, 4
-
-
-def _as_they_are(points: Array) -> Array:
-    return points
-
-
-@dataclass(frozen=True, slots=True)
-class Joining:
-    """When and how runs are compared: every so many steps from step 10 on, in these coordinates (a row per run).
-
-    With ``race_from`` runs that are too slow from this step on are given up.
-    """
-
-    every: int = 10
-    within: float = JOIN_WITHIN
-    coordinates: Callable[[Array], Array] = _as_they_are
-    race_from: int | None = None
-
-    def is_due(self, step: int) -> bool:
-        """Whether runs are compared before this step. Runs that begin at one point need a while to part."""
-        return step >= 10 and step % self.every == 0
-
-    def is_race(self, step: int) -> bool:
-        """Whether the runs' pace is looked at before this step."""
-        return self.race_from is not None and step >= self.race_from and (step - self.race_from) % _PACE == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,46 +97,6 @@ class _Run:
             return False
 
 
-def _better_neighbours(x: Array, value: Array, active: list[int], restarts: int, within: float) -> NDArray[np.int64]:
-    """For every active run the best of its problem within reach, if it is better (or equal and earlier); else −1."""
-    runs = np.array(active, dtype=np.int64)
-    rows = (runs // restarts * restarts)[:, None] + np.arange(restarts)  # of its problem
-    near = (np.abs(x[rows] - x[runs, None]) < within).all(-1)
-    values, own = value[rows], value[runs, None]
-    better = (values < own) | ((values == own) & (rows < runs[:, None]))
-    candidates = np.where(near & better, values, np.inf)
-    every, best = np.arange(len(runs)), candidates.argmin(-1)
-    return np.where(candidates[every, best] < np.inf, rows[every, best], -1)
-
-
-def _too_slow(value: Array, earlier: Array, restarts: int, paces: float) -> NDArray[np.bool_]:
-    """Whether so many times its gain since ``earlier`` leaves a run behind the best of its problem."""
-    best = value.reshape(-1, restarts).min(-1).repeat(restarts)
-    behind: NDArray[np.bool_] = value - paces * (earlier - value) > best
-    return behind
-
-
-def _ends(joined: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The run at the end of every chain of joins."""
-    end = np.arange(len(joined))
-    while (onward := joined[end] >= 0).any():
-        end = np.where(onward, joined[end], end)
-    return end
-
-
-def _agree(
-    x: Array, joined: NDArray[np.int64], active: list[int], by_x: NDArray[np.bool_], within: float
-) -> NDArray[np.bool_]:
-    """For every problem whether its runs in x (those marked in its row of ``by_x``) have all ended, in one place."""
-    end, going = _ends(joined), np.zeros(len(x), dtype=bool)
-    going[active] = True
-    ends = x[end].reshape(*by_x.shape, -1)
-    first = ends[np.arange(len(ends)), by_x.argmax(-1)]
-    elsewhere = np.abs(ends - first[:, None]).max(-1) >= within
-    agreed: NDArray[np.bool_] = ~((going[end].reshape(by_x.shape) | elsewhere) & by_x).any(-1)
-    return agreed
-
-
 def _run_lockstep(
     objective: Objective,
     starts: Array,
@@ -201,12 +130,12 @@ def _run_lockstep(
         back: list[int] = []  # from exp x to x
         if restarts > 1 and joining.is_due(steps):
             compared = joining.coordinates(best_x)
-            joined[active] = _better_neighbours(compared, best_value, active, restarts, joining.within)
+            joined[active] = better_neighbours(compared, best_value, active, restarts, joining.within)
             active = [i for i in active if joined[i] < 0]
             if not active:
                 break
             if mixed:
-                agreed = _agree(compared, joined, active, by_x, joining.within)
+                agreed = agree(compared, joined, active, by_x, joining.within)
                 back = [i for i in active if natural[i] and agreed[i // restarts]]
         if mixed and natural_steps is not None and steps > natural_steps:
             back = [i for i in active if natural[i]]
@@ -217,8 +146,8 @@ def _run_lockstep(
         mixed = mixed and bool(natural[active].any())
         if joining.is_race(steps):
             if earlier is not None:
-                left = max(max_iterations - steps, _PACE)  # some steps are no iterations, so there may be more
-                slow = _too_slow(best_value, earlier, restarts, left / _PACE)
+                left = max(max_iterations - steps, PACE)  # some steps are no iterations, so there may be more
+                slow = too_slow(best_value, earlier, restarts, left / PACE)
                 active = [i for i in active if not slow[i]]
                 if not active:
                     break
@@ -242,7 +171,7 @@ def _run_lockstep(
             if run.advance(max_iterations):
                 going.append(i)
         active = going
-    end = _ends(joined)
+    end = ends(joined)
     return LockstepResult(
         x=best_x[end],
         value=best_value[end],

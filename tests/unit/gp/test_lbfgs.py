@@ -12,14 +12,8 @@ import scipy.optimize
 from numpy.typing import NDArray
 
 from headstart.gp import lbfgs
-from headstart.gp.lbfgs import (
-    JOIN_WITHIN,
-    Joining,
-    LockstepResult,
-    lockstep_is_available,
-    minimize_lockstep,
-    minimize_one_by_one,
-)
+from headstart.gp.lbfgs import LockstepResult, lockstep_is_available, minimize_lockstep, minimize_one_by_one
+from headstart.gp.restarts import JOIN_WITHIN, Joining, too_slow
 
 Array = NDArray[np.float64]
 
@@ -303,7 +297,7 @@ def test_natural_runs_go_on_in_x_after_the_steps_they_are_granted() -> None:
 def test_a_run_is_too_slow_if_its_pace_does_not_bring_it_to_the_best_of_its_problem() -> None:
     """With four times the last gain a run behind by 1 catches up if that gain was 1/4, in its own problem alone."""
     value, earlier = np.array([0.0, 1.0, 1.0, 3.0, 4.0, 5.0]), np.array([0.0, 1.25, 1.125, 3.0, 4.25, 5.25])
-    slow = lbfgs._too_slow(value, earlier, 3, 4.0)
+    slow = too_slow(value, earlier, 3, 4.0)
     np.testing.assert_array_equal(slow, [False, False, True, False, False, True])
 
 
