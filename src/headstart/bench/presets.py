@@ -48,19 +48,16 @@ _HARTMANN3_NOISE = tuple(
 )
 
 _DEFAULT = Settings(paper=False, acquisition="log_ei")
-_FAMILIES = tuple(ProblemSpec(family=name) for name in ("forrester", "alpine", "branin", "hartmann3", "hartmann6"))
+_INPUTS = {"forrester": 1, "alpine": 1, "branin": 2, "hartmann3": 3, "hartmann6": 6}
+_FAMILIES = tuple(ProblemSpec(family=name) for name in _INPUTS)
 _SEVERAL = (
     ProblemSpec(family="hartmann6", sources=3, points=60),
     ProblemSpec(family="alpine", sources=5, points=20),
 )
 _TABLES = tuple(ProblemSpec(table=name) for name in ("svm", *SHARED))
 _SCARCE = (
-    *(
-        ProblemSpec(family=name, points=per_input * inputs)
-        for per_input in (3, 5)
-        for name, inputs in (("forrester", 1), ("alpine", 1), ("branin", 2), ("hartmann3", 3), ("hartmann6", 6))
-    ),
-    *(ProblemSpec(table=name, sources=2, rows=15) for name in ("svm", *SHARED)),
+    *(ProblemSpec(family=name, points=points * inputs) for points in (3, 5) for name, inputs in _INPUTS.items()),
+    *(replace(spec, sources=2, rows=15) for spec in _TABLES),
 )
 # one input, or one numeric input, cannot be exchanged with another
 _NOTHING_TO_SWAP = ("forrester", "alpine", "direct_arylation")

@@ -15,9 +15,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -219,22 +220,19 @@ class TransferSampler(BaseSampler):
             try:
                 alignment, prior = self._learn(distributions, elsewhere, minimize)
                 self._say_once(alignment if final else None, trials)
-                seen = see(trials, alignment.space, own=trial.number, minimize=minimize)
+                looking = partial(see, space=alignment.space, own=trial.number, minimize=minimize)
+                seen = looking(trials)
                 posterior = prior.condition(seen.target, seed=self._seed(trial.number))
                 for round_ in range(_ROUNDS):
                     x = self._strategy.choose(posterior, alignment.space, seen, seed=self._seed(trial.number, round_))
                     params = alignment.space.decode(x.unsqueeze(0))[0]
                     note(study, trial, params)
-                    for pause in (0.0, self._pause(trial.number, round_)):
-                        time.sleep(pause)
-                        trials = study.get_trials(deepcopy=False)
-                        now = see(trials, alignment.space, own=trial.number, minimize=minimize)
-                        if not _joined(x, seen, now):
-                            break
-                    if round_ == _ROUNDS - 1 or not _joined(x, seen, now):
+                    pause = self._pause(trial.number, round_)
+                    clash = _clash(x, seen, lambda: looking(study.get_trials(deepcopy=False)), pause)
+                    if clash is None or round_ == _ROUNDS - 1:
                         break
                     note(study, trial, {})  # so that the other one sees that it may stay
-                    seen = replace(now, target=seen.target)
+                    seen = replace(clash, target=seen.target)
             except NumericalError as error:
                 _logger.warning("Trial %d is drawn at random, because the model failed: %s", trial.number, error)
                 note(study, trial, {})
@@ -290,9 +288,14 @@ class TransferSampler(BaseSampler):
         vars(self).update(state, _lock=threading.RLock(), _last=None)
 
 
-def _joined(x: Float[Tensor, "d"], before: Seen, now: Seen) -> bool:
-    """Whether somebody else was given the same point meanwhile."""
-    return bool(company(x.unsqueeze(0), now.pending) > company(x.unsqueeze(0), before.pending))
+def _clash(x: Float[Tensor, "d"], seen: Seen, look: Callable[[], Seen], pause: float) -> Seen | None:
+    """What there is to see if somebody else was given the same point meanwhile, and still is after a pause."""
+    for seconds in (0.0, pause):
+        time.sleep(seconds)
+        now = look()
+        if company(x.unsqueeze(0), now.pending) <= company(x.unsqueeze(0), seen.pending):
+            return None
+    return now
 
 
 def _on_cpu() -> AbstractContextManager[Any]:
