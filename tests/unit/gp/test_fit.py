@@ -425,6 +425,17 @@ def test_every_problem_that_inherits_is_searched_both_ways_as_it_is_alone() -> N
         assert torch.equal(report.objective[i], its.objective)
 
 
+def test_restarts_of_a_process_that_inherits_are_given_up_where_they_fall_behind() -> None:
+    """Some of its twenty searches end before they converge, at worse values than the best, which does converge."""
+    _, report = _fit(_on_top(77), FitOptions.paper())
+    assert bool(report.converged[report.best])
+    given_up = report.objective[~report.converged]
+    assert len(given_up) > 0
+    assert bool((given_up > report.objective[report.best]).all())
+    _, once = _fit(_on_top(77), replace(FitOptions.paper(), natural_too=False))
+    assert bool(once.converged.all())
+
+
 def test_a_joint_evidence_is_searched_in_log_parameters_only() -> None:
     """Only plain processes, alone or on top of others, are searched both ways."""
     _, report = _fit(Bowl(MINIMUM), replace(LIKELIHOOD, natural_too=True))
