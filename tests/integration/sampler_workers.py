@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import random
 import time
+from datetime import datetime
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -34,8 +35,9 @@ def storage(url: str) -> RDBStorage:
 
 
 def objective(trial: optuna.Trial) -> float:
-    """A task related to the past one, whose trials take their time."""
+    """A task related to the past one, whose trials take their time, and note when they knew their parameters."""
     x, n = trial.suggest_float("x", -1, 1), trial.suggest_int("n", 1, 8)
+    trial.set_user_attr("chosen", datetime.now().isoformat())
     time.sleep(random.uniform(0.0, 0.05))
     return (x - 0.3) ** 2 + 0.01 * (n - 5) ** 2
 
@@ -61,7 +63,6 @@ def work(url: str, n_trials: int) -> None:
     study = load(url)
     held = study.ask()
     value = objective(held)
-    held.set_user_attr("held", True)
     study.optimize(objective, n_trials=n_trials)
     study.tell(held, value)
 

@@ -8,12 +8,13 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import optuna
 import pytest
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 from tests.integration.sampler_workers import (
     QUICK,
     STUDY,
@@ -61,25 +62,39 @@ def _run_workers(url: str, n_trials: int) -> optuna.Study:
     return optuna.load_study(study_name=STUDY, storage=storage(url))
 
 
-def _require_done_and_distinct(study: optuna.Study, count: int) -> None:
+def _chosen(trial: FrozenTrial) -> datetime:
+    return datetime.fromisoformat(trial.user_attrs["chosen"])
+
+
+def _told(trial: FrozenTrial) -> datetime:
+    assert trial.datetime_complete is not None
+    return trial.datetime_complete
+
+
+def _require_done_and_distinct(study: optuna.Study, count: int) -> int:
+    """How many pairs were awaited together."""
     assert [trial.state for trial in study.trials] == [TrialState.COMPLETE] * count
-    for a, b in itertools.combinations(study.trials, 2):
-        if a.user_attrs.get("held") or b.user_attrs.get("held"):
-            assert abs(a.params["x"] - b.params["x"]) > 1e-3 or a.params["n"] != b.params["n"], (a, b)
+    pairs = itertools.combinations(study.trials, 2)
+    # a slow starter may ask after a trial was finished, and is free to come close to it
+    together = [(a, b) for a, b in pairs if _chosen(a) < _told(b) and _chosen(b) < _told(a)]
+    for a, b in together:
+        assert abs(a.params["x"] - b.params["x"]) > 1e-3 or a.params["n"] != b.params["n"], (a, b)
     first = study.trials[0]
     assert first.value is not None
     assert first.value < 0.1  # a random first trial is worse four times out of five
+    return len(together)
 
 
 def test_eight_processes_share_one_sqlite_file(tmp_path: Path) -> None:
     """All trials finish, none repeats a pending one although all seeds are equal, and the first is informed."""
-    _require_done_and_distinct(_run_workers(f"sqlite:///{tmp_path / 'study.db'}", 1), 2 * WORKERS)
+    study = _run_workers(f"sqlite:///{tmp_path / 'study.db'}", 1)
+    assert _require_done_and_distinct(study, 2 * WORKERS) >= WORKERS  # every worker holds a trial during its other one
 
 
 def test_eight_processes_share_one_postgresql_server(postgresql: str) -> None:
     """The same on a real PostgreSQL server, which then also serves as a source."""
     study = _run_workers(postgresql, 1)
-    _require_done_and_distinct(study, 2 * WORKERS)
+    assert _require_done_and_distinct(study, 2 * WORKERS) >= WORKERS
     again = optuna.create_study(sampler=TransferSampler([(postgresql, STUDY)], model=QUICK, seed=0))
     again.optimize(objective, n_trials=1)
     assert again.best_value < 0.1
