@@ -22,7 +22,9 @@ from headstart.errors import InputError
 from headstart.gp.fit import FitReport
 from headstart.gp.hyperparameters import require_variance
 from headstart.models.beliefs import At
+from headstart.models.mixture import Mixture
 from headstart.models.params import ModelParams
+from headstart.models.predictive import NormalMixture, require_probability
 
 __all__ = ["Predictor", "TransferPosterior"]
 
@@ -193,6 +195,45 @@ class TransferPosterior(Model, FantasizeMixin):
         mean, var = self._predictor.predict_marginal(X)
         units = self.units
         return units.offset.unsqueeze(-1) + units.scale.unsqueeze(-1) * mean, units.scale.unsqueeze(-1) ** 2 * var
+
+    # ── the next measurement, noise included ──────────────────────────────────────────────────────────────────────
+
+    def cdf(self, X: Float[Tensor, "*b m d"] | At, y: Float[Tensor, "*#b m"]) -> Float[Tensor, "*c m"]:
+        """P(result ≤ y) of a measurement at every row of X; of AUTO the mixture's, each candidate with its own noise.
+
+        X may be located, as in ``predict``; y is in the user's units.
+        """
+        units = self.units
+        return self._measurement(X).cdf((y - units.offset.unsqueeze(-1)) / units.scale.unsqueeze(-1))
+
+    def log_density(self, X: Float[Tensor, "*b m d"] | At, y: Float[Tensor, "*#b m"]) -> Float[Tensor, "*c m"]:
+        """log p(y) of a measurement at every row of X, in the user's units."""
+        units = self.units
+        inward = (y - units.offset.unsqueeze(-1)) / units.scale.unsqueeze(-1)
+        return self._measurement(X).log_density(inward) - units.scale.log().unsqueeze(-1)
+
+    def quantile(self, X: Float[Tensor, "*b m d"] | At, p: float) -> Float[Tensor, "*c m"]:
+        """The value that a measurement at a row of X stays below with probability p, in the user's units."""
+        units = self.units
+        return units.offset.unsqueeze(-1) + units.scale.unsqueeze(-1) * self._measurement(X).quantile(p)
+
+    def interval(
+        self, X: Float[Tensor, "*b m d"] | At, level: float
+    ) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+        """The central interval of a measurement at every row of X: as much is left out below it as above."""
+        require_probability(level, "level")
+        return self.quantile(X, 0.5 - level / 2), self.quantile(X, 0.5 + level / 2)
+
+    def _measurement(self, X: Float[Tensor, "*b m d"] | At) -> NormalMixture:
+        """In model units."""
+        if not isinstance(X, At):
+            self._require_query(X)
+        predictor = self._predictor
+        if isinstance(predictor, Mixture):
+            return predictor.measurement(X)
+        mean, var = predictor.predict_marginal(X)
+        sd = (var + predictor.noise_var.unsqueeze(-1)).sqrt()
+        return NormalMixture(mean.unsqueeze(-1), sd.unsqueeze(-1), torch.ones_like(mean[..., :1, None]))
 
     def condition_on_observations(
         self, X: Float[Tensor, "*b k d"], Y: Float[Tensor, "*c k 1"], noise: Tensor | None = None, **_: Any

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from headstart.models.beliefs import At
 from headstart.models.layer import Layer
+from headstart.models.predictive import NormalMixture
 
 __all__ = ["Mixture", "taken"]
 
@@ -60,12 +61,22 @@ class Mixture:
 
     def predict_marginal(self, X: Float[Tensor, "*b m d"] | At) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
         """Mean and variance."""
-        at = self._at(X)
-        means, variances = zip(
-            *(member.predict_marginal(x) for member, x in zip(self.members, at, strict=True)), strict=True
-        )
+        means, variances = self._marginals(X)
         mean = self._sum(means, 1)
         return mean, self._sum([v + (m - mean).square() for m, v in zip(means, variances, strict=True)], 1)
+
+    def measurement(self, X: Float[Tensor, "*b m d"] | At) -> NormalMixture:
+        """What a measurement at every row of X will be: a draw from a drawn member, with that member's noise."""
+        means, variances = self._marginals(X)
+        noises = [member.noise_var.unsqueeze(-1) for member in self.members]
+        sds = [(var + noise).sqrt() for var, noise in zip(variances, noises, strict=True)]
+        return NormalMixture(torch.stack(means, dim=-1), torch.stack(sds, dim=-1), self.weights.unsqueeze(-2))
+
+    def _marginals(self, X: Float[Tensor, "*b m d"] | At) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """Every member's means, and its variances."""
+        at = zip(self.members, self._at(X), strict=True)
+        means, variances = zip(*(member.predict_marginal(x) for member, x in at), strict=True)
+        return means, variances
 
     def _sum(self, parts: Any, dims: int) -> Tensor:
         total: Tensor = sum(
