@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from headstart.bench.prediction import Predicted, predicting
 from headstart.bench.problems.problem import Instance, stream
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputUnits
@@ -64,12 +65,17 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One point per problem: its inputs, its row where candidates are given, and how long fitting and choosing took."""
+    """One point per problem: its inputs, its row where candidates are given, and how long fitting and choosing took.
+
+    ``predicted`` says what the model thought of the result y (P,) before it was there: P(result ≤ y) and log p(y), in
+    the units of y, not a number for problems whose point was chosen without a model. None where none was asked.
+    """
 
     x: Float[Tensor, "P d"]
     row: Int[Tensor, "P"] | None
     fit_seconds: float
     acquisition_seconds: float
+    predicted: Predicted | None = None
 
 
 class Search(ABC):
@@ -160,12 +166,14 @@ class _ModelSearch(Search):
         else:
             row = self._for_all(posterior, partial(self._best_row, allowed))
             x = self.at_row(row).x
+        blind: Tensor | None = None
         if target.n == 0 and isinstance(posterior, AutoPosterior):
             # where no source is let in nothing is known, and the first point is as random as GPBO's
             random, blind = self.at_random(target, allowed), posterior.weights[..., -1] == 1
             x = torch.where(blind.unsqueeze(-1), random.x, x)
             row = None if row is None or random.row is None else torch.where(blind, random.row, row)
-        return Choice(x, row, fitted - begin, time.process_time() - fitted)
+        seconds = (fitted - begin, time.process_time() - fitted)
+        return Choice(x, row, *seconds, predicting(posterior, x, blind))
 
     def _for_all(self, posterior: TransferPosterior, ask: Callable[..., Tensor]) -> Tensor:
         """One answer per problem; with AUTO from a candidate that is drawn by the stream of the problem's seed."""

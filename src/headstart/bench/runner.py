@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import subprocess
 import time
@@ -12,13 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 import headstart
-from headstart.bench.methods import Settings, method
+from headstart.bench.methods import Choice, Settings, method
 from headstart.bench.problems.problem import Candidates, Instance, Problem
 from headstart.bench.store import Run
 from headstart.data.dataset import Dataset
+from headstart.data.units import Units
 
 __all__ = ["provenance", "run_batch"]
 
@@ -80,6 +83,8 @@ def run_batch(
     allowed = None if instance.candidates is None else instance.candidates.real.clone()
     values = instance.minimum.new_empty(P, 0)
     seconds: list[tuple[float, float]] = []
+    predictions: list[tuple[list[float | None], list[float | None]]] = []
+    scale = _scale_of_results(instance)
     for step in range(steps):
         choice = search.propose(target, allowed)
         if choice.row is None:
@@ -91,7 +96,9 @@ def run_batch(
             value = instance.candidates.values.gather(-1, choice.row.unsqueeze(-1)).squeeze(-1)
             if not instance.candidates.repeats:
                 allowed.scatter_(-1, choice.row.unsqueeze(-1), False)
-        target = target.with_point(choice.x, value + instance.noise[:, step])
+        result = value + instance.noise[:, step]
+        predictions.append(_predictions(choice, result, scale))
+        target = target.with_point(choice.x, result)
         values = torch.cat([values, value.unsqueeze(-1)], dim=-1)
         seconds.append((choice.fit_seconds / P, choice.acquisition_seconds / P))
     best = values.cummin(-1).values
@@ -113,9 +120,37 @@ def run_batch(
             acquisition_seconds=acquisition_seconds,
             learn_seconds=_rounded(learn_seconds),
             provenance=origin,
+            pit=[pit[i] for pit, _ in predictions],
+            log_density=[log_density[i] for _, log_density in predictions],
         )
         for i, seed in enumerate(seeds)
     ]
+
+
+def _scale_of_results(instance: Instance) -> Float[Tensor, "P"]:
+    """What y is divided by before densities are compared: the table's scale, or the spread of y within the sources.
+
+    Functions have scale 1 whatever their range. Where all sources are constant as well it is left at 1.
+    """
+    if instance.function is None:
+        return instance.scale
+    within = Units.of(instance.sources).scale
+    return torch.where(within > 0, within, torch.ones_like(within))
+
+
+def _predictions(
+    choice: Choice, result: Float[Tensor, "P"], scale: Float[Tensor, "P"]
+) -> tuple[list[float | None], list[float | None]]:
+    """P(result ≤ y) and log p(y/scale) of every problem, as far as a model was asked before."""
+    if choice.predicted is None:
+        nothing: list[float | None] = [None] * len(result)
+        return nothing, nothing
+    pit, log_density = choice.predicted(result)
+    return _known(pit), _known(log_density + scale.log())  # dy = scale · d(y/scale)
+
+
+def _known(values: Float[Tensor, "P"]) -> list[float | None]:
+    return [None if math.isnan(value) else _rounded(value) for value in values.tolist()]
 
 
 def _rounded(value: float) -> float:

@@ -24,6 +24,11 @@ class Run:
     """One optimisation: a problem, a method, a seed, and everything that was evaluated.
 
     ``value`` is noiseless, ``y`` what the method saw, ``regret`` the lowest (value − minimum)/scale so far.
+
+    ``pit`` (probability integral transform) and ``log_density`` are what the model had said about every y before it was
+    seen: P(result ≤ y), and log p(y/scale) = log p(y) + log scale, so that problems in other units are comparable. The
+    scale is that of the regret on tables, and the spread of y within the sources for functions, whose own is 1. They
+    are None where a point was chosen without a model, and empty in runs of earlier versions.
     """
 
     problem: str
@@ -39,6 +44,8 @@ class Run:
     acquisition_seconds: list[float]
     learn_seconds: float
     provenance: dict[str, Any] = field(default_factory=dict)
+    pit: list[float | None] = field(default_factory=list)
+    log_density: list[float | None] = field(default_factory=list)
 
     @property
     def key(self) -> tuple[str, str, int, str]:

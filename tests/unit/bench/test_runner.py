@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy import stats
 
+from headstart import SHGP, Dataset
 from headstart.bench.experiment import ProblemSpec
 from headstart.bench.methods import Settings
 from headstart.bench.problems.problem import Problem
@@ -141,6 +144,44 @@ def test_a_record_says_all_there_is_to_say() -> None:
     assert run.settings["steps"] == 4
     assert run.settings["restarts"] == 2
     assert {"headstart", "torch", "botorch", "commit", "hardware"} <= set(run.provenance)
+
+
+@pytest.mark.parametrize(
+    "problem", [SyntheticProblem("forrester", source_points=8), _table_problem()], ids=["f", "table"]
+)
+def test_a_record_says_what_the_model_expected(problem: Problem) -> None:
+    """P(result ≤ y) and the log density of y/scale, by the model that knew the results before and no other."""
+    (run,) = run_batch(problem, "shgp", [3], steps=4, settings=FAST)
+    instance = problem.draw([3], 4)
+    within = [float(source.y.var(correction=0)) * source.n for source in instance.sources]
+    spread = math.sqrt(sum(within) / sum(source.n for source in instance.sources))
+    scale = float(instance.scale) if instance.function is None else spread
+    prior = FAST.applied_to(SHGP).learn(instance.sources, seed=0)
+    X, y = (torch.tensor([values], dtype=torch.float64) for values in (run.x, run.y))
+    assert scale != pytest.approx(1.0, rel=0.01)
+    for n in range(4):
+        model = prior.condition(Dataset(X[:, :n], y[:, :n]), seed=n)
+        said = model.posterior(X[:, n : n + 1], observation_noise=True)
+        law = stats.norm(said.mean.item() / scale, said.variance.sqrt().item() / scale)
+        assert run.pit[n] == pytest.approx(law.cdf(run.y[n] / scale), abs=1e-4)
+        assert run.log_density[n] == pytest.approx(law.logpdf(run.y[n] / scale), abs=1e-3)
+
+
+def test_a_point_chosen_without_a_model_was_not_predicted() -> None:
+    """GPBO's first, every one of a random search, and AUTO's first where no source is let in."""
+    problem = SyntheticProblem("forrester", source_points=8)
+    gpbo, random = (run_batch(problem, m, [0], steps=3, settings=FAST)[0] for m in ("gpbo", "random"))
+    assert [value is None for value in gpbo.pit] == [True, False, False]
+    assert [value is None for value in gpbo.log_density] == [True, False, False]
+    assert random.pit == random.log_density == [None] * 3
+    noise = ProblemSpec(family="forrester", points=8, spoilt="noise").build()
+    default = Settings(paper=False, restarts=2, max_iterations=30)
+    blind = run_batch(noise, "auto", SEEDS, steps=2, settings=default)
+    first = run_batch(noise, "random", SEEDS, steps=1, settings=default)
+    shut = [run.x[0] == other.x[0] for run, other in zip(blind, first, strict=True)]
+    assert any(shut)
+    assert [run.pit[0] is None for run in blind] == shut
+    assert all(run.pit[1] is not None for run in blind)
 
 
 def test_reversed_sources_are_the_same_data_the_other_way_round() -> None:

@@ -46,6 +46,17 @@ def test_what_is_appended_is_read(tmp_path: Path) -> None:
     assert contents.remarks == ()
 
 
+def test_a_run_written_before_predictions_were_kept_is_read(tmp_path: Path) -> None:
+    """It has none; one that has some keeps them, and what was not predicted is null in the file."""
+    old = {key: value for key, value in asdict(RUN).items() if key not in ("pit", "log_density")}
+    (tmp_path / "runs.jsonl").write_text(json.dumps({"schema": SCHEMA, **old}) + "\n")
+    new = replace(RUN, seed=1, pit=[None, 0.25], log_density=[None, -1.5])
+    store = Store(tmp_path)
+    store.append([new])
+    assert '"pit": [null, 0.25]' in store.path.read_text()
+    assert store.read().runs == (replace(RUN, pit=[], log_density=[]), new)
+
+
 def test_of_equal_runs_the_last_counts(tmp_path: Path) -> None:
     """Equal are problem, method, seed and settings; other settings are another run."""
     store = Store(tmp_path)
