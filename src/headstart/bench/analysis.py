@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart.bench.sheet import Sheet, compact
-from headstart.bench.store import Run, Store, settings_key
-from headstart.bench.styles import ORDER, is_table, problem_order, style
+from headstart.bench.store import Run, Store, StoreContents, settings_key
+from headstart.bench.styles import in_order, is_table, problem_order, style
 from headstart.errors import InputError
 
 __all__ = [
@@ -29,6 +29,8 @@ __all__ = [
     "marks",
     "mean_and_error",
     "require_marks",
+    "runs_that_count",
+    "stored",
     "summaries",
     "table",
 ]
@@ -80,8 +82,7 @@ class Results:
     @property
     def methods(self) -> tuple[str, ...]:
         """In the order of every table and legend."""
-        known = {cell.method for cell in self.cells}
-        return (*(m for m in ORDER if m in known), *sorted(known - set(ORDER)))
+        return in_order(cell.method for cell in self.cells)
 
     def on(self, problem: str) -> dict[str, Cell]:
         """The cells of a problem by method."""
@@ -101,10 +102,16 @@ class Results:
 
 
 def collect(runs: Iterable[Run]) -> Results:
-    """The runs as cells.
+    """The runs that count as cells; what does not is said in ``remarks``."""
+    groups, remarks = runs_that_count(runs)
+    return Results(tuple(_cell(group[0].problem, group[0].method, group) for group in groups), remarks)
+
+
+def runs_that_count(runs: Iterable[Run]) -> tuple[tuple[list[Run], ...], tuple[str, ...]]:
+    """The runs that count, by problem and method, and sentences about the others.
 
     Where a method was run with several settings on a problem, those with the most evaluations count; a run whose
-    regrets are not finite or not as many as its steps does not. Both are said in ``remarks``.
+    regrets are not finite or not as many as its steps does not.
     """
     groups: dict[tuple[str, str], dict[str, list[Run]]] = {}
     remarks = []
@@ -118,27 +125,33 @@ def collect(runs: Iterable[Run]) -> Results:
             continue
         of_cell = groups.setdefault((run.problem, run.method), {})
         of_cell.setdefault(settings_key(run.settings), []).append(run)
-    cells = []
+    found = []
     for (problem, method), by_settings in groups.items():
         chosen = max(by_settings.values(), key=lambda group: (len(group) * len(group[0].regret), len(group)))
-        cells.append(_cell(problem, method, chosen))
+        found.append(chosen)
         for group in by_settings.values():
             if group is not chosen:
                 differing = _differing(group[0], chosen[0])
                 remarks.append(f"{problem}, {method}: {len(group)} runs with other settings ({differing}); left out.")
-    return Results(tuple(cells), tuple(remarks))
+    return tuple(found), tuple(remarks)
 
 
 def load(folder: Path) -> Results:
     """The results in a store; an ``InputError`` where there are none."""
+    contents = stored(folder)
+    results = collect(contents.runs)
+    if not results.cells:
+        where = Store(folder).path
+        raise InputError(f"{where}: there is no run that can be read. {' '.join(contents.remarks[:3])}".rstrip())
+    return replace(results, remarks=(*contents.remarks, *results.remarks))
+
+
+def stored(folder: Path) -> StoreContents:
+    """What a store holds; an ``InputError`` where there is none."""
     store = Store(folder)
     if not store.path.is_file():
         raise InputError(f"{folder}: there are no results, for there is no {store.path.name} in it.")
-    contents = store.read()
-    results = collect(contents.runs)
-    if not results.cells:
-        raise InputError(f"{store.path}: there is no run that can be read. {' '.join(contents.remarks[:3])}".rstrip())
-    return replace(results, remarks=(*contents.remarks, *results.remarks))
+    return store.read()
 
 
 def _cell(problem: str, method: str, runs: Sequence[Run]) -> Cell:

@@ -31,6 +31,7 @@ __all__ = [
     "evaluations_to",
     "floor_of",
     "ranks",
+    "resampling_weights",
     "speed_ups",
 ]
 
@@ -71,14 +72,14 @@ class Difference:
 
 
 @lru_cache(maxsize=8)
-def _weights(n: int, resamples: int, seed: int) -> Array:
+def resampling_weights(n: int, resamples: int, seed: int) -> Array:
     """How often each of n seeds is in a resample, divided by n: a mean over a resample is a row times the values."""
     draw = np.random.default_rng(seed)
     return np.asarray(draw.multinomial(n, np.full(n, 1 / n), size=resamples) / n)
 
 
 def _interval(values: Array, resamples: int, seed: int) -> Interval:
-    low, high = np.quantile(_weights(len(values), resamples, seed) @ values, _LEVELS)
+    low, high = np.quantile(resampling_weights(len(values), resamples, seed) @ values, _LEVELS)
     return Interval(float(values.mean()), float(low), float(high))
 
 
@@ -235,7 +236,7 @@ def speed_ups(
     for cell, base, seeds in _pairs(results, baseline):
         ours, theirs = cell.of(seeds), base.of(seeds)
         n, n_base, goal = _needed(ours.mean(0), theirs.mean(0), level)
-        weights = _weights(len(seeds), resamples, seed)
+        weights = resampling_weights(len(seeds), resamples, seed)
         mine, its, _ = _needed(weights @ ours, weights @ theirs, level)
         with np.errstate(invalid="ignore"):  # ∞/∞ is not a number
             value, ratio = n_base / n, its / mine

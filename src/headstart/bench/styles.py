@@ -8,10 +8,11 @@ are dash-dotted, those that are no transfer models dashed or dotted. AUTO is a s
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["INK", "ORDER", "Style", "is_table", "problem_order", "setting", "settings_of", "style", "title"]
+__all__ = ["INK", "ORDER", "Style", "in_order", "is_table", "problem_order", "setting", "settings_of", "style", "title"]
 
 INK = "#444444"
 
@@ -55,6 +56,12 @@ ORDER = tuple(_STYLES)
 def style(method: str) -> Style:
     """The style of a method; one that is not known here is black with a thin dash."""
     return _STYLES.get(method.lower(), Style(method, "#333333", (0, (2, 2)), "1"))
+
+
+def in_order(methods: Iterable[str]) -> tuple[str, ...]:
+    """Each method once, in the order of every table and legend."""
+    known = set(methods)
+    return (*(m for m in ORDER if m in known), *sorted(known - set(ORDER)))
 
 
 def settings_of(problem: str) -> tuple[str, dict[str, str]]:
