@@ -134,6 +134,33 @@ def test_the_safety_of_auto(tmp_path: Path) -> None:
     assert "empty: there are no results, for there is no runs.jsonl in it." in empty.stderr.splitlines()[-1]
 
 
+def test_the_calibration_of_a_run(results: tuple[Path, Result], tmp_path: Path) -> None:
+    """Printed, written and drawn; GPBO has no prediction of its first result, and random search none at all."""
+    out, _ = results
+    options = ["--by-problem", "--out", tmp_path, "--plot", tmp_path / "coverage.png"]
+    result = _invoke("bench", "calibration", out, *options)
+    assert result.exit_code == 0, result.output
+    assert "Calibration: tables" in result.stdout
+    assert "Calibration: past[yield,maximize,log cost,sources=2,rows=6]" in result.stdout
+    names = {"calibration.md", "calibration.csv", "calibration-by-problem.csv", "coverage.png", "coverage.svg"}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    assert (tmp_path / "coverage.png").read_bytes().startswith(PNG)
+    written = pd.read_csv(tmp_path / "calibration.csv")
+    assert [*zip(written.method, written.known, written.runs, written.predictions, strict=True)] == [
+        ("gpbo", "1–5", 3, 9),
+        ("shgp", "0", 3, 3),
+        ("shgp", "1–5", 3, 9),
+    ]
+    only = _invoke("bench", "calibration", out, "--methods", "gpbo")
+    assert only.exit_code == 0, only.output
+    assert "SHGP" not in only.stdout
+    store = Store(tmp_path / "old")
+    store.append([replace(run, pit=[], log_density=[]) for run in Store(out).read().runs])
+    old = _invoke("bench", "calibration", store.folder)
+    assert old.exit_code == 2
+    assert "its runs hold no predictions" in old.stderr.splitlines()[-1]
+
+
 def test_the_pictures_of_a_run(results: tuple[Path, Result], tmp_path: Path) -> None:
     """Means and medians, as PNG and SVG; drawn twice they are the same files."""
     out, _ = results
@@ -219,6 +246,8 @@ TABLE = ["bench", "run", "--table", "TABLE", "--task", "site", "--objective", "y
         (["bench", "run", "--table", "no.csv", "--task", "a", "--objective", "b"], "no.csv: there is no such file."),
         (["bench", "table", "nowhere"], "nowhere: there are no results, for there is no runs.jsonl in it."),
         (["bench", "plot", "nowhere"], "nowhere: there are no results"),
+        (["bench", "calibration", "nowhere"], "nowhere: there are no results"),
+        (["bench", "calibration", "RESULTS", "--methods", "random"], "no predictions of 'random'. There are"),
         (["bench", "compare", "RESULTS", "--baseline", "hgp"], "no runs of the baseline 'hgp'. There are runs of gpbo"),
         (["bench", "compare", "RESULTS", "--level", "-1"], "The level is a regret and must not be negative"),
         (["bench", "table", "RESULTS", "--methods", "hgp"], "There are no runs of 'hgp'. There are runs of gpbo"),

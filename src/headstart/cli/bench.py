@@ -197,3 +197,33 @@ def safety(
             written = [*write_sheets(sheets, out, name="tables", heading="Safety"), write_regrets(results, out)]
             for path in written:
                 typer.echo(f"Written: {path}")
+
+
+@bench.command()
+def calibration(
+    folder: Folder,
+    methods: Methods = None,
+    by_problem: Annotated[bool, typer.Option("--by-problem", help="Also every problem on its own.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Also write CSV and Markdown into this folder.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Also draw nominal against observed coverage: FILE.png, and SVG beside it.")
+    ] = None,
+) -> None:
+    """Are results where they were expected? Coverage of intervals and log density, by how many results were known."""
+    with errors_in_one_line():
+        from headstart.bench.calibration import load_forecasts
+        from headstart.bench.calibration import sheets as sheets_of
+        from headstart.bench.sheet import write_sheets
+
+        found, remarks = load_forecasts(folder, names(methods))
+        say(remarks)
+        sheets = sheets_of(found, by_problem=by_problem)
+        print_sheets(sheets)
+        if out is not None:
+            for path in write_sheets(sheets, out, name="calibration", heading="Calibration"):
+                typer.echo(f"Written: {path}")
+        if plot is not None:
+            from headstart.bench.calibration_figure import draw_calibration
+
+            for path in draw_calibration(found, plot):
+                typer.echo(f"Picture: {path}")
