@@ -20,6 +20,7 @@ from headstart.bench.problems.problem import Instance, stream
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputUnits
 from headstart.decide.acquisition import Acquisition, worth
+from headstart.decide.domain import Cube, Mixed
 from headstart.decide.rules import Rule, answered, averaged, counting, pick
 from headstart.decide.suggest import suggest
 from headstart.errors import InputError
@@ -77,6 +78,7 @@ class Search(ABC):
 
     def __init__(self, instance: Instance, problem: str, seeds: Sequence[int]) -> None:
         self.instance, self.problem, self.seeds = instance, problem, tuple(seeds)
+        self.domain: Cube | Mixed = Cube(instance.d) if instance.space is None else Mixed(instance.space)
 
     @abstractmethod
     def propose(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:
@@ -86,7 +88,7 @@ class Search(ABC):
         """A uniform point of every problem, from the stream of its seed: the same for every method."""
         generators = [stream(self.problem, seed, "random", target.n) for seed in self.seeds]
         if allowed is None:
-            x = torch.stack([torch.rand(target.d, generator=g, dtype=torch.float64) for g in generators])
+            x = torch.cat([self.domain.uniform(1, g) for g in generators])
             return Choice(x.to(target.X.device), None, 0.0, 0.0)
         rows = [torch.multinomial(a.double().cpu(), 1, generator=g) for a, g in zip(allowed, generators, strict=True)]
         return self.at_row(torch.cat(rows).to(target.X.device))
@@ -179,6 +181,7 @@ class _ModelSearch(Search):
         settings = self._settings
         return suggest(
             posterior,
+            domain=self.domain,
             kind=self._kind,
             seed=n,
             beta=settings.beta,
@@ -231,12 +234,8 @@ class CopulaMethod(Method):
             def propose(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:
                 begin = time.process_time()
                 if allowed is None:
-                    draws = [
-                        torch.rand(
-                            n_candidates, target.d, generator=stream(problem, seed, "candidates", target.n)
-                        ).double()
-                        for seed in self.seeds
-                    ]
+                    generators = [stream(problem, seed, "candidates", target.n) for seed in self.seeds]
+                    draws = [self.domain.uniform(n_candidates, g) for g in generators]
                     X = torch.stack(draws).to(target.X.device)
                     free = torch.ones(X.shape[:2], dtype=torch.bool, device=X.device)
                     row = prior.suggest(target, X, free, seed=self.seeds)
