@@ -248,12 +248,26 @@ class CopulaMethod(Method):
         return Copula(instance, problem, seeds)
 
 
+@dataclass(frozen=True)
+class Scratch(Method):
+    """A method of ``bench.scratch``, which is loaded when it begins."""
+
+    name: str
+
+    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Search:
+        """Nothing is learnt from the sources."""
+        from headstart.bench.scratch import begin
+
+        return begin(self.name, instance, problem, seeds, settings)
+
+
 METHODS: dict[str, Method] = {
     **{name.lower(): ModelMethod(name.lower(), model) for name, model in FAMILY.items()},
     "auto-drawn": ModelMethod("auto-drawn", FAMILY["AUTO"], Rule.DRAWN),
     "auto-best": ModelMethod("auto-best", FAMILY["AUTO"], Rule.BEST),
     "gc3p": CopulaMethod(),
     "random": RandomSearch(),
+    **{name: Scratch(name) for name in ("optuna-gp", "optuna-tpe", "botorch", "best-past")},
 }
 
 

@@ -12,9 +12,10 @@
     head-start   nowhere: AUTO against single models            the families, with related sources
     tables       nowhere: AUTO against the baselines            the SVM table and the eleven shared ones
     adversarial  nowhere: sources that mislead                  families and five tables × problems.adversarial
+    scratch      nowhere: the methods without sources           the families, and those of problems.laboratory
     scarce       nowhere: do joint models pay with few data     families: 3 and 5 points per input; five tables: 15
 
-Settings of the last four are headstart's defaults with LogEI; shared tables that are not there are left out. Those of
+Settings of the last five are headstart's defaults with LogEI; shared tables that are not there are left out. Those of
 the others are the paper's (``Settings()``): maximum likelihood from ten softplus starts, lower confidence bound with
 β = 3, no initial samples. The paper gives HGP and WSGP three starts and twenty steps on the SVM table "for complexity
 reasons"; so does fig4 there, and MTKGP with them.
@@ -28,6 +29,7 @@ from dataclasses import replace
 from headstart.bench.experiment import Experiment, ProblemSpec
 from headstart.bench.methods import Settings
 from headstart.bench.problems.adversarial import Scenario
+from headstart.bench.problems.laboratory import LABORATORY
 from headstart.bench.problems.shared_tables import SHARED, is_here
 from headstart.errors import InputError
 
@@ -113,6 +115,16 @@ PRESETS: dict[str, tuple[Experiment, ...]] = {
             problems=(*_spoilt(_FAMILIES), *_spoilt(_FIVE_TABLES)),
             methods=("gpbo", "shgp", "star", "auto"),
             steps=20,
+            settings=_DEFAULT,
+        ),
+    ),
+    "scratch": (
+        Experiment(
+            name="scratch",
+            problems=(*_FAMILIES, *(ProblemSpec(family=name) for name in LABORATORY)),
+            methods=("gpbo", "optuna-gp", "optuna-tpe", "botorch", "random"),
+            runs=100,
+            steps=30,
             settings=_DEFAULT,
         ),
     ),
