@@ -8,7 +8,7 @@
     best-past    the best row of every source in turn, then ``gpbo``          the free row nearest to it
 
 The first three see no source. Optuna works with parameters of its own, BoTorch with the columns of X, in which a
-category is one-hot: ``optimize_acqf_mixed`` searches every combination of categories, and a grid is rounded afterwards.
+category is one-hot; where there are categories or grids, ``optimize_acqf_mixed_alternating`` is its search.
 Problems are done one after the other, each with random numbers of its own seed, so that a run is the same in any batch.
 """
 
@@ -18,7 +18,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import product
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -179,41 +179,84 @@ class _BoTorch(Search):
             with torch.random.fork_rng(devices=[]), warnings.catch_warnings(), single_thread():
                 warnings.simplefilter("ignore")
                 torch.manual_seed(_seed(self.problem, seed, "botorch", target.n))
-                value = _log_ei(target.X[i].cpu(), target.y[i].cpu())
-                fitted = time.process_time()
-                points.append(self._highest(value) if allowed is None else self._best_row(value, i, allowed[i].cpu()))
+                X, y = target.X[i].cpu(), target.y[i].cpu()
+                fitted, point = self._highest(X, y) if allowed is None else self._best_row(X, y, i, allowed[i].cpu())
+                points.append(point)
             fitting, choosing = fitting + fitted - begun, choosing + time.process_time() - fitted
         chosen = torch.stack(points).to(device)
         return Choice(chosen, None, fitting, choosing) if allowed is None else self.at_row(chosen, fitting, choosing)
 
-    def _highest(self, value: Any) -> Float[Tensor, "d"]:
-        from botorch.optim.optimize import optimize_acqf, optimize_acqf_mixed
+    def _highest(self, X: Float[Tensor, "n d"], y: Float[Tensor, "n"]) -> tuple[float, Float[Tensor, "d"]]:
+        """The point of the domain with the highest LogEI, and when the model was fitted."""
+        from botorch.optim.optimize import optimize_acqf
+        from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
 
-        bounds = torch.tensor([[0.0], [1.0]], dtype=torch.float64).expand(2, self.domain.d)
-        options: dict[str, Any] = {"bounds": bounds, "q": 1, "num_restarts": _RESTARTS, "raw_samples": _RAW_SAMPLES}
-        fixed = self._combinations()
-        if fixed:
-            x, _ = optimize_acqf_mixed(value, fixed_features_list=fixed, **options)
-        else:
-            x, _ = optimize_acqf(value, **options)
-        return self.domain.snap(x)[0]
-
-    def _combinations(self) -> list[dict[int, float]]:
-        """The columns of the categories, for every combination of them; none where there are no categories."""
+        options: dict[str, Any] = {"q": 1, "num_restarts": _RESTARTS, "raw_samples": _RAW_SAMPLES}
         space = self.instance.space
-        categorical = [] if space is None else [axis for axis in space.axes if axis.categorical and axis.width]
-        levels = [[dict(enumerate(row, axis.columns.start)) for row in axis.grid().tolist()] for axis in categorical]
-        return [{c: v for one in chosen for c, v in one.items()} for chosen in product(*levels)] if levels else []
+        if space is None:
+            value, fitted = _log_ei(X, y), time.process_time()
+            bounds = torch.tensor([[0.0], [1.0]], dtype=torch.float64).expand(2, self.domain.d)
+            return fitted, optimize_acqf(value, bounds=bounds, **options)[0][0]
+        compact = _Compact(space)
+        value, fitted = _log_ei(X, y, compact), time.process_time()
+        z, _ = optimize_acqf_mixed_alternating(
+            value,
+            bounds=compact.bounds,
+            cat_dims={i: list(range(axis.width)) for i, axis in compact.categories.items()},
+            discrete_dims={i: axis.grid().flatten().tolist() for i, axis in compact.grids.items()},
+            **options,
+        )
+        return fitted, self.domain.snap(z if compact.transform is None else compact.transform.transform(z))[0]
 
-    def _best_row(self, value: Any, problem: int, free: Bool[Tensor, "M"]) -> Int[Tensor, ""]:
+    def _best_row(
+        self, X: Float[Tensor, "n d"], y: Float[Tensor, "n"], problem: int, free: Bool[Tensor, "M"]
+    ) -> tuple[float, Int[Tensor, ""]]:
+        """The free row with the highest LogEI, and when the model was fitted."""
         assert self.instance.candidates is not None
+        value, fitted = _log_ei(X, y), time.process_time()
         with torch.no_grad():
             worth: Tensor = value(self.instance.candidates.X[problem].cpu().unsqueeze(-2))
-        return worth.masked_fill(~free, -torch.inf).argmax(-1)
+        return fitted, worth.masked_fill(~free, -torch.inf).argmax(-1)
 
 
-def _log_ei(X: Float[Tensor, "n d"], y: Float[Tensor, "n"]) -> Any:
-    """LogEI on the lowest y, of ``SingleTaskGP`` as it comes: its priors, its standardised outputs."""
+class _Compact:
+    """A space with one column per parameter, as BoTorch's mixed search wants it: a coordinate, or a level's number."""
+
+    def __init__(self, space: Space) -> None:
+        self._axes = [axis for axis in space.axes if axis.width]
+        self.categories = {i: axis for i, axis in enumerate(self._axes) if axis.categorical}
+        self.grids = {i: axis for i, axis in enumerate(self._axes) if not axis.categorical and axis.count is not None}
+        ends = torch.tensor([[0.0, axis.width - 1.0 if axis.categorical else 1.0] for axis in self._axes]).double()
+        for i, axis in self.grids.items():
+            ends[i] = axis.grid()[[0, -1], 0]
+        self.bounds = ends.T
+
+    def of(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n p"]:
+        """From the columns of the space."""
+        blocks = [X[:, axis.columns] for axis in self._axes]
+        columns = [b.argmax(-1) if a.categorical else b[:, 0] for a, b in zip(self._axes, blocks, strict=True)]
+        return torch.stack([column.double() for column in columns], dim=-1)
+
+    @cached_property
+    def transform(self) -> Any:
+        """To the columns of the space; None where these are the same."""
+        from botorch.models.transforms.input import NumericToCategoricalEncoding
+
+        if not self.categories:
+            return None
+        grids = {i: axis.grid() for i, axis in self.categories.items()}
+        return NumericToCategoricalEncoding(
+            dim=len(self._axes),
+            categorical_features={i: len(grid) for i, grid in grids.items()},
+            encoders={i: partial(torch.nn.functional.embedding, weight=grid) for i, grid in grids.items()},
+        )
+
+
+def _log_ei(X: Float[Tensor, "n d"], y: Float[Tensor, "n"], compact: _Compact | None = None) -> Any:
+    """LogEI on the lowest y, of ``SingleTaskGP`` as it comes: its priors, its standardised outputs.
+
+    With ``compact`` it is a function of the compact columns; the model is that of the space's own.
+    """
     from botorch.acquisition.analytic import LogExpectedImprovement
     from botorch.fit import fit_gpytorch_mll
     from botorch.models import SingleTaskGP
@@ -221,6 +264,11 @@ def _log_ei(X: Float[Tensor, "n d"], y: Float[Tensor, "n"]) -> Any:
 
     model = SingleTaskGP(X, y.unsqueeze(-1))
     fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+    if compact is not None:  # fitting through the transform would apply it at every step
+        fitted = model.state_dict()
+        model = SingleTaskGP(compact.of(X), y.unsqueeze(-1), input_transform=compact.transform)
+        model.load_state_dict(fitted)
+        model.eval()
     return LogExpectedImprovement(model, best_f=y.min(), maximize=False)
 
 
