@@ -41,10 +41,10 @@ __all__ = ["Experiment", "ProblemSpec", "Unit", "read_experiment"]
 class ProblemSpec:
     """How a problem is made, in words that can be written to a file and sent to another process.
 
-    Either a synthetic ``family`` (sources, points, noise, reverse), or a ``table``: a file, ``svm`` for the one that
-    comes with headstart, or one of the shared tables by name (sources, rows, in_turn, repeats; task, objective,
-    maximize, log, ignore for a file). Rows are those of every source, 0 or None for all. ``spoilt`` says how the
-    sources mislead, if they do (problems.adversarial).
+    Either a ``family`` of functions (problems.synthetic, problems.laboratory; sources, points, noise, reverse), or a
+    ``table``: a file, ``svm`` for the one that comes with headstart, or one of the shared tables by name (sources,
+    rows, in_turn, repeats; task, objective, maximize, log, ignore for a file). Rows are those of every source, 0 or
+    None for all. ``spoilt`` says how the sources mislead, if they do (problems.adversarial).
     """
 
     family: str | None = None

@@ -21,6 +21,7 @@ from headstart.bench.problems.problem import Instance, stream
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputUnits
 from headstart.decide.acquisition import Acquisition, worth
+from headstart.decide.domain import Cube, Mixed
 from headstart.decide.rules import Rule, answered, averaged, counting, pick
 from headstart.decide.suggest import suggest
 from headstart.errors import InputError
@@ -83,6 +84,7 @@ class Search(ABC):
 
     def __init__(self, instance: Instance, problem: str, seeds: Sequence[int]) -> None:
         self.instance, self.problem, self.seeds = instance, problem, tuple(seeds)
+        self.domain: Cube | Mixed = Cube(instance.d) if instance.space is None else Mixed(instance.space)
 
     @abstractmethod
     def propose(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:
@@ -92,7 +94,7 @@ class Search(ABC):
         """A uniform point of every problem, from the stream of its seed: the same for every method."""
         generators = [stream(self.problem, seed, "random", target.n) for seed in self.seeds]
         if allowed is None:
-            x = torch.stack([torch.rand(target.d, generator=g, dtype=torch.float64) for g in generators])
+            x = torch.cat([self.domain.uniform(1, g) for g in generators])
             return Choice(x.to(target.X.device), None, 0.0, 0.0)
         rows = [torch.multinomial(a.double().cpu(), 1, generator=g) for a, g in zip(allowed, generators, strict=True)]
         return self.at_row(torch.cat(rows).to(target.X.device))
@@ -187,6 +189,7 @@ class _ModelSearch(Search):
         settings = self._settings
         return suggest(
             posterior,
+            domain=self.domain,
             kind=self._kind,
             seed=n,
             beta=settings.beta,
@@ -239,12 +242,8 @@ class CopulaMethod(Method):
             def propose(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:
                 begin = time.process_time()
                 if allowed is None:
-                    draws = [
-                        torch.rand(
-                            n_candidates, target.d, generator=stream(problem, seed, "candidates", target.n)
-                        ).double()
-                        for seed in self.seeds
-                    ]
+                    generators = [stream(problem, seed, "candidates", target.n) for seed in self.seeds]
+                    draws = [self.domain.uniform(n_candidates, g) for g in generators]
                     X = torch.stack(draws).to(target.X.device)
                     free = torch.ones(X.shape[:2], dtype=torch.bool, device=X.device)
                     row = prior.suggest(target, X, free, seed=self.seeds)
@@ -257,12 +256,26 @@ class CopulaMethod(Method):
         return Copula(instance, problem, seeds)
 
 
+@dataclass(frozen=True)
+class Scratch(Method):
+    """A method of ``bench.scratch``, which is loaded when it begins."""
+
+    name: str
+
+    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Search:
+        """Nothing is learnt from the sources."""
+        from headstart.bench.scratch import begin
+
+        return begin(self.name, instance, problem, seeds, settings)
+
+
 METHODS: dict[str, Method] = {
     **{name.lower(): ModelMethod(name.lower(), model) for name, model in FAMILY.items()},
     "auto-drawn": ModelMethod("auto-drawn", FAMILY["AUTO"], Rule.DRAWN),
     "auto-best": ModelMethod("auto-best", FAMILY["AUTO"], Rule.BEST),
     "gc3p": CopulaMethod(),
     "random": RandomSearch(),
+    **{name: Scratch(name) for name in ("optuna-gp", "optuna-tpe", "botorch", "best-past")},
 }
 
 

@@ -10,12 +10,13 @@
     order        nowhere: what the order of the sources does    Alpine (5 sources), one way and the other
     gc3p         Salinas et al. 2020, XGBoost                   9 targets in turn, all rows of 8 sources
     head-start   nowhere: AUTO against single models            the families, with related sources
-    tables       nowhere: AUTO against the baselines            the SVM table and the four shared ones
-    adversarial  nowhere: sources that mislead                  families and tables × problems.adversarial
-    scarce       nowhere: do joint models pay with few data     families with 3 and 5 points per input, tables with 15
-    calibration  nowhere: are results where they were expected  the families, the SVM table and the four shared ones
+    tables       nowhere: AUTO against the baselines            the SVM table and the eleven shared ones
+    adversarial  nowhere: sources that mislead                  families and five tables × problems.adversarial
+    scratch      nowhere: the methods without sources           the families, and those of problems.laboratory
+    scarce       nowhere: do joint models pay with few data     families: 3 and 5 points per input; five tables: 15
+    calibration  nowhere: are results where they were expected  the families, the SVM table and the eleven shared ones
 
-Settings of the last five are headstart's defaults with LogEI; shared tables that are not there are left out. Those of
+Settings of the last six are headstart's defaults with LogEI; shared tables that are not there are left out. Those of
 the others are the paper's (``Settings()``): maximum likelihood from ten softplus starts, lower confidence bound with
 β = 3, no initial samples. The paper gives HGP and WSGP three starts and twenty steps on the SVM table "for complexity
 reasons"; so does fig4 there, and MTKGP with them.
@@ -29,6 +30,7 @@ from dataclasses import replace
 from headstart.bench.experiment import Experiment, ProblemSpec
 from headstart.bench.methods import Settings
 from headstart.bench.problems.adversarial import Scenario
+from headstart.bench.problems.laboratory import LABORATORY
 from headstart.bench.problems.shared_tables import SHARED, is_here
 from headstart.errors import InputError
 
@@ -56,9 +58,12 @@ _SEVERAL = (
     ProblemSpec(family="alpine", sources=5, points=20),
 )
 _TABLES = tuple(ProblemSpec(table=name) for name in ("svm", *SHARED))
+_FIVE_TABLES = tuple(
+    ProblemSpec(table=name) for name in ("svm", "random_forest", "adaboost", "xgboost", "direct_arylation")
+)
 _SCARCE = (
     *(ProblemSpec(family=name, points=points * inputs) for points in (3, 5) for name, inputs in _INPUTS.items()),
-    *(replace(spec, sources=2, rows=15) for spec in _TABLES),
+    *(replace(spec, sources=2, rows=15) for spec in _FIVE_TABLES),
 )
 # one input, or one numeric input, cannot be exchanged with another
 _NOTHING_TO_SWAP = ("forrester", "alpine", "direct_arylation")
@@ -108,9 +113,19 @@ PRESETS: dict[str, tuple[Experiment, ...]] = {
     "adversarial": (
         Experiment(
             name="adversarial",
-            problems=(*_spoilt(_FAMILIES), *_spoilt(_TABLES)),
+            problems=(*_spoilt(_FAMILIES), *_spoilt(_FIVE_TABLES)),
             methods=("gpbo", "shgp", "star", "auto"),
             steps=20,
+            settings=_DEFAULT,
+        ),
+    ),
+    "scratch": (
+        Experiment(
+            name="scratch",
+            problems=(*_FAMILIES, *(ProblemSpec(family=name) for name in LABORATORY)),
+            methods=("gpbo", "optuna-gp", "optuna-tpe", "botorch", "random"),
+            runs=100,
+            steps=30,
             settings=_DEFAULT,
         ),
     ),

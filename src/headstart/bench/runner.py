@@ -61,6 +61,7 @@ def _moved(instance: Instance, device: str) -> Instance:
         candidates=None
         if candidates is None
         else Candidates(to(candidates.X), to(candidates.values), to(candidates.real), candidates.repeats),
+        space=instance.space,
     )
 
 

@@ -47,6 +47,10 @@ _STYLES = {
     "auto-best": Style("AUTO, best", "#777777", _DOTTED, "3"),
     "rgpe": Style("RGPE", "#999933", _DASHED, "<"),
     "gc3p": Style("GC3P", "#661100", _DASHED, "h"),
+    "optuna-gp": Style("Optuna, GP", "#117733", _DASHED, "1"),
+    "optuna-tpe": Style("Optuna, TPE", "#DDAA33", _DOTTED, "4"),
+    "botorch": Style("BoTorch", "#AA4499", _DASHED, "8"),
+    "best-past": Style("best past row", "#DDCC77", _DASHED, "+"),
     "random": Style("random", "#888888", _DOTTED, "x"),
 }
 # The order of rows and legends
@@ -90,6 +94,13 @@ _NAMES = {
     "svm_sklearn": "SVM",
     "alpine_c": "Alpine (c)",
     "xgboost": "XGBoost",
+    "mlp_hpobench": "MLP (HPOBench)",
+    "mlp_lcbench": "MLP (LCBench)",
+    "deepar_forecasts": "DeepAR",
+    "x264_encoder": "x264",
+    "aryl_halides": "Aryl halides",
+    "oer_catalysts": "OER catalysts",
+    "suzuki_reizman": "Suzuki couplings",
 }
 
 

@@ -5,11 +5,12 @@
     float, log                      1           the same of log v
     int, or float with a step       1           (i + ½) / k for number i of the k values of the grid
     int, log                        1           log v between log(low − ½) and log(high + ½)
-    categorical                     1 a level   1 in its own column, 0 in the others
+    categorical                     1 a level   1/√2 in its own column, 0 in the others
     a single value                  none        nothing to choose, so nothing to model
 
 So the values of an even grid own equal shares of [0, 1], each with its value in the middle; on a log axis an integer
-v owns what lies between the logs of v ± ½. A number outside the range, or between the values of a grid, keeps its
+v owns what lies between the logs of v ± ½. Any two levels of a category are at distance 1, as are the ends of a
+range. A number outside the range, or between the values of a grid, keeps its
 place on the same ruler: what was measured there stays evidence. Back from the cube every point is taken to the
 nearest one that is allowed.
 """
@@ -31,24 +32,26 @@ from torch import Tensor
 from headstart.errors import InputError
 
 if TYPE_CHECKING:
-    from optuna.distributions import BaseDistribution
+    from headstart.data.ranges import Distribution
 
 __all__ = ["Axis", "distinct", "has_single_value", "same_category"]
 
 # How far from a grid value, in steps, a number is still that value
 _ON_GRID = 1e-8
+# The coordinate of a level in its own column, which puts any two levels at distance 1
+_OWN = 1 / math.sqrt(2)
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One parameter: its name, its Optuna distribution, and the columns of X it owns.
+    """One parameter: its name, its distribution (Optuna's or one of ``data.ranges``), and the columns of X it owns.
 
     ``levels`` are the categories, the ones that may be suggested first, then those only sources know; a numeric
     parameter has none. A parameter with a single value owns no column.
     """
 
     name: str
-    distribution: BaseDistribution
+    distribution: Distribution
     levels: tuple[Any, ...]
     columns: slice = field(hash=False)  # Python hashes slices from 3.12 on
 
@@ -102,8 +105,7 @@ class Axis:
         if self.width == 0:
             return torch.empty(len(values), 0, dtype=torch.float64)
         if self.categorical:
-            index = torch.tensor([self._level(value, i) for i, value in enumerate(values)], dtype=torch.int64)
-            return torch.nn.functional.one_hot(index, self.width).double()
+            return self._one_hot(torch.tensor(self._indices(values), dtype=torch.int64))
         numbers = [self._number(value, i) for i, value in enumerate(values)]
         if self.count is not None and not self.log:
             low, step = self._of.low, self._of.step
@@ -114,6 +116,25 @@ class Axis:
             row = int((~u.isfinite()).nonzero()[0])
             raise InputError(f"{self._what(row)} = {values[row]!r} is too far outside {self._range()} to be used.")
         return u.unsqueeze(-1)
+
+    def _indices(self, values: Sequence[Any]) -> list[int]:
+        """The number of every value's level; a value that comes again is looked up once."""
+        known: dict[tuple[type, Any], int] = {}
+        found = []
+        for row, value in enumerate(values):
+            key = (type(value), value)
+            try:
+                index = known.get(key)
+            except TypeError:  # a value without a hash
+                found.append(self._level(value, row))
+                continue
+            if index is None:
+                index = known[key] = self._level(value, row)
+            found.append(index)
+        return found
+
+    def _one_hot(self, index: Int[Tensor, "*b n"]) -> Float[Tensor, "*b n w"]:
+        return _OWN * torch.nn.functional.one_hot(index, self.width).double()
 
     def _level(self, value: Any, row: int) -> int:
         for same in (_identical, same_category):
@@ -168,7 +189,7 @@ class Axis:
         if self.width == 0:
             return block
         if self.categorical:
-            return torch.nn.functional.one_hot(self._pick(block), self.width).to(block)
+            return self._one_hot(self._pick(block)).to(block)
         if self.count is not None and not self.log:
             return (self._cell(block) + 0.5) / self.count
         return self._ruler(self._nearest(block))
@@ -186,7 +207,7 @@ class Axis:
         if self.count is None:
             raise InputError(f"Parameter {self.name!r} is continuous: its values cannot be listed.")
         if self.categorical or self.width == 0:
-            return torch.eye(self.count, self.width, dtype=torch.float64)
+            return _OWN * torch.eye(self.count, self.width, dtype=torch.float64)
         if not self.log:
             return ((torch.arange(self.count, dtype=torch.float64) + 0.5) / self.count).unsqueeze(-1)
         return self._ruler(self._of.low + torch.arange(self.count, dtype=torch.float64)).unsqueeze(-1)
@@ -214,7 +235,7 @@ class Axis:
         return values.clamp(self._of.low, self._of.high)
 
 
-def has_single_value(distribution: BaseDistribution) -> bool:
+def has_single_value(distribution: Distribution) -> bool:
     """Whether there is nothing to choose, be it that the ends of a log axis are one up to rounding."""
     if hasattr(distribution, "choices"):
         return len(distinct(distribution.choices)) == 1

@@ -1,22 +1,24 @@
-"""``Space``: named parameters, described by Optuna's distributions, side by side in the unit cube; see ``Axis``."""
+"""``Space``: named parameters side by side in the unit cube; see ``Axis``.
+
+A parameter is described by one of Optuna's distributions, or by one of ``data.ranges``, for which Optuna is not needed.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from headstart.data.axis import Axis, distinct, has_single_value, same_category
-from headstart.errors import InputError, MissingExtraError
-
-if TYPE_CHECKING:
-    from optuna.distributions import BaseDistribution
+from headstart.data.ranges import Choices, Distribution, FloatRange, IntRange
+from headstart.errors import InputError
 
 __all__ = ["Axis", "Space"]
 
@@ -30,7 +32,7 @@ class Space:
     @classmethod
     def of(
         cls,
-        distributions: Mapping[str, BaseDistribution],
+        distributions: Mapping[str, Distribution],
         *,
         extra_levels: Mapping[str, Sequence[Any]] | None = None,
     ) -> Space:
@@ -63,14 +65,21 @@ class Space:
         return tuple(axis.name for axis in self.axes)
 
     @property
-    def distributions(self) -> dict[str, BaseDistribution]:
-        """The parameters' Optuna distributions by name."""
+    def distributions(self) -> dict[str, Distribution]:
+        """The parameters' distributions by name."""
         return {axis.name: axis.distribution for axis in self.axes}
 
     @property
     def d(self) -> int:
         """How many columns X has."""
         return int(self.axes[-1].columns.stop)
+
+    @cached_property
+    def categories(self) -> tuple[tuple[int, ...], ...]:
+        """The columns of every categorical parameter that has any, parameter by parameter."""
+        return tuple(
+            tuple(range(axis.columns.start, axis.columns.stop)) for axis in self.axes if axis.categorical and axis.width
+        )
 
     @cached_property
     def size(self) -> int | None:
@@ -114,28 +123,33 @@ class Space:
             raise InputError("X has NaN entries, which are nowhere near any point of the space.")
 
 
-def _require_distributions(distributions: Mapping[str, BaseDistribution], extra: Mapping[str, Sequence[Any]]) -> None:
+def _require_distributions(distributions: Mapping[str, Distribution], extra: Mapping[str, Sequence[Any]]) -> None:
     """Raise an ``InputError`` unless the distributions can be placed in the unit cube."""
-    try:
-        from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-    except ImportError as error:
-        raise MissingExtraError(
-            "A space of named parameters is described by Optuna's distributions, and Optuna is not installed: "
-            "pip install optuna."
-        ) from error
     if not distributions:
-        raise InputError("The space has no parameters: give at least one, as in {'x': FloatDistribution(0, 1)}.")
+        raise InputError("The space has no parameters: give at least one, as in {'x': FloatRange(0, 1)}.")
     for name, distribution in distributions.items():
-        if isinstance(distribution, CategoricalDistribution):
+        if _kind(name, distribution) is Choices:
             continue
-        if not isinstance(distribution, FloatDistribution | IntDistribution):
-            raise InputError(
-                f"Parameter {name!r} must have one of Optuna's FloatDistribution, IntDistribution and "
-                f"CategoricalDistribution, but it has a {type(distribution).__name__}."
-            )
-        low, high = distribution.low, distribution.high
+        low, high = distribution.low, distribution.high  # type: ignore[union-attr]
         if not (low <= high and math.isfinite(float(high) - float(low))):
             raise InputError(f"Parameter {name!r} must have a finite range with low ≤ high, but it is {low} … {high}.")
     for name in extra:
-        if not isinstance(distributions.get(name), CategoricalDistribution):
+        if name not in distributions or _kind(name, distributions[name]) is not Choices:
             raise InputError(f"Extra levels are given for {name!r}, which is no categorical parameter of the space.")
+
+
+def _kind(name: str, distribution: Distribution) -> type:
+    """Which of our own descriptions it is, or stands for; Optuna is asked only about what is none of them."""
+    if isinstance(distribution, FloatRange | IntRange | Choices):
+        return type(distribution)
+    with suppress(ImportError):
+        from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+        alike = ((CategoricalDistribution, Choices), (FloatDistribution, FloatRange), (IntDistribution, IntRange))
+        for theirs, ours in alike:
+            if isinstance(distribution, theirs):
+                return ours
+    raise InputError(
+        f"Parameter {name!r} must have one of Optuna's FloatDistribution, IntDistribution and "
+        f"CategoricalDistribution, or a FloatRange, an IntRange or Choices, but it has a {type(distribution).__name__}."
+    )

@@ -58,6 +58,10 @@ class Searchable(Domain):
         """Points all over the domain."""
 
     @abstractmethod
+    def uniform(self, n: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
+        """Independent points, every value of a parameter as likely as the others."""
+
+    @abstractmethod
     def near(self, anchors: Float[Tensor, "*b k d"], n: int, generator: torch.Generator) -> Float[Tensor, "*b k*{n} d"]:
         """``n`` points of the domain near each of the anchors, the same steps from all of them."""
 
@@ -94,6 +98,10 @@ class Cube(Searchable):
     def spread(self, n: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
         """Sobol points."""
         return _sobol(self.d, n, generator)
+
+    def uniform(self, n: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
+        """Uniform points."""
+        return torch.rand(n, self.d, generator=generator, dtype=torch.float64)
 
     def near(self, anchors: Float[Tensor, "*b k d"], n: int, generator: torch.Generator) -> Float[Tensor, "*b k*{n} d"]:
         """Normal steps, held inside."""
@@ -135,7 +143,14 @@ class Mixed(Searchable):
 
     def spread(self, n: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
         """Sobol points of the parameters, so that every category is met equally often."""
-        u = _sobol(len(self._axes), n, generator)
+        return self._at(_sobol(len(self._axes), n, generator))
+
+    def uniform(self, n: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
+        """Uniform values of numbers, and every category as likely as the others."""
+        return self._at(torch.rand(n, len(self._axes), generator=generator, dtype=torch.float64))
+
+    def _at(self, u: Float[Tensor, "n p"]) -> Float[Tensor, "n d"]:
+        """The points of the domain at these shares of the parameters' ranges."""
         return self.snap(torch.cat([self._spread(axis, u[:, i]) for i, axis in enumerate(self._axes)], dim=-1))
 
     @staticmethod

@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from optuna.distributions import BaseDistribution
+    from headstart.data.ranges import Distribution
 
 __all__ = ["Matched", "match", "outside"]
 
@@ -42,16 +42,14 @@ class Matched:
     problem: str = ""
 
 
-def match(column: Sequence[Any], distribution: BaseDistribution) -> Matched:
+def match(column: Sequence[Any], distribution: Distribution) -> Matched:
     """The column's values as values of the parameter."""
-    from optuna.distributions import CategoricalDistribution
-
-    if isinstance(distribution, CategoricalDistribution):
+    if hasattr(distribution, "choices"):
         return _match_levels(column, distribution.choices)
     return _match_numbers(column, log=bool(getattr(distribution, "log", False)))
 
 
-def outside(matched: Matched, distribution: BaseDistribution) -> int:
+def outside(matched: Matched, distribution: Distribution) -> int:
     """How many usable numbers lie outside the parameter's range; none for a categorical one."""
     low, high = getattr(distribution, "low", None), getattr(distribution, "high", None)
     if low is None or high is None:

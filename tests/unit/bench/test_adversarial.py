@@ -11,6 +11,7 @@ from headstart.bench.problems.adversarial import Scenario, SpoiltProblem
 from headstart.bench.problems.problem import Instance
 from headstart.bench.problems.table import Column, Kind, Table, TableProblem
 from headstart.bench.problems.transfer import SyntheticProblem
+from headstart.data.space import Space
 
 SEEDS = (0, 3)
 PLAIN = SyntheticProblem("hartmann3", n_sources=2, source_points=12, noise=0.1)
@@ -31,7 +32,8 @@ def table_problem() -> TableProblem:
         Column("kind", Kind.CATEGORICAL, levels=("x", "y", "z")),
         Column("q", Kind.NUMERIC, low=0.0, high=1.0),
     )
-    return TableProblem(Table("shop", columns, tasks), n_sources=2, rows=10)
+    space = Space.of({c.name: c.values for c in columns})
+    return TableProblem(Table("shop", columns, space, tasks), n_sources=2, rows=10)
 
 
 def drawn(scenario: Scenario, seeds: tuple[int, ...] = SEEDS, problem: SyntheticProblem = PLAIN) -> Instance:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,7 @@ from hypothesis import strategies as st
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from headstart import InputError
+from headstart.data.ranges import Choices, Distribution, FloatRange, IntRange
 from headstart.data.space import Space
 
 CATEGORIES: tuple[Any, ...] = (None, True, False, 1, 2.5, "a", "b", 0, math.inf)
@@ -64,7 +68,7 @@ def points(space: Space) -> st.SearchStrategy[torch.Tensor]:
     return rows.map(lambda values: torch.tensor(values, dtype=torch.float64))
 
 
-def _is_inside(distribution: BaseDistribution, value: Any) -> bool:
+def _is_inside(distribution: Distribution, value: Any) -> bool:
     if isinstance(distribution, CategoricalDistribution):
         return any(type(value) is type(c) and value == c for c in distribution.choices)
     assert isinstance(distribution, FloatDistribution | IntDistribution)
@@ -177,7 +181,7 @@ def test_the_table_of_coordinates() -> None:
     )
     row = {"float": 0.0, "log": 1.0, "int": 3, "step": 0.5, "int log": 2, "only": 7, "kind": None}
     on_log_axis = math.log(2 / 0.5) / math.log(8.5 / 0.5)
-    expected = torch.tensor([[0.25, 0.5, 0.7, 0.5, on_log_axis, 0.0, 1.0, 0.0]], dtype=torch.float64)
+    expected = torch.tensor([[0.25, 0.5, 0.7, 0.5, on_log_axis, 0.0, math.sqrt(0.5), 0.0]], dtype=torch.float64)
     torch.testing.assert_close(space.encode([row]), expected)
     assert space.d == 8
     assert space.decode(expected) == [row | {"log": pytest.approx(1.0)}]
@@ -199,11 +203,90 @@ def test_levels_of_sources_are_known_but_never_suggested() -> None:
     space = Space.of({"k": CategoricalDistribution(["a", "b"])}, extra_levels={"k": ["c", "a"]})
     assert space.axes[0].levels == ("a", "b", "c")
     X = space.encode([{"k": "c"}, {"k": "b"}])
-    assert X.tolist() == [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
+    own = 1 / math.sqrt(2)
+    assert X.tolist() == [[0.0, 0.0, own], [0.0, own, 0.0]]
     assert [row["k"] for row in space.decode(X)][1] == "b"
     assert space.decode(X)[0]["k"] in ("a", "b")
     assert space.snap(X).shape == (2, 3)
-    assert space.axes[0].grid().tolist() == [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    assert space.axes[0].grid().tolist() == [[own, 0.0, 0.0], [0.0, own, 0.0]]
+
+
+def test_two_levels_are_as_far_apart_as_the_ends_of_a_range() -> None:
+    """Any two levels of a category are at distance 1, however many there are."""
+    for k in (2, 3, 7):
+        X = Space.of({"k": CategoricalDistribution(range(k))}).axes[0].grid()
+        torch.testing.assert_close(torch.pdist(X), torch.ones(k * (k - 1) // 2, dtype=torch.float64))
+
+
+def test_the_columns_of_categories_are_known() -> None:
+    """Those of every categorical parameter together; one with a single value has none."""
+    space = Space.of(
+        {
+            "x": FloatDistribution(0, 1),
+            "k": CategoricalDistribution("abc"),
+            "only": CategoricalDistribution("a"),
+            "n": IntDistribution(0, 4),
+            "two": CategoricalDistribution([True, False]),
+        }
+    )
+    assert space.categories == ((1, 2, 3), (5, 6))
+    assert Space.of({"x": FloatDistribution(0, 1)}).categories == ()
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (FloatRange(-1, 3), FloatDistribution(-1, 3)),
+        (FloatRange(0.01, 100, log=True), FloatDistribution(0.01, 100, log=True)),
+        (FloatRange(0, 1, step=0.1), FloatDistribution(0, 1, step=0.1)),
+        (IntRange(0, 4), IntDistribution(0, 4)),
+        (IntRange(1, 8, log=True), IntDistribution(1, 8, log=True)),
+        (IntRange(10, 40, step=10), IntDistribution(10, 40, step=10)),
+        (Choices(("a", None, 3)), CategoricalDistribution(["a", None, 3])),
+    ],
+)
+def test_our_own_ranges_are_encoded_like_optunas(ours: Any, theirs: BaseDistribution) -> None:
+    """Values, their types and their coordinates are the same."""
+    a, b = Space.of({"x": ours}), Space.of({"x": theirs})
+    assert (a.d, a.size, a.categories) == (b.d, b.size, b.categories)
+    X = torch.rand(20, a.d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    rows = b.decode(X)
+    assert a.decode(X) == rows
+    assert [type(row["x"]) for row in a.decode(X)] == [type(row["x"]) for row in rows]
+    assert torch.equal(a.encode(rows), b.encode(rows))
+    assert ours.single() is theirs.single() is False
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: FloatRange(1, 0), "low ≤ high, but it is 1.0 … 0.0"),
+        (lambda: FloatRange(0, math.inf), "finite"),
+        (lambda: FloatRange(0, 1, log=True), "begin above 0"),
+        (lambda: FloatRange(0, 1, step=0.3), "by 0.3"),
+        (lambda: FloatRange(1, 2, log=True, step=1.0), "both log and a step"),
+        (lambda: IntRange(1, 4, log=True, step=3), "both log and a step"),
+        (lambda: IntRange(0, 1.5), "must have integers"),  # type: ignore[arg-type]
+        (lambda: Choices(()), "no choices"),
+    ],
+)
+def test_a_range_that_is_none_is_refused(make: Callable[[], Any], message: str) -> None:
+    """Where it is made, saying what is wrong with it."""
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_our_own_ranges_need_no_optuna() -> None:
+    """A space of them is made, and used both ways, where Optuna cannot be imported."""
+    code = (
+        "import sys; sys.modules['optuna'] = None\n"
+        "from headstart.data.ranges import Choices, FloatRange\n"
+        "from headstart.data.space import Space\n"
+        "space = Space.of({'x': FloatRange(0, 2), 'k': Choices('ab')}, extra_levels={'k': 'c'})\n"
+        "print(space.decode(space.encode([{'x': 1.0, 'k': 'b'}])))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[{'x': 1.0, 'k': 'b'}]"
 
 
 def test_a_single_category_has_columns_once_sources_know_others() -> None:

@@ -20,7 +20,6 @@ import torch
 from torch import Tensor
 
 from headstart.bench.problems.problem import Instance, Problem, stream
-from headstart.bench.problems.table import TableProblem
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError
 
@@ -50,9 +49,9 @@ class SpoiltProblem(Problem):
         self.problem, self.scenario, self.d = problem, scenario, problem.d
         self.fingerprint = problem.fingerprint
         self.name = problem.name.replace("[", f"[{scenario},", 1)
-        widths = [c.width for c in problem.table.columns] if isinstance(problem, TableProblem) else [1] * problem.d
-        starts = [sum(widths[:i]) for i in range(len(widths))]
-        self._columns = tuple(slice(start, start + width) for start, width in zip(starts, widths, strict=True))
+        self.space = problem.space
+        one_each = tuple(slice(i, i + 1) for i in range(self.d))
+        self._columns = one_each if self.space is None else tuple(a.columns for a in self.space.axes if a.width)
         if scenario is Scenario.SWAPPED and len(self._numeric()) < 2:
             raise InputError(f"{problem.name} has fewer than two numeric inputs: there is nothing to exchange.")
 

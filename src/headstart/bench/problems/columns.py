@@ -1,4 +1,4 @@
-"""An input of a table: its range or levels, its place in the unit cube, and what is doubtful about it."""
+"""An input of a table: its range or levels, and what is doubtful about it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart.bench.problems.frame import is_number
+from headstart.data.ranges import Choices, FloatRange
 from headstart.errors import InputError
 
 __all__ = ["Column", "Kind", "column", "some"]
@@ -34,7 +35,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """An input of a table in raw units: its range, or its levels in the order of their one-hot columns."""
+    """An input of a table in raw units: its range, or its levels in order."""
 
     name: str
     kind: Kind
@@ -43,18 +44,11 @@ class Column:
     levels: tuple[str, ...] = ()
 
     @property
-    def width(self) -> int:
-        """How many encoded inputs it has."""
-        return len(self.levels) or 1
-
-    def encode(self, raw: Array) -> NDArray[np.float64]:
-        """The encoded inputs (n, width) of raw values (n,) within the range, or among the levels."""
+    def values(self) -> FloatRange | Choices:
+        """What may be chosen."""
         if self.kind is Kind.CATEGORICAL:
-            return np.asarray(raw[:, None] == np.array(self.levels, dtype=object)) / math.sqrt(2)
-        low, high, x = self.low, self.high, raw.astype(float)
-        if self.kind is Kind.LOG:
-            low, high, x = np.log(low), np.log(high), np.log(x)
-        return np.clip((x - low) / (high - low), 0.0, 1.0)[:, None]  # rounding may put a point outside
+            return Choices(self.levels)
+        return FloatRange(self.low, self.high, log=self.kind is Kind.LOG)
 
 
 def column(name: str, raw: Array, kept: NDArray[np.bool_], log: bool, where: str, report: list[str]) -> Column | None:

@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
+from headstart.data.space import Space
 
 __all__ = ["Candidates", "Instance", "Problem", "stream"]
 
@@ -46,6 +47,8 @@ class Instance:
     ``function`` maps X (P, n, d) in the unit cube to noiseless values (P, n). ``noise`` (P, steps) is added to the
     value of every evaluation. A regret is (value − minimum) / scale: the scale is 1 for functions, and max − min of
     the whole target table for tables, which makes the mean regret the ADTM. ``labels`` name the target of each seed.
+    ``space`` are the parameters whose columns X has, where there are categories or grids among them; without it every
+    point of the unit cube may be chosen.
     """
 
     sources: tuple[Dataset, ...]
@@ -55,6 +58,7 @@ class Instance:
     labels: tuple[str, ...]
     function: Callable[[Tensor], Tensor] | None = None
     candidates: Candidates | None = None
+    space: Space | None = None
 
     @property
     def d(self) -> int:
@@ -63,10 +67,14 @@ class Instance:
 
 
 class Problem(ABC):
-    """A way of drawing instances. ``fingerprint`` tells data of the same name apart; functions need none."""
+    """A way of drawing instances. ``fingerprint`` tells data of the same name apart; functions need none.
+
+    ``space`` is that of its instances.
+    """
 
     name: str
     d: int
+    space: Space | None = None
     fingerprint: str | None = None
 
     @abstractmethod

@@ -1,15 +1,24 @@
-"""Four tables that others measured, by name. They are no part of headstart: a folder with the files is needed.
+"""Eleven tables that others measured, by name. They are no part of headstart: a folder with the files is needed.
 
     name                file                              tasks × rows   inputs                            sources
     random_forest       openml_random_forest.csv.gz       92 × 500       3 categorical, 3 numeric          10
     adaboost            openml_adaboost.csv.gz            100 × 400      2 categorical, 2 numeric, 1 log   10
     xgboost             xgboost_openml.csv.gz             9 × 5000       8 numeric                         8
     direct_arylation    direct_arylation_by_temp.csv.gz   3 × 576        3 categorical, 1 numeric          2
+    mlp_hpobench        mlp_hpobench.csv.gz               8 × 2000       3 numeric, 2 log                  7
+    mlp_lcbench         mlp_lcbench.csv.gz                35 × 500       3 numeric, 4 log                  10
+    deepar_forecasts    deepar_forecasts.csv.gz           11 × 212–249   4 numeric, 2 log                  10
+    x264_encoder        x264_encoder.csv.gz               21 × 1000      15 switches, 0 or 1               10
+    aryl_halides        aryl_halides.csv.gz               15 × 274–276   3 categorical                     10
+    oer_catalysts       oer_catalysts.csv.gz              4 × 2120       11 numeric, which add up to 1     3
+    suzuki_reizman      suzuki_reizman.csv.gz             4 × 80–95      1 categorical, 3 numeric          3
 
-The first two are from van Rijn and Hutter (KDD 2018), of 94 random forest tasks two are constant; the third is from
-Salinas et al. (ICML 2020), who leave out the task skin_nonskin, and so does ``shared_problem``; the last from Shields
-et al. (2021), where a task is a temperature, and the yield is maximised. Sources have 60 random rows. The folder is
-the argument ``folder``, or the environment variable HEADSTART_DATA.
+They are from: van Rijn and Hutter (KDD 2018), the first two, of 94 random forest tasks two are constant; Salinas et al.
+(ICML 2020), who leave out the task skin_nonskin, and so does ``shared_problem``; Shields et al. (2021), where a task is
+a temperature; HPOBench; LCBench; Salinas et al. again; Jamshidi et al. (ASE 2017); Ahneman et al. (2018); Olympus;
+Reizman et al. (2016). Yields, scores and accuracies are maximised, everything else is minimised. Further outcomes of
+LCBench and of the Suzuki couplings are no inputs. Sources have 60 random rows. The folder is the argument ``folder``,
+or the environment variable HEADSTART_DATA.
 """
 
 from __future__ import annotations
@@ -75,6 +84,82 @@ SHARED: dict[str, SharedTable] = {
         columns=("Base", "Ligand", "Solvent", "Concentration"),
         maximize=True,
         n_sources=2,
+    ),
+    "mlp_hpobench": SharedTable(
+        file="mlp_hpobench.csv.gz",
+        objective="score",
+        columns=("alpha", "batch_size", "depth", "learning_rate_init", "width"),
+        log=("alpha", "learning_rate_init"),
+        maximize=True,
+        n_sources=7,
+    ),
+    "mlp_lcbench": SharedTable(
+        file="mlp_lcbench.csv.gz",
+        objective="accuracy",
+        columns=(
+            "batch_size",
+            "max_dropout",
+            "max_units",
+            "num_layers",
+            "learning_rate",
+            "momentum",
+            "weight_decay",
+        ),
+        log=("batch_size", "max_units", "learning_rate", "momentum"),
+        maximize=True,
+    ),
+    "deepar_forecasts": SharedTable(
+        file="deepar_forecasts.csv.gz",
+        objective="crps",
+        columns=(
+            "num_layers",
+            "num_cells",
+            "dropout_rate",
+            "learning_rate",
+            "num_batches_per_epoch",
+            "context_length_ratio",
+        ),
+        log=("learning_rate", "num_batches_per_epoch"),
+    ),
+    "x264_encoder": SharedTable(
+        file="x264_encoder.csv.gz",
+        objective="seconds",
+        columns=(
+            "non-deterministic",
+            "no-asm",
+            "no-mixed-refs",
+            "no-chroma-me",
+            "no-8x8dct",
+            "no-fast-pskip",
+            "no-dct-decimate",
+            "no-scenecut",
+            "no-cabac",
+            "no-deblock",
+            "no-mbtree",
+            "no-weightb",
+            "no-psy",
+            "no-progress",
+            "dts-compress",
+        ),
+    ),
+    "aryl_halides": SharedTable(
+        file="aryl_halides.csv.gz",
+        objective="yield",
+        columns=("base", "ligand", "additive"),
+        maximize=True,
+    ),
+    "oer_catalysts": SharedTable(
+        file="oer_catalysts.csv.gz",
+        objective="overpotential",
+        columns=tuple(f"{metal}_load" for metal in ("ca", "ce", "co", "cu", "fe", "la", "mn", "ni", "sb", "sn", "ta")),
+        n_sources=3,
+    ),
+    "suzuki_reizman": SharedTable(
+        file="suzuki_reizman.csv.gz",
+        objective="yield",
+        columns=("catalyst", "t_res", "temperature", "catalyst_loading"),
+        maximize=True,
+        n_sources=3,
     ),
 }
 

@@ -77,6 +77,15 @@ class Family:
         """20 per input."""
         return 20 * self.d
 
+    @property
+    def space(self) -> None:
+        """None: every point of the unit cube may be chosen."""
+        return
+
+    def random_points(self, tasks: int, n: int, generator: torch.Generator) -> Float[Tensor, "tasks n d"]:
+        """Independent uniform points of the unit cube."""
+        return torch.rand(tasks, n, self.d, generator=generator, dtype=torch.float64)
+
     def sample(self, n: int, generator: torch.Generator) -> Float[Tensor, "n k"]:
         """Parameters of n random source tasks: uniform in ``ranges``, or one of the ``fixed_sources`` each."""
         if self.fixed_sources:

@@ -1,10 +1,11 @@
 """Tables of evaluations as discrete problems: any CSV or Parquet file with a task column, the inputs, an objective.
 
-    a column of                  becomes                                in words
-    text, or true and false      onehot(x) / √2, a column per level     any two levels are at distance 1
-    numbers                      (x − min) / (max − min)                [0, 1] over all rows that are kept
-    numbers, asked for as log    the same of ln x
+    a column of                  is a parameter with
+    text, or true and false      Choices: its levels, in alphabetical order
+    numbers                      FloatRange: from min to max over all rows that are kept
+    numbers, asked for as log    the same with log
 
+They make up a ``Space``, which places the rows in the unit cube as it does everywhere else (data.axis).
 A row without a task, an objective or an input is left out, and so is a task whose objective is constant. Nothing of
 this is silent: ``Table.report`` has a sentence for every decision, and for what could have been meant otherwise.
 Reading needs pandas; Parquet files need pyarrow too (``pip install headstart[parquet]``).
@@ -27,6 +28,7 @@ from headstart.bench.problems.columns import Column, Kind, column, some
 from headstart.bench.problems.frame import is_missing, labels, numbers, open_frame, require_columns, values
 from headstart.bench.problems.problem import Candidates, Instance, Problem, stream
 from headstart.data.dataset import Dataset
+from headstart.data.space import Space
 from headstart.errors import InputError
 
 __all__ = ["Column", "Kind", "Table", "TableProblem", "read_table"]
@@ -44,19 +46,21 @@ Mask = NDArray[np.bool_]
 class Table:
     """Evaluations of several tasks with the same inputs, in the unit cube, and to be minimised.
 
-    ``tasks`` has a data set for every task, in the order of the table; its y is the objective, negated if that was to
-    be maximised. ``report`` says in sentences what was left out and what could have been meant otherwise.
+    ``columns`` are the inputs in raw units, ``space`` is their place in the unit cube. ``tasks`` has a data set for
+    every task, in the order of the table; its y is the objective, negated if that was to be maximised. ``report`` says
+    in sentences what was left out and what could have been meant otherwise.
     """
 
     name: str
     columns: tuple[Column, ...]
+    space: Space
     tasks: Mapping[str, Dataset]
     report: tuple[str, ...] = ()
 
     @property
     def d(self) -> int:
         """How many encoded inputs."""
-        return sum(column.width for column in self.columns)
+        return self.space.d
 
     @property
     def fingerprint(self) -> str:
@@ -108,12 +112,19 @@ def read_table(
         raise InputError(
             f"{where}: all inputs ({', '.join(inputs)}) are constant or empty. There is nothing to optimise."
         )
-    X, y, label = np.hstack([c.encode(raw[c.name][kept]) for c in found]), y[kept], label[kept]
+    space = Space.of({c.name: c.values for c in found})
+    X, y, label = _placed(space, {c.name: raw[c.name][kept] for c in found}), y[kept], label[kept]
     tasks = {t: Dataset(X[label == t], -y[label == t] if maximize else y[label == t], t) for t in dict.fromkeys(label)}
     repeats = sum(data.n - len(np.unique(data.X.numpy(), axis=0)) for data in tasks.values())
     if repeats:
         report.append(f"Rows with the inputs of another row of their task: {repeats}. Each is a candidate of its own.")
-    return Table(name or own, tuple(found), tasks, tuple(report))
+    return Table(name or own, tuple(found), space, tasks, tuple(report))
+
+
+def _placed(space: Space, columns: Mapping[str, Array]) -> Array:
+    """The coordinates (n, d) of the rows; the logarithm's rounding may put an end of a range just outside the cube."""
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return space.encode([dict(zip(columns, row, strict=True)) for row in rows]).clamp(0.0, 1.0).numpy()
 
 
 def _inputs(
@@ -204,7 +215,7 @@ class TableProblem(Problem):
             self.notes = (f"Tasks with fewer than {n} rows, which are no sources: {len(short)} ({some(short)}).",)
         elif rows is None and max(sizes.values()) > n:
             self.notes = (f"All sources are cut to {n} rows: so many has the shortest task.",)
-        self.table, self.n_sources, self.rows, self.d = table, n_sources, n, table.d
+        self.table, self.n_sources, self.rows, self.d, self.space = table, n_sources, n, table.d, table.space
         more = ",targets=in turn" * in_turn + ",repeats=yes" * repeats
         self.name = f"{table.name}[sources={n_sources},rows={'all' if rows is None else rows}{more}]"
         self.fingerprint = table.fingerprint
@@ -232,6 +243,7 @@ class TableProblem(Problem):
             noise=torch.zeros(len(drawn), steps, dtype=torch.float64),
             labels=tuple(target for target, _ in drawn),
             candidates=_padded(targets, repeats=self._repeats),
+            space=self.space,
         )
 
     def _tasks(self, seed: int, steps: int) -> tuple[str, list[str]]:

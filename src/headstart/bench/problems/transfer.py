@@ -7,8 +7,9 @@ from functools import partial
 
 import torch
 
+from headstart.bench.problems.laboratory import LABORATORY, Laboratory
 from headstart.bench.problems.problem import Instance, Problem, stream
-from headstart.bench.problems.synthetic import Family, family
+from headstart.bench.problems.synthetic import FAMILIES, Family
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError
 
@@ -26,14 +27,14 @@ class SyntheticProblem(Problem):
 
     def __init__(
         self,
-        of: Family | str,
+        of: Family | Laboratory | str,
         *,
         n_sources: int = 1,
         source_points: int | None = None,
         noise: float | None = None,
         reverse: bool = False,
     ) -> None:
-        self.family = family(of) if isinstance(of, str) else of
+        self.family = _named(of) if isinstance(of, str) else of
         self.n_sources = n_sources
         self.source_points = self.family.source_points if source_points is None else source_points
         self.noise = self.family.noise_std if noise is None else noise
@@ -42,7 +43,7 @@ class SyntheticProblem(Problem):
                 f"A synthetic problem needs sources, points and noise that is not negative, but it was given "
                 f"{n_sources} sources, {self.source_points} points and noise {self.noise}."
             )
-        self.d, self.reverse = self.family.d, reverse
+        self.d, self.space, self.reverse = self.family.d, self.family.space, reverse
         order = ",order=reversed" * reverse
         self.name = f"{self.family.name}[sources={n_sources},points={self.source_points},noise={self.noise:g}{order}]"
 
@@ -59,7 +60,7 @@ class SyntheticProblem(Problem):
             targets.append(self.family.sample_target(1, tasks)[0])
             rows = stream(self.family.name, seed, "rows")
             shape = (self.n_sources, self.source_points)
-            X.append(torch.rand(*shape, self.d, generator=rows, dtype=torch.float64))
+            X.append(self.family.random_points(*shape, rows))
             errors.append(self.noise * torch.randn(*shape, generator=rows, dtype=torch.float64))
             own = stream(self.family.name, seed, "noise")
             noise.append(self.noise * torch.randn(steps, generator=own, dtype=torch.float64))
@@ -75,9 +76,18 @@ class SyntheticProblem(Problem):
             noise=torch.stack(noise),
             labels=tuple(f"{self.family.name} {[round(v, 4) for v in p.tolist()]}" for p in target_params),
             function=partial(_on_device, self.family, target_params),
+            space=self.space,
         )
 
 
-def _on_device(of: Family, params: torch.Tensor, X: torch.Tensor) -> torch.Tensor:
+def _named(name: str) -> Family | Laboratory:
+    """The family of that name, in any case of letters."""
+    known: dict[str, Family | Laboratory] = {**FAMILIES, **LABORATORY}
+    if name.lower() not in known:
+        raise InputError(f"There is no function family {name!r}. Known are: {', '.join(known)}.")
+    return known[name.lower()]
+
+
+def _on_device(of: Family | Laboratory, params: torch.Tensor, X: torch.Tensor) -> torch.Tensor:
     """The family at X, wherever X is."""
     return of.evaluate(params.to(X.device), X)
