@@ -18,14 +18,12 @@ from torch import Tensor
 
 from headstart.bench.prediction import Predicted, predicting
 from headstart.bench.problems.problem import Instance, stream
+from headstart.bench.rules import Rule, answered, pick
 from headstart.data.dataset import Dataset
-from headstart.data.units import OutputUnits
-from headstart.decide.acquisition import Acquisition, worth
+from headstart.decide.acquisition import Acquisition
 from headstart.decide.domain import Cube, Mixed
-from headstart.decide.rules import Rule, answered, averaged, counting, pick
-from headstart.decide.suggest import suggest
+from headstart.decide.suggest import suggest, suggest_row
 from headstart.errors import InputError
-from headstart.gp.fit import FitOptions
 from headstart.models.auto_posterior import AutoPosterior
 from headstart.models.beliefs import At
 from headstart.models.botorch import TransferPosterior
@@ -43,7 +41,7 @@ class Settings:
 
     ``paper`` trains as the paper did (maximum likelihood, ten softplus starts, standardised residuals); otherwise the
     models' own defaults are used. ``random_first`` makes the first point random for every method, as the authors' code
-    does; otherwise only methods without a zero-shot model begin at random. ``restarts`` and ``max_iterations``
+    does; otherwise methods that know nothing begin with a design (decide.design). ``restarts`` and ``max_iterations``
     override those of the fit.
     """
 
@@ -56,12 +54,13 @@ class Settings:
 
     def applied_to(self, model: TransferModel) -> TransferModel:
         """The model with these settings."""
-        fit = FitOptions.paper() if self.paper else model.fit
+        model = model.paper() if self.paper else model
+        fit = model.fit
         if self.restarts is not None:
             fit = replace(fit, restarts=self.restarts)
         if self.max_iterations is not None:
             fit = replace(fit, max_iterations=self.max_iterations)
-        return model.using(fit=fit, units=OutputUnits.PER_LEVEL if self.paper else model.units)
+        return model.using(fit=fit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +156,7 @@ class _ModelSearch(Search):
             self._located = prior.locate(instance.candidates.X)
 
     def propose(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:
-        informed = self._prior.model.needs_sources and not self._settings.random_first
-        if target.n == 0 and not informed:
+        if target.n == 0 and self._settings.random_first:
             return self.at_random(target, allowed)
         begin = time.process_time()
         posterior = self._prior.condition(target, seed=target.n)
@@ -166,16 +164,12 @@ class _ModelSearch(Search):
         if allowed is None:
             x, row = self._for_all(posterior, partial(self._point, target.n)), None
         else:
-            row = self._for_all(posterior, partial(self._best_row, allowed))
+            row = self._for_all(posterior, partial(self._row, target.n, allowed))
             x = self.at_row(row).x
-        blind: Tensor | None = None
-        if target.n == 0 and isinstance(posterior, AutoPosterior):
-            # where no source is let in nothing is known, and the first point is as random as GPBO's
-            random, blind = self.at_random(target, allowed), posterior.weights[..., -1] == 1
-            x = torch.where(blind.unsqueeze(-1), random.x, x)
-            row = None if row is None or random.row is None else torch.where(blind, random.row, row)
         seconds = (fitted - begin, time.process_time() - fitted)
-        return Choice(x, row, *seconds, predicting(posterior, x, blind))
+        # from scratch not even the size of the values is known before there are two
+        silent = posterior.blind if target.n < 2 else None
+        return Choice(x, row, *seconds, predicting(posterior, x, silent))
 
     def _for_all(self, posterior: TransferPosterior, ask: Callable[..., Tensor]) -> Tensor:
         """One answer per problem; with AUTO from a candidate that is drawn by the stream of the problem's seed."""
@@ -185,6 +179,10 @@ class _ModelSearch(Search):
         draws = [torch.rand((), generator=stream(self.problem, seed, "candidate", n)) for seed in self.seeds]
         return answered(posterior, pick(posterior, self._rule, torch.stack(draws).double()), ask)
 
+    def _layouts(self, n: int) -> list[torch.Generator]:
+        """How the first points are laid out where nothing is known: in every problem by the stream of its seed."""
+        return [stream(self.problem, seed, "design", n) for seed in self.seeds]
+
     def _point(self, n: int, posterior: TransferPosterior, _: int | None, __: Tensor | None) -> Tensor:
         settings = self._settings
         return suggest(
@@ -193,38 +191,34 @@ class _ModelSearch(Search):
             kind=self._kind,
             seed=n,
             beta=settings.beta,
-            n_candidates=512,
-            n_starts=4,
-            rule=self._rule,
+            design_seeds=self._layouts(n),
         )
 
-    def _best_row(
+    def _row(
         self,
+        n: int,
         allowed: Bool[Tensor, "P M"],
         posterior: TransferPosterior,
         k: int | None,
         rows: Int[Tensor, "r"] | None,
     ) -> Int[Tensor, "r"]:
-        located: Tensor | At | None = self._located
+        located, candidates = self._located, self.instance.candidates
         assert located is not None
+        assert candidates is not None
         if k is not None and isinstance(located, At):  # one of AUTO's candidates, for some of the problems
             located = located.parts[k]
             located = located if rows is None else taken(located, rows, torch.Size([len(self.seeds)]))
-        free = allowed if rows is None else allowed[rows]
-        with torch.no_grad():
-            value = self._worth(posterior, located)
-        return value.masked_fill(~free, -torch.inf).argmax(-1)
-
-    def _worth(self, posterior: TransferPosterior, located: Tensor | At) -> Float[Tensor, "r M"]:
-        if isinstance(posterior, AutoPosterior):
-            assert isinstance(located, At)
-            every, weights = counting(posterior)
-            values = [self._worth(posterior.candidate(k), located.parts[k]) for k in every]
-            return averaged(self._kind, torch.stack(values, dim=-1), weights)
-        mean, var = posterior.predict(located)
-        observed = posterior.train_inputs[0]
-        known = mean if observed.shape[-2] == 0 else posterior.predict(observed)[0]
-        return worth(self._kind, mean, var, best_f=known.amin(-1), beta=self._settings.beta)
+        X, free = (candidates.X, allowed) if rows is None else (candidates.X[rows], allowed[rows])
+        return suggest_row(
+            posterior,
+            X,
+            free,
+            located=located,
+            inputs=self.domain.inputs,
+            kind=self._kind,
+            beta=self._settings.beta,
+            design_seeds=self._layouts(n),
+        )
 
 
 class CopulaMethod(Method):

@@ -52,7 +52,7 @@ def _moved(instance: Instance, device: str) -> Instance:
 
     candidates = instance.candidates
     return Instance(
-        sources=tuple(Dataset(to(s.X), to(s.y), s.name) for s in instance.sources),
+        sources=tuple(s.with_data(to(s.X), to(s.y)) for s in instance.sources),
         minimum=to(instance.minimum),
         scale=to(instance.scale),
         noise=to(instance.noise),
@@ -80,7 +80,8 @@ def run_batch(
     # random points are those of the family or table: an ablation over its settings meets the same ones
     search = method(method_name).begin(instance, problem.name.partition("[")[0], seeds, settings)
     learn_seconds = (time.process_time() - begin) / P
-    target = Dataset.empty(d, batch_shape=(P,), device=device)
+    levels = () if instance.space is None else instance.space.categories
+    target = Dataset.empty(d, batch_shape=(P,), device=device, categories=levels)
     allowed = None if instance.candidates is None else instance.candidates.real.clone()
     values = instance.minimum.new_empty(P, 0)
     seconds: list[tuple[float, float]] = []

@@ -26,15 +26,24 @@ class Dataset:
     ``name`` is how error messages and reports call the task. ``unseen`` are the columns of X that the task did not
     record: it is a constant function along them, and its own kernel does not see them. X holds placeholders there,
     which only matter where another task's prediction is needed at these rows, and to joint models, whose kernels
-    belong to all tasks and see every column.
+    belong to all tasks and see every column. ``categories`` are groups of columns that hold the levels of one category
+    each (``Space.categories``): they share a lengthscale, so that any two levels are equally alike.
     """
 
     X: Tensor
     y: Tensor
     name: str = ""
     unseen: tuple[int, ...] = ()
+    categories: tuple[tuple[int, ...], ...] = ()
 
-    def __init__(self, X: Any, y: Any, name: str = "", unseen: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        name: str = "",
+        unseen: Sequence[int] = (),
+        categories: Sequence[Sequence[int]] = (),
+    ) -> None:
         what = f"data set {name!r}" if name else "the data set"
         X_, y_ = _as_float64(X, f"X of {what}"), _as_float64(y, f"y of {what}")
         if X_.dim() < 2:
@@ -61,6 +70,14 @@ class Dataset:
         columns = tuple(sorted(set(unseen)))
         if any(not 0 <= column < X_.shape[-1] for column in columns):
             raise InputError(f"unseen columns of {what} must be among 0 … {X_.shape[-1] - 1}, but are {columns}.")
+        groups = tuple(tuple(group) for group in categories)
+        flat = [column for group in groups for column in group]
+        if len(set(flat)) < len(flat) or any(not 0 <= column < X_.shape[-1] for column in flat):
+            raise InputError(
+                f"categories of {what} must be groups of columns among 0 … {X_.shape[-1] - 1}, each in one group at "
+                f"most, but are {groups}."
+            )
+        object.__setattr__(self, "categories", groups)
         object.__setattr__(self, "X", X_)
         object.__setattr__(self, "y", y_)
         object.__setattr__(self, "name", name)
@@ -68,11 +85,17 @@ class Dataset:
 
     @classmethod
     def empty(
-        cls, d: int, *, batch_shape: Sequence[int] = (), device: torch.device | str = "cpu", name: str = ""
+        cls,
+        d: int,
+        *,
+        batch_shape: Sequence[int] = (),
+        device: torch.device | str = "cpu",
+        name: str = "",
+        categories: Sequence[Sequence[int]] = (),
     ) -> Self:
         """No observation yet of a task with ``d`` inputs."""
         X = torch.empty(*batch_shape, 0, d, dtype=torch.float64, device=device)
-        return cls(X, X[..., 0], name)
+        return cls(X, X[..., 0], name, categories=categories)
 
     @property
     def n(self) -> int:
@@ -91,7 +114,11 @@ class Dataset:
 
     def head(self, n: int) -> Dataset:
         """The first n observations (of each problem)."""
-        return Dataset(self.X[..., :n, :], self.y[..., :n], self.name, self.unseen)
+        return self.with_data(self.X[..., :n, :], self.y[..., :n])
+
+    def with_data(self, X: Tensor, y: Tensor) -> Dataset:
+        """Other observations of the same task."""
+        return Dataset(X, y, self.name, self.unseen, self.categories)
 
     def with_point(self, x: Any, y: Any) -> Dataset:
         """One more observation (of each problem): x (*b, d) and y (*b)."""
@@ -103,7 +130,7 @@ class Dataset:
                 f"x must have shape {(*self.batch_shape, self.d)} and y {tuple(self.batch_shape)}, "
                 f"but they have shapes {tuple(x_.squeeze(-2).shape)} and {tuple(y_.squeeze(-1).shape)}."
             )
-        return Dataset(torch.cat([self.X, x_], dim=-2), torch.cat([self.y, y_], dim=-1), self.name, self.unseen)
+        return self.with_data(torch.cat([self.X, x_], dim=-2), torch.cat([self.y, y_], dim=-1))
 
 
 def _as_float64(value: Any, what: str) -> Tensor:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 
-__all__ = ["OutputUnits", "Units", "spread_of"]
+__all__ = ["OutputMap", "OutputUnits", "Units", "spread_of"]
 
 # A spread below this share of the values' own size is rounding: the values are constant.
 _CONSTANT = 1e-13
@@ -33,6 +33,17 @@ class OutputUnits(Enum):
 
     SHARED = "shared"
     PER_LEVEL = "per level"
+
+
+class OutputMap(Enum):
+    """Whether outputs go through a monotone map before they meet a model (data.warp).
+
+    LEARNT    one that makes the tasks' values more like normal ones, every task in its own units, outliers pulled in
+    NONE      the paper: values as they are
+    """
+
+    LEARNT = "learnt"
+    NONE = "none"
 
 
 def spread_of(y: Float[Tensor, "*b n"], mean: Float[Tensor, "*b"]) -> Float[Tensor, "*b"]:
@@ -96,4 +107,4 @@ class Units:
     def inward(self, task: Dataset) -> Dataset:
         """The task in model units."""
         scale = torch.where(self.scale > 0, self.scale, torch.ones_like(self.scale))
-        return Dataset(task.X, (task.y - self.offset.unsqueeze(-1)) / scale.unsqueeze(-1), task.name, task.unseen)
+        return task.with_data(task.X, (task.y - self.offset.unsqueeze(-1)) / scale.unsqueeze(-1))

@@ -1,15 +1,18 @@
-"""How much a point is worth trying: BoTorch's own acquisition functions, set up for minimisation.
+"""How much a point is worth trying: expected improvement and confidence bounds, for minimisation.
 
     kind      value at x, the higher the better     with
-    LOG_EI    log E[max(f* − f(x), 0)]              f* the incumbent
+    LOG_EI    log E[max(f* − m(x), 0)]              f* the incumbent, m(x) what the mean at x will be once x is measured
     LCB       −(mean(x) − β sd(x))                  β the exploration coefficient; the paper uses 3
 
-Under noise LOG_EI may ask for a point again: what it does not know about f there is an improvement it hopes for.
-The paper's β multiplies the standard deviation. BoTorch's ``beta`` multiplies the variance, so it is given β².
+Before the measurement m(x) is normal around the mean, with variance var²/(var + noise_var): what a measurement with
+noise can change. Without noise that is var, and LOG_EI is BoTorch's ``LogExpectedImprovement``. With noise a point that
+was measured already promises little, however large the error of a measurement: it is repeated only where even that is
+more than any other point has to offer. The paper's β multiplies the standard deviation. BoTorch's ``beta`` multiplies
+the variance, so it is given β².
 
-``acquisition`` gives BoTorch's function, for whoever works with BoTorch; ``worth`` the same values from predictions
-at hand, ``worth_and_slopes`` also how they change with those. What ``suggest`` maximises is a ``Worth``, which also
-knows of points whose result is awaited (decide/pending).
+``acquisition`` gives BoTorch's function in the user's units, for whoever works with BoTorch. ``worth`` are the values
+in model units from predictions at hand, ``worth_and_slopes`` also how they change with those. What ``suggest``
+maximises is a ``Worth``, which also knows of points whose result is awaited (decide/pending).
 """
 
 from __future__ import annotations
@@ -27,23 +30,17 @@ from botorch.acquisition.analytic import (
     UpperConfidenceBound,
     _log_ei_helper,
 )
-from botorch.acquisition.objective import PosteriorTransform
-from botorch.posteriors.gpytorch import GPyTorchPosterior
-from botorch.posteriors.posterior import Posterior
-from gpytorch.distributions import MultivariateNormal
 from jaxtyping import Float
-from linear_operator import to_linear_operator
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 from torch import Tensor
 
-from headstart.data.units import Units
 from headstart.errors import InputError
-from headstart.models.botorch import TransferPosterior
+from headstart.models.botorch import Predictor, TransferPosterior
 
 __all__ = [
+    "LEAST_VAR",
     "Acquisition",
-    "InModelUnits",
     "PlainWorth",
     "Worth",
     "acquisition",
@@ -56,6 +53,8 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
+# The least variance of f, in model units: what is smaller is rounding
+LEAST_VAR = 1e-10
 
 
 class Acquisition(Enum):
@@ -63,32 +62,6 @@ class Acquisition(Enum):
 
     LOG_EI = "log_ei"
     LCB = "lcb"
-
-
-class InModelUnits(PosteriorTransform):
-    """f in model units, (f − offset) / scale, where it varies by about 1 whatever the user's units are.
-
-    BoTorch treats variances below 1e-12 as 1e-12, and optimisers stop at absolute gradients. In the user's units
-    both would make a suggestion depend on whether the objective is in metres or in nanometres.
-    """
-
-    def __init__(self, units: Units) -> None:
-        super().__init__()
-        self._units = units
-
-    def evaluate(self, Y: Float[Tensor, "*c q 1"], X: Tensor | None = None) -> Float[Tensor, "*c q"]:  # noqa: ARG002
-        """The values in model units, without the output dimension."""
-        return (Y.squeeze(-1) - self._units.offset.unsqueeze(-1)) / self._units.scale.unsqueeze(-1)
-
-    def forward(self, posterior: Posterior, X: Tensor | None = None) -> Posterior:  # noqa: ARG002
-        """The distribution of f in model units."""
-        if not isinstance(posterior, GPyTorchPosterior):
-            raise InputError(f"Model units need a Gaussian posterior, but it is a {type(posterior).__name__}.")
-        normal, scale = posterior.distribution, self._units.scale
-        mean = (normal.mean - self._units.offset.unsqueeze(-1)) / scale.unsqueeze(-1)
-        # an operator, because a plain matrix would be factorised here and now
-        cov = to_linear_operator(normal.covariance_matrix / scale[..., None, None] ** 2)
-        return GPyTorchPosterior(MultivariateNormal(mean, cov))
 
 
 class Worth(Protocol):
@@ -99,13 +72,8 @@ class Worth(Protocol):
         ...
 
 
-def incumbent(
-    posterior: TransferPosterior,
-    X: Float[Tensor, "*b n d"] | None = None,
-    *,
-    posterior_transform: PosteriorTransform | None = None,
-) -> Float[Tensor, "*b"]:
-    """The lowest posterior mean at X, by default at the target's own inputs.
+def incumbent(posterior: TransferPosterior, X: Float[Tensor, "*b n d"] | None = None) -> Float[Tensor, "*b"]:
+    """The lowest posterior mean at X, by default at the target's own inputs, in the user's units.
 
     Under noise the lowest *observed* value is too low: a lucky error would never be beaten. Fails where there is
     no point to look at.
@@ -117,9 +85,7 @@ def incumbent(
             "mean at some points (incumbent(posterior, X)), as suggest does."
         )
     with torch.no_grad():
-        rows = X.movedim(-2, 0).unsqueeze(-2)  # each row its own query, in front of the model's batch
-        mean: Tensor = posterior.posterior(rows, posterior_transform=posterior_transform).mean
-    return mean[..., 0, 0].amin(0)
+        return posterior.predict(X)[0].amin(-1)
 
 
 def acquisition(
@@ -128,28 +94,21 @@ def acquisition(
     *,
     best_f: Float[Tensor, "*b"] | float | None = None,
     beta: float = 3.0,
-    posterior_transform: PosteriorTransform | None = None,
 ) -> AnalyticAcquisitionFunction:
-    """BoTorch's acquisition function of that kind for minimisation, itself to be maximised.
+    """BoTorch's acquisition function of that kind for minimisation, itself to be maximised, in the user's units.
 
     ``best_f`` (LOG_EI) is the value to improve on, by default the ``incumbent``; ``beta`` (LCB) multiplies the
-    standard deviation. With a ``posterior_transform`` both refer to the transformed posterior.
+    standard deviation.
     """
     match kind:
         case Acquisition.LOG_EI:
-            if best_f is None:
-                best_f = incumbent(posterior, posterior_transform=posterior_transform)
-            best_f = torch.as_tensor(best_f)
+            best_f = torch.as_tensor(incumbent(posterior) if best_f is None else best_f)
             if best_f.dim() > 0:
                 best_f = best_f.unsqueeze(-1)  # BoTorch compares it with means of shape (*b, 1)
-            return LogExpectedImprovement(
-                posterior, best_f=best_f, posterior_transform=posterior_transform, maximize=False
-            )
+            return LogExpectedImprovement(posterior, best_f=best_f, maximize=False)
         case Acquisition.LCB:
             require_beta(beta)
-            return UpperConfidenceBound(
-                posterior, beta=beta**2, posterior_transform=posterior_transform, maximize=False
-            )
+            return UpperConfidenceBound(posterior, beta=beta**2, maximize=False)
 
 
 def worth(
@@ -158,17 +117,18 @@ def worth(
     var: Float[Tensor, "*b m"],
     *,
     best_f: Float[Tensor, "*b"],
+    noise_var: Float[Tensor, "*b"],
     beta: float = 3.0,
 ) -> Float[Tensor, "*b m"]:
-    """The same values from predictions that are at hand, such as those for a list of candidates."""
-    sd = var.sqrt()
+    """The values from predictions that are at hand."""
+    var = var.clamp_min(LEAST_VAR)
     match kind:
         case Acquisition.LOG_EI:
-            u = (best_f.unsqueeze(-1) - mean) / sd
-            value: Tensor = _log_ei_helper(u) + sd.log()
+            sd = var / (var + noise_var.unsqueeze(-1)).sqrt()
+            value: Tensor = _log_ei_helper((best_f.unsqueeze(-1) - mean) / sd) + sd.log()
             return value
         case Acquisition.LCB:
-            return beta * sd - mean
+            return beta * var.sqrt() - mean
 
 
 def worth_and_slopes(
@@ -177,51 +137,45 @@ def worth_and_slopes(
     var: Float[Array, "*b m"],
     *,
     best_f: Float[Array, "*b"],
+    noise_var: Float[Array, "*b"],
     beta: float = 3.0,
 ) -> tuple[Float[Array, "*b m"], Float[Array, "*b m"], Float[Array, "*b m"]]:
     """The values of ``worth`` and their derivatives by the mean and by the variance, for a few points very often.
 
-    With u = (f* − mean)/sd and h(u) = φ(u) + u Φ(u), LOG_EI is log h(u) + log sd, so that h′ = Φ gives
+    With u = (f* − mean)/s, s² = var²/(var + noise_var) and h(u) = φ(u) + u Φ(u), LOG_EI is log h(u) + log s, so that
+    h′ = Φ gives
 
-        −Φ(u)/(h(u) sd)     by the mean
-        φ(u)/(2 h(u) var)   by the variance
+        −Φ(u)/(h(u) s)                                  by the mean
+        φ(u)/(h(u) s) · ∂s/∂var                         by the variance,  ∂s/∂var = s (1/var − ½/(var + noise_var))
     """
-    sd = np.sqrt(var)
     match kind:
         case Acquisition.LOG_EI:
-            u = (best_f[..., None] - mean) / sd
+            total = var + noise_var[..., None]
+            s = var / np.sqrt(total)
+            u = (best_f[..., None] - mean) / s
             log_h = _log_ei_helper(torch.from_numpy(u)).numpy()
-            by_mean = -np.exp(log_ndtr(u) - log_h) / sd
-            by_var = 0.5 * np.exp(-0.5 * u * u - _LOG_ROOT_2PI - log_h) / var
-            return log_h + np.log(sd), by_mean, by_var
+            by_mean = -np.exp(log_ndtr(u) - log_h) / s
+            by_var = np.exp(-0.5 * u * u - _LOG_ROOT_2PI - log_h) * (1 / var - 0.5 / total)
+            return log_h + np.log(s), by_mean, by_var
         case Acquisition.LCB:
+            sd = np.sqrt(var)
             return beta * sd - mean, np.full_like(mean, -1.0), 0.5 * beta / sd
 
 
 @dataclass(frozen=True, slots=True)
 class PlainWorth:
-    """An acquisition function of BoTorch, asked about many points at once."""
+    """What points are worth to one predictor, in model units, when no result is awaited."""
 
-    function: AnalyticAcquisitionFunction
-    posterior: TransferPosterior
+    predictor: Predictor
     kind: Acquisition
     best_f: Float[Tensor, "*b"]
     beta: float
 
-    @classmethod
-    def of(
-        cls, posterior: TransferPosterior, kind: Acquisition, *, best_f: Float[Tensor, "*b"], beta: float
-    ) -> PlainWorth:
-        """In model units, which ``best_f`` is in too."""
-        units = InModelUnits(posterior.units)
-        function = acquisition(posterior, kind, best_f=best_f, beta=beta, posterior_transform=units)
-        return cls(function, posterior, kind, best_f, beta)
-
     def __call__(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
-        """The function at every row of X."""
-        rows = X.movedim(-2, 0).unsqueeze(-2)  # each point its own query, in front of the model's batch
-        value: Tensor = self.function(rows).movedim(0, -1)
-        return value
+        """The value at every row of X."""
+        mean, var = self.predictor.predict_marginal(X)
+        noise_var = self.predictor.noise_var
+        return worth(self.kind, mean, var, best_f=self.best_f, noise_var=noise_var, beta=self.beta)
 
 
 def require_beta(beta: float) -> None:

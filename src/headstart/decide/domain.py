@@ -41,6 +41,11 @@ class Domain(ABC):
     def d(self) -> int:
         """How many columns a point has."""
 
+    @property
+    def inputs(self) -> int:
+        """How many parameters there are to choose: a category is one, however many columns it has."""
+        return self.d
+
     @abstractmethod
     def listing(self) -> Float[Tensor, "m d"] | None:
         """All points, where they are few enough to be compared one by one."""
@@ -128,6 +133,11 @@ class Mixed(Searchable):
     def d(self) -> int:
         """How many columns a point has."""
         return self.space.d
+
+    @property
+    def inputs(self) -> int:
+        """The parameters that have more than one value."""
+        return len(self._axes)
 
     @cached_property
     def _axes(self) -> tuple[Axis, ...]:

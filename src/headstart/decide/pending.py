@@ -4,8 +4,10 @@
     LCB       −(mean(x) − β sd(x | f(P)))
 
 The first is what x adds to the expected improvement of the whole batch, so points chosen one after the other make up
-a batch greedily. The outer mean is taken over a few draws of y, the inner one is exact. In the second the mean of the
-draws' means is the mean as it is, so one draw, the mean itself, says it all.
+a batch greedily. (With noise f(x) is what its mean will be, as in decide/acquisition.) f* is no higher than what the
+mixture expects at P: a member that knows little would find much to improve on in its own idea of what P will bring, and
+a batch would go where nobody expects anything. The outer mean is taken over a few draws of y, the inner one is exact.
+In the second the mean of the draws' means is the mean as it is, so one draw, the mean itself, says it all.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from torch import Tensor
 
 from headstart.decide.acquisition import Acquisition, require_beta, worth
 from headstart.gp.linalg import cholesky, solve_lower
-from headstart.models.botorch import Predictor, TransferPosterior
+from headstart.models.botorch import Predictor
 from headstart.models.layer import Layer
 
 __all__ = ["AwaitingWorth", "ByLayer"]
@@ -30,8 +32,6 @@ _PAIRS = 16
 # f is taken as known at the pending points up to this share of its variance, so that they may also repeat
 _SHARE = 1e-4
 _FLOOR = 1e-10
-# The least variance, in model units; BoTorch's functions have the same
-_LEAST_VAR = 1e-12
 
 
 class _Given(Protocol):
@@ -85,12 +85,13 @@ class AwaitingWorth:
     given: _Given
     kind: Acquisition
     best_f: Float[Tensor, "F *b"]
+    noise_var: Float[Tensor, "*b"]
     beta: float
 
     @classmethod
     def of(
         cls,
-        posterior: TransferPosterior,
+        predictor: Predictor,
         kind: Acquisition,
         *,
         pending: Float[Tensor, "*b p d"],
@@ -100,7 +101,6 @@ class AwaitingWorth:
     ) -> AwaitingWorth:
         """In model units, which ``best_f`` is in too."""
         require_beta(beta)
-        predictor = posterior.predictor
         with torch.no_grad():
             mean, cov = predictor.predict(pending)
             noise = _SHARE * cov.diagonal(dim1=-2, dim2=-1).clamp_min(0.0) + _FLOOR
@@ -115,13 +115,13 @@ class AwaitingWorth:
                 given = ByLayer(layer, solve_lower(layer.L[..., -p:, -p:], shift).movedim(-1, 0))
             else:
                 given = _ByCovariance(predictor, pending, L, e)
-        return cls(given, kind, torch.minimum(best_f, y.amin(-1)), beta)
+        return cls(given, kind, torch.minimum(best_f, y.amin(-1)), predictor.noise_var, beta)
 
     def __call__(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
         """The value at every row of X."""
         mean, var = self.given(X)
         values = worth(
-            self.kind, mean, var.clamp_min(_LEAST_VAR).expand(mean.shape), best_f=self.best_f, beta=self.beta
+            self.kind, mean, var.expand(mean.shape), best_f=self.best_f, noise_var=self.noise_var, beta=self.beta
         )
         return values.logsumexp(0) - math.log(len(values))
 

@@ -3,7 +3,7 @@
 A search asks about a few points, many times. Automatic differentiation through a posterior answers in hundreds of small
 steps; here mean and variance come from surfaces (models.surface), and how the worth changes with them from a formula:
 
-    log Σ_k w_k mean_q EI_kq      k the candidates (only AUTO has several), q draws of awaited results
+    log Σ_k w_k mean_q EI_kq      k the members of a mixture, q draws of awaited results
 
 Not every worth has such a form. A batch of problems has none, so that none of them depends on its company.
 """
@@ -19,28 +19,16 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headstart.decide.acquisition import (
-    Acquisition,
-    InModelUnits,
-    PlainWorth,
-    Worth,
-    incumbent,
-    worth_and_slopes,
-)
+from headstart.decide.acquisition import LEAST_VAR, Acquisition, PlainWorth, Worth, worth_and_slopes
+from headstart.decide.average import AveragedWorth, Voice, mean_of
 from headstart.decide.pending import AwaitingWorth, ByLayer
-from headstart.decide.rules import AveragedWorth
 from headstart.gp.threads import single_thread
-from headstart.models.botorch import TransferPosterior
 from headstart.models.layer_surface import surface_of
-from headstart.models.mixture import Mixture
 from headstart.models.surface import Surface
 
-__all__ = ["Slopes", "lowest_mean", "means_at"]
+__all__ = ["Slopes", "means_at"]
 
 Array = NDArray[np.float64]
-
-# The least variance, in model units: GPyTorch's
-_LEAST_VAR = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +39,7 @@ class Slopes:
     surfaces: tuple[Surface, ...]
     weights: Float[Array, "k"]
     best_f: Float[Array, "k q"]
+    noise_var: Float[Array, "k 1"]
     beta: float
 
     @classmethod
@@ -63,22 +52,25 @@ class Slopes:
         if len(parts) < len(every):
             return None
         surfaces = tuple(surface for part in parts for surface in part.surfaces)
-        best_f = np.concatenate([part.best_f for part in parts])
-        return cls(value.kind, surfaces, value.weights.numpy(), best_f, parts[0].beta)
+        best_f, noise_var = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("best_f", "noise_var")
+        )
+        return cls(value.kind, surfaces, value.weights.numpy(), best_f, noise_var, parts[0].beta)
 
     @classmethod
     def _of_one(cls, value: Worth) -> Slopes | None:
         match value:
-            case PlainWorth(posterior=posterior):
-                surface = surface_of(posterior.predictor)
-            case AwaitingWorth(given=ByLayer(layer=layer, z=z)):
+            case PlainWorth(predictor=predictor):
+                surface, noise_var = surface_of(predictor), predictor.noise_var
+            case AwaitingWorth(given=ByLayer(layer=layer, z=z), noise_var=noise_var):
                 surface = surface_of(layer)
                 surface = None if surface is None else surface.shifted(z.numpy())
             case _:
                 return None
         if surface is None:
             return None
-        return cls(value.kind, (surface,), np.ones(1), value.best_f.reshape(1, -1).numpy(), value.beta)
+        best_f, noise = value.best_f.reshape(1, -1).numpy(), noise_var.reshape(1, 1).numpy()
+        return cls(value.kind, (surface,), np.ones(1), best_f, noise, value.beta)
 
     def __call__(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
         """The value at every row of X."""
@@ -94,14 +86,21 @@ class Slopes:
         by_mean, by_var = share * by_mean, (share * by_var).sum(1)
         gradient = np.zeros_like(X)
         for k, (surface, at) in enumerate(zip(self.surfaces, seen, strict=True)):
-            gradient += surface.gradient(at, by_mean[k], np.where(at.var > _LEAST_VAR, by_var[k], 0.0))
+            gradient += surface.gradient(at, by_mean[k], np.where(at.var > LEAST_VAR, by_var[k], 0.0))
         return value, gradient
 
     def _slopes(self, found: Sequence[tuple[Array, Array]]) -> tuple[Array, Array, Array]:
         """The values of all candidates and draws, (k, q, n), and their derivatives by mean and variance."""
         mean = np.stack([mean for mean, _ in found])
-        var = np.maximum(np.stack([var for _, var in found]), _LEAST_VAR)[:, None, :]
-        return worth_and_slopes(self.kind, mean, np.broadcast_to(var, mean.shape), best_f=self.best_f, beta=self.beta)
+        var = np.maximum(np.stack([var for _, var in found]), LEAST_VAR)[:, None, :]
+        return worth_and_slopes(
+            self.kind,
+            mean,
+            np.broadcast_to(var, mean.shape),
+            best_f=self.best_f,
+            noise_var=self.noise_var,
+            beta=self.beta,
+        )
 
     def _combined(self, values: Float[Array, "k q n"]) -> tuple[Float[Array, "n"], Float[Array, "k q n"]]:
         """The value over all candidates and draws, and its derivative by each of theirs."""
@@ -116,23 +115,13 @@ class Slopes:
                 return (w * values).sum((0, 1)), w
 
 
-def means_at(posterior: TransferPosterior, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
-    """The posterior means, in model units where surfaces have them and in the user's elsewhere: to be compared."""
-    predictor = posterior.predictor
-    members = predictor.members if isinstance(predictor, Mixture) else (predictor,)
-    surfaces = [surface for surface in map(surface_of, members) if surface is not None]
-    if len(surfaces) < len(members):
+def means_at(
+    voices: Sequence[Voice], weights: Float[Tensor, "*b k"], X: Float[Tensor, "*b n d"]
+) -> Float[Tensor, "*b n"]:
+    """The mean of a mixture at X, in model units; by surfaces where all members have one."""
+    surfaces = [surface for surface in (surface_of(voice.predictor) for voice in voices) if surface is not None]
+    if len(surfaces) < len(voices):
         with torch.no_grad():
-            return posterior.predict(X)[0]
+            return mean_of([voice.predictor.predict_marginal(X)[0] for voice in voices], weights)
     with single_thread():
-        means = torch.from_numpy(np.concatenate([surface.mean(X.numpy()) for surface in surfaces]))
-    return predictor.weights @ means if isinstance(predictor, Mixture) else means[0]
-
-
-def lowest_mean(posterior: TransferPosterior, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b"]:
-    """The incumbent among the rows of X, in model units."""
-    surface = surface_of(posterior.predictor)
-    if surface is None:
-        return incumbent(posterior, X, posterior_transform=InModelUnits(posterior.units))
-    with single_thread():
-        return torch.from_numpy(surface.mean(X.numpy())).amin()
+        return mean_of([torch.from_numpy(surface.mean(X.numpy()))[0] for surface in surfaces], weights)

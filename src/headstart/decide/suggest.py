@@ -7,31 +7,33 @@ One search in three steps; the ``Domain`` says which points there are, so that a
     polish         L-BFGS-B from the best ones in what is continuous, in turn with exchanges of what is not
 
 For a single problem the search goes over surfaces (decide.slopes), and the points it ends with are compared exactly.
-Where the points of the domain can be listed, comparing them all is the whole search.
+Where the points of the domain can be listed, comparing them all is the whole search. The first points of a target of
+which nobody knows anything are laid out instead (decide.design).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headstart.decide.acquisition import Acquisition, PlainWorth, Worth
-from headstart.decide.domain import Cube, Domain, Searchable
+from headstart.decide.acquisition import Acquisition, PlainWorth, Worth, worth
+from headstart.decide.average import AveragedWorth, averaged, mean_of, voices
+from headstart.decide.design import design_point, design_size
+from headstart.decide.domain import Candidates, Cube, Domain, Searchable
 from headstart.decide.pending import AwaitingWorth
 from headstart.decide.polish import polish
-from headstart.decide.rules import AveragedWorth, Rule, answered, counting, pick
-from headstart.decide.slopes import Slopes, lowest_mean, means_at
+from headstart.decide.slopes import Slopes, means_at
 from headstart.errors import InputError, NumericalError
 from headstart.gp.fit import Seed, generator_from
 from headstart.gp.threads import single_thread
-from headstart.models.auto_posterior import AutoPosterior
+from headstart.models.beliefs import At
 from headstart.models.botorch import TransferPosterior
 
-__all__ = ["suggest"]
+__all__ = ["suggest", "suggest_row"]
 
 # Points near the lowest posterior means: around how many of them, and their share
 _ANCHORS = 4
@@ -53,10 +55,10 @@ def suggest(
     pending: Float[Tensor, "*#b p d"] | None = None,
     avoid: Float[Tensor, "*#b k d"] | None = None,
     seed: Seed = 0,
+    design_seeds: Sequence[Seed] | None = None,
     n_candidates: int = 512,
-    n_starts: int = 8,
+    n_starts: int = 4,
     beta: float = 3.0,
-    rule: Rule = Rule.AVERAGED,
 ) -> Float[Tensor, "*out d"]:
     """The point of the domain where the acquisition function is highest, so the next one to evaluate: (*b, d).
 
@@ -68,7 +70,8 @@ def suggest(
     ``pending`` are points whose result is awaited: what they will probably teach is taken into account
     (``decide.pending``), and none of them is suggested again. ``q`` > 1 gives (*b, q, d), chosen one after the other,
     each of them pending for the next. A point of ``avoid`` is never returned either: without noise, give the finished
-    ones. Fails when no other point is left. ``rule`` says how AUTO uses its candidates (decide.rules).
+    ones. Fails when no other point is left. ``design_seeds``, one for each problem of a batch, lay out the first
+    points of each in its own way; by default all are laid out alike.
     """
     if n_candidates < 1 or n_starts < 1 or q < 1:
         raise InputError(
@@ -81,18 +84,83 @@ def suggest(
     awaited = _given_points(pending, "pending", observed)
     others = _given_points(avoid, "avoid", observed)
     generator = generator_from(seed)
-    search = _Search(posterior, domain, kind, n_candidates, n_starts, beta, generator)
+    layouts = None if design_seeds is None else tuple(generator_from(own) for own in design_seeds)
+    search = _Search(posterior, domain, kind, n_candidates, n_starts, beta, generator, layouts)
     chosen: list[Tensor] = []
     for _ in range(q):
-        taken = torch.cat([awaited, others], dim=-2)
-        if isinstance(posterior, AutoPosterior) and rule is not Rule.AVERAGED:
-            which = pick(posterior, rule, torch.rand((), generator=generator, dtype=torch.float64))
-            number = int(torch.randint(2**62, (), generator=generator))
-            chosen.append(answered(posterior, which, partial(search.one, awaited, taken, number)))
-        else:
-            chosen.append(search.next(awaited, taken))
+        chosen.append(search.next(awaited, torch.cat([awaited, others], dim=-2)))
         awaited = torch.cat([awaited, chosen[-1].unsqueeze(-2)], dim=-2)
     return chosen[0] if q == 1 else torch.stack(chosen, dim=-2)
+
+
+def suggest_row(
+    posterior: TransferPosterior,
+    X: Float[Tensor, "*b m d"],
+    free: Bool[Tensor, "*b m"],
+    *,
+    located: Float[Tensor, "*b m d"] | At | None = None,
+    inputs: int | None = None,
+    kind: Acquisition = Acquisition.LOG_EI,
+    beta: float = 3.0,
+    design_seeds: Sequence[Seed] = (0,),
+) -> Int[Tensor, "*b"]:
+    """Which of the free rows of X is best, for one problem or for each of a batch with a list of its own.
+
+    ``located`` is what ``Prior.locate`` returned for X: what the sources say about the rows is then not worked out
+    again. ``inputs`` is how many parameters the columns of X stand for, by default one each.
+    """
+    if not bool(free.any(-1).all()):
+        raise InputError("There is no row left to suggest: each of them is pending or to be avoided.")
+    n = posterior.train_inputs[0].shape[-2]
+    blind = posterior.blind & (n < design_size(X.shape[-1] if inputs is None else inputs))
+    rows = _best_row(posterior, X if located is None else located, free, kind, beta)
+    if not bool(blind.any()):
+        return rows
+    generators = [generator_from(own) for own in design_seeds]
+    laid_out = _laid_out_rows(posterior, X, free, posterior.train_inputs[0], generators)
+    return torch.where(blind, laid_out, rows)
+
+
+def _best_row(
+    posterior: TransferPosterior,
+    rows: Float[Tensor, "*b m d"] | At,
+    free: Bool[Tensor, "*b m"],
+    kind: Acquisition,
+    beta: float,
+) -> Int[Tensor, "*b"]:
+    every, weights = voices(posterior.predictor, rows)
+    observed = posterior.train_inputs[0]
+    with torch.no_grad(), single_thread():
+        found = [voice.predictor.predict_marginal(voice.X) for voice in every]
+        if observed.shape[-2] == 0:
+            known = mean_of([mean for mean, _ in found], weights).masked_fill(~free, torch.inf)
+        else:
+            known = mean_of([voice.predictor.predict_marginal(observed)[0] for voice in every], weights)
+        best_f = known.amin(-1)
+        values = [
+            worth(kind, mean, var, best_f=best_f, noise_var=voice.predictor.noise_var, beta=beta)
+            for voice, (mean, var) in zip(every, found, strict=True)
+        ]
+        value = averaged(kind, torch.stack(values, dim=-1), weights)
+    return value.nan_to_num(nan=-torch.inf, neginf=-1e300).masked_fill(~free, -torch.inf).argmax(-1)
+
+
+def _laid_out_rows(
+    posterior: TransferPosterior,
+    X: Float[Tensor, "*b m d"],
+    free: Bool[Tensor, "*b m"],
+    tried: Float[Tensor, "*b k d"],
+    generators: Sequence[torch.Generator],
+) -> Int[Tensor, "*b"]:
+    """Rows of the design, problem by problem."""
+    batch = posterior.batch_shape
+    lists, frees, known = (part.reshape(batch.numel(), *part.shape[len(batch) :]).cpu() for part in (X, free, tried))
+    found = []
+    for i, (own, may, seen) in enumerate(zip(lists, frees, known, strict=True)):
+        x = design_point(Candidates(own), seen, generators[i % len(generators)], free=may)
+        same = (own == x).all(-1) & may
+        found.append(int(same.nonzero()[0]))
+    return torch.tensor(found, device=X.device).reshape(batch)
 
 
 def _given_points(X: Tensor | None, name: str, observed: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b k d"]:
@@ -136,7 +204,7 @@ class _Judge:
         return worth.masked_fill(self._is_taken(X), -torch.inf) if self.taken.shape[-2] else worth
 
     def _is_taken(self, X: Float[Tensor, "*b n d"]) -> Bool[Tensor, "*b n"]:
-        return torch.cdist(X, self.taken, p=torch.inf).amin(-1) < _SAME
+        return _are_taken(X, self.taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +218,33 @@ class _Search:
     n_starts: int
     beta: float
     generator: torch.Generator
+    layouts: tuple[torch.Generator, ...] | None
 
     def next(self, awaited: Float[Tensor, "*b p d"], taken: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b d"]:
-        """The best point that is not taken."""
+        """The best point that is not taken; the next of the design where nothing is known."""
+        tried = torch.cat([self.posterior.train_inputs[0], awaited], dim=-2)
+        blind = self.posterior.blind & (tried.shape[-2] < design_size(self.domain.inputs))
+        if not bool(blind.any()):
+            return self._best(awaited, taken)
+        laid_out = self._laid_out(tried, taken)
+        return laid_out if bool(blind.all()) else torch.where(blind.unsqueeze(-1), laid_out, self._best(awaited, taken))
+
+    def _laid_out(self, tried: Float[Tensor, "*b n d"], taken: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b d"]:
+        batch, listing = self.posterior.batch_shape, self.domain.listing()
+        generators = self.layouts or (self.generator,)
+        found = []
+        for i, (known, used) in enumerate(
+            zip(tried.flatten(0, -3) if batch else [tried], taken.flatten(0, -3) if batch else [taken], strict=True)
+        ):
+            free = None
+            if listing is not None:
+                free = ~_are_taken(listing, used.cpu())
+                if not bool(free.any()):
+                    raise self._nothing_left(len(listing))
+            found.append(design_point(self.domain, known.cpu(), generators[i % len(generators)], free=free))
+        return torch.stack(found).to(tried.device).reshape(*batch, -1)
+
+    def _best(self, awaited: Float[Tensor, "*b p d"], taken: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b d"]:
         listing = self.domain.listing()
         if listing is not None:
             X = listing.to(taken.device).expand(*self.posterior.batch_shape, *listing.shape)
@@ -184,42 +276,41 @@ class _Search:
                 everything, worth = torch.cat([everything, more], dim=-2), torch.cat([worth, judge(more)], dim=-1)
         raise self._nothing_left(everything.shape[-2])
 
-    def one(
-        self,
-        awaited: Float[Tensor, "*b p d"],
-        taken: Float[Tensor, "*b k d"],
-        seed: int,
-        candidate: TransferPosterior,
-        _: int,
-        rows: Int[Tensor, "r"] | None,
-    ) -> Float[Tensor, "*c d"]:
-        """The same with one candidate in place of AUTO, for some of the problems: each looks where it would alone."""
-        search = replace(self, posterior=candidate, generator=generator_from(seed))
-        if rows is not None:
-            awaited, taken = (X.flatten(0, -3)[rows] for X in (awaited, taken))
-        return search.next(awaited, taken)
-
     def _value(self, X: Float[Tensor, "*b n d"], awaited: Float[Tensor, "*b p d"]) -> Worth:
-        posterior = self.posterior
-        if isinstance(posterior, AutoPosterior):
-            every, weights = counting(posterior)
-            seed = int(torch.randint(2**62, (), generator=self.generator))  # the same draws whoever else counts
-            searches = [replace(self, posterior=posterior.candidate(k), generator=generator_from(seed)) for k in every]
-            return AveragedWorth(self.kind, tuple(search._value(X, awaited) for search in searches), weights)
+        """What points are worth; X are those that were looked at, where nothing is observed or awaited yet."""
+        every, weights = voices(self.posterior.predictor)
         observed = self.posterior.train_inputs[0]
-        known = X if observed.shape[-2] == 0 else observed
-        best_f = torch.stack([lowest_mean(self.posterior, part) for part in known.split(_ROWS, dim=-2)]).amin(0)
+        known = torch.cat([observed, awaited], dim=-2)
+        known = known if known.shape[-2] else X
+        best_f = torch.stack([means_at(every, weights, part).amin(-1) for part in known.split(_ROWS, dim=-2)]).amin(0)
         if awaited.shape[-2] == 0:
-            return PlainWorth.of(self.posterior, self.kind, best_f=best_f, beta=self.beta)
-        return AwaitingWorth.of(
-            self.posterior, self.kind, pending=awaited, best_f=best_f, beta=self.beta, generator=self.generator
-        )
+            parts: tuple[Worth, ...] = tuple(PlainWorth(v.predictor, self.kind, best_f, self.beta) for v in every)
+        else:
+            seed = int(torch.randint(2**62, (), generator=self.generator))  # the same draws whoever else counts
+            parts = tuple(
+                AwaitingWorth.of(
+                    voice.predictor,
+                    self.kind,
+                    pending=awaited,
+                    best_f=best_f,
+                    beta=self.beta,
+                    generator=generator_from(seed),
+                )
+                for voice in every
+            )
+        return parts[0] if len(parts) == 1 else AveragedWorth(self.kind, parts, weights)
 
     def _nothing_left(self, n: int) -> InputError:
         return InputError(
             f"There is no point left to suggest: each of the {n} points looked at is pending or to be avoided. Wait "
             "for a result, widen the space, or allow finished points again by leaving them out of avoid."
         )
+
+
+def _are_taken(X: Float[Tensor, "*b n d"], taken: Float[Tensor, "*b k d"]) -> Bool[Tensor, "*b n"]:
+    if taken.shape[-2] == 0:
+        return torch.zeros(X.shape[:-1], dtype=torch.bool, device=X.device)
+    return torch.cdist(X, taken, p=torch.inf).amin(-1) < _SAME
 
 
 def _rows(X: Float[Tensor, "*b n d"], index: Int[Tensor, "*b k"]) -> Float[Tensor, "*b k d"]:
@@ -239,7 +330,7 @@ def _look_around(
     batch, d = posterior.batch_shape, observed.shape[-1]
     wide = domain.spread(n, generator).to(observed.device).expand(*batch, n, d)
     known = torch.cat([wide, domain.snap(observed)], dim=-2)
-    mean = means_at(posterior, known)
+    mean = means_at(*voices(posterior.predictor), known)
     anchors = _rows(known, mean.topk(min(_ANCHORS, mean.shape[-1]), largest=False).indices)
     per_anchor = max(1, n // (_NEAR_SHARE * anchors.shape[-2]))
     return wide, torch.cat([anchors, domain.near(anchors, per_anchor, generator)], dim=-2)

@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headstart.gp.geometry import FEW, geometry_of, of_problems
-from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Layout, gp_layout
+from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Inputs, Layout, gp_layout
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import cholesky, try_cholesky
 
@@ -87,7 +87,7 @@ class PlainEvidence:
 
     C is what a sequential model inherits from the tasks below (SHGP), and nothing for the others. With a free offset
     r is centred and OFFSET_VAR is added to C: the offset is integrated out (see gp.hyperparameters). ``inherits`` says
-    whether a C was given.
+    whether a C was given. ``inputs`` says which columns share a lengthscale; by default each has its own.
     """
 
     def __init__(
@@ -99,15 +99,17 @@ class PlainEvidence:
         kernel: Kernel,
         residual: bool,
         free_offset: bool,
+        inputs: Inputs | None = None,
     ) -> None:
+        self._inputs = Inputs.of(X.shape[-1]) if inputs is None else inputs
         self.inherits = C is not None
         self._centre = r.mean(-1) if free_offset and r.shape[-1] else r.new_zeros(r.shape[0])
         if free_offset:
             C = OFFSET_VAR * torch.ones_like(r.unsqueeze(-1) @ r.unsqueeze(-2)) + (0.0 if C is None else C)
         self._r, self._C = r - self._centre.unsqueeze(-1), C
-        self._geometry = geometry_of(X, kernel)
+        self._geometry = geometry_of(X, kernel, self._inputs)
         self._free_offset = free_offset
-        self.layout = gp_layout(X.shape[-1], residual=residual)
+        self.layout = gp_layout(self._inputs, residual=residual)
 
     @property
     def n_problems(self) -> int:
@@ -146,4 +148,4 @@ class PlainEvidence:
             K = self._covariance(theta, self._geometry.evaluate(theta, items)[0], items)
             L = cholesky(K, of="The covariance of the observations")
             offset = offset + OFFSET_VAR * torch.cholesky_solve(self._r.unsqueeze(-1), L).sum((-2, -1))
-        return GPParams(theta[:, :-2].exp(), theta[:, -2].exp(), theta[:, -1].exp(), offset)
+        return GPParams(theta[:, self._inputs.group].exp(), theta[:, -2].exp(), theta[:, -1].exp(), offset)

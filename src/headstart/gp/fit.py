@@ -24,7 +24,8 @@ __all__ = ["FitOptions", "FitReport", "Objective", "Seed", "fit", "generator_fro
 
 Seed = int | torch.Generator | None
 
-# What a point is worth where the factorisation failed: larger than any real value, yet a line search can step back.
+# What a point is worth where the factorisation failed, times the largest value met so far: larger than any real value,
+# yet a line search can step back.
 _PENALTY = 1e10
 # Restarts closer than this (per observation) ended in the same optimum; the first of them is taken, so that
 # rounding does not choose.
@@ -59,6 +60,9 @@ class FitOptions:
     interpolates; the logarithm gets there in many steps, if at all. A process that inherits a covariance from the tasks
     below goes this way for 20 steps and then on in logarithms, and restarts too slow to catch up are given up. The
     joint evidences are searched in logarithms only.
+
+    ``draws`` is how many further hyperparameters of a target are drawn around the most probable ones while it has few
+    observations (gp.draws); 0 is the mode alone.
     """
 
     objective: Objective = Objective.POSTERIOR
@@ -69,6 +73,7 @@ class FitOptions:
     gtol: float = 3e-5
     unit_cube: bool = True
     natural_too: bool = False
+    draws: int = 8
 
     def __post_init__(self) -> None:
         """Check the numbers."""
@@ -76,6 +81,8 @@ class FitOptions:
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise InputError(f"{name} must be a whole number of at least 1, but it is {value!r}.")
+        if not isinstance(self.draws, int) or self.draws < 0 or self.draws % 2:
+            raise InputError(f"draws come in pairs and must be an even number of at least 0, but it is {self.draws!r}.")
         for name in ("ftol", "gtol"):
             if not getattr(self, name) >= 0:
                 raise InputError(f"{name} must not be negative, but it is {getattr(self, name)!r}.")
@@ -87,7 +94,7 @@ class FitOptions:
     @classmethod
     def paper(cls) -> Self:
         """The paper's appendix: maximum likelihood, 10 restarts, starts softplus(N(0, 1)); both ways from each."""
-        return cls(objective=Objective.LIKELIHOOD, starts=Starts.SOFTPLUS, restarts=10, natural_too=True)
+        return cls(objective=Objective.LIKELIHOOD, starts=Starts.SOFTPLUS, restarts=10, natural_too=True, draws=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +197,8 @@ def fit(
     centre, precision = layout.centre().numpy(), layout.precision().numpy()
     maximum_a_posteriori = options.objective is Objective.POSTERIOR
     failures = np.zeros(P * R, dtype=np.int64)
+    lowest_found = np.full(P * R, np.inf)  # of those that could be evaluated
+    largest = 1.0
     budget = _CPU_CHUNK if evidence.device.type == "cpu" else _GPU_CHUNK
     chunk = max(1, budget // (n * n))
 
@@ -213,11 +222,18 @@ def fit(
             pull = (points - centre) * precision
             value = value + 0.5 * (pull * (points - centre)).sum(-1)
             gradient = gradient + pull
+        nonlocal largest
         value, gradient = value / n, gradient / n
         if not (ok.all() and math.isfinite(value.sum() + gradient.sum())):
             bad = ~(ok & np.isfinite(value + gradient.sum(-1)))
             failures[which[bad]] += 1
-            value[bad], gradient[bad] = _PENALTY, 0.0
+            largest = max(largest, np.abs(value[~bad]).max(initial=0.0))
+            value[bad], gradient[bad] = _PENALTY * largest, 0.0
+            which = which[~bad]
+            np.minimum.at(lowest_found, which, value[~bad])
+        else:
+            largest = max(largest, float(np.abs(value).max()))
+            np.minimum.at(lowest_found, which, value)
         return value, gradient
 
     lower, upper = (bound.numpy() for bound in layout.bounds())
@@ -237,12 +253,12 @@ def fit(
         )
         value, ends = result.value, np.clip(result.x, lower, upper)  # exp and log may step over a bound by a rounding
         lowest = value.reshape(P, R).min(-1, keepdims=True)
-        if (lowest >= _PENALTY).any():
+        failed = np.isinf(lowest_found)
+        if (hopeless := failed.reshape(P, R).all(-1)).any():
             raise NumericalError(
                 f"{task}: the covariance matrix could not be factorised from any of {options.restarts} starting "
-                f"points ({int((lowest >= _PENALTY).sum())} of {P} problems, {n} observations). Look for outputs of "
-                "very different size or for many repeated inputs; more restarts (FitOptions.restarts) or merging "
-                "repeated rows can help."
+                f"points ({int(hopeless.sum())} of {P} problems, {n} observations). Look for many repeated inputs; "
+                "more restarts (FitOptions.restarts) or merging repeated rows can help."
             )
         best = (value.reshape(P, R) <= lowest + _SAME_OPTIMUM).argmax(-1)
         if joining is not None:
@@ -265,7 +281,7 @@ def fit(
         task=task,
         objective=torch.from_numpy(value).reshape(shape),
         evaluations=torch.from_numpy(result.evaluations).reshape(shape),
-        converged=torch.from_numpy(result.converged & (value < _PENALTY)).reshape(shape),
+        converged=torch.from_numpy(result.converged & ~failed).reshape(shape),
         failures=torch.from_numpy(failures).reshape(shape),
         joined=torch.from_numpy(np.where(result.joined < 0, -1, result.joined % R)).reshape(shape),
         best=torch.from_numpy(best).reshape(batch_shape),

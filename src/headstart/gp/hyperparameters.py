@@ -5,7 +5,8 @@ A positive parameter p enters the flat vector as θ = log p, and its prior is a 
 the most likely value is the median and a parameter without data sits exactly there.
 
     parameter     bounds          median        95 % of the prior     why
-    lengthscale   [0.05, 20]      0.3 √d        a factor 7 each way   distances in a cube grow like √d
+    lengthscale   [0.05, 20]      0.3 √g        a factor 7 each way   distances among g inputs grow like √g
+      category    the same        √g            the same              two levels are at distance 1
     outputscale   [0.01, 100]     1             a factor 7 each way   outputs have unit variance
       residual    [1e-4, 100]     0.3           a factor 20 each way  what is left after a good source is smaller
     noise_var     [1e-6, 1]       0.01          a factor 50 each way  a tenth of the spread is a common error
@@ -35,6 +36,7 @@ from headstart.gp.linalg import broadcast_shapes
 __all__ = [
     "OFFSET_VAR",
     "GPParams",
+    "Inputs",
     "Layout",
     "Slot",
     "Starts",
@@ -47,6 +49,8 @@ __all__ = [
 ]
 
 OFFSET_VAR = 9.0
+# Medians of the lengthscales of numbers and of categories, times √g
+_NUMBER, _CATEGORY = 0.3, 1.0
 
 
 class Starts(Enum):
@@ -234,9 +238,38 @@ class Layout:
         return theta.clamp(lower, upper)
 
 
-def lengthscale_slot(name: str, n_kernels: int, d: int) -> Slot:
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Which columns of X share a lengthscale: ``group`` has a number for each, the categories' after the others'."""
+
+    group: tuple[int, ...]
+    n_numbers: int
+
+    @classmethod
+    def of(cls, d: int, categories: Sequence[Sequence[int]] = ()) -> Inputs:
+        """d columns, of which some are the levels of categories."""
+        numbers = [column for column in range(d) if not any(column in levels for levels in categories)]
+        place = {column: i for i, column in enumerate(numbers)}
+        place |= {column: len(numbers) + i for i, levels in enumerate(categories) for column in levels}
+        return cls(tuple(place[column] for column in range(d)), len(numbers))
+
+    @property
+    def n_groups(self) -> int:
+        """How many lengthscales there are."""
+        return max(self.group) + 1
+
+    @property
+    def all_alone(self) -> bool:
+        """Whether every column has its own."""
+        return self.n_groups == len(self.group)
+
+
+def lengthscale_slot(name: str, n_kernels: int, inputs: Inputs) -> Slot:
     """The lengthscales of ``n_kernels`` kernels, kernel by kernel."""
-    return Slot(name, n_kernels * d, 0.05, 20.0, 0.3 * math.sqrt(d), 1.0, power=-2.0, negligible=0.2)
+    g = inputs.n_groups
+    medians = [_NUMBER if i < inputs.n_numbers else _CATEGORY for i in range(g)]
+    centre = tuple(median * math.sqrt(g) for median in medians) * n_kernels
+    return Slot(name, n_kernels * g, 0.05, 20.0, centre, 1.0, power=-2.0, negligible=0.2)
 
 
 def outputscale_slots(n_levels: int, *, residual: bool) -> tuple[Slot, ...]:
@@ -253,6 +286,6 @@ def noise_slot(n_tasks: int) -> Slot:
     return Slot("noise_var", n_tasks, 1e-6, 1.0, 0.01, 2.0, negligible=0.01)
 
 
-def gp_layout(d: int, *, residual: bool) -> Layout:
-    """θ = [log lengthscale (d), log outputscale, log noise_var] of one process."""
-    return Layout((lengthscale_slot("lengthscale", 1, d), *outputscale_slots(1, residual=residual), noise_slot(1)))
+def gp_layout(inputs: Inputs, *, residual: bool) -> Layout:
+    """θ = [log lengthscale (g), log outputscale, log noise_var] of one process."""
+    return Layout((lengthscale_slot("lengthscale", 1, inputs), *outputscale_slots(1, residual=residual), noise_slot(1)))

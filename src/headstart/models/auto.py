@@ -23,7 +23,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
-from headstart.data.units import Units
+from headstart.data.units import OutputMap, Units
 from headstart.errors import InputError
 from headstart.gp.fit import FitReport, Seed, generator_from
 from headstart.models.auto_posterior import AutoOutcome, AutoPosterior, Judgement
@@ -56,11 +56,13 @@ _KEPT = 64
 class Auto(TransferModel):
     """A star, a chain and a plain process, weighed by what they predicted.
 
-    ``share`` is the weight that the plain process never falls below. ``believed`` are the weights before the first
-    prediction was tested, in the order of CANDIDATES, with a single source.
+    ``share`` is the weight that the plain process never falls below. ``informed_draws`` bounds the draws of
+    hyperparameters of the star and the chain, which cost more than those of the plain process. ``believed`` are the
+    weights before the first prediction was tested, in the order of CANDIDATES, with a single source.
     """
 
     share: float = 0.1
+    informed_draws: int = 2
     believed: tuple[float, float, float] = (0.6, 0.2, 0.2)
 
     def __post_init__(self) -> None:
@@ -72,11 +74,13 @@ class Auto(TransferModel):
             raise InputError(f"believed must be {len(CANDIDATES)} positive numbers, but it is {self.believed}.")
 
     def _candidates(self) -> tuple[Star, Sequential, Single]:
-        options = {"kernel": self.kernel, "fit": self.fit}
+        # the data come to the candidates through AUTO's own output map
+        options = {"kernel": self.kernel, "output_map": OutputMap.NONE}
+        informed = replace(self.fit, draws=min(self.fit.draws, self.informed_draws))
         return (
-            Star(weighting=Integrated(), **options),  # type: ignore[arg-type]
-            Sequential(propagation=Propagation.EXACT, **options),  # type: ignore[arg-type]
-            Single(**options),  # type: ignore[arg-type]
+            Star(weighting=Integrated(), fit=informed, **options),  # type: ignore[arg-type]
+            Sequential(propagation=Propagation.EXACT, fit=informed, **options),  # type: ignore[arg-type]
+            Single(fit=self.fit, **options),  # type: ignore[arg-type]
         )
 
     def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> AutoPrior:
@@ -108,9 +112,9 @@ class Auto(TransferModel):
             chain.at(params.chain, sources=sources, target=target),
             plain.at(params.plain, target=target),
         ]
-        members = tuple(_layer(posterior) for posterior in posteriors)
+        members = tuple(_predictor(posterior) for posterior in posteriors)
         weights = params.weights.expand(*target.batch_shape, -1).to(target.X.device)
-        outcome = AutoOutcome(Units.identity(target), _params(posteriors, weights), (), None)
+        outcome = AutoOutcome(Units.identity(target), _params(posteriors, weights), ())
         return AutoPosterior(Mixture(members, weights), outcome, target.y)
 
 
@@ -141,11 +145,11 @@ class AutoPrior(Prior):
         units = self.star.units.completed(target)
         posteriors = self._candidates(target)
         judgement = judged(self._scores(target), self.gate, self.model)
-        members = tuple(_layer_in(units, posterior, target) for posterior in posteriors)
+        members = tuple(_in_units(units, posterior, target) for posterior in posteriors)
         params = _params(posteriors, judgement.weights)
         reports = (*self.fit_reports, *(posterior.fit_reports[-1] for posterior in posteriors))
-        fitted = tuple((_layer(posterior), posterior.units) for posterior in posteriors)
-        outcome = AutoOutcome(units, params, reports, judgement, fitted)
+        blind = ~self.gate.open.any(-1)
+        outcome = AutoOutcome(units, params, reports, blind=blind, judgement=judgement)
         return AutoPosterior(Mixture(members, judgement.weights), outcome, target.y)
 
     def after(self, target: Dataset, n: int) -> tuple[TransferPosterior, ...]:
@@ -209,7 +213,7 @@ class AutoPrior(Prior):
         units = self.star.units.completed(target)
         inward, new = units.inward(target), []
         for posterior in (*self._with_sources(seen), self._plain_as_tested(seen)):
-            scores = sequential_scores(_layer_in(units, posterior, seen), inward.X, inward.y)
+            scores = sequential_scores(_in_units(units, posterior, seen), inward.X, inward.y, after=seen.n)
             new.append(scores[..., seen.n :] - units.scale.log().unsqueeze(-1))
         return torch.cat([self._scored[key], torch.stack(new, dim=-2)], dim=-1)
 
@@ -255,18 +259,26 @@ def _params(posteriors: Sequence[TransferPosterior], weights: Float[Tensor, "*b 
     return AutoParams(star, chain, plain, weights)
 
 
-def _layer(posterior: TransferPosterior) -> Layer:
-    layer = posterior.predictor
-    assert isinstance(layer, Layer)
-    return layer
+def _predictor(posterior: TransferPosterior) -> Layer | Mixture:
+    predictor = posterior.predictor
+    assert isinstance(predictor, Layer | Mixture)
+    return predictor
 
 
-def _layer_in(units: Units, posterior: TransferPosterior, target: Dataset) -> Layer:
+def _in_units(units: Units, posterior: TransferPosterior, target: Dataset) -> Layer | Mixture:
     """The candidate in these units: only the plain process speaks its own."""
-    layer = _layer(posterior)
     own = posterior.units
     if torch.equal(own.scale, units.scale) and torch.equal(own.offset, units.offset):
-        return layer
-    scale, inward = own.scale / units.scale, units.inward(target)
-    params = layer.params.scaled(scale, (own.offset - units.offset) / units.scale)
-    return Layer.observe(layer.below, params, inward.X, inward.y, kernel=layer.kernel, propagation=layer.propagation)
+        return _predictor(posterior)
+    return _rescaled(
+        _predictor(posterior), own.scale / units.scale, (own.offset - units.offset) / units.scale, units.inward(target)
+    )
+
+
+def _rescaled(predictor: Layer | Mixture, scale: Tensor, offset: Tensor, target: Dataset) -> Layer | Mixture:
+    """The predictor in units in which its values are scale · y + offset, and those of the target as given."""
+    if isinstance(predictor, Mixture):
+        return replace(predictor, members=tuple(_rescaled(m, scale, offset, target) for m in predictor.members))
+    params = predictor.params.scaled(scale, offset)
+    options = {"kernel": predictor.kernel, "propagation": predictor.propagation}
+    return Layer.observe(predictor.below, params, target.X, target.y, **options)  # type: ignore[arg-type]

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headstart.data.units import Units
 from headstart.models.botorch import Outcome, TransferPosterior
 from headstart.models.gate import Informative
-from headstart.models.layer import Layer
 from headstart.models.mixture import Mixture, taken
 from headstart.models.params import AutoParams
 
@@ -33,10 +31,9 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class AutoOutcome(Outcome):
-    """Also the judgement (None where the weights were given), and the candidates as fitted, each in its own units."""
+    """Also the judgement; None where the weights were given."""
 
     judgement: Judgement | None = None
-    fitted: tuple[tuple[Layer, Units], ...] = ()
 
 
 class AutoPosterior(TransferPosterior):
@@ -70,13 +67,6 @@ class AutoPosterior(TransferPosterior):
         params = self.hyperparameters
         assert isinstance(params, AutoParams)
         own = (params.star, params.chain, params.plain)[k]
-        layer, units = self.mixture.members[k], self.units
-        outcome = self._outcome
-        assert isinstance(outcome, AutoOutcome)
-        fitted = outcome.fitted
-        if fitted and fitted[k][0].X.shape == layer.X.shape:
-            # the candidate itself, to the last bit, as long as nothing was added to the data
-            layer, units = fitted[k]
-        parts = (layer, units, own, self._y)
-        layer, units, own, y = parts if rows is None else taken(parts, rows, self.batch_shape)
-        return TransferPosterior(layer, Outcome(units, own), y)
+        parts = (self.mixture.members[k], self.units, own, self._y, self._warp)
+        layer, units, own, y, warp = parts if rows is None else taken(parts, rows, self.batch_shape)
+        return TransferPosterior(layer, Outcome(units, own), y, warp)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, Self
 
 import torch
@@ -11,13 +12,15 @@ from botorch.acquisition.objective import PosteriorTransform
 from botorch.models.model import FantasizeMixin, Model
 from botorch.posteriors.gpytorch import GPyTorchPosterior
 from botorch.posteriors.posterior import Posterior
+from botorch.posteriors.transformed import TransformedPosterior
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.likelihoods import GaussianLikelihood
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from linear_operator import to_linear_operator
 from torch import Tensor
 
 from headstart.data.units import Units
+from headstart.data.warp import Warp
 from headstart.errors import InputError
 from headstart.gp.fit import FitReport
 from headstart.gp.hyperparameters import require_variance
@@ -68,11 +71,15 @@ class Predictor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What ``condition`` found besides the predictor: its units, its hyperparameters, how they were fitted."""
+    """What ``condition`` found besides the predictor: its units, its hyperparameters, how they were fitted.
+
+    ``blind`` says that no source is behind it, in all problems of a batch or in some.
+    """
 
     units: Units
     hyperparameters: ModelParams
     reports: tuple[FitReport, ...] = ()
+    blind: Bool[Tensor, "*b"] | bool = False
 
 
 class _Normal(MultivariateNormal):  # type: ignore[misc]
@@ -89,21 +96,32 @@ class TransferPosterior(Model, FantasizeMixin):
     """The target task given its own data and the sources', as a BoTorch model with one output.
 
     It is minimised or maximised by whoever uses it: like every BoTorch model it only predicts. Analytic and Monte
-    Carlo acquisition functions, pending points and fantasies work on it.
+    Carlo acquisition functions, pending points and fantasies work on it. What it says passes three stations:
+
+        model units  –(units: offset and scale)→  mapped units  –(warp: a monotone map)→  the user's units
+
+    The predictor's distributions are normal up to the mapped units. Where there is no warp these are the user's.
     """
 
-    def __init__(self, predictor: Predictor, outcome: Outcome, y: Float[Tensor, "*b n"]) -> None:
+    def __init__(
+        self, predictor: Predictor, outcome: Outcome, y: Float[Tensor, "*b n"], warp: Warp | None = None
+    ) -> None:
         super().__init__()
         self._predictor = predictor
         self._outcome = outcome
         self._y = y
+        self._warp = warp
         self.eval()
+
+    def seen_through(self, warp: Warp, y: Float[Tensor, "*b n"]) -> Self:
+        """The same model for somebody in front of the map, where the target's values are y."""
+        return type(self)(self._predictor, self._outcome, y, warp)
 
     # ── what was learnt ───────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def hyperparameters(self) -> ModelParams:
-        """In the user's units: ``model.at`` with these reproduces this posterior."""
+        """In mapped units: ``model.at`` with these and the mapped data reproduces this posterior behind the map."""
         return self._outcome.hyperparameters
 
     @property
@@ -118,13 +136,24 @@ class TransferPosterior(Model, FantasizeMixin):
 
     @property
     def units(self) -> Units:
-        """The affine map between model units and the user's."""
+        """The affine map between model units and mapped units."""
         return self._outcome.units
+
+    @property
+    def warp(self) -> Warp | None:
+        """The monotone map between mapped units and the user's; None where there is none."""
+        return self._warp
+
+    @property
+    def blind(self) -> Bool[Tensor, "*b"]:
+        """Where nothing but the target's own data is behind this posterior."""
+        return torch.as_tensor(self._outcome.blind, device=self._y.device).expand(self._y.shape[:-1])
 
     @property
     def log_evidence(self) -> Float[Tensor, "*b"]:
         """log p(y_t | sources) in the user's units."""
-        return self._predictor.log_evidence() - self._y.shape[-1] * self.units.scale.log()
+        mapped = self._predictor.log_evidence() - self._y.shape[-1] * self.units.scale.log()
+        return mapped if self._warp is None else mapped + self._warp.log_slope(self._y).sum(-1)
 
     # ── BoTorch ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -140,7 +169,7 @@ class TransferPosterior(Model, FantasizeMixin):
 
     @property
     def likelihood(self) -> GaussianLikelihood:
-        """The target's observation noise, as a GPyTorch likelihood with fixed parameters."""
+        """The target's observation noise in mapped units, as a GPyTorch likelihood with fixed parameters."""
         return _likelihood((self._predictor.noise_var * self.units.scale**2).detach())
 
     @property
@@ -162,7 +191,11 @@ class TransferPosterior(Model, FantasizeMixin):
         posterior_transform: PosteriorTransform | Callable[[Posterior], Posterior] | None = None,
         **_: Any,
     ) -> Any:
-        """The joint distribution of f (of y with ``observation_noise``) at the q rows of X, in the user's units."""
+        """The joint distribution of f (of y with ``observation_noise``) at the q rows of X, in the user's units.
+
+        Behind a warp it is normal, and what is returned is that distribution seen through the map: its samples, mean
+        and variance are the user's. A tensor of ``observation_noise`` is in mapped units.
+        """
         self._require_query(X)
         if output_indices is not None and any(i != 0 for i in output_indices):
             raise InputError(f"The model has one output, but output_indices is {output_indices}.")
@@ -182,7 +215,9 @@ class TransferPosterior(Model, FantasizeMixin):
                 noise = (self._predictor.noise_var * scale**2).unsqueeze(-1)
             cov = cov + torch.diag_embed(noise.expand(mean.shape))
         # an operator is factorised when it is needed, and with care for repeated rows; a plain matrix here and now
-        posterior = GPyTorchPosterior(_Normal(mean, to_linear_operator(cov)))
+        posterior: Posterior = GPyTorchPosterior(_Normal(mean, to_linear_operator(cov)))
+        if self._warp is not None:
+            posterior = _through(self._warp, posterior)
         return posterior if posterior_transform is None else posterior_transform(posterior)
 
     def predict(self, X: Float[Tensor, "*b m d"] | At) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
@@ -194,7 +229,8 @@ class TransferPosterior(Model, FantasizeMixin):
             self._require_query(X)
         mean, var = self._predictor.predict_marginal(X)
         units = self.units
-        return units.offset.unsqueeze(-1) + units.scale.unsqueeze(-1) * mean, units.scale.unsqueeze(-1) ** 2 * var
+        mean, var = units.offset.unsqueeze(-1) + units.scale.unsqueeze(-1) * mean, units.scale.unsqueeze(-1) ** 2 * var
+        return (mean, var) if self._warp is None else self._warp.moments(mean, var)
 
     # ── the next measurement, noise included ──────────────────────────────────────────────────────────────────────
 
@@ -203,19 +239,17 @@ class TransferPosterior(Model, FantasizeMixin):
 
         X may be located, as in ``predict``; y is in the user's units.
         """
-        units = self.units
-        return self._measurement(X).cdf((y - units.offset.unsqueeze(-1)) / units.scale.unsqueeze(-1))
+        return self._measurement(X).cdf(self._in_model_units(y))
 
     def log_density(self, X: Float[Tensor, "*b m d"] | At, y: Float[Tensor, "*#b m"]) -> Float[Tensor, "*c m"]:
         """log p(y) of a measurement at every row of X, in the user's units."""
-        units = self.units
-        inward = (y - units.offset.unsqueeze(-1)) / units.scale.unsqueeze(-1)
-        return self._measurement(X).log_density(inward) - units.scale.log().unsqueeze(-1)
+        mapped = self._measurement(X).log_density(self._in_model_units(y)) - self.units.scale.log().unsqueeze(-1)
+        return mapped if self._warp is None else mapped + self._warp.log_slope(y)
 
     def quantile(self, X: Float[Tensor, "*b m d"] | At, p: float) -> Float[Tensor, "*c m"]:
         """The value that a measurement at a row of X stays below with probability p, in the user's units."""
-        units = self.units
-        return units.offset.unsqueeze(-1) + units.scale.unsqueeze(-1) * self._measurement(X).quantile(p)
+        mapped = self.units.offset.unsqueeze(-1) + self.units.scale.unsqueeze(-1) * self._measurement(X).quantile(p)
+        return mapped if self._warp is None else self._warp.outward(mapped)
 
     def interval(
         self, X: Float[Tensor, "*b m d"] | At, level: float
@@ -238,7 +272,10 @@ class TransferPosterior(Model, FantasizeMixin):
     def condition_on_observations(
         self, X: Float[Tensor, "*b k d"], Y: Float[Tensor, "*c k 1"], noise: Tensor | None = None, **_: Any
     ) -> Self:
-        """The model after observing (X, Y) in the user's units, at the same hyperparameters: for fantasies."""
+        """The model after observing (X, Y) in the user's units, at the same hyperparameters: for fantasies.
+
+        ``noise``, a variance, is in mapped units.
+        """
         self._require_query(X)
         if not isinstance(Y, Tensor) or Y.dtype != torch.float64 or Y.shape[-2:] != (X.shape[-2], 1):
             what = f"{Y.dtype} of shape {tuple(Y.shape)}" if isinstance(Y, Tensor) else type(Y).__name__
@@ -249,12 +286,16 @@ class TransferPosterior(Model, FantasizeMixin):
             require_variance(noise, "noise")
         units = self.units
         y = Y.squeeze(-1)
-        inward = (y - units.offset.unsqueeze(-1)) / units.scale.unsqueeze(-1)
+        inward = self._in_model_units(y)
         noise_var = None if noise is None else noise.squeeze(-1) / units.scale.unsqueeze(-1) ** 2
         predictor = self._predictor.observing(X, inward, noise_var=noise_var)
         batch = predictor.batch_shape
         y_all = torch.cat([self._y.expand(*batch, -1), y.expand(*batch, -1)], dim=-1)
-        return type(self)(predictor, self._outcome, y_all)
+        return type(self)(predictor, self._outcome, y_all, self._warp)
+
+    def _in_model_units(self, y: Float[Tensor, "*c m"]) -> Float[Tensor, "*c m"]:
+        mapped = y if self._warp is None else self._warp.inward(y)
+        return (mapped - self.units.offset.unsqueeze(-1)) / self.units.scale.unsqueeze(-1)
 
     def subset_output(self, idcs: list[int]) -> Self:
         """The model itself: it has one output."""
@@ -271,6 +312,20 @@ class TransferPosterior(Model, FantasizeMixin):
             raise InputError(f"X must be float64 on {own.device}, but it is {X.dtype} on {X.device}.")
         if not bool(X.isfinite().all()):
             raise InputError("X must be finite, but it has NaN or infinite entries.")
+
+
+def _through(warp: Warp, posterior: Posterior) -> TransformedPosterior:
+    """A normal distribution in mapped units, seen in the user's; mean and variance by quadrature."""
+
+    def moment(which: int, mean: Tensor, var: Tensor) -> Tensor:
+        return warp.moments(mean.squeeze(-1), var.squeeze(-1))[which].unsqueeze(-1)
+
+    return TransformedPosterior(
+        posterior,
+        sample_transform=lambda samples: warp.outward(samples.squeeze(-1)).unsqueeze(-1),
+        mean_transform=partial(moment, 0),
+        variance_transform=partial(moment, 1),
+    )
 
 
 def _likelihood(noise: Float[Tensor, "*b"]) -> GaussianLikelihood:

@@ -28,6 +28,7 @@ from headstart.models.auto import CANDIDATES, AutoPrior, judged
 from headstart.models.auto_posterior import AutoPosterior
 from headstart.models.botorch import TransferPosterior
 from headstart.models.layer import Layer
+from headstart.models.mixture import Mixture
 from headstart.models.prequential import REFITS, prequential
 from headstart.models.star_weights import StarBeliefs
 
@@ -99,6 +100,7 @@ def explain(prior: AutoPrior, target: Dataset | None = None) -> Explanation:
     judgement = posterior.judgement
     assert judgement is not None
     with torch.no_grad():
+        target = prior.inward(target)
         times = [n for n in (0, *REFITS) if n < target.n] + [target.n]
         weights = [_Weights(n, *posterior_weights(prior.after(target, n)[0])) for n in times]
         verdicts = tuple(
@@ -163,6 +165,8 @@ def _judge(
 def posterior_weights(star: TransferPosterior) -> tuple[Float[Tensor, "*b s"], Float[Tensor, "*b s"]]:
     """Mean and standard deviation of the sources' weights in a star, given the target's data."""
     layer = star.predictor
+    if isinstance(layer, Mixture):  # at the most probable hyperparameters
+        layer = layer.members[0]
     assert isinstance(layer, Layer)
     below = layer.below
     assert isinstance(below, StarBeliefs)

@@ -46,6 +46,14 @@ def _log_normal(y: Tensor, mean: Tensor, var: Tensor) -> Tensor:
     return -0.5 * ((y - mean).square() / var + var.log() + _LOG_2PI)
 
 
+def _n_parameters(layer: Layer) -> Float[Tensor, "*b"]:
+    """Hyperparameters of the process: lengthscales of the inputs it sees, one for all levels of a category."""
+    seen = layer.params.lengthscale.isfinite()
+    shared = seen.unsqueeze(-1) & (layer.params.lengthscale.unsqueeze(-1) == layer.params.lengthscale.unsqueeze(-2))
+    alike = shared.to(layer.z.dtype).sum(-1).clamp_min(1.0)  # columns with this very lengthscale
+    return (seen.to(layer.z.dtype) / alike).sum(-1) + 2
+
+
 def _gain(layer: Layer, y: Float[Tensor, "*b n"]) -> tuple[Float[Tensor, "*b"], Float[Tensor, "*b"]]:
     n = y.shape[-1]
     if n < 3:  # no spread without the point that is left out
@@ -59,7 +67,7 @@ def _gain(layer: Layer, y: Float[Tensor, "*b n"]) -> tuple[Float[Tensor, "*b"], 
     # a mean of n − 1 values is uncertain itself; a constant source has no spread to divide by
     constant = (spread * (1 + 1 / (n - 1))).clamp_min(1e-12)
     gains = _log_normal(y, mean, var) - _log_normal(y, others, constant)
-    p = layer.params.lengthscale.isfinite().to(y.dtype).sum(-1) + 2
+    p = _n_parameters(layer)
     return gains.mean(-1) - (p / n).clamp_max(_MOST_FROM_NOISE), gains.std(-1) / math.sqrt(n)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.gp.evidence import Evaluation, gaussian
 from headstart.gp.geometry import lengthscale_gradient
-from headstart.gp.hyperparameters import OFFSET_VAR, Layout, lengthscale_slot, noise_slot
+from headstart.gp.hyperparameters import OFFSET_VAR, Inputs, Layout, lengthscale_slot, noise_slot
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import try_cholesky
 from headstart.models.coregion import Coregion, Values, WeightedSource
@@ -40,7 +40,7 @@ class JointEvidence(ABC):
         self.offset_var = OFFSET_VAR if free_offset else 0.0
         self.T, self.d = len(tasks), tasks[0].d
         self.V = coregion.n_kernels(self.T)
-        ell = lengthscale_slot("lengthscale", self.V, self.d)
+        ell = lengthscale_slot("lengthscale", self.V, Inputs.of(self.d))
         self.layout = Layout((ell, *coregion.slots(self.T), noise_slot(self.T)))
 
     @property

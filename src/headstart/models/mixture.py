@@ -13,7 +13,7 @@ from headstart.models.beliefs import At
 from headstart.models.layer import Layer
 from headstart.models.predictive import NormalMixture
 
-__all__ = ["Mixture", "taken"]
+__all__ = ["Mixture", "components", "taken"]
 
 T = TypeVar("T")
 
@@ -23,10 +23,12 @@ class Mixture:
     """Members in the same model units, with weights that add up to 1; the first two moments of the mixture.
 
     mean Σ w_k μ_k, covariance Σ w_k (Σ_k + (μ_k − mean)(μ_k − mean)ᵀ): where the members disagree it is uncertain.
+    Members are different models, or (``drawn``) one model with different hyperparameters of the target.
     """
 
-    members: tuple[Layer, ...]
+    members: tuple[Layer | Mixture, ...]
     weights: Float[Tensor, "*b k"]
+    drawn: bool = False
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -48,9 +50,9 @@ class Mixture:
         every = torch.stack([member.log_evidence() for member in self.members], dim=-1)
         return torch.logsumexp(every + self.weights.log(), dim=-1)
 
-    def _at(self, X: Float[Tensor, "*b m d"] | At) -> list[Any]:
-        """The points for every member; located ones (``At``) have a part for each."""
-        return list(X.parts) if isinstance(X, At) else [X] * len(self.members)
+    def _at(self, X: Float[Tensor, "*b m d"] | At | None) -> list[Any]:
+        """The points for every member; located ones (``At``) have a part for each model."""
+        return list(X.parts) if isinstance(X, At) and not self.drawn else [X] * len(self.members)
 
     def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m m"]]:
         """Mean and joint covariance."""
@@ -67,10 +69,12 @@ class Mixture:
 
     def measurement(self, X: Float[Tensor, "*b m d"] | At) -> NormalMixture:
         """What a measurement at every row of X will be: a draw from a drawn member, with that member's noise."""
-        means, variances = self._marginals(X)
-        noises = [member.noise_var.unsqueeze(-1) for member in self.members]
-        sds = [(var + noise).sqrt() for var, noise in zip(variances, noises, strict=True)]
-        return NormalMixture(torch.stack(means, dim=-1), torch.stack(sds, dim=-1), self.weights.unsqueeze(-2))
+        parts = components(self, X)
+        found = [(*member.predict_marginal(at), member.noise_var.unsqueeze(-1)) for member, _, at in parts]
+        means = torch.stack([mean for mean, _, _ in found], dim=-1)
+        sds = torch.stack([(var + noise).sqrt() for _, var, noise in found], dim=-1)
+        weights = torch.stack([weight for _, weight, _ in parts if weight is not None], dim=-1)
+        return NormalMixture(means, sds, weights.unsqueeze(-2))
 
     def _marginals(self, X: Float[Tensor, "*b m d"] | At) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
         """Every member's means, and its variances."""
@@ -90,6 +94,22 @@ class Mixture:
     ) -> Mixture:
         """Every member after more observations; the weights stay."""
         return replace(self, members=tuple(m.observing(X, y, noise_var=noise_var) for m in self.members))
+
+
+def components(
+    predictor: Any, X: Float[Tensor, "*b m d"] | At | None = None
+) -> list[tuple[Any, Float[Tensor, "*b"] | None, Any]]:
+    """The predictors of which a mixture, and a mixture in it, is made, each with its weight and its own of the points.
+
+    Of any other predictor that is itself, with no weight.
+    """
+    if not isinstance(predictor, Mixture):
+        return [(predictor, None, X)]
+    found: list[tuple[Any, Float[Tensor, "*b"] | None, Any]] = []
+    for weight, member, at in zip(predictor.weights.unbind(-1), predictor.members, predictor._at(X), strict=True):
+        for part, share, own in components(member, at):
+            found.append((part, weight if share is None else weight * share, own))
+    return found
 
 
 def _outer(r: Float[Tensor, "*b m"]) -> Float[Tensor, "*b m m"]:

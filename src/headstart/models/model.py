@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset, require_compatible, require_unit_cube, task_name
-from headstart.data.units import OutputUnits
+from headstart.data.units import OutputMap, OutputUnits
+from headstart.data.warp import Warp
 from headstart.errors import InputError
 from headstart.gp.fit import FitOptions, FitReport, Seed
 from headstart.gp.kernels import Kernel
@@ -25,10 +26,16 @@ __all__ = ["Prior", "TransferModel"]
 
 @dataclass(frozen=True, kw_only=True)
 class Prior(ABC):
-    """What was learnt from the sources, once. Conditioning on the target reuses it at every step."""
+    """What was learnt from the sources, once. Conditioning on the target reuses it at every step.
+
+    ``sources`` are as the model sees them, behind their output maps; ``warp`` is the map of a target of which nothing
+    is known yet, None where values are taken as they are.
+    """
 
     model: TransferModel
     sources: tuple[Dataset, ...]
+    warp: Warp | None = None
+    outliers: tuple[Bool[Tensor, "*b _"], ...] = ()  # which values of every source were pulled in
 
     def condition(self, target: Dataset | None = None, *, seed: Seed = 0) -> TransferPosterior:
         """The target's posterior as a BoTorch model; without data of the target it is the zero-shot prediction."""
@@ -40,10 +47,26 @@ class Prior(ABC):
             like = self.sources[0]
             target = Dataset.empty(like.d, batch_shape=like.batch_shape, device=like.X.device)
         require_compatible(self.sources, target)
+        if not target.categories and self.sources:
+            target = Dataset(target.X, target.y, target.name, target.unseen, self.sources[0].categories)
         if self.model.fit.unit_cube:
             require_unit_cube(target, "the target")
         with torch.no_grad():
-            return self._condition(target, seed)
+            warp = self.warp_of(target)
+            if warp is None:
+                return self._condition(target, seed)
+            return self._condition(warp.task_inward(target), seed).seen_through(warp, target.y)
+
+    def warp_of(self, target: Dataset) -> Warp | None:
+        """The output map of a target with these data."""
+        if self.warp is not None:
+            return self.warp.moved_to(target)
+        return Warp.of_target(target) if self.model.output_map is OutputMap.LEARNT else None
+
+    def inward(self, target: Dataset) -> Dataset:
+        """The target as the model sees it."""
+        warp = self.warp_of(target)
+        return target if warp is None else warp.task_inward(target)
 
     @abstractmethod
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior: ...
@@ -61,23 +84,27 @@ class Prior(ABC):
         return ()
 
 
+_KINDS = (("kernel", Kernel), ("fit", FitOptions), ("units", OutputUnits), ("output_map", OutputMap))
+
+
 @dataclass(frozen=True, kw_only=True)
 class TransferModel(ABC):
     """A way of training and a choice of W, with the options every model has.
 
-    ``kernel`` is RBF (the paper's) or Matérn-5/2; ``fit`` says how hyperparameters are found; ``units`` where the
-    model's output units come from.
+    ``kernel`` is Matérn-5/2 or RBF (the paper's); ``fit`` says how hyperparameters are found; ``units`` where the
+    model's output units come from; ``output_map`` whether outputs go through a monotone map first.
     """
 
-    kernel: Kernel = Kernel.RBF
+    kernel: Kernel = Kernel.MATERN52
     fit: FitOptions = field(default_factory=FitOptions)
     units: OutputUnits = OutputUnits.SHARED
+    output_map: OutputMap = OutputMap.LEARNT
 
     needs_sources = True
 
     def __post_init__(self) -> None:
         """Check the kinds of the options."""
-        for name, kind in (("kernel", Kernel), ("fit", FitOptions), ("units", OutputUnits)):
+        for name, kind in _KINDS:
             if not isinstance(getattr(self, name), kind):
                 raise InputError(f"{name} must be a {kind.__name__}, but it is {getattr(self, name)!r}.")
 
@@ -86,8 +113,10 @@ class TransferModel(ABC):
         return replace(self, **options)
 
     def paper(self) -> Self:
-        """The same model as the paper trained it: likelihood, softplus starts, standardised residuals."""
-        return self.using(fit=FitOptions.paper(), units=OutputUnits.PER_LEVEL)
+        """The same model as the paper trained it: RBF, likelihood, softplus starts, standardised residuals."""
+        return self.using(
+            kernel=Kernel.RBF, fit=FitOptions.paper(), units=OutputUnits.PER_LEVEL, output_map=OutputMap.NONE
+        )
 
     def learn(self, sources: Sequence[Dataset] = (), *, seed: Seed = 0) -> Prior:
         """Everything the sources can teach before the target's first observation."""
@@ -103,13 +132,22 @@ class TransferModel(ABC):
             for i, source in enumerate(sources):
                 require_unit_cube(source, task_name(source, i))
         with torch.no_grad():
-            return self._learn(sources, seed)
+            if self.output_map is OutputMap.NONE or not self.needs_sources:
+                return self._learn(sources, seed)
+            maps, warp = Warp.of_sources(sources)
+            inward = tuple(own.task_inward(source) for own, source in zip(maps, sources, strict=True))
+            outliers = tuple(own.outliers(source) for own, source in zip(maps, sources, strict=True))
+            return replace(self._learn(inward, seed), warp=warp, outliers=outliers)
 
     @abstractmethod
     def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> Prior: ...
 
     def at(self, params: ModelParams, *, sources: Sequence[Dataset] = (), target: Dataset) -> TransferPosterior:
-        """The posterior at given hyperparameters: nothing is fitted, and no units are changed."""
+        """The posterior at given hyperparameters: nothing is fitted, and neither units nor output maps are applied.
+
+        ``Prior.sources`` and ``Prior.inward(target)`` are the data behind their maps, as a fitted posterior's
+        hyperparameters want them.
+        """
         require_compatible(tuple(sources), target)
         with torch.no_grad():
             return self._at(params, tuple(sources), target)

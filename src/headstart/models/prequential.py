@@ -5,6 +5,8 @@ Cholesky factor L of K and z = L⁻¹ r hold every prediction of an observation 
 
     log p(y_i | y_1 … y_{i−1}) = −½ z_i² − log L_ii − ½ log 2π
 
+A mixture's members, with weights found from the first observations, are each weighed anew by every later one.
+
 Where a task lies says nothing about which model is right, and models differ in what they expect there. So the offset is
 given a flat prior: what is scored are the contrasts y_i − y_1, and the first observation scores nothing.
 """
@@ -20,6 +22,7 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.gp.linalg import cholesky, solve_lower
 from headstart.models.layer import Layer
+from headstart.models.mixture import Mixture
 from headstart.models.model import Prior
 
 __all__ = ["REFITS", "prequential", "refits_up_to", "sequential_scores"]
@@ -39,16 +42,31 @@ def prequential(prior: Prior, target: Dataset) -> Float[Tensor, "*b n"]:
     scores = torch.zeros_like(target.y)
     for refit in refits_up_to(target.n):
         posterior = prior.condition(target.head(refit), seed=refit)
-        layer, units = posterior.predictor, posterior.units
-        assert isinstance(layer, Layer)
+        predictor, units = posterior.predictor, posterior.units
+        assert isinstance(predictor, Layer | Mixture)
         inward = units.inward(target)
-        found = sequential_scores(layer, inward.X, inward.y) - units.scale.log().unsqueeze(-1)
+        found = sequential_scores(predictor, inward.X, inward.y, after=refit) - units.scale.log().unsqueeze(-1)
         scores[..., refit:] = found[..., refit:]
     return scores
 
 
-def sequential_scores(layer: Layer, X: Float[Tensor, "*b n d"], y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b n"]:
-    """log p(y_i | y_1 … y_{i−1}) at the layer's hyperparameters, whatever it has observed; 0 for the first one."""
+def sequential_scores(
+    predictor: Layer | Mixture, X: Float[Tensor, "*b n d"], y: Float[Tensor, "*b n"], *, after: int
+) -> Float[Tensor, "*b n"]:
+    """log p(y_i | y_1 … y_{i−1}) at the predictor's hyperparameters, for the observations ``after`` the first ones.
+
+    Of those, with which the hyperparameters were found, only a single layer's are given; a mixture's are 0.
+    """
+    if isinstance(predictor, Layer):
+        return _of_layer(predictor, X, y)
+    every = torch.stack([sequential_scores(m, X, y, after=after) for m in predictor.members], dim=-2)
+    every[..., :after] = 0.0
+    together = torch.logsumexp(every.cumsum(-1) + predictor.weights.log().unsqueeze(-1), dim=-2)
+    return together.diff(dim=-1, prepend=torch.zeros_like(together[..., :1]))
+
+
+def _of_layer(layer: Layer, X: Float[Tensor, "*b n d"], y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b n"]:
+    """At the layer's hyperparameters, whatever it has observed; 0 for the first one."""
     if X.shape[-2] < 2:
         return torch.zeros_like(y)
     at = layer.below.at(X)

@@ -12,7 +12,7 @@ from headstart.models.botorch import Outcome, TransferPosterior
 from headstart.models.layer import Propagation
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ChainParams, ModelParams
-from headstart.models.sequential import Sequential, fit_layer
+from headstart.models.sequential import Sequential, fit_target
 
 __all__ = ["Single", "SinglePrior"]
 
@@ -30,16 +30,12 @@ class SinglePrior(Prior):
         shared = self.model.units is OutputUnits.SHARED
         units = Units.of([target]).completed(target) if shared else Units.identity(target)
         units = units if self.known is None else self.known
-        layer, report = fit_layer(
-            NoBeliefs(target.batch_shape),
-            units.inward(target),
-            model=self.model,
-            propagation=Propagation.EXACT,
-            seed=seed,
-            name="target",
+        nothing = NoBeliefs(target.batch_shape)
+        layer, own, report = fit_target(
+            nothing, units.inward(target), model=self.model, propagation=Propagation.EXACT, seed=seed
         )
-        params = ChainParams((layer.params,)).scaled(units.scale, units.offset)
-        return TransferPosterior(layer, Outcome(units, params, (report,)), target.y)
+        params = ChainParams((own,)).scaled(units.scale, units.offset)
+        return TransferPosterior(layer, Outcome(units, params, (report,), blind=True), target.y)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from headstart.gp.evidence import Evaluation, gaussian
 from headstart.gp.geometry import geometry_of, of_problems
-from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Layout, Slot, gp_layout
+from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Inputs, Layout, Slot, gp_layout
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import cholesky
 
@@ -45,7 +45,7 @@ class Coefficients(Protocol):
 
 
 class StarEvidence:
-    """−log p(y | the sources' posteriors, θ), θ = [log lengthscale (d), log outputscale, log noise_var, log ω (k)].
+    """−log p(y | the sources' posteriors, θ), θ = [log lengthscale (g), log outputscale, log noise_var, log ω (k)].
 
     The offset is integrated out as everywhere (gp.hyperparameters): y is centred, and OFFSET_VAR is added to K.
     """
@@ -59,15 +59,17 @@ class StarEvidence:
         coefficients: Coefficients,
         *,
         kernel: Kernel,
+        inputs: Inputs,
     ) -> None:
+        self._inputs = inputs
         self._centre = y.mean(-1) if y.shape[-1] else y.new_zeros(y.shape[0])
         self._y = y - self._centre.unsqueeze(-1)
         # a mean's own level is the offset's business
         self._levels = means.mean(-1) if y.shape[-1] else means.new_zeros(means.shape[:-1])
         self._means = means - self._levels.unsqueeze(-1)
         self._covs, self._coefficients = covs.flatten(-2), coefficients
-        self._geometry = geometry_of(X, kernel)
-        own = gp_layout(X.shape[-1], residual=True)
+        self._geometry = geometry_of(X, kernel, inputs)
+        own = gp_layout(inputs, residual=True)
         self._own = own.size
         self.layout = Layout((*own.slots, *coefficients.slots()))
 
@@ -125,4 +127,4 @@ class StarEvidence:
             K, r = self._gaussian(theta, self._geometry.evaluate(own.contiguous(), items)[0], items)
             L = cholesky(K, of="The covariance of the observations")
             offset = offset + OFFSET_VAR * torch.cholesky_solve(r.unsqueeze(-1), L).sum((-2, -1))
-        return GPParams(own[:, :-2].exp(), own[:, -2].exp(), own[:, -1].exp(), offset), omega
+        return GPParams(own[:, self._inputs.group].exp(), own[:, -2].exp(), own[:, -1].exp(), offset), omega

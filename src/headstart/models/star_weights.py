@@ -27,7 +27,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
-from headstart.gp.hyperparameters import Slot
+from headstart.gp.hyperparameters import Inputs, Slot
 from headstart.gp.kernels import Kernel
 from headstart.models.beliefs import At, Beliefs, ExactBeliefs
 from headstart.models.star_evidence import Coefficients, StarEvidence
@@ -187,6 +187,7 @@ class Integrated(Weighting):
             _flat(below.cov(at, at), b).unsqueeze(1),
             _Amplitude(self.amplitude),
             kernel=kernel,
+            inputs=Inputs.of(target.d, target.categories),
         )
 
     def weights(self, omega: Float[Tensor, "*b k"], about: SourceFacts) -> StarWeights:
@@ -257,6 +258,7 @@ class Free(Weighting):
             torch.stack([_flat(cov, b) for cov in covs], dim=1),
             self._coefficients(len(members)),
             kernel=kernel,
+            inputs=Inputs.of(target.d, target.categories),
         )
 
     def weights(self, omega: Float[Tensor, "*b k"], about: SourceFacts) -> StarWeights:

@@ -282,7 +282,8 @@ def _encode(one: _Placed, space: Space, minimize: bool) -> Dataset:
     X[:, columns] = _UNSEEN
     larger_is_better = not minimize if one.task.maximize is None else one.task.maximize
     y = one.task.y[kept]
-    return Dataset(X, -y if larger_is_better else y.copy(), one.task.name, unseen=tuple(columns))
+    y = -y if larger_is_better else y.copy()
+    return Dataset(X, y, one.task.name, unseen=tuple(columns), categories=space.categories)
 
 
 def _leave_out(

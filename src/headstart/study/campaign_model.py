@@ -102,9 +102,10 @@ def fit_campaign(campaign: Campaign, *, seed: int = 0) -> Fitted:
     space, finished = alignment.space, campaign.those(State.FINISHED)
     if finished:
         y = np.array([e.result for e in finished])
-        target = Dataset(space.encode([e.values for e in finished]), -y if file.maximize else y, THIS)
+        X = space.encode([e.values for e in finished])
+        target = Dataset(X, -y if file.maximize else y, THIS, categories=space.categories)
     else:
-        target = Dataset.empty(space.d, name=THIS)
+        target = Dataset.empty(space.d, name=THIS, categories=space.categories)
     prior = model.learn(alignment.datasets, seed=seed)
     return Fitted(campaign, alignment, prior, target, prior.condition(target, seed=seed))
 

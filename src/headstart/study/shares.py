@@ -36,7 +36,7 @@ def shares(prior: Prior, posterior: TransferPosterior, X: Float[Tensor, "m d"]) 
     ``posterior`` is what the prior became with the target's data. Where nobody has anything to say, all is the
     target's own.
     """
-    target = Dataset(posterior.train_inputs[0], posterior.train_targets)
+    target = prior.inward(Dataset(posterior.train_inputs[0], posterior.train_targets))
     tasks = [*prior.sources, target]
     nobody = [_silenced(task) for task in tasks]
     gains = torch.zeros(len(X), len(tasks), dtype=torch.float64)

@@ -62,7 +62,10 @@ def see(trials: Sequence[FrozenTrial], space: Space, *, own: int, minimize: bool
     finished = [t for t in others if t.state == TrialState.COMPLETE and t.value is not None]
     rows, kept = _encode([t.params for t in finished], space)
     y = _finite([float(finished[i].value or 0.0) for i in kept])
-    target = Dataset(rows, y if minimize else [-v for v in y]) if y else Dataset.empty(space.d)
+    levels = space.categories
+    target = Dataset.empty(space.d, categories=levels)
+    if y:
+        target = Dataset(rows, y if minimize else [-v for v in y], categories=levels)
 
     gone = [t.params for t in others if t.state in (TrialState.FAIL, TrialState.PRUNED)]
     awaited = [parameters(t) for t in others if t.state in (TrialState.RUNNING, TrialState.WAITING)]

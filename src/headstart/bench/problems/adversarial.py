@@ -94,7 +94,7 @@ class SpoiltProblem(Problem):
                 X = self._shifted(X)
             case _:
                 pass
-        return Dataset(X, y, source.name)
+        return source.with_data(X, y)
 
     def _shifted(self, X: Tensor) -> Tensor:
         """Numeric inputs moved by a third, categories by a third of their number."""
@@ -110,7 +110,7 @@ class SpoiltProblem(Problem):
         first, *_, last = self._numeric()
         X = source.X.clone()
         X[..., [first, last]] = source.X[..., [last, first]]
-        return Dataset(X, source.y, source.name)
+        return source.with_data(X, source.y)
 
     def _one_good(self, sources: tuple[Dataset, ...], seeds: Sequence[int]) -> tuple[Dataset, ...]:
         ways = (Scenario.NEGATED, Scenario.NOISE, Scenario.CONSTANT)
@@ -123,4 +123,5 @@ class SpoiltProblem(Problem):
         X, y = torch.stack([s.X for s in every], dim=1), torch.stack([s.y for s in every], dim=1)
         rows, order = torch.arange(len(seeds)).unsqueeze(-1), torch.stack(orders)
         X, y = X[rows, order], y[rows, order]
-        return tuple(Dataset(X[:, i], y[:, i], f"source {i}") for i in range(len(every)))
+        levels = every[0].categories
+        return tuple(Dataset(X[:, i], y[:, i], f"source {i}", categories=levels) for i in range(len(every)))

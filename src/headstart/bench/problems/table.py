@@ -231,7 +231,12 @@ class TableProblem(Problem):
         drawn = [self._tasks(seed, steps) for seed in seeds]
         parts = [[self._part(seed, t) for t in sources] for seed, (_, sources) in zip(seeds, drawn, strict=True)]
         sources = tuple(
-            Dataset(torch.stack([d.X for d in column]), torch.stack([d.y for d in column]), f"source {i}")
+            Dataset(
+                torch.stack([d.X for d in column]),
+                torch.stack([d.y for d in column]),
+                f"source {i}",
+                categories=self.table.space.categories,
+            )
             for i, column in enumerate(zip(*parts, strict=True))
         )
         targets = [self.table.tasks[target] for target, _ in drawn]

@@ -68,7 +68,10 @@ class SyntheticProblem(Problem):
         X_all = torch.stack(X)
         y_all = self.family.evaluate(source_params, X_all) + torch.stack(errors)
         minimum = self.family.minimum(target_params)
-        sources = tuple(Dataset(X_all[:, i], y_all[:, i], f"source {i}") for i in range(self.n_sources))
+        levels = () if self.space is None else self.space.categories
+        sources = tuple(
+            Dataset(X_all[:, i], y_all[:, i], f"source {i}", categories=levels) for i in range(self.n_sources)
+        )
         return Instance(
             sources=sources[::-1] if self.reverse else sources,
             minimum=minimum,

@@ -1,0 +1,219 @@
+"""``Warp``: outputs through a monotone map, learnt from the data, behind which they are more like normal ones.
+
+Losses, times, and yields near 100 % have a long tail on one side. A Gaussian process takes such a tail for the shape of
+the function, and spends itself on the values that matter least. So outputs enter a model through
+
+    z = (y − centre) / spread        every task around its own median, in units of its own spread (by quartiles)
+    w = ((1 + z)^λ − 1)/λ            z ≥ 0      (Yeo and Johnson 2000; log(1 + z) for λ = 0)
+    w = −((1 − z)^(2−λ) − 1)/(2 − λ) z < 0
+
+with one λ for all tasks of a problem, the most probable one given that every task's w are normal with a mean and a
+variance of its own and that λ ~ N(1, ½²); λ = 1 changes nothing. It stays between 0 and 1. So a tail of bad (high) values
+is shortened; one of good values is where the search goes, and is left as it is. The map reaches every number: whatever
+is predicted has a place in the user's units.
+
+Values that lie very far from the rest of their task, such as a penalty for a failed run, are not a matter of shape.
+Beyond FENCE spreads from the median w is pulled in, in the order it was in: to FENCE + log(1 + log(1 + excess)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from headstart.data.dataset import Dataset
+from headstart.data.units import spread_of
+
+__all__ = ["Warp", "robust_spread"]
+
+FENCE = 6.0
+# Fewer values have no quartiles to speak of
+_FEW = 5
+_TO_NORMAL = 1.349  # the quartiles of a normal distribution are so many standard deviations apart
+_POWERS = 41  # values of λ that are compared
+_HIGHEST = 1.0
+_PRIOR = 0.5
+_TINY = 1e-9  # λ below this is 0
+_LARGEST = 1e300
+# A first value so many spreads away is of a target that lies elsewhere; it is so much better than the median
+_FAR, _GOOD = 3.0, 1.0
+# Quadrature of a normal distribution, for means and variances behind the map
+_NODES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Warp:
+    """The map of one problem, or of each problem of a batch.
+
+    ``known_spread`` is the spread of a typical source in mapped units, 0 where there is none: nearer to the median no
+    value of any task is an outlier.
+    """
+
+    centre: Float[Tensor, "*b"]
+    spread: Float[Tensor, "*b"]
+    power: Float[Tensor, "*b"]
+    known_spread: Float[Tensor, "*b"]
+
+    @classmethod
+    def of_sources(cls, sources: Sequence[Dataset]) -> tuple[tuple[Warp, ...], Warp]:
+        """The maps of the sources, and that of a target before anything of it is known: as the median source is."""
+        centres = torch.stack([_middle(source.y) for source in sources])
+        spreads = torch.stack([robust_spread(source.y) for source in sources])
+        typical = spreads.masked_fill(spreads <= 0, torch.nan).nanmedian(0).values
+        typical = torch.where(typical > 0, typical, torch.ones_like(typical))
+        few = torch.tensor([source.n < _FEW for source in sources], device=typical.device)
+        few = few.reshape(-1, *([1] * typical.dim()))
+        spreads = torch.where((spreads > 0) & ~few, spreads, typical)
+        power = _most_probable([_standard(s.y, c, r) for s, c, r in zip(sources, centres, spreads, strict=True)])
+        nothing = torch.zeros_like(typical)
+        maps = [cls(c, r, power, nothing) for c, r in zip(centres, spreads, strict=True)]
+        mapped = torch.stack([robust_spread(m.inward(s.y)) for m, s in zip(maps, sources, strict=True)])
+        known = mapped.quantile(0.5, dim=0)
+        target = cls(centres.quantile(0.5, dim=0), typical, power, known)
+        return tuple(replace(m, known_spread=known) for m in maps), target
+
+    @classmethod
+    def of_target(cls, target: Dataset) -> Warp:
+        """From the target's own values, for there are no sources; a few do not show what they are like."""
+        nothing = target.y.new_zeros(target.batch_shape)
+        if target.n < _FEW:
+            return cls(nothing, nothing + 1, nothing + 1, nothing)
+        centre, spread = _middle(target.y), robust_spread(target.y)
+        spread = torch.where(spread > 0, spread, torch.ones_like(spread))
+        return cls(centre, spread, _most_probable([_standard(target.y, centre, spread)]), nothing)
+
+    def moved_to(self, target: Dataset) -> Warp:
+        """Around the target's first value, where that is far from where the sources are.
+
+        Which part of the curve a value meets depends on the centre. It is settled by the first value, a good one as
+        suggested values are, so that no later one changes what became of those before it.
+        """
+        if target.n == 0:
+            return self
+        first = target.y[..., 0]
+        far = (first - self.centre).abs() > _FAR * self.spread
+        return replace(self, centre=torch.where(far, first + _GOOD * self.spread, self.centre))
+
+    # ── values ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _powers(self, negative: Bool[Tensor, "*c"]) -> Float[Tensor, "*c"]:
+        λ = self.power.unsqueeze(-1)
+        return torch.where(negative, 2 - λ, λ)
+
+    def inward(self, y: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
+        """Values in mapped units."""
+        z = (y - self.centre.unsqueeze(-1)) / self.spread.unsqueeze(-1)
+        return z.sign() * _stretched(z.abs(), self._powers(z < 0))
+
+    def outward(self, w: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
+        """Mapped values in the user's units; what is beyond all numbers is the largest one."""
+        z = w.sign() * _shrunk(w.abs(), self._powers(w < 0))
+        return (self.centre.unsqueeze(-1) + self.spread.unsqueeze(-1) * z).clamp(-_LARGEST, _LARGEST)
+
+    def log_slope(self, y: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
+        """log dw/dy: what log densities of w lack to be log densities of y."""
+        z = (y - self.centre.unsqueeze(-1)) / self.spread.unsqueeze(-1)
+        return (self._powers(z < 0) - 1) * z.abs().log1p() - self.spread.unsqueeze(-1).log()
+
+    def moments(
+        self, mean: Float[Tensor, "*c n"], var: Float[Tensor, "*c n"]
+    ) -> tuple[Float[Tensor, "*c n"], Float[Tensor, "*c n"]]:
+        """Mean and variance in the user's units of what is normal in mapped units, by Gauss-Hermite quadrature."""
+        nodes, weights = (torch.from_numpy(a).to(mean) for a in np.polynomial.hermite_e.hermegauss(_NODES))
+        weights = weights / weights.sum()
+        at = mean.unsqueeze(-2) + var.clamp_min(0.0).sqrt().unsqueeze(-2) * nodes.unsqueeze(-1)
+        lifted = replace(self, **{name: getattr(self, name).unsqueeze(-1) for name in ("centre", "spread", "power")})
+        y = lifted.outward(at)
+        first = (weights.unsqueeze(-1) * y).sum(-2)
+        return first, (weights.unsqueeze(-1) * (y - first.unsqueeze(-2)).square()).sum(-2)
+
+    # ── tasks ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def task_inward(self, task: Dataset) -> Dataset:
+        """The task in mapped units, its outliers pulled in."""
+        return task.with_data(task.X, _pulled_in(self.inward(task.y), self.known_spread)[0])
+
+    def outliers(self, task: Dataset) -> Bool[Tensor, "*b n"]:
+        """Which values of the task are pulled in."""
+        return _pulled_in(self.inward(task.y), self.known_spread)[1]
+
+
+def _stretched(a: Float[Tensor, "*c"], p: Float[Tensor, "*c"]) -> Float[Tensor, "*c"]:
+    """((1 + a)^p − 1)/p."""
+    safe = p.clamp_min(_TINY)
+    return torch.where(p > _TINY, torch.expm1(safe * a.log1p()) / safe, a.log1p())
+
+
+def _shrunk(w: Float[Tensor, "*c"], p: Float[Tensor, "*c"]) -> Float[Tensor, "*c"]:
+    """Its inverse, (1 + p w)^(1/p) − 1."""
+    safe = p.clamp_min(_TINY)
+    return torch.where(p > _TINY, torch.expm1((safe * w).log1p() / safe), torch.expm1(w.clamp_max(690.0)))
+
+
+def _middle(y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b"]:
+    return y.quantile(0.5, dim=-1) if y.shape[-1] else y.new_zeros(y.shape[:-1])
+
+
+def robust_spread(y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b"]:
+    """A standard deviation from the quartiles; from all values where half are equal, or there are few."""
+    if y.shape[-1] == 0:
+        return y.new_zeros(y.shape[:-1])
+    every = spread_of(y, y.mean(-1))
+    if y.shape[-1] < _FEW:
+        return every
+    low, high = y.quantile(0.25, dim=-1), y.quantile(0.75, dim=-1)
+    between = high / _TO_NORMAL - low / _TO_NORMAL
+    # as for spread_of: what is rounding is no spread
+    return torch.where(between > 1e-9 * every, between, every)
+
+
+def _pulled_in(
+    w: Float[Tensor, "*b n"], known_spread: Float[Tensor, "*b"]
+) -> tuple[Float[Tensor, "*b n"], Bool[Tensor, "*b n"]]:
+    """The values with outliers moved towards the others, and which ones were.
+
+    Of a few values the best is the one to measure from: of two, one may well be a failed run.
+    """
+    n = w.shape[-1]
+    if n == 0:
+        return w, torch.zeros_like(w, dtype=torch.bool)
+    centre = w.quantile(0.5, dim=-1, interpolation="lower")
+    own = robust_spread(w) if n >= _FEW else torch.zeros_like(centre)
+    size = torch.maximum(own, known_spread)
+    size = torch.where(size > 0, size, torch.full_like(size, torch.inf)).unsqueeze(-1)
+    z = (w - centre.unsqueeze(-1)) / size
+    outside = z.abs() > FENCE
+    excess = (z.abs() - FENCE).clamp_min(0.0)
+    near = centre.unsqueeze(-1) + size * z.sign() * (FENCE + excess.log1p().log1p())
+    return torch.where(outside, near, w), outside
+
+
+def _standard(
+    y: Float[Tensor, "*b n"], centre: Float[Tensor, "*b"], spread: Float[Tensor, "*b"]
+) -> Float[Tensor, "*b n"]:
+    """The values around the centre; an outlier says nothing about λ, and is pulled in."""
+    z = (y - centre.unsqueeze(-1)) / spread.unsqueeze(-1)
+    return _pulled_in(z, torch.ones_like(centre))[0]
+
+
+def _most_probable(tasks: Sequence[Float[Tensor, "*b n"]]) -> Float[Tensor, "*b"]:
+    """λ, from the tasks' standardised values: the highest of the posterior densities of a grid of values."""
+    batch = tasks[0].shape[:-1]
+    powers = torch.linspace(0.0, _HIGHEST, _POWERS, dtype=tasks[0].dtype, device=tasks[0].device)
+    λ = powers.reshape(-1, *([1] * len(batch)), 1)
+    total = (-0.5 * ((λ - 1) / _PRIOR).square()).squeeze(-1).expand(len(powers), *batch)
+    for z in tasks:
+        if z.shape[-1] < 3:
+            continue
+        p = torch.where(z < 0, 2 - λ, λ)
+        var = (z.sign() * _stretched(z.abs(), p)).var(-1)
+        varies = z.var(-1) > 0
+        fits = -0.5 * z.shape[-1] * torch.where(varies, var, torch.ones_like(var)).log()
+        fits = fits + ((p - 1) * z.abs().log1p()).sum(-1)
+        total = total + torch.where(varies, fits, torch.zeros_like(fits))
+    return powers[total.argmax(0)]

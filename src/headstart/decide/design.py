@@ -1,0 +1,53 @@
+"""Where to begin when nothing is known: points that keep away from each other and have no liking for the edge.
+
+From a scrambled Sobol set the point is taken that is farthest from all that were tried or are awaited, distances being
+measured on a torus, Σ_j min(|Δ_j|, 1 − |Δ_j|)²: the corners of a cube are then as near to the middle as anything else,
+while in the plain sense they are the farthest of all, and where experiments fail. Levels of a category are columns like
+any other, so that those not tried yet are the farthest. There is no state: a study that is continued, or that many
+workers share, goes on with what it sees.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from headstart.decide.domain import Domain, Searchable
+from headstart.errors import InputError
+
+__all__ = ["design_point", "design_size"]
+
+_LOOKED_AT = 64
+
+
+def design_size(n_inputs: int) -> int:
+    """How many points are laid out before a model of the target alone is asked."""
+    return min(2 + n_inputs // 2, 6)
+
+
+def design_point(
+    domain: Domain,
+    tried: Float[Tensor, "k d"],
+    generator: torch.Generator,
+    *,
+    free: Bool[Tensor, "m"] | None = None,
+) -> Float[Tensor, "d"]:
+    """The next point of the design; of a list, one of its ``free`` rows."""
+    X = domain.listing()
+    if X is None:
+        assert isinstance(domain, Searchable)
+        X = domain.spread(_LOOKED_AT, generator)
+    else:
+        rows = torch.arange(len(X)) if free is None else free.nonzero().squeeze(-1)
+        if len(rows) == 0:
+            raise InputError("There is no point left to begin with: all of them are taken.")
+        X = X[rows[torch.randperm(len(rows), generator=generator)[:_LOOKED_AT]]]
+    if len(tried) == 0:
+        return X[0]
+    return X[_torus(X, tried.to(X)).amin(-1).argmax()]
+
+
+def _torus(A: Float[Tensor, "n d"], B: Float[Tensor, "k d"]) -> Float[Tensor, "n k"]:
+    apart = (A.unsqueeze(-2) - B.unsqueeze(-3)).abs()
+    return torch.minimum(apart, 1 - apart).square().sum(-1)
