@@ -8,9 +8,9 @@ the function, and spends itself on the values that matter least. So outputs ente
     w = −((1 − z)^(2−λ) − 1)/(2 − λ) z < 0
 
 with one λ for all tasks of a problem, the most probable one given that every task's w are normal with a mean and a
-variance of its own and that λ ~ N(1, ½²); λ = 1 changes nothing. It stays between 0 and 1. So a tail of bad (high) values
-is shortened; one of good values is where the search goes, and is left as it is. The map reaches every number: whatever
-is predicted has a place in the user's units.
+variance of its own and that λ ~ N(1, ½²); λ = 1 changes nothing. It stays between 0 and 1. So a tail of bad (high)
+values is shortened; one of good values is where the search goes, and is left as it is. The map reaches every number:
+whatever is predicted has a place in the user's units.
 
 Values that lie very far from the rest of their task, such as a penalty for a failed run, are not a matter of shape.
 Beyond FENCE spreads from the median w is pulled in, in the order it was in: to FENCE + log(1 + log(1 + excess)).
@@ -40,6 +40,8 @@ _HIGHEST = 1.0
 _PRIOR = 0.5
 _TINY = 1e-9  # λ below this is 0
 _LARGEST = 1e300
+# Levels of tasks are as far apart as so many sources with this variance would have it, before there are any
+_LEVELS, _LEVEL_VAR = 1.0, 0.25
 # A first value so many spreads away is of a target that lies elsewhere; it is so much better than the median
 _FAR, _GOOD = 3.0, 1.0
 # Quadrature of a normal distribution, for means and variances behind the map
@@ -51,13 +53,15 @@ class Warp:
     """The map of one problem, or of each problem of a batch.
 
     ``known_spread`` is the spread of a typical source in mapped units, 0 where there is none: nearer to the median no
-    value of any task is an outlier.
+    value of any task is an outlier. ``level_var`` is how much the tasks' levels differ, in units of ``spread``²: how
+    far a target may lie from where the sources are.
     """
 
     centre: Float[Tensor, "*b"]
     spread: Float[Tensor, "*b"]
     power: Float[Tensor, "*b"]
     known_spread: Float[Tensor, "*b"]
+    level_var: Float[Tensor, "*b"]
 
     @classmethod
     def of_sources(cls, sources: Sequence[Dataset]) -> tuple[tuple[Warp, ...], Warp]:
@@ -71,10 +75,13 @@ class Warp:
         spreads = torch.where((spreads > 0) & ~few, spreads, typical)
         power = _most_probable([_standard(s.y, c, r) for s, c, r in zip(sources, centres, spreads, strict=True)])
         nothing = torch.zeros_like(typical)
-        maps = [cls(c, r, power, nothing) for c, r in zip(centres, spreads, strict=True)]
+        maps = [cls(c, r, power, nothing, nothing) for c, r in zip(centres, spreads, strict=True)]
         mapped = torch.stack([robust_spread(m.inward(s.y)) for m, s in zip(maps, sources, strict=True)])
         known = mapped.quantile(0.5, dim=0)
-        target = cls(centres.quantile(0.5, dim=0), typical, power, known)
+        centre = centres.quantile(0.5, dim=0)
+        apart = ((centres - centre) / typical).square().sum(0)
+        level_var = (apart + _LEVELS * _LEVEL_VAR) / (len(sources) - 1 + _LEVELS)
+        target = cls(centre, typical, power, known, level_var)
         return tuple(replace(m, known_spread=known) for m in maps), target
 
     @classmethod
@@ -82,10 +89,10 @@ class Warp:
         """From the target's own values, for there are no sources; a few do not show what they are like."""
         nothing = target.y.new_zeros(target.batch_shape)
         if target.n < _FEW:
-            return cls(nothing, nothing + 1, nothing + 1, nothing)
+            return cls(nothing, nothing + 1, nothing + 1, nothing, nothing)
         centre, spread = _middle(target.y), robust_spread(target.y)
         spread = torch.where(spread > 0, spread, torch.ones_like(spread))
-        return cls(centre, spread, _most_probable([_standard(target.y, centre, spread)]), nothing)
+        return cls(centre, spread, _most_probable([_standard(target.y, centre, spread)]), nothing, nothing)
 
     def moved_to(self, target: Dataset) -> Warp:
         """Around the target's first value, where that is far from where the sources are.

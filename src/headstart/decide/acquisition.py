@@ -18,7 +18,6 @@ maximises is a ``Worth``, which also knows of points whose result is awaited (de
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
@@ -36,12 +35,11 @@ from scipy.special import log_ndtr
 from torch import Tensor
 
 from headstart.errors import InputError
-from headstart.models.botorch import Predictor, TransferPosterior
+from headstart.models.botorch import TransferPosterior
 
 __all__ = [
     "LEAST_VAR",
     "Acquisition",
-    "PlainWorth",
     "Worth",
     "acquisition",
     "incumbent",
@@ -160,22 +158,6 @@ def worth_and_slopes(
         case Acquisition.LCB:
             sd = np.sqrt(var)
             return beta * sd - mean, np.full_like(mean, -1.0), 0.5 * beta / sd
-
-
-@dataclass(frozen=True, slots=True)
-class PlainWorth:
-    """What points are worth to one predictor, in model units, when no result is awaited."""
-
-    predictor: Predictor
-    kind: Acquisition
-    best_f: Float[Tensor, "*b"]
-    beta: float
-
-    def __call__(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
-        """The value at every row of X."""
-        mean, var = self.predictor.predict_marginal(X)
-        noise_var = self.predictor.noise_var
-        return worth(self.kind, mean, var, best_f=self.best_f, noise_var=noise_var, beta=self.beta)
 
 
 def require_beta(beta: float) -> None:

@@ -9,29 +9,37 @@ All members speak the same units and are to improve on the same value: the lowes
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headstart.decide.acquisition import Acquisition, Worth
+from headstart.decide.acquisition import Acquisition, Worth, worth
 from headstart.models.beliefs import At
 from headstart.models.botorch import Predictor
+from headstart.models.layer_surface import surface_of
 from headstart.models.mixture import components
+from headstart.models.surface import Surface
 
-__all__ = ["AveragedWorth", "Voice", "averaged", "mean_of", "voices"]
+__all__ = ["AveragedWorth", "PlainWorth", "Voice", "averaged", "mean_of", "voices"]
 
 # A member with less weight is not asked: it takes as long as one that counts
 _NEGLIGIBLE = 1e-3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Voice:
     """A member that counts, and what it needs to know of the points that are compared."""
 
     predictor: Predictor
     X: Any
+
+    @cached_property
+    def surface(self) -> Surface | None:
+        """The member as a function that is quick to ask over and over, if it has that form."""
+        return surface_of(self.predictor)
 
 
 def voices(
@@ -66,6 +74,22 @@ def averaged(
             return torch.logsumexp(values + w.log(), dim=-1)
         case Acquisition.LCB:
             return (w * values).sum(-1)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainWorth:
+    """What points are worth to one member, in model units, when no result is awaited."""
+
+    voice: Voice
+    kind: Acquisition
+    best_f: Float[Tensor, "*b"]
+    beta: float
+
+    def __call__(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
+        """The value at every row of X."""
+        predictor = self.voice.predictor
+        mean, var = predictor.predict_marginal(X)
+        return worth(self.kind, mean, var, best_f=self.best_f, noise_var=predictor.noise_var, beta=self.beta)
 
 
 @dataclass(frozen=True, slots=True)

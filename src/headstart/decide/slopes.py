@@ -19,8 +19,8 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headstart.decide.acquisition import LEAST_VAR, Acquisition, PlainWorth, Worth, worth_and_slopes
-from headstart.decide.average import AveragedWorth, Voice, mean_of
+from headstart.decide.acquisition import LEAST_VAR, Acquisition, Worth, worth_and_slopes
+from headstart.decide.average import AveragedWorth, PlainWorth, Voice, mean_of
 from headstart.decide.pending import AwaitingWorth, ByLayer
 from headstart.gp.threads import single_thread
 from headstart.models.layer_surface import surface_of
@@ -60,8 +60,8 @@ class Slopes:
     @classmethod
     def _of_one(cls, value: Worth) -> Slopes | None:
         match value:
-            case PlainWorth(predictor=predictor):
-                surface, noise_var = surface_of(predictor), predictor.noise_var
+            case PlainWorth(voice=voice):
+                surface, noise_var = voice.surface, voice.predictor.noise_var
             case AwaitingWorth(given=ByLayer(layer=layer, z=z), noise_var=noise_var):
                 surface = surface_of(layer)
                 surface = None if surface is None else surface.shifted(z.numpy())
@@ -119,7 +119,7 @@ def means_at(
     voices: Sequence[Voice], weights: Float[Tensor, "*b k"], X: Float[Tensor, "*b n d"]
 ) -> Float[Tensor, "*b n"]:
     """The mean of a mixture at X, in model units; by surfaces where all members have one."""
-    surfaces = [surface for surface in (surface_of(voice.predictor) for voice in voices) if surface is not None]
+    surfaces = [voice.surface for voice in voices if voice.surface is not None]
     if len(surfaces) < len(voices):
         with torch.no_grad():
             return mean_of([voice.predictor.predict_marginal(X)[0] for voice in voices], weights)

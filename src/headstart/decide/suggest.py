@@ -20,8 +20,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headstart.decide.acquisition import Acquisition, PlainWorth, Worth, worth
-from headstart.decide.average import AveragedWorth, averaged, mean_of, voices
+from headstart.decide.acquisition import Acquisition, Worth, worth
+from headstart.decide.average import AveragedWorth, PlainWorth, Voice, averaged, mean_of, voices
 from headstart.decide.design import design_point, design_size
 from headstart.decide.domain import Candidates, Cube, Domain, Searchable
 from headstart.decide.pending import AwaitingWorth
@@ -85,7 +85,9 @@ def suggest(
     others = _given_points(avoid, "avoid", observed)
     generator = generator_from(seed)
     layouts = None if design_seeds is None else tuple(generator_from(own) for own in design_seeds)
-    search = _Search(posterior, domain, kind, n_candidates, n_starts, beta, generator, layouts)
+    search = _Search(
+        posterior, *voices(posterior.predictor), domain, kind, n_candidates, n_starts, beta, generator, layouts
+    )
     chosen: list[Tensor] = []
     for _ in range(q):
         chosen.append(search.next(awaited, torch.cat([awaited, others], dim=-2)))
@@ -212,6 +214,8 @@ class _Search:
     """What stays the same from one point of a batch of q to the next."""
 
     posterior: TransferPosterior
+    voices: tuple[Voice, ...]
+    weights: Float[Tensor, "*b k"]
     domain: Domain
     kind: Acquisition
     n_candidates: int
@@ -255,7 +259,7 @@ class _Search:
                 raise self._nothing_left(len(listing))
             return _best(X, worth)
         assert isinstance(self.domain, Searchable)
-        wide, near = _look_around(self.posterior, self.domain, self.n_candidates, self.generator)
+        wide, near = self._look_around(self.domain)
         X = torch.cat([wide, near], dim=-2)
         value = self._value(X, awaited)
         judge = _Judge(value, taken, Slopes.of(value))
@@ -276,15 +280,26 @@ class _Search:
                 everything, worth = torch.cat([everything, more], dim=-2), torch.cat([worth, judge(more)], dim=-1)
         raise self._nothing_left(everything.shape[-2])
 
+    def _look_around(self, domain: Searchable) -> tuple[Float[Tensor, "*b n d"], Float[Tensor, "*b m d"]]:
+        """Points all over, and points near the lowest posterior means among those and the observed points."""
+        observed, n = self.posterior.train_inputs[0], self.n_candidates
+        wide = domain.spread(n, self.generator).to(observed.device)
+        wide = wide.expand(*self.posterior.batch_shape, *wide.shape)
+        known = torch.cat([wide, domain.snap(observed)], dim=-2)
+        mean = means_at(self.voices, self.weights, known)
+        anchors = _rows(known, mean.topk(min(_ANCHORS, mean.shape[-1]), largest=False).indices)
+        per_anchor = max(1, n // (_NEAR_SHARE * anchors.shape[-2]))
+        return wide, torch.cat([anchors, domain.near(anchors, per_anchor, self.generator)], dim=-2)
+
     def _value(self, X: Float[Tensor, "*b n d"], awaited: Float[Tensor, "*b p d"]) -> Worth:
         """What points are worth; X are those that were looked at, where nothing is observed or awaited yet."""
-        every, weights = voices(self.posterior.predictor)
+        every, weights = self.voices, self.weights
         observed = self.posterior.train_inputs[0]
         known = torch.cat([observed, awaited], dim=-2)
         known = known if known.shape[-2] else X
         best_f = torch.stack([means_at(every, weights, part).amin(-1) for part in known.split(_ROWS, dim=-2)]).amin(0)
         if awaited.shape[-2] == 0:
-            parts: tuple[Worth, ...] = tuple(PlainWorth(v.predictor, self.kind, best_f, self.beta) for v in every)
+            parts: tuple[Worth, ...] = tuple(PlainWorth(voice, self.kind, best_f, self.beta) for voice in every)
         else:
             seed = int(torch.randint(2**62, (), generator=self.generator))  # the same draws whoever else counts
             parts = tuple(
@@ -320,20 +335,6 @@ def _rows(X: Float[Tensor, "*b n d"], index: Int[Tensor, "*b k"]) -> Float[Tenso
 
 def _best(X: Float[Tensor, "*b n d"], worth: Float[Tensor, "*b n"]) -> Float[Tensor, "*b d"]:
     return _rows(X, worth.argmax(-1).unsqueeze(-1)).squeeze(-2)
-
-
-def _look_around(
-    posterior: TransferPosterior, domain: Searchable, n: int, generator: torch.Generator
-) -> tuple[Float[Tensor, "*b n d"], Float[Tensor, "*b m d"]]:
-    """Points all over, and points near the lowest posterior means among those and the observed points."""
-    observed = posterior.train_inputs[0]
-    batch, d = posterior.batch_shape, observed.shape[-1]
-    wide = domain.spread(n, generator).to(observed.device).expand(*batch, n, d)
-    known = torch.cat([wide, domain.snap(observed)], dim=-2)
-    mean = means_at(*voices(posterior.predictor), known)
-    anchors = _rows(known, mean.topk(min(_ANCHORS, mean.shape[-1]), largest=False).indices)
-    per_anchor = max(1, n // (_NEAR_SHARE * anchors.shape[-2]))
-    return wide, torch.cat([anchors, domain.near(anchors, per_anchor, generator)], dim=-2)
 
 
 def _best_of_both(

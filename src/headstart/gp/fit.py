@@ -61,8 +61,8 @@ class FitOptions:
     below goes this way for 20 steps and then on in logarithms, and restarts too slow to catch up are given up. The
     joint evidences are searched in logarithms only.
 
-    ``draws`` is how many further hyperparameters of a target are drawn around the most probable ones while it has few
-    observations (gp.draws); 0 is the mode alone.
+    ``draws`` is how many further hyperparameters of a process on its own (GPBO, also as a candidate of AUTO) are drawn
+    around the most probable ones while it has few observations (gp.draws); 0 is the mode alone.
     """
 
     objective: Objective = Objective.POSTERIOR

@@ -46,6 +46,8 @@ V = TypeVar("V")
 
 CANDIDATES = ("star", "chain", "plain")
 _SPREAD_KNOWN, _ANOTHER_SCALE = 5, 10.0
+# With at least this weight the plain process decides on its own
+_ON_ITS_OWN = 0.5
 # By so many nats a candidate can fall behind the best one with a single value
 _WORST_SURPRISE = 10.0
 # Fitted candidates and scores that are kept: more than there are refits
@@ -56,13 +58,11 @@ _KEPT = 64
 class Auto(TransferModel):
     """A star, a chain and a plain process, weighed by what they predicted.
 
-    ``share`` is the weight that the plain process never falls below. ``informed_draws`` bounds the draws of
-    hyperparameters of the star and the chain, which cost more than those of the plain process. ``believed`` are the
-    weights before the first prediction was tested, in the order of CANDIDATES, with a single source.
+    ``share`` is the weight that the plain process never falls below. ``believed`` are the weights before the first
+    prediction was tested, in the order of CANDIDATES, with a single source.
     """
 
     share: float = 0.1
-    informed_draws: int = 2
     believed: tuple[float, float, float] = (0.6, 0.2, 0.2)
 
     def __post_init__(self) -> None:
@@ -75,12 +75,11 @@ class Auto(TransferModel):
 
     def _candidates(self) -> tuple[Star, Sequential, Single]:
         # the data come to the candidates through AUTO's own output map
-        options = {"kernel": self.kernel, "output_map": OutputMap.NONE}
-        informed = replace(self.fit, draws=min(self.fit.draws, self.informed_draws))
+        options = {"kernel": self.kernel, "fit": self.fit, "output_map": OutputMap.NONE}
         return (
-            Star(weighting=Integrated(), fit=informed, **options),  # type: ignore[arg-type]
-            Sequential(propagation=Propagation.EXACT, fit=informed, **options),  # type: ignore[arg-type]
-            Single(fit=self.fit, **options),  # type: ignore[arg-type]
+            Star(weighting=Integrated(), **options),  # type: ignore[arg-type]
+            Sequential(propagation=Propagation.EXACT, **options),  # type: ignore[arg-type]
+            Single(**options),  # type: ignore[arg-type]
         )
 
     def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> AutoPrior:
@@ -145,7 +144,8 @@ class AutoPrior(Prior):
         units = self.star.units.completed(target)
         posteriors = self._candidates(target)
         judgement = judged(self._scores(target), self.gate, self.model)
-        members = tuple(_in_units(units, posterior, target) for posterior in posteriors)
+        star, chain, plain = (_in_units(units, posterior, target) for posterior in posteriors)
+        members = (star, chain, _sure_of_itself(plain, judgement.weights[..., -1] < _ON_ITS_OWN))
         params = _params(posteriors, judgement.weights)
         reports = (*self.fit_reports, *(posterior.fit_reports[-1] for posterior in posteriors))
         blind = ~self.gate.open.any(-1)
@@ -189,14 +189,18 @@ class AutoPrior(Prior):
             units, own = self.star.units.completed(seen), Units.of([seen])
             apart = (own.scale / units.scale).log().abs() > math.log(_ANOTHER_SCALE)
             known = (own.scale > 0) & (seen.n >= _SPREAD_KNOWN)
-            _remember(self._tested, key, self._plain_with(seen, own_units=apart & known))
+            _remember(self._tested, key, self._plain_with(seen, own_units=apart & known, draws=0))
         return self._tested[key]
 
-    def _plain_with(self, target: Dataset, *, own_units: Bool[Tensor, "*b"]) -> TransferPosterior:
+    def _plain_with(
+        self, target: Dataset, *, own_units: Bool[Tensor, "*b"], draws: int | None = None
+    ) -> TransferPosterior:
         """The plain process in the target's own units in some problems, and in those of the sources in the others."""
         units, own = self.star.units.completed(target), Units.of([target])
         known = Units(torch.where(own_units, own.offset, units.offset), torch.where(own_units, own.scale, units.scale))
-        return replace(self.plain, known=known).condition(target, seed=target.n)
+        model = self.plain.model
+        model = model if draws is None else model.using(fit=replace(model.fit, draws=draws))
+        return replace(self.plain, model=model, known=known).condition(target, seed=target.n)
 
     def _scores(self, target: Dataset) -> Float[Tensor, "*b k n"]:
         """Every candidate's scores of every value, in the user's units.
@@ -257,6 +261,19 @@ def _params(posteriors: Sequence[TransferPosterior], weights: Float[Tensor, "*b 
     assert isinstance(chain, ChainParams)
     assert isinstance(plain, ChainParams)
     return AutoParams(star, chain, plain, weights)
+
+
+def _sure_of_itself(plain: Layer | Mixture, where: Bool[Tensor, "*b"]) -> Layer | Mixture:
+    """The plain process at its most probable hyperparameters in some of the problems.
+
+    That these are uncertain is what keeps a search on its own from freezing. Where others are believed more, they do
+    that, and what an uncertain process finds worth a look is a distraction.
+    """
+    if isinstance(plain, Layer):
+        return plain
+    mode = torch.zeros_like(plain.weights)
+    mode[..., 0] = 1.0
+    return replace(plain, weights=torch.where(where.unsqueeze(-1), mode, plain.weights))
 
 
 def _predictor(posterior: TransferPosterior) -> Layer | Mixture:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, Self
 
@@ -23,13 +23,15 @@ from headstart.data.units import Units
 from headstart.data.warp import Warp
 from headstart.errors import InputError
 from headstart.gp.fit import FitReport
-from headstart.gp.hyperparameters import require_variance
+from headstart.gp.hyperparameters import OFFSET_VAR, require_variance
 from headstart.models.beliefs import At
-from headstart.models.mixture import Mixture
 from headstart.models.params import ModelParams
-from headstart.models.predictive import NormalMixture, require_probability
+from headstart.models.predictive import Doubt, NormalMixture, measurement, require_probability
 
 __all__ = ["Predictor", "TransferPosterior"]
+
+# How well the sources show the scale of a target, in values of its own
+_SOURCES_FREEDOM = 4.0
 
 
 class Predictor(Protocol):
@@ -73,13 +75,15 @@ class Predictor(Protocol):
 class Outcome:
     """What ``condition`` found besides the predictor: its units, its hyperparameters, how they were fitted.
 
-    ``blind`` says that no source is behind it, in all problems of a batch or in some.
+    ``blind`` says that no source is behind it, in all problems of a batch or in some; ``doubt`` is what the predictor
+    does not know of its own uncertainty.
     """
 
     units: Units
     hyperparameters: ModelParams
     reports: tuple[FitReport, ...] = ()
     blind: Bool[Tensor, "*b"] | bool = False
+    doubt: Doubt | None = None
 
 
 class _Normal(MultivariateNormal):  # type: ignore[misc]
@@ -115,7 +119,12 @@ class TransferPosterior(Model, FantasizeMixin):
 
     def seen_through(self, warp: Warp, y: Float[Tensor, "*b n"]) -> Self:
         """The same model for somebody in front of the map, where the target's values are y."""
-        return type(self)(self._predictor, self._outcome, y, warp)
+        n, scale = y.shape[-1], self.units.scale
+        if bool((warp.level_var > 0).any()):
+            doubt = Doubt(warp.level_var / scale.square(), 0.5 * (n + _SOURCES_FREEDOM))
+        else:
+            doubt = Doubt(torch.full_like(scale, OFFSET_VAR), max(0.5 * (n - 1.0), 1.0))
+        return type(self)(self._predictor, replace(self._outcome, doubt=doubt), y, warp)
 
     # ── what was learnt ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -262,12 +271,7 @@ class TransferPosterior(Model, FantasizeMixin):
         """In model units."""
         if not isinstance(X, At):
             self._require_query(X)
-        predictor = self._predictor
-        if isinstance(predictor, Mixture):
-            return predictor.measurement(X)
-        mean, var = predictor.predict_marginal(X)
-        sd = (var + predictor.noise_var.unsqueeze(-1)).sqrt()
-        return NormalMixture(mean.unsqueeze(-1), sd.unsqueeze(-1), torch.ones_like(mean[..., :1, None]))
+        return measurement(self._predictor, X, self._outcome.doubt)
 
     def condition_on_observations(
         self, X: Float[Tensor, "*b k d"], Y: Float[Tensor, "*c k 1"], noise: Tensor | None = None, **_: Any

@@ -185,6 +185,19 @@ class Layer:
             var = var + self.below.var(at) + (alpha * kept).sum(-2)
         return mean, var.expand(mean.shape)
 
+    def level_var(self, X: Float[Tensor, "*b m d"] | At, before: Float[Tensor, "*b"]) -> Float[Tensor, "*out m"]:
+        """The variance of f that comes from not knowing the offset, which is N(offset, before) before any data.
+
+        (1 − 1ᵀ K⁻¹ k(x))² / (1ᵀ K⁻¹ 1 + 1/before): the offset in ``params`` is its posterior mean, and predictions are
+        made with it as if it was known.
+        """
+        _, v, mean = self._query(X)
+        ones = torch.ones_like(self.z if self.z.dim() == self.L.dim() - 1 else self.L[..., 0]).unsqueeze(-1)
+        w = solve_lower(self.L, ones)
+        left = 1 - (w.mT @ v).squeeze(-2)
+        known = w.square().sum((-2, -1)) + 1 / before
+        return (left.square() / known.unsqueeze(-1)).expand(mean.shape)
+
     # ── the beliefs for the next level ────────────────────────────────────────────────────────────────────────────
 
     def as_beliefs(self) -> Beliefs:

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from headstart.models.beliefs import At
 from headstart.models.layer import Layer
-from headstart.models.predictive import NormalMixture
 
 __all__ = ["Mixture", "components", "taken"]
 
@@ -66,15 +65,6 @@ class Mixture:
         means, variances = self._marginals(X)
         mean = self._sum(means, 1)
         return mean, self._sum([v + (m - mean).square() for m, v in zip(means, variances, strict=True)], 1)
-
-    def measurement(self, X: Float[Tensor, "*b m d"] | At) -> NormalMixture:
-        """What a measurement at every row of X will be: a draw from a drawn member, with that member's noise."""
-        parts = components(self, X)
-        found = [(*member.predict_marginal(at), member.noise_var.unsqueeze(-1)) for member, _, at in parts]
-        means = torch.stack([mean for mean, _, _ in found], dim=-1)
-        sds = torch.stack([(var + noise).sqrt() for _, var, noise in found], dim=-1)
-        weights = torch.stack([weight for _, weight, _ in parts if weight is not None], dim=-1)
-        return NormalMixture(means, sds, weights.unsqueeze(-2))
 
     def _marginals(self, X: Float[Tensor, "*b m d"] | At) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
         """Every member's means, and its variances."""

@@ -6,23 +6,34 @@ With weights w_k that add up to 1, means μ_k and standard deviations s_k, noise
 
 which is not the normal distribution with the mixture's mean and variance: where the members disagree it has shoulders
 or several peaks.
+
+What is stated to the user is wider than what the members say. They take the target's level as known
+(``Layer.level_var``) and its scale too, which n values show as well as they show a standard deviation: what is divided
+by it is not normal but has Student's distribution. That is again a mixture of normals, of which a few are taken.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
+from scipy.special import chdtri
 from torch import Tensor
 
 from headstart.errors import InputError
+from headstart.models.beliefs import At
+from headstart.models.layer import Layer
+from headstart.models.mixture import components
 
-__all__ = ["NormalMixture", "require_probability"]
+__all__ = ["Doubt", "NormalMixture", "measurement", "require_probability"]
 
 # Halvings of the bracket of a quantile: 2⁻⁶⁰ of it is below the rounding of its ends
 _HALVINGS = 60
+_SCALES = 9  # normal distributions that stand for Student's
 _LOG_ROOT_TAU = 0.5 * math.log(2 * math.pi)
 
 
@@ -62,8 +73,44 @@ class NormalMixture:
             low, high = torch.where(below, middle, low), torch.where(below, high, middle)
         return 0.5 * (low + high)
 
+    def with_unknown_scale(self, freedom: float) -> NormalMixture:
+        """The same with Student's distribution, of so many degrees of freedom, in place of every normal one."""
+        middle = (np.arange(_SCALES) + 0.5) / _SCALES
+        factors = torch.from_numpy(np.sqrt(freedom / chdtri(freedom, middle))).to(self.sds)
+        sds = (self.sds.unsqueeze(-1) * factors).flatten(-2)
+        means = self.means.unsqueeze(-1).expand(*self.means.shape, _SCALES).flatten(-2)
+        weights = (self.weights.unsqueeze(-1) / _SCALES).expand(*self.weights.shape, _SCALES).flatten(-2)
+        return NormalMixture(means, sds, weights)
+
     def _standardised(self, y: Float[Tensor, "*#c #m"]) -> Float[Tensor, "*c m k"]:
         return (y.unsqueeze(-1) - self.means) / self.sds
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What predictors leave out of their uncertainty.
+
+    ``level_var`` is the variance of the target's level before any data, in model units; ``freedom`` how many
+    independent values its scale is known from. The points of a search are near each other, and two of them show as much
+    as one independent value.
+    """
+
+    level_var: Float[Tensor, "*b"]
+    freedom: float
+
+
+def measurement(predictor: Any, X: Float[Tensor, "*b m d"] | At, doubt: Doubt | None) -> NormalMixture:
+    """What a measurement at every row of X will be, in model units: a draw from a drawn member, with its own noise."""
+    means, sds, weights = [], [], []
+    for member, weight, at in components(predictor, X):
+        mean, var = member.predict_marginal(at)
+        if doubt is not None and isinstance(member, Layer):
+            var = var + member.level_var(at, doubt.level_var)
+        means.append(mean)
+        sds.append((var + member.noise_var.unsqueeze(-1)).sqrt())
+        weights.append(torch.ones_like(mean[..., 0]) if weight is None else weight)
+    every = NormalMixture(torch.stack(means, -1), torch.stack(sds, -1), torch.stack(weights, -1).unsqueeze(-2))
+    return every if doubt is None else every.with_unknown_scale(doubt.freedom)
 
 
 def require_probability(p: float, name: str) -> None:

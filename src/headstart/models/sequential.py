@@ -12,59 +12,41 @@ from torch import Tensor
 from headstart.data.dataset import Dataset, task_name
 from headstart.data.units import OutputUnits, Units, spread_of
 from headstart.errors import InputError
-from headstart.gp.draws import draws_around
 from headstart.gp.evidence import PlainEvidence
 from headstart.gp.fit import FitReport, Seed, fit, generator_from
 from headstart.gp.hyperparameters import GPParams, Inputs
 from headstart.models.beliefs import At, Beliefs, NoBeliefs
 from headstart.models.botorch import Outcome, TransferPosterior
 from headstart.models.layer import Layer, Propagation
-from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ChainParams, ModelParams
 
-__all__ = ["UNCERTAIN_UP_TO", "Sequential", "SequentialPrior", "expanded_levels", "fit_layer", "fit_target"]
-
-# Targets with more observations know their hyperparameters well enough
-UNCERTAIN_UP_TO = 24
+__all__ = ["Fit", "Sequential", "SequentialPrior", "expanded_levels", "fit_layer", "fit_with_evidence"]
 
 
-def fit_target(
-    below: Beliefs, task: Dataset, *, model: TransferModel, propagation: Propagation, seed: Seed
-) -> tuple[Layer | Mixture, GPParams, FitReport]:
-    """The target on top of fixed beliefs; its most probable hyperparameters, and the report.
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A level that was learnt: the layer at the most probable θ, the report, and how to try another θ."""
 
-    While it has few observations the layer is a mixture over what the hyperparameters may be (gp.draws), with the most
-    probable ones first.
-    """
-    generator = generator_from(seed)
-    layer, report, evidence, theta, as_params = _fit(
-        below, task, model=model, propagation=propagation, seed=generator, name="target"
-    )
-    if model.fit.draws == 0 or task.n > UNCERTAIN_UP_TO:
-        return layer, layer.params, report
-    points, weights = draws_around(evidence, theta, model.fit.draws, generator)
-    others = (
-        Layer.observe(
-            below, as_params(point), task.X, task.y, kernel=model.kernel, propagation=propagation, at=layer.at
-        )
-        for point in points[1:]
-    )
-    return Mixture((layer, *others), weights.reshape(*task.batch_shape, -1), drawn=True), layer.params, report
+    layer: Layer
+    report: FitReport
+    evidence: PlainEvidence
+    theta: Float[Tensor, "P p"]
+    as_params: Callable[[Float[Tensor, "P p"]], GPParams]
 
 
 def fit_layer(
     below: Beliefs, task: Dataset, *, model: TransferModel, propagation: Propagation, seed: Seed, name: str
 ) -> tuple[Layer, FitReport]:
-    """One level learnt on top of fixed beliefs, at the most probable hyperparameters."""
-    layer, report, *_ = _fit(below, task, model=model, propagation=propagation, seed=seed, name=name)
-    return layer, report
+    """One level learnt on top of fixed beliefs: the paper's partial likelihood, O(n³) per evaluation."""
+    found = fit_with_evidence(below, task, model=model, propagation=propagation, seed=seed, name=name)
+    return found.layer, found.report
 
 
-def _fit(
+def fit_with_evidence(
     below: Beliefs, task: Dataset, *, model: TransferModel, propagation: Propagation, seed: Seed, name: str
-) -> tuple[Layer, FitReport, PlainEvidence, Tensor, Callable[[Tensor], GPParams]]:
-    """One level learnt on top of fixed beliefs: the paper's partial likelihood, O(n³) per evaluation.
+) -> Fit:
+    """The same, with what was maximised.
 
     With ``OutputUnits.PER_LEVEL`` the residual is standardised first. In the end that is a mean shift and a kernel
     scaled by the residual's variance (ERRATA, fact 8), and the layer is given back in the units it came in. What the
@@ -98,7 +80,7 @@ def _fit(
     theta = theta.reshape(P, -1)
     params = as_params(theta)
     layer = Layer.observe(below, params, task.X, task.y, kernel=model.kernel, propagation=propagation, at=at)
-    return layer, report, evidence, theta, as_params
+    return Fit(layer, report, evidence, theta, as_params)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,10 +105,15 @@ class SequentialPrior(Prior):
 
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
         units = self.units.completed(target)
-        layer, own, report = fit_target(
-            self.below, units.inward(target), model=self.model, propagation=self.model.propagation, seed=seed
+        layer, report = fit_layer(
+            self.below,
+            units.inward(target),
+            model=self.model,
+            propagation=self.model.propagation,
+            seed=seed,
+            name="target",
         )
-        params = ChainParams((*self.levels, own)).scaled(units.scale, units.offset)
+        params = ChainParams((*self.levels, layer.params)).scaled(units.scale, units.offset)
         return TransferPosterior(layer, Outcome(units, params, (*self.reports, report)), target.y)
 
 

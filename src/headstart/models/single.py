@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
+
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputUnits, Units
-from headstart.gp.fit import Seed
+from headstart.gp.draws import draws_around
+from headstart.gp.fit import Seed, generator_from
 from headstart.models.beliefs import NoBeliefs
 from headstart.models.botorch import Outcome, TransferPosterior
-from headstart.models.layer import Propagation
+from headstart.models.layer import Layer, Propagation
+from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ChainParams, ModelParams
-from headstart.models.sequential import Sequential, fit_target
+from headstart.models.sequential import Fit, Sequential, fit_with_evidence
 
 __all__ = ["Single", "SinglePrior"]
+
+# With more observations the hyperparameters are known well enough
+UNCERTAIN_UP_TO = 24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,12 +37,32 @@ class SinglePrior(Prior):
         shared = self.model.units is OutputUnits.SHARED
         units = Units.of([target]).completed(target) if shared else Units.identity(target)
         units = units if self.known is None else self.known
-        nothing = NoBeliefs(target.batch_shape)
-        layer, own, report = fit_target(
-            nothing, units.inward(target), model=self.model, propagation=Propagation.EXACT, seed=seed
+        inward, generator = units.inward(target), generator_from(seed)
+        found = fit_with_evidence(
+            NoBeliefs(target.batch_shape),
+            inward,
+            model=self.model,
+            propagation=Propagation.EXACT,
+            seed=generator,
+            name="target",
         )
-        params = ChainParams((own,)).scaled(units.scale, units.offset)
-        return TransferPosterior(layer, Outcome(units, params, (report,), blind=True), target.y)
+        predictor: Layer | Mixture = found.layer
+        if self.model.fit.draws and target.n <= UNCERTAIN_UP_TO:
+            predictor = _uncertain(found, inward, self.model, generator)
+        params = ChainParams((found.layer.params,)).scaled(units.scale, units.offset)
+        return TransferPosterior(predictor, Outcome(units, params, (found.report,), blind=True), target.y)
+
+
+def _uncertain(found: Fit, target: Dataset, model: Single, generator: torch.Generator) -> Mixture:
+    """A mixture over what the hyperparameters may be, the most probable ones first."""
+    points, weights = draws_around(found.evidence, found.theta, model.fit.draws, generator)
+    first = found.layer
+    options = {"kernel": first.kernel, "propagation": first.propagation, "at": first.at}
+    others = (
+        Layer.observe(first.below, found.as_params(point), target.X, target.y, **options)  # type: ignore[arg-type]
+        for point in points[1:]
+    )
+    return Mixture((first, *others), weights.reshape(*target.batch_shape, -1), drawn=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,15 +12,13 @@ from torch import Tensor
 from headstart.data.dataset import Dataset, task_name
 from headstart.data.units import Units, spread_of
 from headstart.errors import InputError
-from headstart.gp.draws import draws_around
 from headstart.gp.fit import FitReport, Seed, fit, generator_from
 from headstart.models.beliefs import At, ExactBeliefs, NoBeliefs
 from headstart.models.botorch import Outcome, TransferPosterior
 from headstart.models.layer import Layer, Propagation
-from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ModelParams, StarParams
-from headstart.models.sequential import UNCERTAIN_UP_TO, expanded_levels, fit_layer
+from headstart.models.sequential import expanded_levels, fit_layer
 from headstart.models.star_weights import SourceFacts, StarBeliefs, StarWeights, Weighting
 
 __all__ = ["Star", "StarPrior", "learn_members"]
@@ -118,22 +116,13 @@ class StarPrior(Prior):
         inward, members = units.inward(target), self.members
         evidence = self.model.weighting.evidence(members, self.about, inward, self.model.kernel)
         b = target.batch_shape
-        generator = generator_from(seed)
-        theta, report = fit(evidence, self.model.fit, seed=generator, task="target", batch_shape=b)
-        theta = theta.reshape(b.numel(), -1)
-
-        def as_params(theta: Float[Tensor, "P p"]) -> StarParams:
-            own, omega = evidence.solution(theta)
-            weights = self.model.weighting.weights(omega.reshape(*b, -1), self.about)
-            levels = (*(layer.params for layer in self.layers), own.reshaped(b))
-            return StarParams(levels, weights.mean, weights.var, weights.own)
-
-        params = as_params(theta)
-        layer: Layer | Mixture = _on_top(members, params, inward, self.model)
-        if self.model.fit.draws and target.n <= UNCERTAIN_UP_TO:
-            points, chances = draws_around(evidence, theta, self.model.fit.draws, generator)
-            others = (_on_top(members, as_params(point), inward, self.model) for point in points[1:])
-            layer = Mixture((layer, *others), chances.reshape(*b, -1), drawn=True)
+        theta, report = fit(evidence, self.model.fit, seed=seed, task="target", batch_shape=b)
+        own, omega = evidence.solution(theta.reshape(b.numel(), -1))
+        weights = self.model.weighting.weights(omega.reshape(*b, -1), self.about)
+        params = StarParams(
+            (*(layer.params for layer in self.layers), own.reshaped(b)), weights.mean, weights.var, weights.own
+        )
+        layer = _on_top(members, params, inward, self.model)
         scaled = params.scaled(units.scale, units.offset)
         return TransferPosterior(layer, Outcome(units, scaled, (*self.reports, report)), target.y)
 
