@@ -31,7 +31,10 @@ def check(
     ] = None,
     objective: Annotated[str | None, typer.Option(help="With files: the column with the result.")] = None,
     maximize: Annotated[
-        bool, typer.Option("--maximize/--minimize", help="As for init; the verdicts are the same.", show_default=False)
+        bool,
+        typer.Option(
+            "--maximize/--minimize", help="As for init: bad results are seen less closely.", show_default=False
+        ),
     ] = False,
     rename: Annotated[list[str] | None, typer.Option(metavar="OLD=NEW", help="Columns that are the same.")] = None,
     ignore: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A column that is no parameter.")] = None,

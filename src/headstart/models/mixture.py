@@ -67,12 +67,12 @@ class Mixture:
         mean = self._sum(means, 1)
         return mean, self._sum([v + (m - mean).square() for m, v in zip(means, variances, strict=True)], 1)
 
-    def measurement(self, X: Float[Tensor, "*b m d"] | At) -> NormalMixture:
-        """What a measurement at every row of X will be: a draw from a drawn member, with that member's noise."""
+    def measurement(self, X: Float[Tensor, "*b m d"] | At, *, noise: bool = True) -> NormalMixture:
+        """What a measurement at every row of X will be: a draw from a drawn member, with that member's noise or not."""
         parts = components(self, X)
-        found = [(*member.predict_marginal(at), member.noise_var.unsqueeze(-1)) for member, _, at in parts]
+        found = [(*member.predict_marginal(at), noise * member.noise_var.unsqueeze(-1)) for member, _, at in parts]
         means = torch.stack([mean for mean, _, _ in found], dim=-1)
-        sds = torch.stack([(var + noise).sqrt() for _, var, noise in found], dim=-1)
+        sds = torch.stack([(var + noise_var).sqrt() for _, var, noise_var in found], dim=-1)
         weights = torch.stack([weight for _, weight, _ in parts if weight is not None], dim=-1)
         return NormalMixture(means, sds, weights.unsqueeze(-2))
 
