@@ -207,7 +207,7 @@ def fitted_campaign(campaign: Campaign, seed: int) -> Fitted:
         from headstart.study.campaign_model import fit_campaign
 
         fitted = fit_campaign(campaign, seed=seed)
-    say([*campaign.remarks, *(f"{d}." for d in fitted.alignment.warnings)])
+    say([*(f"{r}." for r in (*fitted.remarks, *fitted.alignment.warnings)), *campaign.remarks])
     return fitted
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 
@@ -21,6 +22,7 @@ from headstart.models.model import Prior, TransferModel
 from headstart.study.alignment import Alignment, align
 from headstart.study.campaign import Campaign, State, repeat_spread
 from headstart.study.campaign_file import TOML, nearest
+from headstart.study.extremes import outliers_in_words, own_outliers, with_outliers
 from headstart.study.shares import shares
 
 __all__ = [
@@ -97,6 +99,26 @@ class Fitted:
         median, one, other = (self.sign * part.numpy() for part in found)
         return Expected(median, np.minimum(one, other), np.maximum(one, other))
 
+    @property
+    def outliers(self) -> NDArray[np.bool_]:
+        """Which of the campaign's own results lie far from all others."""
+        return own_outliers(self.prior, self.target)
+
+    @property
+    def ordinary_past(self) -> tuple[tuple[pd.DataFrame, NDArray[np.float64]], ...]:
+        """Settings and results of every past campaign, outliers left out."""
+        used, masks = self.alignment, self.prior.outliers or [torch.zeros(d.n) > 0 for d in self.alignment.datasets]
+        kept = [np.array(rows)[~mask.numpy()] for rows, mask in zip(used.rows, masks, strict=True)]
+        return tuple((task.rows.iloc[rows], task.y[rows]) for task, rows in zip(used.tasks, kept, strict=True))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is to be looked at in the campaign's own results."""
+        finished = self.campaign.those(State.FINISHED)
+        values, numbers = [e.result for e in finished], [e.number for e in finished]
+        far = outliers_in_words(self.prior, self.target, values, numbers, "row")
+        return (f"{self.campaign.table.path}: {far}",) if far else ()
+
     def scatter(self, row: Mapping[str, Any]) -> float:
         """The standard deviation of a measurement at these settings, in the user's units.
 
@@ -152,7 +174,7 @@ def fit_campaign(campaign: Campaign, *, seed: int = 0) -> Fitted:
     else:
         target = Dataset.empty(space.d, name=THIS, categories=space.categories)
     prior = model.learn(alignment.datasets, seed=seed)
-    return Fitted(campaign, alignment, prior, target, prior.condition(target, seed=seed))
+    return Fitted(campaign, with_outliers(alignment, prior), prior, target, prior.condition(target, seed=seed))
 
 
 def next_experiments(fitted: Fitted, n: int, *, seed: int = 0) -> tuple[Suggestion, ...]:
@@ -213,12 +235,12 @@ def reference_point(fitted: Fitted) -> dict[str, Any]:
 def noise_of(fitted: Fitted) -> tuple[float, int]:
     """The scatter of a measurement in the user's units: from repeats, with their number, or the model's guess and 0.
 
-    The guess is that at the reference point; NaN where nothing is known.
+    The guess is that at the reference point; NaN where nothing is known. Outliers do not count.
     """
     campaign = fitted.campaign
-    finished = campaign.those(State.FINISHED)
+    kept = [e for e, far in zip(campaign.those(State.FINISHED), fitted.outliers, strict=True) if not far]
     tasks: list[tuple[Sequence[Mapping[str, Any]], Sequence[float]]] = [
-        ([e.values for e in finished], [e.result for e in finished])
+        ([e.values for e in kept], [e.result for e in kept]),
+        *((rows.to_dict("records"), y.tolist()) for rows, y in fitted.ordinary_past),
     ]
-    tasks += [(task.rows.to_dict("records"), task.y.tolist()) for task in campaign.past]
     return repeat_spread(tasks) or (fitted.scatter(reference_point(fitted)) if fitted.knows else math.nan, 0)

@@ -84,9 +84,11 @@ def _progress(fitted: Fitted) -> Figure:
     best = np.maximum.accumulate(results) if file.maximize else np.minimum.accumulate(results)
     steps = np.arange(1, len(finished) + 1)
     pick = np.max if file.maximize else np.min
-    for task, (color, _) in zip(campaign.past, past_looks(len(campaign.past)), strict=True):
+    ordinary = {task.name: y for task, (_, y) in zip(fitted.alignment.tasks, fitted.ordinary_past, strict=True)}
+    bests = [float(pick(ordinary.get(task.name, task.y))) for task in campaign.past]
+    for task, level, (color, _) in zip(campaign.past, bests, past_looks(len(campaign.past)), strict=True):
         label = f"best of {short(task.name)} ({len(task.y)} experiments)"
-        axes.axhline(float(pick(task.y)), color=color, linewidth=1.3, linestyle=(0, (5, 2)), label=label, zorder=1)
+        axes.axhline(level, color=color, linewidth=1.3, linestyle=(0, (5, 2)), label=label, zorder=1)
     if len(finished):
         axes.step(steps, best, where="post", color=NOW, linewidth=2.0, label="best of this campaign", zorder=2)
         axes.plot(steps, results, "o", color=INK, markersize=6, label="results", zorder=3)
@@ -94,9 +96,10 @@ def _progress(fitted: Fitted) -> Figure:
         axes.annotate("no results yet", (0.5, 0.5), xycoords="axes fraction", ha="center", va="center", color=INK)
         axes.tick_params(labelleft=fitted.knows or bool(campaign.past))
     pending = campaign.those(State.PENDING)
+    found = fitted.expected([e.values for e in pending], measured=True) if pending else None
     if pending:
         at = len(finished) + np.arange(1, len(pending) + 1)
-        if found := fitted.expected([e.values for e in pending], measured=True):
+        if found is not None:
             look: dict[str, Any] = {"fmt": "o", "color": INK, "mfc": "white", "capsize": 3}
             axes.errorbar(at, found.median, found.errors, label="pending: expected, 95 %", **look)
         else:
@@ -104,7 +107,12 @@ def _progress(fitted: Fitted) -> Figure:
     axes.set_xlim(0.5, max(len(finished) + len(pending), 3) + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     tidy(axes, "experiments of this campaign", file.label)
-    heading(figure, "Progress", f"{file.label}, {'higher' if file.maximize else 'lower'} is better")
+    far = fitted.outliers
+    if far.any():
+        ends = [] if found is None else [found.low, found.high]
+        _look_at(axes, [results[~far], bests, *ends])
+    note = f"{file.label}, {'higher' if file.maximize else 'lower'} is better{_out_of_view(int(far.sum()))}"
+    heading(figure, "Progress", note)
     legend(figure, [axes])
     return figure
 
@@ -158,8 +166,11 @@ def _slices(fitted: Fitted, slices: Sequence[_Slice], reference: dict[str, Any])
             axes.plot(x, results, "o", color=INK, markersize=5.5, label="this campaign", zorder=5)
         _axis(axes, s, file.label)
         _mark_reference(axes, s, reference)
-    _look_at(panels[0], [*(task.y for task in fitted.campaign.past), [e.result for e in finished], *medians])
-    heading(figure, "Prediction through the best point", _described(fitted, reference))
+    tasks, far = fitted.ordinary_past, fitted.outliers
+    _look_at(panels[0], [*(y for _, y in tasks), np.array([e.result for e in finished])[~far], *medians])
+    hidden = int(far.sum()) + sum(d.n for d in fitted.alignment.datasets) - sum(len(y) for _, y in tasks)
+    note = f"{_described(fitted, reference)}{_out_of_view(hidden)}"
+    heading(figure, "Prediction through the best point", note)
     legend(figure, panels, note="past results were measured at other settings of the remaining parameters")
     return figure
 
@@ -240,6 +251,10 @@ def _look_at(axes: Axes, values: Sequence[Any]) -> None:
     low, high = float(everything.min()), float(everything.max())
     margin = 0.15 * (high - low) or 1.0
     axes.set_ylim(low - margin, high + margin)
+
+
+def _out_of_view(count: int) -> str:
+    return f"; {count} result{' lies' if count == 1 else 's lie'} far outside the picture" if count else ""
 
 
 def _mark_reference(axes: Axes, s: _Slice, reference: dict[str, Any]) -> None:
