@@ -19,6 +19,7 @@ from tests.unit.study.campaigns import fingerprint, make
 from typer.testing import CliRunner, Result
 
 from headstart.cli.main import app
+from headstart.cli.tables import with_interval
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "folder.md").read_text(encoding="utf-8")
@@ -96,20 +97,59 @@ def test_the_page_on_the_folder_is_true(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_what_suggest_and_status_print(tmp_path: Path) -> None:
-    """The rows by their numbers in the spreadsheet, the expected result with its error, and what it rests on."""
+    """The rows by their numbers in the spreadsheet, the expected result with its interval, and what it rests on."""
     folder = make(tmp_path, current="x,s,y\n0.3,u,3.4\n0.3,u,3.1\n")
     result = _run("suggest", "-n", "2", "--folder", folder)
     assert result.exit_code == 0, result.output
     assert "2 experiments to try" in result.stdout
-    assert re.search(r"^ *4 .* ± .* a \d+ %, b \d+ %, this campaign \d+ %", result.stdout, flags=re.MULTILINE)
-    assert re.search(r"^ *5 .* ± ", result.stdout, flags=re.MULTILINE)
-    assert "± is half of a 95 % range" in result.stdout
+    number = r"-?\d+(?:\.\d+)?"
+    assert re.search(
+        rf"^ *4 .* {number} \({number} … {number}\) .* a \d+ %, b \d+ %, this campaign \d+ %",
+        result.stdout,
+        flags=re.MULTILINE,
+    )
+    assert re.search(rf"^ *5 .* {number} \({number} … {number}\) ", result.stdout, flags=re.MULTILINE)
+    assert "In brackets is a 95 % range: 19 of 20 results should lie in it." in result.stdout
     result = _run("status", "--folder", folder)
     assert result.exit_code == 0, result.output
     assert "y, to be maximised: 2 finished, 2 pending\n" in result.stdout
     assert "Best so far: 3.4 in row 2: x 0.3, s u\n" in result.stdout
     assert "Repeated experiments scatter by 0.21 (standard deviation, 1 repeat)." in result.stdout
     assert re.search(r"^this campaign +2 +3\.4 +\d+ %", result.stdout, flags=re.MULTILINE)
+
+
+def test_without_past_and_results_no_number_is_made_up(tmp_path: Path) -> None:
+    """Tables say that nothing is known yet."""
+    folder = make(tmp_path)
+    toml = folder / "headstart.toml"
+    toml.write_text(toml.read_text().replace('["a.csv", "b.csv"]', "[]"))
+    result = _run("suggest", "-n", "2", "--folder", folder)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("not known yet   nothing yet") == 2
+    assert "Nothing is known about results yet" in result.stdout
+    assert "95 %" not in result.stdout
+    result = _run("status", "--folder", folder)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("not known yet") == 2
+    assert "scatter" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [
+        ((82.31, 70.9, 90.2), "82 (71 … 90)"),
+        ((82.31, 79.9, 85.2), "82.3 (79.9 … 85.2)"),
+        ((-0.02, -0.4, 0.3), "-0.02 (-0.40 … 0.30)"),
+        ((0.001, -30.0, 40.0), "0 (-30 … 40)"),
+        ((3.0, 3.0, 3.0), "3.000 (3.000 … 3.000)"),
+        ((1.5e9, 1e9, 2e9), "1.5e+09 (1e+09 … 2e+09)"),
+        ((1.5e-9, 1e-9, 2e-9), "1.5e-09 (1e-09 … 2e-09)"),
+        ((float("nan"),) * 3, "not known yet"),
+    ],
+)
+def test_numbers_have_as_many_digits_as_their_interval_tells(numbers: tuple[float, float, float], text: str) -> None:
+    """Two of its width."""
+    assert with_interval(*numbers) == text
 
 
 def test_equal_folders_get_equal_suggestions(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headstart.cli.output import errors_in_one_line, say
-from headstart.cli.tables import cell, count, percent, show, table, with_error
+from headstart.cli.tables import cell, count, percent, show, table, with_interval
 from headstart.errors import InputError
 
 if TYPE_CHECKING:
@@ -100,8 +101,13 @@ def suggest(
             rows = read_table(campaign.table.path).numbers[-number:]
         show(_suggestions(fitted, suggestions, rows))
         file = campaign.file
-        typer.echo("± is half of a 95 % range: 19 of 20 results should lie in it.")
-        typer.echo("'Rests on' says how much of what is known about the row comes from where.")
+        if fitted.knows:
+            typer.echo("In brackets is a 95 % range: 19 of 20 results should lie in it.")
+            typer.echo("'Rests on' says how much of what is known about the row comes from where.")
+        else:
+            typer.echo(
+                "Nothing is known about results yet, so the rows lie apart from each other, all over the ranges."
+            )
         for source in remarkable(explained(fitted)):
             typer.echo(f"{source.name} is {source.verdict}. {source.reason}")
         typer.echo(
@@ -129,9 +135,12 @@ def status(folder: Folder = Path(), seed: Seed = 0) -> None:
         if repeats:
             of = f"standard deviation, {count(repeats, 'repeat')}"
             typer.echo(f"Repeated experiments scatter by {scatter:.2g}{unit} ({of}).")
-        else:
-            typer.echo(f"No experiment was repeated; the model takes a result to scatter by {scatter:.2g}{unit}.")
-        show(_contributions(fitted))
+        elif fitted.knows:
+            where = "the best point" if best is not None else "the most promising past point"
+            told = f"at {where} the model takes results to scatter by {scatter:.2g}{unit}"
+            typer.echo(f"No experiment was repeated; {told}.")
+        if fitted.knows or campaign.past:
+            show(_contributions(fitted))
         for decision in fitted.alignment.decisions:
             typer.echo(f"{decision}")
         if pending := campaign.those(State.PENDING):
@@ -198,7 +207,7 @@ def fitted_campaign(campaign: Campaign, seed: int) -> Fitted:
         from headstart.study.campaign_model import fit_campaign
 
         fitted = fit_campaign(campaign, seed=seed)
-    say([*campaign.remarks, *(f"{d}." for d in fitted.alignment.warnings)])
+    say([*(f"{r}." for r in (*fitted.remarks, *fitted.alignment.warnings)), *campaign.remarks])
     return fitted
 
 
@@ -239,7 +248,7 @@ def _suggestions(fitted: Fitted, suggestions: Sequence[Suggestion], numbers: Seq
         (
             str(number),
             *(cell(s.values[p.name]) for p in file.parameters),
-            with_error(s.expected, s.plus_minus),
+            with_interval(s.expected, s.low, s.high),
             _rests_on(s, fitted),
         )
         for number, s in zip(numbers, suggestions, strict=True)
@@ -254,14 +263,13 @@ def _rests_on(suggestion: Suggestion, fitted: Fitted) -> str:
 
 
 def _pending(fitted: Fitted, pending: Sequence[Experiment]) -> Table:
-    from headstart.study.campaign_model import HALF_WIDTH
-
     file = fitted.campaign.file
-    means, sds = fitted.expected([e.values for e in pending], measured=True)
+    found = fitted.expected([e.values for e in pending], measured=True)
+    told = zip(found.median, found.low, found.high, strict=True) if found else [(math.nan,) * 3] * len(pending)
     columns = ("row", *(p.label for p in file.parameters), f"expected {file.label}")
     rows = (
-        (str(e.number), *(cell(e.values[p.name]) for p in file.parameters), with_error(mean, HALF_WIDTH * sd))
-        for e, mean, sd in zip(pending, means, sds, strict=True)
+        (str(e.number), *(cell(e.values[p.name]) for p in file.parameters), with_interval(*numbers))
+        for e, numbers in zip(pending, told, strict=True)
     )
     return table("Pending", columns, rows)
 

@@ -31,7 +31,10 @@ def check(
     ] = None,
     objective: Annotated[str | None, typer.Option(help="With files: the column with the result.")] = None,
     maximize: Annotated[
-        bool, typer.Option("--maximize/--minimize", help="As for init; the verdicts are the same.", show_default=False)
+        bool,
+        typer.Option(
+            "--maximize/--minimize", help="As for init: bad results are seen less closely.", show_default=False
+        ),
     ] = False,
     rename: Annotated[list[str] | None, typer.Option(metavar="OLD=NEW", help="Columns that are the same.")] = None,
     ignore: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A column that is no parameter.")] = None,
@@ -89,11 +92,13 @@ def _check_files(
     with working():
         from headstart.study.check import align_files, check_past, learn_past
         from headstart.study.explanation_plots import draw_agreement
+        from headstart.study.extremes import with_outliers
 
         alignment = align_files(looked)
-        found = check_past(learn_past(alignment, seed=seed))
+        prior = learn_past(alignment, seed=seed)
+        alignment, found = with_outliers(alignment, prior), check_past(prior)
         picture = draw_agreement(found, pictures)
-    say([*looked.remarks, *(f"{d}." for d in alignment.warnings)])
+    say([*(f"{d}." for d in alignment.warnings), *looked.remarks])
     show(_past_table(found))
     _say_verdicts(found.verdicts)
     _say_contradictions(found)

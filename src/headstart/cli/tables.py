@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["cell", "count", "percent", "show", "table", "with_error"]
+__all__ = ["cell", "count", "percent", "show", "table", "with_interval"]
+
+# More decimal places, or numbers as large, are written with a power of ten
+_PLACES, _LARGE = 6, 1e6
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence[str] = ()) -> Table:
@@ -45,10 +48,15 @@ def cell(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, int | float) else str(value)
 
 
-def with_error(value: float, half: float) -> str:
-    """83.2 ± 4.1: as many digits as the error has two."""
-    places = max(0, 1 - math.floor(math.log10(half))) if half > 0 else 3
-    return f"{round(value, places) + 0.0:.{places}f} ± {half:.{places}f}"  # + 0.0: not −0.0
+def with_interval(value: float, low: float, high: float) -> str:
+    """82 (71 … 90): as many digits as the width of the interval has two; "not known yet" where there is no number."""
+    if math.isnan(value):
+        return "not known yet"
+    places = max(0, 1 - math.floor(math.log10(high - low))) if high > low else 3
+    if places > _PLACES or max(abs(low), abs(high)) >= _LARGE:
+        return f"{value:.3g} ({low:.3g} … {high:.3g})"
+    value, low, high = (round(number, places) + 0.0 for number in (value, low, high))  # + 0.0: not −0.0
+    return f"{value:.{places}f} ({low:.{places}f} … {high:.{places}f})"
 
 
 def count(n: int, what: str) -> str:

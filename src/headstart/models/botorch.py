@@ -255,23 +255,28 @@ class TransferPosterior(Model, FantasizeMixin):
         mapped = self._measurement(X).log_density(self._in_model_units(y)) - self.units.scale.log().unsqueeze(-1)
         return mapped if self._warp is None else mapped + self._warp.log_slope(y)
 
-    def quantile(self, X: Float[Tensor, "*b m d"] | At, p: float) -> Float[Tensor, "*c m"]:
-        """The value that a measurement at a row of X stays below with probability p, in the user's units."""
-        mapped = self.units.offset.unsqueeze(-1) + self.units.scale.unsqueeze(-1) * self._measurement(X).quantile(p)
+    def quantile(self, X: Float[Tensor, "*b m d"] | At, p: float, *, noise: bool = True) -> Float[Tensor, "*c m"]:
+        """The value that a measurement at a row of X stays below with probability p, in the user's units.
+
+        Without ``noise`` it is f itself that stays below it.
+        """
+        inner = self._measurement(X, noise=noise).quantile(p)
+        mapped = self.units.offset.unsqueeze(-1) + self.units.scale.unsqueeze(-1) * inner
         return mapped if self._warp is None else self._warp.outward(mapped)
 
     def interval(
-        self, X: Float[Tensor, "*b m d"] | At, level: float
+        self, X: Float[Tensor, "*b m d"] | At, level: float, *, noise: bool = True
     ) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
-        """The central interval of a measurement at every row of X: as much is left out below it as above."""
+        """The central interval of a measurement, or of f, at every row of X: as much is left out below it as above."""
         require_probability(level, "level")
-        return self.quantile(X, 0.5 - level / 2), self.quantile(X, 0.5 + level / 2)
+        low, high = (self.quantile(X, 0.5 + side * level / 2, noise=noise) for side in (-1, 1))
+        return low, high
 
-    def _measurement(self, X: Float[Tensor, "*b m d"] | At) -> NormalMixture:
+    def _measurement(self, X: Float[Tensor, "*b m d"] | At, *, noise: bool = True) -> NormalMixture:
         """In model units."""
         if not isinstance(X, At):
             self._require_query(X)
-        return measurement(self._predictor, X, self._outcome.doubt)
+        return measurement(self._predictor, X, self._outcome.doubt, noise=noise)
 
     def condition_on_observations(
         self, X: Float[Tensor, "*b k d"], Y: Float[Tensor, "*c k 1"], noise: Tensor | None = None, **_: Any

@@ -99,15 +99,15 @@ class Doubt:
     freedom: float
 
 
-def measurement(predictor: Any, X: Float[Tensor, "*b m d"] | At, doubt: Doubt | None) -> NormalMixture:
-    """What a measurement at every row of X will be, in model units: a draw from a drawn member, with its own noise."""
+def measurement(predictor: Any, X: Float[Tensor, "*b m d"] | At, doubt: Doubt | None, *, noise: bool) -> NormalMixture:
+    """What a measurement at every row of X will be, in model units: a draw from a drawn member, with its noise or not."""
     means, sds, weights = [], [], []
     for member, weight, at in components(predictor, X):
         mean, var = member.predict_marginal(at)
         if doubt is not None and isinstance(member, Layer):
             var = var + member.level_var(at, doubt.level_var)
         means.append(mean)
-        sds.append((var + member.noise_var.unsqueeze(-1)).sqrt())
+        sds.append((var + noise * member.noise_var.unsqueeze(-1)).sqrt())
         weights.append(torch.ones_like(mean[..., 0]) if weight is None else weight)
     every = NormalMixture(torch.stack(means, -1), torch.stack(sds, -1), torch.stack(weights, -1).unsqueeze(-2))
     return every if doubt is None else every.with_unknown_scale(doubt.freedom)

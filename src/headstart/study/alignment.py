@@ -6,6 +6,7 @@ has a parameter the new space lacks      dropped; a warning if it varied, for it
 was run in another range                 rows outside the present range stay as evidence
 used other categories                    each gets a level of its own, which is never suggested
 lacks a value or the result in a row     the row is left out; without the values of most rows, the parameter is
+has infinite results                     they count as the worst or best finite one
 shares no parameter with the new space   an InputError, or it is left out
 """
 
@@ -22,7 +23,7 @@ from headstart.data.dataset import Dataset
 from headstart.data.space import Space
 from headstart.errors import InputError
 from headstart.study.matching import Matched, match, outside
-from headstart.study.raw import RawTask
+from headstart.study.raw import INFINITE, RawTask, finite
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -52,11 +53,15 @@ class Decision:
 
 @dataclass(frozen=True)
 class Alignment:
-    """The sources as data sets of one space, smaller being better, and how they got there."""
+    """The sources as data sets of one space, smaller being better, and how they got there.
+
+    ``rows`` are the rows of every task that its data set has.
+    """
 
     space: Space
     tasks: tuple[RawTask, ...]
     datasets: tuple[Dataset, ...]
+    rows: tuple[tuple[int, ...], ...]
     decisions: tuple[Decision, ...]
 
     @property
@@ -143,6 +148,7 @@ def align(
         space=space,
         tasks=tuple(one.task for one in placed),
         datasets=tuple(_encode(one, space, minimize) for one in placed),
+        rows=tuple(tuple(np.flatnonzero(one.keep).tolist()) for one in placed),
         decisions=tuple(decisions),
     )
 
@@ -170,8 +176,14 @@ def _place(
     if task.maximize is not None and task.maximize == minimize:
         goal = ("maximised", "minimised") if task.maximize else ("minimised", "maximised")
         decide("", f"it was {goal[0]} and the new task is {goal[1]}: its sign is turned round", warning=True)
-    keep = np.isfinite(task.y)
+    keep = ~np.isnan(finite(task.y))
     _count(decide, "", "have no result and are left out", ~keep)
+    _count(
+        decide,
+        "",
+        "have an infinite result, which counts as the worst or best finite one",
+        keep & (np.abs(task.y) >= INFINITE),
+    )
 
     columns: dict[str, Matched] = {}
     for name, distribution in free.items():
@@ -281,8 +293,8 @@ def _encode(one: _Placed, space: Space, minimize: bool) -> Dataset:
     columns = [c for axis in space.axes if axis.name in one.unseen for c in range(*axis.columns.indices(space.d))]
     X[:, columns] = _UNSEEN
     larger_is_better = not minimize if one.task.maximize is None else one.task.maximize
-    y = one.task.y[kept]
-    y = -y if larger_is_better else y.copy()
+    y = finite(one.task.y)[kept]
+    y = -y if larger_is_better else y
     return Dataset(X, y, one.task.name, unseen=tuple(columns), categories=space.categories)
 
 

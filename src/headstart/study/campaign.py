@@ -175,7 +175,8 @@ def _past(table: Table, name: str, file: CampaignFile, remarks: list[str]) -> Ra
     elif len(keep) < len(has):
         remarks.append(f"{table.path}: {len(has) - len(keep)} of {len(has)} rows have no result and are left out.")
     y = np.array([results[i] for i in keep], dtype=np.float64)
-    return RawTask(name, frame.iloc[keep].reset_index(drop=True), y, origin=str(table.path))
+    numbers = tuple(table.numbers[i] for i in keep)
+    return RawTask(name, frame.iloc[keep].reset_index(drop=True), y, origin=str(table.path), numbers=numbers)
 
 
 def _column(table: Table, p: Parameter, has: list[bool]) -> Any:

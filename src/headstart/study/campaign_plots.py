@@ -23,13 +23,15 @@ from numpy.typing import NDArray
 from headstart.models.botorch import TransferPosterior
 from headstart.study.campaign import State
 from headstart.study.campaign_file import Kind, Parameter
-from headstart.study.campaign_model import HALF_WIDTH, Fitted, model_named, reference_point
+from headstart.study.campaign_model import Fitted, model_named, reference_point
 from headstart.study.canvas import INK, NOW, heading, legend, make_folder, past_looks, save, short, tidy
 from headstart.study.unit_names import split_unit
 
 __all__ = ["draw_campaign"]
 
 _POINTS = 121
+_PREDICTION = "prediction: median, 95 %"
+_UNKNOWN = "pending: nothing is known about it yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +60,13 @@ class _Slice:
 
 
 def draw_campaign(fitted: Fitted, out: Path) -> list[Path]:
-    """Write the three pictures into the folder; it is made if it is not there."""
+    """Write the pictures into the folder, which is made if it is not there; none of predictions if nothing is known."""
     make_folder(out)
     reference = reference_point(fitted)
     slices = [_slice(p, reference) for p in fitted.campaign.file.parameters if p.kind is not Kind.FIXED]
-    pictures = {"progress": _progress(fitted), "slices": _slices(fitted, slices, reference)}
+    pictures = {"progress": _progress(fitted)}
+    if fitted.knows or fitted.campaign.past:
+        pictures["slices"] = _slices(fitted, slices, reference)
     if fitted.alignment.datasets:
         pictures["sources"] = _sources(fitted, slices, reference)
     return [save(figure, out / f"{name}.png") for name, figure in pictures.items()]
@@ -80,25 +84,35 @@ def _progress(fitted: Fitted) -> Figure:
     best = np.maximum.accumulate(results) if file.maximize else np.minimum.accumulate(results)
     steps = np.arange(1, len(finished) + 1)
     pick = np.max if file.maximize else np.min
-    for task, (color, _) in zip(campaign.past, past_looks(len(campaign.past)), strict=True):
+    ordinary = {task.name: y for task, (_, y) in zip(fitted.alignment.tasks, fitted.ordinary_past, strict=True)}
+    bests = [float(pick(ordinary.get(task.name, task.y))) for task in campaign.past]
+    for task, level, (color, _) in zip(campaign.past, bests, past_looks(len(campaign.past)), strict=True):
         label = f"best of {short(task.name)} ({len(task.y)} experiments)"
-        axes.axhline(float(pick(task.y)), color=color, linewidth=1.3, linestyle=(0, (5, 2)), label=label, zorder=1)
+        axes.axhline(level, color=color, linewidth=1.3, linestyle=(0, (5, 2)), label=label, zorder=1)
     if len(finished):
         axes.step(steps, best, where="post", color=NOW, linewidth=2.0, label="best of this campaign", zorder=2)
         axes.plot(steps, results, "o", color=INK, markersize=6, label="results", zorder=3)
     else:
         axes.annotate("no results yet", (0.5, 0.5), xycoords="axes fraction", ha="center", va="center", color=INK)
+        axes.tick_params(labelleft=fitted.knows or bool(campaign.past))
     pending = campaign.those(State.PENDING)
+    found = fitted.expected([e.values for e in pending], measured=True) if pending else None
     if pending:
-        mean, sd = fitted.expected([e.values for e in pending], measured=True)
         at = len(finished) + np.arange(1, len(pending) + 1)
-        axes.errorbar(
-            at, mean, HALF_WIDTH * sd, fmt="o", color=INK, mfc="white", capsize=3, label="pending: expected, 95 %"
-        )
+        if found is not None:
+            look: dict[str, Any] = {"fmt": "o", "color": INK, "mfc": "white", "capsize": 3}
+            axes.errorbar(at, found.median, found.errors, label="pending: expected, 95 %", **look)
+        else:
+            axes.plot(at, np.full(len(at), 0.04), "|", color=INK, transform=axes.get_xaxis_transform(), label=_UNKNOWN)
     axes.set_xlim(0.5, max(len(finished) + len(pending), 3) + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     tidy(axes, "experiments of this campaign", file.label)
-    heading(figure, "Progress", f"{file.label}, {'higher' if file.maximize else 'lower'} is better")
+    far = fitted.outliers
+    if far.any():
+        ends = [] if found is None else [found.low, found.high]
+        _look_at(axes, [results[~far], bests, *ends])
+    note = f"{file.label}, {'higher' if file.maximize else 'lower'} is better{_out_of_view(int(far.sum()))}"
+    heading(figure, "Progress", note)
     legend(figure, [axes])
     return figure
 
@@ -122,7 +136,7 @@ def _slices(fitted: Fitted, slices: Sequence[_Slice], reference: dict[str, Any])
     figure, panels = _panels(len(slices))
     finished = fitted.campaign.those(State.FINISHED)
     looks = past_looks(len(fitted.campaign.past))
-    means = []
+    medians: list[Any] = []
     for s, axes in zip(slices, panels, strict=True):
         name = s.parameter.name
         for i, (task, (color, marker)) in enumerate(zip(fitted.campaign.past, looks, strict=True)):
@@ -136,23 +150,27 @@ def _slices(fitted: Fitted, slices: Sequence[_Slice], reference: dict[str, Any])
                     "mfc": "none",
                 }
                 axes.plot(x, task.y, alpha=0.75, label=short(task.name), zorder=1, **look)
-        mean, sd = fitted.expected(s.rows)
-        means.append(mean)
-        if s.is_category:
-            axes.errorbar(
-                s.x - 0.12, mean, HALF_WIDTH * sd, fmt="s", color=NOW, capsize=4, label="prediction, 95 %", zorder=4
-            )
+        found = fitted.expected(s.rows)
+        if found is None:
+            axes.annotate("nothing is known yet", (0.5, 0.5), xycoords="axes fraction", ha="center", color=INK)
+        elif s.is_category:
+            look = {"fmt": "s", "color": NOW, "capsize": 4, "zorder": 4}
+            axes.errorbar(s.x - 0.12, found.median, found.errors, label=_PREDICTION, **look)
         else:
-            axes.plot(s.x, mean, color=NOW, linewidth=2.2, label="prediction, 95 %", zorder=3)
-            axes.fill_between(s.x, mean - HALF_WIDTH * sd, mean + HALF_WIDTH * sd, color=NOW, alpha=0.18, linewidth=0)
+            axes.plot(s.x, found.median, color=NOW, linewidth=2.2, label=_PREDICTION, zorder=3)
+            axes.fill_between(s.x, found.low, found.high, color=NOW, alpha=0.18, linewidth=0)
+        medians.append([] if found is None else found.median)
         if finished:
             x = s.where([e.values[name] for e in finished])
             results = [e.result for e in finished]
             axes.plot(x, results, "o", color=INK, markersize=5.5, label="this campaign", zorder=5)
         _axis(axes, s, file.label)
         _mark_reference(axes, s, reference)
-    _look_at(panels[0], [*(task.y for task in fitted.campaign.past), [e.result for e in finished], *means])
-    heading(figure, "Prediction through the best point", _described(fitted, reference))
+    tasks, far = fitted.ordinary_past, fitted.outliers
+    _look_at(panels[0], [*(y for _, y in tasks), np.array([e.result for e in finished])[~far], *medians])
+    hidden = int(far.sum()) + sum(d.n for d in fitted.alignment.datasets) - sum(len(y) for _, y in tasks)
+    note = f"{_described(fitted, reference)}{_out_of_view(hidden)}"
+    heading(figure, "Prediction through the best point", note)
     legend(figure, panels, note="past results were measured at other settings of the remaining parameters")
     return figure
 
@@ -163,11 +181,11 @@ def _sources(fitted: Fitted, slices: Sequence[_Slice], reference: dict[str, Any]
     alone = [model_named("gpbo").learn().condition(d) for d in fitted.alignment.datasets]
     looks = past_looks(len(alone))
     for s, axes in zip(slices, panels, strict=True):
-        mean, _ = fitted.expected(s.rows)
-        lines = [("all together, this campaign", INK, "o", mean)]
+        found = fitted.expected(s.rows)
+        lines = [] if found is None else [("all together, this campaign", INK, "o", found.median)]
         for d, posterior, (color, marker) in zip(fitted.alignment.datasets, alone, looks, strict=True):
             lines.append(
-                (f"{short(d.name)} alone", color, marker, fitted.sign * _mean(posterior, space.encode(s.rows)))
+                (f"{short(d.name)} alone", color, marker, fitted.sign * _median(posterior, space.encode(s.rows)))
             )
         for i, (label, color, marker, y) in enumerate(lines):
             width, top = (2.4, 4) if i == 0 else (1.6, 3)
@@ -186,9 +204,9 @@ def _sources(fitted: Fitted, slices: Sequence[_Slice], reference: dict[str, Any]
     return figure
 
 
-def _mean(posterior: TransferPosterior, X: torch.Tensor) -> NDArray[np.float64]:
+def _median(posterior: TransferPosterior, X: torch.Tensor) -> NDArray[np.float64]:
     with torch.no_grad():
-        return np.asarray(posterior.predict(X)[0].numpy())
+        return np.asarray(posterior.quantile(X, 0.5, noise=False).numpy())
 
 
 # ── what the pictures share ───────────────────────────────────────────────────────────────────────────────────────
@@ -226,11 +244,17 @@ def _axis(axes: Axes, s: _Slice, ylabel: str) -> None:
 
 
 def _look_at(axes: Axes, values: Sequence[Any]) -> None:
-    """Keep results and means in view; a band that is wider than them may leave the picture."""
+    """Keep results and medians in view; a band that is wider than them may leave the picture."""
     everything = np.concatenate([np.asarray(v, dtype=float) for v in values])
+    if not len(everything):
+        return
     low, high = float(everything.min()), float(everything.max())
     margin = 0.15 * (high - low) or 1.0
     axes.set_ylim(low - margin, high + margin)
+
+
+def _out_of_view(count: int) -> str:
+    return f"; {count} result{' lies' if count == 1 else 's lie'} far outside the picture" if count else ""
 
 
 def _mark_reference(axes: Axes, s: _Slice, reference: dict[str, Any]) -> None:

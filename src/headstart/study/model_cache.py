@@ -27,7 +27,7 @@ __all__ = ["ModelCache", "content_key"]
 
 _logger = logging.getLogger(__name__)
 
-_FORMAT = b"headstart prior 1\n"
+_FORMAT = b"headstart prior 2\n"
 _IN_MEMORY = 8
 
 
@@ -36,7 +36,7 @@ def content_key(sources: Sequence[Dataset], model: TransferModel) -> str:
     digest = hashlib.sha256(_FORMAT)
     digest.update(repr((headstart.__version__, torch.__version__, model)).encode())
     for source in sources:
-        digest.update(repr((source.name, tuple(source.X.shape), source.unseen)).encode())
+        digest.update(repr((source.name, tuple(source.X.shape), source.unseen, source.categories)).encode())
         for tensor in (source.X, source.y):
             digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()

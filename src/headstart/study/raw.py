@@ -15,7 +15,9 @@ from headstart.errors import InputError
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-__all__ = ["RawTask"]
+__all__ = ["INFINITE", "RawTask", "finite"]
+
+INFINITE = 1e150  # a number as large counts as infinite
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +26,8 @@ class RawTask:
 
     ``rows`` has one column per parameter, with the values as they were recorded. ``y`` is not flipped: whether larger
     is better says ``maximize``, None meaning that it goes as in the new task. ``distributions`` are known for Optuna
-    studies only. ``origin`` is how messages call the place the task was read from, and ``notes`` are decisions that
-    were taken on reading it.
+    studies only. ``origin`` is how messages call the place the task was read from, ``notes`` are decisions that were
+    taken on reading it, and ``numbers`` are the rows' numbers in a spreadsheet program, None where they have none.
     """
 
     name: str
@@ -35,6 +37,7 @@ class RawTask:
     origin: str = ""
     maximize: bool | None = None
     notes: tuple[str, ...] = ()
+    numbers: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         """Check that rows and values belong together."""
@@ -57,3 +60,12 @@ class RawTask:
     def parameters(self) -> tuple[str, ...]:
         """The names of the recorded parameters."""
         return tuple(str(column) for column in self.rows.columns)
+
+
+def finite(y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The values with ±inf as the largest and smallest finite one; NaN stays, and all are NaN if none is finite.
+
+    Numbers whose squares are beyond all numbers are as good as infinite.
+    """
+    known = y[np.abs(y) < INFINITE]
+    return np.clip(y, known.min(), known.max()) if len(known) else np.full_like(y, np.nan)

@@ -37,6 +37,7 @@ from headstart.models.botorch import TransferPosterior
 from headstart.models.model import Prior, TransferModel
 from headstart.study.alignment import Alignment, Decision, align
 from headstart.study.check import Reasons, explanation_of
+from headstart.study.extremes import infinite_in_words, outliers_in_words, with_outliers
 from headstart.study.first_space import fitted, known_space
 from headstart.study.model_cache import ModelCache
 from headstart.study.sources import read_sources
@@ -60,7 +61,8 @@ _PAUSE = 0.02  # seconds, on average half of it; twice as long after every furth
 class Suggested:
     """A suggestion and everything it rests on: what ``explain`` needs.
 
-    ``x`` are the parameters in the unit cube of ``alignment.space``; the posterior is of the task to be minimised.
+    ``x`` are the parameters in the unit cube of ``alignment.space``; the posterior is of the task to be minimised, and
+    ``remarks`` are on the study's own results.
     """
 
     trial_number: int
@@ -69,6 +71,7 @@ class Suggested:
     alignment: Alignment
     prior: Prior
     posterior: TransferPosterior
+    remarks: tuple[str, ...] = ()
 
 
 class TransferSampler(BaseSampler):
@@ -133,8 +136,9 @@ class TransferSampler(BaseSampler):
     @property
     def report(self) -> str:
         """How the sources were brought into the search space, a line per decision. Print it."""
-        if self._last is not None:
-            return str(self._last.alignment)
+        if (last := self._last) is not None:
+            own = [f"this study: {last.posterior.train_targets.shape[-1]} results", *(f"  ! {r}" for r in last.remarks)]
+            return "\n".join([str(last.alignment), *(own if last.remarks else ())])
         names = [f"{task.name}: {len(task.rows)} rows of {', '.join(task.parameters)}" for task in self._sources]
         return "\n".join(["Nothing was suggested yet, so nothing had to be aligned.", *names])
 
@@ -222,6 +226,7 @@ class TransferSampler(BaseSampler):
                 self._say_once(alignment if final else None, trials)
                 looking = partial(see, space=alignment.space, own=trial.number, minimize=minimize)
                 seen = looking(trials)
+                remarks = self._on_results(prior, seen)
                 posterior = prior.condition(seen.target, seed=self._seed(trial.number))
                 for round_ in range(_ROUNDS):
                     x = self._strategy.choose(posterior, alignment.space, seen, seed=self._seed(trial.number, round_))
@@ -237,7 +242,7 @@ class TransferSampler(BaseSampler):
                 _logger.warning("Trial %d is drawn at random, because the model failed: %s", trial.number, error)
                 note(study, trial, {})
                 return {}
-            self._last = Suggested(trial.number, params, x, alignment, prior, posterior)
+            self._last = Suggested(trial.number, params, x, alignment, prior, posterior, remarks)
             return params
 
     def _learn(
@@ -250,7 +255,8 @@ class TransferSampler(BaseSampler):
             )
             self._aligned = (asked, found)
         alignment = self._aligned[1]
-        return alignment, self._cache.learn(self._strategy.model_for(alignment.datasets), alignment.datasets)
+        prior = self._cache.learn(self._strategy.model_for(alignment.datasets), alignment.datasets)
+        return with_outliers(alignment, prior), prior
 
     def _first_guess(self, trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
         """The space as the sources know it, corrected by what other trials have already asked for."""
@@ -271,6 +277,13 @@ class TransferSampler(BaseSampler):
             self._say(decision, f"{decision} (see sampler.report)")
         if any(str(key).startswith("constraints") for t in trials[-20:] for key in t.system_attrs):
             self._say("constraints", "TransferSampler ignores constraints: infeasible trials count as any other.")
+
+    def _on_results(self, prior: Prior, seen: Seen) -> tuple[str, ...]:
+        """What there is to say about the study's own results; that some are outliers is also logged, once."""
+        far = outliers_in_words(prior, seen.target, seen.values, seen.numbers, "trial")
+        if far:
+            self._say("outliers", f"This study: {far} (see sampler.report)")
+        return tuple(remark for remark in (far, infinite_in_words(seen.values)) if remark)
 
     def _say(self, what: str | Decision, text: str) -> None:
         if what not in self._said:

