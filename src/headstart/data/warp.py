@@ -19,7 +19,7 @@ Beyond FENCE spreads from the median w is pulled in, in the order it was in: to 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
@@ -127,7 +127,7 @@ class Warp:
         nodes, weights = (torch.from_numpy(a).to(mean) for a in np.polynomial.hermite_e.hermegauss(_NODES))
         weights = weights / weights.sum()
         at = mean.unsqueeze(-2) + var.clamp_min(0.0).sqrt().unsqueeze(-2) * nodes.unsqueeze(-1)
-        lifted = replace(self, **{name: getattr(self, name).unsqueeze(-1) for name in ("centre", "spread", "power")})
+        lifted = Warp(*(getattr(self, f.name).unsqueeze(-1) for f in fields(self)))
         y = lifted.outward(at)
         first = (weights.unsqueeze(-1) * y).sum(-2)
         return first, (weights.unsqueeze(-1) * (y - first.unsqueeze(-2)).square()).sum(-2)
@@ -143,13 +143,13 @@ class Warp:
         return _pulled_in(self.inward(task.y), self.known_spread)[1]
 
 
-def _stretched(a: Float[Tensor, "*c"], p: Float[Tensor, "*c"]) -> Float[Tensor, "*c"]:
+def _stretched(a: Float[Tensor, "*#c"], p: Float[Tensor, "*#c"]) -> Float[Tensor, "*c"]:
     """((1 + a)^p − 1)/p."""
     safe = p.clamp_min(_TINY)
     return torch.where(p > _TINY, torch.expm1(safe * a.log1p()) / safe, a.log1p())
 
 
-def _shrunk(w: Float[Tensor, "*c"], p: Float[Tensor, "*c"]) -> Float[Tensor, "*c"]:
+def _shrunk(w: Float[Tensor, "*#c"], p: Float[Tensor, "*#c"]) -> Float[Tensor, "*c"]:
     """Its inverse, (1 + p w)^(1/p) − 1."""
     safe = p.clamp_min(_TINY)
     return torch.where(p > _TINY, torch.expm1((safe * w).log1p() / safe), torch.expm1(w.clamp_max(690.0)))
