@@ -40,6 +40,7 @@ _HIGHEST = 1.0
 _PRIOR = 0.5
 _TINY = 1e-9  # λ below this is 0
 _LARGEST = 1e300
+_ROUNDING = 1e-13  # of two values, relative to their size: they are equal
 # A first value so many spreads away is of a target that lies elsewhere; it is so much better than the median
 _FAR, _GOOD = 3.0, 1.0
 # Quadrature of a normal distribution, for means and variances behind the map
@@ -72,7 +73,9 @@ class Warp:
         power = _most_probable([_standard(s.y, c, r) for s, c, r in zip(sources, centres, spreads, strict=True)])
         nothing = torch.zeros_like(typical)
         maps = [cls(c, r, power, nothing) for c, r in zip(centres, spreads, strict=True)]
-        mapped = torch.stack([robust_spread(m.inward(s.y)) for m, s in zip(maps, sources, strict=True)])
+        mapped = torch.stack(
+            [robust_spread(m.inward(s.y), rounding=m._rounding) for m, s in zip(maps, sources, strict=True)]
+        )
         known = mapped.quantile(0.5, dim=0)
         target = cls(centres.quantile(0.5, dim=0), typical, power, known)
         return tuple(replace(m, known_spread=known) for m in maps), target
@@ -105,10 +108,15 @@ class Warp:
         λ = self.power.unsqueeze(-1)
         return torch.where(negative, 2 - λ, λ)
 
+    @property
+    def _rounding(self) -> Float[Tensor, "*b"]:
+        """By how much mapped values may differ that are equal: near the centre the map is as steep as 1/spread."""
+        return _ROUNDING * self.centre.abs() / self.spread
+
     def inward(self, y: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
-        """Values in mapped units."""
+        """Values in mapped units; what is beyond all numbers is the largest one."""
         z = (y - self.centre.unsqueeze(-1)) / self.spread.unsqueeze(-1)
-        return z.sign() * _stretched(z.abs(), self._powers(z < 0))
+        return (z.sign() * _stretched(z.abs(), self._powers(z < 0))).clamp(-_LARGEST, _LARGEST)
 
     def outward(self, w: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
         """Mapped values in the user's units; what is beyond all numbers is the largest one."""
@@ -136,11 +144,11 @@ class Warp:
 
     def task_inward(self, task: Dataset) -> Dataset:
         """The task in mapped units, its outliers pulled in."""
-        return task.with_data(task.X, _pulled_in(self.inward(task.y), self.known_spread)[0])
+        return task.with_data(task.X, _pulled_in(self.inward(task.y), self.known_spread, self._rounding)[0])
 
     def outliers(self, task: Dataset) -> Bool[Tensor, "*b n"]:
         """Which values of the task are pulled in."""
-        return _pulled_in(self.inward(task.y), self.known_spread)[1]
+        return _pulled_in(self.inward(task.y), self.known_spread, self._rounding)[1]
 
 
 def _stretched(a: Float[Tensor, "*#c"], p: Float[Tensor, "*#c"]) -> Float[Tensor, "*c"]:
@@ -159,8 +167,12 @@ def _middle(y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b"]:
     return y.quantile(0.5, dim=-1) if y.shape[-1] else y.new_zeros(y.shape[:-1])
 
 
-def robust_spread(y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b"]:
-    """A standard deviation from the quartiles; from all values where half are equal, or there are few."""
+def robust_spread(y: Float[Tensor, "*b n"], *, rounding: Float[Tensor, "*b"] | None = None) -> Float[Tensor, "*b"]:
+    """A standard deviation from the quartiles; from all values where half are equal, or there are few.
+
+    Quartiles are equal when they differ by no more than ``rounding``, by default that of the quartiles themselves. The
+    other values have no say in this: next to one of 1e12 all others would be equal.
+    """
     if y.shape[-1] == 0:
         return y.new_zeros(y.shape[:-1])
     every = spread_of(y, y.mean(-1))
@@ -168,12 +180,12 @@ def robust_spread(y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b"]:
         return every
     low, high = y.quantile(0.25, dim=-1), y.quantile(0.75, dim=-1)
     between = high / _TO_NORMAL - low / _TO_NORMAL
-    # as for spread_of: what is rounding is no spread
-    return torch.where(between > 1e-9 * every, between, every)
+    rounding = _ROUNDING * torch.maximum(low.abs(), high.abs()) if rounding is None else rounding
+    return torch.where(between > rounding, between, every)
 
 
 def _pulled_in(
-    w: Float[Tensor, "*b n"], known_spread: Float[Tensor, "*b"]
+    w: Float[Tensor, "*b n"], known_spread: Float[Tensor, "*b"], rounding: Float[Tensor, "*b"]
 ) -> tuple[Float[Tensor, "*b n"], Bool[Tensor, "*b n"]]:
     """The values with outliers moved towards the others, and which ones were.
 
@@ -183,7 +195,7 @@ def _pulled_in(
     if n == 0:
         return w, torch.zeros_like(w, dtype=torch.bool)
     centre = w.quantile(0.5, dim=-1, interpolation="lower")
-    own = robust_spread(w) if n >= _FEW else torch.zeros_like(centre)
+    own = robust_spread(w, rounding=rounding) if n >= _FEW else torch.zeros_like(centre)
     size = torch.maximum(own, known_spread)
     size = torch.where(size > 0, size, torch.full_like(size, torch.inf)).unsqueeze(-1)
     z = (w - centre.unsqueeze(-1)) / size
@@ -198,10 +210,10 @@ def _standard(
 ) -> Float[Tensor, "*b n"]:
     """The values around the centre; an outlier says nothing about λ, and is pulled in."""
     z = (y - centre.unsqueeze(-1)) / spread.unsqueeze(-1)
-    return _pulled_in(z, torch.ones_like(centre))[0]
+    return _pulled_in(z, torch.ones_like(centre), torch.zeros_like(centre))[0]
 
 
-def _most_probable(tasks: Sequence[Float[Tensor, "*b n"]]) -> Float[Tensor, "*b"]:
+def _most_probable(tasks: Sequence[Float[Tensor, "*b _"]]) -> Float[Tensor, "*b"]:
     """λ, from the tasks' standardised values: the highest of the posterior densities of a grid of values."""
     batch = tasks[0].shape[:-1]
     powers = torch.linspace(0.0, _HIGHEST, _POWERS, dtype=tasks[0].dtype, device=tasks[0].device)
