@@ -207,25 +207,34 @@ def _pulled_in(
 
 def _standard(
     y: Float[Tensor, "*b n"], centre: Float[Tensor, "*b"], spread: Float[Tensor, "*b"]
-) -> Float[Tensor, "*b n"]:
-    """The values around the centre; an outlier says nothing about λ, and is pulled in."""
+) -> tuple[Float[Tensor, "*b n"], Bool[Tensor, "*b n"]]:
+    """The values around the centre, and which of them count: an outlier says nothing about λ."""
     z = (y - centre.unsqueeze(-1)) / spread.unsqueeze(-1)
-    return _pulled_in(z, torch.ones_like(centre), torch.zeros_like(centre))[0]
+    outside = _pulled_in(z, torch.ones_like(centre), torch.zeros_like(centre))[1]
+    return z.masked_fill(outside, 0.0), ~outside
 
 
-def _most_probable(tasks: Sequence[Float[Tensor, "*b _"]]) -> Float[Tensor, "*b"]:
-    """λ, from the tasks' standardised values: the highest of the posterior densities of a grid of values."""
-    batch = tasks[0].shape[:-1]
-    powers = torch.linspace(0.0, _HIGHEST, _POWERS, dtype=tasks[0].dtype, device=tasks[0].device)
+def _most_probable(tasks: Sequence[tuple[Float[Tensor, "*b _"], Bool[Tensor, "*b _"]]]) -> Float[Tensor, "*b"]:
+    """λ, from the tasks' standardised values that count: the highest of the posterior densities of a grid of values."""
+    first = tasks[0][0]
+    batch = first.shape[:-1]
+    powers = torch.linspace(0.0, _HIGHEST, _POWERS, dtype=first.dtype, device=first.device)
     λ = powers.reshape(-1, *([1] * len(batch)), 1)
     total = (-0.5 * ((λ - 1) / _PRIOR).square()).squeeze(-1).expand(len(powers), *batch)
-    for z in tasks:
-        if z.shape[-1] < 3:
-            continue
+    for z, counts in tasks:
+        c = counts.to(z.dtype)
+        n = c.sum(-1)
         p = torch.where(z < 0, 2 - λ, λ)
-        var = (z.sign() * _stretched(z.abs(), p)).var(-1)
-        varies = z.var(-1) > 0
-        fits = -0.5 * z.shape[-1] * torch.where(varies, var, torch.ones_like(var)).log()
-        fits = fits + ((p - 1) * z.abs().log1p()).sum(-1)
+        varies = (_variance(z, c) > 0) & (n >= 3)
+        var = _variance(z.sign() * _stretched(z.abs(), p), c)
+        fits = -0.5 * n * torch.where(varies, var, torch.ones_like(var)).log()
+        fits = fits + (c * (p - 1) * z.abs().log1p()).sum(-1)
         total = total + torch.where(varies, fits, torch.zeros_like(fits))
     return powers[total.argmax(0)]
+
+
+def _variance(w: Float[Tensor, "*c n"], counts: Float[Tensor, "*#c n"]) -> Float[Tensor, "*c"]:
+    """Of the values that count; of a single one it is 0."""
+    n = counts.sum(-1)
+    mean = (counts * w).sum(-1) / n.clamp_min(1.0)
+    return (counts * (w - mean.unsqueeze(-1)).square()).sum(-1) / (n - 1).clamp_min(1.0)
