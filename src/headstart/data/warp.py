@@ -8,9 +8,9 @@ the function, and spends itself on the values that matter least. So outputs ente
     w = −((1 − z)^(2−λ) − 1)/(2 − λ) z < 0
 
 with one λ for all tasks of a problem, the most probable one given that every task's w are normal with a mean and a
-variance of its own and that λ ~ N(1, ½²); λ = 1 changes nothing. It stays between 0 and 1. So a tail of bad (high) values
-is shortened; one of good values is where the search goes, and is left as it is. The map reaches every number: whatever
-is predicted has a place in the user's units.
+variance of its own and that λ ~ N(1, ½²); λ = 1 changes nothing. It stays between 0 and 1. So a tail of bad (high)
+values is shortened; one of good values is where the search goes, and is left as it is. The map reaches every number:
+whatever is predicted has a place in the user's units.
 
 Values that lie very far from the rest of their task, such as a penalty for a failed run, are not a matter of shape.
 Beyond FENCE spreads from the median w is pulled in, in the order it was in: to FENCE + log(1 + log(1 + excess)).

@@ -82,8 +82,8 @@ class _Pairs(Geometry):
     """Few observations: everything is a product with one table of pairs.
 
     Its columns are the n² pairs; its rows are (x_j − x'_j)² for every lengthscale, then 1, then 1 where x and x' are
-    the same observation. The first rows with weights −½/ℓ² give −D/2; all of them with G ∘ κ, since κ is 1 there, the gradient's
-    sums.
+    the same observation. The first rows with weights −½/ℓ² give −D/2; all of them with G ∘ κ, since κ is 1 there, the
+    gradient's sums.
     """
 
     def __init__(self, X: Float[Tensor, "P n d"], kernel: Kernel, inputs: Inputs) -> None:
