@@ -39,7 +39,7 @@ _POWERS = 41  # values of λ that are compared
 _HIGHEST = 1.0
 _PRIOR = 0.5
 _TINY = 1e-9  # λ below this is 0
-_LARGEST = 1e300
+_LARGEST, _SQUARABLE = 1e300, 1e140
 _ROUNDING = 1e-13  # of two values, relative to their size: they are equal
 # A first value so many spreads away is of a target that lies elsewhere; it is so much better than the median
 _FAR, _GOOD = 3.0, 1.0
@@ -120,8 +120,11 @@ class Warp:
 
     def outward(self, w: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
         """Mapped values in the user's units; what is beyond all numbers is the largest one."""
-        z = w.sign() * _shrunk(w.abs(), self._powers(w < 0))
-        return (self.centre.unsqueeze(-1) + self.spread.unsqueeze(-1) * z).clamp(-_LARGEST, _LARGEST)
+        return (self.centre.unsqueeze(-1) + self.spread.unsqueeze(-1) * self._back(w)).clamp(-_LARGEST, _LARGEST)
+
+    def _back(self, w: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
+        """z, around the centre and in spreads."""
+        return w.sign() * _shrunk(w.abs(), self._powers(w < 0))
 
     def log_slope(self, y: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
         """log dw/dy: what log densities of w lack to be log densities of y."""
@@ -131,14 +134,19 @@ class Warp:
     def moments(
         self, mean: Float[Tensor, "*c n"], var: Float[Tensor, "*c n"]
     ) -> tuple[Float[Tensor, "*c n"], Float[Tensor, "*c n"]]:
-        """Mean and variance in the user's units of what is normal in mapped units, by Gauss-Hermite quadrature."""
+        """Mean and variance in the user's units of what is normal in mapped units, by Gauss-Hermite quadrature.
+
+        Around the centre: next to 1e15 a variance of 1 would be rounding.
+        """
         nodes, weights = (torch.from_numpy(a).to(mean) for a in np.polynomial.hermite_e.hermegauss(_NODES))
         weights = weights / weights.sum()
         at = mean.unsqueeze(-2) + var.clamp_min(0.0).sqrt().unsqueeze(-2) * nodes.unsqueeze(-1)
         lifted = Warp(*(getattr(self, f.name).unsqueeze(-1) for f in fields(self)))
-        y = lifted.outward(at)
-        first = (weights.unsqueeze(-1) * y).sum(-2)
-        return first, (weights.unsqueeze(-1) * (y - first.unsqueeze(-2)).square()).sum(-2)
+        z = lifted._back(at).clamp(-_SQUARABLE, _SQUARABLE)
+        first = (weights.unsqueeze(-1) * z).sum(-2)
+        second = (weights.unsqueeze(-1) * (z - first.unsqueeze(-2)).square()).sum(-2)
+        centre, spread = self.centre.unsqueeze(-1), self.spread.unsqueeze(-1)
+        return centre + spread * first, spread.square() * second
 
     # ── tasks ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
