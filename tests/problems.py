@@ -36,8 +36,10 @@ __all__ = [
     "VARIANTS",
     "Problem",
     "agree",
+    "behind_the_map",
     "gp_params",
     "item_of",
+    "most_probable",
     "params_for",
     "plainly",
     "predictions",
@@ -69,6 +71,11 @@ def quick(model: TransferModel, restarts: int = 1) -> TransferModel:
 def plainly(model: TransferModel) -> TransferModel:
     """The same model as exact formulas have it: RBF, values as they are, the most probable hyperparameters alone."""
     return model.using(kernel=Kernel.RBF, output_map=OutputMap.NONE, fit=replace(model.fit, draws=0))
+
+
+def most_probable(model: TransferModel) -> TransferModel:
+    """The same model with the most probable hyperparameters of the target alone, which can be read back."""
+    return model.using(fit=replace(model.fit, draws=0))
 
 
 VARIANTS = {
@@ -198,6 +205,14 @@ def params_for(name: str, *, d: int = 2, n_sources: int = 2, batch_shape: tuple[
             star: StarParams = params_for("STAR", d=d, n_sources=n_sources, batch_shape=batch_shape, seed=seed)
             return AutoParams(star, chain, plain, weights / weights.sum(-1, keepdim=True))
     return ChainParams(levels)
+
+
+def behind_the_map(posterior: TransferPosterior) -> TransferPosterior:
+    """The same model for somebody behind its output map, where it is normal; without a map it is itself."""
+    if posterior.warp is None:
+        return posterior
+    y = posterior.warp.task_inward(Dataset(posterior.train_inputs[0], posterior.train_targets)).y
+    return type(posterior)(posterior.predictor, posterior._outcome, y)
 
 
 def predictions(posterior: TransferPosterior, X: Tensor) -> Tensor:
