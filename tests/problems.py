@@ -23,6 +23,9 @@ from headstart import (
     TransferPosterior,
     WeightedParams,
 )
+from headstart.data.units import OutputMap
+from headstart.decide.acquisition import Acquisition, PlainWorth, Worth
+from headstart.decide.average import AveragedWorth, mean_of, voices
 
 __all__ = [
     "BY_LEVEL",
@@ -33,14 +36,18 @@ __all__ = [
     "VARIANTS",
     "Problem",
     "agree",
+    "behind_the_map",
     "gp_params",
     "item_of",
+    "most_probable",
     "params_for",
+    "plainly",
     "predictions",
     "quick",
     "tensor",
     "tensors_in",
     "transfer_problem",
+    "worth_of",
 ]
 
 _T = TypeVar("_T")
@@ -61,10 +68,20 @@ def quick(model: TransferModel, restarts: int = 1) -> TransferModel:
     return model.using(fit=replace(model.fit, restarts=restarts))
 
 
+def plainly(model: TransferModel) -> TransferModel:
+    """The same model as exact formulas have it: RBF, values as they are, the most probable hyperparameters alone."""
+    return model.using(kernel=Kernel.RBF, output_map=OutputMap.NONE, fit=replace(model.fit, draws=0))
+
+
+def most_probable(model: TransferModel) -> TransferModel:
+    """The same model with the most probable hyperparameters of the target alone, which can be read back."""
+    return model.using(fit=replace(model.fit, draws=0))
+
+
 VARIANTS = {
     "default": quick,
     "paper": lambda model: quick(model.paper()),
-    "Matérn": lambda model: quick(model.using(kernel=Kernel.MATERN52)),
+    "plain": lambda model: quick(plainly(model)),
 }
 
 
@@ -190,6 +207,14 @@ def params_for(name: str, *, d: int = 2, n_sources: int = 2, batch_shape: tuple[
     return ChainParams(levels)
 
 
+def behind_the_map(posterior: TransferPosterior) -> TransferPosterior:
+    """The same model for somebody behind its output map, where it is normal; without a map it is itself."""
+    if posterior.warp is None:
+        return posterior
+    y = posterior.warp.task_inward(Dataset(posterior.train_inputs[0], posterior.train_targets)).y
+    return type(posterior)(posterior.predictor, posterior._outcome, y)
+
+
 def predictions(posterior: TransferPosterior, X: Tensor) -> Tensor:
     """Means and variances in one tensor."""
     return torch.stack(posterior.predict(X))
@@ -198,3 +223,12 @@ def predictions(posterior: TransferPosterior, X: Tensor) -> Tensor:
 def agree(a: Tensor, b: Tensor, *, rtol: float, atol: float = 0.0) -> bool:
     """Whether two tensors of one shape agree relative to the largest entry."""
     return a.shape == b.shape and float((a - b).abs().max()) <= rtol * float(b.abs().max()) + atol
+
+
+def worth_of(posterior: TransferPosterior, kind: Acquisition, X: Tensor | None = None, *, beta: float = 3.0) -> Worth:
+    """What points are worth to all members together, when the lowest mean at X (or where it was observed) is known."""
+    every, weights = voices(posterior.predictor)
+    at = posterior.train_inputs[0] if X is None else X
+    with torch.no_grad():
+        best_f = mean_of([voice.predictor.predict_marginal(at)[0] for voice in every], weights).amin(-1)
+    return AveragedWorth(kind, tuple(PlainWorth(v.predictor, kind, best_f, beta) for v in every), weights)

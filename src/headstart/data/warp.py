@@ -19,7 +19,7 @@ Beyond FENCE spreads from the median w is pulled in, in the order it was in: to 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
@@ -39,7 +39,8 @@ _POWERS = 41  # values of λ that are compared
 _HIGHEST = 1.0
 _PRIOR = 0.5
 _TINY = 1e-9  # λ below this is 0
-_LARGEST = 1e300
+_LARGEST, _SQUARABLE = 1e300, 1e140
+_ROUNDING = 1e-13  # of two values, relative to their size: they are equal
 # Levels of tasks are as far apart as so many sources with this variance would have it, before there are any
 _LEVELS, _LEVEL_VAR = 1.0, 0.25
 # A first value so many spreads away is of a target that lies elsewhere; it is so much better than the median
@@ -76,7 +77,9 @@ class Warp:
         power = _most_probable([_standard(s.y, c, r) for s, c, r in zip(sources, centres, spreads, strict=True)])
         nothing = torch.zeros_like(typical)
         maps = [cls(c, r, power, nothing, nothing) for c, r in zip(centres, spreads, strict=True)]
-        mapped = torch.stack([robust_spread(m.inward(s.y)) for m, s in zip(maps, sources, strict=True)])
+        mapped = torch.stack(
+            [robust_spread(m.inward(s.y), rounding=m._rounding) for m, s in zip(maps, sources, strict=True)]
+        )
         known = mapped.quantile(0.5, dim=0)
         centre = centres.quantile(0.5, dim=0)
         apart = ((centres - centre) / typical).square().sum(0)
@@ -112,15 +115,23 @@ class Warp:
         λ = self.power.unsqueeze(-1)
         return torch.where(negative, 2 - λ, λ)
 
+    @property
+    def _rounding(self) -> Float[Tensor, "*b"]:
+        """By how much mapped values may differ that are equal: near the centre the map is as steep as 1/spread."""
+        return _ROUNDING * self.centre.abs() / self.spread
+
     def inward(self, y: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
-        """Values in mapped units."""
+        """Values in mapped units; what is beyond all numbers is the largest one."""
         z = (y - self.centre.unsqueeze(-1)) / self.spread.unsqueeze(-1)
-        return z.sign() * _stretched(z.abs(), self._powers(z < 0))
+        return (z.sign() * _stretched(z.abs(), self._powers(z < 0))).clamp(-_LARGEST, _LARGEST)
 
     def outward(self, w: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
         """Mapped values in the user's units; what is beyond all numbers is the largest one."""
-        z = w.sign() * _shrunk(w.abs(), self._powers(w < 0))
-        return (self.centre.unsqueeze(-1) + self.spread.unsqueeze(-1) * z).clamp(-_LARGEST, _LARGEST)
+        return (self.centre.unsqueeze(-1) + self.spread.unsqueeze(-1) * self._back(w)).clamp(-_LARGEST, _LARGEST)
+
+    def _back(self, w: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
+        """z, around the centre and in spreads."""
+        return w.sign() * _shrunk(w.abs(), self._powers(w < 0))
 
     def log_slope(self, y: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
         """log dw/dy: what log densities of w lack to be log densities of y."""
@@ -130,33 +141,38 @@ class Warp:
     def moments(
         self, mean: Float[Tensor, "*c n"], var: Float[Tensor, "*c n"]
     ) -> tuple[Float[Tensor, "*c n"], Float[Tensor, "*c n"]]:
-        """Mean and variance in the user's units of what is normal in mapped units, by Gauss-Hermite quadrature."""
+        """Mean and variance in the user's units of what is normal in mapped units, by Gauss-Hermite quadrature.
+
+        Around the centre: next to 1e15 a variance of 1 would be rounding.
+        """
         nodes, weights = (torch.from_numpy(a).to(mean) for a in np.polynomial.hermite_e.hermegauss(_NODES))
         weights = weights / weights.sum()
         at = mean.unsqueeze(-2) + var.clamp_min(0.0).sqrt().unsqueeze(-2) * nodes.unsqueeze(-1)
-        lifted = replace(self, **{name: getattr(self, name).unsqueeze(-1) for name in ("centre", "spread", "power")})
-        y = lifted.outward(at)
-        first = (weights.unsqueeze(-1) * y).sum(-2)
-        return first, (weights.unsqueeze(-1) * (y - first.unsqueeze(-2)).square()).sum(-2)
+        lifted = Warp(*(getattr(self, f.name).unsqueeze(-1) for f in fields(self)))
+        z = lifted._back(at).clamp(-_SQUARABLE, _SQUARABLE)
+        first = (weights.unsqueeze(-1) * z).sum(-2)
+        second = (weights.unsqueeze(-1) * (z - first.unsqueeze(-2)).square()).sum(-2)
+        centre, spread = self.centre.unsqueeze(-1), self.spread.unsqueeze(-1)
+        return centre + spread * first, spread.square() * second
 
     # ── tasks ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def task_inward(self, task: Dataset) -> Dataset:
         """The task in mapped units, its outliers pulled in."""
-        return task.with_data(task.X, _pulled_in(self.inward(task.y), self.known_spread)[0])
+        return task.with_data(task.X, _pulled_in(self.inward(task.y), self.known_spread, self._rounding)[0])
 
     def outliers(self, task: Dataset) -> Bool[Tensor, "*b n"]:
         """Which values of the task are pulled in."""
-        return _pulled_in(self.inward(task.y), self.known_spread)[1]
+        return _pulled_in(self.inward(task.y), self.known_spread, self._rounding)[1]
 
 
-def _stretched(a: Float[Tensor, "*c"], p: Float[Tensor, "*c"]) -> Float[Tensor, "*c"]:
+def _stretched(a: Float[Tensor, "*#c"], p: Float[Tensor, "*#c"]) -> Float[Tensor, "*c"]:
     """((1 + a)^p − 1)/p."""
     safe = p.clamp_min(_TINY)
     return torch.where(p > _TINY, torch.expm1(safe * a.log1p()) / safe, a.log1p())
 
 
-def _shrunk(w: Float[Tensor, "*c"], p: Float[Tensor, "*c"]) -> Float[Tensor, "*c"]:
+def _shrunk(w: Float[Tensor, "*#c"], p: Float[Tensor, "*#c"]) -> Float[Tensor, "*c"]:
     """Its inverse, (1 + p w)^(1/p) − 1."""
     safe = p.clamp_min(_TINY)
     return torch.where(p > _TINY, torch.expm1((safe * w).log1p() / safe), torch.expm1(w.clamp_max(690.0)))
@@ -166,8 +182,12 @@ def _middle(y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b"]:
     return y.quantile(0.5, dim=-1) if y.shape[-1] else y.new_zeros(y.shape[:-1])
 
 
-def robust_spread(y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b"]:
-    """A standard deviation from the quartiles; from all values where half are equal, or there are few."""
+def robust_spread(y: Float[Tensor, "*b n"], *, rounding: Float[Tensor, "*b"] | None = None) -> Float[Tensor, "*b"]:
+    """A standard deviation from the quartiles; from all values where half are equal, or there are few.
+
+    Quartiles are equal when they differ by no more than ``rounding``, by default that of the quartiles themselves. The
+    other values have no say in this: next to one of 1e12 all others would be equal.
+    """
     if y.shape[-1] == 0:
         return y.new_zeros(y.shape[:-1])
     every = spread_of(y, y.mean(-1))
@@ -175,12 +195,12 @@ def robust_spread(y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b"]:
         return every
     low, high = y.quantile(0.25, dim=-1), y.quantile(0.75, dim=-1)
     between = high / _TO_NORMAL - low / _TO_NORMAL
-    # as for spread_of: what is rounding is no spread
-    return torch.where(between > 1e-9 * every, between, every)
+    rounding = _ROUNDING * torch.maximum(low.abs(), high.abs()) if rounding is None else rounding
+    return torch.where(between > rounding, between, every)
 
 
 def _pulled_in(
-    w: Float[Tensor, "*b n"], known_spread: Float[Tensor, "*b"]
+    w: Float[Tensor, "*b n"], known_spread: Float[Tensor, "*b"], rounding: Float[Tensor, "*b"]
 ) -> tuple[Float[Tensor, "*b n"], Bool[Tensor, "*b n"]]:
     """The values with outliers moved towards the others, and which ones were.
 
@@ -190,7 +210,7 @@ def _pulled_in(
     if n == 0:
         return w, torch.zeros_like(w, dtype=torch.bool)
     centre = w.quantile(0.5, dim=-1, interpolation="lower")
-    own = robust_spread(w) if n >= _FEW else torch.zeros_like(centre)
+    own = robust_spread(w, rounding=rounding) if n >= _FEW else torch.zeros_like(centre)
     size = torch.maximum(own, known_spread)
     size = torch.where(size > 0, size, torch.full_like(size, torch.inf)).unsqueeze(-1)
     z = (w - centre.unsqueeze(-1)) / size
@@ -202,25 +222,34 @@ def _pulled_in(
 
 def _standard(
     y: Float[Tensor, "*b n"], centre: Float[Tensor, "*b"], spread: Float[Tensor, "*b"]
-) -> Float[Tensor, "*b n"]:
-    """The values around the centre; an outlier says nothing about λ, and is pulled in."""
+) -> tuple[Float[Tensor, "*b n"], Bool[Tensor, "*b n"]]:
+    """The values around the centre, and which of them count: an outlier says nothing about λ."""
     z = (y - centre.unsqueeze(-1)) / spread.unsqueeze(-1)
-    return _pulled_in(z, torch.ones_like(centre))[0]
+    outside = _pulled_in(z, torch.ones_like(centre), torch.zeros_like(centre))[1]
+    return z.masked_fill(outside, 0.0), ~outside
 
 
-def _most_probable(tasks: Sequence[Float[Tensor, "*b n"]]) -> Float[Tensor, "*b"]:
-    """λ, from the tasks' standardised values: the highest of the posterior densities of a grid of values."""
-    batch = tasks[0].shape[:-1]
-    powers = torch.linspace(0.0, _HIGHEST, _POWERS, dtype=tasks[0].dtype, device=tasks[0].device)
+def _most_probable(tasks: Sequence[tuple[Float[Tensor, "*b _"], Bool[Tensor, "*b _"]]]) -> Float[Tensor, "*b"]:
+    """λ, from the tasks' standardised values that count: the highest of the posterior densities of a grid of values."""
+    first = tasks[0][0]
+    batch = first.shape[:-1]
+    powers = torch.linspace(0.0, _HIGHEST, _POWERS, dtype=first.dtype, device=first.device)
     λ = powers.reshape(-1, *([1] * len(batch)), 1)
     total = (-0.5 * ((λ - 1) / _PRIOR).square()).squeeze(-1).expand(len(powers), *batch)
-    for z in tasks:
-        if z.shape[-1] < 3:
-            continue
+    for z, counts in tasks:
+        c = counts.to(z.dtype)
+        n = c.sum(-1)
         p = torch.where(z < 0, 2 - λ, λ)
-        var = (z.sign() * _stretched(z.abs(), p)).var(-1)
-        varies = z.var(-1) > 0
-        fits = -0.5 * z.shape[-1] * torch.where(varies, var, torch.ones_like(var)).log()
-        fits = fits + ((p - 1) * z.abs().log1p()).sum(-1)
+        varies = (_variance(z, c) > 0) & (n >= 3)
+        var = _variance(z.sign() * _stretched(z.abs(), p), c)
+        fits = -0.5 * n * torch.where(varies, var, torch.ones_like(var)).log()
+        fits = fits + (c * (p - 1) * z.abs().log1p()).sum(-1)
         total = total + torch.where(varies, fits, torch.zeros_like(fits))
     return powers[total.argmax(0)]
+
+
+def _variance(w: Float[Tensor, "*c n"], counts: Float[Tensor, "*#c n"]) -> Float[Tensor, "*c"]:
+    """Of the values that count; of a single one it is 0."""
+    n = counts.sum(-1)
+    mean = (counts * w).sum(-1) / n.clamp_min(1.0)
+    return (counts * (w - mean.unsqueeze(-1)).square()).sum(-1) / (n - 1).clamp_min(1.0)

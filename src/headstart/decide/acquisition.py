@@ -51,6 +51,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
+_FAR = 1e3  # standard deviations
 # The least variance of f, in model units: what is smaller is rounding
 LEAST_VAR = 1e-10
 
@@ -115,7 +116,7 @@ def worth(
     var: Float[Tensor, "*b m"],
     *,
     best_f: Float[Tensor, "*b"],
-    noise_var: Float[Tensor, "*b"],
+    noise_var: Float[Tensor, "*#b"],
     beta: float = 3.0,
 ) -> Float[Tensor, "*b m"]:
     """The values from predictions that are at hand."""
@@ -135,7 +136,7 @@ def worth_and_slopes(
     var: Float[Array, "*b m"],
     *,
     best_f: Float[Array, "*b"],
-    noise_var: Float[Array, "*b"],
+    noise_var: Float[Array, "*#b"],
     beta: float = 3.0,
 ) -> tuple[Float[Array, "*b m"], Float[Array, "*b m"], Float[Array, "*b m"]]:
     """The values of ``worth`` and their derivatives by the mean and by the variance, for a few points very often.
@@ -152,12 +153,22 @@ def worth_and_slopes(
             s = var / np.sqrt(total)
             u = (best_f[..., None] - mean) / s
             log_h = _log_ei_helper(torch.from_numpy(u)).numpy()
-            by_mean = -np.exp(log_ndtr(u) - log_h) / s
-            by_var = np.exp(-0.5 * u * u - _LOG_ROOT_2PI - log_h) * (1 / var - 0.5 / total)
-            return log_h + np.log(s), by_mean, by_var
+            rise, density = _over_h(u, log_h)
+            return log_h + np.log(s), -rise / s, density * (1 / var - 0.5 / total)
         case Acquisition.LCB:
             sd = np.sqrt(var)
             return beta * sd - mean, np.full_like(mean, -1.0), 0.5 * beta / sd
+
+
+def _over_h(u: Float[Array, "*c"], log_h: Float[Array, "*c"]) -> tuple[Float[Array, "*c"], Float[Array, "*c"]]:
+    """Φ(u)/h(u) and φ(u)/h(u). Far below 0 their logarithms differ by rounding alone, and a series in 1/u² is exact."""
+    x = 1 / np.square(np.minimum(u, -_FAR))
+    near = np.maximum(u, -_FAR)
+    log_h = np.where(u > -_FAR, log_h, 0.0)
+    rise = np.exp(np.where(u > -_FAR, log_ndtr(near) - log_h, 0.0))
+    density = np.exp(np.where(u > -_FAR, -0.5 * near * near - _LOG_ROOT_2PI - log_h, 0.0))
+    series = 2 * x - 6 * x * x, 3 * x - 6 * x * x
+    return np.where(u > -_FAR, rise, -u * (1 + series[0])), np.where(u > -_FAR, density, (1 + series[1]) / x)
 
 
 def require_beta(beta: float) -> None:

@@ -203,7 +203,7 @@ class AutoPrior(Prior):
         return replace(self.plain, model=model, known=known).condition(target, seed=target.n)
 
     def _scores(self, target: Dataset) -> Float[Tensor, "*b k n"]:
-        """Every candidate's scores of every value, in the user's units.
+        """Every candidate's scores of every value, in mapped units.
 
         Values between two refits are predicted from the first of them, so what came before the last one is known.
         """
@@ -214,11 +214,12 @@ class AutoPrior(Prior):
         key = _key(seen)
         if key not in self._scored:
             _remember(self._scored, key, self._scores(seen))
-        units = self.star.units.completed(target)
-        inward, new = units.inward(target), []
+        new = []
         for posterior in (*self._with_sources(seen), self._plain_as_tested(seen)):
-            scores = sequential_scores(_in_units(units, posterior, seen), inward.X, inward.y, after=seen.n)
-            new.append(scores[..., seen.n :] - units.scale.log().unsqueeze(-1))
+            # in units of its own: where the sources' are unknown those of the first values are not those of all
+            inward = posterior.units.inward(target)
+            scores = sequential_scores(_predictor(posterior), inward.X, inward.y, after=seen.n)
+            new.append(scores[..., seen.n :] - posterior.units.scale.log().unsqueeze(-1))
         return torch.cat([self._scored[key], torch.stack(new, dim=-2)], dim=-1)
 
 

@@ -19,7 +19,7 @@ __all__ = ["AutoOutcome", "AutoPosterior", "Judgement"]
 class Judgement:
     """How far every candidate is believed, and why.
 
-    ``scores`` (candidates × observations) are log p of every value of the target before it was seen, in user's units;
+    ``scores`` (candidates × observations) are log p of every value of the target before it was seen, in mapped units;
     ``gate`` says which sources were let in.
     """
 
@@ -39,7 +39,7 @@ class AutoOutcome(Outcome):
 class AutoPosterior(TransferPosterior):
     """The mixture of AUTO's candidates. As a BoTorch model it is their common mean and covariance.
 
-    ``suggest`` asks the candidates one by one and averages what they answer (decide.rules): the improvement that
+    ``suggest`` asks the candidates one by one and averages what they answer (decide.average): the improvement that
     several normal distributions promise is not that of one with their common moments.
     """
 

@@ -100,7 +100,7 @@ class Doubt:
 
 
 def measurement(predictor: Any, X: Float[Tensor, "*b m d"] | At, doubt: Doubt | None, *, noise: bool) -> NormalMixture:
-    """What a measurement at every row of X will be, in model units: a draw from a drawn member, with its noise or not."""
+    """What a measurement at every row of X will be, in model units: a draw from a drawn member, with noise or not."""
     means, sds, weights = [], [], []
     for member, weight, at in components(predictor, X):
         mean, var = member.predict_marginal(at)

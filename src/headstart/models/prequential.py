@@ -42,10 +42,12 @@ def prequential(prior: Prior, target: Dataset) -> Float[Tensor, "*b n"]:
     scores = torch.zeros_like(target.y)
     for refit in refits_up_to(target.n):
         posterior = prior.condition(target.head(refit), seed=refit)
-        predictor, units = posterior.predictor, posterior.units
+        predictor, units, warp = posterior.predictor, posterior.units, posterior.warp
         assert isinstance(predictor, Layer | Mixture)
-        inward = units.inward(target)
+        inward = units.inward(target if warp is None else warp.task_inward(target))
         found = sequential_scores(predictor, inward.X, inward.y, after=refit) - units.scale.log().unsqueeze(-1)
+        if warp is not None:
+            found = found + warp.log_slope(target.y)
         scores[..., refit:] = found[..., refit:]
     return scores
 

@@ -8,9 +8,23 @@ from typing import Any
 import pytest
 import torch
 from botorch.acquisition.analytic import LogExpectedImprovement, UpperConfidenceBound
+from tests.problems import params_for, plainly, transfer_problem
 
-from headstart import FAMILY, GPBO, SHGP, Dataset, FitOptions, InputError, TransferModel, TransferPosterior
-from headstart.decide.acquisition import Acquisition, InModelUnits, acquisition, incumbent
+from headstart import (
+    FAMILY,
+    GPBO,
+    SHGP,
+    ChainParams,
+    Dataset,
+    FitOptions,
+    GPParams,
+    InputError,
+    TransferModel,
+    TransferPosterior,
+)
+from headstart.decide.acquisition import Acquisition, PlainWorth, acquisition, incumbent, worth, worth_and_slopes
+
+PROBLEM = transfer_problem(n_queries=20)
 
 
 def tensor(values: Any) -> torch.Tensor:
@@ -97,25 +111,13 @@ def test_a_negative_beta_is_refused(beta: float) -> None:
 
 
 @pytest.mark.parametrize("kind", Acquisition)
-@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
-def test_in_model_units_the_users_units_do_not_matter(kind: Acquisition, scale: float) -> None:
-    """Values in model units are the same for y and for 1e-9 y, where BoTorch would take the variance for zero."""
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e9])
+def test_values_in_the_users_units_follow_them(kind: Acquisition, scale: float) -> None:
+    """In units a times as large a bound is a times as large, and the log of an improvement is higher by log a."""
     X = _points(20, 1, seed=5)
-    values = []
-    for posterior in (_posterior(), _posterior(scale=scale)):
-        units = InModelUnits(posterior.units)
-        values.append(acquisition(posterior, kind, posterior_transform=units)(X))
-    torch.testing.assert_close(values[0], values[1], rtol=1e-6, atol=1e-6)
-
-
-def test_model_units_of_samples_and_of_the_posterior_agree() -> None:
-    """The transform of values is the transform of the mean."""
-    posterior, X = _posterior(scale=7.0), _points(3, seed=5)
-    units = InModelUnits(posterior.units)
-    plain, moved = posterior.posterior(X), posterior.posterior(X, posterior_transform=units)
-    torch.testing.assert_close(units.evaluate(plain.mean), moved.mean.squeeze(-1))
-    scale = posterior.units.scale**2
-    torch.testing.assert_close(moved.distribution.covariance_matrix, plain.distribution.covariance_matrix / scale)
+    first, changed = (acquisition(posterior, kind)(X) for posterior in (_posterior(), _posterior(scale=scale)))
+    back = changed / scale if kind is Acquisition.LCB else changed - math.log(scale)
+    torch.testing.assert_close(back, first, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", Acquisition)
@@ -128,8 +130,81 @@ def test_a_batch_of_problems_equals_one_by_one(name: str, kind: Acquisition) -> 
     past, target = Dataset(source, scales * _bowl(source)), Dataset(X, scales * _bowl(X + 0.1))
     batch = model.learn([past]).condition(target)
     everywhere = queries.unsqueeze(1).expand(-1, 3, -1, -1)
-    together = acquisition(batch, kind, posterior_transform=InModelUnits(batch.units))(everywhere)
+    together = acquisition(batch, kind)(everywhere)
     for i in range(3):
         single = model.learn([Dataset(past.X[i], past.y[i])]).condition(Dataset(target.X[i], target.y[i]))
-        alone = acquisition(single, kind, posterior_transform=InModelUnits(single.units))(queries)
+        alone = acquisition(single, kind)(queries)
         torch.testing.assert_close(together[:, i], alone, rtol=1e-5, atol=1e-6)
+
+
+# ── what a measurement with noise can change ──────────────────────────────────────────────────────────────────────
+
+
+def _at(model: TransferPosterior, X: torch.Tensor, kind: Acquisition, noise_var: float) -> torch.Tensor:
+    mean, var = model.predict(X)
+    return worth(kind, mean, var, best_f=incumbent(model), noise_var=tensor(noise_var))
+
+
+@pytest.mark.parametrize("kind", Acquisition)
+def test_without_noise_a_worth_is_botorchs(kind: Acquisition) -> None:
+    """LOG_EI with noise 0 is ``LogExpectedImprovement``; noise does not enter a bound."""
+    model = plainly(SHGP).at(params_for("SHGP"), sources=PROBLEM.sources, target=PROBLEM.target)
+    expected = acquisition(model, kind)(PROBLEM.Xq.unsqueeze(-2))
+    torch.testing.assert_close(_at(model, PROBLEM.Xq, kind, 0.0), expected, rtol=1e-10, atol=1e-10)
+    with_noise = _at(model, PROBLEM.Xq, kind, 0.5)
+    if kind is Acquisition.LCB:
+        torch.testing.assert_close(with_noise, expected, rtol=1e-10, atol=1e-10)
+    else:
+        assert bool((with_noise < expected).all())
+
+
+def test_an_improvement_is_that_of_the_mean_after_the_measurement() -> None:
+    """E[max(f* − m, 0)], m the posterior mean at x once y(x) is known, by many draws of y(x)."""
+    model = plainly(SHGP).at(params_for("SHGP"), sources=PROBLEM.sources, target=PROBLEM.target)
+    x = PROBLEM.Xq[:1]
+    mean, var = model.predict(x)
+    best_f = mean.squeeze() - 0.05
+    noise_var = model.predictor.noise_var
+    generator = torch.Generator().manual_seed(0)
+    errors = torch.randn(200_000, generator=generator, dtype=torch.float64)
+    # the update is linear in y: two fantasies are enough to know it
+    low, high = (
+        model.condition_on_observations(x, (mean + shift).reshape(1, 1)).predict(x)[0].item() for shift in (0.0, 1.0)
+    )
+    drawn = low + (high - low) * (var + noise_var).sqrt() * errors
+    expected = (best_f - drawn).clamp_min(0).mean().log()
+    found = worth(Acquisition.LOG_EI, mean, var, best_f=best_f, noise_var=noise_var)
+    torch.testing.assert_close(found.squeeze(), expected, rtol=0, atol=0.02)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-4, 0.1, 3.0])
+def test_slopes_with_noise_are_finite_differences(noise: float) -> None:
+    """By the mean and by the variance of f."""
+    mean, var = tensor([-1.0, 0.0, 0.2, 2.0, 5.0]).numpy(), tensor([0.3, 1.0, 1e-3, 0.5, 2.0]).numpy()
+    given: Any = {"best_f": tensor(0.3).numpy(), "noise_var": tensor(noise).numpy()}
+    _, by_mean, by_var = worth_and_slopes(Acquisition.LOG_EI, mean, var, **given)
+    h = 1e-6
+    for found, (dm, dv) in ((by_mean, (h, 0.0)), (by_var, (0.0, h * var))):
+        up, down = (
+            worth_and_slopes(Acquisition.LOG_EI, mean + sign * dm, var + sign * dv, **given)[0] for sign in (1, -1)
+        )
+        torch.testing.assert_close(
+            torch.from_numpy(found), torch.from_numpy((up - down) / (2 * (dm + dv))), rtol=1e-5, atol=1e-6
+        )
+
+
+def test_a_point_that_was_measured_often_is_worth_less_than_an_unknown_one() -> None:
+    """With much noise the best point is repeated after one measurement, and not after forty."""
+    level = GPParams.of(lengthscale=[0.2], outputscale=1.0, noise_var=1.0)
+    best, far = tensor([[0.3]]), tensor([[0.9]])
+
+    def worths(n: int) -> list[float]:
+        X = torch.cat([best.expand(n, 1), tensor([[0.6]])])
+        y = torch.cat([torch.full((n,), -0.6, dtype=torch.float64), tensor([0.5])])
+        model = GPBO.at(ChainParams((level,)), target=Dataset(X, y))
+        value = PlainWorth(model.predictor, Acquisition.LOG_EI, incumbent(model), 3.0)
+        return [value(x).item() for x in (best, far)]
+
+    once, often = worths(1), worths(40)
+    assert once[0] > once[1]
+    assert often[0] < often[1]

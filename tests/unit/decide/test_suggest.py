@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.problems import most_probable, worth_of
 
 from headstart import (
     FAMILY,
@@ -17,7 +18,7 @@ from headstart import (
     TransferModel,
     TransferPosterior,
 )
-from headstart.decide.acquisition import Acquisition, InModelUnits, acquisition, incumbent
+from headstart.decide.acquisition import Acquisition
 from headstart.decide.suggest import suggest
 
 KINDS = pytest.mark.parametrize("kind", Acquisition)
@@ -50,20 +51,18 @@ def test_the_suggestion_is_the_maximum_on_a_fine_grid(kind: Acquisition, n: int)
     assert x.shape == (1,)
     assert bool(((x >= 0) & (x <= 1)).all())
     grid = torch.linspace(0, 1, 20_001, dtype=torch.float64).unsqueeze(-1)
-    units = InModelUnits(posterior.units)
-    best_f = incumbent(posterior, grid if n == 0 else None, posterior_transform=units)
-    value = acquisition(posterior, kind, best_f=best_f, posterior_transform=units)
-    assert value(x.reshape(1, 1, 1)).item() >= value(grid.unsqueeze(-2)).max().item() - 1e-4
+    value = worth_of(posterior, kind, grid if n == 0 else None)
+    assert value(x.unsqueeze(0)).item() >= value(grid).max().item() - 1e-4
 
 
 @KINDS
 def test_more_candidates_find_nothing_much_better(kind: Acquisition) -> None:
     """In four dimensions a search 16 times as wide agrees with the default one."""
     posterior = _posterior(8, d=4)
-    value = acquisition(posterior, kind, posterior_transform=InModelUnits(posterior.units))
+    value = worth_of(posterior, kind)
     default = suggest(posterior, kind=kind)
     wide = suggest(posterior, kind=kind, n_candidates=8192, n_starts=64, seed=1)
-    assert value(default.reshape(1, 1, 4)).item() >= value(wide.reshape(1, 1, 4)).item() - 1e-2
+    assert value(default.unsqueeze(0)).item() >= value(wide.unsqueeze(0)).item() - 1e-2
 
 
 @KINDS
@@ -134,7 +133,7 @@ def test_a_batch_gives_the_points_that_its_problems_give_alone(kind: Acquisition
     """Every problem of a batch gets its own suggestion, the one it gets alone at equal hyperparameters."""
     X = _points(8, 2, 0).reshape(2, 4, 2)
     y = torch.stack([X[0, :, 0] - X[0, :, 1] ** 2, torch.sin(5 * X[1]).sum(-1)])
-    posterior = quick(GPBO).learn().condition(Dataset(X, y))
+    posterior = most_probable(quick(GPBO)).learn().condition(Dataset(X, y))
     together = suggest(posterior, kind=kind)
     assert together.shape == (2, 2)
     assert not torch.allclose(together[0], together[1])

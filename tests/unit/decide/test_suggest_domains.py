@@ -7,10 +7,11 @@ import math
 import pytest
 import torch
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from tests.problems import worth_of
 
 from headstart import FAMILY, GPBO, SHGP, Dataset, FitOptions, InputError, TransferPosterior
 from headstart.data.space import Space
-from headstart.decide.acquisition import Acquisition, InModelUnits, PlainWorth, incumbent
+from headstart.decide.acquisition import Acquisition
 from headstart.decide.domain import Candidates, Cube, Domain, Mixed, Searchable
 from headstart.decide.suggest import suggest
 
@@ -134,8 +135,7 @@ def test_the_first_point_has_the_category_that_was_best_before(name: str) -> Non
 
 
 def _values(posterior: TransferPosterior, kind: Acquisition, X: torch.Tensor) -> torch.Tensor:
-    best_f = incumbent(posterior, posterior_transform=InModelUnits(posterior.units))
-    return PlainWorth.of(posterior, kind, best_f=best_f, beta=3.0)(X).detach()
+    return worth_of(posterior, kind)(X).detach()
 
 
 @KINDS

@@ -15,7 +15,7 @@ from torch import Tensor
 from headstart import FitOptions, FitReport, InputError, Kernel, NumericalError, Objective, Starts
 from headstart.gp.evidence import Evidence, PlainEvidence
 from headstart.gp.fit import Seed, fit, generator_from
-from headstart.gp.hyperparameters import gp_layout
+from headstart.gp.hyperparameters import Inputs, gp_layout
 
 LIKELIHOOD = FitOptions(objective=Objective.LIKELIHOOD, restarts=6)
 
@@ -33,7 +33,7 @@ class Bowl:
     evaluations: int = 0
 
     def __post_init__(self) -> None:
-        self.layout = gp_layout(self.minimum.shape[-1] - 2, residual=False)
+        self.layout = gp_layout(Inputs.of(self.minimum.shape[-1] - 2), residual=False)
         self.device = torch.device("cpu")
 
     @property
@@ -56,7 +56,9 @@ def _fit(evidence: Evidence, options: FitOptions, *, seed: Seed = 0, task: str =
 
 
 def _starts(options: FitOptions, seed: int = 0) -> Tensor:
-    return gp_layout(1, residual=False).starts(options.starts, options.restarts, torch.Generator().manual_seed(seed))
+    return gp_layout(Inputs.of(1), residual=False).starts(
+        options.starts, options.restarts, torch.Generator().manual_seed(seed)
+    )
 
 
 # ── what is found ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -80,7 +82,7 @@ def test_map_weighs_the_evidence_against_the_prior() -> None:
 def test_an_optimum_beyond_a_bound_ends_on_it() -> None:
     """θ stays inside the bounds of its layout."""
     theta, _ = _fit(Bowl(tensor([[-99.0, 99.0, -3.0]])), LIKELIHOOD)
-    lower, upper = gp_layout(1, residual=False).bounds()
+    lower, upper = gp_layout(Inputs.of(1), residual=False).bounds()
     assert theta.tolist() == pytest.approx([lower[0].item(), upper[1].item(), -3.0], abs=1e-4)
 
 

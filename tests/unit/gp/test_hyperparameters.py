@@ -12,12 +12,12 @@ import torch
 from tests.problems import tensor
 
 from headstart import GPParams, InputError, Starts
-from headstart.gp.hyperparameters import Layout, Slot, gp_layout
+from headstart.gp.hyperparameters import Inputs, Layout, Slot, gp_layout
 from headstart.models.coregion import Free, Hierarchical, SharedKernel, WeightedSource
 
 LAYOUTS = {
-    "task": gp_layout(3, residual=False),
-    "residual": gp_layout(3, residual=True),
+    "task": gp_layout(Inputs.of(3), residual=False),
+    "residual": gp_layout(Inputs.of(3), residual=True),
     **{type(c).__name__: Layout(c.slots(3)) for c in (Hierarchical(), WeightedSource(), SharedKernel(), Free())},
 }
 
@@ -86,7 +86,7 @@ def test_hyperparameters_are_frozen() -> None:
 
 def test_the_flat_vector_of_a_process_has_the_documented_bounds_and_medians() -> None:
     """θ = [log lengthscale, log outputscale, log noise_var] with the table in the module's docstring."""
-    layout = gp_layout(4, residual=False)
+    layout = gp_layout(Inputs.of(4), residual=False)
     assert [(slot.name, slot.size) for slot in layout.slots] == [
         ("lengthscale", 4),
         ("outputscale", 1),
@@ -102,7 +102,7 @@ def test_the_flat_vector_of_a_process_has_the_documented_bounds_and_medians() ->
 
 def test_a_residual_is_expected_to_be_smaller() -> None:
     """On top of another task the outputscale's bounds reach lower and its median is 0.3."""
-    slot = gp_layout(2, residual=True).slots[1]
+    slot = gp_layout(Inputs.of(2), residual=True).slots[1]
     assert (slot.name, slot.lower, slot.upper, slot.centre, slot.spread) == (
         "residual_outputscale",
         1e-4,
@@ -152,7 +152,7 @@ def test_the_paper_starts_at_softplus_of_a_normal() -> None:
 
 def test_a_start_beyond_a_bound_begins_on_it() -> None:
     """The paper's starts of the noise exceed its upper bound 1 at times: they begin at 1."""
-    starts = gp_layout(1, residual=False).starts(Starts.SOFTPLUS, 100, _generator())
+    starts = gp_layout(Inputs.of(1), residual=False).starts(Starts.SOFTPLUS, 100, _generator())
     normal = torch.randn(100, 3, generator=_generator(), dtype=torch.float64)
     expected = torch.log(1 + torch.exp(normal[:, 2])).clamp_max(1.0)
     assert bool((expected == 1).any())
@@ -161,7 +161,7 @@ def test_a_start_beyond_a_bound_begins_on_it() -> None:
 
 def test_the_first_start_from_the_prior_is_its_median() -> None:
     """The first restart begins at the median, the others at draws from the prior."""
-    layout = gp_layout(2, residual=True)
+    layout = gp_layout(Inputs.of(2), residual=True)
     starts = layout.starts(Starts.PRIOR, 4000, _generator())
     assert torch.equal(starts[0], layout.centre())
     away = (starts[1:] - layout.centre()) * layout.precision().sqrt()
@@ -171,7 +171,7 @@ def test_the_first_start_from_the_prior_is_its_median() -> None:
 
 def test_what_makes_no_difference_is_pressed_together() -> None:
     """Lengthscales far beyond the cube and tiny noises are close by effect; all else stays a matter of factors."""
-    layout = gp_layout(2, residual=False)
+    layout = gp_layout(Inputs.of(2), residual=False)
     theta = np.log([[0.3, 10.0, 2.0, 0.5], [0.3, 20.0, 2.0, 0.5], [0.3, 20.0, 2.0, 1e-6], [0.3, 20.0, 2.0, 1e-4]])
     by_effect = layout.by_effect(theta)
     assert abs(by_effect[1] - by_effect[0]).max() < 0.02  # log 2 in θ
