@@ -269,7 +269,7 @@ METHODS: dict[str, Method] = {
     "auto-best": ModelMethod("auto-best", FAMILY["AUTO"], Rule.BEST),
     "gc3p": CopulaMethod(),
     "random": RandomSearch(),
-    **{name: Scratch(name) for name in ("optuna-gp", "optuna-tpe", "botorch", "best-past")},
+    **{name: Scratch(name) for name in ("gpbo-0.1", "optuna-gp", "optuna-tpe", "botorch", "best-past")},
 }
 
 

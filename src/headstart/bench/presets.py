@@ -123,7 +123,7 @@ PRESETS: dict[str, tuple[Experiment, ...]] = {
         Experiment(
             name="scratch",
             problems=(*_FAMILIES, *(ProblemSpec(family=name) for name in LABORATORY)),
-            methods=("gpbo", "optuna-gp", "optuna-tpe", "botorch", "random"),
+            methods=("gpbo", "gpbo-0.1", "optuna-gp", "optuna-tpe", "botorch", "random"),
             runs=100,
             steps=30,
             settings=_DEFAULT,

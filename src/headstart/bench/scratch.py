@@ -5,9 +5,10 @@
     optuna-tpe   Optuna's TPESampler, the same                                the same
     botorch      2 (p + 1) Sobol points of p parameters, at most 8; then      the free row nearest to the Sobol point;
                  SingleTaskGP with its defaults and LogEI by optimize_acqf    then LogEI compared at all free rows
+    gpbo-0.1     the plain process of headstart 0.1 (bench.frozen)            LogEI compared at all free rows
     best-past    the best row of every source in turn, then ``gpbo``          the free row nearest to it
 
-The first three see no source. Optuna works with parameters of its own, BoTorch with the columns of X, in which a
+The first four see no source. Optuna works with parameters of its own, BoTorch with the columns of X, in which a
 category is one-hot; where there are categories or grids, ``optimize_acqf_mixed_alternating`` is its search.
 Problems are done one after the other, each with random numbers of its own seed, so that a run is the same in any batch.
 """
@@ -25,6 +26,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from headstart.bench import frozen
 from headstart.bench.methods import METHODS, Choice, Search, Settings
 from headstart.bench.problems.problem import Instance, stream
 from headstart.data.dataset import Dataset
@@ -50,6 +52,8 @@ def begin(name: str, instance: Instance, problem: str, seeds: Sequence[int], set
             return _Optuna(name, instance, problem, seeds)
         case "botorch":
             return _BoTorch(instance, problem, seeds)
+        case "gpbo-0.1":
+            return frozen.begin(instance, problem, seeds, settings)
         case "best-past":
             return _BestPast(instance, problem, seeds, settings)
     raise InputError(f"There is no method {name!r} that starts from scratch.")

@@ -35,6 +35,7 @@ FENCE = 6.0
 # Fewer values have no quartiles to speak of
 _FEW = 5
 _TO_NORMAL = 1.349  # the quartiles of a normal distribution are so many standard deviations apart
+_WIDER = 3.0
 _POWERS = 41  # values of λ that are compared
 _HIGHEST = 1.0
 _PRIOR = 0.5
@@ -185,6 +186,8 @@ def _middle(y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b"]:
 def robust_spread(y: Float[Tensor, "*b n"], *, rounding: Float[Tensor, "*b"] | None = None) -> Float[Tensor, "*b"]:
     """A standard deviation from the quartiles; from all values where half are equal, or there are few.
 
+    Where more than a quarter of the runs failed the upper quartile is a penalty, so the spread is at most a few times
+    that of the good half.
     Quartiles are equal when they differ by no more than ``rounding``, by default that of the quartiles themselves. The
     other values have no say in this: next to one of 1e12 all others would be equal.
     """
@@ -196,6 +199,8 @@ def robust_spread(y: Float[Tensor, "*b n"], *, rounding: Float[Tensor, "*b"] | N
     low, high = y.quantile(0.25, dim=-1), y.quantile(0.75, dim=-1)
     between = high / _TO_NORMAL - low / _TO_NORMAL
     rounding = _ROUNDING * torch.maximum(low.abs(), high.abs()) if rounding is None else rounding
+    good = (_middle(y) - low) / (_TO_NORMAL / 2)
+    between = torch.where(good > rounding, torch.minimum(between, _WIDER * good), between)
     return torch.where(between > rounding, between, every)
 
 

@@ -43,6 +43,9 @@ _KEPT = 2  # so many points go into the later rounds
 _GAIN = 1e-9  # a better value than before by no more than this is rounding
 _SAME = 1e-6  # points whose coordinates all differ by less are the same
 _ROWS = 4096  # of a long list are looked at together
+# A point of a batch is expected to be this far from the best to a typical one, at most; else it is worth so much less.
+# One in so many may be anywhere up to a typical one: where the sources are wrong, it is the one that finds out
+_GOOD, _UNBELIEVED, _FURTHER = 0.2, 1e6, 4
 _MORE = 8  # further looks around a finite domain whose points all seem to be used up
 
 
@@ -114,7 +117,7 @@ def suggest_row(
     if not bool(free.any(-1).all()):
         raise InputError("There is no row left to suggest: each of them is pending or to be avoided.")
     n = posterior.train_inputs[0].shape[-2]
-    blind = posterior.blind & (n < design_size(X.shape[-1] if inputs is None else inputs))
+    blind = posterior.blind & (n < max(2, design_size(X.shape[-1] if inputs is None else inputs)))
     rows = _best_row(posterior, X if located is None else located, free, kind, beta)
     if not bool(blind.any()):
         return rows
@@ -180,12 +183,30 @@ def _given_points(X: Tensor | None, name: str, observed: Float[Tensor, "*b n d"]
 
 
 @dataclass(frozen=True, slots=True)
+class _Believed:
+    """Where the mixture expects values that are good; for some points, and without sources, no worse than most.
+
+    Once the best points are awaited, what is left to gain is what the least sure member cannot exclude, and the rest of
+    a batch would go to the corners of the box. Points that are done together are to be worth doing each.
+    """
+
+    voices: tuple[Voice, ...]
+    weights: Float[Tensor, "*b k"]
+    limit: Float[Tensor, "*b"]
+
+    def __call__(self, X: Float[Tensor, "*b n d"]) -> Bool[Tensor, "*b n"]:
+        parts = [means_at(self.voices, self.weights, part) for part in X.split(_ROWS, dim=-2)]
+        return torch.cat(parts, dim=-1) <= self.limit.unsqueeze(-1)
+
+
+@dataclass(frozen=True, slots=True)
 class _Judge:
     """The acquisition function, except that a point already taken is the worst, as is one where it is not a number."""
 
     value: Worth
     taken: Float[Tensor, "*b k d"]
     slopes: Slopes | None = None  # the same function, for a search
+    believed: _Believed | None = None  # where a point of a batch may be
 
     def __call__(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
         return self._judged(self.value, X)
@@ -203,6 +224,8 @@ class _Judge:
                 "mean and variance should be finite, and its variance positive."
             )
         worth = worth.nan_to_num(nan=-torch.inf, neginf=-torch.inf)
+        if self.believed is not None:
+            worth = worth - _UNBELIEVED * (~self.believed(X))
         return worth.masked_fill(self._is_taken(X), -torch.inf) if self.taken.shape[-2] else worth
 
     def _is_taken(self, X: Float[Tensor, "*b n d"]) -> Bool[Tensor, "*b n"]:
@@ -227,7 +250,9 @@ class _Search:
     def next(self, awaited: Float[Tensor, "*b p d"], taken: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b d"]:
         """The best point that is not taken; the next of the design where nothing is known."""
         tried = torch.cat([self.posterior.train_inputs[0], awaited], dim=-2)
-        blind = self.posterior.blind & (tried.shape[-2] < design_size(self.domain.inputs))
+        n_known = self.posterior.train_inputs[0].shape[-2]
+        begun = n_known > 1 and tried.shape[-2] >= design_size(self.domain.inputs)
+        blind = self.posterior.blind & (not begun)
         if not bool(blind.any()):
             return self._best(awaited, taken)
         laid_out = self._laid_out(tried, taken)
@@ -254,7 +279,7 @@ class _Search:
             X = listing.to(taken.device).expand(*self.posterior.batch_shape, *listing.shape)
             value = self._value(X, awaited)
             with single_thread():
-                worth = _Judge(value, taken)(X)
+                worth = _Judge(value, taken, believed=self._believed(X, awaited))(X)
             if bool((worth.amax(-1) == -torch.inf).any()):
                 raise self._nothing_left(len(listing))
             return _best(X, worth)
@@ -262,7 +287,7 @@ class _Search:
         wide, near = self._look_around(self.domain)
         X = torch.cat([wide, near], dim=-2)
         value = self._value(X, awaited)
-        judge = _Judge(value, taken, Slopes.of(value))
+        judge = _Judge(value, taken, Slopes.of(value), self._believed(X, awaited))
         with single_thread():
             worth = judge.roughly(X)
             starts = _best_of_both(X, worth, wide.shape[-2], self.n_starts)
@@ -279,6 +304,17 @@ class _Search:
                 more = self.domain.spread(_ROWS, self.generator).to(X.device).expand(*X.shape[:-2], -1, -1)
                 everything, worth = torch.cat([everything, more], dim=-2), torch.cat([worth, judge(more)], dim=-1)
         raise self._nothing_left(everything.shape[-2])
+
+    def _believed(self, X: Float[Tensor, "*b n d"], awaited: Float[Tensor, "*b p d"]) -> _Believed | None:
+        """Where a point may be that is done together with those awaited; anywhere if there are none."""
+        if awaited.shape[-2] == 0:
+            return None
+        known = torch.cat([X, awaited], dim=-2)
+        mean = torch.cat([means_at(self.voices, self.weights, part) for part in known.split(_ROWS, dim=-2)], dim=-1)
+        best, typical = mean.amin(-1), mean.quantile(0.5, dim=-1)
+        looks_further = (awaited.shape[-2] + 1) % _FURTHER == 0
+        share = torch.where(self.posterior.blind | looks_further, 1.0, _GOOD)
+        return _Believed(self.voices, self.weights, best + share.to(best) * (typical - best))
 
     def _look_around(self, domain: Searchable) -> tuple[Float[Tensor, "*b n d"], Float[Tensor, "*b m d"]]:
         """Points all over, and points near the lowest posterior means among those and the observed points."""

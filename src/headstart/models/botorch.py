@@ -30,8 +30,8 @@ from headstart.models.predictive import Doubt, NormalMixture, measurement, requi
 
 __all__ = ["Predictor", "TransferPosterior"]
 
-# How well the sources show the scale of a target, in values of its own
-_SOURCES_FREEDOM = 4.0
+# How well the sources show the scale of a target, in independent values, before there are any of its own
+_SOURCES_FREEDOM = 8.0
 
 
 class Predictor(Protocol):
@@ -121,7 +121,7 @@ class TransferPosterior(Model, FantasizeMixin):
         """The same model for somebody in front of the map, where the target's values are y."""
         n, scale = y.shape[-1], self.units.scale
         if bool((warp.level_var > 0).any()):
-            doubt = Doubt(warp.level_var / scale.square(), 0.5 * (n + _SOURCES_FREEDOM))
+            doubt = Doubt(warp.level_var / scale.square(), 0.5 * (n + 2) if n else _SOURCES_FREEDOM)
         else:
             doubt = Doubt(torch.full_like(scale, OFFSET_VAR), max(0.5 * (n - 1.0), 1.0))
         return type(self)(self._predictor, replace(self._outcome, doubt=doubt), y, warp)

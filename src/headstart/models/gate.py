@@ -25,6 +25,8 @@ _LOG_2PI = math.log(2 * math.pi)
 # What a process gains from noise, per observation, at most: the priors leave it little to follow noise with. Tables of
 # 10 to 25 rows gained 0.1 to 0.6 when they were noise, with p/n up to 2.3
 _MOST_FROM_NOISE = 0.7
+# By so many nats a single observation can speak for or against a source
+_MOST = 8.0
 # So many standard errors a gain must be above zero: of sources that are noise a few in a hundred are
 _ERRORS = 1.5
 
@@ -66,7 +68,8 @@ def _gain(layer: Layer, y: Float[Tensor, "*b n"]) -> tuple[Float[Tensor, "*b"], 
     spread = (away.square().sum(-1, keepdim=True) - n / (n - 1) * away.square()) / (n - 2)
     # a mean of n − 1 values is uncertain itself; a constant source has no spread to divide by
     constant = (spread * (1 + 1 / (n - 1))).clamp_min(1e-12)
-    gains = _log_normal(y, mean, var) - _log_normal(y, others, constant)
+    # a value that nobody expected, a penalty for a failed run say, does not decide
+    gains = (_log_normal(y, mean, var) - _log_normal(y, others, constant)).clamp(-_MOST, _MOST)
     p = _n_parameters(layer)
     return gains.mean(-1) - (p / n).clamp_max(_MOST_FROM_NOISE), gains.std(-1) / math.sqrt(n)
 
