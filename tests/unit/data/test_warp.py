@@ -215,8 +215,8 @@ def test_a_batch_is_mapped_as_its_problems_are_alone(scale: float) -> None:
                 assert getattr(together, name)[i].item() == getattr(alone, name).item()
         assert torch.equal(maps[0].task_inward(dataset(y)).y[i], single[0].task_inward(dataset(y[i])).y)
         assert torch.equal(maps[0].outliers(dataset(y))[i], single[0].outliers(dataset(y[i])))
-        for together, alone in zip(target.moments(mean, var), of_target.moments(mean[i], var[i]), strict=True):
-            torch.testing.assert_close(together[i], alone, rtol=1e-13, atol=0)
+        for every, one in zip(target.moments(mean, var), of_target.moments(mean[i], var[i]), strict=True):
+            torch.testing.assert_close(every[i], one, rtol=1e-13, atol=0)
     assert maps[0].outliers(dataset(y))[:, 4].tolist()[2]
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from headstart import AUTO, FAMILY, Dataset, FitOptions, InputError, TransferPosterior
 from headstart.models.auto_posterior import AutoPosterior
 from headstart.models.botorch import Outcome
+from headstart.models.layer import Layer
 from headstart.models.mixture import Mixture, components
 from headstart.models.predictive import NormalMixture
 
@@ -29,8 +30,10 @@ def posterior(name: str, batch_shape: tuple[int, ...] = (), n: int = 5) -> Trans
     outcome = found._outcome
     predictor = found.predictor
     if isinstance(predictor, Mixture):  # whose members shall differ in their noise
-        params = [replace(m.params, noise_var=(k + 1) * m.noise_var) for k, m in enumerate(predictor.members)]
-        members = [replace(m, params=p) for m, p in zip(predictor.members, params, strict=True)]
+        layers = [m for m in predictor.members if isinstance(m, Layer)]
+        params = [replace(m.params, noise_var=(k + 1) * m.noise_var) for k, m in enumerate(layers)]
+        members = [replace(m, params=p) for m, p in zip(layers, params, strict=True)]
+        assert len(members) == len(predictor.members)
         predictor = replace(predictor, members=tuple(members))
     return type(found)(predictor, type(outcome)(units, outcome.hyperparameters), found.train_targets)
 
