@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -19,10 +20,22 @@ from botorch.models.model import Model
 from botorch.optim.optimize import optimize_acqf
 from botorch.sampling.normal import SobolQMCNormalSampler
 from botorch.utils.sampling import manual_seed
-from tests.problems import NAMES, agree, item_of, params_for, predictions, quick, tensor, transfer_problem
+from tests.problems import (
+    NAMES,
+    agree,
+    behind_the_map,
+    item_of,
+    most_probable,
+    params_for,
+    predictions,
+    quick,
+    tensor,
+    transfer_problem,
+)
 from torch import Tensor
 
 from headstart import FAMILY, AutoParams, CoregionalParams, Dataset, Kernel, TransferPosterior
+from headstart.data.units import OutputMap
 
 PROBLEM = transfer_problem()
 X_NEW = transfer_problem(seed=1).Xq
@@ -42,8 +55,8 @@ def _seeded() -> Iterator[None]:
 
 @cache
 def _fitted(name: str, n: int = 5) -> TransferPosterior:
-    """A fitted model: its units are not the user's."""
-    return PROBLEM.posterior(quick(FAMILY[name]), n=n)
+    """A fitted model without an output map, so that it is normal: its units are not the user's."""
+    return PROBLEM.posterior(most_probable(quick(FAMILY[name])).using(output_map=OutputMap.NONE), n=n)
 
 
 def _sources(name: str) -> tuple[Dataset, ...]:
@@ -508,3 +521,100 @@ def test_acquisition_functions_of_a_batched_model_have_a_value_per_problem(name:
             assert agree(value[:, i], acquisition(alone[i])(X[:, i]), rtol=1e-8)
     draws = _sampler()(batch.posterior(X))
     assert draws.shape == (4, 5, 3, 1, 1)
+
+
+# ── behind an output map, over draws of hyperparameters: what a user gets by default ──────────────────────────────
+
+DEFAULTS = pytest.mark.parametrize("name", ["GPBO", "SHGP", "STAR", "HGP", "RGPE", "AUTO"])
+LONG = transfer_problem(n_target=9)
+
+
+def _tail(task: Dataset) -> Dataset:
+    return Dataset(task.X, task.y.exp())
+
+
+@cache
+def _mapped(name: str, draws: int = 8) -> TransferPosterior:
+    """A fitted model of tasks with a long tail, whose map is no straight line."""
+    model = FAMILY[name].using(fit=replace(quick(FAMILY[name]).fit, draws=draws))
+    found = model.learn([_tail(s) for s in LONG.sources]).condition(_tail(LONG.target))
+    assert found.warp is not None
+    assert found.warp.power.item() < 0.9
+    return found
+
+
+@DEFAULTS
+def test_samples_behind_a_map_follow_its_posterior(name: str) -> None:
+    """Their mean, variance and order are the posterior's, in the user's units; rows go together as behind the map."""
+    model, X = _mapped(name), LONG.Xq[:3]
+    posterior = model.posterior(X)
+    samples = posterior.rsample(torch.Size((40_000,))).squeeze(-1)
+    mean, var = posterior.mean.squeeze(-1), posterior.variance.squeeze(-1)
+    assert bool(((samples.mean(0) - mean).abs() < 5 * (var / 40_000).sqrt()).all())
+    assert agree(samples.var(0), var, rtol=0.15)
+    assert model.warp is not None
+    inner = behind_the_map(model).posterior(X).distribution.covariance_matrix
+    found = torch.cov(model.warp.inward(samples).mT)
+    assert agree(found, inner, rtol=0.05)
+
+
+@DEFAULTS
+def test_gradients_behind_a_map_agree_with_finite_differences(name: str) -> None:
+    """Those of LogEI, through the map and all members."""
+    function = LogExpectedImprovement(_mapped(name), best_f=_tail(LONG.target).y.median(), maximize=False)
+    X = LONG.Xq[:4].unsqueeze(-2).clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(function(X).sum(), X)
+    step = 1e-6
+    for j in range(2):
+        shift = torch.zeros(2, dtype=torch.float64)
+        shift[j] = step
+        with torch.no_grad():
+            differences = (function(X + shift) - function(X - shift)) / (2 * step)
+        assert agree(gradient[:, 0, j], differences, rtol=1e-4, atol=1e-5)
+
+
+@DEFAULTS
+@pytest.mark.parametrize("acquisition", ["LogEI", "UCB", "qLogEI with pending points", "qLogNEI", "qKG"])
+def test_acquisition_functions_work_behind_a_map(name: str, acquisition: str) -> None:
+    """All that need a mean, a variance, samples or fantasies: finite values and gradients."""
+    make, q = ACQUISITIONS[acquisition]
+    function = make(_mapped(name))
+    size = function.get_augmented_q_batch_size(q) if isinstance(function, qKnowledgeGradient) else q
+    X = torch.rand(2, size, 2, dtype=torch.float64).requires_grad_()
+    value = function(X)
+    (gradient,) = torch.autograd.grad(value.sum(), X)
+    assert bool(value.isfinite().all())
+    assert bool(gradient.isfinite().all())
+
+
+@DEFAULTS
+def test_conditioning_behind_a_map_is_appending_to_the_data(name: str) -> None:
+    """At the same hyperparameters: values come in the user's units, and meet the model behind its map."""
+    model = FAMILY[name].using(fit=replace(quick(FAMILY[name]).fit, draws=0))
+    prior = model.learn([_tail(s) for s in LONG.sources])
+    target = _tail(LONG.target)
+    posterior, y = prior.condition(target), tensor([1.5, 4.0])
+    assert posterior.warp is not None
+    conditioned = posterior.condition_on_observations(X_NEW[:2], y[:, None])
+    inward = prior.inward(target)
+    appended = Dataset(torch.cat([inward.X, X_NEW[:2]]), torch.cat([inward.y, posterior.warp.inward(y)]))
+    sources = () if name == "GPBO" else prior.sources
+    expected = model.at(posterior.hyperparameters, sources=sources, target=appended)
+    seen = expected.seen_through(posterior.warp, torch.cat([target.y, y]))
+    assert agree(predictions(conditioned, LONG.Xq), predictions(seen, LONG.Xq), rtol=1e-7)
+    assert agree(conditioned.log_evidence, seen.log_evidence, rtol=1e-7)
+    assert torch.equal(conditioned.train_targets, torch.cat([target.y, y]))
+
+
+@DEFAULTS
+def test_fantasies_behind_a_map_are_in_the_users_units(name: str) -> None:
+    """Drawn with noise through the map, then conditioned on; a batch of models with means of its own."""
+    posterior = _mapped(name)
+    fantasies = posterior.fantasize(X_NEW[:2], _sampler())
+    assert fantasies.batch_shape == (4,)
+    drawn = _sampler()(posterior.posterior(X_NEW[:2], observation_noise=True))
+    assert agree(fantasies.train_targets[..., -2:], drawn.squeeze(-1), rtol=1e-10)
+    expected = posterior.condition_on_observations(X_NEW[:2], drawn)
+    assert agree(predictions(fantasies, LONG.Xq), predictions(expected, LONG.Xq), rtol=1e-9)
+    spread = (drawn.amax(0) - drawn.amin(0)).squeeze(-1)
+    assert bool((spread > 0).all())

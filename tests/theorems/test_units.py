@@ -7,11 +7,13 @@ from functools import cache
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.problems import behind_the_map, plainly
 from tests.reference import dense
 from tests.reference.answers import answer
-from tests.reference.dense import Gaussian, Level, Task
+from tests.reference.dense import Array, Gaussian, Level, Task
 from tests.theorems.strategies import Problem, assert_same, fixed_problem, transfer_problems
 
 from headstart import BHGP, FAMILY, GPBO, HGP, MHGP, SHGP, ChainParams, FitOptions, TransferModel
@@ -19,7 +21,7 @@ from headstart import BHGP, FAMILY, GPBO, HGP, MHGP, SHGP, ChainParams, FitOptio
 TRANSFER = [pytest.param(name, id=name) for name, model in FAMILY.items() if model != GPBO]
 CHAINS = [pytest.param(model, id=name) for name, model in FAMILY.items() if model in (MHGP, SHGP, BHGP)]
 # Every step of a fit follows the units, but rounding grows with the number of steps: a short fit shows it as well.
-SHORT = FitOptions(restarts=2, max_iterations=25)
+SHORT = FitOptions(restarts=2, max_iterations=25, draws=0)
 
 
 def fitted(model: TransferModel, n_target: int, *, scale: float = 1.0, shift: float = 0.0) -> Gaussian:
@@ -34,7 +36,7 @@ def fitted(model: TransferModel, n_target: int, *, scale: float = 1.0, shift: fl
 
 @cache
 def in_first_units(name: str, n_target: int) -> Gaussian:
-    return fitted(FAMILY[name].using(fit=SHORT), n_target)
+    return fitted(plainly(FAMILY[name]).using(fit=SHORT), n_target)
 
 
 @pytest.mark.parametrize("n_target", [0, 1, 2, 5])
@@ -44,11 +46,53 @@ def in_first_units(name: str, n_target: int) -> Gaussian:
 def test_predictions_follow_a_change_of_units(name: str, n_target: int, log_scale: float, shift: float) -> None:
     """y → a·y + b on all tasks changes the predictions by exactly that map, at any number of target points."""
     scale = 10**log_scale
-    changed = fitted(FAMILY[name].using(fit=SHORT), n_target, scale=scale, shift=shift * scale)
+    changed = fitted(plainly(FAMILY[name]).using(fit=SHORT), n_target, scale=scale, shift=shift * scale)
     first = in_first_units(name, n_target)
     sd = np.sqrt(np.diag(first.cov))
     np.testing.assert_allclose(changed.mean / sd, first.mean / sd, rtol=0, atol=1e-6)
     np.testing.assert_allclose(changed.cov / np.outer(sd, sd), first.cov / np.outer(sd, sd), rtol=0, atol=1e-6)
+
+
+# ── as models are by default: Matérn kernels, an output map, draws of hyperparameters ─────────────────────────────
+
+Said = tuple[Array, Array, Gaussian, float]
+
+
+def by_default(name: str, n_target: int, *, scale: float = 1.0, shift: float = 0.0) -> Said:
+    """Mean and variance back in the first units, the distribution behind the map, and λ; of tasks with a long tail."""
+    problem = fixed_problem((9, 7, 6), d=2, seed=2)
+    tasks = [Task(t.X, scale * np.exp(np.sin(4 * t.X).sum(-1) + 0.1 * t.y) + shift) for t in problem.tasks]
+    target = Task(tasks[-1].X[:n_target], tasks[-1].y[:n_target])
+    changed = replace(problem, tasks=(*tasks[:-1], target))
+    model = FAMILY[name].using(fit=replace(SHORT, draws=4))
+    posterior = model.learn(changed.sources).condition(changed.target)
+    assert posterior.warp is not None
+    mean, var = (part.numpy() for part in posterior.predict(torch.from_numpy(problem.Xq)))
+    behind = answer(behind_the_map(posterior), problem.Xq)
+    return (mean - shift) / scale, var / scale**2, behind, posterior.warp.power.item()
+
+
+@cache
+def by_default_in_first_units(name: str, n_target: int) -> Said:
+    return by_default(name, n_target)
+
+
+@pytest.mark.parametrize("n_target", [0, 1, 2, 6])
+@pytest.mark.parametrize("name", TRANSFER)
+@settings(max_examples=3)
+@given(log_scale=st.floats(-6, 6), shift=st.floats(-50, 50))
+def test_default_models_follow_a_change_of_units(name: str, n_target: int, log_scale: float, shift: float) -> None:
+    """λ comes out the same, behind the map nothing changes, and in front of it all by exactly y → a·y + b."""
+    scale = 10**log_scale
+    mean, var, behind, power = by_default(name, n_target, scale=scale, shift=shift * scale)
+    first_mean, first_var, first_behind, first_power = by_default_in_first_units(name, n_target)
+    assert power == first_power
+    assert power < 1
+    np.testing.assert_allclose(behind.mean, first_behind.mean, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(behind.cov, first_behind.cov, rtol=0, atol=1e-5)
+    sd = np.sqrt(first_var)
+    np.testing.assert_allclose(mean / sd, first_mean / sd, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(var / first_var, np.ones_like(var), rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("model", CHAINS)
@@ -88,7 +132,7 @@ def test_normalising_the_residual_is_a_shift_and_a_scaled_kernel(problem: Proble
 @pytest.mark.parametrize("paper", [False, True], ids=["shared", "per level"])
 def test_a_fitted_stack_is_one_joint_process_in_the_user_s_units(paper: bool, n_target: int) -> None:
     """However SHGP was normalised while it was fitted, its hyperparameters are those of one joint process of y."""
-    model = SHGP.paper() if paper else SHGP
+    model = SHGP.paper() if paper else plainly(SHGP)
     problem = fixed_problem((7, 4, 5), d=2, seed=2)
     tasks = tuple(Task(task.X, 40 + 10 * task.y) for task in problem.tasks)
     target = Task(tasks[-1].X[:n_target], tasks[-1].y[:n_target])

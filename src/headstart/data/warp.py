@@ -144,7 +144,7 @@ class Warp:
     ) -> tuple[Float[Tensor, "*c n"], Float[Tensor, "*c n"]]:
         """Mean and variance in the user's units of what is normal in mapped units, by Gauss-Hermite quadrature.
 
-        Around the centre: next to 1e15 a variance of 1 would be rounding.
+        Around the centre: next to 1e15 a variance of 1 would be rounding. For λ = 1 they are exact.
         """
         nodes, weights = (torch.from_numpy(a).to(mean) for a in np.polynomial.hermite_e.hermegauss(_NODES))
         weights = weights / weights.sum()
@@ -153,6 +153,8 @@ class Warp:
         z = lifted._back(at).clamp(-_SQUARABLE, _SQUARABLE)
         first = (weights.unsqueeze(-1) * z).sum(-2)
         second = (weights.unsqueeze(-1) * (z - first.unsqueeze(-2)).square()).sum(-2)
+        straight = (self.power == 1).unsqueeze(-1)
+        first, second = torch.where(straight, mean, first), torch.where(straight, var, second)
         centre, spread = self.centre.unsqueeze(-1), self.spread.unsqueeze(-1)
         return centre + spread * first, spread.square() * second
 

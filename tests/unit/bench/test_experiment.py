@@ -200,7 +200,7 @@ def test_presets_go_without_shared_tables_that_are_not_there(
     assert {spec.table for spec in experiment.problems} - {None} == {"svm"}
     (said,) = caplog.messages
     assert said.startswith(f"{name}: left out")
-    assert all(table in said for table in {spec.table for spec in PRESETS[name][0].problems} & set(SHARED))
+    assert all(str(table) in said for table in {spec.table for spec in PRESETS[name][0].problems} & set(SHARED))
     caplog.clear()
     (tmp_path / SHARED["adaboost"].file).touch()
     monkeypatch.setenv("HEADSTART_DATA", str(tmp_path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -71,7 +72,10 @@ def test_on_a_function_lockstep_and_one_by_one_reach_the_same_regrets(method: st
 )
 def test_every_method_meets_the_same_tasks(problem: Problem) -> None:
     """The same targets and the same noise; and those that begin at random begin at the same point."""
-    random, gpbo, shgp = (run_batch(problem, m, SEEDS, steps=2, settings=FAST) for m in ("random", "gpbo", "shgp"))
+    random, gpbo, shgp = (
+        run_batch(problem, m, SEEDS, steps=2, settings=replace(FAST, random_first=m == "gpbo"))
+        for m in ("random", "gpbo", "shgp")
+    )
     for a, b, c in zip(random, gpbo, shgp, strict=True):
         assert a.label == b.label == c.label
         assert (a.x[0], a.y[0], a.value[0]) == (b.x[0], b.y[0], b.value[0])
@@ -115,14 +119,14 @@ def test_with_repeats_a_row_can_be_evaluated_again(method: str) -> None:
 
 
 def test_random_first_is_random_for_all() -> None:
-    """Without it only methods that have no zero-shot model begin at random; with it all at the same points."""
+    """Without it GPBO begins with a design and SHGP with its zero-shot model; with it all at the same points."""
     problem = SyntheticProblem("forrester", source_points=8)
     (alike,) = (
         {tuple(map(tuple, (run.x[0] for run in _first(problem, m, True)))) for m in ("gpbo", "shgp", "random")},
     )
     assert len(alike) == 1
     informed = {tuple(map(tuple, (run.x[0] for run in _first(problem, m, False)))) for m in ("gpbo", "shgp", "random")}
-    assert len(informed) == 2
+    assert len(informed) == 3
 
 
 def _first(problem: Problem, method: str, random_first: bool) -> list[Run]:
@@ -168,20 +172,21 @@ def test_a_record_says_what_the_model_expected(problem: Problem) -> None:
 
 
 def test_a_point_chosen_without_a_model_was_not_predicted() -> None:
-    """GPBO's first, every one of a random search, and AUTO's first where no source is let in."""
+    """GPBO's first two, whose size is not known, every one of a random search, and AUTO's where no source is let in."""
     problem = SyntheticProblem("forrester", source_points=8)
     gpbo, random = (run_batch(problem, m, [0], steps=3, settings=FAST)[0] for m in ("gpbo", "random"))
-    assert [value is None for value in gpbo.pit] == [True, False, False]
-    assert [value is None for value in gpbo.log_density] == [True, False, False]
+    assert [value is None for value in gpbo.pit] == [True, True, False]
+    assert [value is None for value in gpbo.log_density] == [True, True, False]
     assert random.pit == random.log_density == [None] * 3
     noise = ProblemSpec(family="forrester", points=8, spoilt="noise").build()
     default = Settings(paper=False, restarts=2, max_iterations=30)
-    blind = run_batch(noise, "auto", SEEDS, steps=2, settings=default)
-    first = run_batch(noise, "random", SEEDS, steps=1, settings=default)
+    blind = run_batch(noise, "auto", SEEDS, steps=3, settings=default)
+    first = run_batch(noise, "gpbo", SEEDS, steps=1, settings=default)  # the same design
     shut = [run.x[0] == other.x[0] for run, other in zip(blind, first, strict=True)]
     assert any(shut)
     assert [run.pit[0] is None for run in blind] == shut
-    assert all(run.pit[1] is not None for run in blind)
+    assert [run.pit[1] is None for run in blind] == shut
+    assert all(run.pit[2] is not None for run in blind)
 
 
 def test_reversed_sources_are_the_same_data_the_other_way_round() -> None:

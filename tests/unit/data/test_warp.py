@@ -105,8 +105,16 @@ def test_moments_of_a_map_that_is_affine_are_exact() -> None:
     """λ = 1: centre + spread · mean and spread² · var."""
     own, mean, var = warp(1.0), normal(5), normal(5, seed=1).square()
     first, second = own.moments(mean, var)
-    torch.testing.assert_close(first, own.centre + own.spread * mean)
-    torch.testing.assert_close(second, own.spread**2 * var)
+    torch.testing.assert_close(first, own.centre + own.spread * mean, rtol=1e-15, atol=0)
+    torch.testing.assert_close(second, own.spread**2 * var, rtol=1e-15, atol=0)
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_variances_next_to_a_large_value_are_not_lost(power: float) -> None:
+    """Around 1e15 a variance of 1 is still what it is around 0."""
+    here, there = (warp(power, centre=centre, spread=1.0) for centre in (0.0, 1e15))
+    w, var = tensor([-0.5, 0.3]), tensor([1.0, 0.2])
+    torch.testing.assert_close(there.moments(w, var)[1], here.moments(w, var)[1], rtol=1e-12, atol=0)
 
 
 def test_moments_without_variance_are_the_value_itself() -> None:
@@ -207,8 +215,8 @@ def test_a_batch_is_mapped_as_its_problems_are_alone(scale: float) -> None:
                 assert getattr(together, name)[i].item() == getattr(alone, name).item()
         assert torch.equal(maps[0].task_inward(dataset(y)).y[i], single[0].task_inward(dataset(y[i])).y)
         assert torch.equal(maps[0].outliers(dataset(y))[i], single[0].outliers(dataset(y[i])))
-        for together, alone in zip(target.moments(mean, var), of_target.moments(mean[i], var[i]), strict=True):
-            torch.testing.assert_close(together[i], alone, rtol=1e-13, atol=0)
+        for every, one in zip(target.moments(mean, var), of_target.moments(mean[i], var[i]), strict=True):
+            torch.testing.assert_close(every[i], one, rtol=1e-13, atol=0)
     assert maps[0].outliers(dataset(y))[:, 4].tolist()[2]
 
 

@@ -8,15 +8,16 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.problems import agree, item_of, params_for, predictions, quick, tensor, transfer_problem
+from tests.problems import agree, behind_the_map, item_of, params_for, predictions, quick, tensor, transfer_problem
 from torch import Tensor
 
 from headstart import AUTO, GPBO, SHGP, STAR, AutoParams, Dataset, InputError
-from headstart.data.units import Units
+from headstart.data.units import OutputMap, Units
 from headstart.decide.suggest import suggest
 from headstart.models.auto import CANDIDATES, Auto, AutoPrior, _remember, judged
 from headstart.models.auto_posterior import AutoPosterior
 from headstart.models.gate import Informative
+from headstart.models.mixture import Mixture
 from headstart.models.model import TransferModel
 from headstart.models.prequential import prequential, sequential_scores
 from headstart.models.single import SinglePrior
@@ -36,6 +37,11 @@ def after(prior: AutoPrior, target: Dataset, seed: int = 0) -> AutoPosterior:
     posterior = prior.condition(target, seed=seed)
     assert isinstance(posterior, AutoPosterior)
     return posterior
+
+
+def alone(model: TransferModel, draws: int) -> TransferModel:
+    """A model as AUTO has it among its candidates: the data come to it through AUTO's own output map."""
+    return quick(model).using(output_map=OutputMap.NONE, fit=replace(quick(model).fit, draws=draws))
 
 
 # ── the weights ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -110,18 +116,22 @@ def test_before_the_first_test_the_weights_are_those_believed() -> None:
 
 def test_a_value_is_scored_by_candidates_that_have_not_seen_it() -> None:
     """Score i comes from the last refit before i: hyperparameters from that many values, all earlier values known."""
-    prior, target = auto_prior(PROBLEM.sources), PROBLEM.target
-    judgement = after(prior, target).judgement
+    prior = auto_prior(PROBLEM.sources)
+    judgement = after(prior, PROBLEM.target).judgement
     assert judgement is not None
-    star, chain, plain = (quick(model).learn(PROBLEM.sources) for model in (STAR, SHGP, GPBO))
+    target, few = prior.inward(PROBLEM.target), AUTO.informed_draws
+    star, chain, plain = (
+        alone(model, draws).learn(prior.sources) for model, draws in ((STAR, few), (SHGP, few), (GPBO, 8))
+    )
     assert isinstance(star, StarPrior)
     assert isinstance(plain, SinglePrior)
     in_shared_units = replace(plain, known=star.units)  # few values do not tell their spread: the sources' is taken
     for i, refit in ((1, 1), (4, 4), (6, 6), (7, 6)):  # 7 is no refit
         for k, candidate in enumerate((star.gated(prior.gate.open), chain, in_shared_units)):
-            posterior = candidate.condition(PROBLEM.head(refit), seed=refit)
-            inward, layer = posterior.units.inward(target), posterior.predictor
-            score = sequential_scores(layer, inward.X, inward.y)[i] - posterior.units.scale.log()  # type: ignore[arg-type]
+            posterior = candidate.condition(target.head(refit), seed=refit)
+            inward, predictor = posterior.units.inward(target), posterior.predictor
+            assert isinstance(predictor, Mixture)
+            score = sequential_scores(predictor, inward.X, inward.y, after=refit)[i] - posterior.units.scale.log()
             assert judgement.scores[k, i].item() == pytest.approx(score.item(), abs=1e-5)
     assert not judgement.scores[:, 0].any()
 
@@ -145,7 +155,7 @@ def test_from_five_values_on_a_target_of_another_order_of_magnitude_has_units_of
     judgement = after(prior, target).judgement
     assert judgement is not None
     star, chain, plain = judgement.scores[:, 5:].sum(-1).tolist()
-    in_the_sources_units = prequential(replace(prior.plain, known=prior.star.units), target)
+    in_the_sources_units = prequential(replace(prior.plain, known=prior.star.units), prior.inward(target))
     torch.testing.assert_close(judgement.scores[2, :5], in_the_sources_units[:5])
     assert plain > in_the_sources_units[5:].sum().item() + 2
     assert plain > max(star, chain)
@@ -157,7 +167,7 @@ def test_units_that_are_known_are_taken_instead_of_the_target_s_own() -> None:
     assert isinstance(prior, SinglePrior)
     assert prior.known is None
     own = prior.condition(target)
-    again = replace(prior, known=Units.of([target])).condition(target)
+    again = replace(prior, known=Units.of([prior.inward(target)])).condition(target)
     assert torch.equal(predictions(own, PROBLEM.Xq), predictions(again, PROBLEM.Xq))
     known = Units(tensor(3.0), tensor(50.0))
     other = replace(prior, known=known).condition(target)
@@ -219,14 +229,16 @@ def test_weights_do_not_depend_on_the_units_of_y(flat: bool, n: int) -> None:
 
 
 def test_candidates_speak_the_same_units() -> None:
-    """In AUTO each candidate predicts what it does as a model of its own."""
-    prior, target = auto_prior(PROBLEM.sources), PROBLEM.target
-    posterior = after(prior, target)
-    chain = quick(SHGP).learn(PROBLEM.sources).condition(target, seed=target.n)
-    plain = quick(GPBO).learn().condition(target, seed=target.n)
+    """In AUTO each candidate predicts what it does as a model of its own, of data behind the same output map."""
+    prior = auto_prior(PROBLEM.sources)
+    posterior, target = after(prior, PROBLEM.target), prior.inward(PROBLEM.target)
+    chain = alone(SHGP, AUTO.informed_draws).learn(prior.sources).condition(target, seed=target.n)
+    plain = alone(GPBO, 8).learn().condition(target, seed=target.n)
     star = prior.star.condition(target, seed=target.n)
-    for k, alone in enumerate((star, chain, plain)):
-        assert agree(predictions(posterior.candidate(k), PROBLEM.Xq), predictions(alone, PROBLEM.Xq), rtol=1e-5)
+    for k, own in enumerate((star, chain, plain)):
+        candidate = posterior.candidate(k)
+        assert candidate.warp is posterior.warp
+        assert agree(predictions(behind_the_map(candidate), PROBLEM.Xq), predictions(own, PROBLEM.Xq), rtol=1e-5)
 
 
 def test_a_batch_has_the_weights_of_its_problems() -> None:
@@ -371,9 +383,14 @@ def test_one_value_does_not_decide_for_good() -> None:
 
 
 def test_the_plain_candidate_is_gpbo_to_the_last_bit() -> None:
-    """From two observations on, so that without a useful source nothing but GPBO is left."""
+    """From two observations on, of data behind AUTO's output map: without a useful source nothing else is left."""
     problem = transfer_problem(n_target=6)
-    posterior = quick(AUTO).learn(problem.sources).condition(problem.target)
+    prior = quick(AUTO).learn(problem.sources)
+    posterior = prior.condition(problem.target)
     assert isinstance(posterior, AutoPosterior)
-    alone = quick(GPBO).learn([]).condition(problem.target, seed=problem.target.n)
-    assert torch.equal(predictions(posterior.candidate(2), problem.Xq), predictions(alone, problem.Xq))
+    own = alone(GPBO, 8).learn([]).condition(prior.inward(problem.target), seed=problem.target.n)
+    plain = behind_the_map(posterior.candidate(2))
+    assert isinstance(plain.predictor, Mixture)
+    assert isinstance(own.predictor, Mixture)
+    assert torch.equal(plain.predictor.weights, own.predictor.weights)
+    torch.testing.assert_close(predictions(plain, problem.Xq), predictions(own, problem.Xq), rtol=1e-12, atol=1e-12)

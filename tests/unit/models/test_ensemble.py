@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.problems import agree, gp_params, predictions, quick, tensor, transfer_problem
+from tests.problems import agree, gp_params, plainly, predictions, quick, tensor, transfer_problem
 from torch import Tensor
 
 from headstart import GPBO, RGPE, ChainParams, Dataset, EnsembleParams, InputError, Kernel
@@ -16,7 +16,7 @@ from headstart.models.layer import Layer, Propagation
 
 
 def _weights(sources: list[Dataset], target: Dataset, **options: Any) -> Tensor:
-    params = quick(RGPE).using(**options).learn(sources).condition(target).hyperparameters
+    params = plainly(quick(RGPE)).using(**options).learn(sources).condition(target).hyperparameters
     assert isinstance(params, EnsembleParams)
     return params.weights
 
@@ -125,9 +125,10 @@ def test_ties_are_shared() -> None:
 def test_a_source_dropped_for_good_leaves_the_target_alone() -> None:
     """With all the weight on the target the ensemble is GPBO."""
     target = _wave(12, seed=1)
-    ensemble = quick(RGPE).learn([_wave(40, sign=-1.0)]).condition(target)
+    ensemble = plainly(quick(RGPE)).learn([_wave(40, sign=-1.0)]).condition(target)
     X = _wave(9, seed=2).X
-    assert agree(predictions(ensemble, X), predictions(quick(GPBO).learn().condition(target), X), rtol=1e-9)
+    alone = plainly(quick(GPBO)).learn().condition(target)
+    assert agree(predictions(ensemble, X), predictions(alone, X), rtol=1e-9)
 
 
 def test_after_the_horizon_every_worse_source_is_dropped() -> None:

@@ -32,7 +32,7 @@ def gate_of(*sources: Dataset) -> Informative:
     """As AUTO asks for it."""
     prior = quick(STAR).learn(sources)
     assert isinstance(prior, StarPrior)
-    return informative(prior.layers, tuple(prior.known.inward(source).y for source in sources))
+    return informative(prior.layers, tuple(prior.known.inward(source).y for source in prior.sources))
 
 
 def smooth(X: Tensor) -> Tensor:
@@ -83,16 +83,16 @@ def test_smooth_sources_open_and_noise_stays_outside() -> None:
 
 
 def test_few_rows_of_many_columns_may_be_let_in() -> None:
-    """Of 18 rows with 18 columns (three inputs of six levels) most are let in that follow from them, noise is not."""
+    """Of 18 rows with 18 columns (three categories) most are let in that follow from them, noise is not."""
+    categories = [range(6 * j, 6 * j + 6) for j in range(3)]
     levels = [torch.randint(6, (18, 3), generator=torch.Generator().manual_seed(i)) for i in range(10)]
     X = [torch.nn.functional.one_hot(level, 6).flatten(-2).double() / math.sqrt(2) for level in levels]
     effect = draw(3, 6, seed=0)
     values = [sum(effect[j, level[:, j]] for j in range(3)) for level in levels]
-    good = gate_of(
-        *(Dataset(x, y + 0.05 * draw(18, seed=50 + i)) for i, (x, y) in enumerate(zip(X, values, strict=True)))
-    )
+    noisy = [y + 0.05 * draw(18, seed=50 + i) for i, y in enumerate(values)]
+    good = gate_of(*(Dataset(x, y, categories=categories) for x, y in zip(X, noisy, strict=True)))
     assert int(good.open.sum()) >= 6
-    noise = gate_of(*(Dataset(x, draw(18, seed=100 + i)) for i, x in enumerate(X)))
+    noise = gate_of(*(Dataset(x, draw(18, seed=100 + i), categories=categories) for i, x in enumerate(X)))
     assert int(noise.open.sum()) <= 1
 
 

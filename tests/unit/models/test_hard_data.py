@@ -6,10 +6,12 @@ import time
 
 import pytest
 import torch
-from tests.problems import NAMES, TRANSFER, VARIANTS, agree, predictions, quick, transfer_problem
+from tests.problems import NAMES, TRANSFER, VARIANTS, agree, behind_the_map, predictions, quick, transfer_problem
 from torch import Tensor
 
 from headstart import FAMILY, Dataset, TransferModel, TransferPosterior
+from headstart.bench import robustness
+from headstart.bench.robustness import MODELS, odd_problem, require_sound
 
 PROBLEM = transfer_problem()
 NUMBERS_OF_POINTS = (0, 1, 2, 4)
@@ -21,7 +23,8 @@ def _assert_sound(posterior: TransferPosterior, X: Tensor) -> None:
     assert bool(mean.isfinite().all())
     assert bool((var > 0).all())
     assert bool(var.isfinite().all())
-    cov = posterior.posterior(X).distribution.covariance_matrix
+    normal = behind_the_map(posterior)
+    cov, var = normal.posterior(X).distribution.covariance_matrix, normal.predict(X)[1]
     assert agree(cov.diagonal(dim1=-2, dim2=-1), var, rtol=1e-8)
     assert float(torch.linalg.eigvalsh(cov).min()) > -1e-8 * float(var.max())
 
@@ -53,7 +56,7 @@ def test_the_target_may_repeat_the_inputs_of_a_source(name: str) -> None:
     _assert_sound(quick(FAMILY[name]).learn(grid[:2]).condition(grid[2]), torch.cat([X, PROBLEM.Xq]))
 
 
-@pytest.mark.parametrize(("variant", "value"), [("default", -3.0), ("default", 1e9), ("paper", 0.0), ("Matérn", 0.0)])
+@pytest.mark.parametrize(("variant", "value"), [("default", -3.0), ("default", 1e9), ("paper", 0.0), ("plain", 0.0)])
 @pytest.mark.parametrize("name", NAMES)
 def test_sources_may_be_constant(name: str, variant: str, value: float) -> None:
     """A source that says the same everywhere is a source, whatever it says."""
@@ -156,3 +159,78 @@ def test_predictions_do_not_care_about_far_away_batches(name: str) -> None:
     together = predictions(posterior, X)
     alone = torch.cat([predictions(posterior, x[None]) for x in X[:5]], dim=-1)
     assert agree(together[:, :5], alone, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("value", "position"), [(1e9, 0), (-1e9, 3)])
+@pytest.mark.parametrize("variant", ["default", "plain"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_target_value_a_billion_spreads_away_is_no_numerical_error(
+    name: str, variant: str, value: float, position: int
+) -> None:
+    """With an output map, where it is pulled in, and without, where it dominates; a fit comes to an end."""
+    y = PROBLEM.target.y.clone()
+    y[position] = value
+    posterior = VARIANTS[variant](FAMILY[name]).learn(PROBLEM.sources).condition(Dataset(PROBLEM.target.X, y))
+    mean, var = posterior.predict(PROBLEM.Xq)
+    assert bool(mean.isfinite().all())
+    assert bool((var > 0).all())
+    assert bool(var.isfinite().all())
+
+
+@pytest.mark.parametrize("name", ["AUTO", "GPBO", "SHGP"])
+def test_one_diverged_run_decides_nothing(name: str) -> None:
+    """Away from a penalty of 1e9 predictions are much as they are without it: within a spread of the others."""
+    problem = transfer_problem(n_target=9, n_queries=40)
+    y = problem.target.y.clone()
+    y[4] = 1e9
+    model = quick(FAMILY[name])
+    spoilt = model.learn(problem.sources).condition(Dataset(problem.target.X, y))
+    keep = torch.arange(9) != 4
+    clean = model.learn(problem.sources).condition(Dataset(problem.target.X[keep], y[keep]))
+    away = torch.cdist(problem.Xq, problem.target.X[4:5]).squeeze(-1) > 0.5
+    low, middle = (posterior.quantile(problem.Xq[away], 0.5) for posterior in (spoilt, clean))
+    assert int(away.sum()) >= 5
+    assert float((low - middle).abs().median()) < float(y[keep].std())
+
+
+@pytest.mark.parametrize("number", range(60))
+def test_odd_problems_are_survived(number: int) -> None:
+    """Repeated, constant, spoilt, tiny and huge data, drawn by number: no error, no warning, nothing but numbers."""
+    problem = odd_problem(number)
+    for model in MODELS.values():
+        if problem.sources or not model.needs_sources:
+            require_sound(model, problem)
+
+
+def test_odd_problems_have_all_that_is_odd() -> None:
+    """Equal numbers are equal problems; together they have every kind of trouble."""
+    problems = [odd_problem(number) for number in range(300)]
+    again = odd_problem(7)
+    assert all(torch.equal(a.y, b.y) for a, b in zip(problems[7].sources, again.sources, strict=True))
+    assert {len(p.sources) for p in problems} == {0, 1, 2, 3}
+    assert {p.target.d for p in problems} == {1, 2, 3, 4}
+    assert {min(p.target.n, 3) for p in problems} == {0, 1, 2, 3}
+    assert max(s.n for p in problems for s in p.sources) == 30
+    assert min(s.n for p in problems for s in p.sources) == 1
+    text = " ".join(p.about for p in problems)
+    for word in ("repeated rows", "one place", "outliers", "constant", "zero", "steps", "tail", "other units"):
+        assert word in text
+    sizes = torch.tensor([float(p.target.y.abs().max()) for p in problems if p.target.n]).log10()
+    assert float(sizes[sizes.isfinite()].max()) > 12
+    assert float(sizes[sizes.isfinite()].min()) < -7
+
+
+def test_the_program_counts_what_fails(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit code 0 when nothing does, 1 when something does, which is named with what is odd about it."""
+    assert robustness.main(["--problems", "2", "--first", "5"]) == 0
+    assert "0 failures in 2 problems" in capsys.readouterr().out
+
+    def broken(model: TransferModel, problem: robustness.OddProblem) -> None:
+        raise ArithmeticError("what broke")
+
+    monkeypatch.setattr(robustness, "require_sound", broken)
+    assert robustness.main(["--only", "5"]) == 1
+    out = capsys.readouterr().out
+    assert "problem 5, GPBO" in out
+    assert "what broke" in out
+    assert "inputs, scale" in out

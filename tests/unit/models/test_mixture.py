@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.problems import agree, item_of, params_for, tensors_in, transfer_problem
+from tests.problems import (
+    agree,
+    behind_the_map,
+    item_of,
+    most_probable,
+    params_for,
+    quick,
+    tensors_in,
+    transfer_problem,
+)
 from torch import Tensor
 
 from headstart import AUTO, FAMILY
 from headstart.models.auto_posterior import AutoPosterior
+from headstart.models.layer import Layer
 from headstart.models.mixture import Mixture, taken
+from headstart.models.sequential import UNCERTAIN_UP_TO
 
 PROBLEM = transfer_problem()
 
@@ -107,3 +118,50 @@ def test_what_has_no_batch_in_front_is_left_alone() -> None:
     assert (second.shape, shape, other, number.item(), name) == ((2, 3), (1, 5), (2,), 7.0, "name")
     layer = posterior((3,)).mixture.members[0]
     assert all(part.shape[0] == 1 for part in tensors_in(taken(layer, rows, batch)))
+
+
+# ── one model with different hyperparameters ──────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["GPBO", "MHGP", "SHGP", "BHGP", "STAR"])
+def test_a_target_of_few_observations_is_a_mixture_over_its_hyperparameters(name: str) -> None:
+    """Up to 24 of them, the most probable ones first, which are the ones that are told; then it is one layer."""
+    problem = transfer_problem(sizes=(8,), n_target=UNCERTAIN_UP_TO + 1)
+    model = quick(FAMILY[name])
+    prior, certain = model.learn(problem.sources), most_probable(model).learn(problem.sources)
+    for n in (0, 3, UNCERTAIN_UP_TO):
+        drawn = prior.condition(problem.head(n), seed=n)
+        predictor, alone = drawn.predictor, certain.condition(problem.head(n), seed=n)
+        assert isinstance(predictor, Mixture)
+        assert predictor.drawn
+        assert len(predictor.members) == predictor.weights.shape[-1] == 9
+        assert predictor.weights.sum().item() == pytest.approx(1)
+        for a, b in zip(predictor.members[0].predict(problem.Xq), alone.predictor.predict(problem.Xq), strict=True):
+            assert agree(a, b, rtol=1e-9)
+        for a, b in zip(tensors_in(drawn.hyperparameters), tensors_in(alone.hyperparameters), strict=True):
+            torch.testing.assert_close(a, b)
+    full = prior.condition(problem.target).predictor
+    assert isinstance(full, Layer)
+
+
+def test_draws_make_predictions_less_sure_where_little_is_known() -> None:
+    """Between three observations the variance is larger than at the most probable hyperparameters, on average."""
+    larger = []
+    for seed in range(6):
+        problem = transfer_problem(n_target=3, seed=seed, n_queries=50)
+        drawn, alone = (
+            behind_the_map(problem.posterior(model)).predict(problem.Xq)[1].mean()
+            for model in (quick(FAMILY["GPBO"]), most_probable(quick(FAMILY["GPBO"])))
+        )
+        larger.append(float(drawn / alone))
+    assert sum(larger) / 6 > 1.02
+
+
+def test_located_points_of_a_drawn_mixture_go_to_all_members_alike() -> None:
+    """They belong to the beliefs below, which all draws share."""
+    prior = quick(FAMILY["STAR"]).learn(PROBLEM.sources)
+    predictor = prior.condition(PROBLEM.target).predictor
+    for a, b in zip(
+        predictor.predict_marginal(prior.locate(PROBLEM.Xq)), predictor.predict_marginal(PROBLEM.Xq), strict=True
+    ):
+        assert agree(a, b, rtol=1e-9)

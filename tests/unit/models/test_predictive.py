@@ -11,10 +11,11 @@ from scipy import stats
 from tests.problems import NAMES, agree, params_for, tensor, transfer_problem
 from torch import Tensor
 
-from headstart import AUTO, FAMILY, InputError, TransferPosterior
+from headstart import AUTO, FAMILY, Dataset, FitOptions, InputError, TransferPosterior
 from headstart.models.auto_posterior import AutoPosterior
 from headstart.models.botorch import Outcome
-from headstart.models.mixture import Mixture
+from headstart.models.layer import Layer
+from headstart.models.mixture import Mixture, components
 from headstart.models.predictive import NormalMixture
 
 PROBLEM = transfer_problem()
@@ -29,8 +30,10 @@ def posterior(name: str, batch_shape: tuple[int, ...] = (), n: int = 5) -> Trans
     outcome = found._outcome
     predictor = found.predictor
     if isinstance(predictor, Mixture):  # whose members shall differ in their noise
-        params = [replace(m.params, noise_var=(k + 1) * m.noise_var) for k, m in enumerate(predictor.members)]
-        members = [replace(m, params=p) for m, p in zip(predictor.members, params, strict=True)]
+        layers = [m for m in predictor.members if isinstance(m, Layer)]
+        params = [replace(m.params, noise_var=(k + 1) * m.noise_var) for k, m in enumerate(layers)]
+        members = [replace(m, params=p) for m, p in zip(layers, params, strict=True)]
+        assert len(members) == len(predictor.members)
         predictor = replace(predictor, members=tuple(members))
     return type(found)(predictor, type(outcome)(units, outcome.hyperparameters), found.train_targets)
 
@@ -138,3 +141,95 @@ def test_a_probability_is_between_0_and_1(p: float) -> None:
         MIXTURE.quantile(p)
     with pytest.raises(InputError, match="level must be between 0 and 1"):
         posterior("SHGP").interval(PROBLEM.Xq, p)
+
+
+# ── behind an output map ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def skewed(name: str, n: int, draws: int = 8) -> TransferPosterior:
+    """A fitted model of tasks with a long tail, so that its map is no straight line."""
+    sources = [Dataset(s.X, (1.5 * s.y).exp()) for s in PROBLEM.sources]
+    target = Dataset(PROBLEM.target.X[:n], (1.5 * PROBLEM.target.y[:n]).exp())
+    found = FAMILY[name].using(fit=FitOptions(restarts=1, draws=draws)).learn(sources).condition(target)
+    assert found.warp is not None
+    assert found.warp.power.item() < 0.6
+    return found
+
+
+MAPPED = pytest.mark.parametrize(("name", "n"), [("SHGP", 0), ("SHGP", 5), ("HGP", 3), ("AUTO", 1), ("AUTO", 5)])
+
+
+@MAPPED
+@pytest.mark.parametrize("p", [1e-4, 0.025, 0.5, 0.9, 1 - 1e-4])
+def test_behind_a_map_a_quantile_undoes_the_distribution_function(name: str, n: int, p: float) -> None:
+    """In the user's units, both ways."""
+    model, X = skewed(name, n), PROBLEM.Xq
+    y = model.quantile(X, p)
+    assert agree(model.cdf(X, y), torch.full_like(y, p), rtol=1e-8)
+
+
+@MAPPED
+def test_behind_a_map_a_density_adds_up_to_1(name: str, n: int) -> None:
+    """exp(log_density) integrates to 1 over the user's values, and to P(result ≤ y) up to y."""
+    model, x = skewed(name, n), PROBLEM.Xq[2:3]
+    assert model.warp is not None
+    w = torch.linspace(-40, 40, 40_001, dtype=torch.float64)  # even steps in mapped units reach all of the tail
+    y = model.warp.outward(w)
+    inside = y.abs() < 1e60
+    y = y[inside]
+    X = x.expand(len(y), -1)
+    density, cdf = model.log_density(X, y).exp(), model.cdf(X, y)
+    mass = torch.cumulative_trapezoid(density, y)
+    assert mass[-1].item() == pytest.approx(1, abs=1e-4)
+    assert float((mass - (cdf[1:] - cdf[0])).abs().max()) < 1e-4
+
+
+@MAPPED
+def test_behind_a_map_measurements_are_those_of_draws(name: str, n: int) -> None:
+    """A member by its weight, a value from it with that member's noise, and back through the map."""
+    model, x = skewed(name, n), PROBLEM.Xq[2:3]
+    assert model.warp is not None
+    rng = np.random.default_rng(1)
+    parts = components(model.predictor, x)
+    weights = np.array([1.0 if w is None else w.item() for _, w, _ in parts])
+    found = [(*m.predict_marginal(x), m.noise_var) for m, _, _ in parts]
+    means, sds = (np.array(v) for v in zip(*[(m.item(), (v + s).sqrt().item()) for m, v, s in found], strict=True))
+    which = rng.choice(len(parts), size=100_000, p=weights / weights.sum())
+    model_units = torch.from_numpy(rng.normal(means[which], sds[which]))
+    drawn = model.warp.outward(model.units.offset + model.units.scale * model_units)
+    for p in (0.05, 0.5, 0.95):
+        q = model.quantile(x, p).item()
+        assert float((drawn <= q).double().mean()) == pytest.approx(p, abs=4 * (p * (1 - p) / 100_000) ** 0.5)
+
+
+@pytest.mark.parametrize("n", [0, 5])
+def test_means_and_variances_behind_a_map_are_those_of_f(n: int) -> None:
+    """``predict`` and ``posterior`` agree, and both are the moments of f itself, whose tail the map has made long."""
+    model, X = skewed("SHGP", n, draws=0), PROBLEM.Xq
+    assert model.warp is not None
+    mean, var = model.predict(X)
+    through = model.posterior(X)
+    assert agree(through.mean.squeeze(-1), mean, rtol=1e-9)
+    assert agree(through.variance.squeeze(-1), var, rtol=1e-9)
+    inner, spread = model.predictor.predict_marginal(X)
+    normal = torch.randn(200_000, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    f = model.warp.outward(model.units.offset + model.units.scale * (inner + spread.sqrt() * normal))
+    error = f.std(0) / 200_000**0.5
+    assert bool(((f.mean(0) - mean).abs() < 5 * error).all())
+    assert agree(f.var(0), var, rtol=0.1)
+
+
+def test_the_evidence_behind_a_map_is_that_of_the_users_values() -> None:
+    """log p(y) of one value is its log density before it was seen, at the same hyperparameters."""
+    sources = [Dataset(s.X, (1.5 * s.y).exp()) for s in PROBLEM.sources]
+    prior = FAMILY["SHGP"].using(fit=FitOptions(restarts=1, draws=0)).learn(sources)
+    one = Dataset(PROBLEM.target.X[:1], (1.5 * PROBLEM.target.y[:1]).exp())
+    posterior = prior.condition(one)
+    warp = posterior.warp
+    assert warp is not None
+    before = (
+        FAMILY["SHGP"]
+        .at(posterior.hyperparameters, sources=prior.sources, target=prior.inward(one).head(0))
+        .seen_through(warp, one.y[:0])
+    )
+    assert posterior.log_evidence.item() == pytest.approx(before.log_density(one.X, one.y).item(), abs=1e-9)

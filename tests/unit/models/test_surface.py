@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.problems import JOINT, STARS, agree, gp_params, params_for, quick, tensor, transfer_problem
+from tests.problems import JOINT, STARS, agree, gp_params, most_probable, params_for, quick, tensor, transfer_problem
 from torch import Tensor
 
 from headstart import FAMILY, STAR, ChainParams, Dataset, Kernel, StarParams, TransferPosterior
@@ -74,13 +74,13 @@ def test_few_sources_are_no_special_case(name: str, n_sources: int) -> None:
 @pytest.mark.parametrize("name", STARS)
 def test_every_weighting_of_a_star_has_its_surface(name: str, n: int) -> None:
     """As fitted to data: weights that are integrated out, that are free, and that are shares."""
-    require_same(layer_of(PROBLEM.posterior(quick(FAMILY[name]), n=n)))
+    require_same(layer_of(PROBLEM.posterior(most_probable(quick(FAMILY[name])), n=n)))
 
 
 @pytest.mark.parametrize("name", STARS)
 def test_a_source_that_is_not_let_in_does_not_count(name: str) -> None:
     """Its weight is 0, alone or with all of the others."""
-    prior = quick(FAMILY[name]).learn(PROBLEM.sources)
+    prior = most_probable(quick(FAMILY[name])).learn(PROBLEM.sources)
     assert isinstance(prior, StarPrior)
     for let_in in ([True, False, True], [False, False, False]):
         require_same(layer_of(prior.gated(torch.tensor(let_in)).condition(PROBLEM.target)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.problems import behind_the_map, most_probable
 
 from headstart import BHGP, GPBO, MHGP, RGPE, SHGP, Dataset, InputError
 from headstart.models.model import TransferModel
@@ -39,8 +40,9 @@ def test_a_blind_model_can_be_read_back_and_rebuilt() -> None:
     """``at`` with the hyperparameters found reproduces the prediction, infinite lengthscale included."""
     source = _source((1,))
     target = Dataset([[0.2, 0.1], [0.7, 0.9]], [0.5, -0.2])
-    posterior = SHGP.learn([source]).condition(target)
-    again = SHGP.at(posterior.hyperparameters, sources=[source], target=target)
+    prior = most_probable(SHGP).learn([source])
+    posterior = behind_the_map(prior.condition(target))
+    again = SHGP.at(posterior.hyperparameters, sources=prior.sources, target=prior.inward(target))
     torch.testing.assert_close(again.predict(ALONG)[0], posterior.predict(ALONG)[0])
     torch.testing.assert_close(again.predict(ALONG)[1], posterior.predict(ALONG)[1])
 
