@@ -24,8 +24,8 @@ from headstart import (
     WeightedParams,
 )
 from headstart.data.units import OutputMap
-from headstart.decide.acquisition import Acquisition, PlainWorth, Worth
-from headstart.decide.average import AveragedWorth, mean_of, voices
+from headstart.decide.acquisition import Acquisition, Worth
+from headstart.decide.average import AveragedWorth, PlainWorth, mean_of, voices
 
 __all__ = [
     "BY_LEVEL",
@@ -231,4 +231,4 @@ def worth_of(posterior: TransferPosterior, kind: Acquisition, X: Tensor | None =
     at = posterior.train_inputs[0] if X is None else X
     with torch.no_grad():
         best_f = mean_of([voice.predictor.predict_marginal(at)[0] for voice in every], weights).amin(-1)
-    return AveragedWorth(kind, tuple(PlainWorth(v.predictor, kind, best_f, beta) for v in every), weights)
+    return AveragedWorth(kind, tuple(PlainWorth(v, kind, best_f, beta) for v in every), weights)

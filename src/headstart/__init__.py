@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from headstart.data.dataset import Dataset
     from headstart.data.space import Space
-    from headstart.data.units import OutputUnits, Units
+    from headstart.data.units import OutputMap, OutputUnits, Units
     from headstart.decide.acquisition import Acquisition
     from headstart.decide.suggest import suggest
     from headstart.errors import HeadstartError, InputError, MissingExtraError, NumericalError
@@ -58,7 +58,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "data.dataset": ("Dataset",),
     "data.space": ("Space",),
-    "data.units": ("OutputUnits", "Units"),
+    "data.units": ("OutputMap", "OutputUnits", "Units"),
     "decide.acquisition": ("Acquisition",),
     "decide.suggest": ("suggest",),
     "errors": ("HeadstartError", "InputError", "MissingExtraError", "NumericalError"),
@@ -115,6 +115,7 @@ __all__ = [
     "MissingExtraError",
     "NumericalError",
     "Objective",
+    "OutputMap",
     "OutputUnits",
     "Prior",
     "Space",

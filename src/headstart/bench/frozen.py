@@ -23,9 +23,10 @@ from headstart.data.units import OutputMap
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.suggest import suggest, suggest_row
 from headstart.gp.kernels import Kernel
-from headstart.models.botorch import Outcome, TransferPosterior
+from headstart.models.botorch import TransferPosterior
 from headstart.models.family import GPBO
 from headstart.models.layer import Layer
+from headstart.models.predictor import Outcome
 
 __all__ = ["begin"]
 

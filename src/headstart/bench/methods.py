@@ -214,7 +214,7 @@ class _ModelSearch(Search):
             X,
             free,
             located=located,
-            inputs=self.domain.inputs,
+            categories=self.domain.categories,
             kind=self._kind,
             beta=self._settings.beta,
             design_seeds=self._layouts(n),

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from headstart.decide.acquisition import Acquisition, Worth, worth
 from headstart.models.beliefs import At
-from headstart.models.botorch import Predictor
 from headstart.models.layer_surface import surface_of
 from headstart.models.mixture import components
+from headstart.models.predictor import Predictor
 from headstart.models.surface import Surface
 
 __all__ = ["AveragedWorth", "PlainWorth", "Voice", "averaged", "mean_of", "voices"]

@@ -2,12 +2,14 @@
 
 From a scrambled Sobol set the point is taken that is farthest from all that were tried or are awaited, distances being
 measured on a torus, Σ_j min(|Δ_j|, 1 − |Δ_j|)²: the corners of a cube are then as near to the middle as anything else,
-while in the plain sense they are the farthest of all, and where experiments fail. Levels of a category are columns like
-any other, so that those not tried yet are the farthest. There is no state: a study that is continued, or that many
-workers share, goes on with what it sees.
+while in the plain sense they are the farthest of all, and where experiments fail. Two levels of a category are as far
+apart as two numbers can be, so that those not tried yet are the farthest. There is no state: a study that is continued,
+or that many workers share, goes on with what it sees.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Bool, Float
@@ -45,9 +47,14 @@ def design_point(
         X = X[rows[torch.randperm(len(rows), generator=generator)[:_LOOKED_AT]]]
     if len(tried) == 0:
         return X[0]
-    return X[_torus(X, tried.to(X)).amin(-1).argmax()]
+    return X[_torus(X, tried.to(X), domain.categories).amin(-1).argmax()]
 
 
-def _torus(A: Float[Tensor, "n d"], B: Float[Tensor, "k d"]) -> Float[Tensor, "n k"]:
+def _torus(
+    A: Float[Tensor, "n d"], B: Float[Tensor, "k d"], categories: Sequence[Sequence[int]]
+) -> Float[Tensor, "n k"]:
     apart = (A.unsqueeze(-2) - B.unsqueeze(-3)).abs()
-    return torch.minimum(apart, 1 - apart).square().sum(-1)
+    squares = torch.minimum(apart, 1 - apart).square()
+    for levels in categories:  # ½² where they differ, shared by the columns of the two levels
+        squares[..., list(levels)] = (apart[..., list(levels)] > 0).to(apart) / 8
+    return squares.sum(-1)

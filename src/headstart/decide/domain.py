@@ -44,7 +44,12 @@ class Domain(ABC):
     @property
     def inputs(self) -> int:
         """How many parameters there are to choose: a category is one, however many columns it has."""
-        return self.d
+        return self.d - sum(len(levels) - 1 for levels in self.categories)
+
+    @property
+    def categories(self) -> tuple[tuple[int, ...], ...]:
+        """Groups of columns that are the levels of one category each."""
+        return ()
 
     @abstractmethod
     def listing(self) -> Float[Tensor, "m d"] | None:
@@ -135,9 +140,9 @@ class Mixed(Searchable):
         return self.space.d
 
     @property
-    def inputs(self) -> int:
-        """The parameters that have more than one value."""
-        return len(self._axes)
+    def categories(self) -> tuple[tuple[int, ...], ...]:
+        """Those of the space."""
+        return self.space.categories
 
     @cached_property
     def _axes(self) -> tuple[Axis, ...]:
@@ -218,6 +223,7 @@ class Candidates(Domain):
     """A given list of points (m, d), float64: one of them is suggested as it stands."""
 
     X: Float[Tensor, "m d"]
+    levels: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         """Check the list."""
@@ -233,6 +239,11 @@ class Candidates(Domain):
     def d(self) -> int:
         """How many columns a point has."""
         return self.X.shape[-1]
+
+    @property
+    def categories(self) -> tuple[tuple[int, ...], ...]:
+        """As given in ``levels``."""
+        return self.levels
 
     def listing(self) -> Float[Tensor, "m d"]:
         """The list."""

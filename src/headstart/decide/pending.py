@@ -22,8 +22,8 @@ from torch import Tensor
 
 from headstart.decide.acquisition import Acquisition, require_beta, worth
 from headstart.gp.linalg import cholesky, solve_lower
-from headstart.models.botorch import Predictor
 from headstart.models.layer import Layer
+from headstart.models.predictor import Predictor
 
 __all__ = ["AwaitingWorth", "ByLayer"]
 

@@ -104,7 +104,7 @@ def suggest_row(
     free: Bool[Tensor, "*b m"],
     *,
     located: Float[Tensor, "*b m d"] | At | None = None,
-    inputs: int | None = None,
+    categories: tuple[tuple[int, ...], ...] = (),
     kind: Acquisition = Acquisition.LOG_EI,
     beta: float = 3.0,
     design_seeds: Sequence[Seed] = (0,),
@@ -112,17 +112,18 @@ def suggest_row(
     """Which of the free rows of X is best, for one problem or for each of a batch with a list of its own.
 
     ``located`` is what ``Prior.locate`` returned for X: what the sources say about the rows is then not worked out
-    again. ``inputs`` is how many parameters the columns of X stand for, by default one each.
+    again. ``categories`` are groups of columns that are the levels of one category each.
     """
     if not bool(free.any(-1).all()):
         raise InputError("There is no row left to suggest: each of them is pending or to be avoided.")
     n = posterior.train_inputs[0].shape[-2]
-    blind = posterior.blind & (n < max(2, design_size(X.shape[-1] if inputs is None else inputs)))
+    n_inputs = X.shape[-1] - sum(len(levels) - 1 for levels in categories)
+    blind = posterior.blind & (n < max(2, design_size(n_inputs)))
     rows = _best_row(posterior, X if located is None else located, free, kind, beta)
     if not bool(blind.any()):
         return rows
     generators = [generator_from(own) for own in design_seeds]
-    laid_out = _laid_out_rows(posterior, X, free, posterior.train_inputs[0], generators)
+    laid_out = _laid_out_rows(posterior, X, categories, free, generators)
     return torch.where(blind, laid_out, rows)
 
 
@@ -153,16 +154,16 @@ def _best_row(
 def _laid_out_rows(
     posterior: TransferPosterior,
     X: Float[Tensor, "*b m d"],
+    categories: tuple[tuple[int, ...], ...],
     free: Bool[Tensor, "*b m"],
-    tried: Float[Tensor, "*b k d"],
     generators: Sequence[torch.Generator],
 ) -> Int[Tensor, "*b"]:
     """Rows of the design, problem by problem."""
-    batch = posterior.batch_shape
+    batch, tried = posterior.batch_shape, posterior.train_inputs[0]
     lists, frees, known = (part.reshape(batch.numel(), *part.shape[len(batch) :]).cpu() for part in (X, free, tried))
     found = []
     for i, (own, may, seen) in enumerate(zip(lists, frees, known, strict=True)):
-        x = design_point(Candidates(own), seen, generators[i % len(generators)], free=may)
+        x = design_point(Candidates(own, categories), seen, generators[i % len(generators)], free=may)
         same = (own == x).all(-1) & may
         found.append(int(same.nonzero()[0]))
     return torch.tensor(found, device=X.device).reshape(batch)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headstart.models.botorch import Outcome, TransferPosterior
+from headstart.models.botorch import TransferPosterior
 from headstart.models.gate import Informative
 from headstart.models.mixture import Mixture, taken
 from headstart.models.params import AutoParams
+from headstart.models.predictor import Outcome
 
 __all__ = ["AutoOutcome", "AutoPosterior", "Judgement"]
 

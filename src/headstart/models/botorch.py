@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
@@ -27,63 +27,12 @@ from headstart.gp.hyperparameters import OFFSET_VAR, require_variance
 from headstart.models.beliefs import At
 from headstart.models.params import ModelParams
 from headstart.models.predictive import Doubt, NormalMixture, measurement, require_probability
+from headstart.models.predictor import Outcome, Predictor
 
-__all__ = ["Predictor", "TransferPosterior"]
+__all__ = ["TransferPosterior"]
 
 # How well the sources show the scale of a target, in independent values, before there are any of its own
 _SOURCES_FREEDOM = 8.0
-
-
-class Predictor(Protocol):
-    """The target's posterior in model units: a ``Layer``, or an ensemble of them."""
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        """Independent problems, with the dimensions of any fantasies in front."""
-        ...
-
-    @property
-    def X(self) -> Float[Tensor, "*b n d"]:
-        """Where the target was observed."""
-        ...
-
-    @property
-    def noise_var(self) -> Float[Tensor, "*b"]:
-        """The target's noise variance."""
-        ...
-
-    def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m m"]]:
-        """Mean and joint covariance."""
-        ...
-
-    def predict_marginal(self, X: Float[Tensor, "*b m d"] | At) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
-        """Mean and variance."""
-        ...
-
-    def observing(
-        self, X: Float[Tensor, "*b k d"], y: Float[Tensor, "*c k"], *, noise_var: Tensor | None = None
-    ) -> Predictor:
-        """After more observations, at the same hyperparameters."""
-        ...
-
-    def log_evidence(self) -> Float[Tensor, "*b"]:
-        """log p(y_t | sources) in model units."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What ``condition`` found besides the predictor: its units, its hyperparameters, how they were fitted.
-
-    ``blind`` says that no source is behind it, in all problems of a batch or in some; ``doubt`` is what the predictor
-    does not know of its own uncertainty.
-    """
-
-    units: Units
-    hyperparameters: ModelParams
-    reports: tuple[FitReport, ...] = ()
-    blind: Bool[Tensor, "*b"] | bool = False
-    doubt: Doubt | None = None
 
 
 class _Normal(MultivariateNormal):  # type: ignore[misc]

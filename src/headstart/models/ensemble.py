@@ -14,10 +14,11 @@ from headstart.errors import InputError
 from headstart.gp.fit import FitReport, Seed, generator_from
 from headstart.gp.linalg import solve_lower
 from headstart.models.beliefs import At, NoBeliefs
-from headstart.models.botorch import Outcome, TransferPosterior
+from headstart.models.botorch import TransferPosterior
 from headstart.models.layer import Layer, Propagation
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import EnsembleParams, ModelParams
+from headstart.models.predictor import Outcome
 from headstart.models.sequential import fit_layer
 
 __all__ = ["Ensemble", "RankingPrior", "RankingWeighted", "leave_one_out", "misranked_pairs"]

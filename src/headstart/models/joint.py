@@ -14,12 +14,13 @@ from headstart.gp.hyperparameters import GPParams
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import cholesky, solve_lower
 from headstart.models.beliefs import CrossTerm, ExactBeliefs
-from headstart.models.botorch import Outcome, TransferPosterior
+from headstart.models.botorch import TransferPosterior
 from headstart.models.coregion import Coregion, WeightedSource
 from headstart.models.joint_evidence import ArrowEvidence, DenseEvidence, JointEvidence
 from headstart.models.layer import Layer, Propagation
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import AutoParams, CoregionalParams, EnsembleParams, ModelParams
+from headstart.models.predictor import Outcome
 
 __all__ = ["Joint", "JointPrior", "believe_sources"]
 

@@ -20,8 +20,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.models.beliefs import ExactBeliefs, NoBeliefs
-from headstart.models.botorch import Predictor
 from headstart.models.layer import Layer, Propagation
+from headstart.models.predictor import Predictor
 from headstart.models.star_weights import StarBeliefs
 from headstart.models.surface import MIDDLE, Surface
 

@@ -16,10 +16,11 @@ from headstart.gp.evidence import PlainEvidence
 from headstart.gp.fit import FitReport, Seed, fit, generator_from
 from headstart.gp.hyperparameters import GPParams, Inputs
 from headstart.models.beliefs import At, Beliefs, NoBeliefs
-from headstart.models.botorch import Outcome, TransferPosterior
+from headstart.models.botorch import TransferPosterior
 from headstart.models.layer import Layer, Propagation
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ChainParams, ModelParams
+from headstart.models.predictor import Outcome
 
 __all__ = ["Fit", "Sequential", "SequentialPrior", "expanded_levels", "fit_layer", "fit_with_evidence"]
 

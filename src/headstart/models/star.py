@@ -14,10 +14,11 @@ from headstart.data.units import Units, spread_of
 from headstart.errors import InputError
 from headstart.gp.fit import FitReport, Seed, fit, generator_from
 from headstart.models.beliefs import At, ExactBeliefs, NoBeliefs
-from headstart.models.botorch import Outcome, TransferPosterior
+from headstart.models.botorch import TransferPosterior
 from headstart.models.layer import Layer, Propagation
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ModelParams, StarParams
+from headstart.models.predictor import Outcome
 from headstart.models.sequential import expanded_levels, fit_layer
 from headstart.models.star_weights import SourceFacts, StarBeliefs, StarWeights, Weighting
 

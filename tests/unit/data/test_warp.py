@@ -23,7 +23,7 @@ def dataset(y: Tensor) -> Dataset:
 
 
 def warp(power: float, *, centre: float = 0.7, spread: float = 2.5, known_spread: float = 0.0) -> Warp:
-    return Warp(tensor(centre), tensor(spread), tensor(power), tensor(known_spread))
+    return Warp(tensor(centre), tensor(spread), tensor(power), tensor(known_spread), tensor(0.0))
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:

@@ -22,7 +22,8 @@ from headstart import (
     TransferModel,
     TransferPosterior,
 )
-from headstart.decide.acquisition import Acquisition, PlainWorth, acquisition, incumbent, worth, worth_and_slopes
+from headstart.decide.acquisition import Acquisition, acquisition, incumbent, worth, worth_and_slopes
+from headstart.decide.average import PlainWorth, Voice
 
 PROBLEM = transfer_problem(n_queries=20)
 
@@ -202,7 +203,7 @@ def test_a_point_that_was_measured_often_is_worth_less_than_an_unknown_one() -> 
         X = torch.cat([best.expand(n, 1), tensor([[0.6]])])
         y = torch.cat([torch.full((n,), -0.6, dtype=torch.float64), tensor([0.5])])
         model = GPBO.at(ChainParams((level,)), target=Dataset(X, y))
-        value = PlainWorth(model.predictor, Acquisition.LOG_EI, incumbent(model), 3.0)
+        value = PlainWorth(Voice(model.predictor, None), Acquisition.LOG_EI, incumbent(model), 3.0)
         return [value(x).item() for x in (best, far)]
 
     once, often = worths(1), worths(40)

@@ -9,8 +9,8 @@ import torch
 from tests.problems import item_of, params_for, quick, tensor, transfer_problem, worth_of
 
 from headstart import AUTO, GPBO, Dataset
-from headstart.decide.acquisition import Acquisition, PlainWorth, worth
-from headstart.decide.average import AveragedWorth, averaged, mean_of, voices
+from headstart.decide.acquisition import Acquisition, worth
+from headstart.decide.average import AveragedWorth, PlainWorth, Voice, averaged, mean_of, voices
 from headstart.decide.suggest import suggest
 from headstart.models.auto_posterior import AutoPosterior
 from headstart.models.mixture import Mixture
@@ -114,7 +114,7 @@ def test_a_candidate_that_is_not_believed_has_no_say_in_the_average() -> None:
     for k, weights in enumerate(ALONE.values()):
         model = posterior(weights)
         best = model.predict(model.train_inputs[0])[0].amin()
-        parts = tuple(PlainWorth(m, Acquisition.LOG_EI, best, 3.0) for m in model.mixture.members)
+        parts = tuple(PlainWorth(Voice(m, None), Acquisition.LOG_EI, best, 3.0) for m in model.mixture.members)
         X = PROBLEM.Xq.clone().requires_grad_()
         value = AveragedWorth(Acquisition.LOG_EI, parts, model.weights)(X)
         (gradient,) = torch.autograd.grad(value.sum(), X)
@@ -140,7 +140,7 @@ def test_an_improvement_is_averaged_over_draws_of_the_hyperparameters() -> None:
     best = model.predictor.predict_marginal(model.train_inputs[0])[0].amin()
     moments = worth(Acquisition.LOG_EI, mean, var, best_f=best, noise_var=model.predictor.noise_var)
     every, weights = voices(model.predictor)
-    own = torch.stack([PlainWorth(v.predictor, Acquisition.LOG_EI, best, 3.0)(PROBLEM.Xq) for v in every], dim=-1)
+    own = torch.stack([PlainWorth(v, Acquisition.LOG_EI, best, 3.0)(PROBLEM.Xq) for v in every], dim=-1)
     torch.testing.assert_close(value(PROBLEM.Xq), (own.exp() @ weights).log(), rtol=1e-3, atol=1e-3)
     assert float((value(PROBLEM.Xq) - moments).abs().max()) > 0.05
 

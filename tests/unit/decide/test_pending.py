@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from headstart import FAMILY, Dataset, FitOptions, InputError, TransferPosterior
-from headstart.decide.acquisition import Acquisition, PlainWorth
+from headstart.decide.acquisition import Acquisition
+from headstart.decide.average import PlainWorth, Voice
 from headstart.decide.pending import AwaitingWorth, ByLayer, _ByCovariance
 
 KINDS = pytest.mark.parametrize("kind", Acquisition)
@@ -92,7 +93,7 @@ def test_a_pending_point_is_worth_little(name: str, kind: Acquisition) -> None:
     """In every model a point is worth less once its result is awaited, under noise too, and gradients are finite."""
     posterior = _posterior(name, noise=0.3)
     X = _points(200, seed=3)
-    plain = PlainWorth(posterior.predictor, kind, _lowest(posterior), 3.0)
+    plain = PlainWorth(Voice(posterior.predictor, None), kind, _lowest(posterior), 3.0)
     best = X[plain(X).argmax()].unsqueeze(0)
     worth = _worth(posterior, best, kind)
     assert worth(best).item() < plain(best).item() - 0.1

@@ -10,9 +10,9 @@ from tests.problems import agree, params_for, quick, tensor, transfer_problem
 from torch import Tensor
 
 from headstart import AUTO, FAMILY, Dataset, TransferPosterior
-from headstart.decide.acquisition import LEAST_VAR, Acquisition, PlainWorth, Worth, worth_and_slopes
+from headstart.decide.acquisition import LEAST_VAR, Acquisition, Worth, worth_and_slopes
 from headstart.decide.acquisition import worth as worth_of
-from headstart.decide.average import AveragedWorth, voices
+from headstart.decide.average import AveragedWorth, PlainWorth, voices
 from headstart.decide.pending import AwaitingWorth
 from headstart.decide.slopes import Slopes, means_at
 from headstart.decide.suggest import suggest
@@ -45,7 +45,7 @@ def worth(of: TransferPosterior, kind: Acquisition, pending: Tensor | None) -> W
     every, weights = voices(of.predictor)
     best = means_at(every, weights, PROBLEM.Xq).amin(-1)
     if pending is None:
-        parts: list[Worth] = [PlainWorth(voice.predictor, kind, best, 2.0) for voice in every]
+        parts: list[Worth] = [PlainWorth(voice, kind, best, 2.0) for voice in every]
     else:
         parts = [
             AwaitingWorth.of(

@@ -119,10 +119,8 @@ def test_a_value_is_scored_by_candidates_that_have_not_seen_it() -> None:
     prior = auto_prior(PROBLEM.sources)
     judgement = after(prior, PROBLEM.target).judgement
     assert judgement is not None
-    target, few = prior.inward(PROBLEM.target), AUTO.informed_draws
-    star, chain, plain = (
-        alone(model, draws).learn(prior.sources) for model, draws in ((STAR, few), (SHGP, few), (GPBO, 8))
-    )
+    target = prior.inward(PROBLEM.target)
+    star, chain, plain = (alone(model, 0).learn(prior.sources) for model in (STAR, SHGP, GPBO))
     assert isinstance(star, StarPrior)
     assert isinstance(plain, SinglePrior)
     in_shared_units = replace(plain, known=star.units)  # few values do not tell their spread: the sources' is taken
@@ -232,7 +230,7 @@ def test_candidates_speak_the_same_units() -> None:
     """In AUTO each candidate predicts what it does as a model of its own, of data behind the same output map."""
     prior = auto_prior(PROBLEM.sources)
     posterior, target = after(prior, PROBLEM.target), prior.inward(PROBLEM.target)
-    chain = alone(SHGP, AUTO.informed_draws).learn(prior.sources).condition(target, seed=target.n)
+    chain = alone(SHGP, 0).learn(prior.sources).condition(target, seed=target.n)
     plain = alone(GPBO, 8).learn().condition(target, seed=target.n)
     star = prior.star.condition(target, seed=target.n)
     for k, own in enumerate((star, chain, plain)):

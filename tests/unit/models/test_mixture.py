@@ -20,7 +20,7 @@ from headstart import AUTO, FAMILY
 from headstart.models.auto_posterior import AutoPosterior
 from headstart.models.layer import Layer
 from headstart.models.mixture import Mixture, taken
-from headstart.models.sequential import UNCERTAIN_UP_TO
+from headstart.models.single import UNCERTAIN_UP_TO
 
 PROBLEM = transfer_problem()
 

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from headstart import AUTO, FAMILY, Dataset, FitOptions, InputError, TransferPosterior
 from headstart.models.auto_posterior import AutoPosterior
-from headstart.models.botorch import Outcome
 from headstart.models.layer import Layer
 from headstart.models.mixture import Mixture, components
 from headstart.models.predictive import NormalMixture
+from headstart.models.predictor import Outcome
 
 PROBLEM = transfer_problem()
 MIXTURE = NormalMixture(tensor([[-1.0, 0.5, 4.0]]), tensor([[0.3, 1.0, 0.1]]), tensor([[0.5, 0.3, 0.2]]))
