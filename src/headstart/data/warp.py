@@ -36,6 +36,7 @@ FENCE = 6.0
 _FEW = 5
 _TO_NORMAL = 1.349  # the quartiles of a normal distribution are so many standard deviations apart
 _WIDER = 3.0
+_TOGETHER = 0.1  # of the unit cube, in every coordinate: points of a search that count as one
 _POWERS = 41  # values of λ that are compared
 _HIGHEST = 1.0
 _PRIOR = 0.5
@@ -90,13 +91,20 @@ class Warp:
 
     @classmethod
     def of_target(cls, target: Dataset) -> Warp:
-        """From the target's own values, for there are no sources; a few do not show what they are like."""
+        """From the target's own values, for there are no sources; a few do not show what they are like.
+
+        A search spends most of its points in one place. Their values say nothing about how values are spread, and a map
+        made for them would blow up what is noise there; so points that lie together count as one.
+        """
         nothing = target.y.new_zeros(target.batch_shape)
         if target.n < _FEW:
             return cls(nothing, nothing + 1, nothing + 1, nothing, nothing)
-        centre, spread = _middle(target.y), robust_spread(target.y)
+        counts = 1 / (torch.cdist(target.X, target.X, p=torch.inf) < _TOGETHER).to(target.y).sum(-1)
+        centre, spread = _quantile(target.y, counts, 0.5), robust_spread(target.y, counts=counts)
         spread = torch.where(spread > 0, spread, torch.ones_like(spread))
-        return cls(centre, spread, _most_probable([_standard(target.y, centre, spread)]), nothing, nothing)
+        z, inside = _standard(target.y, centre, spread)
+        warp = cls(centre, spread, _most_probable([(z, counts * inside)]), nothing, nothing)
+        return replace(warp, known_spread=robust_spread(warp.inward(target.y), rounding=warp._rounding, counts=counts))
 
     def moved_to(self, target: Dataset) -> Warp:
         """Around the target's first value, where that is far from where the sources are.
@@ -185,9 +193,24 @@ def _middle(y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b"]:
     return y.quantile(0.5, dim=-1) if y.shape[-1] else y.new_zeros(y.shape[:-1])
 
 
-def robust_spread(y: Float[Tensor, "*b n"], *, rounding: Float[Tensor, "*b"] | None = None) -> Float[Tensor, "*b"]:
+def _quantile(y: Float[Tensor, "*b n"], counts: Float[Tensor, "*b n"], q: float) -> Float[Tensor, "*b"]:
+    """The value below which the share q of the counts lies; a value's own count lies half below it."""
+    ordered, index = y.sort(-1)
+    c = counts.gather(-1, index)
+    below = (c.cumsum(-1) - 0.5 * c) / c.sum(-1, keepdim=True)
+    first = (below < q).sum(-1, keepdim=True).clamp_max(y.shape[-1] - 1)
+    return ordered.gather(-1, first).squeeze(-1)
+
+
+def robust_spread(
+    y: Float[Tensor, "*b n"],
+    *,
+    rounding: Float[Tensor, "*b"] | None = None,
+    counts: Float[Tensor, "*b n"] | None = None,
+) -> Float[Tensor, "*b"]:
     """A standard deviation from the quartiles; from all values where half are equal, or there are few.
 
+    ``counts`` says how much each value counts, by default all alike.
     Where more than a quarter of the runs failed the upper quartile is a penalty, so the spread is at most a few times
     that of the good half.
     Quartiles are equal when they differ by no more than ``rounding``, by default that of the quartiles themselves. The
@@ -198,10 +221,13 @@ def robust_spread(y: Float[Tensor, "*b n"], *, rounding: Float[Tensor, "*b"] | N
     every = spread_of(y, y.mean(-1))
     if y.shape[-1] < _FEW:
         return every
-    low, high = y.quantile(0.25, dim=-1), y.quantile(0.75, dim=-1)
+    if counts is None:
+        low, middle, high = (y.quantile(q, dim=-1) for q in (0.25, 0.5, 0.75))
+    else:
+        low, middle, high = (_quantile(y, counts, q) for q in (0.25, 0.5, 0.75))
     between = high / _TO_NORMAL - low / _TO_NORMAL
     rounding = _ROUNDING * torch.maximum(low.abs(), high.abs()) if rounding is None else rounding
-    good = (_middle(y) - low) / (_TO_NORMAL / 2)
+    good = (middle - low) / (_TO_NORMAL / 2)
     between = torch.where(good > rounding, torch.minimum(between, _WIDER * good), between)
     return torch.where(between > rounding, between, every)
 
@@ -236,8 +262,8 @@ def _standard(
     return z.masked_fill(outside, 0.0), ~outside
 
 
-def _most_probable(tasks: Sequence[tuple[Float[Tensor, "*b _"], Bool[Tensor, "*b _"]]]) -> Float[Tensor, "*b"]:
-    """λ, from the tasks' standardised values that count: the highest of the posterior densities of a grid of values."""
+def _most_probable(tasks: Sequence[tuple[Float[Tensor, "*b _"], Tensor]]) -> Float[Tensor, "*b"]:
+    """λ, from the tasks' standardised values and how much each counts: the most probable one of a grid of values."""
     first = tasks[0][0]
     batch = first.shape[:-1]
     powers = torch.linspace(0.0, _HIGHEST, _POWERS, dtype=first.dtype, device=first.device)
