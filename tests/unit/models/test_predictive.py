@@ -343,3 +343,18 @@ def test_a_stated_measurement_is_wider_by_level_and_scale(batch_shape: tuple[int
         assert agree(stated.sds[..., 9 * k : 9 * k + 9], student.sds, rtol=1e-12)
         weights = stated.weights[..., 9 * k : 9 * k + 9].expand(student.weights.shape)
         assert agree(weights, model.weights[..., k, None, None] * student.weights, rtol=1e-12)
+
+
+def test_what_auto_states_is_the_average_of_what_its_candidates_state() -> None:
+    """Each as a model of its own, also in a batch: all of them know as little of level and scale."""
+    problem = transfer_problem(batch_shape=(2,), sizes=(9, 6), n_target=3)
+    model = AUTO.using(fit=FitOptions(restarts=1)).learn(problem.sources).condition(problem.target)
+    assert isinstance(model, AutoPosterior)
+    y = model.predict(problem.Xq)[0] + 0.3
+    rows = torch.tensor([1, 0])
+    whole, some = torch.zeros_like(y), torch.zeros_like(y)
+    for k, weight in enumerate(model.weights.unbind(-1)):
+        whole = whole + weight.unsqueeze(-1) * model.candidate(k).cdf(problem.Xq, y)
+        some = some + weight[rows].unsqueeze(-1) * model.candidate(k, rows).cdf(problem.Xq[rows], y[rows])
+    assert agree(whole, model.cdf(problem.Xq, y), rtol=1e-9)
+    assert agree(some, model.cdf(problem.Xq, y)[rows], rtol=1e-9)
