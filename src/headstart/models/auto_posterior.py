@@ -68,6 +68,6 @@ class AutoPosterior(TransferPosterior):
         params = self.hyperparameters
         assert isinstance(params, AutoParams)
         own = (params.star, params.chain, params.plain)[k]
-        parts = (self.mixture.members[k], self.units, own, self._y, self._warp)
-        layer, units, own, y, warp = parts if rows is None else taken(parts, rows, self.batch_shape)
-        return TransferPosterior(layer, Outcome(units, own), y, warp)
+        parts = (self.mixture.members[k], self.units, own, self._outcome.doubt, self._y, self._warp)
+        layer, units, own, doubt, y, warp = parts if rows is None else taken(parts, rows, self.batch_shape)
+        return TransferPosterior(layer, Outcome(units, own, doubt=doubt), y, warp)

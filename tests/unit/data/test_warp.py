@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 import torch
@@ -325,6 +325,19 @@ def test_the_spread_comes_from_the_quartiles() -> None:
     assert robust_spread(tensor([1.0, 1.0, 1.0, 1.0, 1.0, 4.0])).item() == pytest.approx(1.118, abs=1e-3)
 
 
+def test_a_spread_is_at_most_three_times_that_of_the_good_half() -> None:
+    """Penalties for more than a quarter of the runs are no spread; where the good half is all equal, they are."""
+    good = 3 * normal(700, seed=2)
+    good = good - good.quantile(0.5)
+    failed = torch.cat([good, torch.full((400,), 1e6, dtype=torch.float64)])
+    half = (failed.quantile(0.5) - failed.quantile(0.25)) / (1.349 / 2)
+    assert robust_spread(failed).item() == pytest.approx(3 * half.item(), rel=1e-12)
+    assert robust_spread(-failed).item() == pytest.approx(
+        ((failed.quantile(0.75) - failed.quantile(0.25)) / 1.349).item()
+    )
+    assert robust_spread(tensor([1.0, 1.0, 1.0, 1.0, 5.0, 5.0, 9.0])).item() == pytest.approx(4 / 1.349)
+
+
 # ── a target elsewhere ────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -337,5 +350,17 @@ def test_a_target_far_from_the_sources_has_its_centre_by_its_first_value() -> No
     assert own.moved_to(dataset(tensor([-90.0]))).centre.item() == -88.0
     assert own.moved_to(dataset(tensor([15.9, 1e6]))).centre.item() == 10.0
     assert own.moved_to(dataset(tensor([]))) is own
-    batch = replace(own, **{f: getattr(own, f).expand(2) for f in ("centre", "spread", "power", "known_spread")})
+    batch = replace(own, **{f.name: getattr(own, f.name).expand(2) for f in fields(own)})
     assert batch.moved_to(dataset(tensor([[110.0], [11.0]]))).centre.tolist() == [112.0, 10.0]
+
+
+def test_a_target_may_lie_as_far_away_as_sources_lie_apart() -> None:
+    """The mean square of their medians around the median one, in spreads, with one more source of variance ¼."""
+    y = normal(41, seed=3)
+    y = y - y.quantile(0.5)
+    spread = robust_spread(y).item()
+    maps, target = Warp.of_sources([dataset(y + level * spread) for level in (-2.0, 0.0, 1.0)])
+    assert target.level_var.item() == pytest.approx((4 + 1 + 0.25) / 3, rel=1e-9)
+    assert [own.level_var.item() for own in maps] == [0.0, 0.0, 0.0]
+    assert Warp.of_sources([dataset(y)])[1].level_var.item() == pytest.approx(0.25)
+    assert Warp.of_target(dataset(y)).level_var.item() == 0.0

@@ -13,6 +13,7 @@ from headstart.decide.acquisition import Acquisition, worth
 from headstart.decide.average import AveragedWorth, PlainWorth, Voice, averaged, mean_of, voices
 from headstart.decide.suggest import suggest
 from headstart.models.auto_posterior import AutoPosterior
+from headstart.models.layer import Layer
 from headstart.models.mixture import Mixture
 
 PROBLEM = transfer_problem(n_queries=40)
@@ -68,18 +69,22 @@ def test_a_predictor_that_is_no_mixture_speaks_for_itself() -> None:
 
 
 def test_a_mixture_in_a_mixture_speaks_with_all_its_members() -> None:
-    """Their weights are products, and located points go to each in its own form."""
-    prior = quick(AUTO).learn(PROBLEM.sources)
+    """Their weights are products, and located points go to each in its own form. Only the plain candidate is one."""
+    prior = quick(AUTO).using(share=0.6).learn(PROBLEM.sources)
     model = prior.condition(PROBLEM.target)
     assert isinstance(model, AutoPosterior)
-    members = [m for m in model.mixture.members if isinstance(m, Mixture)]
-    assert [len(m.members) for m in members] == [3, 3, 9]
-    products = torch.cat([w * m.weights for w, m in zip(model.weights, members, strict=True)])
+    star, chain, plain = model.mixture.members
+    assert isinstance(star, Layer)
+    assert isinstance(chain, Layer)
+    assert isinstance(plain, Mixture)
+    assert len(plain.members) == 9
+    products = torch.cat([model.weights[:2], model.weights[2] * plain.weights])
     products = torch.where(products > 1e-3, products, 0.0)
+    assert int((products > 0).sum()) > 4
     every, weights = voices(model.predictor, prior.locate(PROBLEM.Xq))
     torch.testing.assert_close(weights, products[products > 0] / products.sum())
-    plain, _ = voices(model.predictor, PROBLEM.Xq)
-    for located, direct in zip(every, plain, strict=True):
+    unlocated, _ = voices(model.predictor, PROBLEM.Xq)
+    for located, direct in zip(every, unlocated, strict=True):
         for a, b in zip(
             located.predictor.predict_marginal(located.X), direct.predictor.predict_marginal(direct.X), strict=True
         ):

@@ -33,8 +33,8 @@ def posterior(name: str, n: int = 5, batch_shape: tuple[int, ...] = ()) -> Trans
 
 
 def fitted_auto() -> AutoPosterior:
-    """Behind an output map; its plain candidate was fitted in units of its own, and all are mixtures over draws."""
-    found = PROBLEM.posterior(quick(AUTO))
+    """Behind an output map; its plain candidate, in units of its own, decides and is a mixture over draws."""
+    found = PROBLEM.posterior(quick(AUTO).using(share=0.6))
     assert isinstance(found, AutoPosterior)
     assert found.warp is not None
     assert len(voices(found.predictor)[0]) > 3

@@ -7,6 +7,7 @@ import torch
 from tests.problems import most_probable, worth_of
 
 from headstart import (
+    AUTO,
     FAMILY,
     GPBO,
     SHGP,
@@ -19,7 +20,11 @@ from headstart import (
     TransferPosterior,
 )
 from headstart.decide.acquisition import Acquisition
-from headstart.decide.suggest import suggest
+from headstart.decide.average import voices
+from headstart.decide.design import design_point
+from headstart.decide.domain import Candidates, Cube
+from headstart.decide.slopes import means_at
+from headstart.decide.suggest import _Believed, _Judge, _Search, suggest
 
 KINDS = pytest.mark.parametrize("kind", Acquisition)
 
@@ -144,3 +149,73 @@ def test_a_batch_gives_the_points_that_its_problems_give_alone(kind: Acquisition
         alone = GPBO.at(ChainParams((params,)), target=Dataset(X[i], y[i]))
         # the same model without units of its own: only the scale of the polish differs
         torch.testing.assert_close(suggest(alone, kind=kind), together[i], atol=1e-3, rtol=0)
+
+
+# ── points that are done together ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _shifted_bowls(d: int) -> TransferPosterior:
+    """Nothing of the target is known, but two sources are, lowest at 0.6 and at 0.5."""
+    X = _points(30, d, 0)
+    sources = [Dataset(X, (X - lowest).square().sum(-1)) for lowest in (0.6, 0.5)]
+    return quick(AUTO).learn(sources).condition()
+
+
+@pytest.mark.parametrize("kind", list(Acquisition))
+@pytest.mark.parametrize("d", [2, 3])
+def test_a_first_batch_stays_where_something_is_expected(d: int, kind: Acquisition) -> None:
+    """No point is in a corner. Every fourth is expected to be no worse than most; the others are among the better."""
+    posterior = _shifted_bowls(d)
+    X = suggest(posterior, q=8, kind=kind)
+    at_the_edge = (X < 0.02) | (X > 0.98)
+    assert not bool(at_the_edge.all(-1).any())
+    every, weights = voices(posterior.predictor)
+    all_over, mean = means_at(every, weights, _points(4000, d, 5)), means_at(every, weights, X)
+    best = torch.minimum(all_over.min(), mean.min())
+    # what is best and what is typical was found from other points
+    share = (mean - best) / (all_over.median() - best)
+    assert float(share.max()) < 1.1
+    assert float(share[[0, 1, 2, 4, 5, 6]].max()) < 0.3
+
+
+def test_a_batch_without_the_belief_goes_to_the_corners(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which is what the limit is for: by the acquisition function alone about half of a batch is expected to be bad."""
+    posterior = _shifted_bowls(3)
+    every, weights = voices(posterior.predictor)
+    typical = means_at(every, weights, _points(4000, 3, 5)).median()
+    assert bool((means_at(every, weights, suggest(posterior, q=8)) <= typical).all())
+    monkeypatch.setattr(_Search, "_believed", lambda *_: None)
+    X = suggest(posterior, q=8)
+    assert int((means_at(every, weights, X) > typical).sum()) >= 3
+    assert int(((X < 0.02) | (X > 0.98)).all(-1).sum()) >= 2
+
+
+def test_a_point_that_is_not_believed_in_counts_less_than_any_that_is() -> None:
+    """Its worth is a million lower: the order among such points stays, and where there are no others one is taken."""
+    posterior = _shifted_bowls(2)
+    every, weights = voices(posterior.predictor)
+    X = _points(50, 2, 3)
+    mean = means_at(every, weights, X)
+    believed = _Believed(every, weights, mean.median())
+    assert torch.equal(believed(X), mean <= mean.median())
+    value = worth_of(posterior, Acquisition.LOG_EI, X)
+    free, bound = _Judge(value, X[:0]), _Judge(value, X[:0], believed=believed)
+    torch.testing.assert_close(bound(X), free(X) - 1e6 * (mean > mean.median()))
+    assert float(bound(X)[believed(X)].min()) > float(bound(X)[~believed(X)].max())
+    listed = X[~believed(X)][:6]
+    found = suggest(posterior, domain=Candidates(listed), q=6)  # also those that no limit allows
+    assert torch.equal(found.sort(0).values, listed.sort(0).values)
+
+
+@pytest.mark.parametrize("model", [GPBO, AUTO], ids=["GPBO", "AUTO"])
+def test_without_results_and_sources_a_batch_is_the_design(model: TransferModel) -> None:
+    """However large it is, each point keeping away from those before it; a source of noise counts as none."""
+    X = _points(30, 2, 0)
+    noise = Dataset(X, torch.randn(30, generator=torch.Generator().manual_seed(1), dtype=torch.float64))
+    posterior = quick(model).learn([noise]).condition()
+    assert bool(posterior.blind)
+    generator, expected = torch.Generator().manual_seed(7), X[:0]
+    for _ in range(8):
+        point = design_point(Cube(2), expected, generator)
+        expected = torch.cat([expected, point.unsqueeze(0)])
+    assert torch.equal(suggest(posterior, q=8, seed=7), expected)

@@ -14,9 +14,10 @@ from torch import Tensor
 from headstart import AUTO, GPBO, SHGP, STAR, AutoParams, Dataset, InputError
 from headstart.data.units import OutputMap, Units
 from headstart.decide.suggest import suggest
-from headstart.models.auto import CANDIDATES, Auto, AutoPrior, _remember, judged
+from headstart.models.auto import CANDIDATES, Auto, AutoPrior, _remember, _sure_of_itself, judged
 from headstart.models.auto_posterior import AutoPosterior
 from headstart.models.gate import Informative
+from headstart.models.layer import Layer
 from headstart.models.mixture import Mixture
 from headstart.models.model import TransferModel
 from headstart.models.prequential import prequential, sequential_scores
@@ -128,7 +129,7 @@ def test_a_value_is_scored_by_candidates_that_have_not_seen_it() -> None:
         for k, candidate in enumerate((star.gated(prior.gate.open), chain, in_shared_units)):
             posterior = candidate.condition(target.head(refit), seed=refit)
             inward, predictor = posterior.units.inward(target), posterior.predictor
-            assert isinstance(predictor, Mixture)
+            assert isinstance(predictor, Layer)
             score = sequential_scores(predictor, inward.X, inward.y, after=refit)[i] - posterior.units.scale.log()
             assert judgement.scores[k, i].item() == pytest.approx(score.item(), abs=1e-5)
     assert not judgement.scores[:, 0].any()
@@ -153,7 +154,9 @@ def test_from_five_values_on_a_target_of_another_order_of_magnitude_has_units_of
     judgement = after(prior, target).judgement
     assert judgement is not None
     star, chain, plain = judgement.scores[:, 5:].sum(-1).tolist()
-    in_the_sources_units = prequential(replace(prior.plain, known=prior.star.units), prior.inward(target))
+    model = prior.plain.model.using(fit=replace(prior.plain.model.fit, draws=0))
+    at_its_mode = replace(prior.plain, model=model, known=prior.star.units)
+    in_the_sources_units = prequential(at_its_mode, prior.inward(target))
     torch.testing.assert_close(judgement.scores[2, :5], in_the_sources_units[:5])
     assert plain > in_the_sources_units[5:].sum().item() + 2
     assert plain > max(star, chain)
@@ -227,11 +230,15 @@ def test_weights_do_not_depend_on_the_units_of_y(flat: bool, n: int) -> None:
 
 
 def test_candidates_speak_the_same_units() -> None:
-    """In AUTO each candidate predicts what it does as a model of its own, of data behind the same output map."""
+    """In AUTO each candidate predicts what it does as a model of its own, of data behind the same output map.
+
+    The plain one has its most probable hyperparameters alone where others are believed more.
+    """
     prior = auto_prior(PROBLEM.sources)
     posterior, target = after(prior, PROBLEM.target), prior.inward(PROBLEM.target)
     chain = alone(SHGP, 0).learn(prior.sources).condition(target, seed=target.n)
-    plain = alone(GPBO, 8).learn().condition(target, seed=target.n)
+    plain = alone(GPBO, 0).learn().condition(target, seed=target.n)
+    assert posterior.weights[-1].item() < 0.5
     star = prior.star.condition(target, seed=target.n)
     for k, own in enumerate((star, chain, plain)):
         candidate = posterior.candidate(k)
@@ -380,15 +387,41 @@ def test_one_value_does_not_decide_for_good() -> None:
     assert judged(recovered, gate, AUTO.using(share=0.0)).weights[-1] > 0.5
 
 
-def test_the_plain_candidate_is_gpbo_to_the_last_bit() -> None:
-    """From two observations on, of data behind AUTO's output map: without a useful source nothing else is left."""
+@pytest.mark.parametrize("useful", [False, True])
+def test_the_plain_candidate_is_gpbo_to_the_last_bit(useful: bool) -> None:
+    """From two observations on, of data behind AUTO's output map: without a useful source nothing else is left.
+
+    With one it is GPBO without its doubts about the hyperparameters.
+    """
     problem = transfer_problem(n_target=6)
-    prior = quick(AUTO).learn(problem.sources)
+    prior = quick(AUTO).learn([s if useful else Dataset(s.X, 0 * s.y) for s in problem.sources])
     posterior = prior.condition(problem.target)
     assert isinstance(posterior, AutoPosterior)
+    assert (posterior.weights[-1].item() < 0.5) is useful
     own = alone(GPBO, 8).learn([]).condition(prior.inward(problem.target), seed=problem.target.n)
     plain = behind_the_map(posterior.candidate(2))
     assert isinstance(plain.predictor, Mixture)
     assert isinstance(own.predictor, Mixture)
-    assert torch.equal(plain.predictor.weights, own.predictor.weights)
-    torch.testing.assert_close(predictions(plain, problem.Xq), predictions(own, problem.Xq), rtol=1e-12, atol=1e-12)
+    if useful:
+        assert plain.predictor.weights.tolist() == [1.0] + [0.0] * 8
+        expected = alone(GPBO, 0).learn([]).condition(prior.inward(problem.target), seed=problem.target.n)
+    else:
+        assert torch.equal(plain.predictor.weights, own.predictor.weights)
+        expected = own
+    found = predictions(plain, problem.Xq)
+    torch.testing.assert_close(found, predictions(expected, problem.Xq), rtol=1e-12, atol=1e-12)
+
+
+def test_a_plain_candidate_is_sure_of_itself_problem_by_problem() -> None:
+    """Its weights are on the first member in the problems that are named; a single layer is left as it is."""
+    problem = transfer_problem(batch_shape=(2,), n_target=3)
+    plain = alone(GPBO, 8).learn().condition(problem.target).predictor
+    assert isinstance(plain, Mixture)
+    sure = _sure_of_itself(plain, torch.tensor([True, False]))
+    assert isinstance(sure, Mixture)
+    assert sure.weights[0].tolist() == [1.0] + [0.0] * 8
+    assert torch.equal(sure.weights[1], plain.weights[1])
+    assert 0 < plain.weights[1, 0].item() < 1
+    layer = plain.members[0]
+    assert isinstance(layer, Layer)
+    assert _sure_of_itself(layer, torch.tensor([True, False])) is layer

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from tests.problems import (
@@ -123,11 +125,23 @@ def test_what_has_no_batch_in_front_is_left_alone() -> None:
 # ── one model with different hyperparameters ──────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("name", ["GPBO", "MHGP", "SHGP", "BHGP", "STAR"])
-def test_a_target_of_few_observations_is_a_mixture_over_its_hyperparameters(name: str) -> None:
+@pytest.mark.parametrize("name", ["MHGP", "SHGP", "BHGP", "STAR"])
+@pytest.mark.parametrize("n", [0, 3])
+def test_with_sources_the_most_probable_hyperparameters_are_taken(name: str, n: int) -> None:
+    """However few observations there are, and however many draws are asked for: to the last bit."""
+    problem = transfer_problem(sizes=(8,), n_target=3)
+    model = quick(FAMILY[name])
+    assert model.fit.draws > 0
+    drawn, alone = (m.learn(problem.sources).condition(problem.head(n)) for m in (model, most_probable(model)))
+    assert isinstance(drawn.predictor, Layer)
+    for a, b in zip(tensors_in(drawn.predictor), tensors_in(alone.predictor), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_a_target_of_few_observations_alone_is_a_mixture_over_its_hyperparameters() -> None:
     """Up to 24 of them, the most probable ones first, which are the ones that are told; then it is one layer."""
     problem = transfer_problem(sizes=(8,), n_target=UNCERTAIN_UP_TO + 1)
-    model = quick(FAMILY[name])
+    model = quick(FAMILY["GPBO"])
     prior, certain = model.learn(problem.sources), most_probable(model).learn(problem.sources)
     for n in (0, 3, UNCERTAIN_UP_TO):
         drawn = prior.condition(problem.head(n), seed=n)
@@ -160,7 +174,10 @@ def test_draws_make_predictions_less_sure_where_little_is_known() -> None:
 def test_located_points_of_a_drawn_mixture_go_to_all_members_alike() -> None:
     """They belong to the beliefs below, which all draws share."""
     prior = quick(FAMILY["STAR"]).learn(PROBLEM.sources)
-    predictor = prior.condition(PROBLEM.target).predictor
+    layer = prior.condition(PROBLEM.target).predictor
+    assert isinstance(layer, Layer)
+    other = replace(layer, params=replace(layer.params, outputscale=2 * layer.params.outputscale))
+    predictor = Mixture((layer, other), torch.tensor([0.3, 0.7], dtype=torch.float64), drawn=True)
     for a, b in zip(
         predictor.predict_marginal(prior.locate(PROBLEM.Xq)), predictor.predict_marginal(PROBLEM.Xq), strict=True
     ):

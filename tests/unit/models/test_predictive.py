@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from tests.problems import NAMES, agree, params_for, tensor, transfer_problem
+from tests.problems import NAMES, agree, item_of, params_for, tensor, transfer_problem
 from torch import Tensor
 
 from headstart import AUTO, FAMILY, Dataset, FitOptions, InputError, TransferPosterior
 from headstart.models.auto_posterior import AutoPosterior
 from headstart.models.layer import Layer
 from headstart.models.mixture import Mixture, components
-from headstart.models.predictive import NormalMixture
+from headstart.models.predictive import Doubt, NormalMixture, measurement
 from headstart.models.predictor import Outcome
 
 PROBLEM = transfer_problem()
@@ -146,11 +146,13 @@ def test_a_probability_is_between_0_and_1(p: float) -> None:
 # ── behind an output map ──────────────────────────────────────────────────────────────────────────────────────────
 
 
+LONG_TAILED = [Dataset(s.X, (1.5 * s.y).exp()) for s in PROBLEM.sources]
+
+
 def skewed(name: str, n: int, draws: int = 8) -> TransferPosterior:
     """A fitted model of tasks with a long tail, so that its map is no straight line."""
-    sources = [Dataset(s.X, (1.5 * s.y).exp()) for s in PROBLEM.sources]
     target = Dataset(PROBLEM.target.X[:n], (1.5 * PROBLEM.target.y[:n]).exp())
-    found = FAMILY[name].using(fit=FitOptions(restarts=1, draws=draws)).learn(sources).condition(target)
+    found = FAMILY[name].using(fit=FitOptions(restarts=1, draws=draws)).learn(LONG_TAILED).condition(target)
     assert found.warp is not None
     assert found.warp.power.item() < 0.6
     return found
@@ -173,33 +175,43 @@ def test_behind_a_map_a_density_adds_up_to_1(name: str, n: int) -> None:
     """exp(log_density) integrates to 1 over the user's values, and to P(result ≤ y) up to y."""
     model, x = skewed(name, n), PROBLEM.Xq[2:3]
     assert model.warp is not None
-    w = torch.linspace(-40, 40, 40_001, dtype=torch.float64)  # even steps in mapped units reach all of the tail
+    low, high = (model.warp.inward(model.quantile(x, p)).item() for p in (1e-5, 1 - 1e-5))
+    w = torch.linspace(low, high, 100_001, dtype=torch.float64)  # even steps in mapped units reach all of the tail
     y = model.warp.outward(w)
-    inside = y.abs() < 1e60
-    y = y[inside]
     X = x.expand(len(y), -1)
     density, cdf = model.log_density(X, y).exp(), model.cdf(X, y)
     mass = torch.cumulative_trapezoid(density, y)
-    assert mass[-1].item() == pytest.approx(1, abs=1e-4)
+    assert mass[-1].item() == pytest.approx(1 - 2e-5, abs=1e-4)
     assert float((mass - (cdf[1:] - cdf[0])).abs().max()) < 1e-4
 
 
 @MAPPED
 def test_behind_a_map_measurements_are_those_of_draws(name: str, n: int) -> None:
-    """A member by its weight, a value from it with that member's noise, and back through the map."""
+    """A member by its weight, a level, a scale, a value with that member's noise, and back through the map.
+
+    Nine normal distributions stand for Student's: of its probabilities 0.003 are theirs.
+    """
     model, x = skewed(name, n), PROBLEM.Xq[2:3]
     assert model.warp is not None
-    rng = np.random.default_rng(1)
+    rng, doubt = np.random.default_rng(1), model._outcome.doubt
+    assert doubt is not None
+    # ¼ for a source more, and how far the medians are apart
+    levels = torch.stack([source.y.quantile(0.5) for source in LONG_TAILED])
+    apart = ((levels - levels.quantile(0.5)) / model.warp.spread).square().sum()
+    assert doubt.level_var.item() == pytest.approx(((apart + 0.25) / 2 / model.units.scale**2).item(), rel=1e-9)
+    assert doubt.freedom == (0.5 * (n + 2) if n else 8.0)
     parts = components(model.predictor, x)
     weights = np.array([1.0 if w is None else w.item() for _, w, _ in parts])
-    found = [(*m.predict_marginal(x), m.noise_var) for m, _, _ in parts]
-    means, sds = (np.array(v) for v in zip(*[(m.item(), (v + s).sqrt().item()) for m, v, s in found], strict=True))
+    moments = [(m, *m.predict_marginal(x)) for m, _, _ in parts]
+    variances = [v.item() + m.noise_var.item() + kriged(m, x, doubt.level_var).item() for m, _, v in moments]
+    means, sds = np.array([mean.item() for _, mean, _ in moments]), np.sqrt(variances)
     which = rng.choice(len(parts), size=100_000, p=weights / weights.sum())
-    model_units = torch.from_numpy(rng.normal(means[which], sds[which]))
+    scales = np.sqrt(doubt.freedom / rng.chisquare(doubt.freedom, size=100_000))
+    model_units = torch.from_numpy(rng.normal(means[which], sds[which] * scales))
     drawn = model.warp.outward(model.units.offset + model.units.scale * model_units)
     for p in (0.05, 0.5, 0.95):
         q = model.quantile(x, p).item()
-        assert float((drawn <= q).double().mean()) == pytest.approx(p, abs=4 * (p * (1 - p) / 100_000) ** 0.5)
+        assert float((drawn <= q).double().mean()) == pytest.approx(p, abs=0.003 + 4 * (p * (1 - p) / 100_000) ** 0.5)
 
 
 @pytest.mark.parametrize("n", [0, 5])
@@ -221,15 +233,128 @@ def test_means_and_variances_behind_a_map_are_those_of_f(n: int) -> None:
 
 def test_the_evidence_behind_a_map_is_that_of_the_users_values() -> None:
     """log p(y) of one value is its log density before it was seen, at the same hyperparameters."""
-    sources = [Dataset(s.X, (1.5 * s.y).exp()) for s in PROBLEM.sources]
-    prior = FAMILY["SHGP"].using(fit=FitOptions(restarts=1, draws=0)).learn(sources)
+    prior = FAMILY["SHGP"].using(fit=FitOptions(restarts=1, draws=0)).learn(LONG_TAILED)
     one = Dataset(PROBLEM.target.X[:1], (1.5 * PROBLEM.target.y[:1]).exp())
     posterior = prior.condition(one)
     warp = posterior.warp
     assert warp is not None
-    before = (
-        FAMILY["SHGP"]
-        .at(posterior.hyperparameters, sources=prior.sources, target=prior.inward(one).head(0))
-        .seen_through(warp, one.y[:0])
-    )
-    assert posterior.log_evidence.item() == pytest.approx(before.log_density(one.X, one.y).item(), abs=1e-9)
+    at = FAMILY["SHGP"].at(posterior.hyperparameters, sources=prior.sources, target=prior.inward(one).head(0))
+    sure = TransferPosterior(at.predictor, Outcome(at.units, at.hyperparameters), one.y[:0], warp)
+    assert posterior.log_evidence.item() == pytest.approx(sure.log_density(one.X, one.y).item(), abs=1e-9)
+    stated = at.seen_through(warp, one.y[:0])  # knows neither level nor scale
+    assert stated.log_density(one.X, one.y).item() != pytest.approx(sure.log_density(one.X, one.y).item(), abs=1e-3)
+
+
+# ── what predictors leave out ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def kriged(layer: Layer, X: Tensor, before: Tensor) -> Tensor:
+    """(1 − 1ᵀ K⁻¹ k(x))² / (1ᵀ K⁻¹ 1 + 1/v), with the inverse as it is written."""
+    at, n = layer.below.at(X), layer.X.shape[-2]
+    k, ones = layer.gain_cov(layer.at, at), torch.ones(n, dtype=torch.float64)
+    inverse = torch.linalg.inv(layer.gain_cov(layer.at, layer.at) + layer.noise_var * torch.eye(n, dtype=torch.float64))
+    return (1 - ones @ inverse @ k).square() / (ones @ inverse @ ones + 1 / before)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+@pytest.mark.parametrize("name", ["GPBO", "MHGP", "SHGP", "BHGP", "STAR"])
+def test_an_unknown_level_is_that_of_ordinary_kriging(name: str, n: int) -> None:
+    """By the dense formula, and before any data it is the variance of the level itself."""
+    layer = posterior(name, n=n).predictor
+    assert isinstance(layer, Layer)
+    for v in (1e-3, 0.7, 1e6):
+        found = layer.level_var(PROBLEM.Xq, tensor(v))
+        assert agree(found, kriged(layer, PROBLEM.Xq, tensor(v)), rtol=1e-9)
+        if n == 0:
+            assert found.tolist() == pytest.approx([v] * len(PROBLEM.Xq), rel=1e-12)
+    assert layer.level_var(PROBLEM.Xq, tensor(0.0)).tolist() == [0.0] * len(PROBLEM.Xq)
+
+
+@pytest.mark.parametrize("v", [0.01, 2.0])
+def test_an_unknown_level_adds_what_a_constant_in_the_kernel_adds(v: float) -> None:
+    """The posterior variance under K + v 1 1ᵀ less the one under K."""
+    layer = posterior("GPBO").predictor
+    assert isinstance(layer, Layer)
+    at, one = layer.below.at(PROBLEM.Xq), torch.eye(layer.X.shape[-2], dtype=torch.float64)
+
+    def var(constant: float) -> Tensor:
+        k = layer.gain_cov(layer.at, at) + constant
+        K = layer.gain_cov(layer.at, layer.at) + constant + layer.noise_var * one
+        return layer.params.outputscale + constant - (k * torch.linalg.solve(K, k)).sum(-2)
+
+    assert agree(var(0.0), layer.predict_marginal(PROBLEM.Xq)[1], rtol=1e-9)
+    assert agree(layer.level_var(PROBLEM.Xq, tensor(v)), var(v) - var(0.0), rtol=1e-8)
+
+
+@pytest.mark.parametrize("n", [0, 4])
+def test_unknown_levels_of_a_batch_are_those_of_its_problems(n: int) -> None:
+    """Each with a variance of its own, and after fantasies, which have one factor and several values."""
+    batch, before = transfer_problem(batch_shape=(3,)), tensor([0.1, 1.0, 10.0])
+    layer = posterior("SHGP", (3,), n).predictor
+    assert isinstance(layer, Layer)
+    found = layer.level_var(batch.Xq, before)
+    assert found.shape == (3, batch.Xq.shape[-2])
+    for i in range(3):
+        alone = item_of(posterior("SHGP", (3,), n).predictor, i)
+        assert isinstance(alone, Layer)
+        assert agree(found[i], alone.level_var(batch.Xq[i], before[i]), rtol=1e-9)
+    more = layer.observing(batch.Xq[:, :2], torch.zeros(4, 3, 2, dtype=torch.float64))
+    one = layer.observing(batch.Xq[:, :2], torch.zeros(3, 2, dtype=torch.float64))
+    assert agree(more.level_var(batch.Xq, before), one.level_var(batch.Xq, before).expand(4, -1, -1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("freedom", [1.0, 1.5, 2.0, 3.5, 8.0, 30.0])
+def test_nine_normals_stand_for_student_s_distribution(freedom: float) -> None:
+    """Its probabilities to 0.003 up to a 95 % range and a tail of 0.005 that is at most 0.005 short beyond it."""
+    own = NormalMixture(tensor([[2.0]]), tensor([[0.5]]), tensor([[1.0]])).with_unknown_scale(freedom)
+    assert own.means.shape == own.sds.shape == own.weights.shape == (1, 9)
+    assert own.weights.sum().item() == pytest.approx(1, rel=1e-12)
+    for p in (0.05, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.95):
+        y = stats.t.ppf(p, freedom, 2.0, 0.5)
+        assert own.cdf(tensor([y])).item() == pytest.approx(p, abs=3e-3)
+    for p in (0.025, 0.975):
+        assert own.cdf(tensor([stats.t.ppf(p, freedom, 2.0, 0.5)])).item() == pytest.approx(p, abs=4e-3)
+    assert own.quantile(0.5).item() == pytest.approx(2.0, abs=1e-9)
+    # a scale as small as the k-th of nine equally probable ones
+    expected = 0.5 * np.sqrt(freedom / stats.chi2.isf((np.arange(9) + 0.5) / 9, freedom))
+    assert sorted(own.sds[0].tolist()) == pytest.approx(sorted(expected))
+
+
+@pytest.mark.parametrize("noise", [False, True])
+@pytest.mark.parametrize("batch_shape", [(), (3,)])
+def test_a_stated_measurement_is_wider_by_level_and_scale(batch_shape: tuple[int, ...], noise: bool) -> None:
+    """Every member with its level variance and its noise, then nine scales of each; without a doubt neither."""
+    model, X = posterior("AUTO", batch_shape), transfer_problem(batch_shape=batch_shape).Xq
+    assert isinstance(model, AutoPosterior)
+    doubt = Doubt(torch.full(batch_shape, 0.3, dtype=torch.float64), 3.0)
+    stated = measurement(model.predictor, X, doubt, noise=noise)
+    sure = measurement(model.predictor, X, None, noise=noise)
+    assert sure.means.shape[-1] == 3
+    for k, member in enumerate(model.mixture.members):
+        assert isinstance(member, Layer)
+        mean, var = member.predict_marginal(X)
+        own = var + member.noise_var.unsqueeze(-1) if noise else var
+        assert agree(sure.sds[..., k], own.sqrt(), rtol=1e-12)
+        wider = (own + member.level_var(X, doubt.level_var)).sqrt()
+        student = NormalMixture(
+            mean.unsqueeze(-1), wider.unsqueeze(-1), torch.ones_like(mean).unsqueeze(-1)
+        ).with_unknown_scale(3.0)
+        assert agree(stated.means[..., 9 * k : 9 * k + 9], student.means, rtol=1e-12)
+        assert agree(stated.sds[..., 9 * k : 9 * k + 9], student.sds, rtol=1e-12)
+        weights = stated.weights[..., 9 * k : 9 * k + 9].expand(student.weights.shape)
+        assert agree(weights, model.weights[..., k, None, None] * student.weights, rtol=1e-12)
+
+
+def test_what_auto_states_is_the_average_of_what_its_candidates_state() -> None:
+    """Each as a model of its own, also in a batch: all of them know as little of level and scale."""
+    problem = transfer_problem(batch_shape=(2,), sizes=(9, 6), n_target=3)
+    model = AUTO.using(fit=FitOptions(restarts=1)).learn(problem.sources).condition(problem.target)
+    assert isinstance(model, AutoPosterior)
+    y = model.predict(problem.Xq)[0] + 0.3
+    rows = torch.tensor([1, 0])
+    whole, some = torch.zeros_like(y), torch.zeros_like(y)
+    for k, weight in enumerate(model.weights.unbind(-1)):
+        whole = whole + weight.unsqueeze(-1) * model.candidate(k).cdf(problem.Xq, y)
+        some = some + weight[rows].unsqueeze(-1) * model.candidate(k, rows).cdf(problem.Xq[rows], y[rows])
+    assert agree(whole, model.cdf(problem.Xq, y), rtol=1e-9)
+    assert agree(some, model.cdf(problem.Xq, y)[rows], rtol=1e-9)
