@@ -135,7 +135,7 @@ def test_the_safety_of_auto(tmp_path: Path) -> None:
 
 
 def test_the_calibration_of_a_run(results: tuple[Path, Result], tmp_path: Path) -> None:
-    """Printed, written and drawn; GPBO has no prediction of its first result, and random search none at all."""
+    """Printed, written and drawn; GPBO has no prediction of its first two results, random search none at all."""
     out, _ = results
     options = ["--by-problem", "--out", tmp_path, "--plot", tmp_path / "coverage.png"]
     result = _invoke("bench", "calibration", out, *options)
@@ -147,7 +147,7 @@ def test_the_calibration_of_a_run(results: tuple[Path, Result], tmp_path: Path) 
     assert (tmp_path / "coverage.png").read_bytes().startswith(PNG)
     written = pd.read_csv(tmp_path / "calibration.csv")
     assert [*zip(written.method, written.known, written.runs, written.predictions, strict=True)] == [
-        ("gpbo", "1–5", 3, 9),
+        ("gpbo", "1–5", 3, 6),
         ("shgp", "0", 3, 3),
         ("shgp", "1–5", 3, 9),
     ]

@@ -144,5 +144,5 @@ def test_a_batch_of_mixed_problems_is_searched_like_each_of_them() -> None:
     assert together.shape == (3, 12)
     torch.testing.assert_close(domain.snap(together), together, rtol=0, atol=1e-9)
     for i in range(3):
-        alone = point(Dataset(data.X[i : i + 1], data.y[i : i + 1]))
+        alone = point(data.with_data(data.X[i : i + 1], data.y[i : i + 1]))
         torch.testing.assert_close(alone[0], together[i], rtol=0, atol=1e-4)
