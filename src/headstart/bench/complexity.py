@@ -152,7 +152,7 @@ def _plain(below: Beliefs, propagation: Propagation | None, target: Dataset) -> 
     at = below.at(target.X)
     C = below.cov(at, at)[None] if propagation is Propagation.EXACT else None
     r = (target.y - at.mean)[None]
-    return PlainEvidence(target.X[None], r, C, kernel=SHGP.kernel, residual=False, free_offset=False)
+    return PlainEvidence(target.X[None], r, C, kernel=SHGP.paper().kernel, residual=False, free_offset=False)
 
 
 def _timed(begin: Callable[[], Evidence]) -> tuple[float, float]:

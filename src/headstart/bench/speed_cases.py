@@ -17,7 +17,6 @@ from torch import Tensor
 from headstart.bench import rivals
 from headstart.bench.speed_rows import Likelihoods, Row
 from headstart.data.dataset import Dataset
-from headstart.data.units import OutputUnits
 from headstart.gp.evidence import PlainEvidence
 from headstart.gp.fit import FitOptions, fit
 from headstart.gp.hyperparameters import Starts
@@ -128,7 +127,7 @@ def _ratio(milliseconds: dict[str, float]) -> float:
 
 def shgp_fit(n_source: int, n_sets: int) -> Row:
     """The target of SHGP: everything ``condition`` does, against BoTorch's fit of the same target evidence alone."""
-    model = SHGP.using(fit=PAPER, units=OutputUnits.PER_LEVEL)
+    model = SHGP.paper()
 
     def engines(i: int) -> dict[str, Callable[[], Any]]:
         generator = torch.Generator().manual_seed(n_source + 1000 * i)
