@@ -18,8 +18,8 @@ POWERS = (0.0, 0.025, 0.3, 0.5, 1.0)
 
 
 def dataset(y: Tensor) -> Dataset:
-    """Values at inputs that nobody looks at."""
-    return Dataset(torch.zeros(*y.shape, 1, dtype=torch.float64), y)
+    """Values at inputs that lie far apart."""
+    return Dataset(torch.arange(y.shape[-1], dtype=torch.float64).expand(y.shape).unsqueeze(-1), y)
 
 
 def warp(power: float, *, centre: float = 0.7, spread: float = 2.5, known_spread: float = 0.0) -> Warp:
@@ -364,3 +364,15 @@ def test_a_target_may_lie_as_far_away_as_sources_lie_apart() -> None:
     assert [own.level_var.item() for own in maps] == [0.0, 0.0, 0.0]
     assert Warp.of_sources([dataset(y)])[1].level_var.item() == pytest.approx(0.25)
     assert Warp.of_target(dataset(y)).level_var.item() == 0.0
+
+
+def test_points_of_a_search_that_lie_together_count_as_one() -> None:
+    """Twenty values from one place, noise of the best point, leave the map of the ten others nearly as it was."""
+    spread_out, noise = normal(10).exp(), 0.01 * normal(20, seed=1) + 0.05
+    X = torch.cat([torch.linspace(0, 1, 10, dtype=torch.float64), 0.5 + 1e-3 * torch.rand(20, dtype=torch.float64)])
+    found = Warp.of_target(Dataset(X.unsqueeze(-1), torch.cat([spread_out, noise])))
+    alone = Warp.of_target(dataset(spread_out))
+    assert 0.4 < float(found.spread / alone.spread) < 1.6
+    apart = Warp.of_target(dataset(torch.cat([spread_out, noise])))
+    assert float(apart.spread) < 0.1 * float(alone.spread)
+    assert not bool(found.outliers(Dataset(X.unsqueeze(-1), torch.cat([spread_out, noise])))[:10].any())
