@@ -1,13 +1,15 @@
 """How much a point is worth trying: expected improvement and confidence bounds, for minimisation.
 
     kind      value at x, the higher the better     with
-    LOG_EI    log E[max(f* − m(x), 0)]              f* the incumbent, m(x) what the mean at x will be once x is measured
+    LOG_EI    log E[max(f* − ½σ − m(x), 0)]         f* the incumbent, m(x) what the mean at x will be once x is measured
     LCB       −(mean(x) − β sd(x))                  β the exploration coefficient; the paper uses 3
 
 Before the measurement m(x) is normal around the mean, with variance var²/(var + noise_var): what a measurement with
 noise can change. Without noise that is var, and LOG_EI is BoTorch's ``LogExpectedImprovement``. With noise a point that
 was measured already promises little, however large the error of a measurement: it is repeated only where even that is
-more than any other point has to offer. The paper's β multiplies the standard deviation. BoTorch's ``beta`` multiplies
+more than any other point has to offer. And an improvement counts by what exceeds half a measurement's error σ
+(MARGIN): without that a search goes on for ever around a valley's lowest point, gaining what nobody would notice, and
+never looks for a deeper one. The paper's β multiplies the standard deviation. BoTorch's ``beta`` multiplies
 the variance, so it is given β².
 
 ``acquisition`` gives BoTorch's function in the user's units, for whoever works with BoTorch. ``worth`` are the values
@@ -39,6 +41,7 @@ from headstart.models.botorch import TransferPosterior
 
 __all__ = [
     "LEAST_VAR",
+    "MARGIN",
     "Acquisition",
     "Worth",
     "acquisition",
@@ -54,6 +57,8 @@ _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 _FAR = 1e3  # standard deviations
 # The least variance of f, in model units: what is smaller is rounding
 LEAST_VAR = 1e-10
+# An improvement of less than this share of a measurement's standard error is none
+MARGIN = 0.5
 
 
 class Acquisition(Enum):
@@ -123,8 +128,9 @@ def worth(
     var = var.clamp_min(LEAST_VAR)
     match kind:
         case Acquisition.LOG_EI:
-            sd = var / (var + noise_var.unsqueeze(-1)).sqrt()
-            value: Tensor = _log_ei_helper((best_f.unsqueeze(-1) - mean) / sd) + sd.log()
+            noise = noise_var.unsqueeze(-1)
+            sd = var / (var + noise).sqrt()
+            value: Tensor = _log_ei_helper((best_f.unsqueeze(-1) - MARGIN * noise.sqrt() - mean) / sd) + sd.log()
             return value
         case Acquisition.LCB:
             return beta * var.sqrt() - mean
@@ -141,17 +147,18 @@ def worth_and_slopes(
 ) -> tuple[Float[Array, "*b m"], Float[Array, "*b m"], Float[Array, "*b m"]]:
     """The values of ``worth`` and their derivatives by the mean and by the variance, for a few points very often.
 
-    With u = (f* − mean)/s, s² = var²/(var + noise_var) and h(u) = φ(u) + u Φ(u), LOG_EI is log h(u) + log s, so that
-    h′ = Φ gives
+    With u = (f* − ½σ − mean)/s, σ² = noise_var, s² = var²/(var + noise_var) and h(u) = φ(u) + u Φ(u), LOG_EI is
+    log h(u) + log s, so that h′ = Φ gives
 
         −Φ(u)/(h(u) s)                                  by the mean
         φ(u)/(h(u) s) · ∂s/∂var                         by the variance,  ∂s/∂var = s (1/var − ½/(var + noise_var))
     """
     match kind:
         case Acquisition.LOG_EI:
-            total = var + noise_var[..., None]
+            noise = noise_var[..., None]
+            total = var + noise
             s = var / np.sqrt(total)
-            u = (best_f[..., None] - mean) / s
+            u = (best_f[..., None] - MARGIN * np.sqrt(noise) - mean) / s
             log_h = _log_ei_helper(torch.from_numpy(u)).numpy()
             rise, density = _over_h(u, log_h)
             return log_h + np.log(s), -rise / s, density * (1 / var - 0.5 / total)

@@ -102,7 +102,7 @@ def test_the_average_is_the_log_of_the_expected_improvement_under_all() -> None:
     for member in model.mixture.members:
         mean, var = member.predict_marginal(PROBLEM.Xq)
         s, normal = var / (var + member.noise_var).sqrt(), torch.distributions.Normal(0.0, 1.0)
-        u = (best - mean) / s
+        u = (best - 0.5 * member.noise_var.sqrt() - mean) / s
         improvements.append(s * (u * normal.cdf(u) + normal.log_prob(u).exp()))
     X = PROBLEM.Xq.clone().requires_grad_()
     value = worth_of(model, Acquisition.LOG_EI)(X)
