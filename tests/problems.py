@@ -200,10 +200,11 @@ def params_for(name: str, *, d: int = 2, n_sources: int = 2, batch_shape: tuple[
             own = noise_var[..., :-1]
             return StarParams.of(levels, 3 * mean[..., :-1], 0.2 + own, own)
         case "AUTO":
-            weights = mean.abs()[..., :1] + tensor([0.2, 0.1, 0.4])
+            weights = mean.abs()[..., :1] + tensor([0.3, 0.2, 0.1, 0.4])
             chain, plain = ChainParams(levels), ChainParams(levels[-1:])
             star: StarParams = params_for("STAR", d=d, n_sources=n_sources, batch_shape=batch_shape, seed=seed)
-            return AutoParams(star, chain, plain, weights / weights.sum(-1, keepdim=True))
+            kin = replace(star, weights=star.weights + 0.5, balance=star.balance + 0.8)
+            return AutoParams((kin, star, chain, plain), weights / weights.sum(-1, keepdim=True))
     return ChainParams(levels)
 
 

@@ -359,7 +359,8 @@ def test_what_condition_returns_is_a_botorch_model(name: str) -> None:
         case CoregionalParams():
             noise = params.noise_var[-1]
         case AutoParams():
-            every = [part.levels[-1].noise_var for part in (params.star, params.chain, params.plain)]
+            candidates: Any = params.candidates
+            every = [part.levels[-1].noise_var for part in candidates]
             noise = params.weights @ torch.stack(every)
         case _:
             noise = params.levels[-1].noise_var

@@ -58,7 +58,7 @@ def without_sources(model: TransferModel, problem: Problem) -> ModelParams:
         return star
     if model is AUTO:
         chain = problem.last().chain
-        return AutoParams(star, chain, chain, torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64))
+        return AutoParams((star, star, chain, chain), torch.tensor([0.4, 0.1, 0.3, 0.2], dtype=torch.float64))
     return EnsembleParams.of((level,), [1.0]) if model is RGPE else problem.last().chain
 
 

@@ -22,23 +22,35 @@ few = settings(max_examples=10)
 
 @dataclass(frozen=True)
 class Weights:
-    """Mean and variance of every source's weight, and the share of its kernel that the target has on its own."""
+    """The sources' weights, and the share of each one's kernel that the target has on its own.
+
+    cov(w) = D (I − balance · e eᵀ) D with D = diag(√var) and e the unit vector over the sources whose var is not 0.
+    """
 
     mean: tuple[float, ...]
     var: tuple[float, ...]
     own: tuple[float, ...]
+    balance: float = 0.0
+
+    def cov(self, n: int) -> Array:
+        """Of the weights of the first n sources."""
+        sd = np.array(self.var[:n], dtype=float) ** 0.5
+        counts = (sd > 0) / max(1.0, float(np.count_nonzero(sd))) ** 0.5
+        return np.diag(sd) @ (np.eye(n) - self.balance * np.outer(counts, counts)) @ np.diag(sd)
 
     def params(self, problem: Problem) -> StarParams:
         """The package's form of them, at the problem's own levels."""
         n = len(problem.tasks) - 1
-        return StarParams.of(problem.chain.levels, self.mean[:n], self.var[:n], self.own[:n])
+        return StarParams.of(problem.chain.levels, self.mean[:n], self.var[:n], self.own[:n], self.balance)
 
 
 def _grid(low: int, high: int) -> st.SearchStrategy[tuple[float, ...]]:
     return st.tuples(*[st.integers(low, high).map(lambda i: i / 10)] * 3)
 
 
-weightings = st.builds(Weights, mean=_grid(-20, 20), var=_grid(0, 15), own=_grid(0, 10))
+weightings = st.builds(
+    Weights, mean=_grid(-20, 20), var=_grid(0, 15), own=_grid(0, 10), balance=st.sampled_from([0.0, 0.3, 0.9, 1.0])
+)
 
 
 def source_posterior(problem: Problem, i: int, Z: Array) -> Gaussian:
@@ -50,15 +62,18 @@ def source_posterior(problem: Problem, i: int, Z: Array) -> Gaussian:
 
 
 def target_prior(problem: Problem, w: Weights, Z: Array) -> Gaussian:
-    """offset + Σ mean (m − offset_ν) and Σ [(mean² + var) Σ_ν + var (m − offset_ν)(m − offset_ν)ᵀ + own k_ν] + k_t."""
+    """offset + Σ mean M and Σ [(mean² + V_νν) Σ_ν + own k_ν] + Mᵀ V M + k_t, with V = cov(w), M_ν = m_ν − offset_ν."""
     own = problem.levels[-1]
     mean, cov = np.full(len(Z), own.offset), dense.kernel(problem.kind, Z, Z, own)
+    V, shapes = w.cov(len(problem.levels) - 1), []
     for i, level in enumerate(problem.levels[:-1]):
         below = source_posterior(problem, i, Z)
-        shape = below.mean - level.offset
-        mean = mean + w.mean[i] * shape
-        cov = cov + (w.mean[i] ** 2 + w.var[i]) * below.cov + w.var[i] * np.outer(shape, shape)
+        shapes.append(below.mean - level.offset)
+        mean = mean + w.mean[i] * shapes[-1]
+        cov = cov + (w.mean[i] ** 2 + V[i, i]) * below.cov
         cov = cov + w.own[i] * dense.kernel(problem.kind, Z, Z, level)
+    if shapes:
+        cov = cov + np.stack(shapes).T @ V @ np.stack(shapes)
     return Gaussian(mean, cov)
 
 
@@ -169,7 +184,10 @@ def test_the_order_of_the_sources_does_not_matter(problem: Problem, weights: Wei
         tasks=(*(problem.tasks[i] for i in order), problem.tasks[-1]),
         levels=(*(problem.levels[i] for i in order), problem.levels[-1]),
     )
-    moved = Weights(*(tuple(v[i] for i in order) for v in (weights.mean, weights.var, weights.own)))
+    mean, var, own = (tuple(v[i] for i in order) for v in (weights.mean, weights.var, weights.own))
+    # which of three numbers are meant depends on how many sources there are
+    weights = replace(weights, mean=weights.mean[:s], var=weights.var[:s], own=weights.own[:s])
+    moved = Weights(mean, var, own, weights.balance)
     assert_same(other.ask(STAR, moved.params(other)), problem.ask(STAR, weights.params(problem)), 1e-9)
 
 

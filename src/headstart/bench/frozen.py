@@ -21,7 +21,8 @@ from headstart.bench.problems.problem import Instance
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputMap
 from headstart.decide.acquisition import Acquisition
-from headstart.decide.suggest import suggest, suggest_row
+from headstart.decide.rows import suggest_row
+from headstart.decide.suggest import suggest
 from headstart.gp.kernels import Kernel
 from headstart.models.botorch import TransferPosterior
 from headstart.models.family import GPBO

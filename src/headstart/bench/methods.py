@@ -22,7 +22,8 @@ from headstart.bench.rules import Rule, answered, pick
 from headstart.data.dataset import Dataset
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.domain import Cube, Mixed
-from headstart.decide.suggest import suggest, suggest_row
+from headstart.decide.rows import suggest_row
+from headstart.decide.suggest import suggest
 from headstart.errors import InputError
 from headstart.models.auto_posterior import AutoPosterior
 from headstart.models.beliefs import At

@@ -120,7 +120,7 @@ def _check_folder(folder: Path, pictures: Path, seed: int) -> None:
         )
     fitted = fitted_campaign(open_campaign(folder), seed)
     with working():
-        from headstart.study.check import CANDIDATES_IN_WORDS, check_past, explanation_of, weighing
+        from headstart.study.check import check_past, explanation_of, weighing
         from headstart.study.explanation_plots import draw_agreement, draw_verdicts
 
         prior = weighing(fitted)
@@ -134,7 +134,7 @@ def _check_folder(folder: Path, pictures: Path, seed: int) -> None:
     if explanation.n_observations == 0:
         _say_contradictions(found)
     columns = ("candidate", "the new campaign is ...", "believed")
-    believed = ((name, CANDIDATES_IN_WORDS[name], percent(share)) for name, share in explanation.candidates.items())
+    believed = ((name, explanation.meanings[name], percent(share)) for name, share in explanation.candidates.items())
     show(table("How far the candidates are believed", columns, believed, left=columns[:2]))
     typer.echo(f"A gain is how much better the campaign's results were predicted before they were seen. {_NATS}")
     typer.echo("A weight of 1 takes over all of a past campaign's shape, 0 none, below 0 turns it upside down.")

@@ -26,7 +26,10 @@ from headstart.gp.threads import single_thread
 from headstart.models.layer_surface import surface_of
 from headstart.models.surface import Surface
 
-__all__ = ["Slopes", "means_at"]
+__all__ = ["ROWS", "Slopes", "means_at"]
+
+# So many rows of a long list are looked at together
+ROWS = 4096
 
 Array = NDArray[np.float64]
 

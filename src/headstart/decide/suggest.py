@@ -20,20 +20,20 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headstart.decide.acquisition import Acquisition, Worth, worth
-from headstart.decide.average import AveragedWorth, PlainWorth, Voice, averaged, mean_of, voices
+from headstart.decide.acquisition import Acquisition, Worth
+from headstart.decide.average import AveragedWorth, PlainWorth, Voice, voices
+from headstart.decide.believed import UNBELIEVED, Believed
 from headstart.decide.design import design_point, design_size
-from headstart.decide.domain import Candidates, Cube, Domain, Searchable
+from headstart.decide.domain import Cube, Domain, Searchable
 from headstart.decide.pending import AwaitingWorth
 from headstart.decide.polish import polish
-from headstart.decide.slopes import Slopes, means_at
+from headstart.decide.slopes import ROWS, Slopes, means_at
 from headstart.errors import InputError, NumericalError
 from headstart.gp.fit import Seed, generator_from
 from headstart.gp.threads import single_thread
-from headstart.models.beliefs import At
 from headstart.models.botorch import TransferPosterior
 
-__all__ = ["suggest", "suggest_row"]
+__all__ = ["suggest"]
 
 # Points near the lowest posterior means: around how many of them, and their share
 _ANCHORS = 4
@@ -42,10 +42,6 @@ _ROUNDS = 4  # of polishing and exchanging; the first one nearly always settles 
 _KEPT = 2  # so many points go into the later rounds
 _GAIN = 1e-9  # a better value than before by no more than this is rounding
 _SAME = 1e-6  # points whose coordinates all differ by less are the same
-_ROWS = 4096  # of a long list are looked at together
-# A point of a batch is expected to be this far from the best to a typical one, at most; else it is worth so much less.
-# One in so many may be anywhere up to a typical one: where the sources are wrong, it is the one that finds out
-_GOOD, _UNBELIEVED, _FURTHER = 0.2, 1e6, 4
 _MORE = 8  # further looks around a finite domain whose points all seem to be used up
 
 
@@ -98,77 +94,6 @@ def suggest(
     return chosen[0] if q == 1 else torch.stack(chosen, dim=-2)
 
 
-def suggest_row(
-    posterior: TransferPosterior,
-    X: Float[Tensor, "*b m d"],
-    free: Bool[Tensor, "*b m"],
-    *,
-    located: Float[Tensor, "*b m d"] | At | None = None,
-    categories: tuple[tuple[int, ...], ...] = (),
-    kind: Acquisition = Acquisition.LOG_EI,
-    beta: float = 3.0,
-    design_seeds: Sequence[Seed] = (0,),
-) -> Int[Tensor, "*b"]:
-    """Which of the free rows of X is best, for one problem or for each of a batch with a list of its own.
-
-    ``located`` is what ``Prior.locate`` returned for X: what the sources say about the rows is then not worked out
-    again. ``categories`` are groups of columns that are the levels of one category each.
-    """
-    if not bool(free.any(-1).all()):
-        raise InputError("There is no row left to suggest: each of them is pending or to be avoided.")
-    n = posterior.train_inputs[0].shape[-2]
-    n_inputs = X.shape[-1] - sum(len(levels) - 1 for levels in categories)
-    blind = posterior.blind & (n < max(2, design_size(n_inputs)))
-    rows = _best_row(posterior, X if located is None else located, free, kind, beta)
-    if not bool(blind.any()):
-        return rows
-    generators = [generator_from(own) for own in design_seeds]
-    laid_out = _laid_out_rows(posterior, X, categories, free, generators)
-    return torch.where(blind, laid_out, rows)
-
-
-def _best_row(
-    posterior: TransferPosterior,
-    rows: Float[Tensor, "*b m d"] | At,
-    free: Bool[Tensor, "*b m"],
-    kind: Acquisition,
-    beta: float,
-) -> Int[Tensor, "*b"]:
-    every, weights = voices(posterior.predictor, rows)
-    observed = posterior.train_inputs[0]
-    with torch.no_grad(), single_thread():
-        found = [voice.predictor.predict_marginal(voice.X) for voice in every]
-        if observed.shape[-2] == 0:
-            known = mean_of([mean for mean, _ in found], weights).masked_fill(~free, torch.inf)
-        else:
-            known = mean_of([voice.predictor.predict_marginal(observed)[0] for voice in every], weights)
-        best_f = known.amin(-1)
-        values = [
-            worth(kind, mean, var, best_f=best_f, noise_var=voice.predictor.noise_var, beta=beta)
-            for voice, (mean, var) in zip(every, found, strict=True)
-        ]
-        value = averaged(kind, torch.stack(values, dim=-1), weights)
-    return value.nan_to_num(nan=-torch.inf, neginf=-1e300).masked_fill(~free, -torch.inf).argmax(-1)
-
-
-def _laid_out_rows(
-    posterior: TransferPosterior,
-    X: Float[Tensor, "*b m d"],
-    categories: tuple[tuple[int, ...], ...],
-    free: Bool[Tensor, "*b m"],
-    generators: Sequence[torch.Generator],
-) -> Int[Tensor, "*b"]:
-    """Rows of the design, problem by problem."""
-    batch, tried = posterior.batch_shape, posterior.train_inputs[0]
-    lists, frees, known = (part.reshape(batch.numel(), *part.shape[len(batch) :]).cpu() for part in (X, free, tried))
-    found = []
-    for i, (own, may, seen) in enumerate(zip(lists, frees, known, strict=True)):
-        x = design_point(Candidates(own, categories), seen, generators[i % len(generators)], free=may)
-        same = (own == x).all(-1) & may
-        found.append(int(same.nonzero()[0]))
-    return torch.tensor(found, device=X.device).reshape(batch)
-
-
 def _given_points(X: Tensor | None, name: str, observed: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b k d"]:
     """The points, for every problem of the batch; none is no rows."""
     if X is None:
@@ -184,30 +109,13 @@ def _given_points(X: Tensor | None, name: str, observed: Float[Tensor, "*b n d"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Believed:
-    """Where the mixture expects values that are good; for some points, and without sources, no worse than most.
-
-    Once the best points are awaited, what is left to gain is what the least sure member cannot exclude, and the rest of
-    a batch would go to the corners of the box. Points that are done together are to be worth doing each.
-    """
-
-    voices: tuple[Voice, ...]
-    weights: Float[Tensor, "*b k"]
-    limit: Float[Tensor, "*b"]
-
-    def __call__(self, X: Float[Tensor, "*b n d"]) -> Bool[Tensor, "*b n"]:
-        parts = [means_at(self.voices, self.weights, part) for part in X.split(_ROWS, dim=-2)]
-        return torch.cat(parts, dim=-1) <= self.limit.unsqueeze(-1)
-
-
-@dataclass(frozen=True, slots=True)
 class _Judge:
     """The acquisition function, except that a point already taken is the worst, as is one where it is not a number."""
 
     value: Worth
     taken: Float[Tensor, "*b k d"]
     slopes: Slopes | None = None  # the same function, for a search
-    believed: _Believed | None = None  # where a point of a batch may be
+    believed: Believed | None = None  # where a point may be
 
     def __call__(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
         return self._judged(self.value, X)
@@ -218,7 +126,7 @@ class _Judge:
 
     def _judged(self, value: Worth, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
         with torch.no_grad():
-            worth = torch.cat([value(part) for part in X.split(_ROWS, dim=-2)], dim=-1)
+            worth = torch.cat([value(part) for part in X.split(ROWS, dim=-2)], dim=-1)
         if not bool(worth.isfinite().any(-1).all()):
             raise NumericalError(
                 "The acquisition function is finite at none of the points looked at. Look at the posterior there: its "
@@ -226,7 +134,7 @@ class _Judge:
             )
         worth = worth.nan_to_num(nan=-torch.inf, neginf=-torch.inf)
         if self.believed is not None:
-            worth = worth - _UNBELIEVED * (~self.believed(X))
+            worth = worth - UNBELIEVED * (~self.believed(X))
         return worth.masked_fill(self._is_taken(X), -torch.inf) if self.taken.shape[-2] else worth
 
     def _is_taken(self, X: Float[Tensor, "*b n d"]) -> Bool[Tensor, "*b n"]:
@@ -263,15 +171,17 @@ class _Search:
         batch, listing = self.posterior.batch_shape, self.domain.listing()
         generators = self.layouts or (self.generator,)
         found = []
-        for i, (known, used) in enumerate(
-            zip(tried.flatten(0, -3) if batch else [tried], taken.flatten(0, -3) if batch else [taken], strict=True)
+        parts = (tried, taken, self.posterior.past_bests)
+        for i, (known, used, past) in enumerate(
+            zip(*(part.flatten(0, -3) if batch else [part] for part in parts), strict=True)
         ):
             free = None
             if listing is not None:
                 free = ~_are_taken(listing, used.cpu())
                 if not bool(free.any()):
                     raise self._nothing_left(len(listing))
-            found.append(design_point(self.domain, known.cpu(), generators[i % len(generators)], free=free))
+            generator = generators[i % len(generators)]
+            found.append(design_point(self.domain, known.cpu(), generator, free=free, past=past.cpu()))
         return torch.stack(found).to(tried.device).reshape(*batch, -1)
 
     def _best(self, awaited: Float[Tensor, "*b p d"], taken: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b d"]:
@@ -280,7 +190,7 @@ class _Search:
             X = listing.to(taken.device).expand(*self.posterior.batch_shape, *listing.shape)
             value = self._value(X, awaited)
             with single_thread():
-                worth = _Judge(value, taken, believed=self._believed(X, awaited))(X)
+                worth = _Judge(value, taken, believed=self._expected(X, awaited))(X)
             if bool((worth.amax(-1) == -torch.inf).any()):
                 raise self._nothing_left(len(listing))
             return _best(X, worth)
@@ -288,7 +198,7 @@ class _Search:
         wide, near = self._look_around(self.domain)
         X = torch.cat([wide, near], dim=-2)
         value = self._value(X, awaited)
-        judge = _Judge(value, taken, Slopes.of(value), self._believed(X, awaited))
+        judge = _Judge(value, taken, Slopes.of(value), self._expected(X, awaited))
         with single_thread():
             worth = judge.roughly(X)
             starts = _best_of_both(X, worth, wide.shape[-2], self.n_starts)
@@ -302,39 +212,35 @@ class _Search:
             for _ in range(_MORE):
                 if not bool((worth.amax(-1) == -torch.inf).any()):
                     return _best(everything, worth)
-                more = self.domain.spread(_ROWS, self.generator).to(X.device).expand(*X.shape[:-2], -1, -1)
+                more = self.domain.spread(ROWS, self.generator).to(X.device).expand(*X.shape[:-2], -1, -1)
                 everything, worth = torch.cat([everything, more], dim=-2), torch.cat([worth, judge(more)], dim=-1)
         raise self._nothing_left(everything.shape[-2])
 
-    def _believed(self, X: Float[Tensor, "*b n d"], awaited: Float[Tensor, "*b p d"]) -> _Believed | None:
-        """Where a point may be that is done together with those awaited; anywhere if there are none."""
-        if awaited.shape[-2] == 0:
-            return None
-        known = torch.cat([X, awaited], dim=-2)
-        mean = torch.cat([means_at(self.voices, self.weights, part) for part in known.split(_ROWS, dim=-2)], dim=-1)
-        best, typical = mean.amin(-1), mean.quantile(0.5, dim=-1)
-        looks_further = (awaited.shape[-2] + 1) % _FURTHER == 0
-        share = torch.where(self.posterior.blind | looks_further, 1.0, _GOOD)
-        return _Believed(self.voices, self.weights, best + share.to(best) * (typical - best))
+    def _expected(self, X: Float[Tensor, "*b n d"], awaited: Float[Tensor, "*b p d"]) -> Believed | None:
+        return Believed.among(self.posterior, self.voices, self.weights, X, awaited)
 
     def _look_around(self, domain: Searchable) -> tuple[Float[Tensor, "*b n d"], Float[Tensor, "*b m d"]]:
-        """Points all over, and points near the lowest posterior means among those and the observed points."""
+        """Points all over, and points near the lowest posterior means among those, the observed and the past bests.
+
+        The past bests are always among them.
+        """
         observed, n = self.posterior.train_inputs[0], self.n_candidates
+        past = domain.snap(self.posterior.past_bests)
         wide = domain.spread(n, self.generator).to(observed.device)
         wide = wide.expand(*self.posterior.batch_shape, *wide.shape)
-        known = torch.cat([wide, domain.snap(observed)], dim=-2)
+        known = torch.cat([wide, domain.snap(observed), past], dim=-2)
         mean = means_at(self.voices, self.weights, known)
         anchors = _rows(known, mean.topk(min(_ANCHORS, mean.shape[-1]), largest=False).indices)
         per_anchor = max(1, n // (_NEAR_SHARE * anchors.shape[-2]))
-        return wide, torch.cat([anchors, domain.near(anchors, per_anchor, self.generator)], dim=-2)
+        return wide, torch.cat([anchors, past, domain.near(anchors, per_anchor, self.generator)], dim=-2)
 
     def _value(self, X: Float[Tensor, "*b n d"], awaited: Float[Tensor, "*b p d"]) -> Worth:
         """What points are worth; X are those that were looked at, where nothing is observed or awaited yet."""
-        every, weights = self.voices, self.weights
         observed = self.posterior.train_inputs[0]
         known = torch.cat([observed, awaited], dim=-2)
+        every, weights = voices(self.posterior.deciding(known.shape[-2]))
         known = known if known.shape[-2] else X
-        best_f = torch.stack([means_at(every, weights, part).amin(-1) for part in known.split(_ROWS, dim=-2)]).amin(0)
+        best_f = torch.stack([means_at(every, weights, part).amin(-1) for part in known.split(ROWS, dim=-2)]).amin(0)
         if awaited.shape[-2] == 0:
             parts: tuple[Worth, ...] = tuple(PlainWorth(voice, self.kind, best_f, self.beta) for voice in every)
         else:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from headstart.errors import InputError, NumericalError
 from headstart.gp.evidence import Evidence, PlainEvidence
-from headstart.gp.hyperparameters import Starts
+from headstart.gp.hyperparameters import Expected, Starts
 from headstart.gp.lbfgs import minimize_lockstep
 from headstart.gp.restarts import Joining
 from headstart.gp.threads import single_thread
@@ -174,17 +174,25 @@ def _joining(evidence: Evidence, options: FitOptions) -> Joining | None:
 
 
 def fit(
-    evidence: Evidence, options: FitOptions, *, seed: Seed, task: str, batch_shape: torch.Size
+    evidence: Evidence,
+    options: FitOptions,
+    *,
+    seed: Seed,
+    task: str,
+    batch_shape: torch.Size,
+    expected: Expected | None = None,
 ) -> tuple[Float[Tensor, "*b p"], FitReport]:
     """The best θ of every problem, and the report.
 
-    All problems of a batch share their starting points, so each gives what it gives alone. Without observations θ is
-    the prior's median.
+    All problems of a batch share their starting points, relative to what is ``expected`` of each, so each gives what it
+    gives alone. Without observations θ is the prior's median.
     """
     layout, n, P = evidence.layout, evidence.n_observations, evidence.n_problems
     generator = generator_from(seed)
+    common = layout.centre()
     if n == 0:
-        theta = layout.centre().expand(*batch_shape, -1).to(evidence.device)
+        theta = common.expand(*batch_shape, -1).to(evidence.device)
+        theta = theta if expected is None else expected.centre.reshape(*batch_shape, -1)
         nothing = torch.empty(*batch_shape, 0, dtype=torch.int64)
         best = torch.zeros(batch_shape, dtype=torch.int64)
         return theta, FitReport(task, nothing.double(), nothing, nothing.bool(), nothing, nothing, best)
@@ -194,7 +202,11 @@ def fit(
     natural_steps = _NATURAL_STEPS if _is_on_top(evidence) else None
     joining = _joining(evidence, options)
     R = len(starts)
-    centre, precision = layout.centre().numpy(), layout.precision().numpy()
+    centre, precision = common.expand(P, -1).numpy(), layout.precision().expand(P, -1).numpy()
+    first = starts.repeat(P, 1).numpy()  # problem-major: row = problem · R + restart
+    if expected is not None:
+        centre, precision = expected.centre.cpu().numpy(), expected.spread.cpu().pow(-2).numpy()
+        first = first + (centre - common.numpy()).repeat(R, axis=0)
     maximum_a_posteriori = options.objective is Objective.POSTERIOR
     failures = np.zeros(P * R, dtype=np.int64)
     lowest_found = np.full(P * R, np.inf)  # of those that could be evaluated
@@ -219,8 +231,9 @@ def fit(
             value_, gradient_, ok_ = value_.cpu(), gradient_.cpu(), ok_.cpu()
         value, gradient, ok = value_.numpy(), gradient_.numpy(), ok_.numpy()
         if maximum_a_posteriori:
-            pull = (points - centre) * precision
-            value = value + 0.5 * (pull * (points - centre)).sum(-1)
+            away = points - centre[which // R]
+            pull = away * precision[which // R]
+            value = value + 0.5 * (pull * away).sum(-1)
             gradient = gradient + pull
         nonlocal largest
         value, gradient = value / n, gradient / n
@@ -240,7 +253,7 @@ def fit(
     with torch.inference_mode(), single_thread():
         result = minimize_lockstep(
             objective,
-            starts.repeat(P, 1).numpy(),  # problem-major: row = problem · R + restart
+            np.clip(first, lower, upper),
             lower,
             upper,
             max_iterations=options.max_iterations,

@@ -35,6 +35,7 @@ from headstart.gp.linalg import broadcast_shapes
 
 __all__ = [
     "OFFSET_VAR",
+    "Expected",
     "GPParams",
     "Inputs",
     "Layout",
@@ -236,6 +237,14 @@ class Layout:
             normal[0] = 0.0
             theta = self.centre() + normal / self.precision().sqrt()
         return theta.clamp(lower, upper)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A normal prior of θ for every problem, in place of the layout's: what other tasks have shown."""
+
+    centre: Float[Tensor, "P p"]
+    spread: Float[Tensor, "P p"]
 
 
 @dataclass(frozen=True, slots=True)

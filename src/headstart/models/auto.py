@@ -1,14 +1,21 @@
 """AUTO: the default model. It chooses from the data, and a plain Gaussian process is always among its candidates.
 
-    candidate   what it believes                                          when it is right
-    star        the target is a weighted sum of the sources, of any sign  several sources, some of them useless
-    chain       every task is the previous one plus a little (SHGP)       sources ever more like the target
-    plain       nothing (GPBO)                                            the past misleads, or is noise
+    candidate   what it believes                                           when it is right
+    kin         the target is one more of the sources' kind: their         the past agrees
+                average, and differs from it as they differ
+    star        the target is a weighted sum of the sources, of any sign   some of the sources are useless, or reversed
+    chain       every task is the previous one plus a little (SHGP)        sources ever more like the target
+    plain       nothing (GPBO)                                             the past misleads, or is noise
 
-Three things decide. A *gate*: a source that does not even predict itself better than a constant is not let in
-(models.gate). *Weights*: candidates are weighed by what they said about every value of the target before it was seen
-(models.prequential), which is the posterior probability of each being right. And a *share* that always stays with the
-plain process, whatever the others seem to know.
+Four things decide. A *gate*: a source that does not even predict itself better than a constant is not trusted
+(models.gate). *Likeness*: how far each kind of candidate is believed before the first result is learnt from predicting
+every source from the others (models.likeness). *Weights*: from then on candidates are weighed by what they said about
+every value of the target before it was seen (models.prequential), which is the posterior probability of each being
+right. And *shares* that some candidates keep, whatever the others seem to know.
+
+What is predicted is the mixture. What is tried next is what the mixture expects most of, but for one point in three,
+from the sixth on, which the plain process chooses: what the past knows of where to look is used up by then, and
+candidates are weighed by points that they chose themselves.
 """
 
 from __future__ import annotations
@@ -26,25 +33,25 @@ from headstart.data.dataset import Dataset
 from headstart.data.units import OutputMap, Units
 from headstart.errors import InputError
 from headstart.gp.fit import FitReport, Seed, generator_from
-from headstart.models.auto_posterior import AutoOutcome, AutoPosterior, Judgement
+from headstart.models.auto_posterior import AutoOutcome, AutoPosterior, Judgement, Turns
 from headstart.models.beliefs import At
 from headstart.models.botorch import TransferPosterior
 from headstart.models.gate import Informative, informative
 from headstart.models.layer import Layer, Propagation
+from headstart.models.likeness import likeness
 from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
-from headstart.models.params import AutoParams, ChainParams, ModelParams, StarParams
+from headstart.models.params import AutoParams, ModelParams
 from headstart.models.prequential import REFITS, refits_up_to, sequential_scores
-from headstart.models.sequential import Sequential, SequentialPrior
+from headstart.models.sequential import Sequential
 from headstart.models.single import Single, SinglePrior
-from headstart.models.star import Star, StarPrior
+from headstart.models.star import Alone, Star, StarPrior, learn_alone
 from headstart.models.star_weights import Integrated
 
-__all__ = ["CANDIDATES", "Auto", "AutoPrior"]
+__all__ = ["Auto", "AutoPrior", "Candidate"]
 
 V = TypeVar("V")
 
-CANDIDATES = ("star", "chain", "plain")
 _SPREAD_KNOWN, _ANOTHER_SCALE = 5, 10.0
 # With at least this weight the plain process decides on its own
 _ON_ITS_OWN = 0.5
@@ -54,62 +61,161 @@ _WORST_SURPRISE = 10.0
 _KEPT = 64
 
 
-@dataclass(frozen=True, kw_only=True)
-class Auto(TransferModel):
-    """A star, a chain and a plain process, weighed by what they predicted.
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A model that may be right, and how far it is believed before anything was tested.
 
-    ``share`` is the weight that the plain process never falls below. ``believed`` are the weights before the first
-    prediction was tested, in the order of CANDIDATES, with a single source.
+    ``at_least`` is the share of all belief that it keeps, whatever happens. ``meaning`` completes the sentence "the
+    target is …", ``label`` is that in a few words.
     """
 
-    share: float = 0.1
-    believed: tuple[float, float, float] = (0.6, 0.2, 0.2)
+    name: str
+    model: TransferModel
+    believed: float
+    at_least: float = 0.0
+    meaning: str = ""
+    label: str = ""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the order of the sources matters: it runs through all of them, and the last one is the nearest."""
+        return isinstance(self.model, Sequential)
+
+
+_DEFAULT = (
+    Candidate(
+        "kin",
+        Star(weighting=Integrated(mean=1.0, spread=1.0, balance=0.9)),
+        0.6,
+        meaning="one more of the past campaigns' kind: like them on average, and as different as they are",
+        label="one of the past's kind (kin)",
+    ),
+    Candidate(
+        "star",
+        Star(weighting=Integrated()),
+        0.15,
+        at_least=0.05,
+        meaning="a weighted sum of the past campaigns, of any sign, and something of its own",
+        label="weighted sum of the past (star)",
+    ),
+    Candidate(
+        "chain",
+        Sequential(propagation=Propagation.EXACT),
+        0.1,
+        meaning="the last past campaign, which was like the one before it, and a little change",
+        label="each like the one before (chain)",
+    ),
+    Candidate(
+        "plain",
+        Single(),
+        0.15,
+        at_least=0.1,
+        meaning="nothing that the past knows: a model from scratch",
+        label="from scratch (plain)",
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Auto(TransferModel):
+    """Several models, weighed by what they predicted. One of them, and one only, goes without sources.
+
+    Of the points after the first five, one in ``plain_every`` is chosen by that one alone.
+    """
+
+    candidates: tuple[Candidate, ...] = _DEFAULT
+    plain_every: int = 3
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
+        """Check the candidates."""
         super().__post_init__()
-        if not 0 <= self.share <= 1:
-            raise InputError(f"share must be between 0 and 1, but it is {self.share}.")
-        if len(self.believed) != len(CANDIDATES) or not min(self.believed) > 0:
-            raise InputError(f"believed must be {len(CANDIDATES)} positive numbers, but it is {self.believed}.")
+        names = [candidate.name for candidate in self.candidates]
+        if len(set(names)) < len(names):
+            raise InputError(f"Candidates must have names of their own, but they are {', '.join(names)}.")
+        if not all(candidate.believed > 0 for candidate in self.candidates):
+            raise InputError("Every candidate must be believed to some degree: believed must be positive.")
+        shares = [candidate.at_least for candidate in self.candidates]
+        if min(shares, default=0.0) < 0 or sum(shares) > 1:
+            raise InputError(f"at_least are shares that add up to at most 1, but they are {shares}.")
+        if self.plain_every < 1:
+            raise InputError(f"plain_every must be at least 1, but it is {self.plain_every}.")
+        if sum(isinstance(candidate.model, Single) for candidate in self.candidates) != 1:
+            raise InputError("One candidate, and one only, must be a plain process (GPBO).")
 
-    def _candidates(self) -> tuple[Star, Sequential, Single]:
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The candidates' names, in their order."""
+        return tuple(candidate.name for candidate in self.candidates)
+
+    @property
+    def plain(self) -> int:
+        """Which candidate goes without sources."""
+        return next(k for k, candidate in enumerate(self.candidates) if isinstance(candidate.model, Single))
+
+    def _models(self) -> tuple[TransferModel, ...]:
         # the data come to the candidates through AUTO's own output map
-        options = {"kernel": self.kernel, "fit": self.fit, "output_map": OutputMap.NONE}
-        return (
-            Star(weighting=Integrated(), **options),  # type: ignore[arg-type]
-            Sequential(propagation=Propagation.EXACT, **options),  # type: ignore[arg-type]
-            Single(**options),  # type: ignore[arg-type]
+        return tuple(
+            candidate.model.using(kernel=self.kernel, fit=self.fit, output_map=OutputMap.NONE)
+            for candidate in self.candidates
         )
 
     def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> AutoPrior:
         generator = generator_from(seed)
-        star, chain, plain = self._candidates()
-        star_prior = star.learn(sources, seed=generator)
-        chain_prior = chain.learn(sources, seed=generator)
-        assert isinstance(star_prior, StarPrior)
-        assert isinstance(chain_prior, SequentialPrior)
-        plain_prior = plain.learn(sources)
-        assert isinstance(plain_prior, SinglePrior)
-        gate = informative(star_prior.layers, tuple(star_prior.known.inward(source).y for source in sources))
-        return AutoPrior(
-            model=self,
-            sources=sources,
-            star=star_prior.gated(gate.open),
-            chain=chain_prior,
-            plain=plain_prior,
-            gate=gate,
+        alone = learn_alone(sources, self, generator)
+        gate = informative(alone.layers, tuple(alone.known.inward(source).y for source in sources))
+        models = self._models()
+        # stars and the plain process are tried on the sources; a chain has an order, and nothing to be tried on
+        tested = [k for k, model in enumerate(models) if _weighting(model) is not None or k == self.plain]
+        alike = likeness(
+            alone,
+            gate.trust,
+            [_weighting(models[k]) for k in tested],
+            [self.candidates[k].believed for k in tested],
+            self.kernel,
         )
+        believed = gate.trust.new_tensor([candidate.believed for candidate in self.candidates])
+        believed = believed.expand(*gate.trust.shape[:-1], -1).clone()
+        believed[..., tested] = alike.believed * believed[..., tested].sum(-1, keepdim=True)
+        priors: list[Prior] = []
+        for k, model in enumerate(models):
+            match model:
+                case Star():
+                    star = model.upon(alone).gated(gate.trust)
+                    if k == tested[0]:
+                        star = replace(star, about=replace(star.about, own=alike.own), expected=alike.expected)
+                    priors.append(star)
+                case Sequential():
+                    priors.append(model.upon(sources, generator, (alone.layers[0], alone.reports[0])))
+                case _:
+                    priors.append(model.learn(sources, seed=generator))
+        believed = self._trusting(believed, gate)
+        return AutoPrior(model=self, sources=sources, alone=alone, priors=tuple(priors), gate=gate, believed=believed)
+
+    def _trusting(self, believed: Float[Tensor, "*b k"], gate: Informative) -> Float[Tensor, "*b k"]:
+        """What is believed of every candidate, as far as the sources it rests on are trusted; the rest is the plain's.
+
+        A chain runs through all sources, so it rests on the one that is trusted least. It also takes the last one for
+        the one most like the target. Any of them may be, so with s sources one chance in s is left of it.
+        """
+        found = believed.clone()
+        for k, candidate in enumerate(self.candidates):
+            if candidate.ordered:
+                found[..., k] = believed[..., k] / gate.trust.shape[-1] * gate.trust.amin(-1)
+            elif k != self.plain:
+                found[..., k] = believed[..., k] * gate.trust.amax(-1)
+        nothing_known = believed.sum(-1) * (1 - gate.trust.amax(-1))
+        found[..., self.plain] = found[..., self.plain] + nothing_known
+        return found / found.sum(-1, keepdim=True)
 
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
         if not isinstance(params, AutoParams):
             raise InputError(f"AUTO takes AutoParams, but got {type(params).__name__}.")
         params.require()
-        star, chain, plain = self._candidates()
+        if len(params.candidates) != len(self.candidates):
+            raise InputError(f"AUTO has {len(self.candidates)} candidates, but {len(params.candidates)} are given.")
         posteriors = [
-            star.at(params.star, sources=sources, target=target),
-            chain.at(params.chain, sources=sources, target=target),
-            plain.at(params.plain, target=target),
+            model.at(own, sources=sources if model.needs_sources else (), target=target)
+            for model, own in zip(self._models(), params.candidates, strict=True)
         ]
         members = tuple(_predictor(posterior) for posterior in posteriors)
         weights = params.weights.expand(*target.batch_shape, -1).to(target.X.device)
@@ -117,58 +223,88 @@ class Auto(TransferModel):
         return AutoPosterior(Mixture(members, weights), outcome, target.y)
 
 
+def _weighting(model: TransferModel) -> Integrated | None:
+    return model.weighting if isinstance(model, Star) and isinstance(model.weighting, Integrated) else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class AutoPrior(Prior):
     """What the candidates learnt from the sources. What they predicted is worked out once per target, and kept."""
 
     model: Auto
-    star: StarPrior
-    chain: SequentialPrior
-    plain: SinglePrior
+    alone: Alone
+    priors: tuple[Prior, ...]
     gate: Informative
+    believed: Float[Tensor, "*b k"]  # of every candidate before the first result
     _informed: dict[bytes, tuple[TransferPosterior, ...]] = field(default_factory=dict, repr=False, compare=False)
     _tested: dict[bytes, TransferPosterior] = field(default_factory=dict, repr=False, compare=False)
     _scored: dict[bytes, Tensor] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def fit_reports(self) -> tuple[FitReport, ...]:
-        """The star's, then the chain's: one per source, in order."""
-        return (*self.star.fit_reports, *self.chain.fit_reports)
+        """Those of the sources on their own, then those of the candidates that learnt them in another way."""
+        further = (prior.fit_reports for prior in self.priors if not isinstance(prior, StarPrior))
+        return (*self.alone.reports, *(report for reports in further for report in reports))
 
     def locate(self, X: Float[Tensor, "*b m d"]) -> At:
-        """The points for every candidate."""
+        """The points for every candidate; all stars have the same sources."""
         nothing = At(X, 0.0 * X.sum(-1))
-        return replace(nothing, parts=(self.star.locate(X), self.chain.locate(X), nothing))
+        stars = self.alone.locate(X)
+        parts = []
+        for prior in self.priors:
+            located = stars if isinstance(prior, StarPrior) else prior.locate(X)
+            parts.append(located if isinstance(located, At) else nothing)
+        return replace(nothing, parts=tuple(parts))
+
+    def star_of(self, i: int) -> StarPrior:
+        """Source i alone, its weight of any sign."""
+        return Star(
+            weighting=Integrated(), kernel=self.model.kernel, fit=self.model.fit, output_map=OutputMap.NONE
+        ).upon(self.alone.only(i))
 
     def _condition(self, target: Dataset, seed: Seed) -> AutoPosterior:  # noqa: ARG002
-        units = self.star.units.completed(target)
+        units = self.alone.units.completed(target)
         posteriors = self._candidates(target)
-        judgement = judged(self._scores(target), self.gate, self.model)
-        star, chain, plain = (_in_units(units, posterior, target) for posterior in posteriors)
-        members = (star, chain, _sure_of_itself(plain, judgement.weights[..., -1] < _ON_ITS_OWN))
+        judgement = self.judged(self._scores(target))
+        plain = self.model.plain
+        members = [_in_units(units, posterior, target) for posterior in posteriors]
+        doubting = members[plain]
+        members[plain] = _sure_of_itself(doubting, judgement.weights[..., plain] < _ON_ITS_OWN)
         params = _params(posteriors, judgement.weights)
         reports = (*self.fit_reports, *(posterior.fit_reports[-1] for posterior in posteriors))
         blind = ~self.gate.open.any(-1)
-        outcome = AutoOutcome(units, params, reports, blind=blind, judgement=judgement)
-        return AutoPosterior(Mixture(members, judgement.weights), outcome, target.y)
+        turns = Turns(plain, doubting, self.model.plain_every)
+        outcome = AutoOutcome(units, params, reports, blind=blind, judgement=judgement, turns=turns)
+        return AutoPosterior(Mixture(tuple(members), judgement.weights), outcome, target.y)
+
+    def judged(self, scores: Float[Tensor, "*b k n"]) -> Judgement:
+        """The weights that follow from these scores."""
+        return Judgement(self.model.names, weighed(scores, self.believed, self.model), scores, self.gate)
 
     def after(self, target: Dataset, n: int) -> tuple[TransferPosterior, ...]:
-        """All candidates given the first n observations of the target, in the order of CANDIDATES."""
+        """All candidates given the first n observations of the target, in their order."""
         return self._candidates(target.head(n))
 
     def _candidates(self, target: Dataset) -> tuple[TransferPosterior, ...]:
         """All candidates given the target."""
-        return (*self._with_sources(target), self._plain(target))
+        return self._with_plain(self._with_sources(target), self._plain(target))
+
+    def _with_plain(
+        self, informed: tuple[TransferPosterior, ...], plain: TransferPosterior
+    ) -> tuple[TransferPosterior, ...]:
+        k = self.model.plain
+        return (*informed[:k], plain, *informed[k:])
 
     def _with_sources(self, target: Dataset) -> tuple[TransferPosterior, ...]:
-        """The star and the chain. Their starts depend on nothing but the target's size, so they can be had again.
+        """Those that know the sources. Their starts depend on nothing but the target's size: they can be had again.
 
         Those of the refits are kept: what is predicted from them is asked for at every later step.
         """
         key = _key(target)
         if key in self._informed:
             return self._informed[key]
-        fitted = tuple(prior.condition(target, seed=target.n) for prior in (self.star, self.chain))
+        informed = (prior for prior in self.priors if not isinstance(prior, SinglePrior))
+        fitted = tuple(prior.condition(target, seed=target.n) for prior in informed)
         if target.n in REFITS:
             _remember(self._informed, key, fitted)
         return fitted
@@ -186,7 +322,7 @@ class AutoPrior(Prior):
         """
         key = _key(seen)
         if key not in self._tested:
-            units, own = self.star.units.completed(seen), Units.of([seen])
+            units, own = self.alone.units.completed(seen), Units.of([seen])
             apart = (own.scale / units.scale).log().abs() > math.log(_ANOTHER_SCALE)
             known = (own.scale > 0) & (seen.n >= _SPREAD_KNOWN)
             _remember(self._tested, key, self._plain_with(seen, own_units=apart & known, draws=0))
@@ -196,11 +332,12 @@ class AutoPrior(Prior):
         self, target: Dataset, *, own_units: Bool[Tensor, "*b"], draws: int | None = None
     ) -> TransferPosterior:
         """The plain process in the target's own units in some problems, and in those of the sources in the others."""
-        units, own = self.star.units.completed(target), Units.of([target])
+        units, own = self.alone.units.completed(target), Units.of([target])
         known = Units(torch.where(own_units, own.offset, units.offset), torch.where(own_units, own.scale, units.scale))
-        model = self.plain.model
-        model = model if draws is None else model.using(fit=replace(model.fit, draws=draws))
-        return replace(self.plain, model=model, known=known).condition(target, seed=target.n)
+        plain = self.priors[self.model.plain]
+        assert isinstance(plain, SinglePrior)
+        model = plain.model if draws is None else plain.model.using(fit=replace(plain.model.fit, draws=draws))
+        return replace(plain, model=model, known=known).condition(target, seed=target.n)
 
     def _scores(self, target: Dataset) -> Float[Tensor, "*b k n"]:
         """Every candidate's scores of every value, in mapped units.
@@ -209,13 +346,13 @@ class AutoPrior(Prior):
         """
         refits = refits_up_to(target.n)
         if not refits:
-            return target.y.new_zeros(*target.batch_shape, len(CANDIDATES), target.n)
+            return target.y.new_zeros(*target.batch_shape, len(self.priors), target.n)
         seen = target.head(refits[-1])
         key = _key(seen)
         if key not in self._scored:
             _remember(self._scored, key, self._scores(seen))
         new = []
-        for posterior in (*self._with_sources(seen), self._plain_as_tested(seen)):
+        for posterior in self._with_plain(self._with_sources(seen), self._plain_as_tested(seen)):
             # in units of its own: where the sources' are unknown those of the first values are not those of all
             inward = posterior.units.inward(target)
             scores = sequential_scores(_predictor(posterior), inward.X, inward.y, after=seen.n)
@@ -234,34 +371,21 @@ def _remember(kept: dict[bytes, V], key: bytes, value: V) -> None:
     kept[key] = value
 
 
-def judged(scores: Float[Tensor, "*b k n"], gate: Informative, model: Auto) -> Judgement:
-    """w_k ∝ believed_k · exp(Σ_i score_ki), of which the plain process has at least its share.
+def weighed(scores: Float[Tensor, "*b k n"], believed: Float[Tensor, "*b k"], model: Auto) -> Float[Tensor, "*b k"]:
+    """w_k ∝ believed_k · exp(Σ_i score_ki), of which some candidates have at least their shares.
 
-    The chain runs through all sources, so it is believed only where all are let in; with none, the plain process has
-    it all. It also takes the last source for the one most like the target. Any of them may be, so one chance in s of
-    what is believed of a chain is left of it with s sources.
+    Where nothing but the plain process is believed it has it all.
     """
-    chances = torch.tensor(model.believed, dtype=scores.dtype, device=scores.device)
-    chain = CANDIDATES.index("chain")
-    chances[chain] /= gate.open.shape[-1]
-    believed = chances.log().expand(scores.shape[:-1])
     # one value that nobody expected, in other units say, must not decide for good
     scored = torch.maximum(scores, scores.amax(-2, keepdim=True) - _WORST_SURPRISE).sum(-1)
-    shut = ~gate.open.all(-1, keepdim=True) & (torch.arange(len(CANDIDATES), device=scores.device) == chain)
-    weights = torch.softmax((believed + scored).masked_fill(shut, -torch.inf), dim=-1)
-    plain = torch.zeros_like(weights)
-    plain[..., -1] = 1.0
-    weights = (1 - model.share) * weights + model.share * plain
-    weights = torch.where(gate.open.any(-1, keepdim=True), weights, plain)
-    return Judgement(CANDIDATES, weights, scores, gate)
+    weights = torch.softmax(believed.log() + scored, dim=-1)
+    shares = scores.new_tensor([candidate.at_least for candidate in model.candidates])
+    alone = (believed > 0).sum(-1, keepdim=True) == 1
+    return torch.where(alone, weights, (1 - shares.sum()) * weights + shares)
 
 
 def _params(posteriors: Sequence[TransferPosterior], weights: Float[Tensor, "*b k"]) -> AutoParams:
-    star, chain, plain = (posterior.hyperparameters for posterior in posteriors)
-    assert isinstance(star, StarParams)
-    assert isinstance(chain, ChainParams)
-    assert isinstance(plain, ChainParams)
-    return AutoParams(star, chain, plain, weights)
+    return AutoParams(tuple(posterior.hyperparameters for posterior in posteriors), weights)
 
 
 def _sure_of_itself(plain: Layer | Mixture, where: Bool[Tensor, "*b"]) -> Layer | Mixture:

@@ -75,6 +75,10 @@ class TransferPosterior(Model, FantasizeMixin):
             doubt = Doubt(torch.full_like(scale, OFFSET_VAR), max(0.5 * (n - 1.0), 1.0))
         return type(self)(self._predictor, replace(self._outcome, doubt=doubt), y, warp)
 
+    def remembering(self, past_bests: Float[Tensor, "*b s d"]) -> Self:
+        """The same model with the best points of the sources, for whoever looks for the next one."""
+        return type(self)(self._predictor, replace(self._outcome, past_bests=past_bests), self._y, self._warp)
+
     # ── what was learnt ───────────────────────────────────────────────────────────────────────────────────────────
 
     @property
@@ -92,6 +96,10 @@ class TransferPosterior(Model, FantasizeMixin):
         """The posterior in model units."""
         return self._predictor
 
+    def deciding(self, n: int) -> Predictor:  # noqa: ARG002
+        """The posterior by which point number n, counted from 0, is chosen: for all but AUTO the same."""
+        return self._predictor
+
     @property
     def units(self) -> Units:
         """The affine map between model units and mapped units."""
@@ -106,6 +114,12 @@ class TransferPosterior(Model, FantasizeMixin):
     def blind(self) -> Bool[Tensor, "*b"]:
         """Where nothing but the target's own data is behind this posterior."""
         return torch.as_tensor(self._outcome.blind, device=self._y.device).expand(self._y.shape[:-1])
+
+    @property
+    def past_bests(self) -> Float[Tensor, "*b s d"]:
+        """The best point of every source that this posterior knows of, in their order."""
+        found = self._outcome.past_bests
+        return self.train_inputs[0][..., :0, :] if found is None else found
 
     @property
     def log_evidence(self) -> Float[Tensor, "*b"]:

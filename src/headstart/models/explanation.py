@@ -1,13 +1,13 @@
 """Why a head start looks as it does: a verdict on every source, from what it said about the target and about itself.
 
-gate        does the source predict itself better than a constant? (models.gate)
+trust       does the source predict itself better than a constant? (models.gate)
 gain        what the source alone added to the predictions of the target's values before they were seen, against
             a process that knows no source: nats per observation, with a 95 % interval over the observations
 weight      how much of the source's shape the target has, given all data: 1 is all of it, below 0 upside down.
-            With w ~ N(mean, Λ) as in STAR and L, z those of the target:
+            With w ~ N(mean, R Rᵀ) (models.star_weights), M the sources' shapes at X, and L, z those of the target:
 
-                E[w_ν | y]   = mean_ν + Λ_ν m_ν(X)ᵀ K⁻¹ r
-                var[w_ν | y] = Λ_ν − Λ_ν² m_ν(X)ᵀ K⁻¹ m_ν(X)
+                E[w | y]   = mean + R (Rᵀ M) K⁻¹ r
+                cov[w | y] = R (I − (Rᵀ M) K⁻¹ (Rᵀ M)ᵀ) Rᵀ
 """
 
 from __future__ import annotations
@@ -24,17 +24,21 @@ from torch import Tensor
 from headstart.data.dataset import Dataset, task_name
 from headstart.errors import InputError
 from headstart.gp.linalg import solve_lower, solve_upper
-from headstart.models.auto import CANDIDATES, AutoPrior, judged
-from headstart.models.auto_posterior import AutoPosterior
+from headstart.models.auto import AutoPrior
+from headstart.models.auto_posterior import AutoPosterior, Judgement
 from headstart.models.botorch import TransferPosterior
 from headstart.models.layer import Layer
 from headstart.models.mixture import Mixture
 from headstart.models.prequential import REFITS, prequential
+from headstart.models.star import StarPrior
 from headstart.models.star_weights import StarBeliefs
 
-__all__ = ["Explanation", "SourceVerdict", "Verdict", "agreement", "explain", "posterior_weights"]
+__all__ = ["Explanation", "SourceVerdict", "Verdict", "agreement", "explain", "posterior_weights", "says_little"]
 
 _HALF_WIDTH = 1.96
+_NOTHING = 1e-12
+_FULLY = 0.9  # what is trusted more is trusted
+_ROWS_PER_INPUT = 5  # with less a source that is not noise often looks like it
 _FEW = 3  # scored observations below which an interval says nothing
 
 
@@ -76,12 +80,19 @@ class _Weights:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A verdict per source, and how far AUTO's candidates are believed, now and after every observation."""
+    """A verdict per source, and how far AUTO's candidates are believed, now and after every observation.
+
+    ``meanings`` says of every candidate what the target is if it is right, ``labels`` in a few words; ``plain`` is the
+    one without sources.
+    """
 
     sources: tuple[SourceVerdict, ...]
     candidates: dict[str, float]
     history: tuple[tuple[int, tuple[float, ...]], ...]
     n_observations: int
+    meanings: dict[str, str]
+    labels: dict[str, str]
+    plain: str
 
     def __str__(self) -> str:
         """A line per source and one for the candidates."""
@@ -102,26 +113,43 @@ def explain(prior: AutoPrior, target: Dataset | None = None) -> Explanation:
     with torch.no_grad():
         target = prior.inward(target)
         times = [n for n in (0, *REFITS) if n < target.n] + [target.n]
-        weights = [_Weights(n, *posterior_weights(prior.after(target, n)[0])) for n in times]
+        weights = [_weights(prior, target, n, judgement) for n in times]
         verdicts = tuple(
-            _verdict(prior, i, target, judgement.scores[-1], weights, source.name or task_name(source, i))
+            _verdict(
+                prior, i, target, judgement.scores[prior.model.plain], weights, source.name or task_name(source, i)
+            )
             for i, source in enumerate(prior.sources)
         )
         history = tuple(
-            (n, tuple(judged(judgement.scores[..., :n], prior.gate, prior.model).weights.tolist()))
-            for n in range(target.n + 1)
+            (n, tuple(prior.judged(judgement.scores[..., :n]).weights.tolist())) for n in range(target.n + 1)
         )
-    believed = dict(zip(CANDIDATES, judgement.weights.tolist(), strict=True))
-    return Explanation(verdicts, believed, history, target.n)
+    believed = dict(zip(judgement.candidates, judgement.weights.tolist(), strict=True))
+    meanings = {candidate.name: candidate.meaning for candidate in prior.model.candidates}
+    labels = {candidate.name: candidate.label or candidate.name for candidate in prior.model.candidates}
+    plain = prior.model.names[prior.model.plain]
+    return Explanation(verdicts, believed, history, target.n, meanings, labels, plain)
+
+
+def _weights(prior: AutoPrior, target: Dataset, n: int, judgement: Judgement) -> _Weights:
+    """Those of all stars among the candidates, as far as each is believed."""
+    believed = prior.judged(judgement.scores[..., :n]).weights
+    stars = [k for k, one in enumerate(prior.priors) if isinstance(one, StarPrior)]
+    shares = believed[stars] / believed[stars].sum().clamp_min(_NOTHING)
+    candidates = prior.after(target, n)
+    means, sds = (torch.stack(parts) for parts in zip(*(posterior_weights(candidates[k]) for k in stars), strict=True))
+    mean = (shares.unsqueeze(-1) * means).sum(0)
+    var = (shares.unsqueeze(-1) * (sds.square() + (means - mean).square())).sum(0)
+    return _Weights(n, mean, var.sqrt())
 
 
 def _verdict(
     prior: AutoPrior, i: int, target: Dataset, plain: Float[Tensor, "n"], history: Sequence[_Weights], name: str
 ) -> SourceVerdict:
     gate, error = float(prior.gate.gain[i]), float(prior.gate.error[i])
-    let_in = bool(prior.gate.open[i])
+    trust, source = float(prior.gate.trust[i]), prior.sources[i]
+    small = f"{source.n} rows say little on their own" if says_little(source) else ""
     # the first observation only says where the target lies
-    gains = (prequential(prior.star.only(i), target) - plain)[1:]
+    gains = (prequential(prior.star_of(i), target) - plain)[1:]
     gain = float(gains.mean()) if len(gains) else 0.0
     interval = None
     if len(gains) >= _FEW:
@@ -129,13 +157,20 @@ def _verdict(
         interval = (gain - half, gain + half)
     now, before = history[-1], history[0]
     weight, sd = float(now.mean[i]), float(now.sd[i])
-    verdict, reason = _judge(let_in, gate, error, gain, interval, weight, sd, float(before.mean[i]))
+    verdict, reason = _judge(trust, small, gate, error, gain, interval, weight, sd, float(before.mean[i]))
     steps = tuple((w.n, float(w.mean[i])) for w in history)
     return SourceVerdict(name, verdict, reason, gate, gain, interval, weight, sd, steps)
 
 
+def says_little(source: Dataset) -> bool:
+    """Whether a source has too few rows for its inputs to show that it is more than noise, even if it is."""
+    inputs = source.d - len(source.unseen) - sum(len(levels) - 1 for levels in source.categories)
+    return source.n < _ROWS_PER_INPUT * (inputs + 1)
+
+
 def _judge(
-    let_in: bool,
+    trust: float,
+    small: str,
     gate: float,
     error: float,
     gain: float,
@@ -144,10 +179,14 @@ def _judge(
     sd: float,
     before: float,
 ) -> tuple[Verdict, str]:
-    if not let_in:
-        return Verdict.IGNORED, (
-            f"It does not predict itself better than a constant does ({gate:+.2f} ± {error:.2f} nats per row)."
-        )
+    itself = f"{gate:+.2f} ± {error:.2f} nats per row"
+    if trust == 0 and small:
+        return Verdict.IGNORED, f"Its {small} ({itself}): its best point is tried, and nothing else is learnt from it."
+    if trust == 0:
+        return Verdict.IGNORED, f"It does not predict itself better than a constant does ({itself})."
+    if interval is None and trust < _FULLY:
+        why = f"its {small}" if small else "it hardly predicts itself"
+        return Verdict.REDUCED, f"It counts for {trust:.0%}, for {why} ({itself}); the target has not tested it yet."
     if interval is None:
         return Verdict.USED, f"It predicts itself well ({gate:+.2f} nats per row); the target has not tested it yet."
     told = f"{gain:+.2f} nats per observation, 95 % interval {interval[0]:+.2f} to {interval[1]:+.2f}"
@@ -170,14 +209,15 @@ def posterior_weights(star: TransferPosterior) -> tuple[Float[Tensor, "*b s"], F
     assert isinstance(layer, Layer)
     below = layer.below
     assert isinstance(below, StarBeliefs)
-    mean, var, u = below.weights.mean, below.weights.var, layer.at.u
-    assert u is not None  # its rows are √Λ_ν m_ν(X)
+    weights, u = below.weights, layer.at.u
+    assert u is not None  # Rᵀ M
     if layer.L.shape[-1] == 0:
-        return mean, var.sqrt()
+        return weights.mean, weights.marginal_var.sqrt()
+    sd = weights.var.sqrt()
     alpha = solve_upper(layer.L, layer.z.unsqueeze(-1))  # K⁻¹ r
-    moved = mean + var.sqrt() * (u @ alpha).squeeze(-1)
-    known = solve_lower(layer.L, u.mT).square().sum(-2)
-    return moved, (var * (1 - known).clamp_min(0.0)).sqrt()
+    moved = weights.mean + sd * weights.balanced(u @ alpha).squeeze(-1)
+    known = solve_lower(layer.L, weights.balanced(u).mT).square().sum(-2)
+    return moved, (weights.marginal_var - weights.var * known).clamp_min(0.0).sqrt()
 
 
 def agreement(layers: Sequence[Layer], sources: Sequence[Dataset]) -> Float[Tensor, "s s"]:

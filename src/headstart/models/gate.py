@@ -5,6 +5,10 @@
 in nats per observation, in closed form (leave-one-out). The hyperparameters have seen all points, so a process that
 follows noise gains a little, too: as Akaike's criterion has it, one nat for each of its p hyperparameters is taken off,
 but not more than 0.7 per observation. Noise, and a source too small for its roughness, then gain nothing.
+
+A few rows in many inputs cannot show that they are not noise, and are evidence all the same. So a source is not let in
+or shut out: how far it is trusted rises with its gain in standard errors z, Φ(2 (z − 0.6)), from nothing below z = 0.1
+to all of it at z = 2. Sources that are noise have z around −1, one in ten above 0.8.
 """
 
 from __future__ import annotations
@@ -22,26 +26,34 @@ from headstart.models.layer import Layer
 __all__ = ["Informative", "informative"]
 
 _LOG_2PI = math.log(2 * math.pi)
+_NO_ERROR = 1e-12
 # What a process gains from noise, per observation, at most: the priors leave it little to follow noise with. Tables of
 # 10 to 25 rows gained 0.1 to 0.6 when they were noise, with p/n up to 2.3
 _MOST_FROM_NOISE = 0.7
 # By so many nats a single observation can speak for or against a source
 _MOST = 8.0
-# So many standard errors a gain must be above zero: of sources that are noise a few in a hundred are
-_ERRORS = 1.5
+# Trust rises around so many standard errors of the gain, so steeply, from so little
+_MIDDLE, _STEEP, _LEAST = 0.6, 2.0, 0.15
 
 
 @dataclass(frozen=True, slots=True)
 class Informative:
-    """The gain of every source in nats per observation, its standard error, and whether the source is let in."""
+    """The gain of every source in nats per observation, its standard error, and how far the source is trusted."""
 
     gain: Float[Tensor, "*b s"]
     error: Float[Tensor, "*b s"]
 
     @property
+    def trust(self) -> Float[Tensor, "*b s"]:
+        """From 0, where a source predicts itself no better than a constant does, to 1, where that is beyond chance."""
+        z = self.gain / self.error.clamp_min(_NO_ERROR)
+        trust: Tensor = torch.special.ndtr(_STEEP * (z - _MIDDLE))
+        return torch.where(trust > _LEAST, trust, 0.0)
+
+    @property
     def open(self) -> Bool[Tensor, "*b s"]:
-        """A source is let in where it predicts itself better than a constant does, and not by chance."""
-        return self.gain > _ERRORS * self.error
+        """Whether a source is trusted at all."""
+        return self.trust > 0
 
 
 def _log_normal(y: Tensor, mean: Tensor, var: Tensor) -> Tensor:

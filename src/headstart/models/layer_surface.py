@@ -109,14 +109,14 @@ def _star(layer: Layer, below: StarBeliefs) -> Surface:
     assert at.u is not None
     z = [member.z for member in below.members]
     S = sum(len(part) for part in z)
-    power = weights.mean.square() + weights.var
+    power = weights.mean.square() + weights.marginal_var
     features, start = [], 0
     for i, member in enumerate(below.members):
         share = power[i] + weights.own[i]
         features += [*_links(member, start), *_prior(member, layer.X, S, share)]
         start += len(z[i])
     spread = torch.cat([power[i].expand(len(part)) for i, part in enumerate(z)])
-    e = torch.block_diag(*(weights.var[i].sqrt() * part for i, part in enumerate(z)))
+    e = weights.balanced(torch.block_diag(*(weights.var[i].sqrt() * part for i, part in enumerate(z))))
     return _surface(
         layer,
         [*features, _own_features(layer, S)],

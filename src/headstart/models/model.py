@@ -54,8 +54,19 @@ class Prior(ABC):
         with torch.no_grad():
             warp = self.warp_of(target)
             if warp is None:
-                return self._condition(target, seed)
-            return self._condition(warp.task_inward(target), seed).seen_through(warp, target.y)
+                posterior = self._condition(target, seed)
+            else:
+                posterior = self._condition(warp.task_inward(target), seed).seen_through(warp, target.y)
+            return posterior.remembering(self._past_bests()) if self._with_past else posterior
+
+    @property
+    def _with_past(self) -> bool:
+        return self.model.needs_sources and all(source.n for source in self.sources)
+
+    def _past_bests(self) -> Float[Tensor, "*b s d"]:
+        best = [source.y.argmin(-1)[..., None, None] for source in self.sources]
+        rows = [s.X.gather(-2, i.expand(*i.shape[:-1], s.d)) for s, i in zip(self.sources, best, strict=True)]
+        return torch.cat(rows, dim=-2)
 
     def warp_of(self, target: Dataset) -> Warp | None:
         """The output map of a target with these data."""

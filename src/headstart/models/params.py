@@ -11,7 +11,7 @@ AutoParams          those of every candidate, weights         AUTO
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import torch
@@ -183,21 +183,30 @@ class StarParams:
     """A process per task, target last, and per source the mean and variance of its weight and the target's own share.
 
     The target is offset + Σ w_ν (f_ν − offset_ν) + Σ g_ν + δ with w_ν ~ N(weights_ν, weight_var_ν) and
-    g_ν ~ GP(0, own_ν k_ν); see models.star.
+    g_ν ~ GP(0, own_ν k_ν); see models.star. ``balance`` says how far the weights' deviations cancel out between the
+    sources, from 0 (each for itself) to 1 (they add up to nothing).
     """
 
     levels: tuple[GPParams, ...]
     weights: Float[Tensor, "*b s"]
     weight_var: Float[Tensor, "*b s"]
     own: Float[Tensor, "*b s"]
+    balance: Float[Tensor, "*b 1"]
 
     @classmethod
-    def of(cls, levels: Sequence[GPParams], weights: object, weight_var: object = 0.0, own: object = 0.0) -> Self:
+    def of(
+        cls,
+        levels: Sequence[GPParams],
+        weights: object,
+        weight_var: object = 0.0,
+        own: object = 0.0,
+        balance: object = 0.0,
+    ) -> Self:
         """Checked: a weight per source, and no negative variance."""
-        w, v, o = (torch.as_tensor(value, dtype=torch.float64) for value in (weights, weight_var, own))
+        w, v, o, b = (torch.as_tensor(value, dtype=torch.float64) for value in (weights, weight_var, own, balance))
         if w.dim() == 0:
             raise InputError(f"weights must have one value per source ({len(levels) - 1}), but there is one number.")
-        params = cls(tuple(levels), w, v.expand(w.shape), o.expand(w.shape))
+        params = cls(tuple(levels), w, v.expand(w.shape), o.expand(w.shape), b.expand(*w.shape[:-1], 1))
         params.require()
         return params
 
@@ -212,27 +221,27 @@ class StarParams:
                 )
         require_variance(self.weight_var, "weight_var")
         require_variance(self.own, "own")
+        if not bool(((self.balance >= 0) & (self.balance <= 1)).all()):
+            raise InputError(f"balance must be between 0 and 1, but it is {self.balance.tolist()}.")
 
     def scaled(self, scale: Float[Tensor, "*b"], offset: Float[Tensor, "*b"]) -> StarParams:
         """The same model for outputs scale · y + offset of all tasks."""
-        return StarParams(tuple(p.scaled(scale, offset) for p in self.levels), self.weights, self.weight_var, self.own)
+        return replace(self, levels=tuple(p.scaled(scale, offset) for p in self.levels))
 
 
 @dataclass(frozen=True, slots=True)
 class AutoParams:
-    """The hyperparameters of AUTO's candidates, and how far each is believed."""
+    """The hyperparameters of AUTO's candidates, in their order, and how far each is believed."""
 
-    star: StarParams
-    chain: ChainParams
-    plain: ChainParams
+    candidates: tuple[ModelParams, ...]
     weights: Float[Tensor, "*b k"]
 
     def require(self) -> None:
         """Raise an ``InputError`` unless there is a weight per candidate, not negative, and they add up to 1."""
         require_finite(self, "of the candidates")
-        w = self.weights
-        if w.shape[-1:] != (3,):
-            raise InputError(f"weights must have one value per candidate (3), but have shape {tuple(w.shape)}.")
+        w, n = self.weights, len(self.candidates)
+        if w.shape[-1:] != (n,):
+            raise InputError(f"weights must have one value per candidate ({n}), but have shape {tuple(w.shape)}.")
         if not bool((w >= 0).all()) or not torch.allclose(w.sum(-1), torch.ones_like(w[..., 0])):
             raise InputError(f"weights must not be negative and add up to 1, but they are {w.tolist()}.")
 

@@ -60,7 +60,7 @@ class Outcome:
     """What ``condition`` found besides the predictor: its units, its hyperparameters, how they were fitted.
 
     ``blind`` says that no source is behind it, in all problems of a batch or in some; ``doubt`` is what the predictor
-    does not know of its own uncertainty.
+    does not know of its own uncertainty; ``past_bests`` are the best point of every source.
     """
 
     units: Units
@@ -68,3 +68,4 @@ class Outcome:
     reports: tuple[FitReport, ...] = ()
     blind: Bool[Tensor, "*b"] | bool = False
     doubt: Doubt | None = None
+    past_bests: Float[Tensor, "*b s d"] | None = None

@@ -125,20 +125,29 @@ class Sequential(TransferModel):
     propagation: Propagation
 
     def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> SequentialPrior:
+        return self.upon(sources, seed)
+
+    def upon(
+        self, sources: tuple[Dataset, ...], seed: Seed, first: tuple[Layer, FitReport] | None = None
+    ) -> SequentialPrior:
+        """The chain of the sources. ``first`` is the first of them, where that was learnt already, in shared units."""
         generator = generator_from(seed)
         shared = self.units is OutputUnits.SHARED
         units = Units.of(sources) if shared else Units.identity(sources[0])
         below: Beliefs = NoBeliefs(sources[0].batch_shape)
         levels, reports = [], []
         for i, source in enumerate(sources):
-            layer, report = fit_layer(
-                below,
-                units.inward(source),
-                model=self,
-                propagation=self.propagation,
-                seed=generator,
-                name=task_name(source, i),
-            )
+            if i == 0 and first is not None:
+                layer, report = first
+            else:
+                layer, report = fit_layer(
+                    below,
+                    units.inward(source),
+                    model=self,
+                    propagation=self.propagation,
+                    seed=generator,
+                    name=task_name(source, i),
+                )
             below = layer.as_beliefs()
             levels.append(layer.params)
             reports.append(report)

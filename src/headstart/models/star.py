@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float
@@ -13,6 +14,7 @@ from headstart.data.dataset import Dataset, task_name
 from headstart.data.units import Units, spread_of
 from headstart.errors import InputError
 from headstart.gp.fit import FitReport, Seed, fit, generator_from
+from headstart.gp.hyperparameters import Expected
 from headstart.models.beliefs import At, ExactBeliefs, NoBeliefs
 from headstart.models.botorch import TransferPosterior
 from headstart.models.layer import Layer, Propagation
@@ -22,17 +24,58 @@ from headstart.models.predictor import Outcome
 from headstart.models.sequential import expanded_levels, fit_layer
 from headstart.models.star_weights import SourceFacts, StarBeliefs, StarWeights, Weighting
 
-__all__ = ["Star", "StarPrior", "learn_members"]
+__all__ = ["Alone", "Star", "StarPrior", "learn_alone"]
 
 
-def learn_members(
-    sources: tuple[Dataset, ...], model: TransferModel, seed: Seed, units: Units
-) -> tuple[tuple[Layer, ...], tuple[FitReport, ...]]:
+@dataclass(frozen=True)
+class Alone:
+    """Every source learnt on its own: a layer each, in common model units. All models with sources can begin here."""
+
+    sources: tuple[Dataset, ...]
+    units: Units
+    layers: tuple[Layer, ...]
+    reports: tuple[FitReport, ...]
+
+    @property
+    def known(self) -> Units:
+        """The units, with the scale set to 1 where it can only come from the target."""
+        return _known(self.units, self.sources)
+
+    @cached_property
+    def members(self) -> tuple[ExactBeliefs, ...]:
+        """The sources' posteriors."""
+        return tuple(_exact(layer) for layer in self.layers)
+
+    @property
+    def about(self) -> SourceFacts:
+        """The sources' spreads in model units; every source counts."""
+        spread = torch.stack([spread_of(s.y, s.y.mean(-1)) / self.known.scale for s in self.sources], dim=-1)
+        return SourceFacts(spread, torch.ones_like(spread))
+
+    def only(self, i: int) -> Alone:
+        """Source i as the only one."""
+        one = slice(i, i + 1)
+        return replace(self, sources=self.sources[one], layers=self.layers[one], reports=self.reports[one])
+
+    def locate(self, X: Float[Tensor, "*b m d"]) -> At:
+        """Every source's posterior at X; the weights come with the target."""
+        with torch.no_grad():
+            return At(X, 0.0 * X.sum(-1), parts=tuple(member.at(X) for member in self.members))
+
+
+def _known(units: Units, sources: tuple[Dataset, ...]) -> Units:
+    first = sources[0]
+    return units.completed(Dataset.empty(first.d, batch_shape=first.batch_shape, device=first.X.device))
+
+
+def learn_alone(sources: tuple[Dataset, ...], model: TransferModel, seed: Seed) -> Alone:
     """A Gaussian process for every source, those of equal size in lockstep, fitted in their own units.
 
-    The layers speak the model's ``units``. A source whose values are small next to the others' is not fitted with
-    bounds that are made for unit variance; one that is constant has no units but the model's.
+    The layers speak common units. A source whose values are small next to the others' is not fitted with bounds that
+    are made for unit variance; one that is constant has no units but the common ones.
     """
+    shared = Units.of(sources)
+    units = _known(shared, sources)
     generator = generator_from(seed)
     alike: dict[tuple[int, tuple[int, ...]], list[int]] = defaultdict(list)
     for i, source in enumerate(sources):
@@ -65,8 +108,8 @@ def learn_members(
                 propagation=Propagation.EXACT,
             )
             reports[i] = report.at_row(row, task_name(sources[i], i))
-    n = len(sources)
-    return tuple(layers[i] for i in range(n)), tuple(reports[i] for i in range(n))
+    n = range(len(sources))
+    return Alone(sources, shared, tuple(layers[i] for i in n), tuple(reports[i] for i in n))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,58 +117,41 @@ class StarPrior(Prior):
     """The sources' posteriors, learnt once. A new target data set costs O(N_t Σ N_ν² + s N_t² + N_t³)."""
 
     model: Star
-    units: Units
-    layers: tuple[Layer, ...]
+    alone: Alone
     about: SourceFacts
-    reports: tuple[FitReport, ...]
+    expected: Expected | None = None  # of the target's own hyperparameters
 
     @property
     def fit_reports(self) -> tuple[FitReport, ...]:
         """One per source, in order."""
-        return self.reports
+        return self.alone.reports
 
-    @property
-    def members(self) -> tuple[ExactBeliefs, ...]:
-        """The sources' posteriors."""
-        return tuple(_exact(layer) for layer in self.layers)
-
-    @property
-    def known(self) -> Units:
-        """The units, with the scale set to 1 where it can only come from the target."""
-        first = self.sources[0]
-        return self.units.completed(Dataset.empty(first.d, batch_shape=first.batch_shape, device=first.X.device))
-
-    def gated(self, let_in: Bool[Tensor, "*b s"]) -> StarPrior:
-        """The same without the sources that are not let in: their weight is 0."""
-        return replace(self, about=replace(self.about, open=let_in.to(self.about.open.dtype)))
-
-    def only(self, i: int) -> StarPrior:
-        """The star of a single source."""
-        alone = slice(i, i + 1)
-        facts = SourceFacts(self.about.spread[..., alone], torch.ones_like(self.about.open[..., alone]))
-        return replace(
-            self, sources=self.sources[alone], layers=self.layers[alone], about=facts, reports=self.reports[alone]
-        )
+    def gated(self, let_in: Float[Tensor, "*b s"] | Bool[Tensor, "*b s"]) -> StarPrior:
+        """The same with sources that count as far as they are let in: 0 is a weight of 0."""
+        return replace(self, about=replace(self.about, open=let_in.to(self.about.open)))
 
     def locate(self, X: Float[Tensor, "*b m d"]) -> At:
-        """Every source's posterior at X; the weights come with the target."""
-        with torch.no_grad():
-            return At(X, 0.0 * X.sum(-1), parts=tuple(member.at(X) for member in self.members))
+        """Every source's posterior at X."""
+        return self.alone.locate(X)
 
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
-        units = self.units.completed(target)
-        inward, members = units.inward(target), self.members
+        units = self.alone.units.completed(target)
+        inward, members = units.inward(target), self.alone.members
         evidence = self.model.weighting.evidence(members, self.about, inward, self.model.kernel)
         b = target.batch_shape
-        theta, report = fit(evidence, self.model.fit, seed=seed, task="target", batch_shape=b)
+        theta, report = fit(evidence, self.model.fit, seed=seed, task="target", batch_shape=b, expected=self.expected)
         own, omega = evidence.solution(theta.reshape(b.numel(), -1))
         weights = self.model.weighting.weights(omega.reshape(*b, -1), self.about)
         params = StarParams(
-            (*(layer.params for layer in self.layers), own.reshaped(b)), weights.mean, weights.var, weights.own
+            (*(layer.params for layer in self.alone.layers), own.reshaped(b)),
+            weights.mean,
+            weights.var,
+            weights.own,
+            weights.balance,
         )
         layer = _on_top(members, params, inward, self.model)
         scaled = params.scaled(units.scale, units.offset)
-        return TransferPosterior(layer, Outcome(units, scaled, (*self.reports, report)), target.y)
+        return TransferPosterior(layer, Outcome(units, scaled, (*self.alone.reports, report)), target.y)
 
 
 def _exact(layer: Layer) -> ExactBeliefs:
@@ -135,7 +161,7 @@ def _exact(layer: Layer) -> ExactBeliefs:
 
 
 def _on_top(members: tuple[ExactBeliefs, ...], params: StarParams, target: Dataset, model: TransferModel) -> Layer:
-    weights = StarWeights(params.weights, params.weight_var, params.own)
+    weights = StarWeights(params.weights, params.weight_var, params.own, params.balance)
     return Layer.observe(
         StarBeliefs(members, weights) if members else NoBeliefs(target.batch_shape),
         params.levels[-1],
@@ -153,14 +179,11 @@ class Star(TransferModel):
     weighting: Weighting
 
     def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> StarPrior:
-        units = Units.of(sources)
-        known = units.completed(
-            Dataset.empty(sources[0].d, batch_shape=sources[0].batch_shape, device=sources[0].X.device)
-        )
-        layers, reports = learn_members(sources, self, seed, known)
-        return StarPrior(
-            model=self, sources=sources, units=units, layers=layers, about=about(sources, known), reports=reports
-        )
+        return self.upon(learn_alone(sources, self, seed))
+
+    def upon(self, alone: Alone) -> StarPrior:
+        """The star of sources that were learnt already."""
+        return StarPrior(model=self, sources=alone.sources, alone=alone, about=alone.about)
 
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
         if not isinstance(params, StarParams):
@@ -168,7 +191,8 @@ class Star(TransferModel):
         params.require()
         levels = expanded_levels(params.levels, len(sources) + 1, target)
         b = target.batch_shape
-        params = StarParams(levels, *(w.expand(*b, -1) for w in (params.weights, params.weight_var, params.own)))
+        own = (params.weights, params.weight_var, params.own, params.balance)
+        params = StarParams(levels, *(w.expand(*b, -1) for w in own))
         members = tuple(
             _exact(
                 Layer.observe(
@@ -179,9 +203,3 @@ class Star(TransferModel):
         )
         layer = _on_top(members, params, target, self)
         return TransferPosterior(layer, Outcome(Units.identity(target), params), target.y)
-
-
-def about(sources: tuple[Dataset, ...], units: Units) -> SourceFacts:
-    """The sources' spreads in model units; every source counts."""
-    spread = torch.stack([spread_of(s.y, s.y.mean(-1)) / units.scale for s in sources], dim=-1)
-    return SourceFacts(spread, torch.ones_like(spread))

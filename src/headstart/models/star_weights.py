@@ -6,10 +6,12 @@ with f_ν ~ (m_ν, Σ_ν) the posterior of source ν, w_ν ~ N(mean, var) its we
 
     prior mean    offset + Σ mean_ν (m_ν − offset_ν)
     prior cov     Σ (mean_ν² + var_ν) Σ_ν + var_ν (m_ν − offset_ν)(m_ν − offset_ν)ᵀ + own_ν k_ν,  and k_t
+                  (weights that are independent; StarWeights has the general case)
 
     model    weighting     mean     var      own          the weights are
     STAR     Integrated    0.3 ρ/s  ρ²/s     0.2 ρ²/s     integrated out: free in sign, no hyperparameter but ρ, the
                                                           size of the target (in units of each source's spread)
+    AUTO's kin             ρ/s      ρ²/s     learnt       the same, around the sources' average (balance 0.9)
     SCAML    Free          w        0        0            fitted (Tighineanu et al., AISTATS 2024)
     MWSGP    Modular       b        0        b (1 − b)    fitted, b = w/(1 + w): WSGP whose sources ignore the target
 
@@ -32,7 +34,7 @@ from headstart.gp.kernels import Kernel
 from headstart.models.beliefs import At, Beliefs, ExactBeliefs
 from headstart.models.star_evidence import Coefficients, StarEvidence
 
-__all__ = ["Free", "Integrated", "Modular", "SourceFacts", "StarBeliefs", "StarWeights", "Weighting"]
+__all__ = ["Amplitude", "Free", "Integrated", "Modular", "SourceFacts", "StarBeliefs", "StarWeights", "Weighting"]
 
 # A source that hardly varies may not be blown up to the size of the target by more than this
 _LEAST_SPREAD = 0.05
@@ -40,11 +42,35 @@ _LEAST_SPREAD = 0.05
 
 @dataclass(frozen=True, slots=True)
 class StarWeights:
-    """Mean and variance of the weights of f_ν, and how much of k_ν the target has on its own."""
+    """The weights of f_ν, normal, and how much of k_ν the target has on its own.
+
+    With D = diag(√var), e a unit vector with equal entries for all sources that count (var > 0), and c = ``balance``,
+
+        cov(w) = D (I − c e eᵀ) D = R Rᵀ        R = D (I − (1 − √(1 − c)) e eᵀ)
+
+    c = 0: every source for itself. c = 1: their deviations from the mean add up to nothing, so that what varies are
+    differences between the sources, and not how much they count together.
+    """
 
     mean: Float[Tensor, "*b s"]
     var: Float[Tensor, "*b s"]
     own: Float[Tensor, "*b s"]
+    balance: Float[Tensor, "*b 1"]
+
+    @property
+    def marginal_var(self) -> Float[Tensor, "*b s"]:
+        """The diagonal of cov(w)."""
+        return self.var * (1 - self.balance * self._unit().square())
+
+    def _unit(self) -> Float[Tensor, "*b s"]:
+        counts = (self.var > 0).to(self.var)
+        return counts / counts.sum(-1, keepdim=True).clamp_min(1.0).sqrt()
+
+    def balanced(self, parts: Float[Tensor, "*b s m"]) -> Float[Tensor, "*b s m"]:
+        """(I − (1 − √(1 − c)) e eᵀ) · parts."""
+        e = self._unit().unsqueeze(-1)
+        taken_off = (1 - (1 - self.balance).sqrt()).unsqueeze(-1)
+        return parts - taken_off * e * (e * parts).sum(-2, keepdim=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +92,22 @@ class StarBeliefs(Beliefs):
         """The sum at points where the sources' own posteriors are at hand; what is weighed already stays."""
         if not at.parts:
             return at
-        mean, var = self.weights.mean, self.weights.var
+        mean, var, marginal = self.weights.mean, self.weights.var, self.weights.marginal_var
         total, v, u = torch.zeros_like(at.mean), [], []
         for i, (member, part) in enumerate(zip(self.members, at.parts, strict=True)):
             assert part.v is not None
             shape = part.mean - member.offset.unsqueeze(-1)
             total = total + mean[..., i, None] * shape
-            v.append((mean[..., i].square() + var[..., i]).sqrt()[..., None, None] * part.v)
+            v.append((mean[..., i].square() + marginal[..., i]).sqrt()[..., None, None] * part.v)
             u.append(var[..., i, None].sqrt() * shape)
-        return replace(at, mean=total, v=torch.cat(v, dim=-2), u=torch.stack(u, dim=-2), parts=())
+        balanced = self.weights.balanced(torch.stack(u, dim=-2))
+        return replace(at, mean=total, v=torch.cat(v, dim=-2), u=balanced, parts=())
 
     def _sizes(self) -> Float[Tensor, "*b s"]:
-        return self.weights.mean.square() + self.weights.var + self.weights.own
+        return self.weights.mean.square() + self.weights.marginal_var + self.weights.own
 
     def prior_cov(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"]) -> Float[Tensor, "*out n m"]:
-        """Σ (mean_ν² + var_ν + own_ν) k_ν(A, B)."""
+        """Σ (mean_ν² + var(w_ν) + own_ν) k_ν(A, B)."""
         parts = (
             size[..., None, None] * member.prior_cov(A, B)
             for size, member in zip(self._sizes().unbind(-1), self.members, strict=True)
@@ -88,7 +115,7 @@ class StarBeliefs(Beliefs):
         return sum(parts, start=A.new_zeros(()))
 
     def prior_var(self) -> Float[Tensor, "*b 1"]:
-        """Σ (mean_ν² + var_ν + own_ν) k_ν(x, x)."""
+        """Σ (mean_ν² + var(w_ν) + own_ν) k_ν(x, x)."""
         sizes = self._sizes().unbind(-1)
         return sum(
             (size.unsqueeze(-1) * member.prior_var() for size, member in zip(sizes, self.members, strict=True)),
@@ -101,10 +128,14 @@ class StarBeliefs(Beliefs):
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """What a weighting may know: the sources' spreads in model units, and which of them count at all."""
+    """What a weighting may know: the sources' spreads in model units, and which of them count at all.
+
+    ``own`` is what the target has of its own, where that was learnt from the sources (models.likeness).
+    """
 
     spread: Float[Tensor, "*b s"]
     open: Float[Tensor, "*b s"]  # 1, or 0 where the gate is shut
+    own: Float[Tensor, "*b 1"] | None = None
 
 
 class Weighting(ABC):
@@ -134,19 +165,22 @@ def _shapes_and_covs(members: tuple[ExactBeliefs, ...], X: Tensor) -> tuple[list
 
 
 @dataclass(frozen=True, slots=True)
-class _Amplitude(Coefficients):
+class Amplitude(Coefficients):
     """One ω = ρ for all: the prior of STAR scaled by ρ."""
 
     spread: float
 
     def slots(self) -> tuple[Slot, ...]:
+        """ρ, if it is free."""
         return (Slot("amplitude", 1, 0.02, 50.0, 1.0, self.spread),) if self.spread > 0 else ()
 
     def values(self, omega: Tensor) -> tuple[Tensor, Tensor]:
+        """ρ and ρ²."""
         rho = omega if omega.shape[-1] else omega.new_ones(omega.shape[0], 1)
         return rho, rho.square()
 
     def gradient(self, omega: Tensor, by_a: Tensor, by_c: Tensor) -> Tensor:
+        """By ρ."""
         return by_a + 2 * omega * by_c
 
 
@@ -160,41 +194,49 @@ class Integrated(Weighting):
     then as useful as any. ``own`` is the share of the sources' kernels that the target has to itself: it may differ
     from the sources as smoothly, or as roughly, as they vary, whatever the residual's own prior says. ``amplitude`` is
     the spread of log ρ's prior; 0 fixes ρ = 1.
+
+    With a mean of 1 and a ``balance`` near 1 (StarWeights) the target is one more of the sources' kind: its prior mean
+    is the sources' average shape, its covariance that of the sources around it, (1/s) Σ (m_ν − m̄)(m_ν − m̄)ᵀ, and how
+    much they count together is known up to ρ and a little.
     """
 
     mean: float = 0.3
     spread: float = 1.0
     own: float = 0.2
     amplitude: float = 0.7
+    balance: float = 0.0
 
-    def _unit(self, about: SourceFacts) -> StarWeights:
+    def unit(self, about: SourceFacts) -> StarWeights:
+        """The weights for ρ = 1."""
         n_open = about.open.sum(-1, keepdim=True).clamp_min(1.0)
         size = about.spread.clamp_min(_LEAST_SPREAD)
         mean = self.mean * about.open / n_open / size
         var = about.open * self.spread**2 / n_open / size.square()
-        return StarWeights(mean, var, about.open * self.own / n_open / size.square())
+        own = self.own if about.own is None else about.own
+        balance = torch.full_like(n_open, self.balance)
+        return StarWeights(mean, var, about.open * own / n_open / size.square(), balance)
 
     def evidence(
         self, members: tuple[ExactBeliefs, ...], about: SourceFacts, target: Dataset, kernel: Kernel
     ) -> StarEvidence:
         """One mean and one covariance, both scaled by ρ."""
-        below, b = StarBeliefs(members, self._unit(about)), target.batch_shape
+        below, b = StarBeliefs(members, self.unit(about)), target.batch_shape
         at = below.at(target.X)
         return StarEvidence(
             _flat(target.X, b),
             _flat(target.y, b),
             _flat(at.mean, b).unsqueeze(1),
             _flat(below.cov(at, at), b).unsqueeze(1),
-            _Amplitude(self.amplitude),
+            Amplitude(self.amplitude),
             kernel=kernel,
             inputs=Inputs.of(target.d, target.categories),
         )
 
     def weights(self, omega: Float[Tensor, "*b k"], about: SourceFacts) -> StarWeights:
         """The unit weights, scaled by ρ."""
-        unit = self._unit(about)
+        unit = self.unit(about)
         rho = omega if omega.shape[-1] else omega.new_ones(*omega.shape[:-1], 1)
-        return StarWeights(rho * unit.mean, rho.square() * unit.var, rho.square() * unit.own)
+        return StarWeights(rho * unit.mean, rho.square() * unit.var, rho.square() * unit.own, unit.balance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +305,8 @@ class Free(Weighting):
 
     def weights(self, omega: Float[Tensor, "*b k"], about: SourceFacts) -> StarWeights:
         """w itself."""
-        return StarWeights(about.open * omega, torch.zeros_like(omega), torch.zeros_like(omega))
+        nothing = torch.zeros_like(omega)
+        return StarWeights(about.open * omega, nothing, nothing, nothing[..., :1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,4 +324,5 @@ class Modular(Free):
     def weights(self, omega: Float[Tensor, "*b k"], about: SourceFacts) -> StarWeights:
         """b and b (1 − b)."""
         b = omega / (1 + omega)
-        return StarWeights(about.open * b, torch.zeros_like(b), about.open * b * (1 - b))
+        nothing = torch.zeros_like(b)
+        return StarWeights(about.open * b, nothing, about.open * b * (1 - b), nothing[..., :1])

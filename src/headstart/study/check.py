@@ -21,7 +21,7 @@ from headstart.data.units import spread_of
 from headstart.errors import InputError
 from headstart.models.auto import AutoPrior
 from headstart.models.botorch import TransferPosterior
-from headstart.models.explanation import Explanation, SourceVerdict, Verdict, agreement, explain
+from headstart.models.explanation import Explanation, SourceVerdict, Verdict, agreement, explain, says_little
 from headstart.models.model import Prior
 from headstart.study.alignment import Alignment, align
 from headstart.study.campaign import past_tasks
@@ -31,7 +31,6 @@ from headstart.study.campaign_model import THIS, Fitted, model_named
 from headstart.study.shares import shares
 
 __all__ = [
-    "CANDIDATES_IN_WORDS",
     "PastCheck",
     "Reasons",
     "align_files",
@@ -41,12 +40,7 @@ __all__ = [
     "weighing",
 ]
 
-CANDIDATES_IN_WORDS = {
-    "star": "a weighted sum of the past campaigns, of any sign, and something of its own",
-    "chain": "the last past campaign, which was like the one before it, and a little change",
-    "plain": "nothing that the past knows: a model from scratch",
-}
-NOISE, CONSTANT, TOO_FEW = "noise", "constant", "too few rows"
+NOISE, LITTLE, CONSTANT, TOO_FEW = "noise", "says little", "constant", "too few rows"
 # A correlation below this is no agreement, however many rows it comes from; with few rows twice chance (1/√n) counts
 _WEAK = 0.3
 _FEW_ROWS = 3  # with less, nothing can be left out and predicted from the others
@@ -56,7 +50,8 @@ _FEW_ROWS = 3  # with less, nothing can be left out and predicted from the other
 class PastCheck:
     """What past campaigns say about themselves (``gains`` ± ``errors``, nats per row) and about each other.
 
-    ``silent`` says why a campaign says nothing: it is "noise" that does not even predict itself, "constant", or has
+    ``silent`` says why a campaign says nothing: it is "noise" that does not even predict itself, or "says little" with
+    its rows, is "constant", or has
     "too few rows"; "" where it does. ``agreement[i, j]`` is the correlation of what i predicts with what j measured;
     NaN where i says nothing, or j has nothing to compare with.
     """
@@ -140,7 +135,7 @@ def check_past(prior: Prior) -> PastCheck:
     """What the sources say about themselves and each other."""
     auto = _auto(prior)
     with torch.no_grad():
-        between = agreement(auto.star.layers, auto.sources).numpy().copy()
+        between = agreement(auto.alone.layers, auto.sources).numpy().copy()
     silent = tuple(_silent(auto, i) for i in range(len(auto.sources)))
     between[[bool(why) for why in silent]] = math.nan
     between[:, [why in (CONSTANT, TOO_FEW) for why in silent]] = math.nan
@@ -213,7 +208,9 @@ def _silent(prior: AutoPrior, i: int) -> str:
         return ""
     if len(y) < _FEW_ROWS:
         return TOO_FEW
-    return CONSTANT if float(spread_of(y, y.mean(-1))) == 0 else NOISE
+    if float(spread_of(y, y.mean(-1))) == 0:
+        return CONSTANT
+    return LITTLE if says_little(prior.sources[i]) else NOISE
 
 
 def _reasoned(source: SourceVerdict, silent: str, n: int) -> SourceVerdict:

@@ -7,6 +7,7 @@ verdicts.png    every past campaign's weight over the experiments and what it ga
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,16 +19,12 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from headstart.models.explanation import Explanation, SourceVerdict, Verdict
 from headstart.study.canvas import INK, NOW, heading, legend, make_folder, past_looks, plain, save, short, tidy
-from headstart.study.check import NOISE, PastCheck
+from headstart.study.check import LITTLE, NOISE, PastCheck
 
 __all__ = ["draw_agreement", "draw_verdicts"]
 
 _PALE = "#C8C8C8"
-_CANDIDATES = {
-    "star": ("weighted sum of the past (star)", NOW),
-    "chain": ("each like the one before (chain)", "#56B4E9"),
-    "plain": ("from scratch (plain)", _PALE),
-}
+_INFORMED = (NOW, "#56B4E9", "#0072B2", "#009E73", "#CC79A7")  # candidates that know the past, in their order
 _MANY = 12  # sources beyond which a matrix has no numbers in it
 _FEW = 3  # sources that a heading can name
 _COLORS = "PuOr_r"
@@ -57,7 +54,7 @@ def draw_agreement(check: PastCheck, out: Path) -> Path:
 
 def _self_prediction(axes: Axes, check: PastCheck) -> None:
     for y, (gain, error, why) in enumerate(zip(check.gains, check.errors, check.silent, strict=True)):
-        known = why in ("", NOISE)
+        known = why in ("", NOISE, LITTLE)
         if known:
             axes.barh(y, gain, height=0.62, color=_PALE if why else NOW)
             axes.plot([gain - error, gain + error], [y, y], color=INK, linewidth=1.4)
@@ -167,8 +164,10 @@ def _verdict(source: SourceVerdict) -> str:
 def _believed(axes: Axes, explanation: Explanation) -> None:
     n, shares = zip(*explanation.history, strict=True)
     bottom = np.zeros(len(n))
-    for (name, (label, color)), share in zip(_CANDIDATES.items(), np.array(shares).T, strict=True):
-        assert name in explanation.candidates
+    colors = itertools.cycle(_INFORMED)
+    for name, share in zip(explanation.candidates, np.array(shares).T, strict=True):
+        color = _PALE if name == explanation.plain else next(colors)
+        label = explanation.labels[name]
         axes.bar(n, share, bottom=bottom, width=1.0, color=color, edgecolor="white", linewidth=0.4, label=label)
         bottom = bottom + share
     _experiments(axes, explanation.n_observations, 0.5, left=0.5)

@@ -12,9 +12,12 @@ from torch import Tensor
 
 from headstart import AUTO, GPBO, SHGP, Dataset, InputError
 from headstart.data.space import Space
+from headstart.decide.acquisition import Acquisition
+from headstart.decide.average import voices
 from headstart.decide.design import design_point, design_size
 from headstart.decide.domain import Candidates, Cube, Domain, Mixed
-from headstart.decide.suggest import suggest, suggest_row
+from headstart.decide.rows import suggest_row
+from headstart.decide.suggest import _Search, suggest
 
 MIXED = Mixed(
     Space.of({"a": FloatDistribution(-1, 3), "k": CategoricalDistribution(list("abcd")), "n": IntDistribution(0, 900)})
@@ -125,27 +128,28 @@ def test_a_target_of_which_nobody_knows_anything_begins_with_the_design(domain: 
 
 
 def test_with_an_informative_source_there_is_no_design() -> None:
-    """The first point comes from the source, and a source that is noise counts as none."""
+    """The first point comes from the source; of one that is noise it is no more than the best point."""
     X = torch.rand(30, 2, generator=generator(), dtype=torch.float64)
     useful, noise = Dataset(X, bowl(X)), Dataset(X, torch.randn(30, generator=generator(1), dtype=torch.float64))
     assert not bool(quick(SHGP).learn([useful]).condition().blind)
     assert not bool(quick(AUTO).learn([useful]).condition().blind)
     blind = quick(AUTO).learn([noise]).condition()
     assert bool(blind.blind)
-    assert torch.equal(suggest(blind, seed=3), design_point(Cube(2), X[:0], generator(3)))
+    assert torch.equal(suggest(blind, seed=3), design_point(Cube(2), X[:0], generator(3), past=blind.past_bests))
+    assert torch.equal(suggest(blind, seed=3), X[noise.y.argmin()])
     x = suggest(quick(AUTO).learn([useful]).condition(), seed=3)
     assert float((x - 0.4).abs().max()) < 0.2
 
 
 def test_problems_of_a_batch_are_blind_one_by_one() -> None:
-    """In a batch of a useful and a useless source only the second problem begins with the design."""
+    """In a batch of a useful and a useless source only the second problem begins with its past best, as a design does."""
     X = torch.rand(30, 2, generator=generator(), dtype=torch.float64)
     y = torch.stack([bowl(X), torch.randn(30, generator=generator(1), dtype=torch.float64)])
     posterior = quick(AUTO).learn([Dataset(X.expand(2, 30, 2), y)]).condition()
     assert posterior.blind.tolist() == [False, True]
     x = suggest(posterior, design_seeds=[5, 6])
     assert float((x[0] - 0.4).abs().max()) < 0.2
-    assert torch.equal(x[1], design_point(Cube(2), X[:0], generator(6)))
+    assert torch.equal(x[1], X[y[1].argmin()])
 
 
 def test_rows_of_lists_begin_with_the_design_too() -> None:
@@ -178,3 +182,44 @@ def test_a_row_is_what_a_list_of_candidates_gives() -> None:
     assert torch.equal(X[row], suggest(posterior, domain=Candidates(X), avoid=X[:5]))
     assert torch.equal(suggest_row(posterior, X, free, located=prior.locate(X)), row)
     assert math.isfinite(float(row))
+
+
+# ── a past ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_half_of_a_design_are_the_bests_of_a_past_that_says_nothing() -> None:
+    """Sources of two rows each: their best points come first, one after the other, then the design goes on."""
+    X = torch.rand(3, 2, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    sources = [Dataset(X[i], torch.arange(2).double() + i) for i in range(3)]
+    prior, target = AUTO.learn(sources), Dataset.empty(4)
+    chosen = []
+    for step in range(4):
+        posterior = prior.condition(target, seed=step)
+        assert bool(posterior.blind)
+        chosen.append(suggest(posterior, seed=step))
+        target = target.with_point(chosen[-1], chosen[-1].sum())
+    assert torch.equal(chosen[0], X[0, 0])
+    assert torch.equal(chosen[1], X[1, 0])
+    assert torch.cdist(chosen[2].unsqueeze(0), X.reshape(-1, 4)).min() > 0.05
+    assert torch.cdist(chosen[3].unsqueeze(0), X.reshape(-1, 4)).min() > 0.05
+
+
+def test_of_a_list_the_row_nearest_to_a_past_best_is_taken() -> None:
+    """The free one."""
+    rows = tensor([[0.1, 0.1], [0.5, 0.5], [0.9, 0.9]])
+    past, free = tensor([[0.85, 0.8]]), torch.tensor([True, True, False])
+    found = design_point(Candidates(rows), torch.empty(0, 2, dtype=torch.float64), generator(), free=free, past=past)
+    assert torch.equal(found, rows[1])
+
+
+def test_the_bests_of_the_past_are_always_compared() -> None:
+    """However few points are looked at: they are among those near the lowest means."""
+    X = torch.rand(2, 15, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    sources = [Dataset(x, (x - 0.3).square().sum(-1)) for x in X]
+    posterior = SHGP.learn(sources).condition()
+    best = torch.stack([x[(x - 0.3).square().sum(-1).argmin()] for x in X])
+    assert torch.equal(posterior.past_bests, best)
+    search = _Search(posterior, *voices(posterior.predictor), Cube(2), Acquisition.LOG_EI, 4, 2, 3.0, generator(), None)
+    near = search._look_around(Cube(2))[1]
+    assert bool((torch.cdist(best, near).amin(-1) == 0).all())
+    assert GPBO.learn(sources).condition(Dataset(X[0, :3], X[0, :3].sum(-1))).past_bests.shape == (0, 2)

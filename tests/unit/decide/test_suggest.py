@@ -21,10 +21,11 @@ from headstart import (
 )
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.average import voices
+from headstart.decide.believed import Believed
 from headstart.decide.design import design_point
 from headstart.decide.domain import Candidates, Cube
 from headstart.decide.slopes import means_at
-from headstart.decide.suggest import _Believed, _Judge, _Search, suggest
+from headstart.decide.suggest import _Judge, _Search, suggest
 
 KINDS = pytest.mark.parametrize("kind", Acquisition)
 
@@ -184,7 +185,7 @@ def test_a_batch_without_the_belief_goes_to_the_corners(monkeypatch: pytest.Monk
     every, weights = voices(posterior.predictor)
     typical = means_at(every, weights, _points(4000, 3, 5)).median()
     assert bool((means_at(every, weights, suggest(posterior, q=8)) <= typical).all())
-    monkeypatch.setattr(_Search, "_believed", lambda *_: None)
+    monkeypatch.setattr(_Search, "_expected", lambda *_: None)
     X = suggest(posterior, q=8)
     assert int((means_at(every, weights, X) > typical).sum()) >= 3
     assert int(((X < 0.02) | (X > 0.98)).all(-1).sum()) >= 2
@@ -196,7 +197,7 @@ def test_a_point_that_is_not_believed_in_counts_less_than_any_that_is() -> None:
     every, weights = voices(posterior.predictor)
     X = _points(50, 2, 3)
     mean = means_at(every, weights, X)
-    believed = _Believed(every, weights, mean.median())
+    believed = Believed(every, weights, mean.median())
     assert torch.equal(believed(X), mean <= mean.median())
     value = worth_of(posterior, Acquisition.LOG_EI, X)
     free, bound = _Judge(value, X[:0]), _Judge(value, X[:0], believed=believed)
@@ -209,13 +210,13 @@ def test_a_point_that_is_not_believed_in_counts_less_than_any_that_is() -> None:
 
 @pytest.mark.parametrize("model", [GPBO, AUTO], ids=["GPBO", "AUTO"])
 def test_without_results_and_sources_a_batch_is_the_design(model: TransferModel) -> None:
-    """However large it is, each point keeping away from those before it; a source of noise counts as none."""
+    """However large it is, each point keeping away from those before it; of a source of noise its best point comes first."""
     X = _points(30, 2, 0)
     noise = Dataset(X, torch.randn(30, generator=torch.Generator().manual_seed(1), dtype=torch.float64))
     posterior = quick(model).learn([noise]).condition()
     assert bool(posterior.blind)
     generator, expected = torch.Generator().manual_seed(7), X[:0]
     for _ in range(8):
-        point = design_point(Cube(2), expected, generator)
+        point = design_point(Cube(2), expected, generator, past=posterior.past_bests)
         expected = torch.cat([expected, point.unsqueeze(0)])
     assert torch.equal(suggest(posterior, q=8, seed=7), expected)

@@ -32,7 +32,7 @@ def gate_of(*sources: Dataset) -> Informative:
     """As AUTO asks for it."""
     prior = quick(STAR).learn(sources)
     assert isinstance(prior, StarPrior)
-    return informative(prior.layers, tuple(prior.known.inward(source).y for source in prior.sources))
+    return informative(prior.alone.layers, tuple(prior.alone.known.inward(source).y for source in prior.sources))
 
 
 def smooth(X: Tensor) -> Tensor:
@@ -72,19 +72,23 @@ def test_an_input_that_was_not_recorded_is_no_hyperparameter() -> None:
     assert (blind.gain - seeing.gain).item() == pytest.approx(1 / 6, abs=1e-9)
 
 
-def test_a_source_is_let_in_by_more_than_one_and_a_half_standard_errors() -> None:
-    """gain > 1.5 error opens; at equal numbers it stays shut."""
-    gate = Informative(tensor([0.5, 0.31, 0.3, 0.2, 0.2, -1.0]), tensor([0.1, 0.2, 0.2, 0.16, 0.3, 0.0]))
-    assert gate.open.tolist() == [True, True, False, False, False, False]
+def test_trust_rises_with_the_gain_in_standard_errors() -> None:
+    """Φ(2 (z − 0.6)) with z = gain/error, and nothing where that is below 0.15; an error of 0 is certainty."""
+    z = [-1.0, 0.0, 0.07, 0.1, 0.6, 1.0, 3.0]
+    gate = Informative(0.2 * tensor(z), tensor([0.2] * len(z)))
+    expected = [0.5 * math.erfc(-2 * (one - 0.6) / math.sqrt(2)) for one in z]
+    assert gate.trust.tolist() == pytest.approx([one if one > 0.15 else 0.0 for one in expected])
+    assert gate.open.tolist() == [False, False, False, True, True, True, True]
+    assert Informative(tensor([0.1, -0.1]), tensor([0.0, 0.0])).trust.tolist() == [1.0, 0.0]
 
 
 def test_smooth_sources_open_and_noise_stays_outside() -> None:
-    """Of twenty smooth sources all are let in, with and without some noise; of twenty of pure noise hardly one is."""
+    """Of twenty smooth sources all are trusted, with and without some noise; twenty of pure noise hardly are."""
     X = [draw(25, 2, seed=i).sigmoid() for i in range(20)]
     good = gate_of(*(Dataset(x, smooth(x) + 0.1 * draw(25, seed=100 + i)) for i, x in enumerate(X)))
-    assert bool(good.open.all())
+    assert float(good.trust.min()) > 0.95
     noise = gate_of(*(Dataset(x, draw(25, seed=200 + i)) for i, x in enumerate(X)))
-    assert int(noise.open.sum()) <= 2
+    assert float(noise.trust.mean()) < 0.2
     assert float(good.gain.min()) > float(noise.gain.max())
 
 
@@ -97,9 +101,9 @@ def test_few_rows_of_many_columns_may_be_let_in() -> None:
     values = [sum(effect[j, level[:, j]] for j in range(3)) for level in levels]
     noisy = [y + 0.05 * draw(18, seed=50 + i) for i, y in enumerate(values)]
     good = gate_of(*(Dataset(x, y, categories=categories) for x, y in zip(X, noisy, strict=True)))
-    assert int(good.open.sum()) >= 6
+    assert float(good.trust.mean()) > 0.6
     noise = gate_of(*(Dataset(x, draw(18, seed=100 + i), categories=categories) for i, x in enumerate(X)))
-    assert int(noise.open.sum()) <= 1
+    assert float(noise.trust.mean()) < 0.2
 
 
 @pytest.mark.parametrize("value", [0.0, 5.0, -1e6])

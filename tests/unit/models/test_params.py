@@ -136,8 +136,11 @@ def test_negative_noise_is_refused_by_every_model(name: str) -> None:
             return replace(form, noise_var=-form.noise_var)
         return replace(form, levels=tuple(replace(level, noise_var=-level.noise_var) for level in form.levels))
 
-    parts = ("star", "chain", "plain") if isinstance(params, AutoParams) else ()
-    for bad in [replace(params, **{p: negative(getattr(params, p))}) for p in parts] or [negative(params)]:
+    bads = [] if isinstance(params, AutoParams) else [negative(params)]
+    if isinstance(params, AutoParams):
+        each = params.candidates
+        bads = [replace(params, candidates=(*each[:k], negative(each[k]), *each[k + 1 :])) for k in range(len(each))]
+    for bad in bads:
         with pytest.raises(InputError, match="noise_var"):
             _at(name, bad)
 

@@ -52,8 +52,8 @@ def star_prior(kernel: Kernel = Kernel.RBF, shut: int | None = None) -> StarPrio
 
 
 def evidence_of(prior: StarPrior, weighting: str, n: int = 5) -> tuple[StarEvidence, Dataset]:
-    target = prior.units.inward(BATCH.head(n))
-    return WEIGHTINGS[weighting].evidence(prior.members, prior.about, target, prior.model.kernel), target
+    target = prior.alone.units.inward(BATCH.head(n))
+    return WEIGHTINGS[weighting].evidence(prior.alone.members, prior.about, target, prior.model.kernel), target
 
 
 # ── the evidence ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -84,12 +84,12 @@ def test_a_star_s_evidence_is_the_dense_formula(weighting: str, shut: int | None
         n = len(y)
         level = Level(tuple(own.lengthscale[i].tolist()), own.outputscale[i].item(), own.noise_var[i].item())
         mean, cov = np.zeros(n), dense.kernel("rbf", X, X, level) + level.noise_var * np.eye(n)
-        for s, (layer, source) in enumerate(zip(prior.layers, BATCH.sources, strict=True)):
+        for s, (layer, source) in enumerate(zip(prior.alone.layers, BATCH.sources, strict=True)):
             p = layer.params
             below = Level(
                 tuple(p.lengthscale[i].tolist()), p.outputscale[i].item(), p.noise_var[i].item(), p.offset[i].item()
             )
-            data = prior.units.inward(source)
+            data = prior.alone.units.inward(source)
             Z = np.concatenate([data.X[i].numpy(), X])
             K = dense.kernel("rbf", Z, Z, below)
             f = dense.condition(
@@ -136,8 +136,9 @@ def test_the_target_has_a_share_of_the_sources_kernels_to_itself() -> None:
     weights = Integrated().weights(ones, prior.about)
     without = Integrated(own=0.0).weights(ones, prior.about)
     assert not without.own.any()
-    added = StarBeliefs(prior.members, weights).prior_cov(X, X) - StarBeliefs(prior.members, without).prior_cov(X, X)
-    parts = [weights.own[:, i, None, None] * member.prior_cov(X, X) for i, member in enumerate(prior.members)]
+    members = prior.alone.members
+    added = StarBeliefs(members, weights).prior_cov(X, X) - StarBeliefs(members, without).prior_cov(X, X)
+    parts = [weights.own[:, i, None, None] * member.prior_cov(X, X) for i, member in enumerate(members)]
     torch.testing.assert_close(added, parts[0] + parts[1] + parts[2])
     assert bool((added.diagonal(dim1=-2, dim2=-1) > 0).all())
     found = prior.condition(BATCH.target).hyperparameters
@@ -189,8 +190,8 @@ def test_sources_of_equal_size_are_learnt_as_if_alone(name: str) -> None:
     for i, source in enumerate(problem.sources):
         alone = model.learn([source])
         assert isinstance(alone, StarPrior)
-        one = alone.layers[0].params.scaled(alone.known.scale, alone.known.offset)
-        two = together.layers[i].params.scaled(together.known.scale, together.known.offset)
+        one = alone.alone.layers[0].params.scaled(alone.alone.known.scale, alone.alone.known.offset)
+        two = together.alone.layers[i].params.scaled(together.alone.known.scale, together.alone.known.offset)
         torch.testing.assert_close(two.lengthscale, one.lengthscale, rtol=1e-4, atol=0)
         torch.testing.assert_close(two.outputscale, one.outputscale, rtol=1e-4, atol=0)
         assert together.fit_reports[i].task == f"source {i}"
@@ -258,7 +259,11 @@ def test_shut_sources_do_not_change_a_star() -> None:
     assert without.weights[1].item() == without.weight_var[1].item() == 0
     alone = STAR.at(
         StarParams(
-            (without.levels[0], without.levels[2]), without.weights[:1], without.weight_var[:1], without.own[:1]
+            (without.levels[0], without.levels[2]),
+            without.weights[:1],
+            without.weight_var[:1],
+            without.own[:1],
+            without.balance,
         ),
         sources=prior.sources[:1],
         target=prior.inward(PROBLEM.target),

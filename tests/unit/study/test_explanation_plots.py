@@ -26,8 +26,10 @@ def _verdict(i: int, results: int) -> SourceVerdict:
 
 def _explanation(n: int, results: int) -> Explanation:
     history = tuple((k, (0.5, 0.3 - 0.02 * k, 0.2 + 0.02 * k)) for k in range(results + 1))
-    candidates = dict(zip(("star", "chain", "plain"), history[-1][1], strict=True))
-    return Explanation(tuple(_verdict(i, results) for i in range(n)), candidates, history, results)
+    names = ("star", "chain", "plain")
+    candidates, texts = dict(zip(names, history[-1][1], strict=True)), {name: f"It is {name}." for name in names}
+    sources = tuple(_verdict(i, results) for i in range(n))
+    return Explanation(sources, candidates, history, results, texts, texts, "plain")
 
 
 def _check(n: int) -> PastCheck:

@@ -1,0 +1,72 @@
+"""Where a point may be that is worth doing: it is expected to be a good one, or at least no worse than most.
+
+Expected improvement goes where somebody cannot exclude something good, and what the least sure member of a mixture
+cannot exclude is often where everybody else knows it to be bad. So points are left out whose expected value, by the
+mixture, is beyond a limit between the best and a typical one, the median over the points that are compared:
+
+    a point alone, while the past is all there is     no worse than typical
+    a point of a batch                                a fifth of the way from the best to a typical one, at most;
+                                                      one in four no worse than typical
+    a point of a batch without sources                no worse than typical
+
+Once the best points of a batch are awaited, what is left to gain is what nobody believes in, and the rest would go to
+the corners of the box. One in four may be further out: where the sources are wrong, it is the one that finds out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from headstart.decide.average import Voice
+from headstart.decide.slopes import ROWS, means_at
+from headstart.models.botorch import TransferPosterior
+
+__all__ = ["CAREFUL", "UNBELIEVED", "Believed"]
+
+# A point beyond the limit is worth so much less, as a logarithm
+UNBELIEVED = 1e6
+# Up to so many results the past is all there is
+CAREFUL = 8
+_GOOD, _FURTHER = 0.2, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Believed:
+    """Which points the mixture expects to be below the limit of their problem."""
+
+    voices: tuple[Voice, ...]
+    weights: Float[Tensor, "*b k"]
+    limit: Float[Tensor, "*b"]
+
+    @classmethod
+    def among(
+        cls,
+        posterior: TransferPosterior,
+        voices: tuple[Voice, ...],
+        weights: Float[Tensor, "*b k"],
+        X: Float[Tensor, "*b n d"],
+        awaited: Float[Tensor, "*b p d"],
+    ) -> Self | None:
+        """Of the points X that are compared, for the next point after those awaited; None where all may be."""
+        alone = awaited.shape[-2] == 0
+        if alone and (posterior.train_inputs[0].shape[-2] >= CAREFUL or bool(posterior.blind.all())):
+            return None
+        mean = _means(voices, weights, torch.cat([X, awaited], dim=-2))
+        best, typical = mean.amin(-1), mean.quantile(0.5, dim=-1)
+        further = alone or (awaited.shape[-2] + 1) % _FURTHER == 0
+        share = torch.where(posterior.blind | further, 1.0, _GOOD).to(best)
+        limit = best + share * (typical - best)
+        return cls(voices, weights, torch.where(posterior.blind & alone, torch.inf, limit))
+
+    def __call__(self, X: Float[Tensor, "*b n d"]) -> Bool[Tensor, "*b n"]:
+        """Whether a point may be at each row of X."""
+        return _means(self.voices, self.weights, X) <= self.limit.unsqueeze(-1)
+
+
+def _means(voices: tuple[Voice, ...], weights: Float[Tensor, "*b k"], X: Float[Tensor, "*b n d"]) -> Tensor:
+    return torch.cat([means_at(voices, weights, part) for part in X.split(ROWS, dim=-2)], dim=-1)
