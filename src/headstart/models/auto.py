@@ -4,7 +4,8 @@
     kin         the target is one more of the sources' kind: their         the past agrees
                 average, and differs from it as they differ
     star        the target is a weighted sum of the sources, of any sign   some of the sources are useless, or reversed
-    chain       every task is the previous one plus a little (SHGP)        sources ever more like the target
+    chain       every task is the previous one plus a little (SHGP); with  sources ever more like the target
+                up to five sources
     plain       nothing (GPBO)                                             the past misleads, or is noise
 
 Four things decide. A *gate*: a source that does not even predict itself better than a constant is not trusted
@@ -57,6 +58,8 @@ _SPREAD_KNOWN, _ANOTHER_SCALE = 5, 10.0
 _ON_ITS_OWN = 0.5
 # By so many nats a candidate can fall behind the best one with a single value
 _WORST_SURPRISE = 10.0
+# With more sources next to nothing is believed of any order, and a chain of them costs more than all the rest
+_ORDER_UP_TO = 5
 # Fitted candidates and scores that are kept: more than there are refits
 _KEPT = 64
 
@@ -160,6 +163,9 @@ class Auto(TransferModel):
         )
 
     def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> AutoPrior:
+        unordered = tuple(candidate for candidate in self.candidates if not candidate.ordered)
+        if len(sources) > _ORDER_UP_TO and len(unordered) < len(self.candidates):
+            return self.using(candidates=unordered)._learn(sources, seed)
         generator = generator_from(seed)
         alone = learn_alone(sources, self, generator)
         gate = informative(alone.layers, tuple(alone.known.inward(source).y for source in sources))

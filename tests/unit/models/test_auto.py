@@ -127,6 +127,17 @@ def test_before_the_first_test_the_weights_are_those_believed() -> None:
         assert after(prior, PROBLEM.head(n)).weights.tolist() == pytest.approx(expected.tolist())
 
 
+def test_with_many_sources_there_is_no_chain() -> None:
+    """Five have one, six do not; names, weights and scores follow."""
+    problem = transfer_problem(sizes=(5,) * 6, n_target=3)
+    for n, names in ((5, ("kin", "star", "chain", "plain")), (6, ("kin", "star", "plain"))):
+        posterior = after(auto_prior(problem.sources[:n]), problem.target)
+        assert posterior.judgement is not None
+        assert posterior.judgement.candidates == names
+        assert posterior.weights.shape == (len(names),)
+        assert posterior.judgement.scores.shape == (len(names), 3)
+
+
 def test_any_models_can_be_candidates() -> None:
     """Two of them, of which one is plain: weights, scores and explanations have their names and no others."""
     model = Auto(candidates=(Candidate("past", SHGP, 0.7), Candidate("scratch", GPBO, 0.3, at_least=0.2)))
