@@ -4,7 +4,7 @@ Expected improvement goes where somebody cannot exclude something good, and what
 cannot exclude is often where everybody else knows it to be bad. So points are left out whose expected value, by the
 mixture, is beyond a limit between the best and a typical one, the median over the points that are compared:
 
-    a point alone, while the past is all there is     no worse than typical
+    a point alone, by AUTO, with few results          no worse than typical
     a point of a batch                                a fifth of the way from the best to a typical one, at most;
                                                       one in four no worse than typical
     a point of a batch without sources                no worse than typical
@@ -54,7 +54,8 @@ class Believed:
     ) -> Self | None:
         """Of the points X that are compared, for the next point after those awaited; None where all may be."""
         alone = awaited.shape[-2] == 0
-        if alone and (posterior.train_inputs[0].shape[-2] >= CAREFUL or bool(posterior.blind.all())):
+        begun = posterior.train_inputs[0].shape[-2] >= CAREFUL
+        if alone and (begun or not posterior.cautious or bool(posterior.blind.all())):
             return None
         mean = _means(voices, weights, torch.cat([X, awaited], dim=-2))
         best, typical = mean.amin(-1), mean.quantile(0.5, dim=-1)

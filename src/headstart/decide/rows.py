@@ -77,7 +77,7 @@ def _best_row(
             for voice, (mean, var) in zip(every, found, strict=True)
         ]
         value = averaged(kind, torch.stack(values, dim=-1), weights)
-        if observed.shape[-2] < CAREFUL:  # decide.believed
+        if posterior.cautious and observed.shape[-2] < CAREFUL:  # decide.believed
             typical = means.masked_fill(~free, torch.nan).nanmedian(-1, keepdim=True).values
             free = free & ((means <= typical) | posterior.blind.unsqueeze(-1))
     return value.nan_to_num(nan=-torch.inf, neginf=-1e300).masked_fill(~free, -torch.inf).argmax(-1)

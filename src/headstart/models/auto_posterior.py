@@ -83,6 +83,11 @@ class AutoPosterior(TransferPosterior):
         """How far every candidate is believed."""
         return self.mixture.weights
 
+    @property
+    def cautious(self) -> bool:
+        """It is: its least sure candidate can exclude nothing, wherever all others know it to be bad."""
+        return True
+
     def deciding(self, n: int) -> Mixture:
         """The mixture, or with all weight on one candidate where it is that one's turn, with all its doubts."""
         outcome, mixture = self._outcome, self.mixture

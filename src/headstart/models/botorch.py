@@ -96,6 +96,11 @@ class TransferPosterior(Model, FantasizeMixin):
         """The posterior in model units."""
         return self._predictor
 
+    @property
+    def cautious(self) -> bool:
+        """Whether a point is to be expected no worse than most while there are few results (decide.believed)."""
+        return False
+
     def deciding(self, n: int) -> Predictor:  # noqa: ARG002
         """The posterior by which point number n, counted from 0, is chosen: for all but AUTO the same."""
         return self._predictor
