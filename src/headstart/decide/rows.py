@@ -64,6 +64,7 @@ def _best_row(
 ) -> Int[Tensor, "*b"]:
     observed = posterior.train_inputs[0]
     every, weights = voices(posterior.deciding(observed.shape[-2]), rows)
+    doubt = posterior.doubt_counted(observed.shape[-2])
     with torch.no_grad(), single_thread():
         found = [voice.predictor.predict_marginal(voice.X) for voice in every]
         means = mean_of([mean for mean, _ in found], weights)
@@ -73,7 +74,7 @@ def _best_row(
             known = mean_of([voice.predictor.predict_marginal(observed)[0] for voice in every], weights)
         best_f = known.amin(-1)
         values = [
-            worth(kind, mean, var, best_f=best_f, noise_var=voice.predictor.noise_var, beta=beta)
+            worth(kind, mean, var, best_f=best_f, noise_var=voice.predictor.noise_var, beta=beta, doubt=doubt)
             for voice, (mean, var) in zip(every, found, strict=True)
         ]
         value = averaged(kind, torch.stack(values, dim=-1), weights)
