@@ -210,7 +210,7 @@ def test_a_point_that_is_not_believed_in_counts_less_than_any_that_is() -> None:
 
 @pytest.mark.parametrize("model", [GPBO, AUTO], ids=["GPBO", "AUTO"])
 def test_without_results_and_sources_a_batch_is_the_design(model: TransferModel) -> None:
-    """However large it is, each point keeping away from those before it; of a source of noise its best point comes first."""
+    """However large it is, each point keeping away from those before it; AUTO begins with the best point of noise."""
     X = _points(30, 2, 0)
     noise = Dataset(X, torch.randn(30, generator=torch.Generator().manual_seed(1), dtype=torch.float64))
     posterior = quick(model).learn([noise]).condition()
