@@ -63,7 +63,8 @@ def _best_row(
     beta: float,
 ) -> Int[Tensor, "*b"]:
     observed = posterior.train_inputs[0]
-    every, weights = voices(posterior.deciding(observed.shape[-2]), rows)
+    deciding = posterior.deciding(observed.shape[-2])
+    every, weights = voices(deciding, rows)
     with torch.no_grad(), single_thread():
         found = [voice.predictor.predict_marginal(voice.X) for voice in every]
         means = mean_of([mean for mean, _ in found], weights)
@@ -78,9 +79,16 @@ def _best_row(
         ]
         value = averaged(kind, torch.stack(values, dim=-1), weights)
         if observed.shape[-2] < CAREFUL:  # decide.believed
-            typical = means.masked_fill(~free, torch.nan).nanmedian(-1, keepdim=True).values
-            free = free & ((means <= typical) | posterior.blind.unsqueeze(-1))
+            # whoever decides, what is expected is what all expect
+            expected = means if deciding is posterior.predictor else _means(posterior, rows)
+            typical = expected.masked_fill(~free, torch.nan).nanmedian(-1, keepdim=True).values
+            free = free & ((expected <= typical) | posterior.blind.unsqueeze(-1))
     return value.nan_to_num(nan=-torch.inf, neginf=-1e300).masked_fill(~free, -torch.inf).argmax(-1)
+
+
+def _means(posterior: TransferPosterior, rows: Float[Tensor, "*b m d"] | At) -> Float[Tensor, "*b m"]:
+    every, weights = voices(posterior.predictor, rows)
+    return mean_of([voice.predictor.predict_marginal(voice.X)[0] for voice in every], weights)
 
 
 def _laid_out_rows(
