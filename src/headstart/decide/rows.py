@@ -63,12 +63,13 @@ def _best_row(
     beta: float,
 ) -> Int[Tensor, "*b"]:
     observed = posterior.train_inputs[0]
-    every, weights = voices(posterior.deciding(observed.shape[-2]), rows)
-    doubt = posterior.doubt_counted(observed.shape[-2])
+    n = observed.shape[-2]
+    deciding, doubt = posterior.deciding(n), posterior.doubt_counted(n)
+    every, weights = voices(deciding, rows)
     with torch.no_grad(), single_thread():
         found = [voice.predictor.predict_marginal(voice.X) for voice in every]
         means = mean_of([mean for mean, _ in found], weights)
-        if observed.shape[-2] == 0:
+        if n == 0:
             known = means.masked_fill(~free, torch.inf)
         else:
             known = mean_of([voice.predictor.predict_marginal(observed)[0] for voice in every], weights)
@@ -78,10 +79,17 @@ def _best_row(
             for voice, (mean, var) in zip(every, found, strict=True)
         ]
         value = averaged(kind, torch.stack(values, dim=-1), weights)
-        if posterior.cautious and observed.shape[-2] < CAREFUL:  # decide.believed
-            typical = means.masked_fill(~free, torch.nan).nanmedian(-1, keepdim=True).values
-            free = free & ((means <= typical) | posterior.blind.unsqueeze(-1))
+        if posterior.cautious and n < CAREFUL:  # decide.believed
+            # whoever decides, what is expected is what all expect
+            expected = means if deciding is posterior.predictor else _means(posterior, rows)
+            typical = expected.masked_fill(~free, torch.nan).nanmedian(-1, keepdim=True).values
+            free = free & ((expected <= typical) | posterior.blind.unsqueeze(-1))
     return value.nan_to_num(nan=-torch.inf, neginf=-1e300).masked_fill(~free, -torch.inf).argmax(-1)
+
+
+def _means(posterior: TransferPosterior, rows: Float[Tensor, "*b m d"] | At) -> Float[Tensor, "*b m"]:
+    every, weights = voices(posterior.predictor, rows)
+    return mean_of([voice.predictor.predict_marginal(voice.X)[0] for voice in every], weights)
 
 
 def _laid_out_rows(

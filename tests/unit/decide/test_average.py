@@ -17,7 +17,7 @@ from headstart.models.layer import Layer
 from headstart.models.mixture import Mixture
 
 PROBLEM = transfer_problem(n_queries=40)
-ALONE = {"star": [1.0, 0.0, 0.0], "chain": [0.0, 1.0, 0.0], "plain": [0.0, 0.0, 1.0]}
+ALONE = {name: torch.eye(len(AUTO.names))[k].tolist() for k, name in enumerate(AUTO.names)}
 
 
 def disagreeing(weights: object) -> AutoPosterior:
@@ -34,7 +34,7 @@ def posterior(weights: object = None, n: int = 5, batch_shape: tuple[int, ...] =
     problem = transfer_problem(batch_shape=batch_shape)
     params = params_for("AUTO", batch_shape=batch_shape)
     if weights is not None:
-        params = replace(params, weights=tensor(weights).expand(*batch_shape, 3))
+        params = replace(params, weights=tensor(weights).expand(*batch_shape, 4))
     found = AUTO.at(params, sources=problem.sources, target=problem.head(n))
     assert isinstance(found, AutoPosterior)
     return found
@@ -45,16 +45,16 @@ def posterior(weights: object = None, n: int = 5, batch_shape: tuple[int, ...] =
 
 def test_the_voices_of_a_mixture_are_all_who_count() -> None:
     """A weight of less than a thousandth is none, problem by problem; the others' add up to 1 again."""
-    model = posterior([[0.5, 0.0005, 0.4995], [0.4, 0.6, 0.0], [0.7, 0.0, 0.3]], batch_shape=(3,))
+    model = posterior([[0.5, 0.0005, 0.4995, 0.0], [0.4, 0.6, 0.0, 0.0], [0.7, 0.0, 0.3, 0.0]], batch_shape=(3,))
     every, weights = voices(model.predictor)
     assert len(every) == 3
     torch.testing.assert_close(
         weights, tensor([[0.5 / 0.9995, 0.0, 0.4995 / 0.9995], [0.4, 0.6, 0.0], [0.7, 0.0, 0.3]])
     )
-    every, weights = voices(posterior([0.0005, 0.0, 0.9995]).predictor)
+    every, weights = voices(posterior([0.0005, 0.0, 0.0, 0.9995]).predictor)
     assert weights.tolist() == [1.0]
     assert every[0].predictor is not None
-    model = posterior([0.2, 0.3, 0.5])
+    model = posterior([0.2, 0.1, 0.2, 0.5])
     assert [voice.predictor for voice in voices(model.predictor)[0]] == list(model.mixture.members)
 
 
@@ -70,15 +70,16 @@ def test_a_predictor_that_is_no_mixture_speaks_for_itself() -> None:
 
 def test_a_mixture_in_a_mixture_speaks_with_all_its_members() -> None:
     """Their weights are products, and located points go to each in its own form. Only the plain candidate is one."""
-    prior = quick(AUTO).using(share=0.6).learn(PROBLEM.sources)
+    *informed, plain = AUTO.candidates
+    candidates = (*informed, replace(plain, at_least=0.6))
+    prior = quick(AUTO).using(candidates=candidates).learn(PROBLEM.sources)
     model = prior.condition(PROBLEM.target)
     assert isinstance(model, AutoPosterior)
-    star, chain, plain = model.mixture.members
-    assert isinstance(star, Layer)
-    assert isinstance(chain, Layer)
-    assert isinstance(plain, Mixture)
-    assert len(plain.members) == 9
-    products = torch.cat([model.weights[:2], model.weights[2] * plain.weights])
+    *layers, drawn = model.mixture.members
+    assert all(isinstance(layer, Layer) for layer in layers)
+    assert isinstance(drawn, Mixture)
+    assert len(drawn.members) == 9
+    products = torch.cat([model.weights[:3], model.weights[3] * drawn.weights])
     products = torch.where(products > 1e-3, products, 0.0)
     assert int((products > 0).sum()) > 4
     every, weights = voices(model.predictor, prior.locate(PROBLEM.Xq))
@@ -96,7 +97,7 @@ def test_a_mixture_in_a_mixture_speaks_with_all_its_members() -> None:
 
 def test_the_average_is_the_log_of_the_expected_improvement_under_all() -> None:
     """log Σ w EI, all improving on the lowest mean of the mixture, with a finite gradient."""
-    model = posterior([0.5, 0.2, 0.3])
+    model = posterior([0.3, 0.2, 0.2, 0.3])
     best = model.predict(model.train_inputs[0])[0].amin()
     improvements = []
     for member in model.mixture.members:
@@ -160,7 +161,7 @@ def test_a_candidate_that_is_believed_alone_makes_the_suggestion(name: str) -> N
     k = list(ALONE).index(name)
     x = suggest(model)
     missed = []
-    for candidate in (model.candidate(j) for j in range(3)):
+    for candidate in (model.candidate(j) for j in range(4)):
         value = worth_of(candidate, Acquisition.LOG_EI)
         missed.append((value(suggest(candidate).unsqueeze(0)) - value(x.unsqueeze(0))).item())
     assert missed[k] < 1e-3
@@ -172,7 +173,7 @@ def test_a_batch_gets_what_its_problems_get_alone(batch_shape: tuple[int, ...]) 
     """With equal seeds, also where the problems of the batch believe different candidates."""
     problem = transfer_problem(batch_shape=batch_shape)
     params = params_for("AUTO", batch_shape=batch_shape)
-    weights = tensor(list(ALONE.values())[::-1][: batch_shape[-1]]).expand(*batch_shape, 3)
+    weights = tensor(list(ALONE.values())[::-1][: batch_shape[-1]]).expand(*batch_shape, 4)
     params = replace(params, weights=weights)
     together = suggest(AUTO.at(params, sources=problem.sources, target=problem.target), seed=3, q=2)
     assert together.shape == (*batch_shape, 2, 2)
@@ -188,7 +189,7 @@ def test_a_batch_gets_what_its_problems_get_alone(batch_shape: tuple[int, ...]) 
 
 def test_several_points_at_once_differ_and_keep_away_from_pending_ones() -> None:
     """q = 3 gives three points; with the first of them pending the next is another."""
-    model = posterior([0.4, 0.3, 0.3])
+    model = posterior([0.2, 0.2, 0.3, 0.3])
     points = suggest(model, q=3, seed=1)
     assert points.shape == (3, 2)
     apart = torch.cdist(points, points).fill_diagonal_(1.0)

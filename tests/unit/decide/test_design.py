@@ -142,7 +142,7 @@ def test_with_an_informative_source_there_is_no_design() -> None:
 
 
 def test_problems_of_a_batch_are_blind_one_by_one() -> None:
-    """In a batch of a useful and a useless source only the second problem begins with its past best, as a design does."""
+    """Of a useful and a useless source in a batch only the second problem begins with its past best, as designs do."""
     X = torch.rand(30, 2, generator=generator(), dtype=torch.float64)
     y = torch.stack([bowl(X), torch.randn(30, generator=generator(1), dtype=torch.float64)])
     posterior = quick(AUTO).learn([Dataset(X.expand(2, 30, 2), y)]).condition()

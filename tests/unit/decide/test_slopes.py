@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -34,10 +35,11 @@ def posterior(name: str, n: int = 5, batch_shape: tuple[int, ...] = ()) -> Trans
 
 def fitted_auto() -> AutoPosterior:
     """Behind an output map; its plain candidate, in units of its own, decides and is a mixture over draws."""
-    found = PROBLEM.posterior(quick(AUTO).using(share=0.6))
+    *informed, plain = AUTO.candidates
+    found = PROBLEM.posterior(quick(AUTO).using(candidates=(*informed, replace(plain, at_least=0.6))))
     assert isinstance(found, AutoPosterior)
     assert found.warp is not None
-    assert len(voices(found.predictor)[0]) > 3
+    assert len(voices(found.predictor)[0]) > 4
     return found
 
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from headstart import AUTO, FAMILY, GPBO, SHGP, Dataset
+from headstart.models.auto import AutoPrior
 from headstart.study.shares import gained, shares
 
 
@@ -89,7 +90,9 @@ def test_own_results_count_more_near_them() -> None:
 
 def test_noise_has_no_share() -> None:
     """A model whose gate is shut rests on the target alone, even before there is any."""
-    prior = AUTO.learn([_noise(20, 3)])
+    prior = AUTO.learn([_noise(20, 5)])
+    assert isinstance(prior, AutoPrior)
+    assert not bool(prior.gate.open.any())
     for target in (Dataset.empty(2), _task(4, 9)):
         assert shares(prior, prior.condition(target), BOTTOM).tolist() == [[0, 1]]
 

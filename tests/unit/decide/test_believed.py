@@ -1,0 +1,83 @@
+"""Where a point alone may be while the past is all there is."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.problems import quick
+from torch import Tensor
+
+from headstart import AUTO, GPBO, Dataset, TransferPosterior
+from headstart.decide.average import voices
+from headstart.decide.believed import CAREFUL, Believed
+from headstart.decide.domain import Candidates
+from headstart.decide.rows import suggest_row
+from headstart.decide.slopes import means_at
+from headstart.decide.suggest import suggest
+
+
+def _points(n: int, seed: int) -> Tensor:
+    return torch.rand(n, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def _bowl(X: Tensor) -> Tensor:
+    return (X - 0.3).square().sum(-1)
+
+
+def _posterior(n: int) -> TransferPosterior:
+    """A target like its source, n results of which are known."""
+    X, target = _points(30, 0), _points(n, 1)
+    return quick(AUTO).learn([Dataset(X, _bowl(X))]).condition(Dataset(target, _bowl(target)))
+
+
+def _limit(posterior: TransferPosterior, X: Tensor, n_awaited: int = 0) -> Believed | None:
+    return Believed.among(posterior, *voices(posterior.predictor), X, _points(n_awaited, 2))
+
+
+@pytest.mark.parametrize("n", [0, 3, CAREFUL - 1])
+def test_a_point_alone_is_expected_to_be_no_worse_than_typical(n: int) -> None:
+    """The limit is the median of what the mixture expects of the points that are compared."""
+    posterior, X = _posterior(n), _points(41, 3)
+    mean = means_at(*voices(posterior.predictor), X)
+    limit = _limit(posterior, X)
+    assert limit is not None
+    torch.testing.assert_close(limit.limit, mean.median())
+    assert int(limit(X).sum()) == 21
+
+
+def test_with_enough_results_or_nothing_to_believe_a_point_alone_may_be_anywhere() -> None:
+    """There is a limit in a batch only."""
+    X = _points(40, 3)
+    known, blind = _posterior(CAREFUL), quick(GPBO).learn().condition(Dataset(X[:3], _bowl(X[:3])))
+    assert bool(blind.blind)
+    for posterior in (known, blind):
+        assert _limit(posterior, X) is None
+        assert _limit(posterior, X, 1) is not None
+
+
+def test_in_a_batch_of_problems_each_has_a_limit_of_its_own() -> None:
+    """Where the sources say nothing a point alone may be anywhere, whatever is known of the other problem."""
+    X = _points(30, 0)
+    y = torch.stack([_bowl(X), torch.randn(30, generator=torch.Generator().manual_seed(1), dtype=torch.float64)])
+    posterior = quick(AUTO).learn([Dataset(X.expand(2, 30, 2), y)]).condition()
+    assert posterior.blind.tolist() == [False, True]
+    limit = Believed.among(
+        posterior, *voices(posterior.predictor), _points(41, 3).expand(2, 41, 2), X[:0].expand(2, 0, 2)
+    )
+    assert limit is not None
+    assert limit.limit.isfinite().tolist() == [True, False]
+    assert limit(_points(41, 3).expand(2, 41, 2)).sum(-1).tolist() == [21, 41]
+
+
+@pytest.mark.parametrize("n", [0, 5, 6])
+def test_rows_of_a_list_are_chosen_below_the_same_limit(n: int) -> None:
+    """Of a list no row is chosen that all together expect to be worse than most, also where one of them decides."""
+    posterior, X = _posterior(n), _points(41, 4)
+    mean = means_at(*voices(posterior.predictor), X)
+    row = int(suggest_row(posterior, X, torch.ones(41, dtype=torch.bool)))
+    assert torch.equal(X[row], suggest(posterior, domain=Candidates(X)))
+    assert float(mean[row]) <= float(mean.median())
+    worse = mean > mean.median()
+    row = int(suggest_row(posterior, X, worse))
+    assert torch.equal(X[row], suggest(posterior, domain=Candidates(X[worse])))
+    assert float(mean[row]) <= float(mean[worse].median())
