@@ -9,9 +9,8 @@ noise can change. Without noise that is var, and LOG_EI is BoTorch's ``LogExpect
 was measured already promises little, however large the error of a measurement: it is repeated only where even that is
 more than any other point has to offer. And an improvement counts by what exceeds half a measurement's error σ
 (MARGIN): without that a search goes on for ever around a valley's lowest point, gaining what nobody would notice, and
-never looks for a deeper one. ``doubt`` is the share of the standard deviation that counts in LOG_EI: where others see
-to exploring, a model may go by what it expects. The paper's β multiplies the standard deviation. BoTorch's ``beta``
-multiplies the variance, so it is given β².
+never looks for a deeper one. The paper's β multiplies the standard deviation. BoTorch's ``beta`` multiplies
+the variance, so it is given β².
 
 ``acquisition`` gives BoTorch's function in the user's units, for whoever works with BoTorch. ``worth`` are the values
 in model units from predictions at hand, ``worth_and_slopes`` also how they change with those. What ``suggest``
@@ -124,19 +123,17 @@ def worth(
     best_f: Float[Tensor, "*b"],
     noise_var: Float[Tensor, "*#b"],
     beta: float = 3.0,
-    doubt: Float[Tensor, "*#b"] | float = 1.0,
 ) -> Float[Tensor, "*b m"]:
     """The values from predictions that are at hand."""
+    var = var.clamp_min(LEAST_VAR)
     match kind:
         case Acquisition.LOG_EI:
-            counted = doubt if isinstance(doubt, float) else doubt.unsqueeze(-1)
-            var = (counted**2 * var).clamp_min(LEAST_VAR)
             noise = noise_var.unsqueeze(-1)
             sd = var / (var + noise).sqrt()
             value: Tensor = _log_ei_helper((best_f.unsqueeze(-1) - MARGIN * noise.sqrt() - mean) / sd) + sd.log()
             return value
         case Acquisition.LCB:
-            return beta * var.clamp_min(LEAST_VAR).sqrt() - mean
+            return beta * var.sqrt() - mean
 
 
 def worth_and_slopes(
@@ -147,7 +144,6 @@ def worth_and_slopes(
     best_f: Float[Array, "*b"],
     noise_var: Float[Array, "*#b"],
     beta: float = 3.0,
-    doubt: float = 1.0,
 ) -> tuple[Float[Array, "*b m"], Float[Array, "*b m"], Float[Array, "*b m"]]:
     """The values of ``worth`` and their derivatives by the mean and by the variance, for a few points very often.
 
@@ -156,19 +152,16 @@ def worth_and_slopes(
 
         −Φ(u)/(h(u) s)                                  by the mean
         φ(u)/(h(u) s) · ∂s/∂var                         by the variance,  ∂s/∂var = s (1/var − ½/(var + noise_var))
-
-    and with ``doubt`` all that for doubt² var, and a slope by the variance that is doubt² times as large.
     """
     match kind:
         case Acquisition.LOG_EI:
-            var = doubt**2 * var
             noise = noise_var[..., None]
             total = var + noise
             s = var / np.sqrt(total)
             u = (best_f[..., None] - MARGIN * np.sqrt(noise) - mean) / s
             log_h = _log_ei_helper(torch.from_numpy(u)).numpy()
             rise, density = _over_h(u, log_h)
-            return log_h + np.log(s), -rise / s, doubt**2 * density * (1 / var - 0.5 / total)
+            return log_h + np.log(s), -rise / s, density * (1 / var - 0.5 / total)
         case Acquisition.LCB:
             sd = np.sqrt(var)
             return beta * sd - mean, np.full_like(mean, -1.0), 0.5 * beta / sd

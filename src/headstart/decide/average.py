@@ -84,14 +84,12 @@ class PlainWorth:
     kind: Acquisition
     best_f: Float[Tensor, "*b"]
     beta: float
-    doubt: Float[Tensor, "*b"] | float = 1.0
 
     def __call__(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
         """The value at every row of X."""
         predictor = self.voice.predictor
         mean, var = predictor.predict_marginal(X)
-        options = {"best_f": self.best_f, "noise_var": predictor.noise_var, "beta": self.beta, "doubt": self.doubt}
-        return worth(self.kind, mean, var, **options)  # type: ignore[arg-type]
+        return worth(self.kind, mean, var, best_f=self.best_f, noise_var=predictor.noise_var, beta=self.beta)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,6 @@ class AwaitingWorth:
     best_f: Float[Tensor, "F *b"]
     noise_var: Float[Tensor, "*b"]
     beta: float
-    doubt: Float[Tensor, "*b"] | float = 1.0
 
     @classmethod
     def of(
@@ -99,7 +98,6 @@ class AwaitingWorth:
         best_f: Float[Tensor, "*b"],
         beta: float,
         generator: torch.Generator,
-        doubt: Float[Tensor, "*b"] | float = 1.0,
     ) -> AwaitingWorth:
         """In model units, which ``best_f`` is in too."""
         require_beta(beta)
@@ -117,19 +115,13 @@ class AwaitingWorth:
                 given = ByLayer(layer, solve_lower(layer.L[..., -p:, -p:], shift).movedim(-1, 0))
             else:
                 given = _ByCovariance(predictor, pending, L, e)
-        return cls(given, kind, torch.minimum(best_f, y.amin(-1)), predictor.noise_var, beta, doubt)
+        return cls(given, kind, torch.minimum(best_f, y.amin(-1)), predictor.noise_var, beta)
 
     def __call__(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
         """The value at every row of X."""
         mean, var = self.given(X)
         values = worth(
-            self.kind,
-            mean,
-            var.expand(mean.shape),
-            best_f=self.best_f,
-            noise_var=self.noise_var,
-            beta=self.beta,
-            doubt=self.doubt,
+            self.kind, mean, var.expand(mean.shape), best_f=self.best_f, noise_var=self.noise_var, beta=self.beta
         )
         return values.logsumexp(0) - math.log(len(values))
 

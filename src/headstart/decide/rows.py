@@ -64,7 +64,7 @@ def _best_row(
 ) -> Int[Tensor, "*b"]:
     observed = posterior.train_inputs[0]
     n = observed.shape[-2]
-    deciding, doubt = posterior.deciding(n), posterior.doubt_counted(n)
+    deciding = posterior.deciding(n)
     every, weights = voices(deciding, rows)
     with torch.no_grad(), single_thread():
         found = [voice.predictor.predict_marginal(voice.X) for voice in every]
@@ -75,7 +75,7 @@ def _best_row(
             known = mean_of([voice.predictor.predict_marginal(observed)[0] for voice in every], weights)
         best_f = known.amin(-1)
         values = [
-            worth(kind, mean, var, best_f=best_f, noise_var=voice.predictor.noise_var, beta=beta, doubt=doubt)
+            worth(kind, mean, var, best_f=best_f, noise_var=voice.predictor.noise_var, beta=beta)
             for voice, (mean, var) in zip(every, found, strict=True)
         ]
         value = averaged(kind, torch.stack(values, dim=-1), weights)

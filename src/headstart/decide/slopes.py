@@ -44,7 +44,6 @@ class Slopes:
     best_f: Float[Array, "k q"]
     noise_var: Float[Array, "k 1"]
     beta: float
-    doubt: float = 1.0
 
     @classmethod
     def of(cls, value: Worth) -> Slopes | None:
@@ -59,8 +58,7 @@ class Slopes:
         best_f, noise_var = (
             np.concatenate([getattr(part, name) for part in parts]) for name in ("best_f", "noise_var")
         )
-        first = parts[0]
-        return cls(value.kind, surfaces, value.weights.numpy(), best_f, noise_var, first.beta, first.doubt)
+        return cls(value.kind, surfaces, value.weights.numpy(), best_f, noise_var, parts[0].beta)
 
     @classmethod
     def _of_one(cls, value: Worth) -> Slopes | None:
@@ -75,7 +73,7 @@ class Slopes:
         if surface is None:
             return None
         best_f, noise = value.best_f.reshape(1, -1).numpy(), noise_var.reshape(1, 1).numpy()
-        return cls(value.kind, (surface,), np.ones(1), best_f, noise, value.beta, float(value.doubt))
+        return cls(value.kind, (surface,), np.ones(1), best_f, noise, value.beta)
 
     def __call__(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
         """The value at every row of X."""
@@ -105,7 +103,6 @@ class Slopes:
             best_f=self.best_f,
             noise_var=self.noise_var,
             beta=self.beta,
-            doubt=self.doubt,
         )
 
     def _combined(self, values: Float[Array, "k q n"]) -> tuple[Float[Array, "n"], Float[Array, "k q n"]]:

@@ -238,12 +238,11 @@ class _Search:
         """What points are worth; X are those that were looked at, where nothing is observed or awaited yet."""
         observed = self.posterior.train_inputs[0]
         known = torch.cat([observed, awaited], dim=-2)
-        n = known.shape[-2]
-        (every, weights), doubt = voices(self.posterior.deciding(n)), self.posterior.doubt_counted(n)
+        every, weights = voices(self.posterior.deciding(known.shape[-2]))
         known = known if known.shape[-2] else X
         best_f = torch.stack([means_at(every, weights, part).amin(-1) for part in known.split(ROWS, dim=-2)]).amin(0)
         if awaited.shape[-2] == 0:
-            parts: tuple[Worth, ...] = tuple(PlainWorth(voice, self.kind, best_f, self.beta, doubt) for voice in every)
+            parts: tuple[Worth, ...] = tuple(PlainWorth(voice, self.kind, best_f, self.beta) for voice in every)
         else:
             seed = int(torch.randint(2**62, (), generator=self.generator))  # the same draws whoever else counts
             parts = tuple(
@@ -254,7 +253,6 @@ class _Search:
                     best_f=best_f,
                     beta=self.beta,
                     generator=generator_from(seed),
-                    doubt=doubt,
                 )
                 for voice in every
             )

@@ -14,9 +14,9 @@ every source from the others (models.likeness). *Weights*: from then on candidat
 every value of the target before it was seen (models.prequential), which is the posterior probability of each being
 right. And *shares* that some candidates keep, whatever the others seem to know.
 
-What is predicted is the mixture. What is tried next is what the mixture expects most of, heeding half of its doubts,
-but for one point in three, from the sixth on, which the plain process chooses: what the past knows of where to look is
-used up by then, and candidates are weighed by points that they chose themselves.
+What is predicted is the mixture. What is tried next is what the mixture expects most of, but for one point in three,
+from the sixth on, which the plain process chooses: what the past knows of where to look is used up by then, and
+candidates are weighed by points that they chose themselves.
 """
 
 from __future__ import annotations

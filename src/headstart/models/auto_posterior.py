@@ -20,8 +20,6 @@ __all__ = ["AutoOutcome", "AutoPosterior", "Judgement", "Turns"]
 
 # So many points are chosen by all candidates together before any of them has a turn of its own
 FREELY = 5
-# The share of its doubts that the mixture heeds where the past is believed: the plain process sees to exploring
-BOLD = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,28 +88,17 @@ class AutoPosterior(TransferPosterior):
         """It is: its least sure candidate can exclude nothing, wherever all others know it to be bad."""
         return True
 
-    def _turn(self, n: int) -> Turns | None:
-        outcome = self._outcome
-        assert isinstance(outcome, AutoOutcome)
-        return outcome.turns if outcome.turns is not None and outcome.turns.has(n) else None
-
     def deciding(self, n: int) -> Mixture:
         """The mixture, or with all weight on one candidate where it is that one's turn, with all its doubts."""
-        turn, mixture = self._turn(n), self.mixture
-        if turn is None:
+        outcome, mixture = self._outcome, self.mixture
+        assert isinstance(outcome, AutoOutcome)
+        turns = outcome.turns
+        if turns is None or not turns.has(n):
             return mixture
-        k = turn.k
+        k = turns.k
         weights = torch.zeros_like(mixture.weights)
         weights[..., k] = 1.0
-        return Mixture((*mixture.members[:k], turn.member, *mixture.members[k + 1 :]), weights)
-
-    def doubt_counted(self, n: int) -> Float[Tensor, "*b"] | float:
-        """Half of it where the past is believed, all where it is not, or where it is the plain process's turn."""
-        outcome = self._outcome
-        assert isinstance(outcome, AutoOutcome)
-        if outcome.turns is None or self._turn(n) is not None:
-            return 1.0
-        return BOLD + (1 - BOLD) * self.weights[..., outcome.turns.k]
+        return Mixture((*mixture.members[:k], turns.member, *mixture.members[k + 1 :]), weights)
 
     def condition_on_observations(self, X: Tensor, Y: Tensor, noise: Tensor | None = None, **options: Any) -> Self:
         """As of every model; in a fantasy nobody has a turn."""

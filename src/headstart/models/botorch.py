@@ -105,10 +105,6 @@ class TransferPosterior(Model, FantasizeMixin):
         """The posterior by which point number n, counted from 0, is chosen: for all but AUTO the same."""
         return self._predictor
 
-    def doubt_counted(self, n: int) -> Float[Tensor, "*b"] | float:  # noqa: ARG002
-        """The share of its standard deviation that counts in what point number n promises: for all but AUTO all."""
-        return 1.0
-
     @property
     def units(self) -> Units:
         """The affine map between model units and mapped units."""
