@@ -24,7 +24,7 @@ from headstart.study.check import LITTLE, NOISE, PastCheck
 __all__ = ["draw_agreement", "draw_verdicts"]
 
 _PALE = "#C8C8C8"
-_INFORMED = (NOW, "#56B4E9", "#0072B2", "#009E73", "#CC79A7")  # candidates that know the past, in their order
+_INFORMED = (NOW, "#56B4E9", "#12365E", "#7F9FBF", "#A9CCE3")  # candidates that know the past, in their order
 _MANY = 12  # sources beyond which a matrix has no numbers in it
 _FEW = 3  # sources that a heading can name
 _COLORS = "PuOr_r"
