@@ -19,6 +19,7 @@ from enum import StrEnum
 
 import torch
 from jaxtyping import Float
+from scipy.special import stdtrit
 from torch import Tensor
 
 from headstart.data.dataset import Dataset, task_name
@@ -35,7 +36,7 @@ from headstart.models.star_weights import StarBeliefs
 
 __all__ = ["Explanation", "SourceVerdict", "Verdict", "agreement", "explain", "posterior_weights", "says_little"]
 
-_HALF_WIDTH = 1.96
+_UPPER = 0.975
 _NOTHING = 1e-12
 _FULLY = 0.9  # what is trusted more is trusted
 _ROWS_PER_INPUT = 5  # with less a source that is not noise often looks like it
@@ -153,7 +154,8 @@ def _verdict(
     gain = float(gains.mean()) if len(gains) else 0.0
     interval = None
     if len(gains) >= _FEW:
-        half = _HALF_WIDTH * float(gains.std()) / math.sqrt(len(gains))
+        # of a few values the standard deviation is hardly known either: Student's distribution
+        half = float(stdtrit(len(gains) - 1, _UPPER)) * float(gains.std()) / math.sqrt(len(gains))
         interval = (gain - half, gain + half)
     now, before = history[-1], history[0]
     weight, sd = float(now.mean[i]), float(now.sd[i])
