@@ -26,13 +26,18 @@ from headstart.decide.average import Voice
 from headstart.decide.slopes import ROWS, means_at
 from headstart.models.botorch import TransferPosterior
 
-__all__ = ["CAREFUL", "UNBELIEVED", "Believed"]
+__all__ = ["CAREFUL", "UNBELIEVED", "Believed", "rests_on_the_past"]
 
 # A point beyond the limit is worth so much less, as a logarithm
 UNBELIEVED = 1e6
 # Up to so many results the past is all there is
 CAREFUL = 8
 _GOOD, _FURTHER = 0.2, 4
+
+
+def rests_on_the_past(posterior: TransferPosterior) -> bool:
+    """Whether there is a past, and it is all there is: the target has fewer than CAREFUL results."""
+    return posterior.past_bests.shape[-2] > 0 and posterior.train_inputs[0].shape[-2] < CAREFUL
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ class Believed:
     ) -> Self | None:
         """Of the points X that are compared, for the next point after those awaited; None where all may be."""
         alone = awaited.shape[-2] == 0
-        if alone and (posterior.train_inputs[0].shape[-2] >= CAREFUL or bool(posterior.blind.all())):
+        if alone and (not rests_on_the_past(posterior) or bool(posterior.blind.all())):
             return None
         mean = _means(voices, weights, torch.cat([X, awaited], dim=-2))
         best, typical = mean.amin(-1), mean.quantile(0.5, dim=-1)
