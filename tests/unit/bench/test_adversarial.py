@@ -202,14 +202,18 @@ def choice(name: str, instance: Instance, problem: str, seeds: tuple[int, ...], 
 
 
 @pytest.mark.parametrize("scenario", [Scenario.CONSTANT, Scenario.RELATED])
-def test_where_nothing_is_known_auto_begins_like_gpbo(scenario: Scenario) -> None:
-    """With no source let in the first point is GPBO's random one; with good sources it is not."""
+def test_where_nothing_is_known_auto_begins_with_the_best_of_the_first_source(scenario: Scenario) -> None:
+    """With no source let in the first point is that one, or of a table the nearest row; with good sources it is not."""
     for instance, d in ((drawn(scenario), 3), (SpoiltProblem(table_problem(), scenario).draw(SEEDS, 5), 5)):
         nothing = Dataset.empty(d, batch_shape=torch.Size([2]))
-        ours, plain = (choice(name, instance, "p", SEEDS, nothing) for name in ("auto", "gpbo"))
-        assert torch.equal(ours.x, plain.x) == (scenario is Scenario.CONSTANT)
-        if ours.row is not None and plain.row is not None:
-            assert torch.equal(ours.row, plain.row) == (scenario is Scenario.CONSTANT)
+        ours, first = choice("auto", instance, "p", SEEDS, nothing), instance.sources[0]
+        best = torch.stack([X[y.argmin()] for X, y in zip(first.X, first.y, strict=True)])
+        if instance.candidates is None:
+            assert torch.equal(ours.x, best) == (scenario is Scenario.CONSTANT)
+        else:
+            assert ours.row is not None
+            row = torch.cdist(best.unsqueeze(-2), instance.candidates.X).squeeze(-2).argmin(-1)
+            assert torch.equal(ours.row, row) == (scenario is Scenario.CONSTANT)
 
 
 @pytest.mark.parametrize("name", ["auto", "auto-drawn"])

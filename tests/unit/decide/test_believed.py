@@ -46,11 +46,14 @@ def test_a_point_alone_is_expected_to_be_no_worse_than_typical(n: int) -> None:
 
 
 def test_with_enough_results_or_nothing_to_believe_a_point_alone_may_be_anywhere() -> None:
-    """There is a limit in a batch only."""
+    """There is a limit in a batch only, as there is where a model is given and no past with it."""
     X = _points(40, 3)
-    known, blind = _posterior(CAREFUL), quick(GPBO).learn().condition(Dataset(X[:3], _bowl(X[:3])))
+    some = Dataset(X[:3], _bowl(X[:3]))
+    known, blind = _posterior(CAREFUL), quick(GPBO).learn().condition(some)
     assert bool(blind.blind)
-    for posterior in (known, blind):
+    given = GPBO.at(blind.hyperparameters, target=some)
+    assert not bool(given.blind)
+    for posterior in (known, blind, given):
         assert _limit(posterior, X) is None
         assert _limit(posterior, X, 1) is not None
 
