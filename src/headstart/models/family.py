@@ -16,7 +16,7 @@ Beyond the paper, stars: the sources are learnt side by side, their order does n
     STAR    each alone          a weighted sum, the weights integrated out       O(N_t³ + s N_t² + N_t Σ N_ν²)
     SCAML   each alone          a weighted sum, the weights fitted               the same
     MWSGP   each alone          WSGP whose sources do not hear of the target     the same
-    AUTO    a star, a chain and a plain process, weighed by what they predicted (models.auto): the default
+    AUTO    several of these and a plain process, weighed by what they predicted (models.auto): the default
 
 Use: ``prior = SHGP.learn(sources)``, ``posterior = prior.condition(target)``, ``posterior.posterior(X)``.
 Options: ``SHGP.using(kernel=Kernel.MATERN52)``, and ``SHGP.paper()`` for the paper's own training.
