@@ -63,7 +63,7 @@ def test_a_member_that_is_believed_alone_is_the_mixture() -> None:
     """Weights of 0 leave no trace: neither in the moments nor in the evidence nor in the noise."""
     mixture, X = posterior().mixture, PROBLEM.Xq
     for k, member in enumerate(mixture.members):
-        alone = Mixture(mixture.members, torch.eye(3, dtype=torch.float64)[k])
+        alone = Mixture(mixture.members, torch.eye(4, dtype=torch.float64)[k])
         for a, b in zip(alone.predict(X), member.predict(X), strict=True):
             assert agree(a, b, rtol=1e-12)
         assert alone.log_evidence().item() == pytest.approx(member.log_evidence().item())
@@ -94,7 +94,7 @@ def test_some_problems_of_a_batch_are_these_problems_alone(batch_shape: tuple[in
     problem, batch = transfer_problem(batch_shape=batch_shape), posterior(batch_shape)
     rows = torch.tensor([2, 0]) if len(batch_shape) == 1 else torch.tensor([4, 2])
     X = problem.Xq.flatten(0, -3)
-    for k, (name, level) in enumerate((("STAR", 2), ("SHGP", 2), ("GPBO", 0))):
+    for k, (name, level) in enumerate((("STAR", 2), ("STAR", 2), ("SHGP", 2), ("GPBO", 0))):
         some = batch.candidate(k, rows)
         assert some.batch_shape == (2,)
         together = [part.flatten(0, -2)[rows] for part in batch.candidate(k).predict(problem.Xq)]
