@@ -159,11 +159,11 @@ def _past_table(found: PastCheck) -> Table:
 
 
 def _itself(found: PastCheck, i: int) -> str:
-    from headstart.study.check import NOISE
+    from headstart.study.check import LITTLE, NOISE
 
     told = f"{found.gains[i]:+.2f} ± {found.errors[i]:.2f}"
     why = found.silent[i]
-    return told if not why else f"{told}: {why}" if why == NOISE else why
+    return told if not why else f"{told}: {why}" if why in (NOISE, LITTLE) else why
 
 
 def _verdict_table(explanation: Explanation, found: PastCheck) -> Table:

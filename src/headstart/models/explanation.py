@@ -135,6 +135,11 @@ def _weights(prior: AutoPrior, target: Dataset, n: int, judgement: Judgement) ->
     """Those of all stars among the candidates, as far as each is believed."""
     believed = prior.judged(judgement.scores[..., :n]).weights
     stars = [k for k, one in enumerate(prior.priors) if isinstance(one, StarPrior)]
+    if not stars:  # nobody has weights: each source as it is on its own
+        each = [
+            posterior_weights(prior.star_of(i).condition(target.head(n), seed=n)) for i in range(len(prior.sources))
+        ]
+        return _Weights(n, torch.cat([mean for mean, _ in each]), torch.cat([sd for _, sd in each]))
     shares = believed[stars] / believed[stars].sum().clamp_min(_NOTHING)
     candidates = prior.after(target, n)
     means, sds = (torch.stack(parts) for parts in zip(*(posterior_weights(candidates[k]) for k in stars), strict=True))

@@ -50,10 +50,9 @@ _FEW_ROWS = 3  # with less, nothing can be left out and predicted from the other
 class PastCheck:
     """What past campaigns say about themselves (``gains`` ± ``errors``, nats per row) and about each other.
 
-    ``silent`` says why a campaign says nothing: it is "noise" that does not even predict itself, or "says little" with
-    its rows, is "constant", or has
-    "too few rows"; "" where it does. ``agreement[i, j]`` is the correlation of what i predicts with what j measured;
-    NaN where i says nothing, or j has nothing to compare with.
+    ``silent`` says why a campaign says nothing: it is "noise" that does not even predict itself, "says little" where it
+    has few rows for that, is "constant", or has "too few rows"; "" where it does. ``agreement[i, j]`` is the correlation
+    of what i predicts with what j measured; NaN where i says nothing, or j has nothing to compare with.
     """
 
     verdicts: tuple[SourceVerdict, ...]

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from headstart import AUTO, STAR, Dataset, InputError
+from headstart import AUTO, GPBO, SHGP, STAR, Dataset, InputError
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.kernels import Kernel
-from headstart.models.auto import AutoPrior
+from headstart.models.auto import Auto, AutoPrior, Candidate
 from headstart.models.explanation import (
     Explanation,
     Verdict,
@@ -204,6 +204,18 @@ def test_a_verdict_waits_for_evidence(
     found, told = _judge(trust, "", 1.0, 0.1, gain, interval, weight, 0.2, 0.3)
     assert found is verdict
     assert reason in told
+
+
+def test_candidates_without_weights_can_be_explained() -> None:
+    """A chain and a plain process: every source's weight is what it would be alone."""
+    model = Auto(candidates=(Candidate("past", SHGP, 0.7), Candidate("scratch", GPBO, 0.3)))
+    X = _points(20, 0)
+    prior = model.learn([Dataset(X, _hill(X), "one"), Dataset(X, -_hill(X), "other")])
+    assert isinstance(prior, AutoPrior)
+    Z = _points(6, 3)
+    one, other = explain(prior, Dataset(Z, _hill(Z))).sources
+    assert one.weight > 0.5
+    assert other.weight < -0.5
 
 
 def test_few_rows_are_called_few_and_not_noise() -> None:
