@@ -51,7 +51,7 @@ class Demo:
     ``past_trials`` are known of each of the other data sets. ``model`` learns from them; None is the sampler's own.
     """
 
-    data_set: str = "wine"
+    data_set: str = "cancer"
     trials: int = 20
     runs: int = 5
     past_trials: int = 60

@@ -24,7 +24,7 @@ __all__ = ["demo"]
 def demo(
     data: Annotated[
         str, typer.Option(help="What the machine is tuned on: cancer, digits, iris or wine; the past is the others.")
-    ] = "wine",
+    ] = "cancer",
     trials: Annotated[int, typer.Option(help="Trials of every run.")] = 20,
     runs: Annotated[int, typer.Option(help="Runs of either kind, side by side.")] = 5,
     model: Annotated[

@@ -51,8 +51,8 @@ class PastCheck:
     """What past campaigns say about themselves (``gains`` ± ``errors``, nats per row) and about each other.
 
     ``silent`` says why a campaign says nothing: it is "noise" that does not even predict itself, "says little" where it
-    has few rows for that, is "constant", or has "too few rows"; "" where it does. ``agreement[i, j]`` is the correlation
-    of what i predicts with what j measured; NaN where i says nothing, or j has nothing to compare with.
+    has few rows for that, is "constant", or has "too few rows"; "" where it does. ``agreement[i, j]`` is the
+    correlation of what i predicts with what j measured; NaN where i says nothing, or j has nothing to compare with.
     """
 
     verdicts: tuple[SourceVerdict, ...]
