@@ -38,6 +38,7 @@ __all__ = ["Explanation", "SourceVerdict", "Verdict", "agreement", "explain", "p
 
 _UPPER = 0.975
 _NOTHING = 1e-12
+_MUCH_LESS = 0.5  # of the weight it began with: then a source counts as down-weighted
 _FULLY = 0.9  # what is trusted more is trusted
 _ROWS_PER_INPUT = 5  # with less a source that is not noise often looks like it
 _FEW = 3  # scored observations below which an interval says nothing
@@ -203,7 +204,7 @@ def _judge(
         return Verdict.USED, f"Upside down: where it is high the target is low, which helps as much ({told})."
     if interval[0] > 0:
         return Verdict.USED, f"It helps to predict the target ({told})."
-    if abs(weight) < before:
+    if abs(weight) < _MUCH_LESS * before:
         return Verdict.REDUCED, f"It has not helped to predict the target so far ({told})."
     return Verdict.USED, f"Whether it helps to predict the target is not sure yet ({told})."
 

@@ -166,13 +166,13 @@ def test_results_tell_the_sources_apart(explained: Explanation) -> None:
 
 
 def test_a_verdict_follows_from_its_numbers(explained: Explanation, prior: AutoPrior) -> None:
-    """Ignored: not let in, or an interval below 0; down-weighted: not surely helpful, with less weight than before."""
+    """Ignored: not trusted, or an interval below 0; down-weighted: not surely helpful, and half of its weight is lost."""
     for s, let_in in zip(explained.sources, prior.gate.open.tolist(), strict=True):
         assert s.interval is not None
         low, high = s.interval
         assert low < s.gain < high
         assert s.gain == pytest.approx((low + high) / 2)
-        lowered = abs(s.weight) < s.history[0][1]
+        lowered = abs(s.weight) < 0.5 * s.history[0][1]
         expected = (
             Verdict.IGNORED if not let_in or high < 0 else Verdict.REDUCED if low <= 0 and lowered else Verdict.USED
         )
@@ -199,7 +199,7 @@ def test_a_verdict_follows_from_its_numbers(explained: Explanation, prior: AutoP
 def test_a_verdict_waits_for_evidence(
     trust: float, interval: tuple[float, float] | None, weight: float, verdict: Verdict, reason: str
 ) -> None:
-    """Help is claimed of an interval above 0, harm of one below; in between it counts whether the weight (0.3) fell."""
+    """Help is claimed of an interval above 0, harm of one below; in between, whether half the weight (0.3) is left."""
     gain = 0.0 if interval is None else sum(interval) / 2
     found, told = _judge(trust, "", 1.0, 0.1, gain, interval, weight, 0.2, 0.3)
     assert found is verdict

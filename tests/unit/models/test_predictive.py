@@ -329,7 +329,7 @@ def test_a_stated_measurement_is_wider_by_level_and_scale(batch_shape: tuple[int
     doubt = Doubt(torch.full(batch_shape, 0.3, dtype=torch.float64), 3.0)
     stated = measurement(model.predictor, X, doubt, noise=noise)
     sure = measurement(model.predictor, X, None, noise=noise)
-    assert sure.means.shape[-1] == 3
+    assert sure.means.shape[-1] == 4
     for k, member in enumerate(model.mixture.members):
         assert isinstance(member, Layer)
         mean, var = member.predict_marginal(X)
