@@ -166,7 +166,7 @@ def test_results_tell_the_sources_apart(explained: Explanation) -> None:
 
 
 def test_a_verdict_follows_from_its_numbers(explained: Explanation, prior: AutoPrior) -> None:
-    """Ignored: not trusted, or an interval below 0; down-weighted: not surely helpful, and half of its weight is lost."""
+    """Ignored: not trusted, or an interval below 0; down-weighted: not surely helpful, and half of its weight lost."""
     for s, let_in in zip(explained.sources, prior.gate.open.tolist(), strict=True):
         assert s.interval is not None
         low, high = s.interval
