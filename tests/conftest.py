@@ -15,6 +15,6 @@ install_import_hook("headstart", f"{tests.reference.shapes.__name__}.checked")
 torch.set_num_threads(1)
 
 # The same examples at every run, here and in CI. HYPOTHESIS_PROFILE=explore looks for new ones, and for longer.
-settings.register_profile("reproducible", deadline=None, max_examples=30, derandomize=True, print_blob=True)
+settings.register_profile("reproducible", deadline=None, max_examples=20, derandomize=True, print_blob=True)
 settings.register_profile("explore", deadline=None, max_examples=500, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "reproducible"))
