@@ -26,7 +26,7 @@ from headstart.decide.average import Voice
 from headstart.decide.slopes import ROWS, means_at
 from headstart.models.botorch import TransferPosterior
 
-__all__ = ["CAREFUL", "UNBELIEVED", "Believed"]
+__all__ = ["CAREFUL", "UNBELIEVED", "Believed", "is_careful"]
 
 # A point beyond the limit is worth so much less, as a logarithm
 UNBELIEVED = 1e6
@@ -54,8 +54,7 @@ class Believed:
     ) -> Self | None:
         """Of the points X that are compared, for the next point after those awaited; None where all may be."""
         alone = awaited.shape[-2] == 0
-        begun = posterior.train_inputs[0].shape[-2] >= CAREFUL
-        if alone and (begun or not posterior.cautious or bool(posterior.blind.all())):
+        if alone and (not is_careful(posterior) or bool(posterior.blind.all())):
             return None
         mean = _means(voices, weights, torch.cat([X, awaited], dim=-2))
         best, typical = mean.amin(-1), mean.quantile(0.5, dim=-1)
@@ -67,6 +66,11 @@ class Believed:
     def __call__(self, X: Float[Tensor, "*b n d"]) -> Bool[Tensor, "*b n"]:
         """Whether a point may be at each row of X."""
         return _means(self.voices, self.weights, X) <= self.limit.unsqueeze(-1)
+
+
+def is_careful(posterior: TransferPosterior) -> bool:
+    """Whether a point alone has a limit."""
+    return posterior.cautious and posterior.train_inputs[0].shape[-2] < CAREFUL
 
 
 def _means(voices: tuple[Voice, ...], weights: Float[Tensor, "*b k"], X: Float[Tensor, "*b n d"]) -> Tensor:

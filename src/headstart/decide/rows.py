@@ -14,7 +14,7 @@ from torch import Tensor
 
 from headstart.decide.acquisition import Acquisition, worth
 from headstart.decide.average import averaged, mean_of, voices
-from headstart.decide.believed import CAREFUL
+from headstart.decide.believed import is_careful
 from headstart.decide.design import design_point, design_size
 from headstart.decide.domain import Candidates
 from headstart.errors import InputError
@@ -79,7 +79,7 @@ def _best_row(
             for voice, (mean, var) in zip(every, found, strict=True)
         ]
         value = averaged(kind, torch.stack(values, dim=-1), weights)
-        if posterior.cautious and n < CAREFUL:  # decide.believed
+        if is_careful(posterior):
             # whoever decides, what is expected is what all expect
             expected = means if deciding is posterior.predictor else _means(posterior, rows)
             typical = expected.masked_fill(~free, torch.nan).nanmedian(-1, keepdim=True).values

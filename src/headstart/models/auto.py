@@ -37,9 +37,10 @@ from headstart.gp.fit import FitReport, Seed, generator_from
 from headstart.models.auto_posterior import AutoOutcome, AutoPosterior, Judgement, Turns
 from headstart.models.beliefs import At
 from headstart.models.botorch import TransferPosterior
+from headstart.models.candidates import DEFAULT, Candidate, weighed
 from headstart.models.gate import Informative, informative
-from headstart.models.layer import Layer, Propagation
 from headstart.models.likeness import likeness
+from headstart.models.members import in_units, predictor_of, sure_of_itself
 from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import AutoParams, ModelParams
@@ -49,74 +50,17 @@ from headstart.models.single import Single, SinglePrior
 from headstart.models.star import Alone, Star, StarPrior, learn_alone
 from headstart.models.star_weights import Integrated
 
-__all__ = ["Auto", "AutoPrior", "Candidate"]
+__all__ = ["Auto", "AutoPrior"]
 
 V = TypeVar("V")
 
 _SPREAD_KNOWN, _ANOTHER_SCALE = 5, 10.0
 # With at least this weight the plain process decides on its own
 _ON_ITS_OWN = 0.5
-# By so many nats a candidate can fall behind the best one with a single value
-_WORST_SURPRISE = 10.0
 # With more sources next to nothing is believed of any order, and a chain of them costs more than all the rest
 _ORDER_UP_TO = 5
 # Fitted candidates and scores that are kept: more than there are refits
 _KEPT = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A model that may be right, and how far it is believed before anything was tested.
-
-    ``at_least`` is the share of all belief that it keeps, whatever happens. ``meaning`` completes the sentence "the
-    target is …", ``label`` is that in a few words.
-    """
-
-    name: str
-    model: TransferModel
-    believed: float
-    at_least: float = 0.0
-    meaning: str = ""
-    label: str = ""
-
-    @property
-    def ordered(self) -> bool:
-        """Whether the order of the sources matters: it runs through all of them, and the last one is the nearest."""
-        return isinstance(self.model, Sequential)
-
-
-_DEFAULT = (
-    Candidate(
-        "kin",
-        Star(weighting=Integrated(mean=1.0, spread=1.0, balance=0.9)),
-        0.6,
-        meaning="one more of the past campaigns' kind: like them on average, and as different as they are",
-        label="one of the past's kind (kin)",
-    ),
-    Candidate(
-        "star",
-        Star(weighting=Integrated()),
-        0.15,
-        at_least=0.05,
-        meaning="a weighted sum of the past campaigns, of any sign, and something of its own",
-        label="weighted sum of the past (star)",
-    ),
-    Candidate(
-        "chain",
-        Sequential(propagation=Propagation.EXACT),
-        0.1,
-        meaning="the last past campaign, which was like the one before it, and a little change",
-        label="each like the one before (chain)",
-    ),
-    Candidate(
-        "plain",
-        Single(),
-        0.15,
-        at_least=0.1,
-        meaning="nothing that the past knows: a model from scratch",
-        label="from scratch (plain)",
-    ),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +70,7 @@ class Auto(TransferModel):
     Of the points after the first five, one in ``plain_every`` is chosen by that one alone.
     """
 
-    candidates: tuple[Candidate, ...] = _DEFAULT
+    candidates: tuple[Candidate, ...] = DEFAULT
     plain_every: int = 3
 
     def __post_init__(self) -> None:
@@ -223,7 +167,7 @@ class Auto(TransferModel):
             model.at(own, sources=sources if model.needs_sources else (), target=target)
             for model, own in zip(self._models(), params.candidates, strict=True)
         ]
-        members = tuple(_predictor(posterior) for posterior in posteriors)
+        members = tuple(predictor_of(posterior) for posterior in posteriors)
         weights = params.weights.expand(*target.batch_shape, -1).to(target.X.device)
         outcome = AutoOutcome(Units.identity(target), _params(posteriors, weights), ())
         return AutoPosterior(Mixture(members, weights), outcome, target.y)
@@ -273,9 +217,9 @@ class AutoPrior(Prior):
         posteriors = self._candidates(target)
         judgement = self.judged(self._scores(target))
         plain = self.model.plain
-        members = [_in_units(units, posterior, target) for posterior in posteriors]
+        members = [in_units(units, posterior, target) for posterior in posteriors]
         doubting = members[plain]
-        members[plain] = _sure_of_itself(doubting, judgement.weights[..., plain] < _ON_ITS_OWN)
+        members[plain] = sure_of_itself(doubting, judgement.weights[..., plain] < _ON_ITS_OWN)
         params = _params(posteriors, judgement.weights)
         reports = (*self.fit_reports, *(posterior.fit_reports[-1] for posterior in posteriors))
         blind = ~self.gate.open.any(-1)
@@ -285,7 +229,7 @@ class AutoPrior(Prior):
 
     def judged(self, scores: Float[Tensor, "*b k n"]) -> Judgement:
         """The weights that follow from these scores."""
-        return Judgement(self.model.names, weighed(scores, self.believed, self.model), scores, self.gate)
+        return Judgement(self.model.names, weighed(scores, self.believed, self.model.candidates), scores, self.gate)
 
     def after(self, target: Dataset, n: int) -> tuple[TransferPosterior, ...]:
         """All candidates given the first n observations of the target, in their order."""
@@ -361,7 +305,7 @@ class AutoPrior(Prior):
         for posterior in self._with_plain(self._with_sources(seen), self._plain_as_tested(seen)):
             # in units of its own: where the sources' are unknown those of the first values are not those of all
             inward = posterior.units.inward(target)
-            scores = sequential_scores(_predictor(posterior), inward.X, inward.y, after=seen.n)
+            scores = sequential_scores(predictor_of(posterior), inward.X, inward.y, after=seen.n)
             new.append(scores[..., seen.n :] - posterior.units.scale.log().unsqueeze(-1))
         return torch.cat([self._scored[key], torch.stack(new, dim=-2)], dim=-1)
 
@@ -377,56 +321,5 @@ def _remember(kept: dict[bytes, V], key: bytes, value: V) -> None:
     kept[key] = value
 
 
-def weighed(scores: Float[Tensor, "*b k n"], believed: Float[Tensor, "*b k"], model: Auto) -> Float[Tensor, "*b k"]:
-    """w_k ∝ believed_k · exp(Σ_i score_ki), of which some candidates have at least their shares.
-
-    Where nothing but the plain process is believed it has it all.
-    """
-    # one value that nobody expected, in other units say, must not decide for good
-    scored = torch.maximum(scores, scores.amax(-2, keepdim=True) - _WORST_SURPRISE).sum(-1)
-    weights = torch.softmax(believed.log() + scored, dim=-1)
-    shares = scores.new_tensor([candidate.at_least for candidate in model.candidates])
-    alone = (believed > 0).sum(-1, keepdim=True) == 1
-    return torch.where(alone, weights, (1 - shares.sum()) * weights + shares)
-
-
 def _params(posteriors: Sequence[TransferPosterior], weights: Float[Tensor, "*b k"]) -> AutoParams:
     return AutoParams(tuple(posterior.hyperparameters for posterior in posteriors), weights)
-
-
-def _sure_of_itself(plain: Layer | Mixture, where: Bool[Tensor, "*b"]) -> Layer | Mixture:
-    """The plain process at its most probable hyperparameters in some of the problems.
-
-    That these are uncertain is what keeps a search on its own from freezing. Where others are believed more, they do
-    that, and what an uncertain process finds worth a look is a distraction.
-    """
-    if isinstance(plain, Layer):
-        return plain
-    mode = torch.zeros_like(plain.weights)
-    mode[..., 0] = 1.0
-    return replace(plain, weights=torch.where(where.unsqueeze(-1), mode, plain.weights))
-
-
-def _predictor(posterior: TransferPosterior) -> Layer | Mixture:
-    predictor = posterior.predictor
-    assert isinstance(predictor, Layer | Mixture)
-    return predictor
-
-
-def _in_units(units: Units, posterior: TransferPosterior, target: Dataset) -> Layer | Mixture:
-    """The candidate in these units: only the plain process speaks its own."""
-    own = posterior.units
-    if torch.equal(own.scale, units.scale) and torch.equal(own.offset, units.offset):
-        return _predictor(posterior)
-    return _rescaled(
-        _predictor(posterior), own.scale / units.scale, (own.offset - units.offset) / units.scale, units.inward(target)
-    )
-
-
-def _rescaled(predictor: Layer | Mixture, scale: Tensor, offset: Tensor, target: Dataset) -> Layer | Mixture:
-    """The predictor in units in which its values are scale · y + offset, and those of the target as given."""
-    if isinstance(predictor, Mixture):
-        return replace(predictor, members=tuple(_rescaled(m, scale, offset, target) for m in predictor.members))
-    params = predictor.params.scaled(scale, offset)
-    options = {"kernel": predictor.kernel, "propagation": predictor.propagation}
-    return Layer.observe(predictor.below, params, target.X, target.y, **options)  # type: ignore[arg-type]

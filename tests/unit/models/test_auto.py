@@ -14,10 +14,12 @@ from torch import Tensor
 from headstart import AUTO, GPBO, SHGP, STAR, AutoParams, Dataset, InputError, StarParams
 from headstart.data.units import OutputMap, Units
 from headstart.decide.suggest import suggest
-from headstart.models.auto import Auto, AutoPrior, Candidate, _remember, _sure_of_itself, weighed
+from headstart.models.auto import Auto, AutoPrior, _remember
 from headstart.models.auto_posterior import AutoPosterior
+from headstart.models.candidates import Candidate, weighed
 from headstart.models.gate import Informative
 from headstart.models.layer import Layer
+from headstart.models.members import sure_of_itself
 from headstart.models.mixture import Mixture
 from headstart.models.model import TransferModel
 from headstart.models.prequential import prequential, sequential_scores
@@ -63,17 +65,17 @@ def test_weights_are_posterior_probabilities_with_shares_that_are_kept() -> None
     expected = [0.75 * part / sum(parts) for part in parts]
     expected[1] += 0.05
     expected[3] += 0.2
-    assert weighed(scores, BELIEVED, SHARES).tolist() == pytest.approx(expected)
+    assert weighed(scores, BELIEVED, SHARES.candidates).tolist() == pytest.approx(expected)
     assert AUTO.names == ("kin", "star", "chain", "plain")
 
 
 def test_a_candidate_keeps_its_share_against_any_evidence() -> None:
     """However badly it predicted, its weight does not fall below; nor does it rise above what the others leave."""
     bad, good = [-1e6] * 9, [0.0] * 9
-    lost = weighed(tensor([good, good, good, bad]), BELIEVED, SHARES)
+    lost = weighed(tensor([good, good, good, bad]), BELIEVED, SHARES.candidates)
     assert lost[-1].item() == pytest.approx(0.2)
     assert lost.sum().item() == pytest.approx(1)
-    won = weighed(tensor([bad, bad, bad, good]), BELIEVED, SHARES)
+    won = weighed(tensor([bad, bad, bad, good]), BELIEVED, SHARES.candidates)
     assert won.tolist() == pytest.approx([0, 0.05, 0, 0.95])
 
 
@@ -112,7 +114,7 @@ def test_without_a_source_that_is_trusted_the_plain_process_has_it_all() -> None
     """Whatever the scores, and whatever shares others keep elsewhere; in a batch each problem goes by its own."""
     scores = tensor([[5.0], [5.0], [5.0], [0.0]])
     believed = torch.stack([BELIEVED, tensor([0.0, 0.0, 0.0, 1.0])])
-    weights = weighed(scores.expand(2, 4, 1), believed, SHARES)
+    weights = weighed(scores.expand(2, 4, 1), believed, SHARES.candidates)
     assert weights[1].tolist() == [0, 0, 0, 1]
     assert weights[0, 0].item() > 0.3
 
@@ -433,8 +435,8 @@ def test_one_value_does_not_decide_for_good() -> None:
     surprise = tensor([[0.0, -5.0]] * 3 + [[0.0, -5000.0]])
     recovered = torch.cat([surprise, tensor([[-2.0] * 8] * 3 + [[0.0] * 8])], dim=-1)
     free = AUTO.using(candidates=tuple(replace(c, at_least=0.0) for c in AUTO.candidates))
-    assert weighed(surprise, BELIEVED, free)[-1] < 1e-3
-    assert weighed(recovered, BELIEVED, free)[-1] > 0.5
+    assert weighed(surprise, BELIEVED, free.candidates)[-1] < 1e-3
+    assert weighed(recovered, BELIEVED, free.candidates)[-1] > 0.5
 
 
 @pytest.mark.parametrize("useful", [False, True])
@@ -467,11 +469,11 @@ def test_a_plain_candidate_is_sure_of_itself_problem_by_problem() -> None:
     problem = transfer_problem(batch_shape=(2,), n_target=3)
     plain = alone(GPBO, 8).learn().condition(problem.target).predictor
     assert isinstance(plain, Mixture)
-    sure = _sure_of_itself(plain, torch.tensor([True, False]))
+    sure = sure_of_itself(plain, torch.tensor([True, False]))
     assert isinstance(sure, Mixture)
     assert sure.weights[0].tolist() == [1.0] + [0.0] * 8
     assert torch.equal(sure.weights[1], plain.weights[1])
     assert 0 < plain.weights[1, 0].item() < 1
     layer = plain.members[0]
     assert isinstance(layer, Layer)
-    assert _sure_of_itself(layer, torch.tensor([True, False])) is layer
+    assert sure_of_itself(layer, torch.tensor([True, False])) is layer

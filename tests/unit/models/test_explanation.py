@@ -9,7 +9,8 @@ from torch import Tensor
 from headstart import AUTO, GPBO, SHGP, STAR, Dataset, InputError
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.kernels import Kernel
-from headstart.models.auto import Auto, AutoPrior, Candidate
+from headstart.models.auto import Auto, AutoPrior
+from headstart.models.candidates import Candidate
 from headstart.models.explanation import (
     Explanation,
     Verdict,
