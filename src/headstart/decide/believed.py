@@ -11,6 +11,9 @@ mixture, is beyond a limit between the best and a typical one, the median over t
 
 Once the best points of a batch are awaited, what is left to gain is what nobody believes in, and the rest would go to
 the corners of the box. One in four may be further out: where the sources are wrong, it is the one that finds out.
+
+AUTO's very first point is the one with the lowest mean (``opening``). There is nothing to improve on yet but what is
+expected, so that expected improvement would only ask where AUTO is least sure.
 """
 
 from __future__ import annotations
@@ -22,11 +25,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from headstart.decide.acquisition import Acquisition
 from headstart.decide.average import Voice
 from headstart.decide.slopes import ROWS, means_at
 from headstart.models.botorch import TransferPosterior
 
-__all__ = ["CAREFUL", "UNBELIEVED", "Believed", "is_careful"]
+__all__ = ["CAREFUL", "UNBELIEVED", "Believed", "is_careful", "opening"]
 
 # A point beyond the limit is worth so much less, as a logarithm
 UNBELIEVED = 1e6
@@ -71,6 +75,12 @@ class Believed:
 def is_careful(posterior: TransferPosterior) -> bool:
     """Whether a point alone has a limit."""
     return posterior.cautious and posterior.train_inputs[0].shape[-2] < CAREFUL
+
+
+def opening(posterior: TransferPosterior, kind: Acquisition, beta: float) -> tuple[Acquisition, float]:
+    """What is maximised for the next point, if no result is awaited: for AUTO's first one, a bound without doubts."""
+    first = posterior.cautious and posterior.train_inputs[0].shape[-2] == 0
+    return (Acquisition.LCB, 0.0) if first and kind is Acquisition.LOG_EI else (kind, beta)
 
 
 def _means(voices: tuple[Voice, ...], weights: Float[Tensor, "*b k"], X: Float[Tensor, "*b n d"]) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from headstart.decide.acquisition import Acquisition, worth
 from headstart.decide.average import averaged, mean_of, voices
-from headstart.decide.believed import is_careful
+from headstart.decide.believed import is_careful, opening
 from headstart.decide.design import design_point, design_size
 from headstart.decide.domain import Candidates
 from headstart.errors import InputError
@@ -64,6 +64,7 @@ def _best_row(
 ) -> Int[Tensor, "*b"]:
     observed = posterior.train_inputs[0]
     n = observed.shape[-2]
+    kind, beta = opening(posterior, kind, beta)
     deciding = posterior.deciding(n)
     every, weights = voices(deciding, rows)
     with torch.no_grad(), single_thread():

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from headstart.decide.acquisition import Acquisition, Worth
 from headstart.decide.average import AveragedWorth, PlainWorth, Voice, voices
-from headstart.decide.believed import UNBELIEVED, Believed
+from headstart.decide.believed import UNBELIEVED, Believed, opening
 from headstart.decide.design import design_point, design_size
 from headstart.decide.domain import Cube, Domain, Searchable
 from headstart.decide.pending import AwaitingWorth
@@ -242,13 +242,15 @@ class _Search:
         known = known if known.shape[-2] else X
         best_f = torch.stack([means_at(every, weights, part).amin(-1) for part in known.split(ROWS, dim=-2)]).amin(0)
         if awaited.shape[-2] == 0:
-            parts: tuple[Worth, ...] = tuple(PlainWorth(voice, self.kind, best_f, self.beta) for voice in every)
+            kind, beta = opening(self.posterior, self.kind, self.beta)
+            parts: tuple[Worth, ...] = tuple(PlainWorth(voice, kind, best_f, beta) for voice in every)
         else:
+            kind = self.kind
             seed = int(torch.randint(2**62, (), generator=self.generator))  # the same draws whoever else counts
             parts = tuple(
                 AwaitingWorth.of(
                     voice.predictor,
-                    self.kind,
+                    kind,
                     pending=awaited,
                     best_f=best_f,
                     beta=self.beta,
@@ -256,7 +258,7 @@ class _Search:
                 )
                 for voice in every
             )
-        return parts[0] if len(parts) == 1 else AveragedWorth(self.kind, parts, weights)
+        return parts[0] if len(parts) == 1 else AveragedWorth(kind, parts, weights)
 
     def _nothing_left(self, n: int) -> InputError:
         return InputError(

@@ -7,9 +7,10 @@ import torch
 from tests.problems import quick
 from torch import Tensor
 
-from headstart import AUTO, GPBO, Dataset, TransferPosterior
+from headstart import AUTO, GPBO, SHGP, Dataset, TransferPosterior
+from headstart.decide.acquisition import Acquisition, worth
 from headstart.decide.average import voices
-from headstart.decide.believed import CAREFUL, Believed
+from headstart.decide.believed import CAREFUL, Believed, opening
 from headstart.decide.domain import Candidates
 from headstart.decide.rows import suggest_row
 from headstart.decide.slopes import means_at
@@ -84,3 +85,38 @@ def test_rows_of_a_list_are_chosen_below_the_same_limit(n: int) -> None:
     row = int(suggest_row(posterior, X, worse))
     assert torch.equal(X[row], suggest(posterior, domain=Candidates(X[worse])))
     assert float(mean[row]) <= float(mean[worse].median())
+
+
+def _improvement(posterior: TransferPosterior, X: Tensor) -> Tensor:
+    mean, var = posterior.predictor.predict_marginal(X)
+    return worth(Acquisition.LOG_EI, mean, var, best_f=mean.min(), noise_var=posterior.predictor.noise_var)
+
+
+def test_autos_first_point_is_the_one_with_the_lowest_mean_and_the_second_is_not_bound_to_it() -> None:
+    """With no result there is nothing to improve on, so what counts is what the mixture expects and not its doubts."""
+    past = [_points(30, seed) for seed in (0, 1)]
+    agree_on_the_left = [sign * 0.7 * X[:, 0].square() for X, sign in zip(past, (1, -1), strict=True)]
+    sources = [Dataset(X, _bowl(X) + apart) for X, apart in zip(past, agree_on_the_left, strict=True)]
+    posterior = quick(AUTO).learn(sources).condition(Dataset(past[0][:0], _bowl(past[0][:0])))
+    X = _points(60, 4)
+    mean, _ = posterior.predictor.predict_marginal(X)
+    sure, unsure = next(
+        (i, j)
+        for i in range(60)
+        for j in range(60)
+        if mean[i] < mean[j] and _improvement(posterior, X[[i, j]]).argmax() == 1
+    )
+    pair = X[[unsure, sure]]
+    assert int(suggest_row(posterior, pair, torch.ones(2).bool())) == 1
+    torch.testing.assert_close(suggest(posterior, domain=Candidates(pair)), X[sure])
+    anywhere = suggest(posterior, n_candidates=64)
+    assert float(posterior.predictor.predict_marginal(anywhere.unsqueeze(0))[0]) <= float(mean.min())
+    assert opening(_posterior(1), Acquisition.LOG_EI, 2.0) == (Acquisition.LOG_EI, 2.0)
+    assert opening(posterior, Acquisition.LCB, 2.0) == (Acquisition.LCB, 2.0)
+
+
+def test_other_models_ask_for_improvement_from_the_first_point_on() -> None:
+    """The rule is AUTO's: a single model decides as the paper's."""
+    X = _points(30, 0)
+    single = quick(SHGP).learn([Dataset(X, _bowl(X))]).condition(Dataset(X[:0], _bowl(X[:0])))
+    assert opening(single, Acquisition.LOG_EI, 2.0) == (Acquisition.LOG_EI, 2.0)
