@@ -27,10 +27,10 @@ types: $(STAMP)  ## mypy
 	$(BIN)/mypy
 
 bench-speed: $(STAMP)  ## fitting and prediction times against BoTorch's
-	$(ONE_THREAD) $(BIN)/python -m headstart.bench.speed
+	$(ONE_THREAD) $(BIN)/python -m headstart.bench.speed.fits
 
 bench-sampler: $(STAMP)  ## the Optuna sampler: seconds, memory, trials saved
-	$(ONE_THREAD) $(BIN)/python -m headstart.bench.sampler_speed
+	$(ONE_THREAD) $(BIN)/python -m headstart.bench.speed.sampler
 
 clean:  ## remove .venv, builds and caches
 	rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

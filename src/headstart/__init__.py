@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from headstart.decide.acquisition import Acquisition
     from headstart.decide.suggest import suggest
     from headstart.errors import HeadstartError, InputError, MissingExtraError, NumericalError
-    from headstart.gp.fit import FitOptions, FitReport, Objective
+    from headstart.gp.fit import FitOptions, Objective
     from headstart.gp.hyperparameters import GPParams, Starts
     from headstart.gp.kernels import Kernel
+    from headstart.gp.report import FitReport
+    from headstart.models.auto.explanation import Explanation, explain
     from headstart.models.botorch import TransferPosterior
-    from headstart.models.explanation import Explanation, explain
     from headstart.models.family import (
         AUTO,
         BHGP,
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
         StarParams,
         WeightedParams,
     )
-    from headstart.study.sampler import TransferSampler
+    from headstart.sampler.sampler import TransferSampler
 
 __version__ = "0.1.0"
 
@@ -70,7 +71,7 @@ _HOMES = {
         *("AUTO", "BHGP", "FAMILY", "GPBO", "HGP", "MHGP", "MTGP", "MTKGP"),
         *("MWSGP", "RGPE", "SCAML", "SHGP", "STAR", "WSGP"),
     ),
-    "models.explanation": ("Explanation", "explain"),
+    "models.auto.explanation": ("Explanation", "explain"),
     "models.model": ("Prior", "TransferModel"),
     "models.params": (
         "AutoParams",
@@ -80,7 +81,7 @@ _HOMES = {
         "StarParams",
         "WeightedParams",
     ),
-    "study.sampler": ("TransferSampler",),
+    "sampler.sampler": ("TransferSampler",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -16,7 +16,7 @@ from optuna.storages import RDBStorage
 
 from headstart.gp.fit import FitOptions
 from headstart.models.family import SHGP
-from headstart.study.sampler import TransferSampler
+from headstart.sampler.sampler import TransferSampler
 
 STUDY = "shared"
 QUICK = SHGP.using(fit=FitOptions(restarts=1, max_iterations=30))
@@ -79,7 +79,7 @@ def start(target: object, *arguments: object) -> BaseProcess:
     # what a worker would import at first use, by names that need no path of the tests
     context.set_forkserver_preload(
         [
-            "headstart.study.sampler",
+            "headstart.sampler.sampler",
             "torch.fx.experimental.symbolic_shapes",
             "sqlalchemy.orm",
             "sqlalchemy.dialects.sqlite",

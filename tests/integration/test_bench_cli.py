@@ -16,10 +16,9 @@ import pytest
 import torch
 from typer.testing import CliRunner, Result
 
-from headstart.bench.problems.shared_tables import SHARED
-from headstart.bench.problems.tables import table_problem
+from headstart.bench.problems.shared_tables import SHARED, table_problem
 from headstart.bench.reproduce import possible
-from headstart.bench.store import Store
+from headstart.bench.run.store import Store
 from headstart.cli.main import app
 
 PNG = b"\x89PNG"
@@ -319,8 +318,9 @@ def test_every_experiment_ends_in_figures_and_tables(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With random search and GPBO alone, one run and two steps: what is written, not what it says."""
-    from headstart.bench import complexity, presets
-    from headstart.bench.methods import Settings
+    from headstart.bench.methods.registry import Settings
+    from headstart.bench.run import presets
+    from headstart.bench.speed import complexity
 
     short = {
         key: tuple(

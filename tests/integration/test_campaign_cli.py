@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.unit.study.campaigns import fingerprint, make
+from tests.unit.campaign.campaigns import fingerprint, make
 from typer.testing import CliRunner, Result
 
 from headstart.cli.main import app
@@ -344,7 +344,7 @@ def test_a_second_process_is_told_to_wait(tmp_path: Path) -> None:
     """With the number of the first one."""
     make(tmp_path)
     program = (
-        "import sys, pathlib, headstart.study.safe_files as files\n"
+        "import sys, pathlib, headstart.sources.files.safe as files\n"
         "with files.alone_in(pathlib.Path(sys.argv[1])):\n"
         "    print('held', flush=True)\n"
         "    sys.stdin.read()\n"

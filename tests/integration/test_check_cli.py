@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.unit.study.campaigns import fingerprint, make, value
+from tests.unit.campaign.campaigns import fingerprint, make, value
 from typer.testing import CliRunner, Result
 
 from headstart.cli.main import app

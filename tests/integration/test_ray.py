@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from headstart import InputError
-from headstart.bench.execution import execute
-from headstart.bench.experiment import Experiment, ProblemSpec
-from headstart.bench.methods import Settings
-from headstart.bench.store import Store
+from headstart.bench.methods.registry import Settings
+from headstart.bench.run.execution import execute
+from headstart.bench.run.experiment import Experiment, ProblemSpec
+from headstart.bench.run.store import Store
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install headstart[ray]")
 

@@ -12,7 +12,7 @@ from optuna.samplers import BaseSampler
 
 from headstart.gp.fit import FitOptions
 from headstart.models.family import SHGP
-from headstart.study.sampler import TransferSampler
+from headstart.sampler.sampler import TransferSampler
 
 suites = pytest.importorskip("optuna.testing.pytest_samplers", reason="Optuna publishes its suites since version 5")
 

@@ -27,7 +27,7 @@ from tests.integration.sampler_workers import (
     work_and_get_stuck,
 )
 
-from headstart.study.sampler import TransferSampler
+from headstart.sampler.sampler import TransferSampler
 
 WORKERS = 8
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import optuna
 import pytest
 
-from headstart.study.sampler import TransferSampler
+from headstart.sampler.sampler import TransferSampler
 
 ROOT = Path(__file__).parents[2]
 HUB = ROOT / "optunahub" / "package" / "samplers" / "headstart_transfer"

@@ -7,8 +7,8 @@ from tests.reference.dense import Array, Gaussian
 from torch import Tensor
 
 from headstart import TransferPosterior
-from headstart.models.beliefs import ExactBeliefs
-from headstart.models.layer import Layer
+from headstart.models.chain.beliefs import ExactBeliefs
+from headstart.models.chain.layer import Layer
 
 
 def tensor(values: object) -> Tensor:

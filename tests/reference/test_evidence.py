@@ -12,8 +12,8 @@ from torch import Tensor
 from headstart import Dataset, Kernel
 from headstart.gp.evidence import Evidence, PlainEvidence
 from headstart.gp.hyperparameters import OFFSET_VAR
-from headstart.models.coregion import Coregion, Free, Hierarchical, SharedKernel, WeightedSource
-from headstart.models.joint_evidence import ArrowEvidence, DenseEvidence, JointEvidence
+from headstart.models.joint.coregion import Coregion, Free, Hierarchical, SharedKernel, WeightedSource
+from headstart.models.joint.evidence import ArrowEvidence, DenseEvidence, JointEvidence
 
 PROBLEMS, D = 2, 2
 COREGIONS: list[Coregion] = [Hierarchical(), WeightedSource(), SharedKernel(), Free()]

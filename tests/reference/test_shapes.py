@@ -7,7 +7,7 @@ import torch
 from jaxtyping import TypeCheckError
 
 from headstart.gp.linalg import cholesky
-from headstart.models.beliefs import At
+from headstart.models.chain.beliefs import At
 
 
 def test_a_wrong_shape_is_an_error_while_the_tests_run() -> None:

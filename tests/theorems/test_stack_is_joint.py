@@ -10,8 +10,8 @@ from tests.reference.answers import joint_log_evidence, tensor
 from tests.theorems.strategies import Problem, assert_same, dataset, transfer_problems
 
 from headstart import HGP, SHGP, TransferModel
-from headstart.models.coregion import Hierarchical
-from headstart.models.joint_evidence import DenseEvidence
+from headstart.models.joint.coregion import Hierarchical
+from headstart.models.joint.evidence import DenseEvidence
 
 
 @pytest.mark.parametrize("model", [pytest.param(SHGP, id="SHGP"), pytest.param(HGP, id="HGP")])

@@ -13,9 +13,18 @@ import pytest
 import headstart
 
 ROOT = Path(headstart.__file__).parent
-ORDER = ("errors", "data", "gp", "models", "decide", "study", "bench", "cli")
+ORDER = ("errors", "data", "gp", "models", "decide", "sources", "sampler", "campaign", "draw", "bench", "cli")
+# What a product never loads: each stands alone. The benchmark measures the sampler, and its demonstration uses it.
+APART = {
+    "sampler": ("campaign", "draw", "bench"),
+    "campaign": ("sampler", "draw", "bench"),
+    "draw": ("sampler", "bench"),
+    "bench.run": ("sampler", "campaign"),
+}
+MOST_LINES, MOST_MODULES = 300, 12
 CORE = ("data", "gp", "models", "decide")
 MODULES = sorted(ROOT.rglob("*.py"))
+SCRIPTS = ("headstart.cli.main",)
 
 
 def _name(path: Path) -> str:
@@ -139,9 +148,43 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = headstart.SHGPP
 
 
-@pytest.mark.parametrize("path", [p for p in MODULES if "__all__" in p.read_text()], ids=_name)
+@pytest.mark.parametrize("path", MODULES, ids=_name)
 def test_the_all_of_every_module_exists(path: Path) -> None:
-    """Every name that a module lists as public exists in it."""
-    if _folder(_name(path)) in (*CORE, "errors", ""):
-        module = __import__(_name(path), fromlist=["*"])
-        assert all(hasattr(module, name) for name in module.__all__)
+    """Every module but the bare beginnings of folders lists its public names, and each of them exists in it."""
+    module = __import__(_name(path), fromlist=["*"])
+    if path.name != "__init__.py" and _name(path) not in SCRIPTS:
+        assert module.__all__, "it lists no public names"
+    assert [name for name in getattr(module, "__all__", ()) if not hasattr(module, name)] == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_only_public_names_are_imported_from_other_modules(path: Path) -> None:
+    """What a module takes from another one is in that one's ``__all__``."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("headstart."):
+            origin = __import__(str(node.module), fromlist=["*"])
+            if hasattr(origin, "__path__"):  # modules of a folder
+                continue
+            assert {alias.name for alias in node.names} <= set(origin.__all__), f"line {node.lineno}: {node.module}"
+
+
+@pytest.mark.parametrize("product", APART)
+def test_a_product_loads_no_other(product: str) -> None:
+    """Importing every module of the sampler, of campaigns or of pictures loads none of those that stand apart."""
+    own = [_name(p) for p in MODULES if _name(p).startswith(f"headstart.{product}.")]
+    loaded = _python(f"import {', '.join(own)}; print(*sorted(m for m in sys.modules if m.startswith('headstart.')))")
+    other = [name for name in loaded.split() if name.startswith(tuple(f"headstart.{a}" for a in APART[product]))]
+    assert own
+    assert other == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_no_module_is_long(path: Path) -> None:
+    """A module fits in a few screens, or it knows too much."""
+    assert len(path.read_text().splitlines()) <= MOST_LINES
+
+
+@pytest.mark.parametrize("folder", sorted({p.parent for p in MODULES}), ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_folder_is_crowded(folder: Path) -> None:
+    """A folder can be taken in at a glance."""
+    assert len(list(folder.glob("*.py"))) <= MOST_MODULES

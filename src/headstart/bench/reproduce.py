@@ -22,15 +22,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headstart.bench import analysis, complexity
-from headstart.bench.analysis import Results
-from headstart.bench.execution import Progress, execute
-from headstart.bench.experiment import Experiment, Unit
-from headstart.bench.presets import preset
-from headstart.bench.report import compare, seconds_sheet, speed_sheets, write_regrets
-from headstart.bench.sheet import Sheet, write_sheets
-from headstart.bench.store import Store
-from headstart.bench.styles import is_table
+from headstart.bench.read import analysis
+from headstart.bench.read.analysis import Results
+from headstart.bench.read.report import compare, seconds_sheet, speed_sheets, write_regrets
+from headstart.bench.read.sheet import Sheet, write_sheets
+from headstart.bench.read.styles import is_table
+from headstart.bench.run.execution import Progress, execute
+from headstart.bench.run.experiment import Experiment, Unit
+from headstart.bench.run.presets import preset
+from headstart.bench.run.store import Store
+from headstart.bench.speed import complexity
 from headstart.errors import InputError
 
 __all__ = ["EXPERIMENTS", "Reproduction", "Work", "possible", "reproduce"]
@@ -137,8 +138,8 @@ def _figures(
     name: str, results: Results, folder: Path, problems: Sequence[str], work: Work
 ) -> tuple[list[Path], list[Sheet]]:
     """The figures, and sheets that only this experiment has."""
-    from headstart.bench.regret_figures import draw_ablation, draw_regret
-    from headstart.bench.timing_figures import draw_figure3, draw_runtime
+    from headstart.bench.read.regret_figures import draw_ablation, draw_regret
+    from headstart.bench.speed.timing_figures import draw_figure3, draw_runtime
 
     if name == "fig3":
         timings = _timings(work)
@@ -164,7 +165,7 @@ def _sheets(name: str, results: Results) -> list[Sheet]:
 
 
 def _figure1(folder: Path) -> Reproduction:
-    from headstart.bench.posterior_figure import compare_posteriors, draw_posteriors, posterior_sheet
+    from headstart.bench.read.posterior_figure import compare_posteriors, draw_posteriors, posterior_sheet
 
     comparison = compare_posteriors()
     sheet = posterior_sheet(comparison)
@@ -181,7 +182,7 @@ def _timings(work: Work) -> tuple[complexity.Timing, ...]:
 
 
 def _complexity(folder: Path, work: Work) -> Reproduction:
-    from headstart.bench.timing_figures import draw_complexity
+    from headstart.bench.speed.timing_figures import draw_complexity
 
     timings = _timings(work)
     sheets = complexity.complexity_sheets(timings)

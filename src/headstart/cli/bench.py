@@ -50,10 +50,10 @@ def run(
 ) -> None:
     """Run what is not there yet: problems × methods × seeds. Stop it at any time; a rerun continues."""
     with errors_in_one_line():
-        from headstart.bench.execution import execute
-        from headstart.bench.experiment import ProblemSpec
-        from headstart.bench.requests import decisions, on_table, requested
-        from headstart.bench.store import Store
+        from headstart.bench.run.execution import execute
+        from headstart.bench.run.experiment import ProblemSpec
+        from headstart.bench.run.requests import decisions, on_table, requested
+        from headstart.bench.run.store import Store
 
         chosen = names(methods)
         if (what is None) == (table is None):
@@ -113,9 +113,9 @@ def table(
 ) -> None:
     """Mean ± standard error and median of the regret after 1, 5, 10, 20 and 30 evaluations."""
     with errors_in_one_line():
-        from headstart.bench.analysis import load, require_marks
-        from headstart.bench.analysis import table as sheets_of
-        from headstart.bench.sheet import write_sheets
+        from headstart.bench.read.analysis import load, require_marks
+        from headstart.bench.read.analysis import table as sheets_of
+        from headstart.bench.read.sheet import write_sheets
 
         results = load(folder)
         say(results.remarks)
@@ -140,9 +140,9 @@ def compare(
 ) -> None:
     """Paired differences with bootstrap intervals, speed-ups, and ranks with a critical difference."""
     with errors_in_one_line():
-        from headstart.bench import report
-        from headstart.bench.analysis import load, require_marks
-        from headstart.bench.sheet import write_sheets
+        from headstart.bench.read import report
+        from headstart.bench.read.analysis import load, require_marks
+        from headstart.bench.read.sheet import write_sheets
 
         results = load(folder)
         say(results.remarks)
@@ -163,8 +163,8 @@ def plot(
 ) -> None:
     """Regret against evaluations, mean ± standard error and median with quantiles, as PNG and SVG."""
     with errors_in_one_line():
-        from headstart.bench.analysis import load
-        from headstart.bench.regret_figures import draw_regret
+        from headstart.bench.read.analysis import load
+        from headstart.bench.read.regret_figures import draw_regret
 
         results = load(folder)
         say(results.remarks)
@@ -180,10 +180,10 @@ def safety(
 ) -> None:
     """Does AUTO do no harm where sources mislead, and how much of the head start does it keep where they help?"""
     with errors_in_one_line():
-        from headstart.bench.analysis import Results, load
-        from headstart.bench.report import write_regrets
-        from headstart.bench.safety import safety as sheets_of
-        from headstart.bench.sheet import write_sheets
+        from headstart.bench.read.analysis import Results, load
+        from headstart.bench.read.report import write_regrets
+        from headstart.bench.read.safety import safety as sheets_of
+        from headstart.bench.read.sheet import write_sheets
 
         loaded = [load(folder) for folder in folders]
         results = Results(tuple(cell for part in loaded for cell in part.cells))
@@ -211,9 +211,9 @@ def calibration(
 ) -> None:
     """Are results where they were expected? Coverage of intervals and log density, by how many results were known."""
     with errors_in_one_line():
-        from headstart.bench.calibration import load_forecasts
-        from headstart.bench.calibration import sheets as sheets_of
-        from headstart.bench.sheet import write_sheets
+        from headstart.bench.read.calibration import load_forecasts
+        from headstart.bench.read.calibration import sheets as sheets_of
+        from headstart.bench.read.sheet import write_sheets
 
         found, remarks = load_forecasts(folder, names(methods))
         say(remarks)
@@ -223,7 +223,7 @@ def calibration(
             for path in write_sheets(sheets, out, name="calibration", heading="Calibration"):
                 typer.echo(f"Written: {path}")
         if plot is not None:
-            from headstart.bench.calibration_figure import draw_calibration
+            from headstart.bench.read.calibration_figure import draw_calibration
 
             for path in draw_calibration(found, plot):
                 typer.echo(f"Picture: {path}")

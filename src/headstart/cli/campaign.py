@@ -17,10 +17,10 @@ from headstart.errors import InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from headstart.study.campaign import Campaign, Experiment
-    from headstart.study.campaign_file import CampaignFile
-    from headstart.study.campaign_init import Started
-    from headstart.study.campaign_model import Fitted, Suggestion
+    from headstart.campaign.campaign import Campaign, Experiment
+    from headstart.campaign.file import CampaignFile
+    from headstart.campaign.init import Started
+    from headstart.campaign.model import Fitted, Suggestion
 
 __all__ = [
     "Folder",
@@ -54,7 +54,7 @@ def init(
 ) -> None:
     """Look at past files and begin a campaign: headstart.toml and current.csv."""
     with errors_in_one_line():
-        from headstart.study.campaign_init import start_campaign
+        from headstart.campaign.init import start_campaign
 
         if maximize is None:
             raise InputError(f"Say what {objective!r} is to be: --maximize or --minimize.")
@@ -85,11 +85,11 @@ def suggest(
 ) -> None:
     """Say what to try next, and append it to current.csv as rows without a result."""
     with errors_in_one_line():
-        from headstart.study.campaign import append_experiments, open_campaign, require_closed
-        from headstart.study.campaign_model import next_experiments
-        from headstart.study.check import explained, remarkable
-        from headstart.study.safe_files import alone_in
-        from headstart.study.table_files import read_table
+        from headstart.campaign.campaign import append_experiments, open_campaign, require_closed
+        from headstart.campaign.check import explained, unusual_verdicts
+        from headstart.campaign.model import next_experiments
+        from headstart.sources.files.safe import alone_in
+        from headstart.sources.files.tables import read_table
 
         _require_count(number)
         with alone_in(existing(folder)):
@@ -108,7 +108,7 @@ def suggest(
             typer.echo(
                 "Nothing is known about results yet, so the rows lie apart from each other, all over the ranges."
             )
-        for source in remarkable(explained(fitted)):
+        for source in unusual_verdicts(explained(fitted)):
             typer.echo(f"{source.name} is {source.verdict}. {source.reason}")
         typer.echo(
             f"Appended to {campaign.table.path}. Fill in the column {file.objective}, save it, and run this again."
@@ -118,8 +118,8 @@ def suggest(
 def status(folder: Folder = Path(), seed: Seed = 0) -> None:
     """Show progress, the best so far, pending rows, and what the past files contribute."""
     with errors_in_one_line():
-        from headstart.study.campaign import State, open_campaign
-        from headstart.study.campaign_model import noise_of
+        from headstart.campaign.campaign import State, open_campaign
+        from headstart.campaign.model import noise_of
 
         fitted = fitted_campaign(open_campaign(existing(folder)), seed)
         campaign, file = fitted.campaign, fitted.campaign.file
@@ -156,8 +156,8 @@ def plot(
 ) -> None:
     """Draw progress, slices of the prediction, and what each past campaign says."""
     with errors_in_one_line():
-        from headstart.study.campaign import open_campaign
-        from headstart.study.campaign_plots import draw_campaign
+        from headstart.campaign.campaign import open_campaign
+        from headstart.draw.campaign import draw_campaign
 
         fitted = fitted_campaign(open_campaign(existing(folder)), seed)
         for path in draw_campaign(fitted, out or folder / "plots"):
@@ -204,7 +204,7 @@ def fitted_campaign(campaign: Campaign, seed: int) -> Fitted:
     """The campaign's model; remarks on the files go to the standard error."""
     require_seed(seed)
     with working():
-        from headstart.study.campaign_model import fit_campaign
+        from headstart.campaign.model import fit_campaign
 
         fitted = fit_campaign(campaign, seed=seed)
     say([*(f"{r}." for r in (*fitted.remarks, *fitted.alignment.warnings)), *campaign.remarks])
@@ -275,8 +275,8 @@ def _pending(fitted: Fitted, pending: Sequence[Experiment]) -> Table:
 
 
 def _contributions(fitted: Fitted) -> Table:
-    from headstart.study.campaign_model import THIS, reference_point
-    from headstart.study.shares import shares
+    from headstart.campaign.model import THIS, reference_point
+    from headstart.models.auto.reasons import shares
 
     campaign, file = fitted.campaign, fitted.campaign.file
     pick = max if file.maximize else min

@@ -16,8 +16,8 @@ from headstart.errors import InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from headstart.models.explanation import Explanation, SourceVerdict
-    from headstart.study.check import PastCheck
+    from headstart.models.auto.explanation import Explanation, SourceVerdict
+    from headstart.models.auto.past_check import PastCheck
 
 __all__ = ["check"]
 
@@ -84,15 +84,16 @@ def _check_files(
     category: tuple[str, ...],
     seed: int,
 ) -> None:
-    from headstart.study.campaign_init import look_at
+    from headstart.campaign.init import look_at
 
     looked = look_at(
         past, folder, objective=objective, maximize=maximize, rename=rename, ignore=ignore, categories=category
     )
     with working():
-        from headstart.study.check import align_files, check_past, learn_past
-        from headstart.study.explanation_plots import draw_agreement
-        from headstart.study.extremes import with_outliers
+        from headstart.campaign.check import align_files, learn_past
+        from headstart.draw.explanation import draw_agreement
+        from headstart.models.auto.past_check import check_past
+        from headstart.sources.extremes import with_outliers
 
         alignment = align_files(looked)
         prior = learn_past(alignment, seed=seed)
@@ -110,8 +111,8 @@ def _check_files(
 
 
 def _check_folder(folder: Path, pictures: Path, seed: int) -> None:
-    from headstart.study.campaign import open_campaign
-    from headstart.study.campaign_file import DEFAULT_MODEL, TOML
+    from headstart.campaign.campaign import open_campaign
+    from headstart.campaign.file import DEFAULT_MODEL, TOML
 
     if not (folder / TOML).exists():
         raise InputError(
@@ -120,12 +121,14 @@ def _check_folder(folder: Path, pictures: Path, seed: int) -> None:
         )
     fitted = fitted_campaign(open_campaign(folder), seed)
     with working():
-        from headstart.study.check import check_past, explanation_of, weighing
-        from headstart.study.explanation_plots import draw_agreement, draw_verdicts
+        from headstart.campaign.check import auto_prior
+        from headstart.draw.explanation import draw_agreement, draw_verdicts
+        from headstart.models.auto.explanation import explain
+        from headstart.models.auto.past_check import check_past
 
-        prior = weighing(fitted)
+        prior = auto_prior(fitted)
         found = check_past(prior)
-        explanation = explanation_of(prior, fitted.target).explanation
+        explanation = explain(prior, fitted.target)
         drawn = (draw_verdicts(explanation, pictures), draw_agreement(found, pictures))
     if (model := fitted.campaign.file.model.lower()) != DEFAULT_MODEL:
         say([f"The campaign's model is {model!r}. This is what {DEFAULT_MODEL!r}, which weighs its sources, says."])
@@ -159,11 +162,11 @@ def _past_table(found: PastCheck) -> Table:
 
 
 def _itself(found: PastCheck, i: int) -> str:
-    from headstart.study.check import LITTLE, NOISE
+    from headstart.models.auto.explanation import Silence
 
     told = f"{found.gains[i]:+.2f} ± {found.errors[i]:.2f}"
     why = found.silent[i]
-    return told if not why else f"{told}: {why}" if why in (NOISE, LITTLE) else why
+    return told if why is None else f"{told}: {why}" if why in (Silence.NOISE, Silence.LITTLE) else str(why)
 
 
 def _verdict_table(explanation: Explanation, found: PastCheck) -> Table:

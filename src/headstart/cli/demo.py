@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from headstart.bench.demo import Demo, DemoResult, Standing
+    from headstart.bench.demo.demo import Demo, DemoResult, Standing
 
 __all__ = ["demo"]
 
@@ -37,14 +37,14 @@ def demo(
 
     The machine is trained and tested at every trial, on one of four data sets of scikit-learn; the past are trials on
     the other three. One data set is an example: how it goes on all 24 tasks of our table is what
-    "python -m headstart.bench.sampler_speed --only svm" computes.
+    "python -m headstart.bench.speed.sampler --only svm" computes.
     """
     with errors_in_one_line():
         import torch
         from rich.console import Console
 
-        from headstart.bench.demo import Demo, run_demo
-        from headstart.bench.demo_figure import draw_demo, require_writable
+        from headstart.bench.demo.demo import Demo, run_demo
+        from headstart.bench.demo.figure import draw_demo, require_writable
 
         torch.set_num_threads(1)  # small matrices lose by threading
         settings = Demo(data_set=data, trials=trials, runs=runs, model=model, seed=seed)
@@ -89,7 +89,7 @@ def _two_lines(demo: Demo, console: Console) -> Iterator[Callable[[Standing], No
     """A live line for either kind: trials done, the lowest error so far (median of the runs), the time left."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from headstart.bench.demo import Start
+    from headstart.bench.demo.demo import Start
 
     columns = (
         TextColumn("{task.description}"),

@@ -15,8 +15,8 @@ from headstart.errors import HeadstartError, InputError, MissingExtraError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from headstart.bench.experiment import Unit
-    from headstart.bench.sheet import Sheet
+    from headstart.bench.read.sheet import Sheet
+    from headstart.bench.run.experiment import Unit
 
 __all__ = ["Watch", "errors_in_one_line", "interruptible", "names", "print_sheets", "say", "watching"]
 
@@ -69,7 +69,7 @@ def print_sheets(sheets: Sequence[Sheet]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from headstart.bench.sheet import with_notes
+    from headstart.bench.read.sheet import with_notes
 
     console = Console()
     if not console.is_terminal:

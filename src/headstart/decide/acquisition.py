@@ -46,6 +46,7 @@ __all__ = [
     "Worth",
     "acquisition",
     "incumbent",
+    "require_beta",
     "worth",
     "worth_and_slopes",
 ]

@@ -17,11 +17,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.decide.acquisition import Acquisition, Worth, worth
-from headstart.models.beliefs import At
-from headstart.models.layer_surface import surface_of
+from headstart.decide.fast.layers import surface_of
+from headstart.decide.fast.surface import Surface
+from headstart.models.chain.beliefs import At
 from headstart.models.mixture import components
 from headstart.models.predictor import Predictor
-from headstart.models.surface import Surface
 
 __all__ = ["AveragedWorth", "PlainWorth", "Voice", "averaged", "mean_of", "voices"]
 

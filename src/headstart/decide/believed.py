@@ -27,7 +27,7 @@ from torch import Tensor
 
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.average import Voice
-from headstart.decide.slopes import ROWS, means_at
+from headstart.decide.fast.slopes import ROWS, means_at
 from headstart.models.botorch import TransferPosterior
 
 __all__ = ["CAREFUL", "UNBELIEVED", "Believed", "is_careful", "opening"]

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from headstart.decide.acquisition import Acquisition, require_beta, worth
 from headstart.gp.linalg import cholesky, solve_lower
-from headstart.models.layer import Layer
+from headstart.models.chain.layer import Layer
 from headstart.models.predictor import Predictor
 
 __all__ = ["AwaitingWorth", "ByLayer"]

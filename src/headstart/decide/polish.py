@@ -1,7 +1,7 @@
 """The last step of a search: from good points to the nearest optima, in what is continuous.
 
-Many L-BFGS-B runs go in lockstep. By slopes (decide.slopes) they are asked one by one; a batch of problems can only be
-differentiated as a whole.
+Many L-BFGS-B runs go in lockstep. By slopes (decide.fast.slopes) they are asked one by one; a batch of problems can
+only be differentiated as a whole.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from headstart.decide.acquisition import Worth
 from headstart.decide.domain import Searchable
-from headstart.decide.slopes import Slopes
+from headstart.decide.fast.slopes import Slopes
 from headstart.gp.lbfgs import minimize_lockstep
 
 __all__ = ["polish"]

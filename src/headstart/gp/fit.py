@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -17,10 +17,11 @@ from headstart.errors import InputError, NumericalError
 from headstart.gp.evidence import Evidence, PlainEvidence
 from headstart.gp.hyperparameters import Expected, Starts
 from headstart.gp.lbfgs import minimize_lockstep
+from headstart.gp.report import FitReport
 from headstart.gp.restarts import Joining
 from headstart.gp.threads import single_thread
 
-__all__ = ["FitOptions", "FitReport", "Objective", "Seed", "fit", "generator_from"]
+__all__ = ["FitOptions", "Objective", "Seed", "fit", "generator_from"]
 
 Seed = int | torch.Generator | None
 
@@ -95,54 +96,6 @@ class FitOptions:
     def paper(cls) -> Self:
         """The paper's appendix: maximum likelihood, 10 restarts, starts softplus(N(0, 1)); both ways from each."""
         return cls(objective=Objective.LIKELIHOOD, starts=Starts.SOFTPLUS, restarts=10, natural_too=True, draws=0)
-
-
-@dataclass(frozen=True, slots=True)
-class FitReport:
-    """What every restart of one fit did. ``objective`` is what was minimised, per observation; lower is better.
-
-    Leading dimensions are those of the batch of problems; the last one counts the restarts. With
-    ``FitOptions.natural_too`` its second half are the same starts searched in natural parameters (on top of inherited
-    beliefs: at first). The evaluations of the best restart include those that polished it (only where ``PlainEvidence``
-    is maximised without priors).
-    """
-
-    task: str
-    objective: Float[Tensor, "*b R"]
-    evaluations: Int[Tensor, "*b R"]
-    converged: Bool[Tensor, "*b R"]
-    failures: Int[Tensor, "*b R"]  # factorisations that failed on the way
-    joined: Int[Tensor, "*b R"]  # the restart whose path this one met and whose end it shares, or −1
-    best: Int[Tensor, "*b"]
-    n_observations: int = 0
-    n_natural: int = 0  # how many restarts, the last ones, were (at first) searched in natural parameters
-
-    def __str__(self) -> str:
-        """A line for the fit and, for a single problem, a line per restart."""
-        restarts = f"{self.objective.shape[-1] - self.n_natural} restarts"
-        if self.n_natural:
-            restarts += f" in log and {self.n_natural} in natural parameters"
-        head = (
-            f"{self.task}: {self.n_observations} observations, {restarts}, "
-            f"{int(self.converged.sum())} of {self.converged.numel()} converged, "
-            f"{int(self.evaluations.sum())} evaluations, {int(self.failures.sum())} failed factorisations"
-        )
-        if self.objective.dim() > 1 or self.objective.numel() == 0:
-            return head
-        rows = [
-            f"  {i:>3} {'*' if i == int(self.best) else ' '} objective {self.objective[i].item():+.6f}  "
-            f"evaluations {int(self.evaluations[i]):>4}  {'converged' if self.converged[i] else 'stopped early'}"
-            f"{f', with restart {int(self.joined[i])}' if self.joined[i] >= 0 else ''}"
-            f"{f'  failures {int(self.failures[i])}' if self.failures[i] else ''}"
-            for i in range(len(self.objective))
-        ]
-        return "\n".join([head, *rows])
-
-    def at_row(self, row: int, task: str) -> FitReport:
-        """The report of one entry of the first batch dimension."""
-        tensors = [f.name for f in fields(self) if isinstance(getattr(self, f.name), Tensor)]
-        rows: dict[str, Any] = {name: getattr(self, name)[row] for name in tensors}
-        return replace(self, task=task, **rows)
 
 
 def generator_from(seed: Seed) -> torch.Generator:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any, Self
 
 import torch
@@ -12,8 +11,6 @@ from botorch.acquisition.objective import PosteriorTransform
 from botorch.models.model import FantasizeMixin, Model
 from botorch.posteriors.gpytorch import GPyTorchPosterior
 from botorch.posteriors.posterior import Posterior
-from botorch.posteriors.transformed import TransformedPosterior
-from gpytorch.distributions import MultivariateNormal
 from gpytorch.likelihoods import GaussianLikelihood
 from jaxtyping import Bool, Float
 from linear_operator import to_linear_operator
@@ -22,9 +19,10 @@ from torch import Tensor
 from headstart.data.units import Units
 from headstart.data.warp import Warp
 from headstart.errors import InputError
-from headstart.gp.fit import FitReport
 from headstart.gp.hyperparameters import OFFSET_VAR, require_variance
-from headstart.models.beliefs import At
+from headstart.gp.report import FitReport
+from headstart.models.chain.beliefs import At
+from headstart.models.distributions import ExactNormal, noise_likelihood, through
 from headstart.models.params import ModelParams
 from headstart.models.predictive import Doubt, NormalMixture, measurement, require_probability
 from headstart.models.predictor import Outcome, Predictor
@@ -33,16 +31,6 @@ __all__ = ["TransferPosterior"]
 
 # How well the sources show the scale of a target, in independent values, before there are any of its own
 _SOURCES_FREEDOM = 8.0
-
-
-class _Normal(MultivariateNormal):  # type: ignore[misc]
-    """Whose variance is what it is: GPyTorch raises variances below 1e-10, whatever the units of y."""
-
-    @property
-    def variance(self) -> Tensor:
-        """The diagonal of the covariance."""
-        diagonal: Tensor = self.lazy_covariance_matrix.diagonal(dim1=-1, dim2=-2)
-        return diagonal.expand(self.loc.shape)
 
 
 class TransferPosterior(Model, FantasizeMixin):
@@ -147,7 +135,7 @@ class TransferPosterior(Model, FantasizeMixin):
     @property
     def likelihood(self) -> GaussianLikelihood:
         """The target's observation noise in mapped units, as a GPyTorch likelihood with fixed parameters."""
-        return _likelihood((self._predictor.noise_var * self.units.scale**2).detach())
+        return noise_likelihood((self._predictor.noise_var * self.units.scale**2).detach())
 
     @property
     def train_inputs(self) -> tuple[Tensor, ...]:
@@ -192,9 +180,9 @@ class TransferPosterior(Model, FantasizeMixin):
                 noise = (self._predictor.noise_var * scale**2).unsqueeze(-1)
             cov = cov + torch.diag_embed(noise.expand(mean.shape))
         # an operator is factorised when it is needed, and with care for repeated rows; a plain matrix here and now
-        posterior: Posterior = GPyTorchPosterior(_Normal(mean, to_linear_operator(cov)))
+        posterior: Posterior = GPyTorchPosterior(ExactNormal(mean, to_linear_operator(cov)))
         if self._warp is not None:
-            posterior = _through(self._warp, posterior)
+            posterior = through(self._warp, posterior)
         return posterior if posterior_transform is None else posterior_transform(posterior)
 
     def predict(self, X: Float[Tensor, "*b m d"] | At) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
@@ -289,31 +277,3 @@ class TransferPosterior(Model, FantasizeMixin):
             raise InputError(f"X must be float64 on {own.device}, but it is {X.dtype} on {X.device}.")
         if not bool(X.isfinite().all()):
             raise InputError("X must be finite, but it has NaN or infinite entries.")
-
-
-def _through(warp: Warp, posterior: Posterior) -> TransformedPosterior:
-    """A normal distribution in mapped units, seen in the user's; mean and variance by quadrature."""
-
-    def moment(which: int, mean: Tensor, var: Tensor) -> Tensor:
-        return warp.moments(mean.squeeze(-1), var.squeeze(-1))[which].unsqueeze(-1)
-
-    return TransformedPosterior(
-        posterior,
-        sample_transform=lambda samples: warp.outward(samples.squeeze(-1)).unsqueeze(-1),
-        mean_transform=partial(moment, 0),
-        variance_transform=partial(moment, 1),
-    )
-
-
-def _likelihood(noise: Float[Tensor, "*b"]) -> GaussianLikelihood:
-    from gpytorch.constraints import GreaterThan
-
-    floor = float(noise.min()) * (1 - 1e-9) if noise.numel() else 0.0
-    likelihood = GaussianLikelihood(
-        batch_shape=noise.shape, noise_constraint=GreaterThan(floor, transform=None, initial_value=noise.unsqueeze(-1))
-    )
-    likelihood = likelihood.to(dtype=torch.float64, device=noise.device)
-    likelihood.noise = noise.unsqueeze(-1)
-    for parameter in likelihood.parameters():
-        parameter.requires_grad_(False)
-    return likelihood.eval()

@@ -11,15 +11,16 @@ from torch import Tensor
 from headstart.data.dataset import Dataset, task_name
 from headstart.data.units import Units
 from headstart.errors import InputError
-from headstart.gp.fit import FitReport, Seed, generator_from
+from headstart.gp.fit import Seed, generator_from
 from headstart.gp.linalg import solve_lower
-from headstart.models.beliefs import At, NoBeliefs
+from headstart.gp.report import FitReport
 from headstart.models.botorch import TransferPosterior
-from headstart.models.layer import Layer, Propagation
+from headstart.models.chain.beliefs import At, NoBeliefs
+from headstart.models.chain.layer import Layer, Propagation
+from headstart.models.chain.sequential import fit_layer
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import EnsembleParams, ModelParams
 from headstart.models.predictor import Outcome
-from headstart.models.sequential import fit_layer
 
 __all__ = ["Ensemble", "RankingPrior", "RankingWeighted", "leave_one_out", "misranked_pairs"]
 

@@ -11,12 +11,12 @@
     GPBO    alone               nothing                                          O(N_t³)
     RGPE    each alone          a weighted vote (Feurer et al. 2018)             O(N_t³ + N_t N_s²)
 
-Beyond the paper, stars: the sources are learnt side by side, their order does not matter (models.star_weights):
+Beyond the paper, stars: the sources are learnt side by side, their order does not matter (models.star.weights):
 
     STAR    each alone          a weighted sum, the weights integrated out       O(N_t³ + s N_t² + N_t Σ N_ν²)
     SCAML   each alone          a weighted sum, the weights fitted               the same
     MWSGP   each alone          WSGP whose sources do not hear of the target     the same
-    AUTO    several of these and a plain process, weighed by what they predicted (models.auto): the default
+    AUTO    several of these and a plain process, weighed by what they predicted (models.auto.auto): the default
 
 Use: ``prior = SHGP.learn(sources)``, ``posterior = prior.condition(target)``, ``posterior.posterior(X)``.
 Options: ``SHGP.using(kernel=Kernel.MATERN52)``, and ``SHGP.paper()`` for the paper's own training.
@@ -24,17 +24,17 @@ Options: ``SHGP.using(kernel=Kernel.MATERN52)``, and ``SHGP.paper()`` for the pa
 
 from __future__ import annotations
 
-from headstart.models.auto import Auto
-from headstart.models.coregion import Free, Hierarchical, SharedKernel, WeightedSource
+from headstart.models.auto.auto import Auto
+from headstart.models.chain.layer import Propagation
+from headstart.models.chain.sequential import Sequential
 from headstart.models.ensemble import RankingWeighted
-from headstart.models.joint import Joint
-from headstart.models.layer import Propagation
+from headstart.models.joint.coregion import Free, Hierarchical, SharedKernel, WeightedSource
+from headstart.models.joint.joint import Joint
 from headstart.models.model import TransferModel
-from headstart.models.sequential import Sequential
 from headstart.models.single import Single
-from headstart.models.star import Star
-from headstart.models.star_weights import Free as FreeWeights
-from headstart.models.star_weights import Integrated, Modular
+from headstart.models.star.star import Star
+from headstart.models.star.weighting import Free as FreeWeights
+from headstart.models.star.weighting import Integrated, Modular
 
 __all__ = [
     "AUTO",

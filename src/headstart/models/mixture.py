@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headstart.models.beliefs import At
-from headstart.models.layer import Layer
+from headstart.models.chain.beliefs import At
+from headstart.models.chain.layer import Layer
 
 __all__ = ["Mixture", "components", "taken"]
 

@@ -25,8 +25,8 @@ from scipy.special import chdtri
 from torch import Tensor
 
 from headstart.errors import InputError
-from headstart.models.beliefs import At
-from headstart.models.layer import Layer
+from headstart.models.chain.beliefs import At
+from headstart.models.chain.layer import Layer
 from headstart.models.mixture import components
 
 __all__ = ["Doubt", "NormalMixture", "measurement", "require_probability"]

@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.data.units import Units
-from headstart.gp.fit import FitReport
-from headstart.models.beliefs import At
+from headstart.gp.report import FitReport
+from headstart.models.chain.beliefs import At
 from headstart.models.params import ModelParams
 from headstart.models.predictive import Doubt
 

@@ -10,14 +10,14 @@ from headstart.data.dataset import Dataset
 from headstart.data.units import OutputUnits, Units
 from headstart.gp.draws import draws_around
 from headstart.gp.fit import Seed, generator_from
-from headstart.models.beliefs import NoBeliefs
 from headstart.models.botorch import TransferPosterior
-from headstart.models.layer import Layer, Propagation
+from headstart.models.chain.beliefs import NoBeliefs
+from headstart.models.chain.layer import Layer, Propagation
+from headstart.models.chain.sequential import Fit, Sequential, fit_with_evidence
 from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ChainParams, ModelParams
 from headstart.models.predictor import Outcome
-from headstart.models.sequential import Fit, Sequential, fit_with_evidence
 
 __all__ = ["Single", "SinglePrior"]
 

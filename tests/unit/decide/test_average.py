@@ -12,8 +12,8 @@ from headstart import AUTO, GPBO, Dataset
 from headstart.decide.acquisition import Acquisition, worth
 from headstart.decide.average import AveragedWorth, PlainWorth, Voice, averaged, mean_of, voices
 from headstart.decide.suggest import suggest
-from headstart.models.auto_posterior import AutoPosterior
-from headstart.models.layer import Layer
+from headstart.models.auto.posterior import AutoPosterior
+from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture
 
 PROBLEM = transfer_problem(n_queries=40)

@@ -12,8 +12,8 @@ from headstart.decide.acquisition import Acquisition, worth
 from headstart.decide.average import voices
 from headstart.decide.believed import CAREFUL, Believed, opening
 from headstart.decide.domain import Candidates
+from headstart.decide.fast.slopes import means_at
 from headstart.decide.rows import suggest_row
-from headstart.decide.slopes import means_at
 from headstart.decide.suggest import suggest
 
 

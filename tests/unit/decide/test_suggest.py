@@ -24,8 +24,9 @@ from headstart.decide.average import voices
 from headstart.decide.believed import Believed
 from headstart.decide.design import design_point
 from headstart.decide.domain import Candidates, Cube
-from headstart.decide.slopes import means_at
-from headstart.decide.suggest import _Judge, _Search, suggest
+from headstart.decide.fast.slopes import means_at
+from headstart.decide.search import Search, _Judge
+from headstart.decide.suggest import suggest
 
 KINDS = pytest.mark.parametrize("kind", Acquisition)
 
@@ -185,7 +186,7 @@ def test_a_batch_without_the_belief_goes_to_the_corners(monkeypatch: pytest.Monk
     every, weights = voices(posterior.predictor)
     typical = means_at(every, weights, _points(4000, 3, 5)).median()
     assert bool((means_at(every, weights, suggest(posterior, q=12)) <= typical).all())
-    monkeypatch.setattr(_Search, "_expected", lambda *_: None)
+    monkeypatch.setattr(Search, "_expected", lambda *_: None)
     X = suggest(posterior, q=12)
     bad = means_at(every, weights, X) > typical
     assert bad.nonzero().squeeze(-1).tolist() == [5, 8, 11]

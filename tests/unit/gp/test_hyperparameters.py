@@ -13,7 +13,7 @@ from tests.problems import tensor
 
 from headstart import GPParams, InputError, Starts
 from headstart.gp.hyperparameters import Inputs, Layout, Slot, gp_layout
-from headstart.models.coregion import Free, Hierarchical, SharedKernel, WeightedSource
+from headstart.models.joint.coregion import Free, Hierarchical, SharedKernel, WeightedSource
 
 LAYOUTS = {
     "task": gp_layout(Inputs.of(3), residual=False),

@@ -10,9 +10,9 @@ from tests.problems import agree, gp_params, plainly, predictions, quick, tensor
 from torch import Tensor
 
 from headstart import GPBO, RGPE, ChainParams, Dataset, EnsembleParams, InputError, Kernel
-from headstart.models.beliefs import NoBeliefs
+from headstart.models.chain.beliefs import NoBeliefs
+from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.ensemble import leave_one_out, misranked_pairs
-from headstart.models.layer import Layer, Propagation
 
 
 def _weights(sources: list[Dataset], target: Dataset, **options: Any) -> Tensor:

@@ -24,14 +24,14 @@ from tests.problems import (
 
 from headstart import BHGP, FAMILY, GPBO, HGP, MHGP, SHGP, Dataset, FitOptions, InputError, Kernel, OutputUnits
 from headstart.data.units import OutputMap
-from headstart.models.auto import Auto
-from headstart.models.coregion import Free, Hierarchical, SharedKernel, WeightedSource
-from headstart.models.joint import Joint
-from headstart.models.layer import Propagation
-from headstart.models.sequential import Sequential
-from headstart.models.star import Star
-from headstart.models.star_weights import Free as FreeWeights
-from headstart.models.star_weights import Integrated, Modular
+from headstart.models.auto.auto import Auto
+from headstart.models.chain.layer import Propagation
+from headstart.models.chain.sequential import Sequential
+from headstart.models.joint.coregion import Free, Hierarchical, SharedKernel, WeightedSource
+from headstart.models.joint.joint import Joint
+from headstart.models.star.star import Star
+from headstart.models.star.weighting import Free as FreeWeights
+from headstart.models.star.weighting import Integrated, Modular
 
 PROBLEM = transfer_problem()
 

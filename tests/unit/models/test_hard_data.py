@@ -10,8 +10,8 @@ from tests.problems import NAMES, TRANSFER, VARIANTS, agree, behind_the_map, pre
 from torch import Tensor
 
 from headstart import FAMILY, Dataset, TransferModel, TransferPosterior
-from headstart.bench import robustness
-from headstart.bench.robustness import MODELS, odd_problem, require_sound
+from headstart.bench.run import robustness
+from headstart.bench.run.robustness import MODELS, odd_problem, require_sound
 
 PROBLEM = transfer_problem()
 NUMBERS_OF_POINTS = (0, 1, 2, 4)

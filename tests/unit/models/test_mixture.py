@@ -19,8 +19,8 @@ from tests.problems import (
 from torch import Tensor
 
 from headstart import AUTO, FAMILY
-from headstart.models.auto_posterior import AutoPosterior
-from headstart.models.layer import Layer
+from headstart.models.auto.posterior import AutoPosterior
+from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture, taken
 from headstart.models.single import UNCERTAIN_UP_TO
 

@@ -12,8 +12,8 @@ from tests.problems import NAMES, agree, item_of, params_for, tensor, transfer_p
 from torch import Tensor
 
 from headstart import AUTO, FAMILY, Dataset, FitOptions, InputError, TransferPosterior
-from headstart.models.auto_posterior import AutoPosterior
-from headstart.models.layer import Layer
+from headstart.models.auto.posterior import AutoPosterior
+from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture, components
 from headstart.models.predictive import Doubt, NormalMixture, measurement
 from headstart.models.predictor import Outcome

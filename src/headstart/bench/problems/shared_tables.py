@@ -24,13 +24,16 @@ or the environment variable HEADSTART_DATA.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+from headstart.bench.problems.svm_table import svm_sklearn
 from headstart.bench.problems.table import Table, TableProblem, read_table
 from headstart.errors import InputError
 
-__all__ = ["SHARED", "SharedTable", "is_here", "shared_problem", "shared_table"]
+__all__ = ["SHARED", "SharedTable", "is_here", "shared_problem", "shared_table", "table_problem"]
 
 _VARIABLE = "HEADSTART_DATA"
 
@@ -193,6 +196,34 @@ def shared_problem(
     tasks = tuple(task for task in table.tasks if task not in which.left_out)
     n_sources = which.n_sources if n_sources is None else n_sources
     return TableProblem(table, n_sources, rows, tasks, in_turn=in_turn, repeats=repeats)
+
+
+@cache
+def _file(path: str, task: str, objective: str, maximize: bool, log: tuple[str, ...], ignore: tuple[str, ...]) -> Table:
+    return read_table(path, task=task, objective=objective, maximize=maximize, log=log, ignore=ignore)
+
+
+@cache
+def table_problem(
+    name: str,
+    *,
+    sources: int | None = None,
+    rows: int | None = 60,
+    task: str = "task",
+    objective: str = "objective",
+    maximize: bool = False,
+    log: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    in_turn: bool = False,
+    repeats: bool = False,
+) -> TableProblem:
+    """``svm``, a name of ``SHARED``, or the path of a CSV or Parquet file."""
+    if name in SHARED:
+        return shared_problem(name, n_sources=sources, rows=rows, in_turn=in_turn, repeats=repeats)
+    svm = name == "svm"
+    table = svm_sklearn() if svm else _file(name, task, objective, maximize, tuple(log), tuple(ignore))
+    n_sources = 10 if sources is None else sources
+    return TableProblem(table, n_sources=n_sources, rows=rows, in_turn=in_turn, repeats=repeats)
 
 
 def is_here(name: str) -> bool:

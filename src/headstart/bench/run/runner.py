@@ -1,0 +1,159 @@
+"""Bayesian optimisation of a whole batch of problems in lockstep: fitting and choosing for all seeds at once."""
+
+from __future__ import annotations
+
+import math
+import platform
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+import headstart
+from headstart.bench.methods.registry import Choice, Settings, method
+from headstart.bench.problems.problem import Candidates, Instance, Problem
+from headstart.bench.run.store import Run
+from headstart.data.dataset import Dataset
+from headstart.data.units import Units
+
+__all__ = ["provenance", "run_batch"]
+
+_DIGITS = 10  # of what is written down; computations keep them all
+
+
+@cache
+def provenance(device: str) -> dict[str, Any]:
+    """What a result depends on besides its settings: versions, commit, hardware."""
+    versions = {name: __import__(name).__version__ for name in ("torch", "botorch", "gpytorch", "scipy", "numpy")}
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.strip()
+    hardware = torch.cuda.get_device_name() if device.startswith("cuda") else platform.machine()
+    return {"headstart": headstart.__version__, **versions, "commit": commit, "device": device, "hardware": hardware}
+
+
+def _moved(instance: Instance, device: str) -> Instance:
+    if device == "cpu":
+        return instance
+
+    def to(tensor: Tensor) -> Tensor:
+        return tensor.to(device)
+
+    candidates = instance.candidates
+    return Instance(
+        sources=tuple(s.with_data(to(s.X), to(s.y)) for s in instance.sources),
+        minimum=to(instance.minimum),
+        scale=to(instance.scale),
+        noise=to(instance.noise),
+        labels=instance.labels,
+        function=instance.function,
+        candidates=None
+        if candidates is None
+        else Candidates(to(candidates.X), to(candidates.values), to(candidates.real), candidates.repeats),
+        space=instance.space,
+    )
+
+
+def run_batch(
+    problem: Problem, method_name: str, seeds: Sequence[int], *, steps: int, settings: Settings, device: str = "cpu"
+) -> list[Run]:
+    """``steps`` evaluations of every seed's target, all seeds in lockstep; one record per seed.
+
+    Seconds are CPU seconds of the batch divided by the number of its problems.
+    """
+    if device == "cpu":
+        torch.set_num_threads(1)
+    instance = _moved(problem.draw(seeds, steps), device)
+    P, d = len(seeds), instance.d
+    begin = time.process_time()
+    # random points are those of the family or table: an ablation over its settings meets the same ones
+    search = method(method_name).begin(instance, problem.name.partition("[")[0], seeds, settings)
+    learn_seconds = (time.process_time() - begin) / P
+    levels = () if instance.space is None else instance.space.categories
+    target = Dataset.empty(d, batch_shape=(P,), device=device, categories=levels)
+    allowed = None if instance.candidates is None else instance.candidates.real.clone()
+    values = instance.minimum.new_empty(P, 0)
+    seconds: list[tuple[float, float]] = []
+    predictions: list[tuple[list[float | None], list[float | None]]] = []
+    scale = _scale_of_results(instance)
+    for step in range(steps):
+        choice = search.propose(target, allowed)
+        if choice.row is None:
+            assert instance.function is not None
+            value = instance.function(choice.x.unsqueeze(-2)).squeeze(-1)
+        else:
+            assert instance.candidates is not None
+            assert allowed is not None
+            value = instance.candidates.values.gather(-1, choice.row.unsqueeze(-1)).squeeze(-1)
+            if not instance.candidates.repeats:
+                allowed.scatter_(-1, choice.row.unsqueeze(-1), False)
+        result = value + instance.noise[:, step]
+        predictions.append(_predictions(choice, result, scale))
+        target = target.with_point(choice.x, result)
+        values = torch.cat([values, value.unsqueeze(-1)], dim=-1)
+        seconds.append((choice.fit_seconds / P, choice.acquisition_seconds / P))
+    best = values.cummin(-1).values
+    regret = (best - instance.minimum.unsqueeze(-1)) / instance.scale.unsqueeze(-1)
+    fit_seconds, acquisition_seconds = ([_rounded(s[i]) for s in seconds] for i in (0, 1))
+    origin = provenance(device) | ({} if problem.fingerprint is None else {"data": problem.fingerprint})
+    return [
+        Run(
+            problem=problem.name,
+            method=method_name,
+            seed=seed,
+            settings={**asdict(settings), "steps": steps},
+            label=instance.labels[i],
+            x=[[_rounded(v) for v in row] for row in target.X[i].tolist()],
+            y=[_rounded(v) for v in target.y[i].tolist()],
+            value=[_rounded(v) for v in values[i].tolist()],
+            regret=[_rounded(v) for v in regret[i].tolist()],
+            fit_seconds=fit_seconds,
+            acquisition_seconds=acquisition_seconds,
+            learn_seconds=_rounded(learn_seconds),
+            provenance=origin,
+            pit=[pit[i] for pit, _ in predictions],
+            log_density=[log_density[i] for _, log_density in predictions],
+        )
+        for i, seed in enumerate(seeds)
+    ]
+
+
+def _scale_of_results(instance: Instance) -> Float[Tensor, "P"]:
+    """What y is divided by before densities are compared: the table's scale, or the spread of y within the sources.
+
+    Functions have scale 1 whatever their range. Where all sources are constant as well it is left at 1.
+    """
+    if instance.function is None:
+        return instance.scale
+    within = Units.of(instance.sources).scale
+    return torch.where(within > 0, within, torch.ones_like(within))
+
+
+def _predictions(
+    choice: Choice, result: Float[Tensor, "P"], scale: Float[Tensor, "P"]
+) -> tuple[list[float | None], list[float | None]]:
+    """P(result ≤ y) and log p(y/scale) of every problem, as far as a model was asked before."""
+    if choice.predicted is None:
+        nothing: list[float | None] = [None] * len(result)
+        return nothing, nothing
+    pit, log_density = choice.predicted(result)
+    return _known(pit), _known(log_density + scale.log())  # dy = scale · d(y/scale)
+
+
+def _known(values: Float[Tensor, "P"]) -> list[float | None]:
+    return [None if math.isnan(value) else _rounded(value) for value in values.tolist()]
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")

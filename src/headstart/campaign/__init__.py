@@ -1,0 +1,1 @@
+"""For those who do experiments: a folder of files."""

@@ -1,0 +1,1 @@
+"""The fast path for one problem: values and gradients in closed form."""

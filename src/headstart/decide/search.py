@@ -1,0 +1,248 @@
+"""The search for the point where the acquisition function is best, for one problem or a whole batch in lockstep.
+
+One search in three steps; the ``Domain`` says which points there are, so that another space changes nothing here:
+
+    look around    points all over the domain, and points near the lowest posterior means
+    compare        the acquisition function at all of them
+    polish         L-BFGS-B from the best ones in what is continuous, in turn with exchanges of what is not
+
+For a single problem the search goes over surfaces (decide.fast.slopes), and the points it ends with are compared
+exactly. Where the points of the domain can be listed, comparing them all is the whole search. The first points of a
+target of which nobody knows anything are laid out instead (decide.design).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from headstart.decide.acquisition import Acquisition, Worth
+from headstart.decide.average import AveragedWorth, PlainWorth, Voice, voices
+from headstart.decide.believed import UNBELIEVED, Believed, opening
+from headstart.decide.design import design_point, design_size
+from headstart.decide.domain import Domain, Searchable
+from headstart.decide.fast.slopes import ROWS, Slopes, means_at
+from headstart.decide.pending import AwaitingWorth
+from headstart.decide.polish import polish
+from headstart.errors import InputError, NumericalError
+from headstart.gp.fit import generator_from
+from headstart.gp.threads import single_thread
+from headstart.models.botorch import TransferPosterior
+
+__all__ = ["Search"]
+
+# Points near the lowest posterior means: around how many of them, and their share
+_ANCHORS = 4
+_NEAR_SHARE = 4  # one near point for so many points all over the domain
+_ROUNDS = 4  # of polishing and exchanging; the first one nearly always settles it
+_KEPT = 2  # so many points go into the later rounds
+_GAIN = 1e-9  # a better value than before by no more than this is rounding
+_SAME = 1e-6  # points whose coordinates all differ by less are the same
+_MORE = 8  # further looks around a finite domain whose points all seem to be used up
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """The acquisition function, except that a point already taken is the worst, as is one where it is not a number."""
+
+    value: Worth
+    taken: Float[Tensor, "*b k d"]
+    slopes: Slopes | None = None  # the same function, for a search
+    believed: Believed | None = None  # where a point may be
+
+    def __call__(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
+        return self._judged(self.value, X)
+
+    def roughly(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
+        """By the slopes where there are any: the same up to rounding, and quicker."""
+        return self._judged(self.value if self.slopes is None else self.slopes, X)
+
+    def _judged(self, value: Worth, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
+        with torch.no_grad():
+            worth = torch.cat([value(part) for part in X.split(ROWS, dim=-2)], dim=-1)
+        if not bool(worth.isfinite().any(-1).all()):
+            raise NumericalError(
+                "The acquisition function is finite at none of the points looked at. Look at the posterior there: its "
+                "mean and variance should be finite, and its variance positive."
+            )
+        worth = worth.nan_to_num(nan=-torch.inf, neginf=-torch.inf)
+        if self.believed is not None:
+            worth = worth - UNBELIEVED * (~self.believed(X))
+        return worth.masked_fill(self._is_taken(X), -torch.inf) if self.taken.shape[-2] else worth
+
+    def _is_taken(self, X: Float[Tensor, "*b n d"]) -> Bool[Tensor, "*b n"]:
+        return _are_taken(X, self.taken)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What stays the same from one point of a batch of q to the next."""
+
+    posterior: TransferPosterior
+    voices: tuple[Voice, ...]
+    weights: Float[Tensor, "*b k"]
+    domain: Domain
+    kind: Acquisition
+    n_candidates: int
+    n_starts: int
+    beta: float
+    generator: torch.Generator
+    layouts: tuple[torch.Generator, ...] | None
+
+    def next(self, awaited: Float[Tensor, "*b p d"], taken: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b d"]:
+        """The best point that is not taken; the next of the design where nothing is known."""
+        tried = torch.cat([self.posterior.train_inputs[0], awaited], dim=-2)
+        n_known = self.posterior.train_inputs[0].shape[-2]
+        begun = n_known > 1 and tried.shape[-2] >= design_size(self.domain.inputs)
+        blind = self.posterior.blind & (not begun)
+        if not bool(blind.any()):
+            return self._best(awaited, taken)
+        laid_out = self._laid_out(tried, taken)
+        return laid_out if bool(blind.all()) else torch.where(blind.unsqueeze(-1), laid_out, self._best(awaited, taken))
+
+    def _laid_out(self, tried: Float[Tensor, "*b n d"], taken: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b d"]:
+        batch, listing = self.posterior.batch_shape, self.domain.listing()
+        generators = self.layouts or (self.generator,)
+        found = []
+        parts = (tried, taken, self.posterior.past_bests)
+        for i, (known, used, past) in enumerate(
+            zip(*(part.flatten(0, -3) if batch else [part] for part in parts), strict=True)
+        ):
+            free = None
+            if listing is not None:
+                free = ~_are_taken(listing, used.cpu())
+                if not bool(free.any()):
+                    raise self._nothing_left(len(listing))
+            generator = generators[i % len(generators)]
+            found.append(design_point(self.domain, known.cpu(), generator, free=free, past=past.cpu()))
+        return torch.stack(found).to(tried.device).reshape(*batch, -1)
+
+    def _best(self, awaited: Float[Tensor, "*b p d"], taken: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b d"]:
+        listing = self.domain.listing()
+        if listing is not None:
+            X = listing.to(taken.device).expand(*self.posterior.batch_shape, *listing.shape)
+            value = self._value(X, awaited)
+            with single_thread():
+                worth = _Judge(value, taken, believed=self._expected(X, awaited))(X)
+            if bool((worth.amax(-1) == -torch.inf).any()):
+                raise self._nothing_left(len(listing))
+            return _best(X, worth)
+        assert isinstance(self.domain, Searchable)
+        wide, near = self._look_around(self.domain)
+        X = torch.cat([wide, near], dim=-2)
+        value = self._value(X, awaited)
+        judge = _Judge(value, taken, Slopes.of(value), self._expected(X, awaited))
+        with single_thread():
+            worth = judge.roughly(X)
+            starts = _best_of_both(X, worth, wide.shape[-2], self.n_starts)
+            polished = _improve(judge, self.domain, starts)
+            if judge.slopes is None:
+                everything = torch.cat([polished, X], dim=-2)
+                worth = torch.cat([judge(polished), worth], dim=-1)
+            else:  # the best of all points looked at are among the starts
+                everything = torch.cat([polished, starts], dim=-2)
+                worth = judge(everything)
+            for _ in range(_MORE):
+                if not bool((worth.amax(-1) == -torch.inf).any()):
+                    return _best(everything, worth)
+                more = self.domain.spread(ROWS, self.generator).to(X.device).expand(*X.shape[:-2], -1, -1)
+                everything, worth = torch.cat([everything, more], dim=-2), torch.cat([worth, judge(more)], dim=-1)
+        raise self._nothing_left(everything.shape[-2])
+
+    def _expected(self, X: Float[Tensor, "*b n d"], awaited: Float[Tensor, "*b p d"]) -> Believed | None:
+        return Believed.among(self.posterior, self.voices, self.weights, X, awaited)
+
+    def _look_around(self, domain: Searchable) -> tuple[Float[Tensor, "*b n d"], Float[Tensor, "*b m d"]]:
+        """Points all over, and points near the lowest posterior means among those, the observed and the past bests.
+
+        The past bests are always among them.
+        """
+        observed, n = self.posterior.train_inputs[0], self.n_candidates
+        past = domain.snap(self.posterior.past_bests)
+        wide = domain.spread(n, self.generator).to(observed.device)
+        wide = wide.expand(*self.posterior.batch_shape, *wide.shape)
+        known = torch.cat([wide, domain.snap(observed), past], dim=-2)
+        mean = means_at(self.voices, self.weights, known)
+        anchors = _rows(known, mean.topk(min(_ANCHORS, mean.shape[-1]), largest=False).indices)
+        per_anchor = max(1, n // (_NEAR_SHARE * anchors.shape[-2]))
+        return wide, torch.cat([anchors, past, domain.near(anchors, per_anchor, self.generator)], dim=-2)
+
+    def _value(self, X: Float[Tensor, "*b n d"], awaited: Float[Tensor, "*b p d"]) -> Worth:
+        """What points are worth; X are those that were looked at, where nothing is observed or awaited yet."""
+        observed = self.posterior.train_inputs[0]
+        known = torch.cat([observed, awaited], dim=-2)
+        every, weights = voices(self.posterior.deciding(known.shape[-2]))
+        known = known if known.shape[-2] else X
+        best_f = torch.stack([means_at(every, weights, part).amin(-1) for part in known.split(ROWS, dim=-2)]).amin(0)
+        if awaited.shape[-2] == 0:
+            kind, beta = opening(self.posterior, self.kind, self.beta)
+            parts: tuple[Worth, ...] = tuple(PlainWorth(voice, kind, best_f, beta) for voice in every)
+        else:
+            kind = self.kind
+            seed = int(torch.randint(2**62, (), generator=self.generator))  # the same draws whoever else counts
+            parts = tuple(
+                AwaitingWorth.of(
+                    voice.predictor,
+                    kind,
+                    pending=awaited,
+                    best_f=best_f,
+                    beta=self.beta,
+                    generator=generator_from(seed),
+                )
+                for voice in every
+            )
+        return parts[0] if len(parts) == 1 else AveragedWorth(kind, parts, weights)
+
+    def _nothing_left(self, n: int) -> InputError:
+        return InputError(
+            f"There is no point left to suggest: each of the {n} points looked at is pending or to be avoided. Wait "
+            "for a result, widen the space, or allow finished points again by leaving them out of avoid."
+        )
+
+
+def _are_taken(X: Float[Tensor, "*b n d"], taken: Float[Tensor, "*b k d"]) -> Bool[Tensor, "*b n"]:
+    if taken.shape[-2] == 0:
+        return torch.zeros(X.shape[:-1], dtype=torch.bool, device=X.device)
+    return torch.cdist(X, taken, p=torch.inf).amin(-1) < _SAME
+
+
+def _rows(X: Float[Tensor, "*b n d"], index: Int[Tensor, "*b k"]) -> Float[Tensor, "*b k d"]:
+    """The rows of X that ``index`` names, problem by problem."""
+    return X.gather(-2, index.unsqueeze(-1).expand(*index.shape, X.shape[-1]))
+
+
+def _best(X: Float[Tensor, "*b n d"], worth: Float[Tensor, "*b n"]) -> Float[Tensor, "*b d"]:
+    return _rows(X, worth.argmax(-1).unsqueeze(-1)).squeeze(-2)
+
+
+def _best_of_both(
+    X: Float[Tensor, "*b n d"], worth: Float[Tensor, "*b n"], n_wide: int, n_starts: int
+) -> Float[Tensor, "*b k d"]:
+    """The best ``n_starts`` points, half of them (where there are enough) from near the lowest means."""
+    n_near = min(n_starts // 2, X.shape[-2] - n_wide)
+    best_wide = worth[..., :n_wide].topk(min(n_starts - n_near, n_wide)).indices
+    best_near = n_wide + worth[..., n_wide:].topk(n_near).indices
+    return _rows(X, torch.cat([best_wide, best_near], dim=-1))
+
+
+def _improve(judge: _Judge, domain: Searchable, starts: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b j d"]:
+    """The starts polished; the best of them also with discrete values exchanged while that is any better."""
+    before, points = starts, polish(judge.value, judge.slopes, domain, starts)
+    for _ in range(_ROUNDS):
+        moves = domain.exchanges(points)
+        if moves is None:
+            return points
+        # a grid that was polished as if continuous may have lost by going back to its values
+        pool = torch.cat([before.unsqueeze(-2), points.unsqueeze(-2), moves], dim=-2)
+        worth = judge.roughly(pool.flatten(-3, -2)).unflatten(-1, pool.shape[-3:-1])
+        best = worth.amax(-1).topk(min(_KEPT, pool.shape[-3])).indices
+        improved = worth.amax(-1) > worth[..., :2].amax(-1) + _GAIN
+        index = worth.argmax(-1)[..., None, None].expand(*worth.shape[:-1], 1, pool.shape[-1])
+        before = _rows(pool.gather(-2, index).squeeze(-2), best)
+        if not bool(improved.gather(-1, best).any()):
+            return before
+        points = polish(judge.value, judge.slopes, domain, before)
+    return torch.cat([before, points], dim=-2)

@@ -1,0 +1,185 @@
+"""The pictures behind the verdicts.
+
+agreement.png   how well each past campaign predicts itself, and which of them show the same
+verdicts.png    every past campaign's weight over the experiments and what it gained, and how far the candidates of AUTO
+                were believed
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from headstart.draw.canvas import INK, legend_below, save, tidy
+from headstart.draw.looks import NOW, heading, past_looks, short
+from headstart.models.auto.explanation import Explanation, Silence, SourceVerdict, Verdict
+from headstart.models.auto.past_check import PastCheck
+from headstart.sources.files.safe import make_folder
+
+__all__ = ["draw_agreement", "draw_verdicts"]
+
+_PALE = "#C8C8C8"
+_INFORMED = (NOW, "#56B4E9", "#12365E", "#7F9FBF", "#A9CCE3")  # candidates that know the past, in their order
+_MANY = 12  # sources beyond which a matrix has no numbers in it
+_FEW = 3  # sources that a heading can name
+_COLORS = "PuOr_r"
+
+
+def draw_agreement(check: PastCheck, out: Path) -> Path:
+    """Write agreement.png into the folder, which is made if it is not there."""
+    make_folder(out)
+    n = len(check.names)
+    alone = n == 1
+    side = min(1.4 + 0.62 * n, 9.0)  # inches of the matrix, and below of the names beside it
+    names = 0.07 * max(len(short(name)) for name in check.names)
+    widths = [3.2 + names] if alone else [3.2 + names, side + names + 1.4]
+    figure = Figure(figsize=(sum(widths), 1.6 + side + (0 if alone else 0.6 * names)), dpi=150, layout="constrained")
+    panels = figure.subplots(1, len(widths), width_ratios=widths, squeeze=False)
+    _self_prediction(panels[0, 0], check)
+    if not alone:
+        _matrix(figure, panels[0, 1], check)
+    silent = [f"{short(name)} ({why})" for name, why in zip(check.names, check.silent, strict=True) if why]
+    told = ", ".join(silent) if len(silent) <= _FEW else f"{len(silent)} of {n}"
+    note = (
+        f"they say nothing: {told}" if silent else "it predicts itself" if n == 1 else "all of them predict themselves"
+    )
+    heading(figure, "What the past campaigns say", note)
+    return save(figure, out, "agreement", ("png",))[0]
+
+
+def _self_prediction(axes: Axes, check: PastCheck) -> None:
+    for y, (gain, error, why) in enumerate(zip(check.gains, check.errors, check.silent, strict=True)):
+        known = why in (None, Silence.NOISE, Silence.LITTLE)
+        if known:
+            axes.barh(y, gain, height=0.62, color=_PALE if why else NOW)
+            axes.plot([gain - error, gain + error], [y, y], color=INK, linewidth=1.4)
+        axes.annotate(f"  {why}", (max(gain + error, 0.0) if known else 0.0, y), va="center", color=INK, fontsize=9)
+    axes.axvline(0.0, color=INK, linewidth=0.9)
+    _names(axes, check.names)
+    tidy(axes, "gain over a constant [nats per row]", "")
+    axes.set_title("how well it predicts itself", loc="left", fontsize=10, color=INK)
+    axes.margins(x=0.16)
+
+
+def _matrix(figure: Figure, axes: Axes, check: PastCheck) -> None:
+    n = len(check.names)
+    values = check.agreement.copy()
+    axes.set_facecolor("#F2F2F2")
+    image = axes.imshow(np.ma.masked_invalid(values), cmap=_COLORS, vmin=-1, vmax=1, aspect="equal")
+    if n <= _MANY:
+        for i in range(n):
+            for j in range(n):
+                value = values[i, j]
+                text = "–" if math.isnan(value) else f"{round(value, 2) + 0.0:+.2f}" if i != j else "1"
+                dark = not math.isnan(value) and abs(value) > 0.65
+                axes.text(j, i, text, ha="center", va="center", fontsize=9, color="white" if dark else INK)
+    axes.set_xticks(range(n), [short(name) for name in check.names], rotation=35, ha="right", fontsize=9)
+    _names(axes, check.names)
+    axes.set_title("what the row predicts,\nagainst what the column measured", loc="left", fontsize=10, color=INK)
+    bar = figure.colorbar(image, ax=axes, shrink=0.8, ticks=[-1, 0, 1])
+    bar.ax.set_yticklabels(["reverse", "unrelated", "the same"])
+
+
+def _names(axes: Axes, names: Sequence[str]) -> None:
+    axes.set_yticks(range(len(names)), [short(name) for name in names], fontsize=9)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+
+
+def draw_verdicts(explanation: Explanation, out: Path) -> Path:
+    """Write verdicts.png into the folder, which is made if it is not there."""
+    make_folder(out)
+    figure = Figure(figsize=(13.2, 4.6 + 0.16 * max(0, len(explanation.sources) - 6)), dpi=150, layout="constrained")
+    weights, gains, believed = figure.subplots(1, 3, width_ratios=[1.15, 1.0, 1.0])
+    _weights(weights, explanation)
+    _gains(gains, explanation)
+    _believed(believed, explanation)
+    counts = [(v, sum(s.verdict is v for s in explanation.sources)) for v in Verdict]
+    n = explanation.n_observations
+    told = ", ".join(f"{count} {verdict}" for verdict, count in counts if count)
+    heading(figure, "Verdicts on the past campaigns", f"{told}, after {n} result{'' if n == 1 else 's'}")
+    legend_below(figure, [weights, believed])
+    return save(figure, out, "verdicts", ("png",))[0]
+
+
+def _weights(axes: Axes, explanation: Explanation) -> None:
+    for source, (color, marker) in zip(explanation.sources, past_looks(len(explanation.sources)), strict=True):
+        seen, weight = zip(*source.history, strict=True)
+        ignored = source.verdict is Verdict.IGNORED
+        axes.plot(
+            seen,
+            weight,
+            color=color,
+            marker=marker,
+            markersize=5,
+            linewidth=1.8,
+            linestyle=":" if ignored else "-",
+            label=short(source.name),
+        )
+    last, n = explanation.n_observations, len(explanation.sources)
+    for i, (source, (color, marker)) in enumerate(zip(explanation.sources, past_looks(n), strict=True)):
+        x = last + (0.02 * (i + 1)) * max(last, 4)  # beside each other
+        axes.errorbar([x], [source.weight], [source.weight_sd], color=color, fmt=marker, markersize=4, capsize=3)
+    axes.axhline(0.0, color=INK, linewidth=0.9)
+    axes.axhline(1.0, color=INK, linewidth=0.9, linestyle=(0, (5, 3)))
+    _experiments(axes, last, 0.02 * (n + 1) * max(last, 4))
+    tidy(axes, "results of this campaign", "weight, ± standard deviation now")
+    axes.set_title("how much of its shape is used (1: all, below 0: reversed)", loc="left", fontsize=10, color=INK)
+
+
+def _gains(axes: Axes, explanation: Explanation) -> None:
+    looks = past_looks(len(explanation.sources))
+    for y, (source, (color, marker)) in enumerate(zip(explanation.sources, looks, strict=True)):
+        if source.interval is not None:
+            seen = 0.45 if source.verdict is Verdict.IGNORED else 1.0
+            axes.plot(source.interval, [y, y], color=color, linewidth=2.2, solid_capstyle="butt", alpha=seen)
+            axes.plot([source.gain], [y], color=color, marker=marker, markersize=7, alpha=seen)
+        axes.annotate(
+            _verdict(source),
+            (1.0, y),
+            xycoords=("axes fraction", "data"),
+            xytext=(-4, 11),
+            textcoords="offset points",
+            ha="right",
+            va="center",
+            fontsize=9,
+            color=INK,
+        )
+    if all(source.interval is None for source in explanation.sources):
+        axes.set_xlim(-1, 1)
+    axes.axvline(0.0, color=INK, linewidth=0.9)
+    _names(axes, [source.name for source in explanation.sources])
+    tidy(axes, "gain over a model from scratch [nats per result]", "")
+    axes.set_title("what it added to the predictions, 95 %", loc="left", fontsize=10, color=INK)
+
+
+def _verdict(source: SourceVerdict) -> str:
+    return f"{source.verdict}{', not tested yet' if source.interval is None and source.verdict is Verdict.USED else ''}"
+
+
+def _believed(axes: Axes, explanation: Explanation) -> None:
+    n, shares = zip(*explanation.history, strict=True)
+    bottom = np.zeros(len(n))
+    colors = itertools.cycle(_INFORMED)
+    for name, share in zip(explanation.candidates, np.array(shares).T, strict=True):
+        color = _PALE if name == explanation.plain else next(colors)
+        label = explanation.labels[name]
+        axes.bar(n, share, bottom=bottom, width=1.0, color=color, edgecolor="white", linewidth=0.4, label=label)
+        bottom = bottom + share
+    _experiments(axes, explanation.n_observations, 0.5, left=0.5)
+    axes.set_ylim(0, 1)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    tidy(axes, "results of this campaign", "")
+    axes.set_title("how far each candidate is believed", loc="left", fontsize=10, color=INK)
+
+
+def _experiments(axes: Axes, last: int, right: float, left: float = 0.0) -> None:
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    margin = 0.02 * max(last, 4)
+    axes.set_xlim(-left - margin, last + right + margin)

@@ -1,0 +1,1 @@
+"""AUTO: several models, each believed as far as it predicted."""

@@ -1,0 +1,296 @@
+"""AUTO: the default model. It chooses from the data, and a plain Gaussian process is always among its candidates.
+
+    candidate   what it believes                                           when it is right
+    kin         the target is one more of the sources' kind: their         the past agrees
+                average, and differs from it as they differ
+    star        the target is a weighted sum of the sources, of any sign   some of the sources are useless, or reversed
+    chain       every task is the previous one plus a little (SHGP); with  sources ever more like the target
+                up to five sources
+    plain       nothing (GPBO)                                             the past misleads, or is noise
+
+Four things decide. A *gate*: a source that does not even predict itself better than a constant is not trusted
+(``gate``). *Likeness*: how far each kind of candidate is believed before the first result is learnt from predicting
+every source from the others (``likeness``). *Weights*: from then on candidates are weighed by what they said about
+every value of the target before it was seen (``prequential``), which is the posterior probability of each being
+right. And *shares* that some candidates keep, whatever the others seem to know.
+
+What is predicted is the mixture. What is tried next is what the mixture expects most of, but for one point in three,
+from the sixth on, which the plain process chooses: what the past knows of where to look is used up by then, and
+candidates are weighed by points that they chose themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from headstart.data.dataset import Dataset
+from headstart.data.units import OutputMap, Units
+from headstart.errors import InputError
+from headstart.gp.fit import Seed, generator_from
+from headstart.gp.report import FitReport
+from headstart.models.auto.candidates import DEFAULT, Candidate, trusted, weighed
+from headstart.models.auto.gate import Informative, informative
+from headstart.models.auto.likeness import likeness
+from headstart.models.auto.members import in_units, predictor_of, sure_of_itself
+from headstart.models.auto.memory import Memory
+from headstart.models.auto.posterior import AutoOutcome, AutoPosterior, Judgement, Turns
+from headstart.models.auto.prequential import REFITS, refits_up_to, sequential_scores
+from headstart.models.botorch import TransferPosterior
+from headstart.models.chain.beliefs import At
+from headstart.models.chain.sequential import Sequential
+from headstart.models.mixture import Mixture
+from headstart.models.model import Prior, TransferModel
+from headstart.models.params import AutoParams, ModelParams
+from headstart.models.single import Single, SinglePrior
+from headstart.models.star.star import Alone, Star, StarPrior, learn_alone
+from headstart.models.star.weighting import Integrated
+
+__all__ = ["Auto", "AutoPrior"]
+
+_SPREAD_KNOWN, _ANOTHER_SCALE = 5, 10.0
+# With at least this weight the plain process decides on its own
+_ON_ITS_OWN = 0.5
+# With more sources next to nothing is believed of any order, and a chain of them costs more than all the rest
+_ORDER_UP_TO = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Auto(TransferModel):
+    """Several models, weighed by what they predicted. One of them, and one only, goes without sources.
+
+    Of the points after the first five, one in ``plain_every`` is chosen by that one alone.
+    """
+
+    candidates: tuple[Candidate, ...] = DEFAULT
+    plain_every: int = 3
+
+    def __post_init__(self) -> None:
+        """Check the candidates."""
+        super().__post_init__()
+        names = [candidate.name for candidate in self.candidates]
+        if len(set(names)) < len(names):
+            raise InputError(f"Candidates must have names of their own, but they are {', '.join(names)}.")
+        if not all(candidate.believed > 0 for candidate in self.candidates):
+            raise InputError("Every candidate must be believed to some degree: believed must be positive.")
+        shares = [candidate.at_least for candidate in self.candidates]
+        if min(shares, default=0.0) < 0 or sum(shares) > 1:
+            raise InputError(f"at_least are shares that add up to at most 1, but they are {shares}.")
+        if self.plain_every < 1:
+            raise InputError(f"plain_every must be at least 1, but it is {self.plain_every}.")
+        if sum(isinstance(candidate.model, Single) for candidate in self.candidates) != 1:
+            raise InputError("One candidate, and one only, must be a plain process (GPBO).")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The candidates' names, in their order."""
+        return tuple(candidate.name for candidate in self.candidates)
+
+    @property
+    def plain(self) -> int:
+        """Which candidate goes without sources."""
+        return next(k for k, candidate in enumerate(self.candidates) if isinstance(candidate.model, Single))
+
+    def _models(self) -> tuple[TransferModel, ...]:
+        # the data come to the candidates through AUTO's own output map
+        return tuple(
+            candidate.model.using(kernel=self.kernel, fit=self.fit, output_map=OutputMap.NONE)
+            for candidate in self.candidates
+        )
+
+    def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> AutoPrior:
+        unordered = tuple(candidate for candidate in self.candidates if not candidate.ordered)
+        if len(sources) > _ORDER_UP_TO and len(unordered) < len(self.candidates):
+            return self.using(candidates=unordered)._learn(sources, seed)
+        generator = generator_from(seed)
+        alone = learn_alone(sources, self, generator)
+        gate = informative(alone.layers, tuple(alone.known.inward(source).y for source in sources))
+        models = self._models()
+        # stars and the plain process are tried on the sources; a chain has an order, and nothing to be tried on
+        tested = [k for k, model in enumerate(models) if _weighting(model) is not None or k == self.plain]
+        alike = likeness(
+            alone,
+            gate.trust,
+            [_weighting(models[k]) for k in tested],
+            [self.candidates[k].believed for k in tested],
+            self.kernel,
+        )
+        believed = gate.trust.new_tensor([candidate.believed for candidate in self.candidates])
+        believed = believed.expand(*gate.trust.shape[:-1], -1).clone()
+        believed[..., tested] = alike.believed * believed[..., tested].sum(-1, keepdim=True)
+        priors: list[Prior] = []
+        for k, model in enumerate(models):
+            match model:
+                case Star():
+                    star = model.upon(alone).gated(gate.trust)
+                    if k == tested[0]:
+                        star = replace(star, about=replace(star.about, own=alike.own), expected=alike.expected)
+                    priors.append(star)
+                case Sequential():
+                    priors.append(model.upon(sources, generator, (alone.layers[0], alone.reports[0])))
+                case _:
+                    priors.append(model.learn(sources, seed=generator))
+        believed = trusted(believed, gate.trust, self.candidates)
+        return AutoPrior(model=self, sources=sources, alone=alone, priors=tuple(priors), gate=gate, believed=believed)
+
+    def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
+        if not isinstance(params, AutoParams):
+            raise InputError(f"AUTO takes AutoParams, but got {type(params).__name__}.")
+        params.require()
+        if len(params.candidates) != len(self.candidates):
+            raise InputError(f"AUTO has {len(self.candidates)} candidates, but {len(params.candidates)} are given.")
+        posteriors = [
+            model.at(own, sources=sources if model.needs_sources else (), target=target)
+            for model, own in zip(self._models(), params.candidates, strict=True)
+        ]
+        members = tuple(predictor_of(posterior) for posterior in posteriors)
+        weights = params.weights.expand(*target.batch_shape, -1).to(target.X.device)
+        outcome = AutoOutcome(Units.identity(target), _params(posteriors, weights), ())
+        return AutoPosterior(Mixture(members, weights), outcome, target.y)
+
+
+def _weighting(model: TransferModel) -> Integrated | None:
+    return model.weighting if isinstance(model, Star) and isinstance(model.weighting, Integrated) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AutoPrior(Prior):
+    """What the candidates learnt from the sources.
+
+    What was found of a target is kept, for at the next step it is asked for again: the candidates fitted to its first
+    rows, the plain process as it is tested, and all scores up to the last refit.
+    """
+
+    model: Auto
+    alone: Alone
+    priors: tuple[Prior, ...]
+    gate: Informative
+    believed: Float[Tensor, "*b k"]  # of every candidate before the first result
+    _informed: Memory[tuple[TransferPosterior, ...]] = field(default_factory=Memory, repr=False, compare=False)
+    _tested: Memory[TransferPosterior] = field(default_factory=Memory, repr=False, compare=False)
+    _scored: Memory[Tensor] = field(default_factory=Memory, repr=False, compare=False)
+
+    @property
+    def fit_reports(self) -> tuple[FitReport, ...]:
+        """Those of the sources on their own, then those of the candidates that learnt them in another way."""
+        further = (prior.fit_reports for prior in self.priors if not isinstance(prior, StarPrior))
+        return (*self.alone.reports, *(report for reports in further for report in reports))
+
+    def locate(self, X: Float[Tensor, "*b m d"]) -> At:
+        """The points for every candidate; all stars have the same sources."""
+        nothing = At(X, 0.0 * X.sum(-1))
+        stars = self.alone.locate(X)
+        parts = []
+        for prior in self.priors:
+            located = stars if isinstance(prior, StarPrior) else prior.locate(X)
+            parts.append(located if isinstance(located, At) else nothing)
+        return replace(nothing, parts=tuple(parts))
+
+    def star_of(self, i: int) -> StarPrior:
+        """Source i alone, its weight of any sign."""
+        return Star(
+            weighting=Integrated(), kernel=self.model.kernel, fit=self.model.fit, output_map=OutputMap.NONE
+        ).upon(self.alone.only(i))
+
+    def _condition(self, target: Dataset, seed: Seed) -> AutoPosterior:  # noqa: ARG002
+        units = self.alone.units.completed(target)
+        posteriors = self._candidates(target)
+        judgement = self.judged(self._scores(target))
+        plain = self.model.plain
+        members = [in_units(units, posterior, target) for posterior in posteriors]
+        doubting = members[plain]
+        members[plain] = sure_of_itself(doubting, judgement.weights[..., plain] < _ON_ITS_OWN)
+        params = _params(posteriors, judgement.weights)
+        reports = (*self.fit_reports, *(posterior.fit_reports[-1] for posterior in posteriors))
+        blind = ~self.gate.open.any(-1)
+        turns = Turns(plain, doubting, self.model.plain_every)
+        outcome = AutoOutcome(units, params, reports, blind=blind, judgement=judgement, turns=turns)
+        return AutoPosterior(Mixture(tuple(members), judgement.weights), outcome, target.y)
+
+    def judged(self, scores: Float[Tensor, "*b k n"]) -> Judgement:
+        """The weights that follow from these scores."""
+        return Judgement(self.model.names, weighed(scores, self.believed, self.model.candidates), scores, self.gate)
+
+    def after(self, target: Dataset, n: int) -> tuple[TransferPosterior, ...]:
+        """All candidates given the first n observations of the target, in their order."""
+        return self._candidates(target.head(n))
+
+    def _candidates(self, target: Dataset) -> tuple[TransferPosterior, ...]:
+        """All candidates given the target."""
+        return self._with_plain(self._with_sources(target), self._plain(target))
+
+    def _with_plain(
+        self, informed: tuple[TransferPosterior, ...], plain: TransferPosterior
+    ) -> tuple[TransferPosterior, ...]:
+        k = self.model.plain
+        return (*informed[:k], plain, *informed[k:])
+
+    def _with_sources(self, target: Dataset) -> tuple[TransferPosterior, ...]:
+        """Those that know the sources. Their starts depend on nothing but the target's size: they can be had again.
+
+        Those of the refits are kept: what is predicted from them is asked for at every later step.
+        """
+
+        def fitted() -> tuple[TransferPosterior, ...]:
+            informed = (prior for prior in self.priors if not isinstance(prior, SinglePrior))
+            return tuple(prior.condition(target, seed=target.n) for prior in informed)
+
+        return self._informed.of(target, fitted) if target.n in REFITS else fitted()
+
+    def _plain(self, target: Dataset) -> TransferPosterior:
+        """The plain process, GPBO to the last bit; a target whose spread is unknown is to vary as the sources do."""
+        varies = Units.of([target]).scale > 0 if target.n > 1 else target.y.new_zeros(target.batch_shape).bool()
+        return self._plain_with(target, own_units=varies)
+
+    def _plain_as_tested(self, seen: Dataset) -> TransferPosterior:
+        """The plain process in the sources' units: two or three values that happen to be close say nothing of a spread.
+
+        In its own units it would be all too sure of the next one, and lose its credit for good. From five values on it
+        has its own where they vary by a different order of magnitude than the sources.
+        """
+
+        def fitted() -> TransferPosterior:
+            units, own = self.alone.units.completed(seen), Units.of([seen])
+            apart = (own.scale / units.scale).log().abs() > math.log(_ANOTHER_SCALE)
+            known = (own.scale > 0) & (seen.n >= _SPREAD_KNOWN)
+            return self._plain_with(seen, own_units=apart & known, draws=0)
+
+        return self._tested.of(seen, fitted)
+
+    def _plain_with(
+        self, target: Dataset, *, own_units: Bool[Tensor, "*b"], draws: int | None = None
+    ) -> TransferPosterior:
+        """The plain process in the target's own units in some problems, and in those of the sources in the others."""
+        units, own = self.alone.units.completed(target), Units.of([target])
+        known = Units(torch.where(own_units, own.offset, units.offset), torch.where(own_units, own.scale, units.scale))
+        plain = self.priors[self.model.plain]
+        assert isinstance(plain, SinglePrior)
+        model = plain.model if draws is None else plain.model.using(fit=replace(plain.model.fit, draws=draws))
+        return replace(plain, model=model, known=known).condition(target, seed=target.n)
+
+    def _scores(self, target: Dataset) -> Float[Tensor, "*b k n"]:
+        """Every candidate's scores of every value, in mapped units.
+
+        Values between two refits are predicted from the first of them, so what came before the last one is known.
+        """
+        refits = refits_up_to(target.n)
+        if not refits:
+            return target.y.new_zeros(*target.batch_shape, len(self.priors), target.n)
+        seen = target.head(refits[-1])
+        before = self._scored.of(seen, lambda: self._scores(seen))
+        new = []
+        for posterior in self._with_plain(self._with_sources(seen), self._plain_as_tested(seen)):
+            # in units of its own: where the sources' are unknown those of the first values are not those of all
+            inward = posterior.units.inward(target)
+            scores = sequential_scores(predictor_of(posterior), inward.X, inward.y, after=seen.n)
+            new.append(scores[..., seen.n :] - posterior.units.scale.log().unsqueeze(-1))
+        return torch.cat([before, torch.stack(new, dim=-2)], dim=-1)
+
+
+def _params(posteriors: Sequence[TransferPosterior], weights: Float[Tensor, "*b k"]) -> AutoParams:
+    return AutoParams(tuple(posterior.hyperparameters for posterior in posteriors), weights)

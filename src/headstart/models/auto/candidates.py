@@ -1,0 +1,116 @@
+"""Who may be right about the target: AUTO's candidates, and how far each is believed after what it predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headstart.models.chain.layer import Propagation
+from headstart.models.chain.sequential import Sequential
+from headstart.models.model import TransferModel
+from headstart.models.single import Single
+from headstart.models.star.star import Star
+from headstart.models.star.weighting import Integrated
+
+__all__ = ["DEFAULT", "Candidate", "trusted", "weighed"]
+
+# By so many nats a candidate can fall behind the best one with a single value
+_WORST_SURPRISE = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A model that may be right, and how far it is believed before anything was tested.
+
+    ``at_least`` is the share of all belief that it keeps, whatever happens. ``meaning`` completes the sentence "the
+    target is …", ``label`` is that in a few words.
+    """
+
+    name: str
+    model: TransferModel
+    believed: float
+    at_least: float = 0.0
+    meaning: str = ""
+    label: str = ""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the order of the sources matters: it runs through all of them, and the last one is the nearest."""
+        return isinstance(self.model, Sequential)
+
+    @property
+    def informed(self) -> bool:
+        """Whether it knows the sources."""
+        return not isinstance(self.model, Single)
+
+
+DEFAULT = (
+    Candidate(
+        "kin",
+        Star(weighting=Integrated(mean=1.0, spread=1.0, balance=0.9)),
+        0.6,
+        meaning="one more of the past campaigns' kind: like them on average, and as different as they are",
+        label="one of the past's kind (kin)",
+    ),
+    Candidate(
+        "star",
+        Star(weighting=Integrated()),
+        0.15,
+        at_least=0.05,
+        meaning="a weighted sum of the past campaigns, of any sign, and something of its own",
+        label="weighted sum of the past (star)",
+    ),
+    Candidate(
+        "chain",
+        Sequential(propagation=Propagation.EXACT),
+        0.1,
+        meaning="the last past campaign, which was like the one before it, and a little change",
+        label="each like the one before (chain)",
+    ),
+    Candidate(
+        "plain",
+        Single(),
+        0.15,
+        at_least=0.1,
+        meaning="nothing that the past knows: a model from scratch",
+        label="from scratch (plain)",
+    ),
+)
+
+
+def weighed(
+    scores: Float[Tensor, "*b k n"], believed: Float[Tensor, "*b k"], candidates: Sequence[Candidate]
+) -> Float[Tensor, "*b k"]:
+    """w_k ∝ believed_k · exp(Σ_i score_ki), of which some candidates have at least their shares.
+
+    Where nothing but the plain process is believed it has it all.
+    """
+    # one value that nobody expected, in other units say, must not decide for good
+    scored = torch.maximum(scores, scores.amax(-2, keepdim=True) - _WORST_SURPRISE).sum(-1)
+    weights = torch.softmax(believed.log() + scored, dim=-1)
+    shares = scores.new_tensor([candidate.at_least for candidate in candidates])
+    alone = (believed > 0).sum(-1, keepdim=True) == 1
+    return torch.where(alone, weights, (1 - shares.sum()) * weights + shares)
+
+
+def trusted(
+    believed: Float[Tensor, "*b k"], trust: Float[Tensor, "*b s"], candidates: Sequence[Candidate]
+) -> Float[Tensor, "*b k"]:
+    """What is believed of every candidate, as far as the sources it rests on are trusted; the rest is the plain's.
+
+    A chain runs through all sources, so it rests on the one that is trusted least. It also takes the last one for
+    the one most like the target. Any of them may be, so with s sources one chance in s is left of it.
+    """
+    found = believed.clone()
+    for k, candidate in enumerate(candidates):
+        if candidate.ordered:
+            found[..., k] = believed[..., k] / trust.shape[-1] * trust.amin(-1)
+        elif candidate.informed:
+            found[..., k] = believed[..., k] * trust.amax(-1)
+        else:
+            found[..., k] = believed[..., k] + believed.sum(-1) * (1 - trust.amax(-1))
+    return found / found.sum(-1, keepdim=True)

@@ -1,0 +1,278 @@
+"""Why a head start looks as it does: a verdict on every source, from what it said about the target and about itself.
+
+trust       does the source predict itself better than a constant? (models.auto.gate)
+gain        what the source alone added to the predictions of the target's values before they were seen, against
+            a process that knows no source: nats per observation, with a 95 % interval over the observations
+weight      how much of the source's shape the target has, given all data: 1 is all of it, below 0 upside down.
+            With w ~ N(mean, R Rᵀ) (models.star.weights), M the sources' shapes at X, and L, z those of the target:
+
+                E[w | y]   = mean + R (Rᵀ M) K⁻¹ r
+                cov[w | y] = R (I − (Rᵀ M) K⁻¹ (Rᵀ M)ᵀ) Rᵀ
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import torch
+from jaxtyping import Float
+from scipy.special import stdtrit
+from torch import Tensor
+
+from headstart.data.dataset import Dataset, task_name
+from headstart.data.units import spread_of
+from headstart.errors import InputError
+from headstart.gp.linalg import solve_lower, solve_upper
+from headstart.models.auto.auto import AutoPrior
+from headstart.models.auto.posterior import AutoPosterior, Judgement
+from headstart.models.auto.prequential import REFITS, prequential
+from headstart.models.botorch import TransferPosterior
+from headstart.models.chain.layer import Layer
+from headstart.models.mixture import Mixture
+from headstart.models.model import Prior
+from headstart.models.star.star import StarPrior
+from headstart.models.star.weights import StarBeliefs
+
+__all__ = [
+    "Explanation",
+    "Silence",
+    "SourceVerdict",
+    "Verdict",
+    "auto_only",
+    "explain",
+    "posterior_weights",
+    "says_little",
+    "silence_of",
+]
+
+_UPPER = 0.975
+_NOTHING = 1e-12
+_MUCH_LESS = 0.5  # of the weight it began with: then a source counts as down-weighted
+_FULLY = 0.9  # what is trusted more is trusted
+_ROWS_PER_INPUT = 5  # with less a source that is not noise often looks like it
+_FEW = 3  # scored observations below which an interval says nothing
+_FEW_ROWS = 3  # with less, nothing can be left out and predicted from the others
+
+
+class Verdict(StrEnum):
+    """What becomes of a source."""
+
+    USED = "used"
+    REDUCED = "down-weighted"
+    IGNORED = "ignored"
+
+
+class Silence(StrEnum):
+    """Why a source says nothing about anything."""
+
+    NOISE = "noise"
+    LITTLE = "says little"
+    CONSTANT = "constant"
+    TOO_FEW = "too few rows"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceVerdict:
+    """One source: the verdict, a sentence that gives the reason, and the numbers behind it.
+
+    ``history`` are pairs of (number of target observations, weight). ``interval`` is None while too few values of the
+    target were predicted.
+    """
+
+    name: str
+    verdict: Verdict
+    reason: str
+    informative: float  # nats per observation of its own, over a constant
+    gain: float
+    interval: tuple[float, float] | None
+    weight: float
+    weight_sd: float
+    history: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    """The sources' weights given the first n observations."""
+
+    n: int
+    mean: Float[Tensor, "s"]
+    sd: Float[Tensor, "s"]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A verdict per source, and how far AUTO's candidates are believed, now and after every observation.
+
+    ``meanings`` says of every candidate what the target is if it is right, ``labels`` in a few words; ``plain`` is the
+    one without sources.
+    """
+
+    sources: tuple[SourceVerdict, ...]
+    candidates: dict[str, float]
+    history: tuple[tuple[int, tuple[float, ...]], ...]
+    n_observations: int
+    meanings: dict[str, str]
+    labels: dict[str, str]
+    plain: str
+
+    def __str__(self) -> str:
+        """A line per source and one for the candidates."""
+        lines = [f"{s.name}: {s.verdict}. {s.reason}" for s in self.sources]
+        believed = ", ".join(f"{name} {share:.0%}" for name, share in self.candidates.items())
+        return "\n".join([*lines, f"believed after {self.n_observations} observations: {believed}"])
+
+
+def auto_only(prior: Prior) -> AutoPrior:
+    """The prior, which must be AUTO's: an ``InputError`` otherwise."""
+    if not isinstance(prior, AutoPrior):
+        raise InputError(
+            f"Only AUTO weighs its sources and can say why, but the model is {type(prior.model).__name__}. Use "
+            'model = "auto".'
+        )
+    return prior
+
+
+def explain(prior: Prior, target: Dataset | None = None) -> Explanation:
+    """The verdicts on the sources of one problem, given the target's data so far (none: before the first one)."""
+    prior = auto_only(prior)
+    if prior.sources[0].batch_shape:
+        raise InputError("An explanation is of one problem, but the sources are a batch of problems.")
+    target = Dataset.empty(prior.sources[0].d) if target is None else target
+    posterior = prior.condition(target)
+    assert isinstance(posterior, AutoPosterior)
+    judgement = posterior.judgement
+    assert judgement is not None
+    with torch.no_grad():
+        target = prior.inward(target)
+        times = [n for n in (0, *REFITS) if n < target.n] + [target.n]
+        weights = [_weights(prior, target, n, judgement) for n in times]
+        verdicts = tuple(
+            _verdict(
+                prior, i, target, judgement.scores[prior.model.plain], weights, source.name or task_name(source, i)
+            )
+            for i, source in enumerate(prior.sources)
+        )
+        history = tuple(
+            (n, tuple(prior.judged(judgement.scores[..., :n]).weights.tolist())) for n in range(target.n + 1)
+        )
+    believed = dict(zip(judgement.candidates, judgement.weights.tolist(), strict=True))
+    meanings = {candidate.name: candidate.meaning for candidate in prior.model.candidates}
+    labels = {candidate.name: candidate.label or candidate.name for candidate in prior.model.candidates}
+    plain = prior.model.names[prior.model.plain]
+    return Explanation(verdicts, believed, history, target.n, meanings, labels, plain)
+
+
+def _weights(prior: AutoPrior, target: Dataset, n: int, judgement: Judgement) -> _Weights:
+    """Those of all stars among the candidates, as far as each is believed."""
+    believed = prior.judged(judgement.scores[..., :n]).weights
+    stars = [k for k, one in enumerate(prior.priors) if isinstance(one, StarPrior)]
+    if not stars:  # nobody has weights: each source as it is on its own
+        each = [
+            posterior_weights(prior.star_of(i).condition(target.head(n), seed=n)) for i in range(len(prior.sources))
+        ]
+        return _Weights(n, torch.cat([mean for mean, _ in each]), torch.cat([sd for _, sd in each]))
+    shares = believed[stars] / believed[stars].sum().clamp_min(_NOTHING)
+    candidates = prior.after(target, n)
+    means, sds = (torch.stack(parts) for parts in zip(*(posterior_weights(candidates[k]) for k in stars), strict=True))
+    mean = (shares.unsqueeze(-1) * means).sum(0)
+    var = (shares.unsqueeze(-1) * (sds.square() + (means - mean).square())).sum(0)
+    return _Weights(n, mean, var.sqrt())
+
+
+def _verdict(
+    prior: AutoPrior, i: int, target: Dataset, plain: Float[Tensor, "n"], history: Sequence[_Weights], name: str
+) -> SourceVerdict:
+    gate, error = float(prior.gate.gain[i]), float(prior.gate.error[i])
+    trust, source = float(prior.gate.trust[i]), prior.sources[i]
+    small = f"{source.n} rows say little on their own" if says_little(source) else ""
+    # the first observation only says where the target lies
+    gains = (prequential(prior.star_of(i), target) - plain)[1:]
+    gain = float(gains.mean()) if len(gains) else 0.0
+    interval = None
+    if len(gains) >= _FEW:
+        # of a few values the standard deviation is hardly known either: Student's distribution
+        half = float(stdtrit(len(gains) - 1, _UPPER)) * float(gains.std()) / math.sqrt(len(gains))
+        interval = (gain - half, gain + half)
+    now, before = history[-1], history[0]
+    weight, sd = float(now.mean[i]), float(now.sd[i])
+    verdict, reason = _judge(trust, small, gate, error, gain, interval, weight, sd, float(before.mean[i]))
+    match silence_of(prior, i):  # a plainer reason
+        case Silence.TOO_FEW:
+            reason = f"It has {source.n} row{'s'[: source.n - 1]}: too few to see whether it predicts itself."
+        case Silence.CONSTANT:
+            reason = "All its results are the same: nothing shows what matters."
+    steps = tuple((w.n, float(w.mean[i])) for w in history)
+    return SourceVerdict(name, verdict, reason, gate, gain, interval, weight, sd, steps)
+
+
+def silence_of(prior: AutoPrior, i: int) -> Silence | None:
+    """Why source i says nothing; None where it does."""
+    source = prior.sources[i]
+    if bool(prior.gate.open[i]):
+        return None
+    if source.n < _FEW_ROWS:
+        return Silence.TOO_FEW
+    if float(spread_of(source.y, source.y.mean(-1))) == 0:
+        return Silence.CONSTANT
+    return Silence.LITTLE if says_little(source) else Silence.NOISE
+
+
+def says_little(source: Dataset) -> bool:
+    """Whether a source has too few rows for its inputs to show that it is more than noise, even if it is."""
+    inputs = source.d - len(source.unseen) - sum(len(levels) - 1 for levels in source.categories)
+    return source.n < _ROWS_PER_INPUT * (inputs + 1)
+
+
+def _judge(
+    trust: float,
+    small: str,
+    gate: float,
+    error: float,
+    gain: float,
+    interval: tuple[float, float] | None,
+    weight: float,
+    sd: float,
+    before: float,
+) -> tuple[Verdict, str]:
+    itself = f"{gate:+.2f} ± {error:.2f} nats per row"
+    if trust == 0 and small:
+        return Verdict.IGNORED, f"Its {small} ({itself}): its best point is tried, and nothing else is learnt from it."
+    if trust == 0:
+        return Verdict.IGNORED, f"It does not predict itself better than a constant does ({itself})."
+    if interval is None and trust < _FULLY:
+        why = f"its {small}" if small else "it hardly predicts itself"
+        return Verdict.REDUCED, f"It counts for {trust:.0%}, for {why} ({itself}); the target has not tested it yet."
+    if interval is None:
+        return Verdict.USED, f"It predicts itself well ({gate:+.2f} nats per row); the target has not tested it yet."
+    told = f"{gain:+.2f} nats per observation, 95 % interval {interval[0]:+.2f} to {interval[1]:+.2f}"
+    if interval[1] < 0:
+        return Verdict.IGNORED, f"What it says about the target is worse than knowing nothing ({told})."
+    if interval[0] > 0 and weight + sd < 0:
+        return Verdict.USED, f"Upside down: where it is high the target is low, which helps as much ({told})."
+    if interval[0] > 0:
+        return Verdict.USED, f"It helps to predict the target ({told})."
+    if abs(weight) < _MUCH_LESS * before:
+        return Verdict.REDUCED, f"It has not helped to predict the target so far ({told})."
+    return Verdict.USED, f"Whether it helps to predict the target is not sure yet ({told})."
+
+
+def posterior_weights(star: TransferPosterior) -> tuple[Float[Tensor, "*b s"], Float[Tensor, "*b s"]]:
+    """Mean and standard deviation of the sources' weights in a star, given the target's data."""
+    layer = star.predictor
+    if isinstance(layer, Mixture):  # at the most probable hyperparameters
+        layer = layer.members[0]
+    assert isinstance(layer, Layer)
+    below = layer.below
+    assert isinstance(below, StarBeliefs)
+    weights, u = below.weights, layer.at.u
+    assert u is not None  # Rᵀ M
+    if layer.L.shape[-1] == 0:
+        return weights.mean, weights.marginal_var.sqrt()
+    sd = weights.var.sqrt()
+    alpha = solve_upper(layer.L, layer.z.unsqueeze(-1))  # K⁻¹ r
+    moved = weights.mean + sd * weights.balanced(u @ alpha).squeeze(-1)
+    known = solve_lower(layer.L, weights.balanced(u).mT).square().sum(-2)
+    return moved, (weights.marginal_var - weights.var * known).clamp_min(0.0).sqrt()

@@ -1,0 +1,92 @@
+"""Is a source informative at all? Its own Gaussian process against a constant, each point predicted from the others.
+
+    gain = mean of log p(y_i | the other values) − log N(y_i; the mean and variance of the other values)
+
+in nats per observation, in closed form (leave-one-out). The hyperparameters have seen all points, so a process that
+follows noise gains a little, too: as Akaike's criterion has it, one nat for each of its p hyperparameters is taken off,
+but not more than 0.7 per observation. Noise, and a source too small for its roughness, then gain nothing.
+
+A few rows in many inputs cannot show that they are not noise, and are evidence all the same. So a source is not let in
+or shut out: how far it is trusted rises with its gain in standard errors z, Φ(2 (z − 0.6)), from nothing below z = 0.1
+to all of it at z = 2. Sources that are noise have z around −1, one in ten above 0.8.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from headstart.models.chain.layer import Layer
+from headstart.models.ensemble import leave_one_out
+
+__all__ = ["Informative", "informative"]
+
+_LOG_2PI = math.log(2 * math.pi)
+_NO_ERROR = 1e-12
+# What a process gains from noise, per observation, at most: the priors leave it little to follow noise with. Tables of
+# 10 to 25 rows gained 0.1 to 0.6 when they were noise, with p/n up to 2.3
+_MOST_FROM_NOISE = 0.7
+# By so many nats a single observation can speak for or against a source
+_MOST = 8.0
+# Trust rises around so many standard errors of the gain, so steeply, from so little
+_MIDDLE, _STEEP, _LEAST = 0.6, 2.0, 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class Informative:
+    """The gain of every source in nats per observation, its standard error, and how far the source is trusted."""
+
+    gain: Float[Tensor, "*b s"]
+    error: Float[Tensor, "*b s"]
+
+    @property
+    def trust(self) -> Float[Tensor, "*b s"]:
+        """From 0, where a source predicts itself no better than a constant does, to 1, where that is beyond chance."""
+        z = self.gain / self.error.clamp_min(_NO_ERROR)
+        trust: Tensor = torch.special.ndtr(_STEEP * (z - _MIDDLE))
+        return torch.where(trust > _LEAST, trust, 0.0)
+
+    @property
+    def open(self) -> Bool[Tensor, "*b s"]:
+        """Whether a source is trusted at all."""
+        return self.trust > 0
+
+
+def _log_normal(y: Tensor, mean: Tensor, var: Tensor) -> Tensor:
+    return -0.5 * ((y - mean).square() / var + var.log() + _LOG_2PI)
+
+
+def _n_parameters(layer: Layer) -> Float[Tensor, "*b"]:
+    """Hyperparameters of the process: lengthscales of the inputs it sees, one for all levels of a category."""
+    seen = layer.params.lengthscale.isfinite()
+    shared = seen.unsqueeze(-1) & (layer.params.lengthscale.unsqueeze(-1) == layer.params.lengthscale.unsqueeze(-2))
+    alike = shared.to(layer.z.dtype).sum(-1).clamp_min(1.0)  # columns with this very lengthscale
+    return (seen.to(layer.z.dtype) / alike).sum(-1) + 2
+
+
+def _gain(layer: Layer, y: Float[Tensor, "*b n"]) -> tuple[Float[Tensor, "*b"], Float[Tensor, "*b"]]:
+    n = y.shape[-1]
+    if n < 3:  # no spread without the point that is left out
+        return torch.zeros_like(y[..., 0]), torch.ones_like(y[..., 0])
+    mean, var = leave_one_out(layer, y)
+    total = y.sum(-1, keepdim=True)
+    others = (total - y) / (n - 1)
+    # Σ_{j≠i} (y_j − mean of the others)² = Σ_j (y_j − ȳ)² − n/(n − 1) (y_i − ȳ)²
+    away = y - total / n
+    spread = (away.square().sum(-1, keepdim=True) - n / (n - 1) * away.square()) / (n - 2)
+    # a mean of n − 1 values is uncertain itself; a constant source has no spread to divide by
+    constant = (spread * (1 + 1 / (n - 1))).clamp_min(1e-12)
+    # a value that nobody expected, a penalty for a failed run say, does not decide
+    gains = (_log_normal(y, mean, var) - _log_normal(y, others, constant)).clamp(-_MOST, _MOST)
+    p = _n_parameters(layer)
+    return gains.mean(-1) - (p / n).clamp_max(_MOST_FROM_NOISE), gains.std(-1) / math.sqrt(n)
+
+
+def informative(layers: tuple[Layer, ...], values: tuple[Float[Tensor, "*b _"], ...]) -> Informative:
+    """The gains of all sources, from their processes and their values in the same units."""
+    gains, errors = zip(*(_gain(layer, y) for layer, y in zip(layers, values, strict=True)), strict=True)
+    return Informative(torch.stack(gains, dim=-1), torch.stack(errors, dim=-1))

@@ -1,0 +1,152 @@
+"""How alike the sources are: each is predicted from the others, as the target will be from all of them.
+
+A target is taken for one more of the sources' kind. So what is to be expected of it can be tried out: every source in
+turn is a target, of which some rows are known, and the others are its sources. Three things are learnt from that:
+
+    own        how much a task has of its own, as a share of the sources' kernels: of a few values the most probable
+               one, all sources together, with a prior for few of them
+    expected   the hyperparameters of what a task has besides (its residual's kernel, its noise, its size): their mean
+               and spread over the sources, the general prior counting as one of them
+    believed   which kind of candidate is right how often: the posterior mean of the proportions of a mixture whose
+               Dirichlet prior is worth STRENGTH sources
+
+A source says nothing of itself here, and with one source there is nothing to try: what is left are the priors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headstart.data.dataset import Dataset
+from headstart.gp.fit import FitOptions, fit
+from headstart.gp.hyperparameters import Expected, Inputs, Layout
+from headstart.gp.kernels import Kernel
+from headstart.models.star.evidence import StarEvidence
+from headstart.models.star.star import Alone
+from headstart.models.star.weighting import Amplitude, Integrated, SourceFacts
+from headstart.models.star.weights import StarBeliefs
+
+__all__ = ["OWN", "Likeness", "likeness"]
+
+# What a task may have of its own, and how probable that is before any two sources were compared
+OWN = (0.05, 0.1, 0.2, 0.4)
+_PROBABLE = (0.2, 0.3, 0.3, 0.2)
+# The prior of the proportions counts as so many sources
+STRENGTH = 2.0
+_ROWS = 20  # of a source are enough to see how it is predicted
+_STEPS = 6  # of expectation and maximisation; it has converged long before
+_QUICK = FitOptions(restarts=2, max_iterations=40)
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """What was learnt: ``own`` and ``expected`` for a weighting, and how often each of the candidates is right."""
+
+    own: Float[Tensor, "*b 1"]
+    believed: Float[Tensor, "*b k"]
+    expected: Expected | None = None
+
+
+def likeness(
+    alone: Alone,
+    let_in: Float[Tensor, "*b s"],
+    candidates: Sequence[Integrated | None],
+    believed: Sequence[float],
+    kernel: Kernel,
+) -> Likeness:
+    """``candidates`` are the weightings of the stars among them; ``own`` and ``expected`` are those of the first one.
+
+    None is a candidate without sources; where that comes first there is nothing to learn.
+    """
+    chances = let_in.new_tensor(believed)
+    chances = (chances / chances.sum()).expand(*let_in.shape[:-1], -1)
+    probable = let_in.new_tensor(_PROBABLE).log()
+    grid = let_in.new_tensor(OWN).log()
+    first = candidates[0]
+    if len(alone.sources) < 2 or first is None:
+        own = (probable.exp() * grid).sum().exp().expand(*let_in.shape[:-1], 1)
+        return Likeness(own, chances)
+    tried = [*(replace(first, own=own) for own in OWN), *candidates[1:]]
+    # evidence (*b, source, candidate); a source that is not let in has no say
+    found = [_evidences(alone, let_in, i, tried, kernel) for i in range(len(alone.sources))]
+    evidence, thetas = torch.stack([one[0] for one in found], -2), torch.stack([one[1] for one in found], -3)
+    says = let_in.unsqueeze(-1)
+    of_own, others = evidence[..., : len(OWN)], evidence[..., len(OWN) :]
+    weights = torch.softmax(probable + (says * of_own).sum(-2), dim=-1)
+    own = (weights * grid).sum(-1, keepdim=True).exp()
+    best = torch.logsumexp(of_own + weights.log().unsqueeze(-2), dim=-1, keepdim=True)
+    theta = (weights[..., None, :, None] * thetas[..., : len(OWN), :]).sum(-2)  # (*b, source, p)
+    expected = _expected(theta, says, found[0][2])
+    return Likeness(own, _proportions(torch.cat([best, others], dim=-1), says, chances), expected)
+
+
+def _expected(theta: Float[Tensor, "*b s p"], says: Float[Tensor, "*b s 1"], layout: Layout) -> Expected:
+    """Mean and spread of the sources' θ, with the general prior as one of them."""
+    general, var = layout.centre().to(theta), layout.precision().to(theta).reciprocal()
+    n = says.sum(-2) + 1
+    centre = (general + (says * theta).sum(-2)) / n
+    apart = var + (general - centre).square() + (says * (theta - centre.unsqueeze(-2)).square()).sum(-2)
+    p = layout.size
+    return Expected(centre.reshape(-1, p), (apart / n).sqrt().reshape(-1, p))
+
+
+def _proportions(
+    evidence: Float[Tensor, "*b s k"], says: Float[Tensor, "*b s 1"], prior: Float[Tensor, "*b k"]
+) -> Float[Tensor, "*b k"]:
+    """π_k = (STRENGTH · prior_k + Σ_ν r_νk)/(STRENGTH + s), r_νk ∝ π_k p_k(source ν)."""
+    found = prior
+    for _ in range(_STEPS):
+        responsible = says * torch.softmax(evidence + found.log().unsqueeze(-2), dim=-1)
+        found = STRENGTH * prior + responsible.sum(-2)
+        found = found / found.sum(-1, keepdim=True)
+    return found
+
+
+def _evidences(
+    alone: Alone, let_in: Float[Tensor, "*b s"], i: int, tried: Sequence[Integrated | None], kernel: Kernel
+) -> tuple[Float[Tensor, "*b k"], Float[Tensor, "*b k p"], Layout]:
+    """log p(some rows of source i | the other sources), at the most probable hyperparameters, and these."""
+    source = alone.known.inward(_some_rows(alone.sources[i]))
+    b = source.batch_shape
+    P, n = b.numel(), source.n
+    others = let_in.clone()
+    others[..., i] = 0.0
+    facts = SourceFacts(alone.about.spread, others)
+    at = alone.locate(source.X)
+    means, covs = [], []
+    for weighting in tried:
+        if weighting is None:
+            means.append(torch.zeros_like(source.y).reshape(P, n))
+            covs.append(source.y.new_zeros(P, n, n))
+            continue
+        below = StarBeliefs(alone.members, weighting.unit(facts))
+        own = below.weigh(at)
+        means.append(own.mean.reshape(P, n))
+        covs.append(below.cov(own, own).reshape(P, n, n))
+    k = len(tried)
+    amplitude = next(weighting.amplitude for weighting in tried if weighting is not None)
+    evidence = StarEvidence(
+        source.X.reshape(P, n, -1).repeat(k, 1, 1),
+        source.y.reshape(P, n).repeat(k, 1),
+        torch.cat(means).unsqueeze(1),
+        torch.cat(covs).unsqueeze(1),
+        Amplitude(amplitude),
+        kernel=kernel,
+        inputs=Inputs.of(source.d, source.categories),
+    )
+    theta, report = fit(evidence, _QUICK, seed=i, task=f"source {i}", batch_shape=torch.Size([k * P]))
+    best = report.objective.gather(-1, report.best.unsqueeze(-1)).squeeze(-1)
+    return (-n * best).reshape(k, *b).movedim(0, -1), theta.reshape(k, *b, -1).movedim(0, -2), evidence.layout
+
+
+def _some_rows(source: Dataset) -> Dataset:
+    """Rows all over the source: every so many of them."""
+    step = math.ceil(source.n / _ROWS)
+    rows = slice(0, None, step)
+    return Dataset(source.X[..., rows, :], source.y[..., rows], source.name, source.unseen, source.categories)

@@ -1,0 +1,39 @@
+"""What was worked out for a target is kept for the next step, up to a bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from headstart.data.dataset import Dataset
+
+__all__ = ["Memory"]
+
+V = TypeVar("V")
+
+# Entries: more than there are refits
+_MOST = 64
+
+
+class Memory(Generic[V]):
+    """Values by the data they were worked out from.
+
+    Results that come in late make for another past: the oldest value is forgotten, so that the memory stays bounded.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[bytes, V] = {}
+
+    def __len__(self) -> int:
+        """How many values are kept."""
+        return len(self._kept)
+
+    def of(self, target: Dataset, work_out: Callable[[], V]) -> V:
+        """The value for these data, worked out where it is not kept."""
+        key = target.X.cpu().numpy().tobytes() + target.y.cpu().numpy().tobytes()
+        if key not in self._kept:
+            value = work_out()
+            while len(self._kept) >= _MOST:
+                self._kept.pop(next(iter(self._kept)))
+            self._kept[key] = value
+        return self._kept[key]

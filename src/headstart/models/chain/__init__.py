@@ -1,0 +1,1 @@
+"""Models trained level by level, and the one rule behind every posterior."""

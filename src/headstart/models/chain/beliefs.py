@@ -1,0 +1,269 @@
+"""What the tasks below say about a task before its first observation: f_below ~ (m, Σ) at any points.
+
+    class            m(x)                     Σ(x, x')                        used by
+    NoBeliefs        0                        0                               the first level, GPBO
+    MeanBeliefs      Σ_i k_i(x, X_i) β_i      0: it is forgotten              MHGP
+    ExactBeliefs     v(x)ᵀ z                  k(x, x') − v(x)ᵀ v(x')          SHGP and every joint model
+    BoostedBeliefs   as MeanBeliefs           k(x, x') − vᵀ v' + uᵀ u'        BHGP, boosted at every level
+
+with v(x) = L⁻¹ k(X, x), z = L⁻¹ y for the Cholesky factor L of all data below, and u(x) = Lᵀγ(x)ᵀ − v(x), where
+γ(x) are the weights of y in the mean of MHGP (ERRATA, facts 3 and 4: nothing recurses from level to level).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headstart.gp.hyperparameters import GPParams
+from headstart.gp.kernels import Kernel
+from headstart.gp.linalg import append_rows, broadcast_shapes, fold, log_det, solve_lower, solve_upper, unfold
+
+__all__ = ["At", "Beliefs", "CrossTerm", "ExactBeliefs", "MeanBeliefs", "NoBeliefs", "log_normal", "weights_of"]
+
+
+def log_normal(L: Float[Tensor, "*b n n"], z: Float[Tensor, "*c n"]) -> Float[Tensor, "*out"]:
+    """log N(y; m, L Lᵀ) with z = L⁻¹ (y − m)."""
+    return -0.5 * (z.square().sum(-1) + log_det(L) + z.shape[-1] * math.log(2 * math.pi))
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """Beliefs at some points: their mean, and the features whose inner products make up the covariance."""
+
+    X: Float[Tensor, "*b m d"]
+    mean: Float[Tensor, "*b m"]
+    v: Float[Tensor, "*b r m"] | None = None
+    u: Float[Tensor, "*b q m"] | None = None
+    parts: tuple[At, ...] = ()  # of several sources whose weights are not known yet (models.star.star)
+
+    def unfolded(self, extra: torch.Size) -> At:
+        """With the dimensions that ``linalg.fold`` moved into the rows moved back."""
+        if not extra:
+            return self
+        return At(
+            X=unfold(self.X.mT, extra).mT,
+            mean=unfold(self.mean.unsqueeze(-2), extra).squeeze(-2),
+            v=None if self.v is None else unfold(self.v, extra),
+            u=None if self.u is None else unfold(self.u, extra),
+            parts=tuple(part.unfolded(extra) for part in self.parts),
+        )
+
+    def joined(self, other: At) -> At:
+        """These points and then the others."""
+        return At(
+            X=_cat(self.X, other.X, -2),
+            mean=_cat(self.mean.unsqueeze(-2), other.mean.unsqueeze(-2), -1).squeeze(-2),
+            v=None if self.v is None or other.v is None else _cat(self.v, other.v, -1),
+            u=None if self.u is None or other.u is None else _cat(self.u, other.u, -1),
+        )
+
+
+def _cat(a: Tensor, b: Tensor, dim: int) -> Tensor:
+    batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return torch.cat([a.expand(*batch, *a.shape[-2:]), b.expand(*batch, *b.shape[-2:])], dim=dim)
+
+
+class Beliefs(ABC):
+    """m and Σ of the task below."""
+
+    batch_shape: torch.Size
+
+    @abstractmethod
+    def _at(self, X: Float[Tensor, "*b m d"]) -> At: ...
+
+    def at(self, X: Float[Tensor, "*b m d"]) -> At:
+        """Beliefs at X, whose leading dimensions broadcast with ``batch_shape``."""
+        rows, extra = fold(X, self.batch_shape)
+        return self._at(rows).unfolded(extra)
+
+    def weigh(self, at: At) -> At:
+        """These beliefs at points that were located before the target was known."""
+        return at
+
+    @abstractmethod
+    def prior_cov(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"]) -> Float[Tensor, "*out n m"]:
+        """k(A, B): the covariance before any data."""
+
+    @abstractmethod
+    def prior_var(self) -> Float[Tensor, "*b 1"]:
+        """k(x, x), which is the same everywhere."""
+
+    def cov(self, a: At, b: At) -> Float[Tensor, "*out n m"]:
+        """Σ between the points of a and those of b."""
+        Sigma = self.prior_cov(a.X, b.X)
+        if a.v is not None and b.v is not None:
+            Sigma = Sigma - a.v.mT @ b.v
+        if a.u is not None and b.u is not None:
+            Sigma = Sigma + a.u.mT @ b.u
+        return Sigma
+
+    def var(self, a: At) -> Float[Tensor, "*b m"]:
+        """The diagonal of Σ at the points of a."""
+        var = self.prior_var().expand(a.mean.shape)
+        if a.v is not None:
+            var = var - a.v.square().sum(-2)
+        if a.u is not None:
+            var = var + a.u.square().sum(-2)
+        return var
+
+
+@dataclass(frozen=True, slots=True)
+class NoBeliefs(Beliefs):
+    """Nothing below: m = 0, Σ = 0."""
+
+    batch_shape: torch.Size
+
+    def _at(self, X: Float[Tensor, "*b m d"]) -> At:
+        return At(X, 0.0 * X.sum(-1))
+
+    def prior_cov(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"]) -> Float[Tensor, "*out n m"]:
+        """Zero."""
+        batch = broadcast_shapes(A.shape[:-2], B.shape[:-2])
+        return A.new_zeros(*batch, A.shape[-2], B.shape[-2])
+
+    def prior_var(self) -> Float[Tensor, "*b 1"]:
+        """Zero."""
+        return torch.zeros(*self.batch_shape, 1, dtype=torch.float64)
+
+    def var(self, a: At) -> Float[Tensor, "*b m"]:
+        """Zero, on the device of the points."""
+        return torch.zeros_like(a.mean)
+
+
+@dataclass(frozen=True, slots=True)
+class MeanBeliefs(Beliefs):
+    """The mean of a stack of levels: offset + Σ_i k_i(x, X_i) β_i with β_i = (k_i(X_i, X_i) + σ_i² I)⁻¹ r_i.
+
+    r_i = y_i − (the mean below at X_i) is what level i had to explain.
+    """
+
+    kernel: Kernel
+    X: tuple[Float[Tensor, "*b _ d"], ...]  # levels differ in size
+    params: tuple[GPParams, ...]
+    beta: tuple[Float[Tensor, "*b _"], ...]
+
+    @property
+    def batch_shape(self) -> torch.Size:  # type: ignore[override]
+        """The independent problems."""
+        return self.X[0].shape[:-2]
+
+    def own_rows(self, X: Float[Tensor, "*b m d"]) -> list[Float[Tensor, "*b _ m"]]:
+        """k_i(X_i, X) for every level i."""
+        return [
+            p.outputscale[..., None, None] * self.kernel(X_i, X, p.lengthscale)
+            for X_i, p in zip(self.X, self.params, strict=True)
+        ]
+
+    def mean_from(self, own: list[Float[Tensor, "*b _ m"]]) -> Float[Tensor, "*b m"]:
+        """The mean from the k_i(X_i, X)."""
+        offset = torch.stack([p.offset for p in self.params]).sum(0).unsqueeze(-1)
+        terms = (beta.unsqueeze(-2) @ k for beta, k in zip(self.beta, own, strict=True))
+        return offset + sum(terms).squeeze(-2)  # type: ignore[union-attr]
+
+    def _at(self, X: Float[Tensor, "*b m d"]) -> At:
+        return At(X, self.mean_from(self.own_rows(X)))
+
+    def prior_cov(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"]) -> Float[Tensor, "*out n m"]:
+        """Zero: the covariance below is forgotten."""
+        return NoBeliefs(self.batch_shape).prior_cov(A, B)
+
+    def prior_var(self) -> Float[Tensor, "*b 1"]:
+        """Zero."""
+        return self.X[0].new_zeros(*self.batch_shape, 1)
+
+    def extended(self, X: Float[Tensor, "*b n d"], params: GPParams, beta: Float[Tensor, "*b n"]) -> MeanBeliefs:
+        """With one more level on top."""
+        return replace(self, X=(*self.X, X), params=(*self.params, params), beta=(*self.beta, beta))
+
+
+@dataclass(frozen=True, slots=True)
+class CrossTerm:
+    """weight · κ(x, x'; lengthscale) between a target point and the source rows ``start`` … ``stop``."""
+
+    lengthscale: Float[Tensor, "*b d"]
+    weight: Float[Tensor, "*b k"]  # one per row, or a single one for all
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExactBeliefs(Beliefs):
+    """Bayes' rule on a joint Gaussian process of all tasks: Σ_ν W_ν ∘ k_ν (the paper's eq. 1).
+
+    ``X`` are the rows of all sources, ``L`` the Cholesky factor of their covariance with noise, ``z = L⁻¹ (y − mean)``.
+    ``terms`` are the W_ν[t, i] k_ν(·, X_i) that link the target to them, ``prior`` the (lengthscale, W_ν[t, t]).
+    """
+
+    kernel: Kernel
+    X: Float[Tensor, "*b N d"]
+    terms: tuple[CrossTerm, ...]
+    prior: tuple[tuple[Float[Tensor, "*b d"], Float[Tensor, "*b"]], ...]
+    L: Float[Tensor, "*b N N"]
+    z: Float[Tensor, "*b N"]
+    offset: Float[Tensor, "*b"]
+
+    @property
+    def batch_shape(self) -> torch.Size:  # type: ignore[override]
+        """The independent problems."""
+        return self.X.shape[:-2]
+
+    def cross_cov(self, X: Float[Tensor, "*b m d"]) -> Float[Tensor, "*b N m"]:
+        """The covariance of the source rows with the target at X."""
+        N, m = self.X.shape[-2], X.shape[-2]
+        K = X.new_zeros(*self.batch_shape, N, m)
+        for term in self.terms:
+            k = self.kernel(self.X[..., term.start : term.stop, :], X, term.lengthscale)
+            K[..., term.start : term.stop, :] += k * term.weight.unsqueeze(-1)
+        return K
+
+    def _at(self, X: Float[Tensor, "*b m d"]) -> At:
+        v = solve_lower(self.L, self.cross_cov(X))
+        return At(X, self.offset.unsqueeze(-1) + (self.z.unsqueeze(-2) @ v).squeeze(-2), v)
+
+    def prior_cov(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"]) -> Float[Tensor, "*out n m"]:
+        """Σ_ν W_ν[t, t] k_ν(A, B)."""
+        parts = (weight[..., None, None] * self.kernel(A, B, lengthscale) for lengthscale, weight in self.prior)
+        return sum(parts, start=A.new_zeros(()))
+
+    def prior_var(self) -> Float[Tensor, "*b 1"]:
+        """Σ_ν W_ν[t, t]."""
+        return sum((weight for _, weight in self.prior), start=self.X.new_zeros(())).unsqueeze(-1)
+
+    def log_evidence(self) -> Float[Tensor, "*b"]:
+        """log p(y_s) of all source data."""
+        return log_normal(self.L, self.z)
+
+    def extended(
+        self,
+        params: GPParams,
+        at: At,
+        corner: Float[Tensor, "*b n n"],
+        z: Float[Tensor, "*b n"],
+    ) -> ExactBeliefs:
+        """A hierarchical stack with one more level: k(x, x') gains k_new, which only the new rows see.
+
+        ``at`` are the beliefs at the new rows, ``corner`` the Cholesky factor of their covariance given all below.
+        """
+        assert at.v is not None
+        N, n = self.X.shape[-2], at.X.shape[-2]
+        new = CrossTerm(params.lengthscale, params.outputscale.unsqueeze(-1), N, N + n)
+        return ExactBeliefs(
+            kernel=self.kernel,
+            X=torch.cat([self.X, at.X], dim=-2),
+            terms=(*(replace(term, stop=N + n) for term in self.terms), new),
+            prior=(*self.prior, (params.lengthscale, params.outputscale)),
+            L=append_rows(self.L, at.v.mT, corner),
+            z=torch.cat([self.z, z], dim=-1),
+            offset=self.offset + params.offset,
+        )
+
+
+def weights_of(L: Float[Tensor, "*b n n"], z: Float[Tensor, "*b n"]) -> Float[Tensor, "*b n"]:
+    """β = (L Lᵀ)⁻¹ r from z = L⁻¹ r."""
+    return solve_upper(L, z.unsqueeze(-1)).squeeze(-1)

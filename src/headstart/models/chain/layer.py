@@ -1,0 +1,232 @@
+"""One task on top of the tasks below: the single rule from which every posterior of the family follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headstart.gp.hyperparameters import GPParams
+from headstart.gp.kernels import Kernel
+from headstart.gp.linalg import append_rows, broadcast_shapes, cholesky, fold, solve_lower, solve_upper, unfold
+from headstart.models.chain.beliefs import (
+    At,
+    Beliefs,
+    CrossTerm,
+    ExactBeliefs,
+    MeanBeliefs,
+    NoBeliefs,
+    log_normal,
+    weights_of,
+)
+from headstart.models.chain.boosted import BoostedBeliefs
+
+__all__ = ["Layer", "Propagation"]
+
+
+class Propagation(Enum):
+    """How a layer learns from, and inherits, the uncertainty Σ of the task below; see ``Layer``."""
+
+    MEAN = "mean"
+    BOOSTED = "boosted"
+    EXACT = "exact"
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """f = f_below + δ with f_below ~ (m, Σ), δ ~ GP(offset, K), seen at X with noise.
+
+    The gain is computed from one prior, the covariance it leaves behind (Joseph form) under another:
+
+        propagation   gain from   covariance of   in the paper
+        MEAN          K           K               MHGP: Σ is forgotten
+        BOOSTED       K           K + Σ           BHGP: Σ is kept, not learnt from
+        EXACT         K + Σ       K + Σ           SHGP: Bayes' rule
+
+    With α = P(x, X)(P(X, X) + σ² I)⁻¹, P the gain's prior, v = L⁻¹ P(X, x) and z = L⁻¹ (y − m(X) − offset):
+
+        mean(x)    = m(x) + offset + vᵀ z
+        cov(x, x') = P(x, x') − vᵀ v'                                          MEAN, EXACT
+                   + Σ(x, x') − α Σ(X, x') − Σ(x, X) α'ᵀ + α Σ(X, X) α'ᵀ       BOOSTED (Proposition 2)
+
+    A joint model is an EXACT layer whose beliefs hold all kernels: δ is absent (``params`` has outputscale 0).
+    """
+
+    kernel: Kernel
+    propagation: Propagation
+    below: Beliefs
+    params: GPParams
+    at: At  # the beliefs at X
+    L: Float[Tensor, "*b n n"]
+    z: Float[Tensor, "*c n"]
+
+    @classmethod
+    def observe(
+        cls,
+        below: Beliefs,
+        params: GPParams,
+        X: Float[Tensor, "*b n d"],
+        y: Float[Tensor, "*b n"],
+        *,
+        kernel: Kernel,
+        propagation: Propagation,
+        at: At | None = None,
+    ) -> Layer:
+        """The layer at given hyperparameters, having seen (X, y); ``at`` spares evaluating the beliefs again."""
+        empty = cls(
+            kernel=kernel,
+            propagation=propagation,
+            below=below,
+            params=params,
+            at=below.at(X[..., :0, :]),
+            L=X.new_zeros(*X.shape[:-2], 0, 0),
+            z=X.new_zeros(*X.shape[:-2], 0),
+        )
+        return empty.observing(X, y, at=at) if X.shape[-2] else empty
+
+    @property
+    def X(self) -> Float[Tensor, "*b n d"]:
+        """Where the layer was observed."""
+        return self.at.X
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """Independent problems, with the dimensions of any fantasies in front."""
+        return broadcast_shapes(self.L.shape[:-2], self.z.shape[:-1])
+
+    @property
+    def noise_var(self) -> Float[Tensor, "*b"]:
+        """The variance of the observation noise."""
+        return self.params.noise_var
+
+    def log_evidence(self) -> Float[Tensor, "*b"]:
+        """log p(y | the tasks below) under the gain's prior: for BHGP it is MHGP's."""
+        return log_normal(self.L, self.z)
+
+    # ── the gain's prior P ────────────────────────────────────────────────────────────────────────────────────────
+
+    def _delta_cov(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"]) -> Float[Tensor, "*out n m"]:
+        return self.params.outputscale[..., None, None] * self.kernel(A, B, self.params.lengthscale)
+
+    def gain_cov(self, a: At, b: At) -> Float[Tensor, "*out n m"]:
+        """P between the points of a and those of b."""
+        K = self._delta_cov(a.X, b.X)
+        return K + self.below.cov(a, b) if self.propagation is Propagation.EXACT else K
+
+    def _gain_var(self, a: At) -> Float[Tensor, "*b m"]:
+        K = self.params.outputscale.unsqueeze(-1).expand(a.mean.shape)
+        return K + self.below.var(a) if self.propagation is Propagation.EXACT else K
+
+    # ── observations ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def observing(
+        self,
+        X: Float[Tensor, "*b k d"],
+        y: Float[Tensor, "*c k"],
+        *,
+        at: At | None = None,
+        noise_var: Tensor | None = None,
+    ) -> Layer:
+        """The layer after k more observations, at the same hyperparameters: rows appended to the Cholesky factor.
+
+        y may have more leading dimensions than X (fantasies): L then stays as small as X asks for.
+        """
+        new = self.below.at(X) if at is None else at
+        v = solve_lower(self.L, self.gain_cov(self.at, new))
+        noise = self.params.noise_var.unsqueeze(-1) if noise_var is None else noise_var
+        P = self.gain_cov(new, new) - v.mT @ v + torch.diag_embed(noise.expand(*new.mean.shape))
+        corner = cholesky(P, of="The covariance of the observations")
+        r = y - new.mean - self.params.offset.unsqueeze(-1) - (self.z.unsqueeze(-2) @ v).squeeze(-2)
+        z = solve_lower(corner, r.unsqueeze(-1)).squeeze(-1)
+        batch = broadcast_shapes(self.z.shape[:-1], z.shape[:-1])
+        return replace(
+            self,
+            at=self.at.joined(new),
+            L=append_rows(self.L, v.mT, corner),
+            z=torch.cat([self.z.expand(*batch, -1), z.expand(*batch, -1)], dim=-1),
+        )
+
+    # ── predictions ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _query(self, X: Float[Tensor, "*b m d"] | At) -> tuple[At, Float[Tensor, "*out n m"], Float[Tensor, "*out m"]]:
+        if isinstance(X, At):  # the beliefs were evaluated before
+            folded, extra = self.below.weigh(X), torch.Size()
+        else:
+            X = X.expand(*broadcast_shapes(X.shape[:-2], self.batch_shape), *X.shape[-2:])
+            rows, extra = fold(X, self.L.shape[:-2])
+            folded = self.below.at(rows)
+        v = solve_lower(self.L, self.gain_cov(self.at, folded))
+        at, v = folded.unfolded(extra), unfold(v, extra)
+        mean = at.mean + self.params.offset.unsqueeze(-1) + (self.z.unsqueeze(-2) @ v).squeeze(-2)
+        return at, v, mean
+
+    def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*out m"], Float[Tensor, "*out m m"]]:
+        """Mean and joint covariance of f at the rows of X."""
+        at, v, mean = self._query(X)
+        cov = self.gain_cov(at, at) - v.mT @ v
+        if self.propagation is Propagation.BOOSTED:
+            alpha = solve_upper(self.L, v)  # its columns are α(x)ᵀ
+            lost = self.below.cov(self.at, at).mT @ alpha
+            cov = cov + self.below.cov(at, at) - lost - lost.mT + alpha.mT @ self.below.cov(self.at, self.at) @ alpha
+        return mean, cov
+
+    def predict_marginal(
+        self, X: Float[Tensor, "*b m d"] | At
+    ) -> tuple[Float[Tensor, "*out m"], Float[Tensor, "*out m"]]:
+        """Mean and variance of f at every row of X, or at points whose beliefs are at hand."""
+        at, v, mean = self._query(X)
+        var = self._gain_var(at) - v.square().sum(-2)
+        if self.propagation is Propagation.BOOSTED:
+            alpha = solve_upper(self.L, v)
+            kept = self.below.cov(self.at, self.at) @ alpha - 2 * self.below.cov(self.at, at)
+            var = var + self.below.var(at) + (alpha * kept).sum(-2)
+        return mean, var.expand(mean.shape)
+
+    def level_var(self, X: Float[Tensor, "*b m d"] | At, before: Float[Tensor, "*b"]) -> Float[Tensor, "*out m"]:
+        """The variance of f that comes from not knowing the offset, which is N(offset, before) before any data.
+
+        (1 − 1ᵀ K⁻¹ k(x))² / (1ᵀ K⁻¹ 1 + 1/before): the offset in ``params`` is its posterior mean, and predictions are
+        made with it as if it was known.
+        """
+        _, v, mean = self._query(X)
+        ones = torch.ones_like(self.z if self.z.dim() == self.L.dim() - 1 else self.L[..., 0]).unsqueeze(-1)
+        w = solve_lower(self.L, ones)
+        left = 1 - (w.mT @ v).squeeze(-2)
+        known = w.square().sum((-2, -1)) + 1 / before
+        return (left.square() / known.unsqueeze(-1)).expand(mean.shape)
+
+    # ── the beliefs for the next level ────────────────────────────────────────────────────────────────────────────
+
+    def as_beliefs(self) -> Beliefs:
+        """What this layer and all below it say about a task on top."""
+        match self.propagation:
+            case Propagation.MEAN:
+                return self._mean_beliefs()
+            case Propagation.EXACT:
+                if isinstance(self.below, ExactBeliefs):
+                    return self.below.extended(self.params, self.at, self.L, self.z)
+                return self._first_exact()
+            case Propagation.BOOSTED:
+                if isinstance(self.below, BoostedBeliefs):
+                    exact = replace(self, propagation=Propagation.EXACT, below=self.below.exact)
+                    at = replace(self.at, u=None)  # the exact model's beliefs: v without the boosting
+                    P = exact.gain_cov(at, at)
+                    P = P + torch.diag_embed(self.params.noise_var.unsqueeze(-1).expand(*P.shape[:-1]))
+                    corner = cholesky(P, of="The covariance of the observations under the exact model")
+                    return self.below.extended(self.params, self.at, self.L, weights_of(self.L, self.z), corner)
+                return BoostedBeliefs.first(self._mean_beliefs(), self._first_exact())
+
+    def _mean_beliefs(self) -> MeanBeliefs:
+        beta = weights_of(self.L, self.z)
+        if isinstance(self.below, MeanBeliefs):
+            return self.below.extended(self.X, self.params, beta)
+        return MeanBeliefs(self.kernel, (self.X,), (self.params,), (beta,))
+
+    def _first_exact(self) -> ExactBeliefs:
+        assert isinstance(self.below, NoBeliefs)
+        p = self.params
+        term = CrossTerm(p.lengthscale, p.outputscale.unsqueeze(-1), 0, self.X.shape[-2])
+        return ExactBeliefs(self.kernel, self.X, (term,), ((p.lengthscale, p.outputscale),), self.L, self.z, p.offset)

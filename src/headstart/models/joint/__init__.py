@@ -1,0 +1,1 @@
+"""Models trained on all data at once."""

@@ -1,0 +1,1 @@
+"""Independent sources, and the target on top of their weighted sum."""

@@ -1,0 +1,224 @@
+"""How the sources of a star are weighted: what is integrated out, and what is fitted (see models.star.weights)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headstart.data.dataset import Dataset
+from headstart.gp.hyperparameters import Inputs, Slot
+from headstart.gp.kernels import Kernel
+from headstart.models.chain.beliefs import ExactBeliefs
+from headstart.models.star.evidence import Coefficients, StarEvidence
+from headstart.models.star.weights import StarBeliefs, StarWeights
+
+__all__ = ["Amplitude", "Free", "Integrated", "Modular", "SourceFacts", "Weighting"]
+
+# A source that hardly varies may not be blown up to the size of the target by more than this
+_LEAST_SPREAD = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """What a weighting may know: the sources' spreads in model units, and which of them count at all.
+
+    ``own`` is what the target has of its own, where that was learnt from the sources (models.auto.likeness).
+    """
+
+    spread: Float[Tensor, "*b s"]
+    open: Float[Tensor, "*b s"]  # 1, or 0 where the gate is shut
+    own: Float[Tensor, "*b 1"] | None = None
+
+
+class Weighting(ABC):
+    """The choice of mean, var and own, and what of it is fitted."""
+
+    @abstractmethod
+    def evidence(
+        self, members: tuple[ExactBeliefs, ...], about: SourceFacts, target: Dataset, kernel: Kernel
+    ) -> StarEvidence:
+        """The evidence of the target (in model units), batch dimensions flattened."""
+
+    @abstractmethod
+    def weights(self, omega: Float[Tensor, "*b k"], about: SourceFacts) -> StarWeights:
+        """From what was fitted."""
+
+
+def _flat(tensor: Tensor, batch: torch.Size) -> Tensor:
+    return tensor.reshape(batch.numel(), *tensor.shape[len(batch) :])
+
+
+def _shapes_and_covs(members: tuple[ExactBeliefs, ...], X: Tensor) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    """m_ν − offset_ν, Σ_ν and k_ν at the target's inputs."""
+    at = [member.at(X) for member in members]
+    shapes = [a.mean - member.offset.unsqueeze(-1) for a, member in zip(at, members, strict=True)]
+    covs = [member.cov(a, a) for a, member in zip(at, members, strict=True)]
+    return shapes, covs, [member.prior_cov(X, X) for member in members]
+
+
+@dataclass(frozen=True, slots=True)
+class Amplitude(Coefficients):
+    """One ω = ρ for all: the prior of STAR scaled by ρ."""
+
+    spread: float
+
+    def slots(self) -> tuple[Slot, ...]:
+        """ρ, if it is free."""
+        return (Slot("amplitude", 1, 0.02, 50.0, 1.0, self.spread),) if self.spread > 0 else ()
+
+    def values(self, omega: Tensor) -> tuple[Tensor, Tensor]:
+        """ρ and ρ²."""
+        rho = omega if omega.shape[-1] else omega.new_ones(omega.shape[0], 1)
+        return rho, rho.square()
+
+    def gradient(self, omega: Tensor, by_a: Tensor, by_c: Tensor) -> Tensor:
+        """By ρ."""
+        return by_a + 2 * omega * by_c
+
+
+@dataclass(frozen=True, slots=True)
+class Integrated(Weighting):
+    """w_ν · (spread of source ν) ~ N(ρ mean/s, ρ² spread²/s), independent of each other.
+
+    Sources count alike whatever their own size, and together the s of them are about as large as one. With a mean of
+    0.3 spreads a source may well turn out to count with the wrong sign (probability 0.4 for a single one), so that
+    where it shows its *highest* values is worth a look, too: a negated source is found out in a few evaluations, and is
+    then as useful as any. ``own`` is the share of the sources' kernels that the target has to itself: it may differ
+    from the sources as smoothly, or as roughly, as they vary, whatever the residual's own prior says. ``amplitude`` is
+    the spread of log ρ's prior; 0 fixes ρ = 1.
+
+    With a mean of 1 and a ``balance`` near 1 (StarWeights) the target is one more of the sources' kind: its prior mean
+    is the sources' average shape, its covariance that of the sources around it, (1/s) Σ (m_ν − m̄)(m_ν − m̄)ᵀ, and how
+    much they count together is known up to ρ and a little.
+    """
+
+    mean: float = 0.3
+    spread: float = 1.0
+    own: float = 0.2
+    amplitude: float = 0.7
+    balance: float = 0.0
+
+    def unit(self, about: SourceFacts) -> StarWeights:
+        """The weights for ρ = 1."""
+        n_open = about.open.sum(-1, keepdim=True).clamp_min(1.0)
+        size = about.spread.clamp_min(_LEAST_SPREAD)
+        mean = self.mean * about.open / n_open / size
+        var = about.open * self.spread**2 / n_open / size.square()
+        own = self.own if about.own is None else about.own
+        balance = torch.full_like(n_open, self.balance)
+        return StarWeights(mean, var, about.open * own / n_open / size.square(), balance)
+
+    def evidence(
+        self, members: tuple[ExactBeliefs, ...], about: SourceFacts, target: Dataset, kernel: Kernel
+    ) -> StarEvidence:
+        """One mean and one covariance, both scaled by ρ."""
+        below, b = StarBeliefs(members, self.unit(about)), target.batch_shape
+        at = below.at(target.X)
+        return StarEvidence(
+            _flat(target.X, b),
+            _flat(target.y, b),
+            _flat(at.mean, b).unsqueeze(1),
+            _flat(below.cov(at, at), b).unsqueeze(1),
+            Amplitude(self.amplitude),
+            kernel=kernel,
+            inputs=Inputs.of(target.d, target.categories),
+        )
+
+    def weights(self, omega: Float[Tensor, "*b k"], about: SourceFacts) -> StarWeights:
+        """The unit weights, scaled by ρ."""
+        unit = self.unit(about)
+        rho = omega if omega.shape[-1] else omega.new_ones(*omega.shape[:-1], 1)
+        return StarWeights(rho * unit.mean, rho.square() * unit.var, rho.square() * unit.own, unit.balance)
+
+
+@dataclass(frozen=True, slots=True)
+class _PerSource(Coefficients):
+    """ω_ν = w_ν ≥ 0 for every source, of median ``centre``."""
+
+    n: int
+    centre: float
+
+    def slots(self) -> tuple[Slot, ...]:
+        return (Slot("weight", self.n, 1e-3, 20.0, self.centre, 1.0),)
+
+    def values(self, omega: Tensor) -> tuple[Tensor, Tensor]:
+        return omega, omega.square()
+
+    def gradient(self, omega: Tensor, by_a: Tensor, by_c: Tensor) -> Tensor:
+        return by_a + 2 * omega * by_c
+
+
+class _Share(_PerSource):
+    """b_ν = ω_ν/(1 + ω_ν) for the means, b² for Σ_ν and b (1 − b) for k_ν."""
+
+    def values(self, omega: Tensor) -> tuple[Tensor, Tensor]:
+        b = omega / (1 + omega)
+        return b, torch.cat([b.square(), b * (1 - b)], dim=-1)
+
+    def gradient(self, omega: Tensor, by_a: Tensor, by_c: Tensor) -> Tensor:
+        b = omega / (1 + omega)
+        by_Sigma, by_k = by_c.chunk(2, dim=-1)
+        by_b = by_a + 2 * b * by_Sigma + (1 - 2 * b) * by_k
+        return by_b / (1 + omega).square()
+
+
+@dataclass(frozen=True, slots=True)
+class Free(Weighting):
+    """ScaML-GP: w_ν ≥ 0 fitted, its prior's median 1/s, so that without target data the sources are averaged."""
+
+    @property
+    def _has_own_kernels(self) -> bool:
+        """Whether the coefficients also ask for the k_ν, after the Σ_ν."""
+        return False
+
+    def _coefficients(self, n: int) -> Coefficients:
+        return _PerSource(n, 1 / n)
+
+    def evidence(
+        self, members: tuple[ExactBeliefs, ...], about: SourceFacts, target: Dataset, kernel: Kernel
+    ) -> StarEvidence:
+        """A mean and a covariance per source (two covariances where the target has k_ν of its own)."""
+        b = target.batch_shape
+        shapes, covs, kernels = _shapes_and_covs(members, target.X)
+        gates = about.open.unbind(-1)
+        shapes = [gate[..., None] * shape for gate, shape in zip(gates, shapes, strict=True)]
+        covs = [gate[..., None, None] * cov for gate, cov in zip(gates, covs, strict=True)]
+        if self._has_own_kernels:
+            covs += [gate[..., None, None] * k for gate, k in zip(gates, kernels, strict=True)]
+        return StarEvidence(
+            _flat(target.X, b),
+            _flat(target.y, b),
+            torch.stack([_flat(shape, b) for shape in shapes], dim=1),
+            torch.stack([_flat(cov, b) for cov in covs], dim=1),
+            self._coefficients(len(members)),
+            kernel=kernel,
+            inputs=Inputs.of(target.d, target.categories),
+        )
+
+    def weights(self, omega: Float[Tensor, "*b k"], about: SourceFacts) -> StarWeights:
+        """w itself."""
+        nothing = torch.zeros_like(omega)
+        return StarWeights(about.open * omega, nothing, nothing, nothing[..., :1])
+
+
+@dataclass(frozen=True, slots=True)
+class Modular(Free):
+    """WSGP with sources that do not hear of the target: b = w/(1 + w) between 0 and 1."""
+
+    @property
+    def _has_own_kernels(self) -> bool:
+        """The target has b (1 − b) k_ν."""
+        return True
+
+    def _coefficients(self, n: int) -> Coefficients:
+        return _Share(n, 1 / n)
+
+    def weights(self, omega: Float[Tensor, "*b k"], about: SourceFacts) -> StarWeights:
+        """b and b (1 − b)."""
+        b = omega / (1 + omega)
+        nothing = torch.zeros_like(b)
+        return StarWeights(about.open * b, nothing, about.open * b * (1 - b), nothing[..., :1])

@@ -1,0 +1,124 @@
+"""``Strategy``: the model, the acquisition function and what counts as used, chosen by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from headstart.data.dataset import Dataset
+from headstart.data.space import Space
+from headstart.decide.acquisition import Acquisition
+from headstart.decide.domain import Mixed
+from headstart.decide.suggest import suggest
+from headstart.errors import InputError
+from headstart.gp.fit import generator_from
+from headstart.models.botorch import TransferPosterior
+from headstart.models.family import FAMILY, GPBO
+from headstart.models.model import TransferModel
+from headstart.sampler.trials import Seen
+
+__all__ = ["Strategy", "how_often"]
+
+_ACQUISITIONS = {"logei": Acquisition.LOG_EI, "ucb": Acquisition.LCB}
+_MAX_ASKING = 8  # so many workers that ask at the same moment are taken into account
+_SAME_EXPERIMENT = 1e-3  # of the unit cube
+_ELSEWHERE = 512
+
+# Points that are polished: as many as in the benchmarks, which more would not improve
+_STARTS = 4
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """How the next point is chosen; ``deterministic`` says that repeating a finished one is a waste."""
+
+    model: TransferModel
+    acquisition: Acquisition
+    beta: float
+    deterministic: bool
+
+    @classmethod
+    def of(
+        cls, model: str | TransferModel, acquisition: str | Acquisition, *, beta: float, deterministic: bool
+    ) -> Strategy:
+        """By names, or by the objects themselves."""
+        if not beta >= 0:
+            raise InputError(f"beta is how much uncertainty attracts and must not be negative, but it is {beta}.")
+        return cls(_anywhere(_model(model)), _acquisition(acquisition), float(beta), deterministic)
+
+    def model_for(self, sources: Sequence[Dataset]) -> TransferModel:
+        """The model, or one that starts from scratch if it needs sources and none is left."""
+        return self.model if sources or not self.model.needs_sources else _anywhere(GPBO)
+
+    def choose(self, posterior: TransferPosterior, space: Space, seen: Seen, *, seed: int) -> Float[Tensor, "d"]:
+        """The best point that is neither awaited nor (without noise) known; if all points are, the best of them.
+
+        Trials that ask at this moment are assumed to take the best points, and this one the next best. Where all that
+        is left to gain lies next to a point that is awaited, the most promising one elsewhere is taken.
+        """
+        x = self._best(posterior, space, seen, seed)
+        if how_often(x.unsqueeze(0), seen.pending).item() == 0:
+            return x
+        X = Mixed(space).spread(_ELSEWHERE, generator_from(seed))
+        free = how_often(X, seen.pending) == 0
+        if not bool(free.any()):
+            return x
+        mean, var = posterior.predict(X[free])
+        return X[free][(mean - self.beta * var.sqrt()).argmin()]
+
+    def _best(self, posterior: TransferPosterior, space: Space, seen: Seen, seed: int) -> Float[Tensor, "d"]:
+        q = 1 + min(seen.asking, _MAX_ASKING)
+        pending, finished = seen.pending, seen.target.X if self.deterministic else seen.target.X[:0]
+        attempts = [(q, pending, finished), (1, pending, finished), (1, pending, finished[:0]), (1, pending[:0], None)]
+        for count, awaited, avoid in attempts:
+            try:
+                found = suggest(
+                    posterior,
+                    domain=Mixed(space),
+                    kind=self.acquisition,
+                    q=count,
+                    pending=awaited,
+                    avoid=avoid,
+                    seed=seed,
+                    n_starts=_STARTS,
+                    beta=self.beta,
+                )
+            except InputError:  # every point of a finite space is used up: repeat one
+                if avoid is None:
+                    raise
+            else:
+                return found.reshape(-1, space.d)[-1]
+        raise AssertionError("the last attempt either returns or raises")
+
+
+def how_often(X: Float[Tensor, "n d"], points: Float[Tensor, "p d"]) -> Int[Tensor, "n"]:
+    """How many of the points are the same experiment as a row of X for all practical purposes."""
+    return (torch.cdist(X, points, p=torch.inf) < _SAME_EXPERIMENT).sum(-1)
+
+
+def _model(model: str | TransferModel) -> TransferModel:
+    if isinstance(model, str):
+        names = {name.lower(): known for name, known in FAMILY.items()}
+        if model.lower() not in names:
+            raise InputError(f"model must be one of {', '.join(sorted(names))}, but it is {model!r}.")
+        return names[model.lower()]
+    if not isinstance(model, TransferModel):
+        raise InputError(f"model must be a name or a headstart model such as SHGP, but it is {model!r}.")
+    return model
+
+
+def _anywhere(model: TransferModel) -> TransferModel:
+    """The model, for sources that were also run outside the present ranges."""
+    return model.using(fit=replace(model.fit, unit_cube=False))
+
+
+def _acquisition(kind: str | Acquisition) -> Acquisition:
+    if isinstance(kind, Acquisition):
+        return kind
+    if kind not in _ACQUISITIONS:
+        raise InputError(f"acquisition must be one of {', '.join(_ACQUISITIONS)}, but it is {kind!r}.")
+    return _ACQUISITIONS[kind]

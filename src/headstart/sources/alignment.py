@@ -1,0 +1,262 @@
+"""Past tasks in the new task's space, and a list of every decision that took.
+
+the source …                             what is done
+lacks a parameter                        it is a function that is constant along it, or ``fill`` gives the value
+has a parameter the new space lacks      dropped; a warning if it varied, for its effect now looks like noise
+was run in another range                 rows outside the present range stay as evidence
+used other categories                    each gets a level of its own, which is never suggested
+lacks a value or the result in a row     the row is left out; without the values of most rows, the parameter is
+has infinite results                     they count as the worst or best finite one
+shares no parameter with the new space   an InputError, or it is left out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headstart.data.dataset import Dataset
+from headstart.data.space import Space
+from headstart.errors import InputError
+from headstart.sources.aligned import Alignment, Decision
+from headstart.sources.matching import Matched, match, outside
+from headstart.sources.raw import INFINITE, RawTask, finite
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+__all__ = ["align"]
+
+_UNSEEN = 0.5  # the placeholder of a coordinate that was not recorded
+
+
+class _NothingInCommonError(InputError):
+    """A source that shares no parameter with the space."""
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """One source with its columns matched, before the levels of all sources are known."""
+
+    task: RawTask
+    columns: dict[str, Matched]
+    keep: NDArray[np.bool_]
+    unseen: tuple[str, ...]
+
+
+def align(
+    sources: Sequence[RawTask],
+    distributions: Mapping[str, BaseDistribution],
+    *,
+    fill: Mapping[str, Any] | None = None,
+    minimize: bool = True,
+    elsewhere: Collection[str] = (),
+    strict: bool = True,
+) -> Alignment:
+    """The sources in the space of ``distributions``, for a task that is to be minimised or maximised.
+
+    ``fill`` gives the value of parameters that a source lacks. ``elsewhere`` are parameters that exist, but not in
+    this space, as in a conditional one: a source that knows only those is left out, not refused. Unless it is
+    ``strict``, so is, with a warning, one that has nothing in common with either, as long as there are others.
+    """
+    fill = dict(fill or {})
+    decisions: list[Decision] = []
+    placed: list[_Placed] = []
+    strangers: list[_NothingInCommonError] = []
+    for task in sources:
+        try:
+            one = _place(task, distributions, fill, elsewhere, minimize, decisions)
+        except _NothingInCommonError as error:
+            if strict or len(sources) == 1:
+                raise
+            strangers.append(error)
+            what = f"it has nothing in common with {', '.join(distributions)} and is left out"
+            decisions[:] = [d for d in decisions if d.source != task.name]
+            decisions.append(Decision(task.name, "", what, warning=True))
+            continue
+        if one is not None:
+            placed.append(one)
+    if strangers and len(strangers) == len(sources):
+        raise strangers[0]
+    extra: dict[str, list[Any]] = {}
+    for one in placed:
+        for name, matched in one.columns.items():
+            known = extra.setdefault(name, [])
+            known += [v for v in matched.new_levels if not any(type(v) is type(k) and v == k for k in known)]
+    space = Space.of(distributions, extra_levels={name: levels for name, levels in extra.items() if levels})
+    return Alignment(
+        space=space,
+        tasks=tuple(one.task for one in placed),
+        datasets=tuple(_encode(one, space, minimize) for one in placed),
+        rows=tuple(tuple(np.flatnonzero(one.keep).tolist()) for one in placed),
+        decisions=tuple(decisions),
+    )
+
+
+def _place(
+    task: RawTask,
+    distributions: Mapping[str, BaseDistribution],
+    fill: Mapping[str, Any],
+    elsewhere: Collection[str],
+    minimize: bool,
+    decisions: list[Decision],
+) -> _Placed | None:
+    """The source with its columns matched; None if it is left out."""
+
+    def decide(parameter: str, what: str, *, warning: bool = False) -> None:
+        decisions.append(Decision(task.name, parameter, what, warning))
+
+    free = {name: d for name, d in distributions.items() if not d.single()}
+    fixed_or_elsewhere = {*elsewhere, *distributions} - set(free)
+    if not set(task.parameters) & set(free):
+        _leave_out(task, distributions, fixed_or_elsewhere, decisions)
+        return None
+    for note in task.notes:
+        decide("", note)
+    if task.maximize is not None and task.maximize == minimize:
+        goal = ("maximised", "minimised") if task.maximize else ("minimised", "maximised")
+        decide("", f"it was {goal[0]} and the new task is {goal[1]}: its sign is turned round", warning=True)
+    keep = ~np.isnan(finite(task.y))
+    _count(decide, "", "have no result and are left out", ~keep)
+    _count(
+        decide,
+        "",
+        "have an infinite result, which counts as the worst or best finite one",
+        keep & (np.abs(task.y) >= INFINITE),
+    )
+
+    columns: dict[str, Matched] = {}
+    for name, distribution in free.items():
+        matched = _column(task, name, distribution, fill, keep, decide)
+        if matched is not None:
+            columns[name] = matched
+            keep = keep & matched.ok
+    if not set(columns) & set(task.parameters):
+        problems = [
+            f"{d.parameter}: {d.what}" for d in decisions if d.source == task.name and d.warning and d.parameter
+        ]
+        _leave_out(task, distributions, fixed_or_elsewhere, decisions, problems)
+        return None
+    if not keep.any():
+        raise InputError(
+            f"{task.where}: none of its {len(task.rows)} rows has a result and values for "
+            f"{', '.join(columns)}. Fill them in, give fill={{...}}, or leave the source out."
+        )
+    for name, matched in columns.items():
+        distribution = distributions[name]
+        away = outside(replace(matched, ok=keep), distribution)
+        if away:
+            low, high = getattr(distribution, "low", None), getattr(distribution, "high", None)
+            decide(name, f"{away} rows lie outside the present range {low} … {high} and stay as evidence")
+        if matched.new_levels:
+            listed = ", ".join(repr(level) for level in matched.new_levels)
+            decide(name, f"{listed}: unknown here, gets a level of its own that is never suggested")
+    _report_dropped(task, distributions, elsewhere, decide)
+    return _Placed(task, columns, keep, tuple(name for name in free if name not in columns))
+
+
+def _column(
+    task: RawTask,
+    name: str,
+    distribution: BaseDistribution,
+    fill: Mapping[str, Any],
+    keep: NDArray[np.bool_],
+    decide: Any,
+) -> Matched | None:
+    """The source's values of one parameter, with gaps filled if a value is given; None if it did not record it."""
+    matched = match(list(task.rows[name]), distribution) if name in task.rows else None
+    if matched is not None and matched.problem:
+        decide(name, f"{matched.problem}; it is taken as not recorded", warning=True)
+        matched = None
+    elif matched is not None and (matched.ok & keep).sum() * 2 < keep.sum() and name not in fill:
+        lacking = int((keep & ~matched.ok).sum())
+        decide(name, f"{lacking} of {int(keep.sum())} rows lack it, so it is taken as not recorded")
+        return None
+    if matched is None and name not in fill:
+        if name not in task.rows:
+            decide(name, "not recorded: the source is taken as constant along it")
+        return None
+    if name in fill and (matched is None or not matched.ok.all()):
+        filled = _filled(task, name, fill[name], distribution)
+        if matched is None:
+            decide(name, f"not recorded: {fill[name]!r} is filled in")
+            return filled
+        _count(decide, name, f"lack it: {fill[name]!r} is filled in", keep & ~matched.ok)
+        values = [v if ok else f for v, f, ok in zip(matched.values, filled.values, matched.ok, strict=True)]
+        return replace(matched, values=values, ok=filled.ok, new_levels=(*matched.new_levels, *filled.new_levels))
+    assert matched is not None
+    _count(decide, name, "cannot be placed (empty, no number, or not positive) and are left out", keep & ~matched.ok)
+    return matched
+
+
+def _report_dropped(
+    task: RawTask, distributions: Mapping[str, BaseDistribution], elsewhere: Collection[str], decide: Any
+) -> None:
+    for name in task.parameters:
+        values = {repr(value) for value in task.rows[name]}
+        if name in distributions and distributions[name].single() and len(values) > 1:
+            decide(name, "it has a single value now but varied here, which looks like noise", warning=True)
+        elif name not in distributions and name in elsewhere:
+            decide(name, "no part of the common space: dropped")
+        elif name not in distributions and len(values) > 1:
+            decide(name, "only this source has it, and it varied, which now looks like noise: dropped", warning=True)
+        elif name not in distributions:
+            decide(name, "only this source has it, and it never varied: dropped")
+
+
+def _filled(task: RawTask, name: str, value: Any, distribution: BaseDistribution) -> Matched:
+    matched = match([value] * len(task.rows), distribution)
+    if matched.problem or not matched.ok.all():
+        raise InputError(
+            f"fill gives {value!r} for {name!r}, which cannot be placed in {distribution}. "
+            "Give a value of the parameter, or leave it out."
+        )
+    return matched
+
+
+def _count(decide: Any, parameter: str, what: str, rows: NDArray[np.bool_]) -> None:
+    count = int(rows.sum())
+    if count:
+        decide(parameter, f"{count} of {len(rows)} rows {what}")
+
+
+def _encode(one: _Placed, space: Space, minimize: bool) -> Dataset:
+    """The usable rows in the unit cube (or around it), smaller being better."""
+    kept = np.flatnonzero(one.keep)
+    placeholder = {
+        axis.name: axis.levels[0] if axis.levels else getattr(axis.distribution, "low", None)
+        for axis in space.axes
+        if axis.name in one.unseen
+    }
+    rows = [placeholder | {name: m.values[i] for name, m in one.columns.items()} for i in kept]
+    X = space.encode(rows)
+    columns = [c for axis in space.axes if axis.name in one.unseen for c in range(*axis.columns.indices(space.d))]
+    X[:, columns] = _UNSEEN
+    larger_is_better = not minimize if one.task.maximize is None else one.task.maximize
+    y = finite(one.task.y)[kept]
+    y = -y if larger_is_better else y
+    return Dataset(X, y, one.task.name, unseen=tuple(columns), categories=space.categories)
+
+
+def _leave_out(
+    task: RawTask,
+    distributions: Mapping[str, BaseDistribution],
+    elsewhere: Collection[str],
+    decisions: list[Decision],
+    problems: Sequence[str] = (),
+) -> None:
+    """Leave out a source that knows other parts of a conditional space only; refuse one that has nothing in common."""
+    if set(task.parameters) & set(elsewhere):
+        decisions[:] = [decision for decision in decisions if decision.source != task.name]
+        decisions.append(Decision(task.name, "", f"it tells nothing about {', '.join(distributions)} and is left out"))
+        return
+    because = f" ({'; '.join(problems)})" if problems else ""
+    raise _NothingInCommonError(
+        f"{task.where} has nothing in common with the search space: it has {', '.join(task.parameters) or 'nothing'}, "
+        f"and the space {', '.join(distributions)}{because}. Rename its columns to the parameters they mean, or leave "
+        "it out."
+    )

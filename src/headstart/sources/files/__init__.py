@@ -1,0 +1,1 @@
+"""Files as people have them: cells, tables, and writing them whole."""

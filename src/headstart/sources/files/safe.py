@@ -1,0 +1,122 @@
+"""Files that are whole or not there: atomic writes, and one process at a time in a folder."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from headstart.errors import InputError
+
+__all__ = ["LOCK", "alone_in", "make_folder", "write_whole"]
+
+LOCK = ".headstart.lock"
+
+
+def make_folder(folder: Path) -> Path:
+    """The folder, made where it is not there; an ``InputError`` where it cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: the folder cannot be made: {error.strerror}.") from error
+    return folder
+
+
+def write_whole(path: Path, content: bytes, *, instead_of: bytes | None = None) -> None:
+    """Put the content at the path, all of it or nothing: readers see the old file or the new one.
+
+    ``instead_of`` is what the file held when it was read; if somebody changed it since, nothing is written.
+    """
+    path = path.resolve()  # a link stays a link
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}.") from error
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(path.stat().st_mode & 0o7777 if path.exists() else 0o666 & ~_umask())
+        if instead_of is not None and path.read_bytes() != instead_of:
+            raise InputError(f"{path} was changed by another program meanwhile; nothing was written. Run it again.")
+        temporary.replace(path)
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written: {error.strerror}. Close it if it is open in another program."
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _sync_folder(folder: Path) -> None:
+    """A rename is on the disk when its folder is; not every system can do that."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """No other headstart works in the folder meanwhile; an ``InputError`` names the process that does.
+
+    The operating system holds the lock and drops it with the process, however that ends: a lock file left behind
+    by a dead process locks nobody out. The file only carries the number of the process.
+    """
+    path = folder / LOCK
+    handle = _locked(path)
+    try:
+        os.ftruncate(handle, 0)
+        os.write(handle, f"{os.getpid()}\n".encode())
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink()
+        os.close(handle)
+
+
+def _locked(path: Path) -> int:
+    """A handle of the locked file at that path."""
+    while True:
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise InputError(f"{path.parent} cannot be written to: {error.strerror}.") from error
+        try:
+            _lock(handle)
+            # whoever held it before may have removed it between our opening and our locking: then it locks nothing
+            if path.exists() and path.stat().st_ino == os.fstat(handle).st_ino:
+                return handle
+            os.close(handle)
+        except OSError as error:
+            owner = os.pread(handle, 20, 0).decode(errors="replace").strip() if hasattr(os, "pread") else ""
+            os.close(handle)
+            raise InputError(
+                f"{path.parent}: another headstart is working in this folder"
+                f"{f' (process {owner})' if owner.isdigit() else ''}. Wait until it is done, then run this again."
+            ) from error
+
+
+def _lock(handle: int) -> None:
+    if sys.platform == "win32":  # pragma: no cover
+        import msvcrt
+
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,0 +1,88 @@
+"""A parameter as people describe it: its kind, range, choices and unit."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from headstart.errors import MissingExtraError
+from headstart.sources.unit_names import with_unit
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+__all__ = ["MOST_USED", "Kind", "Parameter", "nearest"]
+
+MOST_USED = 500  # rows of a past file, unless somebody says otherwise: a fit takes time with the cube of their number
+
+
+class Kind(StrEnum):
+    """What the values of a parameter are."""
+
+    FLOAT = "float"
+    INT = "int"
+    CATEGORY = "category"
+    FIXED = "fixed"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a campaign. ``step`` None means any value, or for whole numbers every one."""
+
+    name: str
+    kind: Kind
+    low: float = math.nan
+    high: float = math.nan
+    log: bool = False
+    step: float | None = None
+    choices: tuple[str, ...] = ()
+    value: float | str = ""
+    unit: str = ""
+
+    @property
+    def label(self) -> str:
+        """Name and unit for people."""
+        return with_unit(self.name, self.unit)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its values are text."""
+        return self.kind is Kind.CATEGORY or (self.kind is Kind.FIXED and isinstance(self.value, str))
+
+    def distribution(self) -> BaseDistribution:
+        """The same as one of Optuna's distributions."""
+        try:
+            from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+        except ImportError as error:
+            raise MissingExtraError(
+                "A campaign folder needs Optuna, which is not installed: pip install optuna."
+            ) from error
+        match self.kind:
+            case Kind.CATEGORY:
+                return CategoricalDistribution(self.choices)
+            case Kind.FIXED:
+                return CategoricalDistribution((self.value,))
+            case Kind.INT:
+                return IntDistribution(int(self.low), int(self.high), log=self.log, step=int(self.step or 1))
+            case Kind.FLOAT:
+                return FloatDistribution(self.low, self.high, log=self.log, step=self.step)
+
+    def rounded(self, value: Any, digits: int = 3) -> Any:
+        """A value that somebody can set: about ``digits`` digits of the range, or of the value on a log scale."""
+        if self.kind is not Kind.FLOAT or self.step is not None:
+            return value
+        leading = math.floor(math.log10(abs(value) if self.log else (self.high - self.low) / 10))
+        places = digits - 1 - leading
+        return min(max(round(float(value), places), self.low), self.high)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A hint at the known word that looks most like this one, or all of them."""
+    known = list(known)
+    lower = {k.lower(): k for k in known}
+    close = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.6)
+    return f"Did you mean {lower[close[0]]!r}?" if close else f"The known ones are {', '.join(map(repr, known))}."

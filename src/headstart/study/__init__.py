@@ -1,1 +1,0 @@
-"""Where people work: samplers, folders of CSV files, and the past data that come in through them."""

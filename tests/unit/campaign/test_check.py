@@ -1,0 +1,168 @@
+"""Which past campaigns can be trusted, and what becomes of them."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.unit.campaign.campaigns import make, value
+from torch import Tensor
+
+from headstart import AUTO, SHGP, Dataset, InputError
+from headstart.campaign.campaign import open_campaign
+from headstart.campaign.check import align_files, auto_prior, explained, learn_past, unusual_verdicts
+from headstart.campaign.init import look_at
+from headstart.campaign.model import fit_campaign
+from headstart.models.auto.explanation import Verdict
+from headstart.models.auto.past_check import PastCheck, check_past
+from headstart.models.auto.reasons import explanation_of
+
+SOME = "x,s,y\n" + "".join(f"{x},u,{value(x, 'u')}\n" for x in (0.3, 0.5, 0.9, 0.1, 0.7))
+
+
+def _points(n: int, seed: int) -> Tensor:
+    return torch.rand(n, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def _valley(X: Tensor) -> Tensor:
+    return -5 * torch.exp(-6 * (X - 0.4).square().sum(-1))
+
+
+def _sources() -> list[Dataset]:
+    X = [_points(n, i) for i, n in enumerate((20, 18, 20, 20, 8, 1))]
+    noise = torch.randn(20, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return [
+        Dataset(X[0], _valley(X[0]), "one"),
+        Dataset(X[1], 3 * _valley(X[1]) + 40, "other"),
+        Dataset(X[2], -_valley(X[2]), "reverse"),
+        Dataset(X[3], noise, "noise"),
+        Dataset(X[4], torch.full((8,), 2.0, dtype=torch.float64), "constant"),
+        Dataset(X[5], _valley(X[5]), "single"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def found() -> PastCheck:
+    """Of six sources, three of which say something."""
+    return check_past(AUTO.learn(_sources()))
+
+
+def test_each_source_is_what_it_is(found: PastCheck) -> None:
+    """Noise, a constant and a single row say nothing and are ignored, each with its own reason; the others are used."""
+    assert found.names == ("one", "other", "reverse", "noise", "constant", "single")
+    assert found.rows == (20, 18, 20, 20, 8, 1)
+    assert found.silent == (None, None, None, "noise", "constant", "too few rows")
+    assert [v.verdict for v in found.verdicts] == [Verdict.USED] * 3 + [Verdict.IGNORED] * 3
+    reasons = [v.reason for v in found.verdicts]
+    assert "does not predict itself" in reasons[3]
+    assert reasons[4] == "All its results are the same: nothing shows what matters."
+    assert reasons[5] == "It has 1 row: too few to see whether it predicts itself."
+    assert all(
+        gain > error for gain, error, why in zip(found.gains, found.errors, found.silent, strict=True) if not why
+    )
+
+
+def test_sources_that_show_the_same_agree_and_those_that_show_the_reverse_contradict(found: PastCheck) -> None:
+    """Whatever their units; those that say nothing do neither, and their rows of the matrix are empty."""
+    assert found.agrees(0) == ("other",)
+    assert found.agrees(1) == ("one",)
+    assert found.contradicts(0) == ("reverse",)
+    assert found.contradicts(2) == ("one", "other")
+    for i in (3, 4, 5):
+        assert found.agrees(i) == found.contradicts(i) == ()
+        assert np.isnan(found.agreement[i]).all()
+    assert np.isnan(found.agreement[:, 4:]).all()
+    assert np.isfinite(found.agreement[:3, :4]).all()
+
+
+@pytest.mark.parametrize(
+    ("r", "n", "related"), [(0.4, 400, True), (0.29, 400, False), (0.4, 16, False), (-0.6, 16, True)]
+)
+def test_a_correlation_counts_if_it_is_neither_weak_nor_chance(
+    found: PastCheck, r: float, n: int, related: bool
+) -> None:
+    """Beyond 0.3, and beyond 2/√n; the two directions are averaged."""
+    pair = PastCheck(
+        found.verdicts[:2], (n, n), (1.0, 1.0), (0.1, 0.1), (None, None), np.array([[1.0, r + 0.05], [r - 0.05, 1.0]])
+    )
+    assert pair.relation(0, 1) == (pytest.approx(r) if related else None)
+    assert pair.relation(1, 0) == pair.relation(0, 1)
+    assert (pair.agrees(0), pair.contradicts(0)) == (
+        (("other",), ()) if related and r > 0 else ((), ("other",)) if related else ((), ())
+    )
+
+
+def test_files_are_read_as_a_campaign_would_begin_with_them(tmp_path: Path) -> None:
+    """The direction hardly matters to what they say, for bad values are seen less closely; nothing is written."""
+    make(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    checks = []
+    for maximize in (True, False):
+        looked = look_at([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path, objective="y", maximize=maximize)
+        checks.append(check_past(learn_past(align_files(looked))))
+    assert sorted(tmp_path.iterdir()) == before
+    up, down = checks
+    assert up.names == ("a", "b")
+    assert up.agrees(0) == ("b",)
+    assert up.gains == pytest.approx(down.gains, rel=0.1)
+    assert np.allclose(up.agreement, down.agreement, atol=0.05)
+
+
+def test_an_explanation_has_verdicts_names_and_shares() -> None:
+    """Names may be given; shares are of the points that are asked about, none by default."""
+    prior = AUTO.learn(_sources()[:2])
+    X = _points(3, 9)
+    target = Dataset(X, _valley(X), "now")
+    reasons = explanation_of(prior, target, X[:2])
+    assert reasons.names == ("one", "other", "now")
+    assert torch.allclose(reasons.shares.sum(-1), torch.ones(2, dtype=torch.float64))
+    assert "rests on: " in str(reasons).splitlines()[-1]
+    same = explanation_of(prior, target, names=["a", "b", "c"])
+    assert [s.name for s in same.explanation.sources] == ["a", "b"]
+    assert same.shares.shape == (0, 3)
+    with pytest.raises(InputError, match="names must be those of the 2 sources and of the target, but there are 2"):
+        explanation_of(prior, target, names=["a", "b"])
+
+
+def test_only_auto_can_say_why() -> None:
+    """Another model is told to be another model."""
+    prior = SHGP.learn(_sources()[:1])
+    with pytest.raises(
+        InputError, match=r'Only AUTO weighs its sources .* but the model is Sequential\. Use model = "auto"'
+    ):
+        explanation_of(prior, Dataset.empty(2))
+
+
+def test_what_is_not_simply_used_is_unusual_verdicts() -> None:
+    """Sources that are ignored, and those that count upside down."""
+    prior = AUTO.learn([_sources()[i] for i in (0, 2, 3)])
+    assert [s.name for s in unusual_verdicts(explanation_of(prior, Dataset.empty(2)).explanation)] == ["noise"]
+    X = _points(12, 9)
+    alone = AUTO.learn(_sources()[2:3])
+    (reverse,) = unusual_verdicts(explanation_of(alone, Dataset(X, _valley(X))).explanation)
+    assert reverse.verdict is Verdict.USED
+    assert reverse.weight < 0
+    assert unusual_verdicts(None) == ()
+
+
+def test_a_campaign_with_another_model_is_weighed_all_the_same(tmp_path: Path) -> None:
+    """Its own model has no verdicts; AUTO's are to be had on demand. Without past files there is nothing to weigh."""
+    make(tmp_path, current=SOME)
+    fitted = fit_campaign(open_campaign(tmp_path))
+    own = explained(fitted)
+    assert own is not None
+    assert auto_prior(fitted) is fitted.prior
+    toml = tmp_path / "headstart.toml"
+    text = toml.read_text()
+    toml.write_text(text.replace("past =", 'model = "shgp"\npast ='))
+    fitted = fit_campaign(open_campaign(tmp_path))
+    assert explained(fitted) is None
+    found = explanation_of(auto_prior(fitted), fitted.target).explanation
+    assert [s.verdict for s in found.sources] == [s.verdict for s in own.sources]
+    assert math.isclose(found.sources[0].gain, own.sources[0].gain, rel_tol=1e-6)
+    toml.write_text(text.replace('["a.csv", "b.csv"]', "[]"))
+    with pytest.raises(InputError, match="no past files"):
+        auto_prior(fit_campaign(open_campaign(tmp_path)))

@@ -1,0 +1,123 @@
+"""headstart.toml."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+from headstart import InputError
+from headstart.campaign.file import CampaignFile, read_campaign_file
+from headstart.sources.parameters import Kind, Parameter
+
+GOOD = """
+objective = "yield"
+direction = "maximize"
+past = ["past/a.csv"]
+
+[parameters.T]
+kind = "float"
+low = 20
+high = 120.0
+
+[parameters."n [1]"]
+kind = "int"
+low = 1
+high = 9
+step = 2
+
+[parameters.c]
+kind = "float"
+low = 1e-3
+high = 1.0
+log = true
+unit = "mol/L"
+
+[parameters.solvent]
+kind = "category"
+choices = ["DMF", 3]
+
+[parameters.p]
+kind = "fixed"
+value = 5
+"""
+
+
+def _read(folder: Path, text: str) -> CampaignFile:
+    path = folder / "headstart.toml"
+    path.write_text(text, encoding="utf-8")
+    return read_campaign_file(path)
+
+
+def test_a_file_is_read_with_its_defaults(tmp_path: Path) -> None:
+    """Every kind of parameter, and what need not be said."""
+    file = _read(tmp_path, GOOD)
+    assert (file.objective, file.maximize, file.past, file.current) == ("yield", True, ("past/a.csv",), "current.csv")
+    assert (file.model, file.max_rows, file.ignore) == ("auto", 500, ())
+    assert [p.name for p in file.parameters] == ["T", "n [1]", "c", "solvent", "p"]
+    assert [p.distribution() for p in file.parameters] == [
+        FloatDistribution(20, 120),
+        IntDistribution(1, 9, step=2),
+        FloatDistribution(1e-3, 1.0, log=True),
+        CategoricalDistribution(("DMF", "3")),
+        CategoricalDistribution((5,)),
+    ]
+
+
+def test_a_byte_order_mark_is_no_trouble(tmp_path: Path) -> None:
+    """Windows' Notepad writes one."""
+    assert _read(tmp_path, "\ufeff" + GOOD).objective == "yield"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("high = 120.0", "hihg = 120.0", "line 9: unknown key 'hihg' in [parameters.T]. Did you mean 'high'?"),
+        ("past = [", "pats = [", "line 4: unknown key 'pats'. Did you mean 'past'?"),
+        ('objective = "yield"', "", 'objective is missing. Add objective = "yield"'),
+        ('"maximize"', '"up"', "line 3: direction must be 'maximize' or 'minimize', but it is 'up'"),
+        ("low = 20", "low = 120", "line 8: low in [parameters.T] is 120, which is not below high = 120.0. Widen"),
+        ("low = 20", "low = 200", "line 8: low in [parameters.T] is 200, which is not below high = 120.0. Swap them"),
+        ("low = 20", 'low = "20"', "line 8: low in [parameters.T] must be a number, but it is '20'"),
+        ("low = 20", "low = nan", "low in [parameters.T] must be a finite number"),
+        ("low = 20\n", "", "low in [parameters.T] is missing: kind 'float' needs low and high"),
+        ("low = 1e-3", "low = 0", "low in [parameters.c] is 0, but a log scale needs low above 0"),
+        ("log = true", "log = true\nstep = 0.1", "step in [parameters.c] does not go with log = true"),
+        ("step = 2", "step = 20", "step in [parameters.n [1]] must be positive and no wider than the range"),
+        ("step = 2", "step = 1.5", "step in [parameters.n [1]] must be a whole number"),
+        ("value = 5", "low = 5", "value in [parameters.p] is missing"),
+        ("value = 5", "value = 5\nlow = 1", "low in [parameters.p] does not go with kind 'fixed'"),
+        ('"DMF", 3', '"DMF"', "choices in [parameters.solvent] must be two or more different values"),
+        ('kind = "category"', 'kind = "categorical"', "kind in [parameters.solvent] must be one of float, int"),
+        ('"yield"', '"T"', "line 2: 'T' is the objective and cannot be a parameter too"),
+        ("past = [", 'ignore = ["c"]\npast = [', "'c' is a parameter and cannot be ignored too"),
+        ("past = [", "max_rows = 0\npast = [", "line 4: max_rows must be at least 1"),
+        ('"past/a.csv"', '"current.csv"', "the current file cannot be a past one too"),
+        ("[parameters.p]", "[fill]\nq = 3\n[parameters.p]", "fill gives a value for 'q', which is no parameter"),
+        ("low = 20", "low = 20,5", "is not valid TOML"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
+    """With the line where it stands, and what would be right."""
+    assert old in GOOD
+    with pytest.raises(InputError) as caught:
+        _read(tmp_path, GOOD.replace(old, new, 1))
+    assert "headstart.toml" in str(caught.value)
+    assert message in str(caught.value)
+
+
+def test_a_missing_file_says_how_to_make_one(tmp_path: Path) -> None:
+    """With the command."""
+    with pytest.raises(InputError, match=r"no such file\. Make one with 'headstart init"):
+        read_campaign_file(tmp_path / "headstart.toml")
+
+
+def test_values_are_rounded_to_what_somebody_can_set() -> None:
+    """About three digits of the range, or of the value on a log scale, and never beyond the limits."""
+    assert Parameter("T", Kind.FLOAT, low=20, high=120).rounded(87.31234) == 87.3
+    assert Parameter("T", Kind.FLOAT, low=0.123454, high=0.2).rounded(0.1512345) == 0.15123
+    assert Parameter("T", Kind.FLOAT, low=0.123454, high=0.2).rounded(0.123454) == 0.123454  # 0.12345 is below low
+    assert Parameter("c", Kind.FLOAT, low=1e-5, high=1, log=True).rounded(0.000123456) == 0.000123
+    assert Parameter("n", Kind.INT, low=1, high=10_000).rounded(1234) == 1234
+    assert Parameter("s", Kind.CATEGORY, choices=("a", "b")).rounded("a") == "a"

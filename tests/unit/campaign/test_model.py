@@ -1,0 +1,163 @@
+"""What a campaign's model says, and in which direction."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.unit.campaign.campaigns import make, value
+
+from headstart import InputError
+from headstart.campaign.campaign import open_campaign
+from headstart.campaign.model import (
+    Fitted,
+    fit_campaign,
+    model_named,
+    next_experiments,
+    noise_of,
+    reference_point,
+)
+from headstart.models.auto.reasons import shares
+
+SOME = "x,s,y\n" + "".join(f"{x},u,{value(x, 'u')}\n" for x in (0.3, 0.5, 0.9))
+
+
+def _fitted(folder: Path, **options: str) -> Fitted:
+    return fit_campaign(open_campaign(make(folder, **options)))
+
+
+def test_the_first_suggestion_is_informed(tmp_path: Path) -> None:
+    """Before any result it is near the optimum that both past campaigns show, 0.6 with u, where more is expected than
+    they had on average, and about 10 may be.
+    """
+    fitted = _fitted(tmp_path)
+    (first,) = next_experiments(fitted, 1)
+    assert first.values["s"] == "u"
+    assert 0.5 < first.values["x"] < 0.7
+    assert first.expected > np.mean([task.y.mean() for task in fitted.campaign.past]) + 1
+    assert first.low < first.expected < 10 < first.high
+    assert reference_point(fitted)["s"] == "u"
+
+
+def test_minimising_is_maximising_the_negative(tmp_path: Path) -> None:
+    """The same points are suggested, and what is expected has the other sign."""
+    (tmp_path / "up").mkdir()
+    (tmp_path / "down").mkdir()
+    up = next_experiments(_fitted(tmp_path / "up"), 2)
+    down = next_experiments(_fitted(tmp_path / "down", direction="minimize"), 2)
+    assert [s.values for s in up] == [s.values for s in down]
+    assert [s.expected for s in up] == pytest.approx([-s.expected for s in down])
+    assert [s.low for s in up] == pytest.approx([-s.high for s in down])
+    assert [s.high for s in up] == pytest.approx([-s.low for s in down])
+
+
+def test_pending_and_failed_rows_are_not_suggested_again(tmp_path: Path) -> None:
+    """Nor is anything twice in a batch; and the values have few digits and lie in the ranges."""
+    (first,) = next_experiments(_fitted(tmp_path), 1)
+    x, s = first.values["x"], first.values["s"]
+    for outcome in ("", "failed"):
+        batch = next_experiments(_fitted(tmp_path, current=f"x,s,y\n{x},{s},{outcome}\n"), 3)
+        rows = [dict(s.values) for s in batch]
+        assert dict(first.values) not in rows
+        assert len({tuple(row.values()) for row in rows}) == 3
+        for row in rows:
+            assert 0 <= row["x"] <= 1
+            assert row["x"] == round(row["x"], 3)
+            assert row["s"] in ("u", "v")
+
+
+def test_predictions_follow_the_results(tmp_path: Path) -> None:
+    """Where the campaign measured, the result is expected; the interval of a measurement is wider than that of f."""
+    fitted = _fitted(tmp_path, current=SOME)
+    rows = [e.values for e in fitted.campaign.experiments]
+    true, measured = fitted.expected(rows), fitted.expected(rows, measured=True)
+    assert true is not None
+    assert measured is not None
+    assert true.median == pytest.approx([value(x, "u") for x in (0.3, 0.5, 0.9)], abs=0.3)
+    assert np.all((measured.low < true.low) & (true.low < true.median) & (true.median < true.high))
+    assert np.all(measured.high > true.high)
+    assert np.all(measured.errors > 0)
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_19_of_20_results_lie_in_the_interval(tmp_path: Path, direction: str) -> None:
+    """P(low < result < high) of the model itself is 95 %, in the user's direction."""
+    fitted = _fitted(tmp_path, current=SOME, direction=direction)
+    row = {"x": 0.45, "s": "v"}
+    X = fitted.alignment.space.encode([row])
+    found = fitted.expected([row], measured=True)
+    assert found is not None
+    low, high, median = (torch.as_tensor(fitted.sign * end) for end in (found.low, found.high, found.median))
+    inside = (fitted.posterior.cdf(X, high) - fitted.posterior.cdf(X, low)).abs()
+    assert inside.item() == pytest.approx(0.95)
+    assert fitted.posterior.cdf(X, median).item() == pytest.approx(0.5)
+    with torch.no_grad():
+        within = fitted.posterior.interval(X, 0.95, noise=False)
+    assert float(within[1] - within[0]) < float((high - low).abs())
+
+
+def test_shares_sum_to_one_and_only_those_with_data_have_one(tmp_path: Path) -> None:
+    """Near own results the own campaign counts more than far from them."""
+    start = _fitted(tmp_path)
+    X = start.alignment.space.encode([{"x": 0.3, "s": "u"}, {"x": 0.05, "s": "v"}])
+    none = shares(start.prior, start.posterior, X)
+    assert torch.allclose(none.sum(-1), torch.ones(2, dtype=torch.float64))
+    assert none[:, -1].tolist() == [0, 0]
+    assert bool((none[:, :2] > 0).all())
+    later = _fitted(tmp_path, current=SOME)
+    some = shares(later.prior, later.posterior, X)
+    assert torch.allclose(some.sum(-1), torch.ones(2, dtype=torch.float64))
+    assert some[0, -1] > some[1, -1]
+
+
+def test_a_campaign_without_past_files_stands_on_its_own(tmp_path: Path) -> None:
+    """Its share is everything, and it can still suggest."""
+    make(tmp_path, current=SOME)
+    toml = tmp_path / "headstart.toml"
+    toml.write_text(toml.read_text().replace('["a.csv", "b.csv"]', "[]"))
+    (s,) = next_experiments(fit_campaign(open_campaign(tmp_path)), 1)
+    assert s.shares == (("this campaign", 1.0),)
+    assert s.low < s.expected < s.high
+
+
+@pytest.mark.parametrize("results", [0, 1])
+def test_where_nothing_is_known_nothing_is_stated(tmp_path: Path, results: int) -> None:
+    """Without past files fewer than two results show nothing: no number is made up."""
+    make(tmp_path, current="".join(SOME.splitlines(keepends=True)[: 1 + results]))
+    toml = tmp_path / "headstart.toml"
+    toml.write_text(toml.read_text().replace('["a.csv", "b.csv"]', "[]"))
+    fitted = fit_campaign(open_campaign(tmp_path))
+    assert not fitted.knows
+    assert fitted.expected([{"x": 0.5, "s": "u"}]) is None
+    assert all(math.isnan(number) for s in next_experiments(fitted, 2) for number in (s.expected, s.low, s.high))
+    assert math.isnan(noise_of(fitted)[0])
+
+
+def test_the_noise_is_that_of_repeats_or_else_the_models(tmp_path: Path) -> None:
+    """With the number of repeats it rests on."""
+    fitted = _fitted(tmp_path, current="x,s,y\n0.3,u,4\n0.3,u,6\n")
+    scatter, repeats = noise_of(fitted)
+    assert (scatter, repeats) == pytest.approx((2**0.5, 1))
+    without = _fitted(tmp_path)
+    assert noise_of(without) == (without.scatter(reference_point(without)), 0)
+
+
+def test_whether_results_scatter_is_judged_in_the_models_units(tmp_path: Path) -> None:
+    """Smooth results are deterministic and scattered ones are not, whatever their unit."""
+    for factor in (1e-6, 1e6):
+        for scatter in (0.0, 1.5):
+            rows = [(i / 40, factor * (value(i / 40, "u") + scatter * (-1) ** i)) for i in range(41)]
+            make(tmp_path, current="x,s,y\n" + "".join(f"{x},u,{y}\n" for x, y in rows))
+            toml = tmp_path / "headstart.toml"
+            toml.write_text(toml.read_text().replace('["a.csv", "b.csv"]', "[]"))
+            assert fit_campaign(open_campaign(tmp_path)).deterministic == (scatter == 0)
+
+
+def test_an_unknown_model_is_named_with_the_nearest(tmp_path: Path) -> None:
+    """Names are those of the family, in lower case."""
+    assert model_named("SHGP") == model_named("shgp")
+    with pytest.raises(InputError, match=r"there is no model 'shpg'\. Did you mean 'shgp'"):
+        model_named("shpg")

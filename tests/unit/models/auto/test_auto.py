@@ -1,0 +1,485 @@
+"""AUTO: how its candidates are judged, and what that means for a user."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import torch
+from tests.problems import agree, behind_the_map, item_of, params_for, predictions, quick, tensor, transfer_problem
+from torch import Tensor
+
+from headstart import AUTO, GPBO, SHGP, STAR, AutoParams, Dataset, InputError, StarParams
+from headstart.data.units import OutputMap, Units
+from headstart.decide.suggest import suggest
+from headstart.models.auto.auto import Auto, AutoPrior
+from headstart.models.auto.candidates import Candidate, trusted, weighed
+from headstart.models.auto.gate import Informative
+from headstart.models.auto.members import sure_of_itself
+from headstart.models.auto.memory import Memory
+from headstart.models.auto.posterior import AutoPosterior
+from headstart.models.auto.prequential import prequential, sequential_scores
+from headstart.models.chain.layer import Layer
+from headstart.models.mixture import Mixture
+from headstart.models.model import TransferModel
+from headstart.models.single import SinglePrior
+from headstart.models.star.star import StarPrior
+
+PROBLEM = transfer_problem(sizes=(12, 9), n_target=8)
+
+
+def auto_prior(problem_sources: tuple[Dataset, ...], seed: int = 0) -> AutoPrior:
+    prior = quick(AUTO).learn(problem_sources, seed=seed)
+    assert isinstance(prior, AutoPrior)
+    return prior
+
+
+def after(prior: AutoPrior, target: Dataset, seed: int = 0) -> AutoPosterior:
+    posterior = prior.condition(target, seed=seed)
+    assert isinstance(posterior, AutoPosterior)
+    return posterior
+
+
+def alone(model: TransferModel, draws: int) -> TransferModel:
+    """A model as AUTO has it among its candidates: the data come to it through AUTO's own output map."""
+    return quick(model).using(output_map=OutputMap.NONE, fit=replace(quick(model).fit, draws=draws))
+
+
+# ── the weights ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+BELIEVED = tensor([0.4, 0.3, 0.2, 0.1])
+SHARES = AUTO.using(
+    candidates=tuple(
+        replace(candidate, at_least=share)
+        for candidate, share in zip(AUTO.candidates, (0.0, 0.05, 0.0, 0.2), strict=True)
+    )
+)
+
+
+def test_weights_are_posterior_probabilities_with_shares_that_are_kept() -> None:
+    """w ∝ believed · exp(Σ scores), of which every candidate's share goes to it and the rest to all."""
+    scores = tensor([[0.0, -1.0, -0.5], [0.0, -0.2, -0.1], [0.0, -2.0, -1.0], [0.0, -0.5, -0.5]])
+    parts = [b * math.exp(s) for b, s in zip(BELIEVED.tolist(), (-1.5, -0.3, -3.0, -1.0), strict=True)]
+    expected = [0.75 * part / sum(parts) for part in parts]
+    expected[1] += 0.05
+    expected[3] += 0.2
+    assert weighed(scores, BELIEVED, SHARES.candidates).tolist() == pytest.approx(expected)
+    assert AUTO.names == ("kin", "star", "chain", "plain")
+
+
+def test_a_candidate_keeps_its_share_against_any_evidence() -> None:
+    """However badly it predicted, its weight does not fall below; nor does it rise above what the others leave."""
+    bad, good = [-1e6] * 9, [0.0] * 9
+    lost = weighed(tensor([good, good, good, bad]), BELIEVED, SHARES.candidates)
+    assert lost[-1].item() == pytest.approx(0.2)
+    assert lost.sum().item() == pytest.approx(1)
+    won = weighed(tensor([bad, bad, bad, good]), BELIEVED, SHARES.candidates)
+    assert won.tolist() == pytest.approx([0, 0.05, 0, 0.95])
+
+
+def test_one_point_in_three_is_the_plain_process_s_own() -> None:
+    """After the first five; then it decides alone and with its doubts, and what is predicted stays the mixture."""
+    posterior = after(auto_prior(PROBLEM.sources), PROBLEM.target)
+    mixture = posterior.mixture
+    assert [n for n in range(15) if posterior.deciding(n) is not mixture] == [5, 8, 11, 14]
+    deciding = posterior.deciding(8)
+    assert deciding.weights.tolist() == [0, 0, 0, 1]
+    doubting = deciding.members[-1]
+    assert isinstance(doubting, Mixture)
+    assert float(doubting.weights.max()) < 1
+    own = alone(GPBO, 8).learn().condition(auto_prior(PROBLEM.sources).inward(PROBLEM.target), seed=PROBLEM.target.n)
+    expected = suggest(own, seed=0)
+    assert torch.allclose(suggest(posterior, seed=0), expected, atol=1e-3)
+    fantasy = posterior.condition_on_observations(PROBLEM.Xq[:1], posterior.predict(PROBLEM.Xq[:1])[0].reshape(1, 1))
+    assert fantasy.deciding(8) is fantasy.mixture
+
+
+def test_belief_goes_as_far_as_the_sources_are_trusted() -> None:
+    """Stars rest on the source that is trusted most, a chain on the least and on its order; the rest is the plain's."""
+    gate = Informative(0.2 * tensor([0.6, 9.0, -9.0]), tensor([0.2] * 3))
+    half, full, none = gate.trust.tolist()
+    assert (half, full, none) == (pytest.approx(0.5), pytest.approx(1.0), 0.0)
+
+    def left(sources: slice) -> list[float]:
+        return trusted(BELIEVED, gate.trust[sources], AUTO.candidates).tolist()
+
+    assert left(slice(2)) == pytest.approx((tensor([0.4, 0.3, 0.05, 0.1]) / 0.85).tolist())
+    assert left(slice(1)) == pytest.approx((tensor([0.2, 0.15, 0.1, 0.6]) / 1.05).tolist())
+    assert left(slice(3))[2] == 0
+    assert left(slice(2, 3)) == [0, 0, 0, 1]
+
+
+def test_without_a_source_that_is_trusted_the_plain_process_has_it_all() -> None:
+    """Whatever the scores, and whatever shares others keep elsewhere; in a batch each problem goes by its own."""
+    scores = tensor([[5.0], [5.0], [5.0], [0.0]])
+    believed = torch.stack([BELIEVED, tensor([0.0, 0.0, 0.0, 1.0])])
+    weights = weighed(scores.expand(2, 4, 1), believed, SHARES.candidates)
+    assert weights[1].tolist() == [0, 0, 0, 1]
+    assert weights[0, 0].item() > 0.3
+
+
+def test_before_the_first_test_the_weights_are_those_believed() -> None:
+    """With no observation, or one, nobody has predicted anything."""
+    prior = auto_prior(PROBLEM.sources)
+    assert prior.believed.sum().item() == pytest.approx(1)
+    for n in (0, 1):
+        shares = tensor([c.at_least for c in prior.model.candidates])
+        expected = (1 - shares.sum()) * prior.believed + shares
+        assert after(prior, PROBLEM.head(n)).weights.tolist() == pytest.approx(expected.tolist())
+
+
+def test_with_many_sources_there_is_no_chain() -> None:
+    """Five have one, six do not; names, weights and scores follow."""
+    problem = transfer_problem(sizes=(5,) * 6, n_target=3)
+    for n, names in ((5, ("kin", "star", "chain", "plain")), (6, ("kin", "star", "plain"))):
+        posterior = after(auto_prior(problem.sources[:n]), problem.target)
+        assert posterior.judgement is not None
+        assert posterior.judgement.candidates == names
+        assert posterior.weights.shape == (len(names),)
+        assert posterior.judgement.scores.shape == (len(names), 3)
+
+
+def test_any_models_can_be_candidates() -> None:
+    """Two of them, of which one is plain: weights, scores and explanations have their names and no others."""
+    model = Auto(candidates=(Candidate("past", SHGP, 0.7), Candidate("scratch", GPBO, 0.3, at_least=0.2)))
+    prior = quick(model).learn(PROBLEM.sources)
+    posterior = prior.condition(PROBLEM.target)
+    assert isinstance(posterior, AutoPosterior)
+    assert posterior.judgement is not None
+    assert posterior.judgement.candidates == ("past", "scratch")
+    assert posterior.judgement.scores.shape == (2, 8)
+    assert posterior.weights[1].item() >= 0.2
+    assert torch.isfinite(predictions(posterior, PROBLEM.Xq)).all()
+
+
+def test_a_value_is_scored_by_candidates_that_have_not_seen_it() -> None:
+    """Score i comes from the last refit before i: hyperparameters from that many values, all earlier values known."""
+    prior = auto_prior(PROBLEM.sources)
+    judgement = after(prior, PROBLEM.target).judgement
+    assert judgement is not None
+    target = prior.inward(PROBLEM.target)
+    star, plain = (alone(model, 0).learn(prior.sources) for model in (STAR, GPBO))
+    assert isinstance(star, StarPrior)
+    assert isinstance(plain, SinglePrior)
+    in_shared_units = replace(plain, known=star.alone.units)  # few values do not tell their spread: the sources' does
+    kin, _, chain, _ = prior.priors
+    for i, refit in ((1, 1), (4, 4), (6, 6), (7, 6)):  # 7 is no refit
+        for k, candidate in enumerate((kin, star.gated(prior.gate.trust), chain, in_shared_units)):
+            posterior = candidate.condition(target.head(refit), seed=refit)
+            inward, predictor = posterior.units.inward(target), posterior.predictor
+            assert isinstance(predictor, Layer)
+            score = sequential_scores(predictor, inward.X, inward.y, after=refit)[i] - posterior.units.scale.log()
+            assert judgement.scores[k, i].item() == pytest.approx(score.item(), abs=1e-5)
+    assert not judgement.scores[:, 0].any()
+
+
+def test_two_values_that_happen_to_be_close_do_not_ruin_the_plain_process() -> None:
+    """In the sources' units the third value is no surprise; in those of the first two it would be one for good."""
+    target = PROBLEM.head(3)
+    target = Dataset(target.X, torch.stack([target.y[0], target.y[0] + 1e-6, target.y[2]]))
+    judgement = after(auto_prior(PROBLEM.sources), target).judgement
+    assert judgement is not None
+    plain = judgement.scores[-1]
+    assert plain[1:].abs().max().item() < 5
+    assert plain.sum().item() > judgement.scores[:-1].sum(-1).max().item() - 5
+    assert prequential(quick(GPBO).learn(), target)[2].item() < -1e3
+
+
+def test_from_five_values_on_a_target_of_another_order_of_magnitude_has_units_of_its_own() -> None:
+    """A hundred times smaller than the sources, it is predicted better than they allow, and nobody does it better."""
+    prior = auto_prior(PROBLEM.sources)
+    target = Dataset(PROBLEM.target.X, 0.01 * PROBLEM.target.y)
+    judgement = after(prior, target).judgement
+    assert judgement is not None
+    *others, plain = judgement.scores[:, 5:].sum(-1).tolist()
+    own = prior.priors[-1]
+    assert isinstance(own, SinglePrior)
+    at_its_mode = replace(own, model=own.model.using(fit=replace(own.model.fit, draws=0)), known=prior.alone.units)
+    in_the_sources_units = prequential(at_its_mode, prior.inward(target))
+    torch.testing.assert_close(judgement.scores[-1, :5], in_the_sources_units[:5])
+    assert plain > in_the_sources_units[5:].sum().item() + 2
+    assert plain > max(others)
+
+
+def test_units_that_are_known_are_taken_instead_of_the_target_s_own() -> None:
+    """A plain process in its own units, given as known ones, is itself; in others it is another."""
+    prior, target = quick(GPBO).learn(), PROBLEM.target
+    assert isinstance(prior, SinglePrior)
+    assert prior.known is None
+    own = prior.condition(target)
+    again = replace(prior, known=Units.of([prior.inward(target)])).condition(target)
+    assert torch.equal(predictions(own, PROBLEM.Xq), predictions(again, PROBLEM.Xq))
+    known = Units(tensor(3.0), tensor(50.0))
+    other = replace(prior, known=known).condition(target)
+    assert (other.units.offset.item(), other.units.scale.item()) == (3.0, 50.0)
+    assert not agree(predictions(own, PROBLEM.Xq), predictions(other, PROBLEM.Xq), rtol=1e-3)
+    alone = prior.condition(Dataset(target.X[:1], known.inward(target).y[:1])).predict(PROBLEM.Xq)
+    mean, var = replace(prior, known=known).condition(PROBLEM.head(1)).predict(PROBLEM.Xq)
+    torch.testing.assert_close((mean - 3) / 50, alone[0])
+    torch.testing.assert_close(var / 2500, alone[1])
+
+
+def test_a_run_from_the_start_and_one_read_from_a_file_are_judged_alike() -> None:
+    """Asked at every step, or once at the end, with other seeds on the way: the weights are identical."""
+    running, cold = auto_prior(PROBLEM.sources), auto_prior(PROBLEM.sources)
+    for n in range(9):
+        running.condition(PROBLEM.head(n), seed=n)
+    a, b = after(running, PROBLEM.target, seed=3), after(cold, PROBLEM.target)
+    assert torch.equal(a.weights, b.weights)
+    assert a.judgement is not None
+    assert b.judgement is not None
+    assert torch.equal(a.judgement.scores, b.judgement.scores)
+    assert torch.equal(predictions(a, PROBLEM.Xq), predictions(b, PROBLEM.Xq))
+
+
+def test_earlier_scores_stay_when_the_target_grows() -> None:
+    """What was said once is not said differently later."""
+    prior = auto_prior(PROBLEM.sources)
+    some, more = (after(prior, PROBLEM.head(n)).judgement for n in (5, 8))
+    assert some is not None
+    assert more is not None
+    torch.testing.assert_close(more.scores[:, :5], some.scores)
+
+
+def test_what_is_kept_of_one_target_is_not_used_for_another() -> None:
+    """Values that changed in the past are judged anew."""
+    prior = auto_prior(PROBLEM.sources)
+    changed = Dataset(PROBLEM.target.X, PROBLEM.target.y + torch.arange(8) % 2)
+    after(prior, PROBLEM.target)
+    torch.testing.assert_close(
+        after(prior, changed).weights, after(auto_prior(PROBLEM.sources), changed).weights, rtol=0, atol=0
+    )
+
+
+@pytest.mark.parametrize("flat", [False, True], ids=["varying", "constant"])
+@pytest.mark.parametrize("n", [2, 5])
+def test_weights_do_not_depend_on_the_units_of_y(flat: bool, n: int) -> None:
+    """5 y + 100 of all tasks leads to the same weights, and the same predictions in those units."""
+    sources = tuple(Dataset(s.X, 0 * s.y + 1) if flat else s for s in PROBLEM.sources)
+
+    def moved(task: Dataset) -> Dataset:
+        return Dataset(task.X, 5 * task.y + 100)
+
+    here = after(auto_prior(sources), PROBLEM.head(n))
+    there = after(auto_prior(tuple(moved(s) for s in sources)), moved(PROBLEM.head(n)))
+    torch.testing.assert_close(there.weights, here.weights, rtol=1e-3, atol=1e-4)
+    mean, var = there.predict(PROBLEM.Xq)
+    assert agree((mean - 100) / 5, here.predict(PROBLEM.Xq)[0], rtol=1e-3)
+    assert agree(var / 25, here.predict(PROBLEM.Xq)[1], rtol=1e-3)
+
+
+def test_candidates_speak_the_same_units() -> None:
+    """In AUTO each candidate predicts what it does as a model of its own, of data behind the same output map.
+
+    The plain one has its most probable hyperparameters alone where others are believed more.
+    """
+    prior = auto_prior(PROBLEM.sources)
+    posterior, target = after(prior, PROBLEM.target), prior.inward(PROBLEM.target)
+    plain = alone(GPBO, 0).learn().condition(target, seed=target.n)
+    assert posterior.weights[-1].item() < 0.5
+    informed = [own.condition(target, seed=target.n) for own in prior.priors[:-1]]
+    for k, own in enumerate((*informed, plain)):
+        candidate = posterior.candidate(k)
+        assert candidate.warp is posterior.warp
+        assert agree(predictions(behind_the_map(candidate), PROBLEM.Xq), predictions(own, PROBLEM.Xq), rtol=1e-5)
+
+
+def test_a_batch_has_the_weights_of_its_problems() -> None:
+    """Learnt and judged together, every problem has the weights it has alone."""
+    problem = transfer_problem(batch_shape=(2,), sizes=(9, 6), n_target=4)
+    together = after(auto_prior(problem.sources), problem.target)
+    assert together.weights.shape == (2, 4)
+    for i in range(2):
+        alone = after(auto_prior(tuple(item_of(s, i) for s in problem.sources)), item_of(problem.target, i))
+        torch.testing.assert_close(together.weights[i], alone.weights, rtol=1e-4, atol=1e-6)
+
+
+def test_a_copy_of_a_prior_has_a_memory_of_its_own() -> None:
+    """What a deep copy learns is not written into the original."""
+    prior = auto_prior(PROBLEM.sources)
+    other = copy.deepcopy(prior)
+    after(other, PROBLEM.target)
+    assert not prior._informed
+    assert torch.equal(after(prior, PROBLEM.target).weights, after(other, PROBLEM.target).weights)
+
+
+def test_the_memory_is_bounded() -> None:
+    """However many targets are asked about, no more than 64 results are kept, the latest ones."""
+    memory: Memory[int] = Memory()
+    data = [Dataset(torch.zeros(1, 1, dtype=torch.float64), torch.full((1,), float(i))) for i in range(100)]
+    for i in (*range(100), 99, 36):
+        assert memory.of(data[i], partial(int, i)) == i
+    assert len(memory) == 64
+    assert memory.of(data[36], lambda: -1) == 36
+    assert memory.of(data[35], lambda: -1) == -1
+
+
+@pytest.mark.parametrize(
+    ("candidates", "message"),
+    [
+        ((Candidate("a", GPBO, 0.5), Candidate("a", SHGP, 0.5)), "names of their own"),
+        ((Candidate("a", GPBO, 0.5), Candidate("b", SHGP, 0.0)), "believed must be positive"),
+        ((Candidate("a", GPBO, 0.5, at_least=0.7), Candidate("b", SHGP, 0.5, at_least=0.4)), "at most 1"),
+        ((Candidate("a", GPBO, 0.5, at_least=-0.1), Candidate("b", SHGP, 0.5)), "at most 1"),
+        ((Candidate("a", STAR, 0.5), Candidate("b", SHGP, 0.5)), "plain process"),
+        ((Candidate("a", GPBO, 0.5), Candidate("b", GPBO, 0.5)), "plain process"),
+    ],
+)
+def test_candidates_that_make_no_sense_are_refused(candidates: tuple[Candidate, ...], message: str) -> None:
+    """The message says what was expected."""
+    with pytest.raises(InputError, match=message):
+        Auto(candidates=candidates)
+    with pytest.raises(InputError, match="plain_every"):
+        Auto(plain_every=0)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([0.5, 0.5], "one value per candidate"),
+        ([0.5, 0.4, 0.2, -0.1], "negative"),
+        ([0.5, 0.5, 0.5, 0.5], "add up to 1"),
+    ],
+)
+def test_weights_that_are_no_probabilities_are_refused(weights: list[float], message: str) -> None:
+    """``at`` takes a weight for each candidate, and their sum is 1."""
+    params = params_for("AUTO")
+    assert isinstance(params, AutoParams)
+    with pytest.raises(InputError, match=message):
+        AUTO.at(replace(params, weights=tensor(weights)), sources=PROBLEM.sources, target=PROBLEM.target)
+
+
+# ── what it is for ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def bowl(X: Tensor) -> Tensor:
+    """A valley with ripples; its minimum is at about (0.31, 0.31)."""
+    return (4 * (X - 0.3).square() + 0.3 * torch.cos(9 * (X + 0.05))).sum(-1)
+
+
+def source(change: str, seed: int) -> Dataset:
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.rand(30, 2, generator=generator, dtype=torch.float64)
+    y = bowl(X - 0.03)
+    noise = y.mean() + y.std() * torch.randn(30, generator=generator, dtype=torch.float64)
+    return Dataset(X, {"related": y, "negated": -y, "noise": noise, "constant": 0 * y + 1}[change])
+
+
+def run(
+    model: TransferModel, sources: list[Dataset], *, seed: int, steps: int = 8
+) -> tuple[float, AutoPosterior | None]:
+    """The best value after some steps, and the last posterior where it is AUTO's."""
+    prior, target = quick(model).learn(sources), Dataset.empty(2)
+    x = torch.rand(2, generator=torch.Generator().manual_seed(100 + seed), dtype=torch.float64)
+    posterior = None
+    for step in range(steps):
+        posterior = prior.condition(target, seed=step)
+        informed = isinstance(posterior, AutoPosterior) and float(posterior.weights[-1]) < 1
+        x = suggest(posterior, seed=step, n_candidates=128, n_starts=2) if step or informed else x
+        target = target.with_point(x, bowl(x))
+    return float(target.y.min()), posterior if isinstance(posterior, AutoPosterior) else None
+
+
+def test_a_negated_source_is_found_out() -> None:
+    """Kin and chain lose their weight, and AUTO ends about where GPBO does, or better, over two runs."""
+    found, alone = [], []
+    for seed in range(2):
+        value, posterior = run(AUTO, [source("negated", seed)], seed=seed)
+        assert posterior is not None
+        assert posterior.weights[[0, 2]].max().item() < 0.05
+        found.append(value)
+        alone.append(run(GPBO, [source("negated", seed)], seed=seed)[0])
+    assert sum(found) / 2 < sum(alone) / 2 + 0.05
+
+
+@pytest.mark.parametrize("change", ["noise", "constant"])
+def test_a_source_that_says_nothing_leaves_the_plain_process(change: str) -> None:
+    """It is not trusted: the weights are those of GPBO, which begins with the best point of the past."""
+    value, posterior = run(AUTO, [source(change, 1)], seed=0, steps=4)
+    assert posterior is not None
+    assert posterior.weights.tolist() == [0, 0, 0, 1]
+    assert posterior.judgement is not None
+    assert posterior.judgement.gate.open.tolist() == [False]
+    assert math.isfinite(value)
+    last = after(auto_prior((source(change, 1),)), Dataset.empty(2))
+    first = suggest(last, seed=0)
+    assert torch.equal(first, source(change, 1).X[source(change, 1).y.argmin()])
+
+
+def test_a_related_source_is_a_head_start() -> None:
+    """The first suggestion is near the optimum, and plain weight stays small."""
+    value, posterior = run(AUTO, [source("related", 0)], seed=0, steps=5)
+    assert posterior is not None
+    first = posterior.train_inputs[0][0]
+    assert float((first - 0.31).abs().max()) < 0.12
+    assert posterior.weights[-1].item() < 0.5
+    assert value < float(bowl(tensor([0.31, 0.31]))) + 0.05
+
+
+def test_one_good_source_among_bad_ones_is_used() -> None:
+    """Noise and constants are not trusted, and the good one still makes the first suggestion."""
+    sources = [source("noise", 1), source("related", 0), source("constant", 2), source("noise", 3)]
+    posterior = quick(AUTO).learn(sources).condition()
+    assert isinstance(posterior, AutoPosterior)
+    assert posterior.judgement is not None
+    assert posterior.judgement.gate.open.tolist() == [False, True, False, False]
+    params = posterior.hyperparameters
+    assert isinstance(params, AutoParams)
+    kin = params.candidates[0]
+    assert isinstance(kin, StarParams)
+    assert (kin.weights != 0).tolist() == [False, True, False, False]
+    x = suggest(posterior.candidate(0))
+    assert float((x - 0.31).abs().max()) < 0.12
+
+
+def test_one_value_does_not_decide_for_good() -> None:
+    """A candidate falls behind by at most 10 nats with a single value, so that a few good predictions bring it back."""
+    surprise = tensor([[0.0, -5.0]] * 3 + [[0.0, -5000.0]])
+    recovered = torch.cat([surprise, tensor([[-2.0] * 8] * 3 + [[0.0] * 8])], dim=-1)
+    free = AUTO.using(candidates=tuple(replace(c, at_least=0.0) for c in AUTO.candidates))
+    assert weighed(surprise, BELIEVED, free.candidates)[-1] < 1e-3
+    assert weighed(recovered, BELIEVED, free.candidates)[-1] > 0.5
+
+
+@pytest.mark.parametrize("useful", [False, True])
+def test_the_plain_candidate_is_gpbo_to_the_last_bit(useful: bool) -> None:
+    """From two observations on, of data behind AUTO's output map: without a useful source nothing else is left.
+
+    With one it is GPBO without its doubts about the hyperparameters.
+    """
+    problem = transfer_problem(n_target=6)
+    prior = quick(AUTO).learn([s if useful else Dataset(s.X, 0 * s.y) for s in problem.sources])
+    posterior = prior.condition(problem.target)
+    assert isinstance(posterior, AutoPosterior)
+    assert (posterior.weights[-1].item() < 0.5) is useful
+    own = alone(GPBO, 8).learn([]).condition(prior.inward(problem.target), seed=problem.target.n)
+    plain = behind_the_map(posterior.candidate(3))
+    assert isinstance(plain.predictor, Mixture)
+    assert isinstance(own.predictor, Mixture)
+    if useful:
+        assert plain.predictor.weights.tolist() == [1.0] + [0.0] * 8
+        expected = alone(GPBO, 0).learn([]).condition(prior.inward(problem.target), seed=problem.target.n)
+    else:
+        assert torch.equal(plain.predictor.weights, own.predictor.weights)
+        expected = own
+    found = predictions(plain, problem.Xq)
+    torch.testing.assert_close(found, predictions(expected, problem.Xq), rtol=1e-12, atol=1e-12)
+
+
+def test_a_plain_candidate_is_sure_of_itself_problem_by_problem() -> None:
+    """Its weights are on the first member in the problems that are named; a single layer is left as it is."""
+    problem = transfer_problem(batch_shape=(2,), n_target=3)
+    plain = alone(GPBO, 8).learn().condition(problem.target).predictor
+    assert isinstance(plain, Mixture)
+    sure = sure_of_itself(plain, torch.tensor([True, False]))
+    assert isinstance(sure, Mixture)
+    assert sure.weights[0].tolist() == [1.0] + [0.0] * 8
+    assert torch.equal(sure.weights[1], plain.weights[1])
+    assert 0 < plain.weights[1, 0].item() < 1
+    layer = plain.members[0]
+    assert isinstance(layer, Layer)
+    assert sure_of_itself(layer, torch.tensor([True, False])) is layer

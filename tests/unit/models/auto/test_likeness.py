@@ -1,0 +1,153 @@
+"""How alike sources are: what is learnt from predicting each of them from the others."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from tests.problems import quick, tensor
+from torch import Tensor
+
+from headstart import AUTO, Dataset
+from headstart.data.units import OutputMap
+from headstart.gp.fit import FitOptions, fit
+from headstart.gp.hyperparameters import Expected
+from headstart.gp.kernels import Kernel
+from headstart.models import likeness as module
+from headstart.models.auto.auto import AutoPrior
+from headstart.models.auto.likeness import OWN, STRENGTH, Likeness, _expected, _proportions, likeness
+from headstart.models.star.star import Alone, Star, StarPrior, learn_alone
+from headstart.models.star.weighting import Integrated
+
+KIN, FREE = Integrated(mean=1.0, spread=1.0, balance=0.9), Integrated()
+CANDIDATES, BELIEVED = (KIN, FREE, None), (0.6, 0.2, 0.2)
+
+
+def points(seed: int, n: int = 20) -> Tensor:
+    return torch.rand(n, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def bowl(X: Tensor) -> Tensor:
+    return (X - 0.4).square().sum(-1) * 4
+
+
+def wave(X: Tensor, phase: float) -> Tensor:
+    return torch.sin(7 * X[:, 0] + phase) * torch.cos(6 * X[:, 1] - 2 * phase)
+
+
+def learnt(sources: list[Dataset]) -> Alone:
+    return learn_alone(tuple(sources), quick(AUTO).using(output_map=OutputMap.NONE), 0)
+
+
+def found(sources: list[Dataset], trust: list[float] | None = None) -> Likeness:
+    alone = learnt(sources)
+    return likeness(alone, tensor(trust or [1.0] * len(sources)), CANDIDATES, BELIEVED, Kernel.MATERN52)
+
+
+ALIKE = [Dataset(X, bowl(X) + 0.1 * i) for i, X in enumerate(points(seed) for seed in range(5))]
+DIFFERENT = [Dataset(X, wave(X, 1.3 * i)) for i, X in enumerate(points(seed) for seed in range(5))]
+
+
+def test_sources_that_are_alike_make_kin_believed() -> None:
+    """And sources that have nothing to do with each other make it doubted, with more of their own."""
+    alike, different = found(ALIKE), found(DIFFERENT)
+    assert alike.believed.sum().item() == pytest.approx(1)
+    assert alike.believed[0].item() > 0.8
+    assert different.believed[0].item() < 0.4
+    assert different.believed[2].item() > 0.4
+    assert alike.own.item() < different.own.item()
+    assert OWN[0] <= alike.own.item() <= OWN[-1]
+
+
+def test_one_source_leaves_the_priors() -> None:
+    """There is nothing to predict it from."""
+    alone = found(ALIKE[:1])
+    assert alone.believed.tolist() == pytest.approx([0.6, 0.2, 0.2])
+    assert alone.expected is None
+    assert OWN[0] < alone.own.item() < OWN[-1]
+
+
+def test_a_source_that_is_not_trusted_has_no_say() -> None:
+    """With a stranger that is not trusted, what is learnt is what is learnt without it."""
+    stranger = Dataset(points(9), wave(points(9), 0.5))
+    with_it, without = found([*ALIKE, stranger], [1.0] * 5 + [0.0]), found(ALIKE)
+    torch.testing.assert_close(with_it.believed, without.believed, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(with_it.own, without.own, rtol=1e-2, atol=0)
+
+
+def test_proportions_are_a_dirichlet_posterior_s_mean() -> None:
+    """(STRENGTH · prior + Σ responsibilities)/(STRENGTH + s): with clear evidence these are counts."""
+    prior, one = tensor([0.6, 0.2, 0.2]), torch.ones(3, 1, dtype=torch.float64)
+    clear = tensor([[0.0, -99.0, -99.0], [0.0, -99.0, -99.0], [-99.0, -99.0, 0.0]])
+    expected = (STRENGTH * prior + tensor([2.0, 0.0, 1.0])) / (STRENGTH + 3)
+    torch.testing.assert_close(_proportions(clear, one, prior), expected)
+    torch.testing.assert_close(_proportions(0 * clear, one, prior), prior)
+
+
+def test_what_is_expected_is_the_sources_mean_with_the_general_prior_as_one_of_them() -> None:
+    """Centre (c + Σ θ)/(1 + s), variance (v + (c − centre)² + Σ (θ − centre)²)/(1 + s)."""
+    evidence = KIN.evidence(
+        learnt(ALIKE).members, learnt(ALIKE).about, Dataset(points(1, 4), bowl(points(1, 4))), Kernel.MATERN52
+    )
+    layout = evidence.layout
+    c, v = layout.centre(), 1 / layout.precision()
+    theta = torch.stack([c + 1, c - 0.5])
+    got = _expected(theta, torch.ones(2, 1, dtype=torch.float64), layout)
+    centre = (c + theta.sum(0)) / 3
+    torch.testing.assert_close(got.centre[0], centre)
+    apart = v + (c - centre).square() + (theta - centre).square().sum(0)
+    torch.testing.assert_close(got.spread[0], (apart / 3).sqrt())
+
+
+def test_what_is_expected_is_where_a_fit_without_data_ends() -> None:
+    """And with a few data, and a very sure expectation, it ends there too; of each problem its own."""
+    X = points(3, 5).expand(2, 5, 2)
+    sources = [Dataset(points(i).expand(2, 20, 2), bowl(points(i)).expand(2, 20)) for i in range(2)]
+    alone = learnt(sources)
+    for n in (0, 5):
+        target = Dataset(X[:, :n], bowl(X[:, :n]))
+        evidence = KIN.evidence(alone.members, alone.about, target, Kernel.MATERN52)
+        p = evidence.layout.size
+        centre = torch.stack([torch.full((p,), -0.5, dtype=torch.float64), torch.full((p,), -0.7, dtype=torch.float64)])
+        sure = Expected(centre, torch.full((2, p), 1e-4, dtype=torch.float64))
+        theta, _ = fit(evidence, FitOptions(), seed=0, task="it", batch_shape=torch.Size([2]), expected=sure)
+        torch.testing.assert_close(theta, centre, rtol=0, atol=1e-3)
+
+
+def test_auto_gives_kin_what_was_learnt() -> None:
+    """Its own share, its expectations and the beliefs; the sign-free star has its usual ones."""
+    prior = quick(AUTO).learn(ALIKE)
+    assert isinstance(prior, AutoPrior)
+    kin, star = prior.priors[0], prior.priors[1]
+    assert prior.believed[0].item() > 0.6
+    assert isinstance(kin, StarPrior)
+    assert isinstance(star, StarPrior)
+    assert kin.expected is not None
+    assert star.expected is None
+    assert kin.about.own is not None
+    assert star.about.own is None
+
+
+def test_rows_are_taken_all_over_a_long_source() -> None:
+    """No more than twenty, the first among them."""
+    X = points(0, 55)
+    some = module._some_rows(Dataset(X, bowl(X)))
+    assert some.n == math.ceil(55 / 3)
+    assert torch.equal(some.X, X[::3])
+
+
+def test_a_balanced_star_of_equal_sources_is_sure_of_their_shape() -> None:
+    """Deviations cancel out between sources that say the same: what is left unknown is 10 % of the size."""
+    X = points(0)
+    sources = [Dataset(X, bowl(X)) for _ in range(4)]
+    spread = {}
+    for name, weighting in (("balanced", KIN), ("free", replace(KIN, balance=0.0))):
+        star = Star(weighting=replace(weighting, own=1e-9), output_map=OutputMap.NONE).learn(sources)
+        assert isinstance(star, StarPrior)
+        weights = weighting.unit(star.about)
+        z = star.alone.members[0].at(X).mean - star.alone.members[0].offset
+        u = weights.balanced(weights.var.sqrt().unsqueeze(-1) * z.expand(4, -1))
+        spread[name] = u.square().sum(0)
+    torch.testing.assert_close(spread["balanced"], 0.1 * spread["free"])

@@ -1,0 +1,493 @@
+"""The Optuna sampler: informed from the first trial, in spaces that change, with trials that fail."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import math
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pandas as pd
+import pytest
+import torch
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import TrialState
+
+from headstart.data.dataset import Dataset
+from headstart.errors import InputError
+from headstart.gp.fit import FitOptions
+from headstart.models.auto.auto import Auto
+from headstart.models.family import AUTO, SHGP
+from headstart.sampler.model_cache import ModelCache, content_key
+from headstart.sampler.sampler import TransferSampler
+from headstart.sampler.trials import note, noted, parameters
+
+QUICK = SHGP.using(fit=FitOptions(restarts=1, max_iterations=30))
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    yield
+    optuna.logging.set_verbosity(before)
+
+
+def past(n: int = 25) -> pd.DataFrame:
+    """Results of a task whose best point is x = 0.2, lr = 0.01, kind = b."""
+    rng = np.random.default_rng(0)
+    x, lr, kind = rng.uniform(-1, 1, n), 10 ** rng.uniform(-4, 0, n), rng.choice(["a", "b"], n)
+    loss = (x - 0.2) ** 2 + 0.1 * (np.log10(lr) + 2) ** 2 + 0.5 * (kind == "a")
+    return pd.DataFrame({"x": x, "lr": lr, "kind": kind, "loss": loss})
+
+
+def value(params: dict[str, Any]) -> float:
+    worse = 0.5 * (params["kind"] == "a")
+    return float((params["x"] - 0.25) ** 2 + 0.1 * (math.log10(params["lr"]) + 2) ** 2 + worse)
+
+
+def objective(trial: optuna.Trial) -> float:
+    trial.suggest_float("x", -1, 1)
+    trial.suggest_float("lr", 1e-4, 1, log=True)
+    trial.suggest_categorical("kind", ["a", "b"])
+    return value(trial.params)
+
+
+def make(sources: Any = None, **options: Any) -> TransferSampler:
+    defaults: dict[str, Any] = {"model": QUICK, "seed": 0, "objective": "loss"}
+    return TransferSampler([past()] if sources is None else sources, **(defaults | options))
+
+
+def past_study(direction: Any = "minimize") -> optuna.Study:
+    study = optuna.create_study(direction=direction, sampler=optuna.samplers.RandomSampler(seed=0))
+    sign = 1.0 if direction == "minimize" else -1.0
+    study.optimize(lambda trial: sign * objective(trial), n_trials=25)
+    return study
+
+
+# ── the first trial ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", ["study", "table", "file", "dataset", "space"])
+def test_the_first_trial_is_informed_by_every_kind_of_source(kind: str, tmp_path: Path) -> None:
+    """It is better than 95 of 100 random ones, whatever the past data came in."""
+    space = {
+        "x": FloatDistribution(-1, 1),
+        "lr": FloatDistribution(1e-4, 1, log=True),
+        "kind": CategoricalDistribution(["a", "b"]),
+    }
+    match kind:
+        case "study":
+            sampler = make([past_study()])
+        case "table":
+            sampler = make()
+        case "file":
+            past().to_csv(tmp_path / "past.csv", index=False)
+            sampler = make([tmp_path / "past.csv"])
+        case "dataset":
+            table = past()
+            columns = [(table.x + 1) / 2, np.log10(table.lr) / 4 + 1, table.kind == "a", table.kind == "b"]
+            data = Dataset(np.stack([np.asarray(c, dtype=np.float64) for c in columns], 1), table.loss.to_numpy())
+            sampler = make([data], space=space)
+        case _:
+            sampler = make(space=space)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(objective, n_trials=1)
+    assert study.best_value < 0.08
+
+
+def test_a_maximised_study_is_informed_alike() -> None:
+    """The direction is the study's, for its own trials and for tables; a source of the other direction is turned."""
+    for sources in ([past().assign(loss=-past().loss)], [past_study()]):
+        study = optuna.create_study(direction="maximize", sampler=make(sources))
+        study.optimize(lambda trial: -objective(trial), n_trials=4)
+        assert study.best_value > -0.08
+
+
+def test_the_first_trial_fits_into_a_space_that_differs() -> None:
+    """Other ranges, grids, kinds and categories than the source's never raise, and values are as near as allowed."""
+    source = past_study()
+    trial = optuna.create_study(sampler=make([source])).ask()
+    assert trial.suggest_float("x", 0.5, 1.0) == 0.5
+    assert trial.suggest_float("lr", 1e-3, 2e-3) == 2e-3
+    assert trial.suggest_categorical("kind", ["c", "b"]) == "b"
+    assert 0 <= trial.suggest_int("new", 0, 5) <= 5
+    again = optuna.create_study(sampler=make([source])).ask()
+    assert again.suggest_int("x", -3, 4) in range(-3, 5)
+    assert again.suggest_categorical("lr", [1.0, 2.0]) in (1.0, 2.0)
+    assert again.suggest_categorical("kind", ["c", "d"]) in ("c", "d")
+
+
+def test_a_source_of_one_row_leaves_the_first_trial_to_chance() -> None:
+    """It spans no space, so there is nothing to choose in; from the second trial on it counts."""
+    sampler = make([past().head(1)])
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(objective, n_trials=1)
+    assert sampler.last is None
+    study.optimize(objective, n_trials=1)
+    assert sampler.last is not None
+    assert sampler.last.prior.sources[0].n == 1
+
+
+def test_later_trials_find_the_optimum() -> None:
+    """Within ten trials it is closer than any of the source's rows."""
+    sampler = make()
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(objective, n_trials=10)
+    assert study.best_value < 0.005
+    assert all(trial.state == TrialState.COMPLETE for trial in study.trials)
+    last = sampler.last
+    assert last is not None
+    assert last.trial_number == 9
+    assert last.params == study.trials[-1].params
+    assert last.posterior.train_inputs[0].shape == (9, 4)
+    assert "every parameter and row fits" in sampler.report
+
+
+@pytest.mark.parametrize("options", [{"acquisition": "ucb", "beta": 1.0}, {"model": "GPBO", "sources": []}])
+def test_other_acquisitions_and_models_run(options: dict[str, Any]) -> None:
+    """UCB, and starting from scratch without any source."""
+    study = optuna.create_study(sampler=make(**options))
+    study.optimize(objective, n_trials=3)
+    assert len(study.trials) == 3
+
+
+# ── trials of every state ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_equal_seeds_give_equal_trials() -> None:
+    """And other seeds, or a reseeded sampler, others."""
+
+    def run(seed: int, reseed: bool = False) -> list[float]:
+        sampler = make(seed=seed)
+        if reseed:
+            sampler.reseed_rng()
+        study = optuna.create_study(sampler=sampler)
+        study.optimize(lambda trial: objective(trial) + trial.suggest_float("new", 0, 1), n_trials=3)
+        return [v for trial in study.trials for v in trial.params.values() if isinstance(v, float)]
+
+    assert run(3) == run(3)
+    assert run(3) != run(4)
+    assert run(3) != run(3, reseed=True)
+
+
+def test_pending_trials_are_not_suggested_again() -> None:
+    """Trials that were asked for and not told yet all differ, before and after the first result."""
+    study = optuna.create_study(sampler=make())
+    space = {"x": FloatDistribution(-1, 1), "n": IntDistribution(0, 3), "kind": CategoricalDistribution(["a", "b"])}
+    asked = [study.ask(space) for _ in range(4)]
+    study.tell(asked[0], 1.0)
+    asked += [study.ask(space) for _ in range(3)]
+    points = [(trial.params["x"], trial.params["n"], trial.params["kind"]) for trial in asked]
+    for i, a in enumerate(points):
+        for b in points[i + 1 :]:
+            assert a[1:] != b[1:] or abs(a[0] - b[0]) > 1e-4
+
+
+def test_pending_trials_keep_their_distance_even_where_everything_is_known() -> None:
+    """Near the end all that is left to gain lies in one spot; still no two workers make the same experiment there."""
+    frame = pd.DataFrame({"x": np.linspace(-1, 1, 12), "loss": (np.linspace(-1, 1, 12) - 0.2) ** 2})
+    study = optuna.create_study(sampler=make([frame]))
+    space: dict[str, BaseDistribution] = {"x": FloatDistribution(-1, 1)}
+    for _ in range(6):
+        trial = study.ask(space)
+        study.tell(trial, (trial.params["x"] - 0.2) ** 2)
+    xs = sorted(study.ask(space).params["x"] for _ in range(6))
+    assert min(b - a for a, b in itertools.pairwise(xs)) > 1e-3
+
+
+def test_trials_that_ask_at_the_same_moment_are_kept_apart() -> None:
+    """A younger trial that sees an older one without parameters does not take the point the older one will get."""
+    study = optuna.create_study(sampler=make())
+    older, younger = study.ask(), study.ask()
+    x_younger = younger.suggest_float("x", -1, 1)
+    note(study, study._storage.get_trial(younger._trial_id), {})  # as if the older one had looked before
+    x_older = older.suggest_float("x", -1, 1)
+    assert abs(x_older - x_younger) > 1e-3 or older.suggest_categorical("kind", ["a", "b"]) != (
+        younger.suggest_categorical("kind", ["a", "b"])
+    )
+
+
+class _Crowded(optuna.storages.InMemoryStorage):
+    """A storage where trial 0 is always given the point that trial 1 has just noted, and may give it up again."""
+
+    def __init__(self, *, withdraws: bool) -> None:
+        super().__init__()
+        self.withdraws = withdraws
+        self.looks = 0
+        self.noted: list[Any] = []
+
+    def set_trial_system_attr(self, trial_id: int, key: str, value: Any) -> None:
+        super().set_trial_system_attr(trial_id, key, value)
+        if trial_id == 1:
+            super().set_trial_system_attr(0, key, value)
+            self.looks = 0
+            if key.endswith(":0"):
+                self.noted.append(value)
+
+    def get_all_trials(self, *args: Any, **options: Any) -> Any:
+        self.looks += 1
+        if self.withdraws and self.looks == 2:  # between the first look at the clash and the second
+            super().set_trial_system_attr(0, "headstart:params:0", "{}")
+        return super().get_all_trials(*args, **options)
+
+
+@pytest.mark.parametrize("withdraws", [True, False])
+def test_one_of_two_trials_that_clash_moves(withdraws: bool) -> None:
+    """A trial keeps its point if the other one withdraws; if not, it withdraws itself before it looks for another."""
+    storage = _Crowded(withdraws=withdraws)
+    study = optuna.create_study(storage=storage, sampler=make())
+    study.ask()
+    trial = study.ask()
+    trial.suggest_float("x", -1, 1)
+    mine = noted(study._storage.get_trial(trial._trial_id))
+    assert mine
+    assert json.loads(storage.noted[-1]) == mine
+    assert [text == "{}" for text in storage.noted] == ([False] if withdraws else [False, True] * 7 + [False])
+    assert len(set(storage.noted)) == len(storage.noted) // 2 + 1 + (len(storage.noted) > 1)
+
+
+def test_failed_pruned_and_infinite_trials_stop_nobody() -> None:
+    """A failed or pruned point is not tried again, an infinite value counts as the worst, NaN fails the trial."""
+    study = optuna.create_study(sampler=make())
+    outcomes: list[Any] = [RuntimeError("boom"), optuna.TrialPruned(), math.nan, math.inf, None, None, -math.inf, None]
+
+    def run(trial: optuna.Trial) -> float:
+        result, outcome = objective(trial), outcomes[trial.number]
+        if isinstance(outcome, Exception):
+            raise outcome
+        return result if outcome is None else outcome
+
+    study.optimize(run, n_trials=len(outcomes), catch=RuntimeError)
+    states = [trial.state for trial in study.trials]
+    assert states[:3] == [TrialState.FAIL, TrialState.PRUNED, TrialState.FAIL]
+    assert states[3:] == [TrialState.COMPLETE] * 5
+    xs = [trial.params["x"] for trial in study.trials[:4]]
+    assert len({round(x, 4) for x in xs}) == 4 or len({trial.params["kind"] for trial in study.trials[:4]}) == 2
+
+
+def test_a_space_that_is_used_up_is_repeated() -> None:
+    """A grid of four points serves six trials; without noise each point comes once before any comes twice."""
+    frame = pd.DataFrame({"n": [0, 1, 2, 3], "loss": [3.0, 1.0, 2.0, 4.0]})
+    study = optuna.create_study(sampler=make([frame], deterministic_objective=True))
+    study.optimize(lambda trial: float((trial.suggest_int("n", 0, 3) - 1) ** 2), n_trials=6)
+    numbers = [trial.params["n"] for trial in study.trials]
+    assert numbers[0] == 1
+    assert set(numbers[:4]) == {0, 1, 2, 3}
+
+
+def test_conditional_parameters_are_drawn_on_their_own() -> None:
+    """Only what all finished trials share is modelled, and a source of one branch alone is no error."""
+    branch = pd.DataFrame({"deep": [0.1, 0.9], "loss": [1.0, 2.0]})
+    study = optuna.create_study(sampler=make([past(), branch]))
+
+    def run(trial: optuna.Trial) -> float:
+        kind = trial.suggest_categorical("kind", ["a", "b"])
+        inner = trial.suggest_float("deep" if trial.number % 2 else "x", -1, 1)
+        return (kind == "a") + inner**2
+
+    study.optimize(run, n_trials=5)
+    assert len(study.trials) == 5
+    assert isinstance(study.sampler, TransferSampler)
+    assert "tells nothing about kind" in study.sampler.report
+
+
+def test_it_works_behind_a_pruner_that_splits_the_study() -> None:
+    """Hyperband shows the sampler the trials of one bracket at a time."""
+    pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9)
+    study = optuna.create_study(sampler=make(), pruner=pruner)
+
+    def run(trial: optuna.Trial) -> float:
+        result = objective(trial)
+        for step in range(1, 10):
+            trial.report(result + 1 / step, step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return result
+
+    study.optimize(run, n_trials=8)
+    assert study.best_value < 0.1
+
+
+def test_enqueued_and_fixed_parameters_are_kept() -> None:
+    """An enqueued trial runs as it was enqueued and counts afterwards; a single value needs no choice."""
+    study = optuna.create_study(sampler=make())
+    study.enqueue_trial({"x": 0.9, "lr": 0.5, "kind": "a"})
+    study.optimize(lambda t: objective(t) + t.suggest_float("fixed", 1, 1), n_trials=2)
+    assert study.trials[0].params["x"] == 0.9
+    assert study.trials[1].params["fixed"] == 1.0
+
+
+# ── what users are told ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_suggestion_can_be_explained() -> None:
+    """A verdict on every source by its name, and the shares of the tasks, which sum to 1; it can be printed."""
+    noise = past().assign(loss=np.random.default_rng(1).normal(size=25))
+    noise.attrs["name"] = "noise"
+    model = AUTO.using(fit=FitOptions(restarts=1, max_iterations=30))
+    sampler = make([past(), noise], model=model)
+    with pytest.raises(InputError, match="Nothing was suggested yet, so there is nothing to explain"):
+        sampler.explain()
+    study = optuna.create_study(sampler=sampler)
+    for n in (0, 2):
+        study.optimize(objective, n_trials=n + 1 - len(study.trials))
+        reasons = sampler.explain()
+        assert reasons.names == ("source 1", "noise", "this study")
+        assert tuple(s.name for s in reasons.explanation.sources) == ("source 1", "noise")
+        assert reasons.explanation.n_observations == n
+        assert reasons.shares.shape == (1, 3)
+        assert reasons.shares.sum().item() == pytest.approx(1)
+        assert reasons.shares[0, 0].item() > reasons.shares[0, 1].item()
+        told = str(reasons).splitlines()
+        assert [line.partition(":")[0] for line in told] == [
+            *reasons.names[:2],
+            f"believed after {n} observations",
+            "rests on",
+        ]
+
+
+def test_an_explanation_takes_a_model_that_weighs_its_sources() -> None:
+    """The default does; another says so, and what to do."""
+    assert isinstance(TransferSampler([past()], objective="loss")._strategy.model, Auto)
+    study = optuna.create_study(sampler=make(model="shgp"))
+    study.optimize(objective, n_trials=1)
+    assert isinstance(study.sampler, TransferSampler)
+    with pytest.raises(InputError, match=r'Only AUTO weighs its sources .* Use model = "auto"'):
+        study.sampler.explain()
+
+
+def test_decisions_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    """A dropped parameter that varied is logged at the first suggestion in the study's space, and not again."""
+    sampler = make([past().assign(momentum=np.linspace(0, 1, 25))])
+    assert "25 rows" in sampler.report
+    study = optuna.create_study(sampler=sampler)
+    with caplog.at_level(logging.WARNING, logger="headstart"):
+        study.optimize(objective, n_trials=4)
+    told = [record.getMessage() for record in caplog.records if "momentum" in record.getMessage()]
+    assert len(told) == 1
+    assert "! momentum" in sampler.report
+
+
+def test_constraints_are_ignored_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """The warning comes once."""
+    study = optuna.create_study(sampler=make())
+
+    def run(trial: optuna.Trial) -> float:
+        trial.storage.set_trial_system_attr(trial._trial_id, "constraints", (1.0,))
+        return objective(trial)
+
+    with caplog.at_level(logging.WARNING, logger="headstart"):
+        study.optimize(run, n_trials=3)
+    assert len([record for record in caplog.records if "ignores constraints" in record.getMessage()]) == 1
+
+
+def test_a_study_with_several_objectives_is_refused() -> None:
+    """The message says what to do instead, and is a ValueError as Optuna's own is."""
+    study = optuna.create_study(directions=["minimize", "maximize"], sampler=make())
+    with pytest.raises(InputError, match=r"one objective, but the study has 2.*weighted sum"):
+        study.optimize(lambda trial: (trial.suggest_float("x", 0, 1), 1.0), n_trials=1)
+
+
+def test_a_source_with_nothing_in_common_is_refused() -> None:
+    """As soon as the space is known."""
+    study = optuna.create_study(sampler=make([past()[["x", "loss"]].rename(columns={"x": "X"})]))
+    with pytest.raises(InputError, match=r"nothing in common.*X.*kind, lr, x.*Rename"):
+        study.optimize(objective, n_trials=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"model": "shgpp"}, "model must be one of .*shgp.*'shgpp'"),
+        ({"model": 3}, "a headstart model"),
+        ({"acquisition": "ei"}, "acquisition must be one of logei, ucb"),
+        ({"beta": -1.0}, "beta"),
+        ({"sources": []}, "no source"),
+        ({"objective": "accuracy"}, "no column 'accuracy'"),
+        ({"sources": [past().assign(loss=math.nan)]}, "source 1.*has no result to learn from"),
+    ],
+)
+def test_wrong_options_are_refused_at_once(options: dict[str, Any], message: str) -> None:
+    """Before any trial, with the choices there are."""
+    with pytest.raises(InputError, match=message):
+        make(**options)
+
+
+# ── state ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_pickled_sampler_goes_on() -> None:
+    """In the middle of a study, as another process would, with what was learnt from the sources."""
+    study = optuna.create_study(sampler=make())
+    study.optimize(objective, n_trials=2)
+    copy = pickle.loads(pickle.dumps(study.sampler))
+    other = optuna.load_study(study_name=study.study_name, storage=study._storage, sampler=copy)
+    other.optimize(objective, n_trials=1)
+    assert len(study.trials) == 3
+    assert other.trials[2].value is not None
+    assert other.trials[2].value < 1.0
+
+
+def test_notes_of_any_length_come_back() -> None:
+    """They are cut into pieces for the database, objects other than plain values come back as text."""
+    study = optuna.create_study()
+    trial = study.ask()
+    frozen = study._storage.get_trial(trial._trial_id)
+    assert noted(frozen) is None
+    params = {f"parameter {i}": "x" * 100 for i in range(60)} | {"odd": (1, 2), "none": None, "flag": True, "y": 0.1}
+    note(study, frozen, params)
+    frozen = study._storage.get_trial(trial._trial_id)
+    assert noted(frozen) == params | {"odd": "(1, 2)"}
+    assert parameters(frozen)["flag"] is True
+    assert all(len(str(v)) <= 2045 for v in frozen.system_attrs.values())
+
+
+def test_what_was_learnt_is_kept_on_disk(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A second process reads it; a damaged or foreign file is replaced; other data or options have another key."""
+    data = [Dataset(torch.rand(6, 2, dtype=torch.float64), torch.rand(6, dtype=torch.float64), "old")]
+    prior = ModelCache(tmp_path).learn(QUICK, data)
+    (file,) = tmp_path.glob("*.prior")
+    assert file.stem == content_key(data, QUICK)
+    before = file.read_bytes()
+    again = ModelCache(tmp_path).learn(QUICK, data)
+    assert again is not prior
+    X = torch.rand(3, 2, dtype=torch.float64)
+    torch.testing.assert_close(again.condition().predict(X), prior.condition().predict(X), rtol=0, atol=0)
+    for damage in (before[:-1], before[:-1] + b"?", b"", b"headstart prior 1\nno\n"):
+        file.write_bytes(damage)
+        ModelCache(tmp_path).learn(QUICK, data)
+        assert len(file.read_bytes()) == len(before)
+    assert "learnt anew" in caplog.text
+    keys = {
+        content_key(data, QUICK),
+        content_key(data, QUICK.using(fit=FitOptions(restarts=2))),
+        content_key([Dataset(data[0].X, data[0].y + 1e-12, "old")], QUICK),
+        content_key([Dataset(data[0].X, data[0].y, "old", unseen=(1,))], QUICK),
+    }
+    assert len(keys) == 4
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(InputError, match="cannot be made"):
+        ModelCache(tmp_path / "taken" / "cache")
+
+
+def test_sources_are_learnt_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Per space; with a cache on disk another sampler does not learn at all."""
+    learnt = []
+    learn = type(QUICK).learn
+
+    def counted(self: Any, *arguments: Any, **options: Any) -> Any:
+        learnt.append(self)
+        return learn(self, *arguments, **options)
+
+    monkeypatch.setattr(type(QUICK), "learn", counted)
+    for _ in range(2):
+        study = optuna.create_study(sampler=make(cache_dir=tmp_path / "cache"))
+        study.optimize(objective, n_trials=3)
+    assert len(learnt) == 2  # for the space as the table shows it, and for the study's own

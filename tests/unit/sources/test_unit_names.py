@@ -1,0 +1,41 @@
+"""Units in column names."""
+
+from __future__ import annotations
+
+import pytest
+
+from headstart.sources.unit_names import plain, split_unit, with_unit
+
+
+@pytest.mark.parametrize(
+    ("column", "base", "unit"),
+    [
+        ("temperature [°C]", "temperature", "°C"),
+        ("Pressure (bar)", "Pressure", "bar"),
+        ("temperature / K", "temperature", "K"),
+        ("time_min", "time", "min"),
+        ("yield_percent", "yield", "%"),
+        ("concentration_M", "concentration", "mol/L"),
+        ("flow rate ml", "flow rate", "mL"),
+        ("learning_rate", "learning_rate", ""),
+        ("min", "min", ""),
+        ("x_1", "x_1", ""),
+    ],
+)
+def test_units_are_found_in_names(column: str, base: str, unit: str) -> None:
+    """In brackets, behind a slash, or as a last word that is a unit."""
+    assert split_unit(column) == (base, unit)
+
+
+def test_spellings_of_a_name_agree_without_their_units() -> None:
+    """Case, separators and units do not count."""
+    assert plain("Yield [%]") == plain("yield_percent") == plain("yield")
+    assert plain("flow rate") != plain("flow")
+
+
+def test_a_label_says_the_unit_once() -> None:
+    """Whether the column's name has it or the user added it."""
+    assert with_unit("time_min", "min") == "time [min]"
+    assert with_unit("temperature [°C]", "°C") == "temperature [°C]"
+    assert with_unit("temperature", "°C") == "temperature [°C]"
+    assert with_unit("solvent", "") == "solvent"
