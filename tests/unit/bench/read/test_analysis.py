@@ -307,7 +307,7 @@ def test_sheets_of_one_name_share_a_csv_file_and_repeated_notes_stand_once(tmp_p
 def test_what_cannot_be_written_is_an_input_error(tmp_path: Path) -> None:
     """A file in the place of a folder."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot be made a folder"):
+    with pytest.raises(InputError, match="the folder cannot be made"):
         write_sheets([], tmp_path / "file" / "sub", name="a", heading="a")
 
 

@@ -310,7 +310,11 @@ def test_a_copy_of_a_prior_has_a_memory_of_its_own() -> None:
 def test_the_memory_is_bounded() -> None:
     """However many targets are asked about, no more than 64 results are kept, the latest ones."""
     memory: Memory[int] = Memory()
-    data = [Dataset(torch.zeros(1, 1, dtype=torch.float64), torch.full((1,), float(i))) for i in range(100)]
+    X = torch.zeros(1, 1, dtype=torch.float64)
+    data = [Dataset(X, torch.full((1,), float(i), dtype=torch.float64)) for i in range(100)]
+        Dataset(torch.zeros(1, 1, dtype=torch.float64), torch.full((1,), float(i), dtype=torch.float64))
+        for i in range(100)
+    ]
     for i in (*range(100), 99, 36):
         assert memory.of(data[i], partial(int, i)) == i
     assert len(memory) == 64

@@ -15,7 +15,7 @@ from headstart.data.units import OutputMap
 from headstart.gp.fit import FitOptions, fit
 from headstart.gp.hyperparameters import Expected
 from headstart.gp.kernels import Kernel
-from headstart.models import likeness as module
+from headstart.models.auto import likeness as module
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.likeness import OWN, STRENGTH, Likeness, _expected, _proportions, likeness
 from headstart.models.star.star import Alone, Star, StarPrior, learn_alone
