@@ -312,9 +312,6 @@ def test_the_memory_is_bounded() -> None:
     memory: Memory[int] = Memory()
     X = torch.zeros(1, 1, dtype=torch.float64)
     data = [Dataset(X, torch.full((1,), float(i), dtype=torch.float64)) for i in range(100)]
-        Dataset(torch.zeros(1, 1, dtype=torch.float64), torch.full((1,), float(i), dtype=torch.float64))
-        for i in range(100)
-    ]
     for i in (*range(100), 99, 36):
         assert memory.of(data[i], partial(int, i)) == i
     assert len(memory) == 64
