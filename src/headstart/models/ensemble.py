@@ -12,17 +12,17 @@ from headstart.data.dataset import Dataset, task_name
 from headstart.data.units import Units
 from headstart.errors import InputError
 from headstart.gp.fit import Seed, generator_from
-from headstart.gp.linalg import solve_lower
 from headstart.gp.report import FitReport
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import At, NoBeliefs
+from headstart.models.chain.fitting import fit_layer
 from headstart.models.chain.layer import Layer, Propagation
-from headstart.models.chain.sequential import fit_layer
+from headstart.models.leave_one_out import leave_one_out
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import EnsembleParams, ModelParams
 from headstart.models.predictor import Outcome
 
-__all__ = ["Ensemble", "RankingPrior", "RankingWeighted", "leave_one_out", "misranked_pairs"]
+__all__ = ["Ensemble", "RankingPrior", "RankingWeighted", "misranked_pairs"]
 
 
 def misranked_pairs(f: Float[Tensor, "*b n"], y: Float[Tensor, "*c n"]) -> Float[Tensor, "*out"]:
@@ -30,15 +30,6 @@ def misranked_pairs(f: Float[Tensor, "*b n"], y: Float[Tensor, "*c n"]) -> Float
     f_less = f.unsqueeze(-1) < f.unsqueeze(-2)
     y_less = y.unsqueeze(-1) < y.unsqueeze(-2)
     return (f_less ^ y_less).sum((-2, -1)).double()
-
-
-def leave_one_out(layer: Layer, y: Float[Tensor, "*b n"]) -> tuple[Float[Tensor, "*b n"], Float[Tensor, "*b n"]]:
-    """Mean and variance of every observation predicted from the others: y_i − α_i/[K⁻¹]_ii and 1/[K⁻¹]_ii."""
-    identity = torch.eye(layer.L.shape[-1], dtype=layer.L.dtype, device=layer.L.device)
-    L_inverse = solve_lower(layer.L, identity)
-    precision = L_inverse.square().sum(-2)
-    alpha = (layer.z.unsqueeze(-2) @ L_inverse).squeeze(-2)
-    return y - alpha / precision, 1 / precision
 
 
 @dataclass(frozen=True, slots=True)

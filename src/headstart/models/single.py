@@ -12,8 +12,9 @@ from headstart.gp.draws import draws_around
 from headstart.gp.fit import Seed, generator_from
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import NoBeliefs
+from headstart.models.chain.fitting import Fit, fit_with_evidence
 from headstart.models.chain.layer import Layer, Propagation
-from headstart.models.chain.sequential import Fit, Sequential, fit_with_evidence
+from headstart.models.chain.sequential import Sequential
 from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ChainParams, ModelParams

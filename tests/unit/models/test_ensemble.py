@@ -12,7 +12,8 @@ from torch import Tensor
 from headstart import GPBO, RGPE, ChainParams, Dataset, EnsembleParams, InputError, Kernel
 from headstart.models.chain.beliefs import NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
-from headstart.models.ensemble import leave_one_out, misranked_pairs
+from headstart.models.ensemble import misranked_pairs
+from headstart.models.leave_one_out import leave_one_out
 
 
 def _weights(sources: list[Dataset], target: Dataset, **options: Any) -> Tensor:

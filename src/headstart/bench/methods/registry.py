@@ -33,7 +33,7 @@ from headstart.models.family import FAMILY
 from headstart.models.mixture import taken
 from headstart.models.model import Prior, TransferModel
 
-__all__ = ["METHODS", "Choice", "Method", "Search", "Settings", "method"]
+__all__ = ["METHODS", "Choice", "Method", "ModelSearch", "Search", "Settings", "method"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +142,21 @@ class ModelMethod(Method):
     def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Search:
         """Learn the sources, all problems at once."""
         prior = settings.applied_to(self.model).learn(instance.sources, seed=0)
-        return _ModelSearch(prior, self.rule, settings, instance, problem, seeds)
+        return ModelSearch(prior, settings, instance, problem, seeds, rule=self.rule)
 
 
-class _ModelSearch(Search):
+class ModelSearch(Search):
+    """A model at work: conditioned on the results so far, and asked where its acquisition function is best."""
+
     def __init__(
-        self, prior: Prior, rule: Rule, settings: Settings, instance: Instance, problem: str, seeds: Sequence[int]
+        self,
+        prior: Prior,
+        settings: Settings,
+        instance: Instance,
+        problem: str,
+        seeds: Sequence[int],
+        *,
+        rule: Rule = Rule.AVERAGED,
     ) -> None:
         super().__init__(instance, problem, seeds)
         self._prior, self._rule, self._settings = prior, rule, settings
@@ -157,8 +166,13 @@ class _ModelSearch(Search):
             self._located = prior.locate(instance.candidates.X)
 
     def propose(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:
+        """The best point of every problem, or a random first one where that is the experiment's setting."""
         if target.n == 0 and self._settings.random_first:
             return self.at_random(target, allowed)
+        return self.ask(target, allowed)[1]
+
+    def ask(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> tuple[TransferPosterior, Choice]:
+        """The model given the results so far, and the point that it chooses."""
         begin = time.process_time()
         posterior = self._prior.condition(target, seed=target.n)
         fitted = time.process_time()
@@ -170,7 +184,7 @@ class _ModelSearch(Search):
         seconds = (fitted - begin, time.process_time() - fitted)
         # from scratch not even the size of the values is known before there are two
         silent = posterior.blind if target.n < 2 else None
-        return Choice(x, row, *seconds, predicting(posterior, x, silent))
+        return posterior, Choice(x, row, *seconds, predicting(posterior, x, silent))
 
     def _for_all(self, posterior: TransferPosterior, ask: Callable[..., Tensor]) -> Tensor:
         """One answer per problem; with AUTO from a candidate that is drawn by the stream of the problem's seed."""
@@ -252,13 +266,13 @@ class CopulaMethod(Method):
 
 
 @dataclass(frozen=True)
-class Scratch(Method):
+class Rival(Method):
     """A method of ``bench.methods.scratch``, which is loaded when it begins."""
 
     name: str
 
     def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Search:
-        """Nothing is learnt from the sources."""
+        """Most of them learn nothing from the sources."""
         from headstart.bench.methods.scratch import begin
 
         return begin(self.name, instance, problem, seeds, settings)
@@ -270,7 +284,7 @@ METHODS: dict[str, Method] = {
     "auto-best": ModelMethod("auto-best", FAMILY["AUTO"], Rule.BEST),
     "gc3p": CopulaMethod(),
     "random": RandomSearch(),
-    **{name: Scratch(name) for name in ("gpbo-0.1", "optuna-gp", "optuna-tpe", "botorch", "best-past")},
+    **{name: Rival(name) for name in ("gpbo-0.1", "optuna-gp", "optuna-tpe", "botorch", "best-past", "ax-rule")},
 }
 
 

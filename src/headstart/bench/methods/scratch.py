@@ -1,12 +1,13 @@
-"""What people use who start from scratch, and the simplest use of the past there is.
+"""What other people use: from scratch, the simplest use of the past there is, and Ax's rule.
 
     method       points                                                       on tables
     optuna-gp    Optuna's GPSampler with its defaults, asked and told         the free row nearest to what it asked for
     optuna-tpe   Optuna's TPESampler, the same                                the same
     botorch      2 (p + 1) Sobol points of p parameters, at most 8; then      the free row nearest to the Sobol point;
                  SingleTaskGP with its defaults and LogEI by optimize_acqf    then LogEI compared at all free rows
-    gpbo-0.1     the plain process of headstart 0.1 (bench.methods.frozen)            LogEI compared at all free rows
+    gpbo-0.1     the plain process of headstart 0.1 (methods.frozen)          LogEI compared at all free rows
     best-past    the best row of every source in turn, then ``gpbo``          the free row nearest to it
+    ax-rule      multi- or single-task by rank correlation (cross_validated)  LogEI compared at all free rows
 
 The first four see no source. Optuna works with parameters of its own, BoTorch with the columns of X, in which a
 category is one-hot; where there are categories or grids, ``optimize_acqf_mixed_alternating`` is its search.
@@ -26,7 +27,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headstart.bench.methods import frozen
+from headstart.bench.methods import cross_validated, frozen
 from headstart.bench.methods.registry import METHODS, Choice, Search, Settings
 from headstart.bench.problems.problem import Instance, stream
 from headstart.data.dataset import Dataset
@@ -54,9 +55,11 @@ def begin(name: str, instance: Instance, problem: str, seeds: Sequence[int], set
             return _BoTorch(instance, problem, seeds)
         case "gpbo-0.1":
             return frozen.begin(instance, problem, seeds, settings)
+        case "ax-rule":
+            return cross_validated.begin(instance, problem, seeds, settings)
         case "best-past":
             return _BestPast(instance, problem, seeds, settings)
-    raise InputError(f"There is no method {name!r} that starts from scratch.")
+    raise InputError(f"There is no rival {name!r}.")
 
 
 def _seed(*key: object) -> int:

@@ -50,6 +50,7 @@ _STYLES = {
     "optuna-tpe": Style("Optuna, TPE", "#DDAA33", _DOTTED, "4"),
     "botorch": Style("BoTorch", "#AA4499", _DASHED, "8"),
     "best-past": Style("best past row", "#DDCC77", _DASHED, "+"),
+    "ax-rule": Style("Ax's rule", "#4477AA", _DASHED, "^"),
     "random": Style("random", "#888888", _DOTTED, "x"),
 }
 # The order of rows and legends

@@ -148,7 +148,7 @@ def _steps(model: str, source: Dataset, target: Dataset) -> Callable[[], Evidenc
 
 
 def _plain(below: Beliefs, propagation: Propagation | None, target: Dataset) -> PlainEvidence:
-    """What ``models.chain.sequential.fit_layer`` does before it fits."""
+    """What ``models.chain.fitting.fit_layer`` does before it fits."""
     at = below.at(target.X)
     C = below.cov(at, at)[None] if propagation is Propagation.EXACT else None
     r = (target.y - at.mean)[None]

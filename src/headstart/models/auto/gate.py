@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.models.chain.layer import Layer
-from headstart.models.ensemble import leave_one_out
+from headstart.models.leave_one_out import leave_one_out
 
 __all__ = ["Informative", "informative"]
 

@@ -18,8 +18,9 @@ from headstart.gp.hyperparameters import Expected
 from headstart.gp.report import FitReport
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import At, ExactBeliefs, NoBeliefs
+from headstart.models.chain.fitting import fit_layer
 from headstart.models.chain.layer import Layer, Propagation
-from headstart.models.chain.sequential import expanded_levels, fit_layer
+from headstart.models.chain.sequential import expanded_levels
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ModelParams, StarParams
 from headstart.models.predictor import Outcome
