@@ -13,6 +13,7 @@ false for its own row, and for no other.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -23,12 +24,32 @@ from headstart.gp.geometry import FEW, geometry_of, of_problems
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Inputs, Layout, gp_layout
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import cholesky, try_cholesky
+from headstart.gp.restarts import Joining
 
-__all__ = ["Evaluation", "Evidence", "PlainEvidence", "gaussian"]
+__all__ = ["Evaluation", "Evidence", "PlainEvidence", "SearchPlan", "gaussian"]
 
 _LOG_2PI = math.log(2 * math.pi)
+# How often restarts are compared, and how close they must be, where distances are measured by their effect
+_COMPARE_EVERY, _COMPARE_WITHIN = 5, 0.2
+# On top of what is inherited a search in natural parameters is short, and restarts may be as far apart: the optimum is
+# the same one as with longer and closer looks (0.2 and to the end), for two thirds of the evaluations
+_NATURAL_STEPS, _COMPARE_WITHIN_ON_TOP = 20, 0.4
+_RACE_FROM = 30  # there, too: ten steps after the last change of parameters
 
 Evaluation = tuple[Float[Tensor, "B"], Float[Tensor, "B p"], Bool[Tensor, "B"]]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPlan:
+    """How an evidence wants to be searched.
+
+    ``natural_too``: a second time from every start, in natural parameters, for ``natural_steps`` steps (None: to the
+    end). ``joining``: how restarts that meet go on as one; None for the optimiser's own way.
+    """
+
+    natural_too: bool = False
+    natural_steps: int | None = None
+    joining: Joining | None = None
 
 
 class Evidence(Protocol):
@@ -56,6 +77,10 @@ class Evidence(Protocol):
 
     def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> Evaluation:
         """−log p(y | X, θ), its gradient, and which rows could be computed."""
+        ...
+
+    def search_plan(self, *, natural_too: bool, priors: bool) -> SearchPlan:
+        """How it is searched, with priors or without, if a second search in natural parameters is asked for or not."""
         ...
 
 
@@ -139,6 +164,17 @@ class PlainEvidence:
         K = self._covariance(theta, kappa, items)
         value, G, _, ok = gaussian(K, of_problems(self._r, items).expand(len(theta), -1))
         return value, self._geometry.gradient(G, kappa, slope, kept), ok
+
+    def search_plan(self, *, natural_too: bool, priors: bool) -> SearchPlan:
+        """Both ways, if asked; without priors, restarts join by what their parameters effect.
+
+        A process that inherits a covariance goes in natural parameters for a few steps and then on in logarithms, and
+        restarts too slow to catch up are given up.
+        """
+        on_top = natural_too and self.inherits
+        within, race = (_COMPARE_WITHIN_ON_TOP, (_RACE_FROM,)) if on_top else (_COMPARE_WITHIN, ())
+        joining = None if priors else Joining(_COMPARE_EVERY, within, self.layout.by_effect, *race)
+        return SearchPlan(natural_too, _NATURAL_STEPS if self.inherits else None, joining)
 
     def params(self, theta: Float[Tensor, "P p"]) -> GPParams:
         """θ of every problem as named values, with the posterior mean of a free offset: centre + OFFSET_VAR · 1ᵀ α."""

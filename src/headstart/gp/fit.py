@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Self
 
@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.errors import InputError, NumericalError
-from headstart.gp.evidence import Evidence, PlainEvidence
+from headstart.gp.evidence import Evidence
 from headstart.gp.hyperparameters import Expected, Starts
 from headstart.gp.lbfgs import minimize_lockstep
 from headstart.gp.report import FitReport
-from headstart.gp.restarts import Joining
 from headstart.gp.threads import single_thread
 
 __all__ = ["FitOptions", "Objective", "Seed", "fit", "generator_from"]
@@ -31,12 +30,6 @@ _PENALTY = 1e10
 # Restarts closer than this (per observation) ended in the same optimum; the first of them is taken, so that
 # rounding does not choose.
 _SAME_OPTIMUM = 1e-7
-# How often restarts are compared, and how close they must be, where distances are measured by their effect
-_COMPARE_EVERY, _COMPARE_WITHIN = 5, 0.2
-# On top of what is inherited a search in natural parameters is short, and restarts may be as far apart: the optimum is
-# the same one as with longer and closer looks (0.2 and to the end), for two thirds of the evaluations
-_NATURAL_STEPS, _COMPARE_WITHIN_ON_TOP = 20, 0.4
-_RACE_FROM = 30  # there, too: ten steps after the last change of parameters
 # Share of the tolerances with which the best of them is then brought to its end
 _POLISH = 0.01
 # Elements of K that are worked on at once on a CPU, so that a chunk of restarts stays in the cache.
@@ -56,11 +49,10 @@ class FitOptions:
     """How hyperparameters are found. The default is MAP, which is well behaved with no, one or two observations.
 
     The optimiser works on θ, the logarithms of the parameters. With ``natural_too`` it goes a second time from every
-    start, on the parameters themselves. A likelihood of few observations has many optima, and the two ways lead from
-    one start to different ones: a first step on the noise itself often takes it to its bound, where the process
-    interpolates; the logarithm gets there in many steps, if at all. A process that inherits a covariance from the tasks
-    below goes this way for 20 steps and then on in logarithms, and restarts too slow to catch up are given up. The
-    joint evidences are searched in logarithms only.
+    start, on the parameters themselves, as far as the evidence asks for that (gp.evidence). A likelihood of few
+    observations has many optima, and the two ways lead from one start to different ones: a first step on the noise
+    itself often takes it to its bound, where the process interpolates; the logarithm gets there in many steps, if at
+    all.
 
     ``draws`` is how many further hyperparameters of a process on its own (GPBO, also as a candidate of AUTO) are drawn
     around the most probable ones while it has few observations (gp.draws); 0 is the mode alone.
@@ -94,8 +86,13 @@ class FitOptions:
 
     @classmethod
     def paper(cls) -> Self:
-        """The paper's appendix: maximum likelihood, 10 restarts, starts softplus(N(0, 1)); both ways from each."""
-        return cls(objective=Objective.LIKELIHOOD, starts=Starts.SOFTPLUS, restarts=10, natural_too=True, draws=0)
+        """The paper's appendix: maximum likelihood, 10 restarts, starts softplus(N(0, 1))."""
+        return cls(objective=Objective.LIKELIHOOD, starts=Starts.SOFTPLUS, restarts=10, draws=0)
+
+    @classmethod
+    def thorough(cls) -> Self:
+        """The same, both ways from every start: for the highest likelihood, at up to twice the cost."""
+        return replace(cls.paper(), natural_too=True)
 
 
 def generator_from(seed: Seed) -> torch.Generator:
@@ -108,22 +105,6 @@ def generator_from(seed: Seed) -> torch.Generator:
     else:
         generator.manual_seed(seed)
     return generator
-
-
-def _is_on_top(evidence: Evidence) -> bool:
-    return isinstance(evidence, PlainEvidence) and evidence.inherits
-
-
-def _joining(evidence: Evidence, options: FitOptions) -> Joining | None:
-    """How restarts join where it is by what their parameters effect; None for the optimiser's own way.
-
-    Joint models have flat valleys, along which runs that stop early end in different places.
-    """
-    if options.objective is Objective.POSTERIOR or not isinstance(evidence, PlainEvidence):
-        return None
-    if options.natural_too and _is_on_top(evidence):
-        return Joining(_COMPARE_EVERY, _COMPARE_WITHIN_ON_TOP, evidence.layout.by_effect, _RACE_FROM)
-    return Joining(_COMPARE_EVERY, _COMPARE_WITHIN, evidence.layout.by_effect)
 
 
 def fit(
@@ -150,10 +131,9 @@ def fit(
         best = torch.zeros(batch_shape, dtype=torch.int64)
         return theta, FitReport(task, nothing.double(), nothing, nothing.bool(), nothing, nothing, best)
     starts, natural = layout.starts(options.starts, options.restarts, generator), np.zeros(options.restarts, dtype=bool)
-    if options.natural_too and isinstance(evidence, PlainEvidence):
+    plan = evidence.search_plan(natural_too=options.natural_too, priors=options.objective is Objective.POSTERIOR)
+    if plan.natural_too:
         starts, natural = starts.repeat(2, 1), np.repeat([False, True], options.restarts)
-    natural_steps = _NATURAL_STEPS if _is_on_top(evidence) else None
-    joining = _joining(evidence, options)
     R = len(starts)
     centre, precision = common.expand(P, -1).numpy(), layout.precision().expand(P, -1).numpy()
     first = starts.repeat(P, 1).numpy()  # problem-major: row = problem · R + restart
@@ -213,9 +193,9 @@ def fit(
             ftol=options.ftol,
             gtol=options.gtol,
             restarts=R,
-            joining=joining,
+            joining=plan.joining,
             natural=np.tile(natural, P),
-            natural_steps=natural_steps,
+            natural_steps=plan.natural_steps,
         )
         value, ends = result.value, np.clip(result.x, lower, upper)  # exp and log may step over a bound by a rounding
         lowest = value.reshape(P, R).min(-1, keepdims=True)
@@ -227,7 +207,7 @@ def fit(
                 "more restarts (FitOptions.restarts) or merging repeated rows can help."
             )
         best = (value.reshape(P, R) <= lowest + _SAME_OPTIMUM).argmax(-1)
-        if joining is not None:
+        if plan.joining is not None:
             # the best may have ended where a long lengthscale hardly matters any more, and others have joined it
             rows = np.arange(P) * R + best
             polished = minimize_lockstep(

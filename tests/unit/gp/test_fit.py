@@ -13,7 +13,7 @@ from tests.problems import agree, tensor
 from torch import Tensor
 
 from headstart import FitOptions, FitReport, InputError, Kernel, NumericalError, Objective, Starts
-from headstart.gp.evidence import Evidence, PlainEvidence
+from headstart.gp.evidence import Evidence, PlainEvidence, SearchPlan
 from headstart.gp.fit import Seed, fit, generator_from
 from headstart.gp.hyperparameters import Inputs, gp_layout
 
@@ -39,6 +39,9 @@ class Bowl:
     @property
     def n_problems(self) -> int:
         return len(self.minimum)
+
+    def search_plan(self, *, natural_too: bool, priors: bool) -> SearchPlan:
+        return SearchPlan()
 
     def evaluate(self, theta: Tensor, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         self.evaluations += len(theta)
@@ -268,10 +271,11 @@ def test_the_report_is_frozen() -> None:
 
 
 def test_the_papers_settings() -> None:
-    """Maximum likelihood, 10 restarts, starts softplus(N(0, 1)), each searched in log and in natural parameters."""
+    """Maximum likelihood, 10 restarts, starts softplus(N(0, 1)); ``thorough`` searches in natural parameters, too."""
     paper = FitOptions.paper()
     assert (paper.objective, paper.starts, paper.restarts) == (Objective.LIKELIHOOD, Starts.SOFTPLUS, 10)
-    assert paper.natural_too
+    assert not paper.natural_too
+    assert FitOptions.thorough() == replace(paper, natural_too=True)
 
 
 def test_the_default_is_map_from_the_prior() -> None:
@@ -317,7 +321,7 @@ def test_a_process_is_fitted_where_its_gradient_vanishes() -> None:
     X = torch.rand(1, 20, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     y = torch.sin(6 * X).sum(-1)
     evidence = PlainEvidence(X, y, None, kernel=Kernel.RBF, residual=False, free_offset=False)
-    theta, report = _fit(evidence, replace(FitOptions.paper(), ftol=0.0, gtol=1e-7))
+    theta, report = _fit(evidence, replace(FitOptions.thorough(), ftol=0.0, gtol=1e-7))
     value, gradient, ok = evidence.evaluate(theta[None], torch.zeros(1, dtype=torch.int64))
     lower, upper = evidence.layout.bounds()
     inside = (theta > lower + 1e-9) & (theta < upper - 1e-9)
@@ -341,10 +345,10 @@ def _smooth(seed: int, n: int = 60, problems: int = 1) -> PlainEvidence:
 def test_natural_parameters_reach_an_optimum_that_logarithms_miss() -> None:
     """Here ten starts in log parameters end 3.4 nats below the best known optimum (two hundred reach it)."""
     evidence = _smooth(25060)
-    _, report = _fit(evidence, FitOptions.paper())
+    _, report = _fit(evidence, FitOptions.thorough())
     assert -60 * report.objective.min().item() > -61.3122 - 1e-3
     assert report.best.item() >= 10
-    _, once = _fit(evidence, replace(FitOptions.paper(), natural_too=False))
+    _, once = _fit(evidence, replace(FitOptions.thorough(), natural_too=False))
     assert -60 * once.objective.min().item() < -64.6
 
 
@@ -356,7 +360,7 @@ def test_where_all_starts_agree_natural_parameters_still_find_another_optimum() 
     y = y + 0.05 * torch.randn(20, generator=generator, dtype=torch.float64)
     y = (y - y.mean()) / y.std()
     evidence = PlainEvidence(X[None], y[None], None, kernel=Kernel.RBF, residual=False, free_offset=False)
-    _, report = _fit(evidence, FitOptions.paper())
+    _, report = _fit(evidence, FitOptions.thorough())
     in_logs = -20 * report.objective[:10]
     assert in_logs.max() - in_logs.min() < 1e-3
     assert -20 * report.objective.min().item() > in_logs.max().item() + 0.3
@@ -373,7 +377,7 @@ def test_two_ways_from_every_start_are_reported_one_by_one() -> None:
 
     X = torch.rand(1, 8, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     evidence = Counted(X, X.sum(-1), None, kernel=Kernel.RBF, residual=False, free_offset=True)
-    _, report = _fit(evidence, replace(FitOptions.paper(), restarts=3))
+    _, report = _fit(evidence, replace(FitOptions.thorough(), restarts=3))
     assert report.objective.shape == report.joined.shape == (6,)
     assert report.n_natural == 3
     assert "3 restarts in log and 3 in natural parameters, 6 of 6 converged" in str(report)
@@ -382,7 +386,7 @@ def test_two_ways_from_every_start_are_reported_one_by_one() -> None:
 
 def test_every_problem_of_a_batch_is_searched_both_ways_as_it_is_alone() -> None:
     """With both ways from every start, a batch changes nothing for any of its problems."""
-    options = replace(FitOptions.paper(), restarts=4)
+    options = replace(FitOptions.thorough(), restarts=4)
     theta, report = _fit(_smooth(3, n=12, problems=3), options)
     for i in range(3):
         alone, its = _fit(_smooth(3 + i, n=12), options)
@@ -407,18 +411,18 @@ def test_natural_parameters_also_help_a_process_that_inherits() -> None:
     """Ten starts in log parameters miss by 0.14 nats what seven of them reach by natural parameters."""
     evidence = _on_top(76)
     assert evidence.inherits
-    _, report = _fit(evidence, FitOptions.paper())
+    _, report = _fit(evidence, FitOptions.thorough())
     assert report.n_natural == 10
     assert report.best.item() >= 10
     assert -20 * report.objective.min().item() > -22.2509 - 1e-3
-    _, once = _fit(evidence, replace(FitOptions.paper(), natural_too=False))
+    _, once = _fit(evidence, replace(FitOptions.thorough(), natural_too=False))
     assert once.n_natural == 0
     assert -20 * once.objective.min().item() < -22.39
 
 
 def test_every_problem_that_inherits_is_searched_both_ways_as_it_is_alone() -> None:
     """Natural parameters are left after as many steps in a batch as alone: it changes nothing for any problem."""
-    options = replace(FitOptions.paper(), restarts=3)
+    options = replace(FitOptions.thorough(), restarts=3)
     theta, report = _fit(_on_top(75, problems=3), options)
     for i in range(3):
         alone, its = _fit(_on_top(75 + i), options)
@@ -429,12 +433,12 @@ def test_every_problem_that_inherits_is_searched_both_ways_as_it_is_alone() -> N
 
 def test_restarts_of_a_process_that_inherits_are_given_up_where_they_fall_behind() -> None:
     """Some of its twenty searches end before they converge, at worse values than the best, which does converge."""
-    _, report = _fit(_on_top(77), FitOptions.paper())
+    _, report = _fit(_on_top(77), FitOptions.thorough())
     assert bool(report.converged[report.best])
     given_up = report.objective[~report.converged]
     assert len(given_up) > 0
     assert bool((given_up > report.objective[report.best]).all())
-    _, once = _fit(_on_top(77), replace(FitOptions.paper(), natural_too=False))
+    _, once = _fit(_on_top(77), replace(FitOptions.thorough(), natural_too=False))
     assert bool(once.converged.all())
 
 
@@ -448,7 +452,7 @@ def test_a_joint_evidence_is_searched_in_log_parameters_only() -> None:
 def test_natural_parameters_stay_inside_the_bounds() -> None:
     """exp and log do not carry θ over a bound, not even by a rounding."""
     evidence = _smooth(1020, n=20)
-    theta, _ = _fit(evidence, FitOptions.paper())
+    theta, _ = _fit(evidence, FitOptions.thorough())
     lower, upper = evidence.layout.bounds()
     assert bool(((theta >= lower) & (theta <= upper)).all())
     assert bool(((theta == lower) | (theta == upper)).any())

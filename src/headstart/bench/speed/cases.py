@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 D = 6
-PAPER = FitOptions.paper()
+THOROUGH = FitOptions.thorough()
 NONE = torch.Size()
 
 
@@ -101,9 +101,9 @@ def plain_fit(n: int, n_sets: int, required: float) -> Row:
     def engines(i: int) -> dict[str, Callable[[], Any]]:
         data = smooth_data(n, torch.Generator().manual_seed(n + 1000 * i))
         evidence = PlainEvidence(data.X[None], data.y[None], None, kernel=Kernel.RBF, residual=False, free_offset=False)
-        starts = evidence.layout.starts(Starts.SOFTPLUS, PAPER.restarts, torch.Generator().manual_seed(0))
+        starts = evidence.layout.starts(Starts.SOFTPLUS, THOROUGH.restarts, torch.Generator().manual_seed(0))
         return {
-            "headstart": lambda: fit(evidence, PAPER, seed=0, task="", batch_shape=NONE)[1],
+            "headstart": lambda: fit(evidence, THOROUGH, seed=0, task="", batch_shape=NONE)[1],
             "botorch": lambda: rivals.fit_from_starts(
                 lambda: rivals.single_task(data.X, data.y, rivals.scaled_rbf(D)), _set_gp, starts
             ),
@@ -127,11 +127,11 @@ def _ratio(milliseconds: dict[str, float]) -> float:
 
 def shgp_fit(n_source: int, n_sets: int) -> Row:
     """The target of SHGP: everything ``condition`` does, against BoTorch's fit of the same target evidence alone."""
-    model = SHGP.paper()
+    model = SHGP.paper().using(fit=THOROUGH)
 
     def engines(i: int) -> dict[str, Callable[[], Any]]:
         generator = torch.Generator().manual_seed(n_source + 1000 * i)
-        quick = model.using(fit=replace(PAPER, restarts=1)).learn([smooth_data(n_source, generator)])
+        quick = model.using(fit=replace(THOROUGH, restarts=1)).learn([smooth_data(n_source, generator)])
         assert isinstance(quick, SequentialPrior)
         prior = replace(quick, model=model)
         target = smooth_data(20, generator, 0.3)
@@ -140,7 +140,7 @@ def shgp_fit(n_source: int, n_sets: int) -> Row:
         scale = residual.std(correction=0)
         y, C = (residual - residual.mean()) / scale, prior.below.cov(at, at) / scale**2
         evidence = PlainEvidence(target.X[None], y[None], C[None], kernel=Kernel.RBF, residual=False, free_offset=False)
-        starts = evidence.layout.starts(Starts.SOFTPLUS, PAPER.restarts, torch.Generator().manual_seed(0))
+        starts = evidence.layout.starts(Starts.SOFTPLUS, THOROUGH.restarts, torch.Generator().manual_seed(0))
         return {
             "headstart": lambda: prior.condition(target, seed=0).fit_reports[-1],
             "botorch": lambda: rivals.fit_from_starts(
@@ -165,7 +165,7 @@ def hgp_fit(n_source: int, rounds: int) -> Row:
     task = torch.cat([torch.zeros(n_source, 1), torch.ones(20, 1)]).double()
     y = torch.cat([source.y, target.y])
     evidence = DenseEvidence([source, target], coregion=HGP.coregion, kernel=Kernel.RBF, free_offset=False)
-    starts = evidence.layout.starts(Starts.SOFTPLUS, PAPER.restarts, torch.Generator().manual_seed(0))
+    starts = evidence.layout.starts(Starts.SOFTPLUS, THOROUGH.restarts, torch.Generator().manual_seed(0))
 
     def set_start(model: Any, theta: Tensor) -> None:
         values = evidence.layout.named(theta)
@@ -177,7 +177,7 @@ def hgp_fit(n_source: int, rounds: int) -> Row:
 
     milliseconds, results = take_turns(
         {
-            "headstart": lambda: fit(evidence, PAPER, seed=0, task="", batch_shape=NONE),
+            "headstart": lambda: fit(evidence, THOROUGH, seed=0, task="", batch_shape=NONE),
             "botorch": lambda: rivals.fit_from_starts(
                 lambda: rivals.single_task(torch.cat([X, task], dim=-1), y, rivals.HierarchicalKernel(D)),
                 set_start,
@@ -265,7 +265,7 @@ def lockstep(rounds: int) -> Row:
 
     def one(X: Tensor, y: Tensor) -> Tensor:
         evidence = PlainEvidence(X, y, None, kernel=Kernel.RBF, residual=False, free_offset=True)
-        return fit(evidence, PAPER, seed=0, task="", batch_shape=X.shape[:1])[0]
+        return fit(evidence, THOROUGH, seed=0, task="", batch_shape=X.shape[:1])[0]
 
     milliseconds, _ = take_turns(
         {

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headstart.gp.evidence import Evaluation, gaussian
+from headstart.gp.evidence import Evaluation, SearchPlan, gaussian
 from headstart.gp.geometry import geometry_of, of_problems
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Inputs, Layout, Slot, gp_layout
 from headstart.gp.kernels import Kernel
@@ -101,6 +101,10 @@ class StarEvidence:
         K.diagonal(dim1=-2, dim2=-1).add_(scales[:, 1:])
         r = of_problems(self._y, items) - (a.unsqueeze(-1) * of_problems(self._means, items)).sum(1)
         return K, r
+
+    def search_plan(self, *, natural_too: bool, priors: bool) -> SearchPlan:  # noqa: ARG002
+        """In logarithms only: what is inherited leaves little to find."""
+        return SearchPlan()
 
     def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> Evaluation:
         """−log p(y | θ), its gradient, and which rows could be computed."""
