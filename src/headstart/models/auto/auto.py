@@ -24,17 +24,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
-from headstart.data.units import OutputMap, Units
+from headstart.data.units import OutputMap, OutputUnits, Units
 from headstart.errors import InputError
-from headstart.gp.fit import Seed, generator_from
+from headstart.gp.fit import FitOptions, Seed, generator_from
+from headstart.gp.kernels import Kernel
 from headstart.gp.report import FitReport
-from headstart.models.auto.candidates import DEFAULT, Candidate, trusted, weighed
+from headstart.models.auto.candidates import DEFAULT, Candidate, require_candidates, trusted, weighed, weighting_of
 from headstart.models.auto.gate import Informative, informative
 from headstart.models.auto.likeness import likeness
 from headstart.models.auto.members import in_units, predictor_of, sure_of_itself
@@ -47,15 +49,14 @@ from headstart.models.chain.sequential import Sequential
 from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import AutoParams, ModelParams
-from headstart.models.single import Single, SinglePrior
+from headstart.models.single import SinglePrior
 from headstart.models.star.star import Alone, Star, StarPrior, learn_alone
 from headstart.models.star.weighting import Integrated
 
 __all__ = ["Auto", "AutoPrior"]
 
 _SPREAD_KNOWN, _ANOTHER_SCALE = 5, 10.0
-# With at least this weight the plain process decides on its own
-_ON_ITS_OWN = 0.5
+_ON_ITS_OWN = 0.5  # with at least this weight the plain process decides on its own
 # With more sources next to nothing is believed of any order, and a chain of them costs more than all the rest
 _ORDER_UP_TO = 5
 
@@ -64,7 +65,7 @@ _ORDER_UP_TO = 5
 class Auto(TransferModel):
     """Several models, weighed by what they predicted. One of them, and one only, goes without sources.
 
-    Of the points after the first five, one in ``plain_every`` is chosen by that one alone.
+    It alone chooses one in ``plain_every`` of the points after the first five.
     """
 
     candidates: tuple[Candidate, ...] = DEFAULT
@@ -73,18 +74,15 @@ class Auto(TransferModel):
     def __post_init__(self) -> None:
         """Check the candidates."""
         super().__post_init__()
-        names = [candidate.name for candidate in self.candidates]
-        if len(set(names)) < len(names):
-            raise InputError(f"Candidates must have names of their own, but they are {', '.join(names)}.")
-        if not all(candidate.believed > 0 for candidate in self.candidates):
-            raise InputError("Every candidate must be believed to some degree: believed must be positive.")
-        shares = [candidate.at_least for candidate in self.candidates]
-        if min(shares, default=0.0) < 0 or sum(shares) > 1:
-            raise InputError(f"at_least are shares that add up to at most 1, but they are {shares}.")
+        require_candidates(self.candidates)
         if self.plain_every < 1:
             raise InputError(f"plain_every must be at least 1, but it is {self.plain_every}.")
-        if sum(isinstance(candidate.model, Single) for candidate in self.candidates) != 1:
-            raise InputError("One candidate, and one only, must be a plain process (GPBO).")
+        if self.units is not OutputUnits.SHARED:
+            raise InputError("AUTO's candidates are compared in one unit: units must be OutputUnits.SHARED.")
+
+    def paper(self) -> Self:
+        """Trained as the paper's models, but for the units, which all candidates share."""
+        return self.using(kernel=Kernel.RBF, fit=FitOptions.paper(), output_map=OutputMap.NONE)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -94,7 +92,7 @@ class Auto(TransferModel):
     @property
     def plain(self) -> int:
         """Which candidate goes without sources."""
-        return next(k for k, candidate in enumerate(self.candidates) if isinstance(candidate.model, Single))
+        return next(k for k, candidate in enumerate(self.candidates) if not candidate.informed)
 
     def _models(self) -> tuple[TransferModel, ...]:
         # the data come to the candidates through AUTO's own output map
@@ -112,11 +110,11 @@ class Auto(TransferModel):
         gate = informative(alone.layers, tuple(alone.known.inward(source).y for source in sources))
         models = self._models()
         # stars and the plain process are tried on the sources; a chain has an order, and nothing to be tried on
-        tested = [k for k, model in enumerate(models) if _weighting(model) is not None or k == self.plain]
+        tested = [k for k, model in enumerate(models) if weighting_of(model) is not None or k == self.plain]
         alike = likeness(
             alone,
             gate.trust,
-            [_weighting(models[k]) for k in tested],
+            [weighting_of(models[k]) for k in tested],
             [self.candidates[k].believed for k in tested],
             self.kernel,
         )
@@ -154,16 +152,14 @@ class Auto(TransferModel):
         return AutoPosterior(Mixture(members, weights), outcome, target.y)
 
 
-def _weighting(model: TransferModel) -> Integrated | None:
-    return model.weighting if isinstance(model, Star) and isinstance(model.weighting, Integrated) else None
-
-
 @dataclass(frozen=True, kw_only=True)
 class AutoPrior(Prior):
     """What the candidates learnt from the sources.
 
-    What was found of a target is kept, for at the next step it is asked for again: the candidates fitted to its first
-    rows, the plain process as it is tested, and all scores up to the last refit.
+    What was found of a target is kept, for it is asked for again, when it is explained and at the next step: all
+    candidates given the latest one; those that know the sources given its first rows, at every refit; the plain process
+    as it is tested; and all scores up to the last refit. The seed of ``condition`` changes nothing: fits begin at
+    points that depend on the number of results alone, so that the same ones can be had again.
     """
 
     model: Auto
@@ -171,6 +167,9 @@ class AutoPrior(Prior):
     priors: tuple[Prior, ...]
     gate: Informative
     believed: Float[Tensor, "*b k"]  # of every candidate before the first result
+    _latest: Memory[tuple[TransferPosterior, ...]] = field(
+        default_factory=lambda: Memory(most=1), repr=False, compare=False
+    )
     _informed: Memory[tuple[TransferPosterior, ...]] = field(default_factory=Memory, repr=False, compare=False)
     _tested: Memory[TransferPosterior] = field(default_factory=Memory, repr=False, compare=False)
     _scored: Memory[Tensor] = field(default_factory=Memory, repr=False, compare=False)
@@ -216,13 +215,15 @@ class AutoPrior(Prior):
         """The weights that follow from these scores."""
         return Judgement(self.model.names, weighed(scores, self.believed, self.model.candidates), scores, self.gate)
 
-    def after(self, target: Dataset, n: int) -> tuple[TransferPosterior, ...]:
-        """All candidates given the first n observations of the target, in their order."""
-        return self._candidates(target.head(n))
+    def after(self, target: Dataset, n: int, k: int) -> TransferPosterior:
+        """Candidate k, which knows the sources, given the first n observations of the target."""
+        if n == target.n:
+            return self._candidates(target)[k]
+        return self._with_sources(target.head(n))[k - (k > self.model.plain)]
 
     def _candidates(self, target: Dataset) -> tuple[TransferPosterior, ...]:
         """All candidates given the target."""
-        return self._with_plain(self._with_sources(target), self._plain(target))
+        return self._latest.of(target, lambda: self._with_plain(self._with_sources(target), self._plain(target)))
 
     def _with_plain(
         self, informed: tuple[TransferPosterior, ...], plain: TransferPosterior

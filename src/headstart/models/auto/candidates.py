@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from headstart.errors import InputError
 from headstart.models.chain.layer import Propagation
 from headstart.models.chain.sequential import Sequential
 from headstart.models.model import TransferModel
@@ -16,7 +17,7 @@ from headstart.models.single import Single
 from headstart.models.star.star import Star
 from headstart.models.star.weighting import Integrated
 
-__all__ = ["DEFAULT", "Candidate", "trusted", "weighed"]
+__all__ = ["DEFAULT", "Candidate", "require_candidates", "trusted", "weighed", "weighting_of"]
 
 # By so many nats a candidate can fall behind the best one with a single value
 _WORST_SURPRISE = 10.0
@@ -82,6 +83,20 @@ DEFAULT = (
 )
 
 
+def require_candidates(candidates: Sequence[Candidate]) -> None:
+    """Raise an ``InputError`` unless they can be told apart, are all believed, and one, and one only, is plain."""
+    names = [candidate.name for candidate in candidates]
+    if len(set(names)) < len(names):
+        raise InputError(f"Candidates must have names of their own, but they are {', '.join(names)}.")
+    if not all(candidate.believed > 0 for candidate in candidates):
+        raise InputError("Every candidate must be believed to some degree: believed must be positive.")
+    shares = [candidate.at_least for candidate in candidates]
+    if min(shares, default=0.0) < 0 or sum(shares) > 1:
+        raise InputError(f"at_least are shares that add up to at most 1, but they are {shares}.")
+    if sum(not candidate.informed for candidate in candidates) != 1:
+        raise InputError("One candidate, and one only, must be a plain process (GPBO).")
+
+
 def weighed(
     scores: Float[Tensor, "*b k n"], believed: Float[Tensor, "*b k"], candidates: Sequence[Candidate]
 ) -> Float[Tensor, "*b k"]:
@@ -114,3 +129,8 @@ def trusted(
         else:
             found[..., k] = believed[..., k] + believed.sum(-1) * (1 - trust.amax(-1))
     return found / found.sum(-1, keepdim=True)
+
+
+def weighting_of(model: TransferModel) -> Integrated | None:
+    """How a star integrates its weights out; None of any other model."""
+    return model.weighting if isinstance(model, Star) and isinstance(model.weighting, Integrated) else None

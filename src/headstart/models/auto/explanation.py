@@ -175,8 +175,8 @@ def _weights(prior: AutoPrior, target: Dataset, n: int, judgement: Judgement) ->
         ]
         return _Weights(n, torch.cat([mean for mean, _ in each]), torch.cat([sd for _, sd in each]))
     shares = believed[stars] / believed[stars].sum().clamp_min(_NOTHING)
-    candidates = prior.after(target, n)
-    means, sds = (torch.stack(parts) for parts in zip(*(posterior_weights(candidates[k]) for k in stars), strict=True))
+    each = [posterior_weights(prior.after(target, n, k)) for k in stars]
+    means, sds = (torch.stack(parts) for parts in zip(*each, strict=True))
     mean = (shares.unsqueeze(-1) * means).sum(0)
     var = (shares.unsqueeze(-1) * (sds.square() + (means - mean).square())).sum(0)
     return _Weights(n, mean, var.sqrt())

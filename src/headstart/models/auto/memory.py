@@ -11,8 +11,7 @@ __all__ = ["Memory"]
 
 V = TypeVar("V")
 
-# Entries: more than there are refits
-_MOST = 64
+_MOST = 64  # more than there are refits (models.auto.prequential)
 
 
 class Memory(Generic[V]):
@@ -21,7 +20,8 @@ class Memory(Generic[V]):
     Results that come in late make for another past: the oldest value is forgotten, so that the memory stays bounded.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = _MOST) -> None:
+        self._most = most
         self._kept: dict[bytes, V] = {}
 
     def __len__(self) -> int:
@@ -33,7 +33,7 @@ class Memory(Generic[V]):
         key = target.X.cpu().numpy().tobytes() + target.y.cpu().numpy().tobytes()
         if key not in self._kept:
             value = work_out()
-            while len(self._kept) >= _MOST:
+            while len(self._kept) >= self._most:
                 self._kept.pop(next(iter(self._kept)))
             self._kept[key] = value
         return self._kept[key]

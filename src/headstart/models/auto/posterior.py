@@ -64,19 +64,18 @@ class AutoPosterior(TransferPosterior):
     several normal distributions promise is not that of one with their common moments.
     """
 
+    _predictor: Mixture
+    _outcome: AutoOutcome
+
     @property
     def mixture(self) -> Mixture:
         """The candidates and their weights, in model units."""
-        predictor = self.predictor
-        assert isinstance(predictor, Mixture)
-        return predictor
+        return self._predictor
 
     @property
     def judgement(self) -> Judgement | None:
         """Why the weights are what they are."""
-        outcome = self._outcome
-        assert isinstance(outcome, AutoOutcome)
-        return outcome.judgement
+        return self._outcome.judgement
 
     @property
     def weights(self) -> Float[Tensor, "*b k"]:
@@ -90,9 +89,7 @@ class AutoPosterior(TransferPosterior):
 
     def deciding(self, n: int) -> Mixture:
         """The mixture, or with all weight on one candidate where it is that one's turn, with all its doubts."""
-        outcome, mixture = self._outcome, self.mixture
-        assert isinstance(outcome, AutoOutcome)
-        turns = outcome.turns
+        turns, mixture = self._outcome.turns, self.mixture
         if turns is None or not turns.has(n):
             return mixture
         k = turns.k
@@ -103,9 +100,7 @@ class AutoPosterior(TransferPosterior):
     def condition_on_observations(self, X: Tensor, Y: Tensor, noise: Tensor | None = None, **options: Any) -> Self:
         """As of every model; in a fantasy nobody has a turn."""
         found = super().condition_on_observations(X, Y, noise, **options)
-        outcome = self._outcome
-        assert isinstance(outcome, AutoOutcome)
-        return type(self)(found.predictor, replace(outcome, turns=None), found.train_targets, self._warp)
+        return type(self)(found.mixture, replace(self._outcome, turns=None), found.train_targets, self._warp)
 
     def candidate(self, k: int, rows: Int[Tensor, "p"] | None = None) -> TransferPosterior:
         """One candidate as a model of its own, for all problems of the batch or some, counted in order."""

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.gp.linalg import cholesky, solve_lower
+from headstart.models.auto.members import predictor_of
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture
 from headstart.models.model import Prior
@@ -42,8 +43,7 @@ def prequential(prior: Prior, target: Dataset) -> Float[Tensor, "*b n"]:
     scores = torch.zeros_like(target.y)
     for refit in refits_up_to(target.n):
         posterior = prior.condition(target.head(refit), seed=refit)
-        predictor, units, warp = posterior.predictor, posterior.units, posterior.warp
-        assert isinstance(predictor, Layer | Mixture)
+        predictor, units, warp = predictor_of(posterior), posterior.units, posterior.warp
         inward = units.inward(target if warp is None else warp.task_inward(target))
         found = sequential_scores(predictor, inward.X, inward.y, after=refit) - units.scale.log().unsqueeze(-1)
         if warp is not None:

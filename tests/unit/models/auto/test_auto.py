@@ -13,7 +13,7 @@ from tests.problems import agree, behind_the_map, item_of, params_for, predictio
 from torch import Tensor
 
 from headstart import AUTO, GPBO, SHGP, STAR, AutoParams, Dataset, InputError, StarParams
-from headstart.data.units import OutputMap, Units
+from headstart.data.units import OutputMap, OutputUnits, Units
 from headstart.decide.suggest import suggest
 from headstart.models.auto.auto import Auto, AutoPrior
 from headstart.models.auto.candidates import Candidate, trusted, weighed
@@ -484,3 +484,9 @@ def test_a_plain_candidate_is_sure_of_itself_problem_by_problem() -> None:
     layer = plain.members[0]
     assert isinstance(layer, Layer)
     assert sure_of_itself(layer, torch.tensor([True, False])) is layer
+
+
+def test_candidates_share_their_units() -> None:
+    """Units per level would be ignored, so they are refused."""
+    with pytest.raises(InputError, match=r"units must be OutputUnits\.SHARED"):
+        AUTO.using(units=OutputUnits.PER_LEVEL)

@@ -15,12 +15,14 @@ from headstart.models.auto.explanation import (
     Explanation,
     Verdict,
     _judge,
+    auto_only,
     explain,
     posterior_weights,
     says_little,
 )
 from headstart.models.auto.past_check import agreement
 from headstart.models.params import StarParams
+from headstart.models.star.star import Alone, Star, StarPrior
 
 
 def _hill(X: Tensor) -> Tensor:
@@ -106,7 +108,7 @@ def test_weights_are_those_of_dense_conditioning(balance: float) -> None:
 
 def test_without_results_weights_are_the_priors(prior: AutoPrior) -> None:
     """And those of sources that are not let in are 0, for sure."""
-    weights, sd = posterior_weights(prior.after(Dataset.empty(2), 0)[0])
+    weights, sd = posterior_weights(prior.after(Dataset.empty(2), 0, 0))
     open_ = prior.gate.open
     assert open_.tolist() == [True, True, False, True]
     assert bool((prior.gate.trust[open_] > 0.9).all())
@@ -262,3 +264,24 @@ def test_a_batch_of_problems_is_refused() -> None:
     assert isinstance(prior, AutoPrior)
     with pytest.raises(InputError, match="one problem"):
         explain(prior)
+
+
+def test_nothing_is_fitted_twice_to_explain(prior: AutoPrior, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What AUTO fitted to the target is at hand: each source is fitted on its own, and nothing else."""
+    x = _points(6, 9)
+    target = Dataset(x, _hill(x))
+    fresh = auto_only(prior.model.learn(prior.sources))
+    fresh.condition(target)
+    fits: list[str] = []
+    original = Star.upon
+
+    def counted(self: Star, alone: Alone) -> StarPrior:
+        fits.append("source")
+        return original(self, alone)
+
+    monkeypatch.setattr(Star, "upon", counted)
+    kept = (fresh._informed, fresh._tested, fresh._scored, fresh._latest)
+    known = [len(memory) for memory in kept]
+    explain(fresh, target)
+    assert [len(memory) for memory in kept] == known
+    assert len(fits) == len(fresh.sources)
