@@ -14,9 +14,14 @@ def text_of(page: str) -> str:
     return (ROOT / page).read_text(encoding="utf-8")
 
 
+def fenced(text: str, language: str = "python") -> list[str]:
+    """The fenced blocks of that language in a text, in order."""
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+
+
 def blocks(page: str, language: str = "python") -> list[str]:
-    """The fenced blocks of that language, in order; there is at least one."""
-    found = re.findall(rf"```{language}\n(.*?)```", text_of(page), flags=re.DOTALL)
+    """Those of a page; there is at least one."""
+    found = fenced(text_of(page), language)
     assert found, f"{page} has no block of {language}"
     return found
 

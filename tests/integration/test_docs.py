@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.integration.pages import ROOT, execute, text_of
+from tests.integration.pages import ROOT, execute, fenced, text_of
 
 import headstart
 
@@ -19,9 +19,8 @@ PAGES = sorted(
 )
 UNWANTED = ("utils.py", "helpers.py", "common.py")  # said not to be there
 HOWTO = "docs/howto.md"
-RECIPES = dict(
-    re.findall(r"^## ([^\n]+)\n[^`]*(?:`[^`\n]+`[^`]*)*```python\n(.*?)```", text_of(HOWTO), re.DOTALL | re.M)
-)
+SECTIONS = [section.partition("\n") for section in re.split(r"^## ", text_of(HOWTO), flags=re.M)[1:]]
+RECIPES = {heading: fenced(section) for heading, _, section in SECTIONS}
 
 
 def test_the_site_builds_without_a_warning_and_has_every_public_name(tmp_path: Path) -> None:
@@ -74,9 +73,19 @@ def _files(path: str) -> list[Path]:
     return [ROOT / path] if (ROOT / path).is_file() else list(SOURCE.rglob(path))
 
 
-def test_there_is_a_recipe_under_every_heading() -> None:
-    """None is left out of what is executed below."""
-    assert list(RECIPES) == re.findall(r"^## (.+)$", text_of(HOWTO), re.M)
+def test_every_fact_that_is_cited_is_among_the_errata() -> None:
+    """Where a docstring says ERRATA, fact 3, the page on the errata has it under that number."""
+    files = [*SOURCE.rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    text = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    cited = re.findall(r"ERRATA, facts? (\d)(?: and (\d))?|[Ff]acts? (\d)(?: and (\d))?(?: of ERRATA|:)", text)
+    numbers = {number for found in cited for number in found if number}
+    assert numbers
+    assert numbers <= set(re.findall(r"^### Fact (\d):", text_of("docs/errata.md"), re.M))
+
+
+def test_there_is_one_recipe_under_every_heading() -> None:
+    """So that none is left out of what is executed below."""
+    assert [heading for heading, found in RECIPES.items() if len(found) != 1] == []
 
 
 @pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.OptimizationWarning")
@@ -84,4 +93,5 @@ def test_there_is_a_recipe_under_every_heading() -> None:
 def test_a_recipe_runs(recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It can be pasted into a fresh interpreter."""
     monkeypatch.chdir(tmp_path)
-    assert execute(RECIPES[recipe], HOWTO)
+    (block,) = RECIPES[recipe]
+    assert execute(block, HOWTO)
