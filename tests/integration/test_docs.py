@@ -34,6 +34,7 @@ def test_the_site_builds_without_a_warning_and_has_every_public_name(tmp_path: P
     reference = (tmp_path / "site" / "api.html").read_text(encoding="utf-8")
     missing = [name for name in headstart.__all__ if f'id="headstart.{name}"' not in reference]
     assert not missing
+    assert "Inputs X (*b, n, d)" in reference  # a shape, not an emphasis
     for page in (tmp_path / "site").glob("*.html"):
         loaded = re.findall(
             r'(?:src|href)="((?:https?:)?//[^"]+\.(?:js|css|woff2?))"', page.read_text(encoding="utf-8")
