@@ -8,7 +8,7 @@ STAMP  := .venv/.installed
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types bench-speed bench-sampler clean
+.PHONY: help demo test lint types docs bench-speed bench-sampler clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ lint: $(STAMP)  ## ruff: rules and format
 types: $(STAMP)  ## mypy
 	$(BIN)/mypy
 
+docs: $(STAMP)  ## the site, in site/: open site/index.html
+	$(BIN)/mkdocs build --strict
+
 bench-speed: $(STAMP)  ## fitting and prediction times against BoTorch's
 	$(ONE_THREAD) $(BIN)/python -m headstart.bench.speed.fits
 
@@ -33,7 +36,7 @@ bench-sampler: $(STAMP)  ## the Optuna sampler: seconds, memory, trials saved
 	$(ONE_THREAD) $(BIN)/python -m headstart.bench.speed.sampler
 
 clean:  ## remove .venv, builds and caches
-	rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +
 
 # The stamp is removed first and written last: a .venv without one was interrupted, may be broken, and is made anew.

@@ -8,13 +8,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.integration.pages import ROOT, blocks, execute, text_of
 from tests.unit.campaign.campaigns import fingerprint, make, value
 from typer.testing import CliRunner, Result
 
 from headstart.cli.main import app
 
-ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "safety.md").read_text(encoding="utf-8")
+PAGE = text_of("docs/safety.md")
 SOME = "x,s,y\n" + "".join(f"{x},{s},{value(x, s)}\n" for x, s in ((0.3, "u"), (0.5, "v"), (0.9, "u"), (0.7, "v")))
 
 
@@ -57,8 +57,8 @@ def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_the_python_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
     """The reversed source is found out, and noise is ignored."""
-    (block,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
-    exec(compile(block, "docs/safety.md", "exec"), {})
+    (block,) = blocks("docs/safety.md")
+    execute(block, "docs/safety.md")
     first, *lines = capsys.readouterr().out.splitlines()
     assert first == "('reverse',)"
     assert [line.split(".")[0] for line in lines[:3]] == ["alike: used", "reverse: used", "noise: ignored"]

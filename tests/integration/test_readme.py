@@ -9,19 +9,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.integration.pages import ROOT, blocks, execute, text_of
 
-ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text()
+README = "README.md"
 
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 @pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.OptimizationWarning")
 def test_the_code_in_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
     """Every Python block can be pasted into a fresh interpreter, and the optimisation in it finds something good."""
-    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    assert blocks
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})
+    for block in blocks(README):
+        execute(block, README)
     out = capsys.readouterr().out
     best = float(re.findall(r"best of 5: (-?[\d.]+)", out)[0])
     assert best < -0.12  # the minimum is −0.152; one random point in fifty is below −0.12
@@ -32,10 +30,8 @@ def test_the_code_in_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None
 def test_the_commands_in_the_readme_run(tmp_path: Path) -> None:
     """Every console block works as it stands in a copy of the folder ``examples``, and there are suggestions."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    blocks = re.findall(r"```console\n(.*?)```", README, flags=re.DOTALL)
-    assert blocks
     program = f"{sys.executable} -c 'from headstart.cli.main import app; app()'"
-    for line in "".join(blocks).splitlines():
+    for line in "".join(blocks(README, "console")).splitlines():
         command = line.removeprefix("$ ").replace("headstart", program, 1)
         subprocess.run(command, shell=True, check=True, cwd=tmp_path / "examples", capture_output=True, timeout=120)
     rows = (tmp_path / "examples" / "current.csv").read_text(encoding="utf-8-sig").splitlines()
@@ -44,6 +40,6 @@ def test_the_commands_in_the_readme_run(tmp_path: Path) -> None:
 
 def test_the_make_targets_in_the_readme_exist() -> None:
     """A newcomer who types what the README says gets no 'No rule to make target'."""
-    makefile = (ROOT / "Makefile").read_text()
-    for target in re.findall(r"make ([a-z-]+)", README):
+    makefile = text_of("Makefile")
+    for target in re.findall(r"make ([a-z-]+)", text_of(README)):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target

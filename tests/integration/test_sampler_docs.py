@@ -11,10 +11,11 @@ from pathlib import Path
 
 import optuna
 import pytest
+from tests.integration.pages import ROOT, blocks, execute
 
 from headstart.sampler.sampler import TransferSampler
 
-ROOT = Path(__file__).parents[2]
+PAGE = "docs/optuna.md"
 HUB = ROOT / "optunahub" / "package" / "samplers" / "headstart_transfer"
 
 
@@ -30,16 +31,15 @@ def test_the_code_in_the_page_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its blocks run one after the other, the head start is there, and the report is the one that is shown."""
-    page = (ROOT / "docs" / "optuna.md").read_text()
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    for block in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
-        exec(compile(block, "docs/optuna.md", "exec"), names)
+    for block in blocks(PAGE):
+        execute(block, PAGE, names)
     printed = capsys.readouterr().out
     first, best = re.findall(r"first trial: ([\d.]+), best of 8: ([\d.]+)", printed)[0]
     assert float(first) < 0.5  # one random trial in twenty is
     assert float(best) < 0.05
-    (shown,) = re.findall(r"```text\n(.*?)```", page, flags=re.DOTALL)
+    (shown,) = blocks(PAGE, "text")
     assert shown in printed
 
 

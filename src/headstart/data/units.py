@@ -25,10 +25,11 @@ _CONSTANT = 1e-13
 class OutputUnits(Enum):
     """Where the model units come from.
 
-    SHARED      one affine map for all tasks, from the sources; every task's offset is a parameter of the model.
-                Predictions follow any change of units exactly, with any number of target points.
-    PER_LEVEL   the paper: every level standardises its own residual. Degenerate with one target point, whose spread
-                is unknown, so the result then depends on the units of y.
+        SHARED      one affine map for all tasks, from the sources; every task's offset is a parameter of the model
+        PER_LEVEL   the paper: every level standardises its own residual
+
+    With SHARED, predictions follow any change of units exactly, with any number of target points. PER_LEVEL is
+    degenerate with one target point, whose spread is unknown: the result then depends on the units of y.
     """
 
     SHARED = "shared"
@@ -38,8 +39,10 @@ class OutputUnits(Enum):
 class OutputMap(Enum):
     """Whether outputs go through a monotone map before they meet a model (data.warp).
 
-    LEARNT    one that makes the tasks' values more like normal ones, every task in its own units, outliers pulled in
-    NONE      the paper: values as they are
+        LEARNT    one that makes the tasks' values more like normal ones, every task in its own units
+        NONE      the paper: values as they are
+
+    A learnt map also pulls in outliers.
     """
 
     LEARNT = "learnt"

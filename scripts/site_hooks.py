@@ -1,0 +1,43 @@
+"""A hook for MkDocs: what the pages link to outside ``docs``, as the site shows it.
+
+In the repository ``[the comparison](../results/tables/compare.md)`` is a link. The site has no such page, so there it
+reads: the comparison (`results/tables/compare.md`). A path that does not exist fails the build. CONTRIBUTING.md is a
+page of the site as well, and links to it stay links.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+_ALSO = {"CONTRIBUTING.md": "contributing.md"}  # in the repository, and on the site
+_LEAVING = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\(\.\./(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
+
+
+def on_files(files: Files, *, config: Any) -> Files:
+    """With the pages that live at the root of the repository, whose links into ``docs`` are links to neighbours."""
+    for theirs, ours in _ALSO.items():
+        content = (ROOT / theirs).read_text(encoding="utf-8").replace("](docs/", "](")
+        files.append(File.generated(config, ours, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+    """The page as the site shows it."""
+
+    def shown(link: re.Match[str]) -> str:
+        text, path = link["text"], link["path"]
+        if path in _ALSO:
+            return f"[{text}]({_ALSO[path]}{link['anchor'] or ''})"
+        if not (ROOT / path).exists():
+            raise PluginError(f"{page.file.src_uri}: there is no {path} in the repository to link to.")
+        if path.endswith(text.strip("`")) or path.startswith(text.strip("`")):
+            return f"`{path}`"
+        return f"{text} (`{path}`)"
+
+    return _LEAVING.sub(shown, markdown)
