@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from headstart.gp.fit import FitOptions, Objective
     from headstart.gp.hyperparameters import GPParams, Starts
     from headstart.gp.kernels import Kernel
-    from headstart.gp.report import FitReport
+    from headstart.gp.restarts import FitReport
     from headstart.models.auto.explanation import Explanation, explain
     from headstart.models.botorch import TransferPosterior
     from headstart.models.family import (
@@ -64,7 +64,7 @@ _HOMES = {
     "decide.suggest": ("suggest",),
     "errors": ("HeadstartError", "InputError", "MissingExtraError", "NumericalError"),
     "gp.fit": ("FitOptions", "Objective"),
-    "gp.report": ("FitReport",),
+    "gp.restarts": ("FitReport",),
     "gp.hyperparameters": ("GPParams", "Starts"),
     "gp.kernels": ("Kernel",),
     "models.botorch": ("TransferPosterior",),

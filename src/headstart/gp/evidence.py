@@ -25,6 +25,7 @@ from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Inputs, Layout, g
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import cholesky, try_cholesky
 from headstart.gp.restarts import Joining
+from headstart.gp.rounding import times
 
 __all__ = ["Evaluation", "Evidence", "PlainEvidence", "SearchPlan", "gaussian"]
 
@@ -91,12 +92,7 @@ def gaussian(
     L, ok = try_cholesky(K)
     K_inverse = torch.cholesky_inverse(L).mT  # symmetric, and in row order again
     few = r.shape[-1] <= FEW
-    if few:
-        alpha = (K_inverse * r.unsqueeze(-2)).sum(-1)
-    else:
-        # a single matrix would be multiplied with its vector in another way than a batch is, and round differently
-        B = max(len(K), 2)
-        alpha = (K_inverse.expand(B, -1, -1) @ r.expand(B, -1).unsqueeze(-1))[: len(K)].squeeze(-1)
+    alpha = (K_inverse * r.unsqueeze(-2)).sum(-1) if few else times(K_inverse, r)
     log_diagonal = L.diagonal(dim1=-2, dim2=-1).log()
     value = log_diagonal.addcmul_(r, alpha, value=0.5).sum(-1).add_(0.5 * r.shape[-1] * _LOG_2PI)
     column, row = alpha.unsqueeze(-1), alpha.unsqueeze(-2)

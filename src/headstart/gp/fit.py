@@ -17,7 +17,7 @@ from headstart.errors import InputError, NumericalError
 from headstart.gp.evidence import Evidence
 from headstart.gp.hyperparameters import Expected, Starts
 from headstart.gp.lbfgs import minimize_lockstep
-from headstart.gp.report import FitReport
+from headstart.gp.restarts import FitReport
 from headstart.gp.threads import single_thread
 
 __all__ = ["FitOptions", "Objective", "Seed", "fit", "generator_from"]

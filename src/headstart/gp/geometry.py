@@ -20,6 +20,7 @@ from torch import Tensor
 
 from headstart.gp.hyperparameters import Inputs
 from headstart.gp.kernels import Kernel
+from headstart.gp.rounding import row_times
 
 __all__ = ["FEW", "Geometry", "geometry_of", "lengthscale_gradient", "of_problems"]
 
@@ -106,27 +107,16 @@ class _Pairs(Geometry):
 
     def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> tuple[Tensor, Tensor, Kept]:
         scales = (theta @ self._exponents).exp_()
-        half = _product(scales[:, : self.g], self._half, items)
+        half = row_times(scales[:, : self.g], of_problems(self._half, items))
         return *self.kernel.from_half(half.view(-1, self.n, self.n)), (items, scales[:, self.g :])
 
     def gradient(self, G: Float[Tensor, "B n n"], kappa: Tensor, slope: Tensor, kept: Kept) -> Float[Tensor, "B p"]:
         items, factors = kept
-        sums = _product((G * kappa).flatten(1), self._pairs, items)
+        sums = row_times((G * kappa).flatten(1), of_problems(self._pairs, items))
         if slope is not kappa:
-            by_lengthscale = _product(G.mul_(slope).flatten(1), self._pairs, items)
+            by_lengthscale = row_times(G.mul_(slope).flatten(1), of_problems(self._pairs, items))
             sums = torch.cat([by_lengthscale[:, : self.g], sums[:, self.g :]], dim=-1)
         return sums.mul_(factors)
-
-
-def _product(
-    rows: Float[Tensor, "B k"], tables: Float[Tensor, "P k m"], items: Int[Tensor, "B"]
-) -> Float[Tensor, "B m"]:
-    """Every row times the table of its problem, in the same way for one problem and for many.
-
-    A single problem could do with one plain product. It would round differently than a batch does, and a fit can make
-    much of that.
-    """
-    return (rows.unsqueeze(1) @ of_problems(tables, items)).squeeze(1)
 
 
 def of_problems(data: Tensor, items: Int[Tensor, "B"]) -> Tensor:

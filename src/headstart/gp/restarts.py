@@ -3,18 +3,21 @@
 A run that comes close to a better run of its problem, in every coordinate, is on the way to where that one goes: it
 stops there and takes over its end. The caller may say in which coordinates the runs are compared (``Joining``), since
 not every distance means something. A run that would not catch up with the best of its problem in all the steps it has
-left, if it goes on as in the last ten, may be given up.
+left, if it goes on as in the last ten, may be given up. ``FitReport`` says what became of each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
+from torch import Tensor
 
-__all__ = ["JOIN_WITHIN", "PACE", "Array", "Joining", "agree", "better_neighbours", "ends", "too_slow"]
+__all__ = ["JOIN_WITHIN", "PACE", "Array", "FitReport", "Joining", "agree", "better_neighbours", "ends", "too_slow"]
 
 Array = NDArray[np.float64]
 
@@ -87,3 +90,51 @@ def agree(
     elsewhere = np.abs(places - first[:, None]).max(-1) >= within
     agreed: NDArray[np.bool_] = ~((going[end].reshape(by_x.shape) | elsewhere) & by_x).any(-1)
     return agreed
+
+
+@dataclass(frozen=True, slots=True)
+class FitReport:
+    """What every restart of one fit did. ``objective`` is what was minimised, per observation; lower is better.
+
+    Leading dimensions are those of the batch of problems; the last one counts the restarts. With
+    ``FitOptions.natural_too`` its second half are the same starts searched in natural parameters (on top of inherited
+    beliefs: at first). The evaluations of the best restart include those that polished it (only where ``PlainEvidence``
+    is maximised without priors).
+    """
+
+    task: str
+    objective: Float[Tensor, "*b R"]
+    evaluations: Int[Tensor, "*b R"]
+    converged: Bool[Tensor, "*b R"]
+    failures: Int[Tensor, "*b R"]  # factorisations that failed on the way
+    joined: Int[Tensor, "*b R"]  # the restart whose path this one met and whose end it shares, or −1
+    best: Int[Tensor, "*b"]
+    n_observations: int = 0
+    n_natural: int = 0  # how many restarts, the last ones, were (at first) searched in natural parameters
+
+    def __str__(self) -> str:
+        """A line for the fit and, for a single problem, a line per restart."""
+        restarts = f"{self.objective.shape[-1] - self.n_natural} restarts"
+        if self.n_natural:
+            restarts += f" in log and {self.n_natural} in natural parameters"
+        head = (
+            f"{self.task}: {self.n_observations} observations, {restarts}, "
+            f"{int(self.converged.sum())} of {self.converged.numel()} converged, "
+            f"{int(self.evaluations.sum())} evaluations, {int(self.failures.sum())} failed factorisations"
+        )
+        if self.objective.dim() > 1 or self.objective.numel() == 0:
+            return head
+        rows = [
+            f"  {i:>3} {'*' if i == int(self.best) else ' '} objective {self.objective[i].item():+.6f}  "
+            f"evaluations {int(self.evaluations[i]):>4}  {'converged' if self.converged[i] else 'stopped early'}"
+            f"{f', with restart {int(self.joined[i])}' if self.joined[i] >= 0 else ''}"
+            f"{f'  failures {int(self.failures[i])}' if self.failures[i] else ''}"
+            for i in range(len(self.objective))
+        ]
+        return "\n".join([head, *rows])
+
+    def at_row(self, row: int, task: str) -> FitReport:
+        """The report of one entry of the first batch dimension."""
+        tensors = [f.name for f in fields(self) if isinstance(getattr(self, f.name), Tensor)]
+        rows: dict[str, Any] = {name: getattr(self, name)[row] for name in tensors}
+        return replace(self, task=task, **rows)

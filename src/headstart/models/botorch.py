@@ -20,7 +20,7 @@ from headstart.data.units import Units
 from headstart.data.warp import Warp
 from headstart.errors import InputError
 from headstart.gp.hyperparameters import OFFSET_VAR, require_variance
-from headstart.gp.report import FitReport
+from headstart.gp.restarts import FitReport
 from headstart.models.chain.beliefs import At
 from headstart.models.distributions import ExactNormal, noise_likelihood, through
 from headstart.models.params import ModelParams

@@ -12,7 +12,7 @@ from headstart.data.dataset import Dataset, task_name
 from headstart.data.units import Units
 from headstart.errors import InputError
 from headstart.gp.fit import Seed, generator_from
-from headstart.gp.report import FitReport
+from headstart.gp.restarts import FitReport
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import At, NoBeliefs
 from headstart.models.chain.fitting import fit_layer

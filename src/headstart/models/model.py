@@ -17,7 +17,7 @@ from headstart.data.warp import Warp
 from headstart.errors import InputError
 from headstart.gp.fit import FitOptions, Seed
 from headstart.gp.kernels import Kernel
-from headstart.gp.report import FitReport
+from headstart.gp.restarts import FitReport
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import At
 from headstart.models.params import ModelParams

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.data.units import Units
-from headstart.gp.report import FitReport
+from headstart.gp.restarts import FitReport
 from headstart.models.chain.beliefs import At
 from headstart.models.params import ModelParams
 from headstart.models.predictive import Doubt

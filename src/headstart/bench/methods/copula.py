@@ -32,7 +32,7 @@ from headstart.gp.evidence import PlainEvidence
 from headstart.gp.fit import FitOptions, Seed, fit, generator_from
 from headstart.gp.hyperparameters import Layout
 from headstart.gp.kernels import Kernel
-from headstart.gp.report import FitReport
+from headstart.gp.restarts import FitReport
 from headstart.gp.threads import single_thread
 from headstart.models.chain.beliefs import NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation

@@ -14,7 +14,7 @@ from headstart.data.units import OutputUnits, spread_of
 from headstart.gp.evidence import PlainEvidence
 from headstart.gp.fit import Seed, fit
 from headstart.gp.hyperparameters import GPParams, Inputs
-from headstart.gp.report import FitReport
+from headstart.gp.restarts import FitReport
 from headstart.models.chain.beliefs import Beliefs, NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.model import TransferModel

@@ -13,7 +13,7 @@ from headstart.data.units import OutputUnits, Units
 from headstart.errors import InputError
 from headstart.gp.fit import Seed, generator_from
 from headstart.gp.hyperparameters import GPParams
-from headstart.gp.report import FitReport
+from headstart.gp.restarts import FitReport
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import At, Beliefs, NoBeliefs
 from headstart.models.chain.fitting import fit_layer

@@ -16,6 +16,7 @@ from headstart.gp.geometry import lengthscale_gradient
 from headstart.gp.hyperparameters import OFFSET_VAR, Inputs, Layout, lengthscale_slot, noise_slot
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import try_cholesky
+from headstart.gp.rounding import times
 from headstart.models.joint.coregion import Coregion, Values, WeightedSource
 from headstart.models.params import ModelParams
 
@@ -106,19 +107,6 @@ def _flattened(task: Dataset) -> Dataset:
     """All leading dimensions as one."""
     P = task.batch_shape.numel()
     return Dataset(task.X.reshape(P, task.n, task.d), task.y.reshape(P, task.n), task.name)
-
-
-def _times(A: Float[Tensor, "B s n m"], x: Float[Tensor, "*c m"]) -> Float[Tensor, "B s n"]:
-    """A x for every matrix, in the same way for one and for many.
-
-    A single matrix could do with a product of a matrix and a vector. It would round differently than a batch does, and
-    a fit can make much of that.
-    """
-    x = x.expand(*A.shape[:2], -1)
-    if A.shape[0] * A.shape[1] > 1:
-        return (A @ x.unsqueeze(-1)).squeeze(-1)
-    pair: Tensor = (A.expand(2, -1, -1, -1) @ x.unsqueeze(-1).expand(2, -1, -1, -1)).squeeze(-1)
-    return pair[:1]
 
 
 class DenseEvidence(JointEvidence):
@@ -239,9 +227,9 @@ class ArrowEvidence(JointEvidence):
         L, ok = try_cholesky(A)
         A_inverse = torch.cholesky_inverse(L.flatten(0, 1)).unflatten(0, L.shape[:2])
         Q = A_inverse @ B
-        a = _times(A_inverse, y_s)
+        a = times(A_inverse, y_s)
         S = D - (B.mT @ Q).sum(1)
-        r_t = y_t - _times(B.mT, a).sum(1)
+        r_t = y_t - times(B.mT, a).sum(1)
         value_t, G_t, alpha_t, ok_t = gaussian(S, r_t)
         value_s = 0.5 * (y_s * a).sum((-2, -1)) + L.diagonal(dim1=-2, dim2=-1).log().sum((-2, -1))
         value = value_t + value_s + 0.5 * float(self._real.sum()) * math.log(2 * math.pi)
@@ -249,7 +237,7 @@ class ArrowEvidence(JointEvidence):
         # G_t = ½ (S⁻¹ − α_t α_tᵀ); with α_ν = a_ν − Q_ν α_t the other blocks of ½ (K⁻¹ − α αᵀ) follow from it
         a_t = alpha_t.unsqueeze(1)
         G_st = -Q @ G_t.unsqueeze(1) - 0.5 * a.unsqueeze(-1) * a_t.unsqueeze(-2)
-        alpha_s = a - _times(Q, a_t)
+        alpha_s = a - times(Q, a_t)
         S_inverse = 2 * G_t + alpha_t.unsqueeze(-1) * alpha_t.unsqueeze(-2)
         G_ss = 0.5 * (A_inverse + Q @ S_inverse.unsqueeze(1) @ Q.mT - alpha_s.unsqueeze(-1) * alpha_s.unsqueeze(-2))
         G = torch.empty_like(K)

@@ -95,7 +95,7 @@ class StarEvidence:
         n = self.n_observations
         a, c = self._coefficients.values(theta[:, self._own :].exp())
         scales = theta[:, self._own - 2 : self._own].exp()
-        # sums of products, because a product of matrices rounds differently for one problem than for a batch of them
+        # sums of products round alike for one problem and for a batch of them (gp.rounding)
         inherited = (c.unsqueeze(-1) * of_problems(self._covs, items)).sum(1).view(-1, n, n).add_(OFFSET_VAR)
         K = torch.addcmul(inherited, kappa, scales[:, :1, None])
         K.diagonal(dim1=-2, dim2=-1).add_(scales[:, 1:])

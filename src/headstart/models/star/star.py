@@ -15,7 +15,7 @@ from headstart.data.units import Units, spread_of
 from headstart.errors import InputError
 from headstart.gp.fit import Seed, fit, generator_from
 from headstart.gp.hyperparameters import Expected
-from headstart.gp.report import FitReport
+from headstart.gp.restarts import FitReport
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import At, ExactBeliefs, NoBeliefs
 from headstart.models.chain.fitting import fit_layer
