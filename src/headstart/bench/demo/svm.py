@@ -27,7 +27,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
-from headstart.errors import InputError
+from headstart.errors import InputError, MissingExtraError
 from headstart.sources.raw import RawTask
 
 __all__ = ["DATA_SETS", "SPACE", "DataSet", "SupportVectorMachine", "known", "past_runs"]
@@ -77,9 +77,15 @@ class SupportVectorMachine:
     @classmethod
     def on(cls, data_set: str) -> SupportVectorMachine:
         """The data set, split and standardised."""
-        from sklearn import datasets
-        from sklearn.model_selection import RepeatedStratifiedKFold
-        from sklearn.preprocessing import StandardScaler
+        try:
+            from sklearn import datasets
+            from sklearn.model_selection import RepeatedStratifiedKFold
+            from sklearn.preprocessing import StandardScaler
+        except ImportError as error:
+            raise MissingExtraError(
+                "The demonstration tunes a machine of scikit-learn, which is not installed: "
+                "pip install 'headstart[bench]'."
+            ) from error
 
         loaders = {
             "cancer": datasets.load_breast_cancer,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-from headstart import InputError
+from headstart import InputError, MissingExtraError
 from headstart.bench.demo.demo import Demo, DemoResult, Standing, Start, run_demo
 from headstart.bench.demo.figure import draw_demo
 from headstart.bench.demo.svm import DATA_SETS, SPACE, SupportVectorMachine, past_runs
@@ -137,3 +138,10 @@ def test_a_picture_is_drawn_whatever_the_errors(tmp_path: Path, suffix: str) -> 
         path = tmp_path / f"{i}.{suffix}"
         draw_demo(result, path)
         assert path.stat().st_size > 1000
+
+
+def test_without_scikit_learn_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The demonstration is no part of the core: what is missing, and how to get it, is said."""
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(MissingExtraError, match=r"headstart\[bench\]"):
+        SupportVectorMachine.on("iris")
