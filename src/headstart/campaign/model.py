@@ -18,6 +18,7 @@ from headstart.data.dataset import Dataset
 from headstart.decide.domain import Mixed
 from headstart.decide.suggest import suggest
 from headstart.errors import InputError
+from headstart.gp.threads import single_thread
 from headstart.models.auto.reasons import shares
 from headstart.models.botorch import TransferPosterior
 from headstart.models.family import FAMILY
@@ -158,6 +159,7 @@ def model_named(name: str, where: str = TOML) -> TransferModel:
     return model.using(fit=replace(model.fit, unit_cube=False))
 
 
+@single_thread()
 def fit_campaign(campaign: Campaign, *, seed: int = 0) -> Fitted:
     """Learn the past files, then the campaign's own results."""
     file = campaign.file
@@ -179,6 +181,7 @@ def fit_campaign(campaign: Campaign, *, seed: int = 0) -> Fitted:
     return Fitted(campaign, with_outliers(alignment, prior), prior, target, prior.condition(target, seed=seed))
 
 
+@single_thread()
 def next_experiments(fitted: Fitted, n: int, *, seed: int = 0) -> tuple[Suggestion, ...]:
     """The n experiments that promise most, given those that are pending; failed ones are not asked for again."""
     if n < 1:

@@ -217,10 +217,10 @@ def working() -> Iterator[None]:
     from rich.console import Console
 
     with Console(stderr=True).status("learning from the past campaigns …"):
-        import torch
+        from headstart.gp.threads import single_thread
 
-        torch.set_num_threads(1)
-        yield
+        with single_thread():
+            yield
 
 
 # ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any
 
 import optuna
-import torch
 from rich.console import Console
 from rich.table import Table
 
 from headstart.bench.demo.demo import default_model
 from headstart.bench.speed.measures import Overhead, Reach, Suggestion, overhead, reach, suggestions
 from headstart.bench.speed.routes import SINGLE, routes
+from headstart.gp.threads import single_thread
 
 __all__ = ["main", "overhead_table", "reach_table", "suggestion_table"]
 
@@ -102,6 +102,7 @@ def reach_table(found: Sequence[Reach], default: str) -> Table:
 # ── the program ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@single_thread()
 def main(arguments: list[str] | None = None) -> None:
     """Run the parts that are asked for, print the tables, write the JSON file."""
     parser = argparse.ArgumentParser(description="How fast the Optuna sampler is, and how many trials it saves.")
@@ -113,7 +114,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--turns", type=int, default=4, help="how often every task of the SVM table is the target")
     parser.add_argument("--out", type=Path, default=Path("results/sampler/sampler.json"), help="the JSON file")
     options = parser.parse_args(arguments)
-    torch.set_num_threads(1)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     console, model, quick = Console(width=140), options.model.lower(), options.quick
     record: dict[str, Any] = json.loads(options.out.read_text()) if options.only and options.out.exists() else {}
