@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import Enum
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -146,6 +148,30 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
 
     _mapped(value, note)
     return iter(found)
+
+
+def contents_of(value: Any, path: str = "", above: tuple[int, ...] = ()) -> dict[str, Any]:
+    """Copies of all tensors, arrays, numbers and names that a value holds, however deep, by the way to them."""
+    match value:
+        case Tensor():
+            return {path: value.clone()}
+        case np.ndarray():
+            return {path: torch.from_numpy(value.copy())}
+        case None | bool() | int() | float() | str() | Enum() | type():
+            return {path: value}
+        case Mapping():
+            parts = {f"{path}[{key!r}]": part for key, part in value.items()}
+        case list() | tuple():
+            parts = {f"{path}[{i}]": part for i, part in enumerate(value)}
+        case _:
+            slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+            names = [*getattr(value, "__dict__", ()), *(name for name in slots if hasattr(value, name))]
+            parts = {f"{path}.{name}": getattr(value, name) for name in names}
+    found: dict[str, Any] = {}
+    if id(value) not in above:
+        for way, part in parts.items():
+            found |= contents_of(part, way, (*above, id(value)))
+    return found
 
 
 def _mapped(value: Any, function: Any) -> Any:

@@ -17,13 +17,27 @@ TINY = Demo(data_set="wine", trials=3, runs=2, past_trials=15, model="shgp")
 
 
 def test_the_machine_is_the_one_of_the_table() -> None:
-    """The error is lower at the best configuration of the table's own row for the data set than at its worst."""
+    """Trained and tested anew, it has the errors that the table has: on wine and on iris to a prediction or two.
+
+    Of cancer and digits the table drew other rows, so that its errors are met only nearly.
+    """
+    for name, data in DATA_SETS.items():
+        (run,) = (r for r in past_runs("wine" if name != "wine" else "iris", trials=300, seed=0) if r.name == name)
+        machine = SupportVectorMachine.on(name)
+        by_error = run.y.argsort()
+        within = 0.002 if name in ("wine", "iris") else 0.03
+        for place in (0, 60, 150, 240, 299):  # from the best of the table's rows to its worst
+            row = run.rows.iloc[int(by_error[place])]
+            error = machine.error(cost=row.cost, gamma=row.gamma, degree=int(row.degree), kernel=row.kernel)
+            assert error == pytest.approx(run.y[by_error[place]], abs=within), f"{name}, row {place}: {data.task}"
+
+
+def test_the_machine_meets_the_same_folds_at_every_call() -> None:
+    """At least 1000 predictions in three folds: 178 rows of wine are split six times."""
     machine = SupportVectorMachine.on("wine")
     assert (machine.rows, machine.columns, len(machine.folds)) == (178, 13, 18)
-    good = machine.error(cost=1.0, gamma=0.05, degree=3, kernel="rbf")
-    bad = machine.error(cost=2.0**-10, gamma=2.0**10, degree=3, kernel="rbf")
-    assert good == machine.error(cost=1.0, gamma=0.05, degree=3, kernel="rbf")
-    assert good < 0.03 < 0.5 < bad < 0.7
+    one, two = (machine.error(cost=1.0, gamma=0.05, degree=3, kernel="rbf") for _ in range(2))
+    assert one == two
 
 
 def test_large_data_sets_are_sampled() -> None:
