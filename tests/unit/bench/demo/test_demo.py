@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 from headstart import InputError
 from headstart.bench.demo.demo import Demo, DemoResult, Standing, Start, run_demo
@@ -136,6 +138,34 @@ def test_errors_are_compared_after_some_trials_and_at_the_end() -> None:
     assert _result([1.0] * 12, [1.0] * 12).marks == (1, 3, 5, 10, 12)
     assert _result([1.0] * 20, [1.0] * 20).marks == (1, 3, 5, 10, 20)
     assert _result([1.0], [1.0]).marks == (1,)
+
+
+@pytest.mark.parametrize(
+    ("scratch", "head_start", "fewer"),
+    [
+        ([0.3, 0.2, 0.1], [0.1, 0.05, 0.05], "2 trials fewer"),
+        ([0.3, 0.2, 0.1], [0.3, 0.1, 0.1], "1 trial fewer"),
+        ([0.3, 0.1], [0.3, 0.2], None),
+    ],
+)
+def test_the_picture_shows_both_and_how_much_sooner(
+    tmp_path: Path, figures: list[Figure], scratch: list[float], head_start: list[float], fewer: str | None
+) -> None:
+    """The medians of either kind on a log axis; the arrow only where the head start was earlier."""
+    draw_demo(_result(scratch, head_start), tmp_path / "a.png")
+    (axes,) = figures[0].axes
+    ours = [line for line in axes.lines if line.get_drawstyle() == "steps-post"]
+    assert np.allclose([np.array(line.get_ydata()) for line in ours], [scratch, head_start])
+    assert axes.get_yscale() == "log"
+    told = [text.get_text() for text in axes.texts]
+    assert [text for text in told if text.endswith("fewer")] == ([] if fewer is None else [fewer])
+
+
+def test_an_error_of_zero_is_drawn_at_the_lowest_other(tmp_path: Path, figures: list[Figure]) -> None:
+    """A log axis cannot show it."""
+    draw_demo(_result([0.3, 0.0], [0.2, 0.0]), tmp_path / "a.png")
+    steps = [line for line in figures[0].axes[0].lines if line.get_drawstyle() == "steps-post"]
+    assert [np.min(line.get_ydata()) for line in steps] == [0.2, 0.2]
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
