@@ -32,7 +32,7 @@ from headstart.bench.run.experiment import Experiment, Unit
 from headstart.bench.run.presets import preset
 from headstart.bench.run.store import Store
 from headstart.bench.speed import complexity
-from headstart.errors import InputError
+from headstart.errors import InputError, MissingDataError
 
 __all__ = ["EXPERIMENTS", "Reproduction", "Work", "possible", "reproduce"]
 
@@ -58,7 +58,7 @@ def possible() -> tuple[list[str], list[str]]:
     names = list(EXPERIMENTS)
     try:
         preset("gc3p")[0].problems[0].build()
-    except InputError as error:
+    except MissingDataError as error:
         names.remove("gc3p")
         return names, [f"gc3p is left out. {error}"]
     return names, []

@@ -17,7 +17,7 @@ from headstart.decide.average import averaged, mean_of, voices
 from headstart.decide.believed import is_careful, opening
 from headstart.decide.design import design_point, design_size
 from headstart.decide.domain import Candidates
-from headstart.errors import InputError
+from headstart.errors import NoPointLeftError
 from headstart.gp.fit import Seed, generator_from
 from headstart.gp.threads import single_thread
 from headstart.models.botorch import TransferPosterior
@@ -43,7 +43,7 @@ def suggest_row(
     again. ``categories`` are groups of columns that are the levels of one category each.
     """
     if not bool(free.any(-1).all()):
-        raise InputError("There is no row left to suggest: each of them is pending or to be avoided.")
+        raise NoPointLeftError("There is no row left to suggest: each of them is pending or to be avoided.")
     n = posterior.train_inputs[0].shape[-2]
     n_inputs = X.shape[-1] - sum(len(levels) - 1 for levels in categories)
     blind = posterior.blind & (n < max(2, design_size(n_inputs)))

@@ -27,7 +27,7 @@ from headstart.decide.domain import Domain, Searchable
 from headstart.decide.fast.slopes import ROWS, Slopes, means_at
 from headstart.decide.pending import AwaitingWorth
 from headstart.decide.polish import polish
-from headstart.errors import InputError, NumericalError
+from headstart.errors import NoPointLeftError, NumericalError
 from headstart.gp.fit import generator_from
 from headstart.gp.threads import single_thread
 from headstart.models.botorch import TransferPosterior
@@ -196,8 +196,8 @@ class Search:
             )
         return parts[0] if len(parts) == 1 else AveragedWorth(kind, parts, weights)
 
-    def _nothing_left(self, n: int) -> InputError:
-        return InputError(
+    def _nothing_left(self, n: int) -> NoPointLeftError:
+        return NoPointLeftError(
             f"There is no point left to suggest: each of the {n} points looked at is pending or to be avoided. Wait "
             "for a result, widen the space, or allow finished points again by leaving them out of avoid."
         )

@@ -29,10 +29,10 @@ from optuna.samplers import BaseSampler, RandomSampler
 
 from headstart.data.dataset import Dataset
 from headstart.decide.acquisition import Acquisition
-from headstart.errors import InputError, NumericalError
+from headstart.errors import InputError, NoPlaceError, NumericalError
 from headstart.models.auto.reasons import Reasons, explanation_of
 from headstart.models.model import Prior, TransferModel
-from headstart.sampler.first_space import fitted, known_space
+from headstart.sampler.first_space import clip_value, known_space
 from headstart.sampler.model_cache import ModelCache
 from headstart.sampler.strategy import Strategy
 from headstart.sampler.suggested import Suggested, find_clash
@@ -164,8 +164,8 @@ class TransferSampler(BaseSampler):
                 params = self._suggest(study, trial, guess, final=False) if varies else None
         if params and param_name in params:
             try:
-                return fitted(params[param_name], param_name, param_distribution)
-            except InputError:
+                return clip_value(params[param_name], param_name, param_distribution)
+            except NoPlaceError:
                 pass  # a category that is no more
         sampler = self._independent_sampler or RandomSampler(seed=self._seed(trial.number, param_name))
         return sampler.sample_independent(study, trial, param_name, param_distribution)

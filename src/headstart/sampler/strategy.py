@@ -14,7 +14,7 @@ from headstart.data.space import Space
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.domain import Mixed
 from headstart.decide.suggest import suggest
-from headstart.errors import InputError
+from headstart.errors import InputError, NoPointLeftError
 from headstart.gp.fit import generator_from
 from headstart.models.botorch import TransferPosterior
 from headstart.models.family import FAMILY, GPBO
@@ -87,7 +87,7 @@ class Strategy:
                     n_starts=_STARTS,
                     beta=self.beta,
                 )
-            except InputError:  # every point of a finite space is used up: repeat one
+            except NoPointLeftError:  # every point of a finite space is used up: repeat one
                 if avoid is None:
                     raise
             else:

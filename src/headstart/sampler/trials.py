@@ -28,7 +28,7 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.data.space import Space
-from headstart.errors import InputError
+from headstart.errors import NoPlaceError
 from headstart.sources.matching import match
 from headstart.sources.raw import finite
 
@@ -138,12 +138,12 @@ def _encode(rows: Sequence[Mapping[str, Any]], space: Space) -> tuple[Float[Tens
         return torch.empty(0, space.d, dtype=torch.float64), []
     try:
         return space.encode(rows), list(range(len(rows)))
-    except InputError:
+    except NoPlaceError:
         placed = []
         for i, row in enumerate(rows):
             try:
                 placed.append((space.encode([row]), i))
-            except InputError:
+            except NoPlaceError:
                 continue
     if not placed:
         return torch.empty(0, space.d, dtype=torch.float64), []
