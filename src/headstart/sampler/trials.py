@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
 
-__all__ = ["Seen", "note", "noted", "see"]
+__all__ = ["SeenTrials", "note", "noted", "see"]
 
 _KEY = "headstart:params"
 _PIECE = 2045  # characters that a system attribute may have in a relational database
@@ -45,7 +45,7 @@ _ASKING = timedelta(seconds=60)  # a trial without parameters for longer is not 
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenTrials:
     """A study in a space: its results, the points that are awaited, and how many trials ask at this moment.
 
     ``asking`` counts the older running trials that have no parameters yet; ``numbers`` and ``values`` are those of the
@@ -59,7 +59,7 @@ class Seen:
     values: tuple[float, ...] = ()
 
 
-def see(trials: Sequence[FrozenTrial], space: Space, *, own: int, minimize: bool) -> Seen:
+def see(trials: Sequence[FrozenTrial], space: Space, *, own: int, minimize: bool) -> SeenTrials:
     """The trials but number ``own``, in the space; trials without a value for one of its parameters do not count."""
     from optuna.trial import TrialState
 
@@ -82,7 +82,7 @@ def see(trials: Sequence[FrozenTrial], space: Space, *, own: int, minimize: bool
     pending, _ = _encode(points, space)
     running = [t for t in others if t.state == TrialState.RUNNING and t.number < own]
     asking = sum(_is_asking(t) for t in running)
-    return Seen(target, pending, asking, numbers, tuple(values.tolist()) if known else ())
+    return SeenTrials(target, pending, asking, numbers, tuple(values.tolist()) if known else ())
 
 
 def parameters(trial: FrozenTrial) -> dict[str, Any]:

@@ -32,8 +32,7 @@ from headstart.models.chain.sequential import Sequential
 from headstart.models.joint.coregion import Free, Hierarchical, SharedKernel, WeightedSource
 from headstart.models.joint.joint import Joint
 from headstart.models.star.star import Star
-from headstart.models.star.weighting import Free as FreeWeights
-from headstart.models.star.weighting import Integrated, Modular
+from headstart.models.star.weighting import FreeWeights, Integrated, Modular
 
 PROBLEM = transfer_problem()
 

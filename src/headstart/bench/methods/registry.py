@@ -33,7 +33,7 @@ from headstart.models.family import FAMILY
 from headstart.models.mixture import taken
 from headstart.models.model import Prior, TransferModel
 
-__all__ = ["METHODS", "Choice", "Method", "Search", "Settings", "method"]
+__all__ = ["METHODS", "Choice", "Method", "Proposer", "Settings", "method"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Choice:
     predicted: Predicted | None = None
 
 
-class Search(ABC):
+class Proposer(ABC):
     """A method at work on a batch of problems."""
 
     def __init__(self, instance: Instance, problem: str, seeds: Sequence[int]) -> None:
@@ -112,7 +112,7 @@ class Method(ABC):
     name: str
 
     @abstractmethod
-    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Search:
+    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Proposer:
         """Learn whatever can be learnt from the sources."""
 
 
@@ -121,10 +121,10 @@ class RandomSearch(Method):
 
     name = "random"
 
-    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Search:  # noqa: ARG002
+    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Proposer:  # noqa: ARG002
         """There is nothing to learn."""
 
-        class Random(Search):
+        class Random(Proposer):
             def propose(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:
                 return self.at_random(target, allowed)
 
@@ -139,13 +139,13 @@ class ModelMethod(Method):
     model: TransferModel
     rule: Rule = Rule.AVERAGED
 
-    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Search:
+    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Proposer:
         """Learn the sources, all problems at once."""
         prior = settings.applied_to(self.model).learn(instance.sources, seed=0)
         return _ModelSearch(prior, self.rule, settings, instance, problem, seeds)
 
 
-class _ModelSearch(Search):
+class _ModelSearch(Proposer):
     def __init__(
         self, prior: Prior, rule: Rule, settings: Settings, instance: Instance, problem: str, seeds: Sequence[int]
     ) -> None:
@@ -228,12 +228,12 @@ class CopulaMethod(Method):
     name = "gc3p"
     n_candidates = 10_000
 
-    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Search:  # noqa: ARG002
+    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Proposer:  # noqa: ARG002
         """Train the network on the sources."""
         prior = GC3P().learn(instance.sources, seed=tuple(seeds))
         n_candidates = self.n_candidates
 
-        class Copula(Search):
+        class Copula(Proposer):
             def propose(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:
                 begin = time.process_time()
                 if allowed is None:
@@ -257,7 +257,7 @@ class Scratch(Method):
 
     name: str
 
-    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Search:
+    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Proposer:
         """Nothing is learnt from the sources."""
         from headstart.bench.methods.scratch import begin
 

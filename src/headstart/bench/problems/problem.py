@@ -18,7 +18,7 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.data.space import Space
 
-__all__ = ["Candidates", "Instance", "Problem", "stream"]
+__all__ = ["Instance", "Problem", "TargetRows", "stream"]
 
 
 def stream(*key: object) -> torch.Generator:
@@ -28,7 +28,7 @@ def stream(*key: object) -> torch.Generator:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class TargetRows:
     """The rows a discrete target can be evaluated at, each once or, with ``repeats``, as often as one likes.
 
     Targets of different length are padded.
@@ -57,7 +57,7 @@ class Instance:
     noise: Float[Tensor, "P steps"]
     labels: tuple[str, ...]
     function: Callable[[Tensor], Tensor] | None = None
-    candidates: Candidates | None = None
+    candidates: TargetRows | None = None
     space: Space | None = None
 
     @property

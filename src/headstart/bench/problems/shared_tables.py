@@ -30,7 +30,7 @@ from functools import cache
 from pathlib import Path
 
 from headstart.bench.problems.svm_table import svm_sklearn
-from headstart.bench.problems.table import Table, TableProblem, read_table
+from headstart.bench.problems.table import TableProblem, TaskTable, read_table
 from headstart.errors import InputError, MissingDataError
 
 __all__ = ["SHARED", "SharedTable", "is_here", "shared_problem", "shared_table", "table_problem"]
@@ -167,7 +167,7 @@ SHARED: dict[str, SharedTable] = {
 }
 
 
-def shared_table(name: str, *, folder: str | Path | None = None) -> Table:
+def shared_table(name: str, *, folder: str | Path | None = None) -> TaskTable:
     """The table of that name, with all its tasks."""
     which = _named(name)
     return read_table(
@@ -199,7 +199,9 @@ def shared_problem(
 
 
 @cache
-def _file(path: str, task: str, objective: str, maximize: bool, log: tuple[str, ...], ignore: tuple[str, ...]) -> Table:
+def _file(
+    path: str, task: str, objective: str, maximize: bool, log: tuple[str, ...], ignore: tuple[str, ...]
+) -> TaskTable:
     return read_table(path, task=task, objective=objective, maximize=maximize, log=log, ignore=ignore)
 
 

@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from headstart.bench.demo.demo import default_model
-from headstart.bench.speed.measures import Overhead, Reach, Suggestion, overhead, reach, suggestions
+from headstart.bench.speed.measures import Overhead, Reach, SuggestionTimes, overhead, reach, suggestions
 from headstart.bench.speed.routes import SINGLE, routes
 from headstart.gp.threads import single_thread
 
@@ -41,7 +41,7 @@ def _mark(reached: bool | None) -> str:
     return {True: "[green]reached[/green]", False: "[red]missed[/red]", None: ""}[reached]
 
 
-def _asked(row: Suggestion, median: float, going_on: float, *, is_ours: bool) -> tuple[str, bool | None]:
+def _asked(row: SuggestionTimes, median: float, going_on: float, *, is_ours: bool) -> tuple[str, bool | None]:
     """What is asked for, of ours in seconds and of the others as a multiple of ours, and whether it is so."""
     if is_ours:
         return f"< {SECONDS:g} s", median < SECONDS
@@ -52,7 +52,7 @@ def _asked(row: Suggestion, median: float, going_on: float, *, is_ours: bool) ->
     return "", None
 
 
-def suggestion_table(found: Sequence[Suggestion]) -> Table:
+def suggestion_table(found: Sequence[SuggestionTimes]) -> Table:
     """Ours first, going on and read at once; the others with how many times as long as either they take."""
     ours = [row.median or float("nan") for row in found[:2]]
     table = Table(title="CPU seconds of one suggestion, after learning", title_justify="left")

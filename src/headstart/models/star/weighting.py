@@ -16,7 +16,7 @@ from headstart.models.chain.beliefs import ExactBeliefs
 from headstart.models.star.evidence import Coefficients, StarEvidence
 from headstart.models.star.weights import StarBeliefs, StarWeights
 
-__all__ = ["Amplitude", "Free", "Integrated", "Modular", "SourceFacts", "Weighting"]
+__all__ = ["Amplitude", "FreeWeights", "Integrated", "Modular", "SourceFacts", "Weighting"]
 
 # A source that hardly varies may not be blown up to the size of the target by more than this
 _LEAST_SPREAD = 0.05
@@ -167,7 +167,7 @@ class _Share(_PerSource):
 
 
 @dataclass(frozen=True, slots=True)
-class Free(Weighting):
+class FreeWeights(Weighting):
     """ScaML-GP: w_ν ≥ 0 fitted, its prior's median 1/s, so that without target data the sources are averaged."""
 
     @property
@@ -206,7 +206,7 @@ class Free(Weighting):
 
 
 @dataclass(frozen=True, slots=True)
-class Modular(Free):
+class Modular(FreeWeights):
     """WSGP with sources that do not hear of the target: b = w/(1 + w) between 0 and 1."""
 
     @property

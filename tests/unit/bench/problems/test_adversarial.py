@@ -12,7 +12,7 @@ from headstart import Dataset, InputError
 from headstart.bench.methods.registry import Choice, Settings, method
 from headstart.bench.problems.adversarial import Scenario, SpoiltProblem
 from headstart.bench.problems.problem import Instance
-from headstart.bench.problems.table import Column, Kind, Table, TableProblem
+from headstart.bench.problems.table import Column, ColumnKind, TableProblem, TaskTable
 from headstart.bench.problems.transfer import SyntheticProblem
 from headstart.data.space import Space
 
@@ -31,12 +31,12 @@ def table_problem() -> TableProblem:
         X = torch.cat([numbers[:, :1], level, numbers[:, 1:]], dim=1)
         tasks[t] = Dataset(X, numbers.sum(-1) + (torch.arange(15) % 3), t)
     columns = (
-        Column("p", Kind.NUMERIC, low=0.0, high=1.0),
-        Column("kind", Kind.CATEGORICAL, levels=("x", "y", "z")),
-        Column("q", Kind.NUMERIC, low=0.0, high=1.0),
+        Column("p", ColumnKind.NUMERIC, low=0.0, high=1.0),
+        Column("kind", ColumnKind.CATEGORICAL, levels=("x", "y", "z")),
+        Column("q", ColumnKind.NUMERIC, low=0.0, high=1.0),
     )
     space = Space.of({c.name: c.values for c in columns})
-    return TableProblem(Table("shop", columns, space, tasks), n_sources=2, rows=10)
+    return TableProblem(TaskTable("shop", columns, space, tasks), n_sources=2, rows=10)
 
 
 def drawn(scenario: Scenario, seeds: tuple[int, ...] = SEEDS, problem: SyntheticProblem = PLAIN) -> Instance:

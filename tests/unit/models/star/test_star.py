@@ -27,13 +27,13 @@ from headstart import FAMILY, MWSGP, SCAML, STAR, Dataset, InputError, Kernel, S
 from headstart.gp.hyperparameters import OFFSET_VAR
 from headstart.models.star.evidence import StarEvidence
 from headstart.models.star.star import Star, StarPrior
-from headstart.models.star.weighting import Free, Integrated, Modular, Weighting
+from headstart.models.star.weighting import FreeWeights, Integrated, Modular, Weighting
 from headstart.models.star.weights import StarBeliefs
 
 WEIGHTINGS: dict[str, Weighting] = {
     "STAR": Integrated(),
     "STAR of fixed size": Integrated(amplitude=0.0),
-    "SCAML": Free(),
+    "SCAML": FreeWeights(),
     "MWSGP": Modular(),
 }
 BATCH = transfer_problem(batch_shape=(PROBLEMS,), sizes=(6, 4, 5), n_target=5)
@@ -151,7 +151,7 @@ def test_fitted_weights_are_what_was_found() -> None:
     """SCAML takes w, MWSGP b = w/(1 + w) and b (1 − b) of the kernel; a source that is shut has none."""
     about = star_prior(shut=1).about
     omega = tensor([[0.5, 1.0, 2.0], [0.5, 1.0, 2.0]])
-    free, modular = Free().weights(omega, about), Modular().weights(omega, about)
+    free, modular = FreeWeights().weights(omega, about), Modular().weights(omega, about)
     assert free.mean.tolist() == [[0.5, 0.0, 2.0], [0.5, 1.0, 2.0]]
     assert not free.var.any()
     assert not free.own.any()
