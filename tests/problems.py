@@ -26,8 +26,8 @@ from headstart import (
     WeightedParams,
 )
 from headstart.data.units import OutputMap
-from headstart.decide.acquisition import Acquisition, Worth
-from headstart.decide.average import AveragedWorth, PlainWorth, mean_of, voices
+from headstart.decide.acquisition import Acquisition, AcquisitionValue
+from headstart.decide.average import AveragedAcquisition, PlainAcquisition, mean_of, voices
 
 __all__ = [
     "BY_LEVEL",
@@ -37,6 +37,7 @@ __all__ = [
     "TRANSFER",
     "VARIANTS",
     "Problem",
+    "acquisition_of",
     "agree",
     "behind_the_map",
     "gp_params",
@@ -49,7 +50,6 @@ __all__ = [
     "tensor",
     "tensors_in",
     "transfer_problem",
-    "worth_of",
 ]
 
 _T = TypeVar("_T")
@@ -252,10 +252,12 @@ def agree(a: Tensor, b: Tensor, *, rtol: float, atol: float = 0.0) -> bool:
     return a.shape == b.shape and float((a - b).abs().max()) <= rtol * float(b.abs().max()) + atol
 
 
-def worth_of(posterior: TransferPosterior, kind: Acquisition, X: Tensor | None = None, *, beta: float = 3.0) -> Worth:
-    """What points are worth to all members together, when the lowest mean at X (or where it was observed) is known."""
+def acquisition_of(
+    posterior: TransferPosterior, kind: Acquisition, X: Tensor | None = None, *, beta: float = 3.0
+) -> AcquisitionValue:
+    """The acquisition values of all members together, when the lowest mean at X (or where it was observed) is known."""
     every, weights = voices(posterior.predictor)
     at = posterior.train_inputs[0] if X is None else X
     with torch.no_grad():
         best_f = mean_of([voice.predictor.predict_marginal(at)[0] for voice in every], weights).amin(-1)
-    return AveragedWorth(kind, tuple(PlainWorth(v, kind, best_f, beta) for v in every), weights)
+    return AveragedAcquisition(kind, tuple(PlainAcquisition(v, kind, best_f, beta) for v in every), weights)

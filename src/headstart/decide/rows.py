@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headstart.decide.acquisition import Acquisition, worth
+from headstart.decide.acquisition import Acquisition, acquisition_values
 from headstart.decide.average import averaged, mean_of, voices
 from headstart.decide.believed import is_careful, opening
 from headstart.decide.design import design_point, design_size
@@ -76,7 +76,7 @@ def _best_row(
             known = mean_of([voice.predictor.predict_marginal(observed)[0] for voice in every], weights)
         best_f = known.amin(-1)
         values = [
-            worth(kind, mean, var, best_f=best_f, noise_var=voice.predictor.noise_var, beta=beta)
+            acquisition_values(kind, mean, var, best_f=best_f, noise_var=voice.predictor.noise_var, beta=beta)
             for voice, (mean, var) in zip(every, found, strict=True)
         ]
         value = averaged(kind, torch.stack(values, dim=-1), weights)

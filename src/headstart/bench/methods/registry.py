@@ -18,7 +18,7 @@ from torch import Tensor
 
 from headstart.bench.methods.copula import GC3P
 from headstart.bench.methods.prediction import Predicted, predicting
-from headstart.bench.methods.rules import Rule, answered, pick
+from headstart.bench.methods.rules import Rule, ask_candidates, pick
 from headstart.bench.problems.problem import Instance, stream
 from headstart.data.dataset import Dataset
 from headstart.decide.acquisition import Acquisition
@@ -30,7 +30,7 @@ from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import At
 from headstart.models.family import FAMILY
-from headstart.models.mixture import taken
+from headstart.models.mixture import take_problems
 from headstart.models.model import Prior, TransferModel
 
 __all__ = ["METHODS", "Choice", "Method", "Proposer", "Settings", "method"]
@@ -178,7 +178,7 @@ class _ModelSearch(Proposer):
             return ask(posterior, None, None)
         n = posterior.train_inputs[0].shape[-2]
         draws = [torch.rand((), generator=stream(self.problem, seed, "candidate", n)) for seed in self.seeds]
-        return answered(posterior, pick(posterior, self._rule, torch.stack(draws).double()), ask)
+        return ask_candidates(posterior, pick(posterior, self._rule, torch.stack(draws).double()), ask)
 
     def _layouts(self, n: int) -> list[torch.Generator]:
         """How the first points are laid out where nothing is known: in every problem by the stream of its seed."""
@@ -208,7 +208,7 @@ class _ModelSearch(Proposer):
         assert candidates is not None
         if k is not None and isinstance(located, At):  # one of AUTO's candidates, for some of the problems
             located = located.parts[k]
-            located = located if rows is None else taken(located, rows, torch.Size([len(self.seeds)]))
+            located = located if rows is None else take_problems(located, rows, torch.Size([len(self.seeds)]))
         X, free = (candidates.X, allowed) if rows is None else (candidates.X[rows], allowed[rows])
         return suggest_row(
             posterior,

@@ -219,8 +219,8 @@ class _BoTorch(Proposer):
         assert self.instance.candidates is not None
         value, fitted = _log_ei(X, y), time.process_time()
         with torch.no_grad():
-            worth: Tensor = value(self.instance.candidates.X[problem].cpu().unsqueeze(-2))
-        return fitted, worth.masked_fill(~free, -torch.inf).argmax(-1)
+            values: Tensor = value(self.instance.candidates.X[problem].cpu().unsqueeze(-2))
+        return fitted, values.masked_fill(~free, -torch.inf).argmax(-1)
 
 
 class _Compact:

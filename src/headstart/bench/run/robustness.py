@@ -46,7 +46,7 @@ class OddProblem:
     number: int
     sources: tuple[Dataset, ...]
     target: Dataset
-    about: str
+    description: str
 
 
 def odd_problem(number: int) -> OddProblem:
@@ -139,7 +139,7 @@ def _failure(name: str, problem: OddProblem, *, in_full: bool) -> str | None:
             require_sound(MODELS[name], problem)
     except Exception as error:  # whatever it is, the next problem is looked at
         text = traceback.format_exc() if in_full else f"{type(error).__name__}: {error}"[:300]
-        return f"problem {problem.number}, {name}: {text}\n    {problem.about}"
+        return f"problem {problem.number}, {name}: {text}\n    {problem.description}"
     return None
 
 
