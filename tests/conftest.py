@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
+import pytest
 import tests.reference.shapes
 import torch
 from hypothesis import settings
 from jaxtyping import install_import_hook
+from matplotlib.figure import Figure
 
 # Before any test imports the package: from here on every array annotation in it is checked at every call.
 install_import_hook("headstart", f"{tests.reference.shapes.__name__}.checked")
@@ -18,3 +21,17 @@ torch.set_num_threads(1)
 settings.register_profile("reproducible", deadline=None, max_examples=20, derandomize=True, print_blob=True)
 settings.register_profile("explore", deadline=None, max_examples=500, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "reproducible"))
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """The figures that are saved in the test, so that it can be asked what they show."""
+    saved: list[Figure] = []
+    save = Figure.savefig
+
+    def note(figure: Figure, *arguments: Any, **options: Any) -> None:
+        saved.append(figure)
+        save(figure, *arguments, **options)
+
+    monkeypatch.setattr(Figure, "savefig", note)
+    return saved

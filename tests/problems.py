@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import Enum
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,8 +26,8 @@ from headstart import (
     WeightedParams,
 )
 from headstart.data.units import OutputMap
-from headstart.decide.acquisition import Acquisition, Worth
-from headstart.decide.average import AveragedWorth, PlainWorth, mean_of, voices
+from headstart.decide.acquisition import Acquisition, AcquisitionValue
+from headstart.decide.average import AveragedAcquisition, PlainAcquisition, mean_of, voices
 
 __all__ = [
     "BY_LEVEL",
@@ -35,6 +37,7 @@ __all__ = [
     "TRANSFER",
     "VARIANTS",
     "Problem",
+    "acquisition_of",
     "agree",
     "behind_the_map",
     "gp_params",
@@ -47,7 +50,6 @@ __all__ = [
     "tensor",
     "tensors_in",
     "transfer_problem",
-    "worth_of",
 ]
 
 _T = TypeVar("_T")
@@ -148,6 +150,30 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
     return iter(found)
 
 
+def contents_of(value: Any, path: str = "", above: tuple[int, ...] = ()) -> dict[str, Any]:
+    """Copies of all tensors, arrays, numbers and names that a value holds, however deep, by the way to them."""
+    match value:
+        case Tensor():
+            return {path: value.clone()}
+        case np.ndarray():
+            return {path: torch.from_numpy(value.copy())}
+        case None | bool() | int() | float() | str() | Enum() | type():
+            return {path: value}
+        case Mapping():
+            parts = {f"{path}[{key!r}]": part for key, part in value.items()}
+        case list() | tuple():
+            parts = {f"{path}[{i}]": part for i, part in enumerate(value)}
+        case _:
+            slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+            names = [*getattr(value, "__dict__", ()), *(name for name in slots if hasattr(value, name))]
+            parts = {f"{path}.{name}": getattr(value, name) for name in names}
+    found: dict[str, Any] = {}
+    if id(value) not in above:
+        for way, part in parts.items():
+            found |= contents_of(part, way, (*above, id(value)))
+    return found
+
+
 def _mapped(value: Any, function: Any) -> Any:
     match value:
         case Tensor():
@@ -226,10 +252,12 @@ def agree(a: Tensor, b: Tensor, *, rtol: float, atol: float = 0.0) -> bool:
     return a.shape == b.shape and float((a - b).abs().max()) <= rtol * float(b.abs().max()) + atol
 
 
-def worth_of(posterior: TransferPosterior, kind: Acquisition, X: Tensor | None = None, *, beta: float = 3.0) -> Worth:
-    """What points are worth to all members together, when the lowest mean at X (or where it was observed) is known."""
+def acquisition_of(
+    posterior: TransferPosterior, kind: Acquisition, X: Tensor | None = None, *, beta: float = 3.0
+) -> AcquisitionValue:
+    """The acquisition values of all members together, when the lowest mean at X (or where it was observed) is known."""
     every, weights = voices(posterior.predictor)
     at = posterior.train_inputs[0] if X is None else X
     with torch.no_grad():
         best_f = mean_of([voice.predictor.predict_marginal(at)[0] for voice in every], weights).amin(-1)
-    return AveragedWorth(kind, tuple(PlainWorth(v, kind, best_f, beta) for v in every), weights)
+    return AveragedAcquisition(kind, tuple(PlainAcquisition(v, kind, best_f, beta) for v in every), weights)

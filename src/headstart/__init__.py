@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     from headstart.data.units import OutputMap, OutputUnits, Units
     from headstart.decide.acquisition import Acquisition
     from headstart.decide.suggest import suggest
-    from headstart.errors import HeadstartError, InputError, MissingExtraError, NumericalError
+    from headstart.errors import (
+        HeadstartError,
+        InputError,
+        MissingExtraError,
+        NoPlaceError,
+        NoPointLeftError,
+        NothingInCommonError,
+        NumericalError,
+    )
     from headstart.gp.fit import FitOptions, Objective
     from headstart.gp.hyperparameters import GPParams, Starts
     from headstart.gp.kernels import Kernel
@@ -62,7 +70,10 @@ _HOMES = {
     "data.units": ("OutputMap", "OutputUnits", "Units"),
     "decide.acquisition": ("Acquisition",),
     "decide.suggest": ("suggest",),
-    "errors": ("HeadstartError", "InputError", "MissingExtraError", "NumericalError"),
+    "errors": (
+        *("HeadstartError", "InputError", "NoPlaceError", "NoPointLeftError", "NothingInCommonError"),
+        *("MissingExtraError", "NumericalError"),
+    ),
     "gp.fit": ("FitOptions", "Objective"),
     "gp.restarts": ("FitReport",),
     "gp.hyperparameters": ("GPParams", "Starts"),
@@ -115,6 +126,9 @@ __all__ = [
     "InputError",
     "Kernel",
     "MissingExtraError",
+    "NoPlaceError",
+    "NoPointLeftError",
+    "NothingInCommonError",
     "NumericalError",
     "Objective",
     "OutputMap",

@@ -2,15 +2,33 @@
 
     HeadstartError
     ├── InputError(ValueError)            what came in is not what was asked for; nothing was computed
+    │   ├── NoPlaceError                  a value or a row that the space has no place for
+    │   ├── NoPointLeftError              every point that could be suggested is pending or to be avoided
+    │   ├── NothingInCommonError          a source that shares no parameter with the space
+    │   ├── MissingDataError              a table that does not come with headstart, and is not where it was looked for
+    │   ├── NotComparableError            methods whose runs have no problem or no seed in common
+    │   └── UnwritableError               a file or a folder that cannot be written
     ├── NumericalError(ArithmeticError)   the data are fine, the arithmetic was not
     └── MissingExtraError(ImportError)    an optional dependency is not installed
 
-A message says what was expected, what came (value, shape, argument, task, row) and what to do.
+A message says what was expected, what came (value, shape, argument, task, row) and what to do. An ``InputError`` that
+somebody answers by going on in another way has a name of its own, so that no other one is mistaken for it.
 """
 
 from __future__ import annotations
 
-__all__ = ["HeadstartError", "InputError", "MissingExtraError", "NumericalError"]
+__all__ = [
+    "HeadstartError",
+    "InputError",
+    "MissingDataError",
+    "MissingExtraError",
+    "NoPlaceError",
+    "NoPointLeftError",
+    "NotComparableError",
+    "NothingInCommonError",
+    "NumericalError",
+    "UnwritableError",
+]
 
 
 class HeadstartError(Exception):
@@ -19,6 +37,30 @@ class HeadstartError(Exception):
 
 class InputError(HeadstartError, ValueError):
     """An argument that cannot be used. Raised where it enters, before any computation."""
+
+
+class NoPlaceError(InputError):
+    """A value that is missing, is no number, or is none of the categories: it has no coordinates in the space."""
+
+
+class NoPointLeftError(InputError):
+    """Every point of a finite domain is pending or to be avoided: wait, widen the domain, or allow repetitions."""
+
+
+class NothingInCommonError(InputError):
+    """A source without a single parameter of the space; rename its columns, or leave it out."""
+
+
+class MissingDataError(InputError):
+    """A table of the benchmark that has to be fetched; the message says where it is looked for."""
+
+
+class NotComparableError(InputError):
+    """Results in which no two methods can be compared on the same problems and seeds."""
+
+
+class UnwritableError(InputError):
+    """A file or a folder that the operating system does not let be written, or that changed meanwhile."""
 
 
 class NumericalError(HeadstartError, ArithmeticError):

@@ -313,6 +313,20 @@ def test_a_folder_that_cannot_be_used(tmp_path: Path, change: Callable[[Path], N
     assert fingerprint(tmp_path) == before
 
 
+@pytest.mark.parametrize(
+    "rows", ["", "0.6,v,\n", "0.6,v,2\n", "0.6,v,failed\n"], ids=["none", "pending", "one", "failed"]
+)
+def test_neither_past_nor_results_is_no_error(tmp_path: Path, rows: str) -> None:
+    """A campaign that begins with nothing has a status and one picture, of its progress."""
+    make(tmp_path, current=f"x,s,y\n{rows}")
+    toml = tmp_path / "headstart.toml"
+    toml.write_text(toml.read_text().replace('["a.csv", "b.csv"]', "[]"))
+    told, drawn = _run("status", "--folder", tmp_path), _run("plot", "--folder", tmp_path)
+    assert (told.exit_code, drawn.exit_code) == (0, 0), told.output + drawn.output
+    assert drawn.stdout == f"Picture: {tmp_path / 'plots' / 'progress.png'}\n"
+    assert [path.name for path in (tmp_path / "plots").iterdir()] == ["progress.png"]
+
+
 @pytest.mark.parametrize("command", ["suggest", "status", "plot"])
 def test_without_a_campaign_the_beginning_is_explained(tmp_path: Path, command: str) -> None:
     """Both in an empty folder and where there is none."""

@@ -11,7 +11,7 @@ import pytest
 from headstart import InputError
 from headstart.bench.methods.registry import Settings
 from headstart.bench.run.execution import execute
-from headstart.bench.run.experiment import Experiment, ProblemSpec
+from headstart.bench.run.experiment import BenchExperiment, ProblemSpec
 from headstart.bench.run.store import Store
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install headstart[ray]")
@@ -30,7 +30,7 @@ def test_ray_gives_what_one_process_gives_and_reports_what_fails(tmp_path: Path)
     """The same runs for the same seeds; a unit that fails there is an error here, and the others are done."""
     good = ProblemSpec(family="forrester", points=6)
     local, remote = Store(tmp_path / "local"), Store(tmp_path / "remote")
-    experiment = Experiment("ray", (good,), ("random", "shgp"), runs=2, steps=2, settings=SETTINGS)
+    experiment = BenchExperiment("ray", (good,), ("random", "shgp"), runs=2, steps=2, settings=SETTINGS)
     assert execute([experiment], local, chunk=1) == []
     assert execute([experiment], remote, chunk=1, engine="ray", jobs=2) == []
     found = [{run.key: run.regret for run in store.read().runs} for store in (local, remote)]
@@ -41,7 +41,7 @@ def test_ray_gives_what_one_process_gives_and_reports_what_fails(tmp_path: Path)
 
     # three sources of the table have no 400 rows to evaluate
     impossible = ProblemSpec(table="svm", sources=3, rows=20)
-    both = Experiment("ray", (impossible, good), ("random",), runs=1, steps=400)
+    both = BenchExperiment("ray", (impossible, good), ("random",), runs=1, steps=400)
     failed = execute([both], remote, engine="ray", jobs=2)
     assert [(unit.problem, type(error)) for unit, error in failed] == [(impossible, InputError)]
     assert ray.is_initialized()  # it was there before, so it is left alone

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -166,6 +167,20 @@ def test_only_public_names_are_imported_from_other_modules(path: Path) -> None:
             if hasattr(origin, "__path__"):  # modules of a folder
                 continue
             assert {alias.name for alias in node.names} <= set(origin.__all__), f"line {node.lineno}: {node.module}"
+
+
+def test_no_type_has_the_name_of_another() -> None:
+    """A class, or an alias that other modules may import, is the only one of its name."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in MODULES:
+        body, module = ast.parse(path.read_text()).body, __import__(_name(path), fromlist=["*"])
+        classes = [node.name for node in body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
+        targets = [node.targets[0] for node in body if isinstance(node, ast.Assign)]
+        names = [target.id for target in targets if isinstance(target, ast.Name) and target.id in module.__all__]
+        for name in [*classes, *(name for name in names if not name.isupper())]:
+            if getattr(module, name) not in found.setdefault(name, {}).values():
+                found[name][_name(path)] = getattr(module, name)
+    assert {name: list(homes) for name, homes in found.items() if len(homes) > 1} == {}
 
 
 @pytest.mark.parametrize("product", APART)

@@ -28,13 +28,13 @@ from headstart.bench.read.report import compare, seconds_sheet, speed_sheets, wr
 from headstart.bench.read.sheet import Sheet, write_sheets
 from headstart.bench.read.styles import is_table
 from headstart.bench.run.execution import Progress, execute
-from headstart.bench.run.experiment import Experiment, Unit
+from headstart.bench.run.experiment import BenchExperiment, Unit
 from headstart.bench.run.presets import preset
 from headstart.bench.run.store import Store
 from headstart.bench.speed import complexity
-from headstart.errors import InputError
+from headstart.errors import InputError, MissingDataError
 
-__all__ = ["EXPERIMENTS", "Reproduction", "Work", "possible", "reproduce"]
+__all__ = ["EXPERIMENTS", "HowToRun", "Reproduction", "possible", "reproduce"]
 
 EXPERIMENTS: dict[str, str] = {
     "fig1": "Posteriors of source model, MHGP, BHGP and SHGP on Alpine",
@@ -58,14 +58,14 @@ def possible() -> tuple[list[str], list[str]]:
     names = list(EXPERIMENTS)
     try:
         preset("gc3p")[0].problems[0].build()
-    except InputError as error:
+    except MissingDataError as error:
         names.remove("gc3p")
         return names, [f"gc3p is left out. {error}"]
     return names, []
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class HowToRun:
     """How an experiment is run, and who is told about it."""
 
     runs: int | None = None
@@ -89,14 +89,14 @@ class Reproduction:
     failed: tuple[tuple[Unit, Exception], ...] = field(default=())
 
 
-def reproduce(name: str, out: Path, *, store: Path | None = None, work: Work | None = None) -> Reproduction:
+def reproduce(name: str, out: Path, *, store: Path | None = None, work: HowToRun | None = None) -> Reproduction:
     """Run what is missing in ``store/name``, then write everything to ``out/name``; quick runs have their own folders.
 
     Figures and tables are made of what the store holds, also if some units failed.
     """
     if name not in EXPERIMENTS:
         raise InputError(f"There is no experiment {name!r}. The known ones are {', '.join(EXPERIMENTS)}, and all.")
-    work = Work() if work is None else work
+    work = HowToRun() if work is None else work
     own = f"{name}-quick" if work.quick else name
     folder = out / own
     if name == "fig1":
@@ -118,7 +118,7 @@ def reproduce(name: str, out: Path, *, store: Path | None = None, work: Work | N
 
 
 def _run(
-    experiments: Sequence[Experiment], store: Store, work: Work, *, chunk: int
+    experiments: Sequence[BenchExperiment], store: Store, work: HowToRun, *, chunk: int
 ) -> tuple[Results, tuple[str, ...], list[tuple[Unit, Exception]]]:
     failed = execute(
         experiments,
@@ -135,7 +135,7 @@ def _run(
 
 
 def _figures(
-    name: str, results: Results, folder: Path, problems: Sequence[str], work: Work
+    name: str, results: Results, folder: Path, problems: Sequence[str], work: HowToRun
 ) -> tuple[list[Path], list[Sheet]]:
     """The figures, and sheets that only this experiment has."""
     from headstart.bench.read.regret_figures import draw_ablation, draw_regret
@@ -174,14 +174,14 @@ def _figure1(folder: Path) -> Reproduction:
     return Reproduction(tuple(files), (sheet,))
 
 
-def _timings(work: Work) -> tuple[complexity.Timing, ...]:
+def _timings(work: HowToRun) -> tuple[complexity.Timing, ...]:
     sizes = complexity.QUICK_SIZES if work.quick else complexity.SIZES
     rounds = 3 if work.quick else complexity.ROUNDS
     work.on_timings(complexity.steps_of(sizes, rounds))
     return complexity.measure(sizes, rounds, work.on_timing)
 
 
-def _complexity(folder: Path, work: Work) -> Reproduction:
+def _complexity(folder: Path, work: HowToRun) -> Reproduction:
     from headstart.bench.speed.timing_figures import draw_complexity
 
     timings = _timings(work)

@@ -13,7 +13,7 @@ from headstart.campaign.file import TOML, CampaignFile
 from headstart.errors import InputError
 from headstart.sources.column_guess import Guess, Proposal, find_objective, propose
 from headstart.sources.files.safe import alone_in, write_whole
-from headstart.sources.files.tables import Layout, Table, is_lock_file, read_table, write_rows
+from headstart.sources.files.tables import FileLayout, Table, is_lock_file, read_table, write_rows
 from headstart.sources.parameters import MOST_USED, Kind, nearest
 
 __all__ = ["Looked", "Started", "look_at", "start_campaign"]
@@ -140,7 +140,7 @@ def _header(campaign: CampaignFile, tables: Sequence[Table]) -> bytes:
     return layout.bom + _line(layout, [*(p.name for p in campaign.parameters), campaign.objective]).encode()
 
 
-def _line(layout: Layout, cells: Sequence[str]) -> str:
+def _line(layout: FileLayout, cells: Sequence[str]) -> str:
     return write_rows(layout, [cells])
 
 

@@ -18,6 +18,7 @@ from headstart.data.dataset import Dataset
 from headstart.decide.domain import Mixed
 from headstart.decide.suggest import suggest
 from headstart.errors import InputError
+from headstart.gp.threads import single_thread
 from headstart.models.auto.reasons import shares
 from headstart.models.botorch import TransferPosterior
 from headstart.models.family import FAMILY
@@ -30,7 +31,7 @@ from headstart.sources.parameters import nearest
 __all__ = [
     "LEVEL",
     "THIS",
-    "Expected",
+    "ExpectedResults",
     "Fitted",
     "Suggestion",
     "fit_campaign",
@@ -50,7 +51,7 @@ THIS = "this campaign"
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedResults:
     """What is expected at some settings, in the user's units: the medians, and the ends of 95 % intervals."""
 
     median: NDArray[np.float64]
@@ -88,7 +89,7 @@ class Fitted:
         """Whether results hardly scatter, compared with how much they vary."""
         return float(self.posterior.predictor.noise_var) < _NO_NOISE**2
 
-    def expected(self, rows: Sequence[Mapping[str, Any]], *, measured: bool = False) -> Expected | None:
+    def expected(self, rows: Sequence[Mapping[str, Any]], *, measured: bool = False) -> ExpectedResults | None:
         """What is expected of the true values, or (``measured``) of results; None where nothing is known."""
         if not self.knows:
             return None
@@ -99,7 +100,7 @@ class Fitted:
                 *self.posterior.interval(X, LEVEL, noise=measured),
             )
         median, one, other = (self.sign * part.numpy() for part in found)
-        return Expected(median, np.minimum(one, other), np.maximum(one, other))
+        return ExpectedResults(median, np.minimum(one, other), np.maximum(one, other))
 
     @property
     def outliers(self) -> NDArray[np.bool_]:
@@ -158,6 +159,7 @@ def model_named(name: str, where: str = TOML) -> TransferModel:
     return model.using(fit=replace(model.fit, unit_cube=False))
 
 
+@single_thread()
 def fit_campaign(campaign: Campaign, *, seed: int = 0) -> Fitted:
     """Learn the past files, then the campaign's own results."""
     file = campaign.file
@@ -179,6 +181,7 @@ def fit_campaign(campaign: Campaign, *, seed: int = 0) -> Fitted:
     return Fitted(campaign, with_outliers(alignment, prior), prior, target, prior.condition(target, seed=seed))
 
 
+@single_thread()
 def next_experiments(fitted: Fitted, n: int, *, seed: int = 0) -> tuple[Suggestion, ...]:
     """The n experiments that promise most, given those that are pending; failed ones are not asked for again."""
     if n < 1:
@@ -200,7 +203,7 @@ def next_experiments(fitted: Fitted, n: int, *, seed: int = 0) -> tuple[Suggesti
     for row in space.decode(X):
         rows.append(_settable(campaign, row, [*taken, *rows]))
     nothing = np.full(n, np.nan)
-    found = fitted.expected(rows, measured=True) or Expected(nothing, nothing, nothing)
+    found = fitted.expected(rows, measured=True) or ExpectedResults(nothing, nothing, nothing)
     each = shares(fitted.prior, fitted.posterior, space.encode(rows)).tolist()
     names = [*(d.name for d in fitted.alignment.datasets), THIS]
     return tuple(

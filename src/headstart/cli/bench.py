@@ -19,7 +19,7 @@ bench = typer.Typer(
     rich_markup_mode=None,
 )
 
-Folder = Annotated[Path, typer.Argument(help="Where 'headstart bench run' put its results.")]
+ResultsFolder = Annotated[Path, typer.Argument(help="Where 'headstart bench run' put its results.")]
 Methods = Annotated[str | None, typer.Option(help="Only these, separated by commas: gpbo,shgp.")]
 
 
@@ -106,7 +106,7 @@ def run(
 
 @bench.command()
 def table(
-    folder: Folder,
+    folder: ResultsFolder,
     methods: Methods = None,
     at: Annotated[list[int] | None, typer.Option(help="After how many evaluations; may be repeated.")] = None,
     out: Annotated[Path | None, typer.Option(help="Also write CSV and Markdown into this folder.")] = None,
@@ -129,7 +129,7 @@ def table(
 
 @bench.command()
 def compare(
-    folder: Folder,
+    folder: ResultsFolder,
     baseline: Annotated[str, typer.Option(help="The method that the others are compared with.")] = "gpbo",
     methods: Methods = None,
     at: Annotated[list[int] | None, typer.Option(help="After how many evaluations; may be repeated.")] = None,
@@ -157,7 +157,7 @@ def compare(
 
 @bench.command()
 def plot(
-    folder: Folder,
+    folder: ResultsFolder,
     methods: Methods = None,
     out: Annotated[Path | None, typer.Option(help="Where the pictures go.", show_default="DIR itself")] = None,
 ) -> None:
@@ -201,7 +201,7 @@ def safety(
 
 @bench.command()
 def calibration(
-    folder: Folder,
+    folder: ResultsFolder,
     methods: Methods = None,
     by_problem: Annotated[bool, typer.Option("--by-problem", help="Also every problem on its own.")] = False,
     out: Annotated[Path | None, typer.Option(help="Also write CSV and Markdown into this folder.")] = None,

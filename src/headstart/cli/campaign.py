@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from headstart.campaign.model import Fitted, Suggestion
 
 __all__ = [
-    "Folder",
-    "Seed",
+    "FolderOption",
+    "SeedOption",
     "existing",
     "fitted_campaign",
     "init",
@@ -36,8 +36,8 @@ __all__ = [
     "working",
 ]
 
-Folder = Annotated[Path, typer.Option(help="The campaign's folder.", show_default="this one")]
-Seed = Annotated[int, typer.Option(help="Equal seeds and equal files give equal results.")]
+FolderOption = Annotated[Path, typer.Option(help="The campaign's folder.", show_default="this one")]
+SeedOption = Annotated[int, typer.Option(help="Equal seeds and equal files give equal results.")]
 
 
 def init(
@@ -49,7 +49,7 @@ def init(
     rename: Annotated[list[str] | None, typer.Option(metavar="OLD=NEW", help="Columns that are the same.")] = None,
     ignore: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A column that is no parameter.")] = None,
     category: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Numbers that are only names.")] = None,
-    folder: Folder = Path(),
+    folder: FolderOption = Path(),
     force: Annotated[bool, typer.Option("--force", help="Write headstart.toml anew; current.csv stays.")] = False,
 ) -> None:
     """Look at past files and begin a campaign: headstart.toml and current.csv."""
@@ -80,8 +80,8 @@ def init(
 
 def suggest(
     number: Annotated[int, typer.Option("-n", "--number", help="How many experiments.")] = 1,
-    folder: Folder = Path(),
-    seed: Seed = 0,
+    folder: FolderOption = Path(),
+    seed: SeedOption = 0,
 ) -> None:
     """Say what to try next, and append it to current.csv as rows without a result."""
     with errors_in_one_line():
@@ -115,7 +115,7 @@ def suggest(
         )
 
 
-def status(folder: Folder = Path(), seed: Seed = 0) -> None:
+def status(folder: FolderOption = Path(), seed: SeedOption = 0) -> None:
     """Show progress, the best so far, pending rows, and what the past files contribute."""
     with errors_in_one_line():
         from headstart.campaign.campaign import State, open_campaign
@@ -150,9 +150,9 @@ def status(folder: Folder = Path(), seed: Seed = 0) -> None:
 
 
 def plot(
-    folder: Folder = Path(),
+    folder: FolderOption = Path(),
     out: Annotated[Path | None, typer.Option(help="Where the pictures go.", show_default="plots in the folder")] = None,
-    seed: Seed = 0,
+    seed: SeedOption = 0,
 ) -> None:
     """Draw progress, slices of the prediction, and what each past campaign says."""
     with errors_in_one_line():
@@ -217,10 +217,10 @@ def working() -> Iterator[None]:
     from rich.console import Console
 
     with Console(stderr=True).status("learning from the past campaigns …"):
-        import torch
+        from headstart.gp.threads import single_thread
 
-        torch.set_num_threads(1)
-        yield
+        with single_thread():
+            yield
 
 
 # ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────────

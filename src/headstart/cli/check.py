@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headstart.cli.campaign import Folder, Seed, existing, fitted_campaign, pairs, require_seed, working
+from headstart.cli.campaign import FolderOption, SeedOption, existing, fitted_campaign, pairs, require_seed, working
 from headstart.cli.output import errors_in_one_line, say
 from headstart.cli.tables import percent, show, table
 from headstart.errors import InputError
@@ -39,11 +39,11 @@ def check(
     rename: Annotated[list[str] | None, typer.Option(metavar="OLD=NEW", help="Columns that are the same.")] = None,
     ignore: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A column that is no parameter.")] = None,
     category: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Numbers that are only names.")] = None,
-    folder: Folder = Path(),
+    folder: FolderOption = Path(),
     out: Annotated[
         Path | None, typer.Option(help="Where the picture goes.", show_default="plots in the folder")
     ] = None,
-    seed: Seed = 0,
+    seed: SeedOption = 0,
 ) -> None:
     """Say which past campaigns can be trusted, and why: before the first experiment, or in a campaign's folder."""
     with errors_in_one_line():

@@ -40,17 +40,16 @@ def demo(
     "python -m headstart.bench.speed.sampler --only svm" computes.
     """
     with errors_in_one_line():
-        import torch
         from rich.console import Console
 
         from headstart.bench.demo.demo import Demo, run_demo
         from headstart.bench.demo.figure import draw_demo, require_writable
+        from headstart.gp.threads import single_thread
 
-        torch.set_num_threads(1)  # small matrices lose by threading
         settings = Demo(data_set=data, trials=trials, runs=runs, model=model, seed=seed)
         require_writable(out)
         typer.echo(_introduction(settings), err=True)
-        with _quiet_optuna(), _two_lines(settings, Console(stderr=True)) as show:
+        with single_thread(), _quiet_optuna(), _two_lines(settings, Console(stderr=True)) as show:
             result = run_demo(settings, on_trial=show)
         if result.trials:
             draw_demo(result, out)

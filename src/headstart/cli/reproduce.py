@@ -32,7 +32,7 @@ def reproduce(
 ) -> None:
     """Run an experiment of the paper and write its figures and tables. Stop it at any time; a rerun continues."""
     with errors_in_one_line():
-        from headstart.bench.reproduce import EXPERIMENTS, Work, possible
+        from headstart.bench.reproduce import EXPERIMENTS, HowToRun, possible
         from headstart.bench.reproduce import reproduce as run
 
         if name.lower() == "list":
@@ -44,7 +44,7 @@ def reproduce(
         say(left_out)
         for each in chosen:
             with interruptible(store or out), watching(each) as watch:
-                work = Work(
+                work = HowToRun(
                     runs=runs,
                     quick=quick,
                     device=device,

@@ -29,7 +29,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headstart.errors import InputError
+from headstart.errors import InputError, NoPlaceError
 
 if TYPE_CHECKING:
     from headstart.data.ranges import Distribution
@@ -114,7 +114,7 @@ class Axis:
             u = self._ruler(torch.tensor(numbers, dtype=torch.float64))
         if not bool(u.isfinite().all()):
             row = int((~u.isfinite()).nonzero()[0])
-            raise InputError(f"{self._what(row)} = {values[row]!r} is too far outside {self._range()} to be used.")
+            raise NoPlaceError(f"{self._what(row)} = {values[row]!r} is too far outside {self._range()} to be used.")
         return u.unsqueeze(-1)
 
     def _indices(self, values: Sequence[Any]) -> list[int]:
@@ -142,16 +142,16 @@ class Axis:
                 if same(level, value):
                     return i
         known = ", ".join(repr(level) for level in self.levels)
-        raise InputError(
+        raise NoPlaceError(
             f"{self._what(row)} = {value!r} is none of its categories ({known}). "
             "Correct it, or add it to the extra levels if past tasks used it."
         )
 
     def _number(self, value: Any, row: int) -> float | int:
         if not isinstance(value, Real) or not math.isfinite(value):
-            raise InputError(f"{self._what(row)} = {value!r} is not a number. Fill it in, or leave the row out.")
+            raise NoPlaceError(f"{self._what(row)} = {value!r} is not a number. Fill it in, or leave the row out.")
         if self.log and value <= 0:
-            raise InputError(
+            raise NoPlaceError(
                 f"{self._what(row)} = {value!r} has no place on a log axis. Leave the row out, or use an axis "
                 "without log."
             )

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from headstart.data.axis import Axis, distinct, has_single_value, same_category
 from headstart.data.ranges import Choices, Distribution, FloatRange, IntRange
-from headstart.errors import InputError
+from headstart.errors import InputError, NoPlaceError
 
 __all__ = ["Axis", "Space"]
 
@@ -98,7 +98,7 @@ class Space:
                 continue
             for i, row in enumerate(rows):
                 if axis.name not in row:
-                    raise InputError(
+                    raise NoPlaceError(
                         f"Row {i} has no value for parameter {axis.name!r}: give every parameter of the space "
                         f"({', '.join(self.names)})."
                     )

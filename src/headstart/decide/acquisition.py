@@ -1,4 +1,4 @@
-"""How much a point is worth trying: expected improvement and confidence bounds, for minimisation.
+"""Acquisition functions: expected improvement and confidence bounds, for minimisation.
 
     kind      value at x, the higher the better     with
     LOG_EI    log E[max(f* − ½σ − m(x), 0)]         f* the incumbent, m(x) what the mean at x will be once x is measured
@@ -12,9 +12,10 @@ more than any other point has to offer. And an improvement counts by what exceed
 never looks for a deeper one. The paper's β multiplies the standard deviation. BoTorch's ``beta`` multiplies
 the variance, so it is given β².
 
-``acquisition`` gives BoTorch's function in the user's units, for whoever works with BoTorch. ``worth`` are the values
-in model units from predictions at hand, ``worth_and_slopes`` also how they change with those. What ``suggest``
-maximises is a ``Worth``, which also knows of points whose result is awaited (decide/pending).
+``acquisition`` gives BoTorch's function in the user's units, for whoever works with BoTorch. ``acquisition_values``
+has its values in model units from predictions at hand, ``acquisition_values_and_slopes`` also how they change with
+those. What ``suggest`` maximises is an ``AcquisitionValue``, which also knows of points whose result is awaited
+(decide/pending).
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ __all__ = [
     "LEAST_VAR",
     "MARGIN",
     "Acquisition",
-    "Worth",
+    "AcquisitionValue",
     "acquisition",
+    "acquisition_values",
+    "acquisition_values_and_slopes",
     "incumbent",
     "require_beta",
-    "worth",
-    "worth_and_slopes",
 ]
 
 
@@ -69,8 +70,8 @@ class Acquisition(Enum):
     LCB = "lcb"
 
 
-class Worth(Protocol):
-    """How much each of many points is worth trying, the higher the better: what a search maximises."""
+class AcquisitionValue(Protocol):
+    """An acquisition function's values at many points, the higher the better: what a search maximises."""
 
     def __call__(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
         """The value at every row of X, with its gradient."""
@@ -116,7 +117,7 @@ def acquisition(
             return UpperConfidenceBound(posterior, beta=beta**2, maximize=False)
 
 
-def worth(
+def acquisition_values(
     kind: Acquisition,
     mean: Float[Tensor, "*b m"],
     var: Float[Tensor, "*b m"],
@@ -125,7 +126,7 @@ def worth(
     noise_var: Float[Tensor, "*#b"],
     beta: float = 3.0,
 ) -> Float[Tensor, "*b m"]:
-    """The values from predictions that are at hand."""
+    """The acquisition function's values, from predictions that are at hand."""
     var = var.clamp_min(LEAST_VAR)
     match kind:
         case Acquisition.LOG_EI:
@@ -137,7 +138,7 @@ def worth(
             return beta * var.sqrt() - mean
 
 
-def worth_and_slopes(
+def acquisition_values_and_slopes(
     kind: Acquisition,
     mean: Float[Array, "*b m"],
     var: Float[Array, "*b m"],
@@ -146,7 +147,7 @@ def worth_and_slopes(
     noise_var: Float[Array, "*#b"],
     beta: float = 3.0,
 ) -> tuple[Float[Array, "*b m"], Float[Array, "*b m"], Float[Array, "*b m"]]:
-    """The values of ``worth`` and their derivatives by the mean and by the variance, for a few points very often.
+    """The same values and their derivatives by the mean and by the variance, for a few points very often.
 
     With u = (f* − ½σ − mean)/s, σ² = noise_var, s² = var²/(var + noise_var) and h(u) = φ(u) + u Φ(u), LOG_EI is
     log h(u) + log s, so that h′ = Φ gives

@@ -1,4 +1,4 @@
-"""What a point is worth to several predictors that are believed to different degrees: the members of a mixture.
+"""The acquisition value for several predictors that are believed to different degrees: the members of a mixture.
 
     LOG_EI    log Σ_k w_k EI_k      an improvement is averaged before its logarithm is taken
     LCB       Σ_k w_k LCB_k
@@ -16,14 +16,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headstart.decide.acquisition import Acquisition, Worth, worth
+from headstart.decide.acquisition import Acquisition, AcquisitionValue, acquisition_values
 from headstart.decide.fast.layers import surface_of
 from headstart.decide.fast.surface import Surface
 from headstart.models.chain.beliefs import At
 from headstart.models.mixture import components
 from headstart.models.predictor import Predictor
 
-__all__ = ["AveragedWorth", "PlainWorth", "Voice", "averaged", "mean_of", "voices"]
+__all__ = ["AveragedAcquisition", "PlainAcquisition", "Voice", "averaged", "mean_of", "voices"]
 
 # A member with less weight is not asked: it takes as long as one that counts
 _NEGLIGIBLE = 1e-3
@@ -77,8 +77,8 @@ def averaged(
 
 
 @dataclass(frozen=True, slots=True)
-class PlainWorth:
-    """What points are worth to one member, in model units, when no result is awaited."""
+class PlainAcquisition:
+    """The acquisition values of one member, in model units, when no result is awaited."""
 
     voice: Voice
     kind: Acquisition
@@ -89,15 +89,17 @@ class PlainWorth:
         """The value at every row of X."""
         predictor = self.voice.predictor
         mean, var = predictor.predict_marginal(X)
-        return worth(self.kind, mean, var, best_f=self.best_f, noise_var=predictor.noise_var, beta=self.beta)
+        return acquisition_values(
+            self.kind, mean, var, best_f=self.best_f, noise_var=predictor.noise_var, beta=self.beta
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class AveragedWorth:
-    """What a point is worth to all members together."""
+class AveragedAcquisition:
+    """The acquisition values of all members together."""
 
     kind: Acquisition
-    parts: tuple[Worth, ...]
+    parts: tuple[AcquisitionValue, ...]
     weights: Float[Tensor, "*b k"]
 
     def __call__(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:

@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.decide.domain import Domain, Searchable
-from headstart.errors import InputError
+from headstart.errors import NoPointLeftError
 
 __all__ = ["design_point", "design_size"]
 
@@ -56,7 +56,7 @@ def design_point(
     else:
         rows = torch.arange(len(X)) if free is None else free.nonzero().squeeze(-1)
         if len(rows) == 0:
-            raise InputError("There is no point left to begin with: all of them are taken.")
+            raise NoPointLeftError("There is no point left to begin with: all of them are taken.")
         X = X[rows[torch.randperm(len(rows), generator=generator)[:_LOOKED_AT]]]
     if len(tried) == 0:
         return X[0]

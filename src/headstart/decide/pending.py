@@ -1,4 +1,4 @@
-"""Points whose result is awaited: what a further point is worth once they are known, averaged over what they may be.
+"""Points whose result is awaited: the acquisition value of a further one, averaged over what they may turn out to be.
 
     LOG_EI    log E_y[ E[max(min(f*, y) − f(x), 0) | f(P) = y] ]      P the pending points, y ~ f(P)
     LCB       −(mean(x) − β sd(x | f(P)))
@@ -20,12 +20,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headstart.decide.acquisition import Acquisition, require_beta, worth
+from headstart.decide.acquisition import Acquisition, acquisition_values, require_beta
 from headstart.gp.linalg import cholesky, solve_lower
 from headstart.models.chain.layer import Layer
 from headstart.models.predictor import Predictor
 
-__all__ = ["AwaitingWorth", "ByLayer"]
+__all__ = ["ByLayer", "PendingAcquisition"]
 
 # Pairs of opposite draws of the awaited results
 _PAIRS = 16
@@ -79,8 +79,8 @@ class _ByCovariance:
 
 
 @dataclass(frozen=True, slots=True)
-class AwaitingWorth:
-    """What a point is worth when the results at some others are still awaited; see the head of the module."""
+class PendingAcquisition:
+    """The acquisition values when the results at some others are still awaited; see the head of the module."""
 
     given: _Given
     kind: Acquisition
@@ -98,7 +98,7 @@ class AwaitingWorth:
         best_f: Float[Tensor, "*b"],
         beta: float,
         generator: torch.Generator,
-    ) -> AwaitingWorth:
+    ) -> PendingAcquisition:
         """In model units, which ``best_f`` is in too."""
         require_beta(beta)
         with torch.no_grad():
@@ -120,7 +120,7 @@ class AwaitingWorth:
     def __call__(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
         """The value at every row of X."""
         mean, var = self.given(X)
-        values = worth(
+        values = acquisition_values(
             self.kind, mean, var.expand(mean.shape), best_f=self.best_f, noise_var=self.noise_var, beta=self.beta
         )
         return values.logsumexp(0) - math.log(len(values))

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headstart.decide.acquisition import Worth
+from headstart.decide.acquisition import AcquisitionValue
 from headstart.decide.domain import Searchable
 from headstart.decide.fast.slopes import Slopes
 from headstart.gp.lbfgs import minimize_lockstep
@@ -23,11 +23,11 @@ Array = NDArray[np.float64]
 Which = NDArray[np.intp]
 
 _ITERATIONS = 100
-_WORST = 1e10  # where the worth is not a number
+_WORST = 1e10  # where the acquisition value is not a number
 
 
 def polish(
-    value: Worth, slopes: Slopes | None, domain: Searchable, starts: Float[Tensor, "*b k d"]
+    value: AcquisitionValue, slopes: Slopes | None, domain: Searchable, starts: Float[Tensor, "*b k d"]
 ) -> Float[Tensor, "*b k d"]:
     """The starts after L-BFGS-B in the domain's free columns, each for itself; ``slopes`` are those of ``value``.
 
@@ -42,8 +42,8 @@ def polish(
         assert slopes is not None
         columns, X = free.numpy(), now.numpy()[which]
         X[:, columns] = points
-        worth, gradient = slopes.climb(X)
-        return -worth, -gradient[:, columns]
+        values, gradient = slopes.climb(X)
+        return -values, -gradient[:, columns]
 
     def by_differentiation(points: Array, which: Which) -> tuple[Array, Array]:
         # runs that have ended stay where they are: a batched posterior answers for all of its problems at once
@@ -51,9 +51,9 @@ def polish(
         now[rows.unsqueeze(-1), free] = torch.from_numpy(points).to(now.device)
         with torch.enable_grad():
             X = now.reshape(starts.shape).detach().requires_grad_()
-            worth = value(X)
-            (gradient,) = torch.autograd.grad(worth.sum(), X)
-        loss = -worth.detach().reshape(-1)[rows]
+            values = value(X)
+            (gradient,) = torch.autograd.grad(values.sum(), X)
+        loss = -values.detach().reshape(-1)[rows]
         slope = -gradient.reshape(-1, X.shape[-1])[rows][:, free]
         return loss.cpu().numpy(), slope.cpu().numpy()
 

@@ -12,12 +12,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headstart.decide.acquisition import Acquisition, worth
+from headstart.decide.acquisition import Acquisition, acquisition_values
 from headstart.decide.average import averaged, mean_of, voices
 from headstart.decide.believed import is_careful, opening
 from headstart.decide.design import design_point, design_size
 from headstart.decide.domain import Candidates
-from headstart.errors import InputError
+from headstart.errors import NoPointLeftError
 from headstart.gp.fit import Seed, generator_from
 from headstart.gp.threads import single_thread
 from headstart.models.botorch import TransferPosterior
@@ -43,7 +43,7 @@ def suggest_row(
     again. ``categories`` are groups of columns that are the levels of one category each.
     """
     if not bool(free.any(-1).all()):
-        raise InputError("There is no row left to suggest: each of them is pending or to be avoided.")
+        raise NoPointLeftError("There is no row left to suggest: each of them is pending or to be avoided.")
     n = posterior.train_inputs[0].shape[-2]
     n_inputs = X.shape[-1] - sum(len(levels) - 1 for levels in categories)
     blind = posterior.blind & (n < max(2, design_size(n_inputs)))
@@ -76,7 +76,7 @@ def _best_row(
             known = mean_of([voice.predictor.predict_marginal(observed)[0] for voice in every], weights)
         best_f = known.amin(-1)
         values = [
-            worth(kind, mean, var, best_f=best_f, noise_var=voice.predictor.noise_var, beta=beta)
+            acquisition_values(kind, mean, var, best_f=best_f, noise_var=voice.predictor.noise_var, beta=beta)
             for voice, (mean, var) in zip(every, found, strict=True)
         ]
         value = averaged(kind, torch.stack(values, dim=-1), weights)

@@ -19,15 +19,15 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headstart.decide.acquisition import Acquisition, Worth
-from headstart.decide.average import AveragedWorth, PlainWorth, Voice, voices
+from headstart.decide.acquisition import Acquisition, AcquisitionValue
+from headstart.decide.average import AveragedAcquisition, PlainAcquisition, Voice, voices
 from headstart.decide.believed import UNBELIEVED, Believed, opening
 from headstart.decide.design import design_point, design_size
 from headstart.decide.domain import Domain, Searchable
 from headstart.decide.fast.slopes import ROWS, Slopes, means_at
-from headstart.decide.pending import AwaitingWorth
+from headstart.decide.pending import PendingAcquisition
 from headstart.decide.polish import polish
-from headstart.errors import InputError, NumericalError
+from headstart.errors import NoPointLeftError, NumericalError
 from headstart.gp.fit import generator_from
 from headstart.gp.threads import single_thread
 from headstart.models.botorch import TransferPosterior
@@ -48,7 +48,7 @@ _MORE = 8  # further looks around a finite domain whose points all seem to be us
 class _Judge:
     """The acquisition function, except that a point already taken is the worst, as is one where it is not a number."""
 
-    value: Worth
+    value: AcquisitionValue
     taken: Float[Tensor, "*b k d"]
     slopes: Slopes | None = None  # the same function, for a search
     believed: Believed | None = None  # where a point may be
@@ -60,18 +60,18 @@ class _Judge:
         """By the slopes where there are any: the same up to rounding, and quicker."""
         return self._judged(self.value if self.slopes is None else self.slopes, X)
 
-    def _judged(self, value: Worth, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
+    def _judged(self, value: AcquisitionValue, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
         with torch.no_grad():
-            worth = torch.cat([value(part) for part in X.split(ROWS, dim=-2)], dim=-1)
-        if not bool(worth.isfinite().any(-1).all()):
+            values = torch.cat([value(part) for part in X.split(ROWS, dim=-2)], dim=-1)
+        if not bool(values.isfinite().any(-1).all()):
             raise NumericalError(
                 "The acquisition function is finite at none of the points looked at. Look at the posterior there: its "
                 "mean and variance should be finite, and its variance positive."
             )
-        worth = worth.nan_to_num(nan=-torch.inf, neginf=-torch.inf)
+        values = values.nan_to_num(nan=-torch.inf, neginf=-torch.inf)
         if self.believed is not None:
-            worth = worth - UNBELIEVED * (~self.believed(X))
-        return worth.masked_fill(self._is_taken(X), -torch.inf) if self.taken.shape[-2] else worth
+            values = values - UNBELIEVED * (~self.believed(X))
+        return values.masked_fill(self._is_taken(X), -torch.inf) if self.taken.shape[-2] else values
 
     def _is_taken(self, X: Float[Tensor, "*b n d"]) -> Bool[Tensor, "*b n"]:
         return _are_taken(X, self.taken)
@@ -126,30 +126,30 @@ class Search:
             X = listing.to(taken.device).expand(*self.posterior.batch_shape, *listing.shape)
             value = self._value(X, awaited)
             with single_thread():
-                worth = _Judge(value, taken, believed=self._expected(X, awaited))(X)
-            if bool((worth.amax(-1) == -torch.inf).any()):
+                values = _Judge(value, taken, believed=self._expected(X, awaited))(X)
+            if bool((values.amax(-1) == -torch.inf).any()):
                 raise self._nothing_left(len(listing))
-            return _best(X, worth)
+            return _best(X, values)
         assert isinstance(self.domain, Searchable)
         wide, near = self._look_around(self.domain)
         X = torch.cat([wide, near], dim=-2)
         value = self._value(X, awaited)
         judge = _Judge(value, taken, Slopes.of(value), self._expected(X, awaited))
         with single_thread():
-            worth = judge.roughly(X)
-            starts = _best_of_both(X, worth, wide.shape[-2], self.n_starts)
+            values = judge.roughly(X)
+            starts = _best_of_both(X, values, wide.shape[-2], self.n_starts)
             polished = _improve(judge, self.domain, starts)
             if judge.slopes is None:
                 everything = torch.cat([polished, X], dim=-2)
-                worth = torch.cat([judge(polished), worth], dim=-1)
+                values = torch.cat([judge(polished), values], dim=-1)
             else:  # the best of all points looked at are among the starts
                 everything = torch.cat([polished, starts], dim=-2)
-                worth = judge(everything)
+                values = judge(everything)
             for _ in range(_MORE):
-                if not bool((worth.amax(-1) == -torch.inf).any()):
-                    return _best(everything, worth)
+                if not bool((values.amax(-1) == -torch.inf).any()):
+                    return _best(everything, values)
                 more = self.domain.spread(ROWS, self.generator).to(X.device).expand(*X.shape[:-2], -1, -1)
-                everything, worth = torch.cat([everything, more], dim=-2), torch.cat([worth, judge(more)], dim=-1)
+                everything, values = torch.cat([everything, more], dim=-2), torch.cat([values, judge(more)], dim=-1)
         raise self._nothing_left(everything.shape[-2])
 
     def _expected(self, X: Float[Tensor, "*b n d"], awaited: Float[Tensor, "*b p d"]) -> Believed | None:
@@ -170,8 +170,8 @@ class Search:
         per_anchor = max(1, n // (_NEAR_SHARE * anchors.shape[-2]))
         return wide, torch.cat([anchors, past, domain.near(anchors, per_anchor, self.generator)], dim=-2)
 
-    def _value(self, X: Float[Tensor, "*b n d"], awaited: Float[Tensor, "*b p d"]) -> Worth:
-        """What points are worth; X are those that were looked at, where nothing is observed or awaited yet."""
+    def _value(self, X: Float[Tensor, "*b n d"], awaited: Float[Tensor, "*b p d"]) -> AcquisitionValue:
+        """The acquisition function; X are those that were looked at, where nothing is observed or awaited yet."""
         observed = self.posterior.train_inputs[0]
         known = torch.cat([observed, awaited], dim=-2)
         every, weights = voices(self.posterior.deciding(known.shape[-2]))
@@ -179,12 +179,12 @@ class Search:
         best_f = torch.stack([means_at(every, weights, part).amin(-1) for part in known.split(ROWS, dim=-2)]).amin(0)
         if awaited.shape[-2] == 0:
             kind, beta = opening(self.posterior, self.kind, self.beta)
-            parts: tuple[Worth, ...] = tuple(PlainWorth(voice, kind, best_f, beta) for voice in every)
+            parts: tuple[AcquisitionValue, ...] = tuple(PlainAcquisition(voice, kind, best_f, beta) for voice in every)
         else:
             kind = self.kind
             seed = int(torch.randint(2**62, (), generator=self.generator))  # the same draws whoever else counts
             parts = tuple(
-                AwaitingWorth.of(
+                PendingAcquisition.of(
                     voice.predictor,
                     kind,
                     pending=awaited,
@@ -194,10 +194,10 @@ class Search:
                 )
                 for voice in every
             )
-        return parts[0] if len(parts) == 1 else AveragedWorth(kind, parts, weights)
+        return parts[0] if len(parts) == 1 else AveragedAcquisition(kind, parts, weights)
 
-    def _nothing_left(self, n: int) -> InputError:
-        return InputError(
+    def _nothing_left(self, n: int) -> NoPointLeftError:
+        return NoPointLeftError(
             f"There is no point left to suggest: each of the {n} points looked at is pending or to be avoided. Wait "
             "for a result, widen the space, or allow finished points again by leaving them out of avoid."
         )
@@ -214,17 +214,17 @@ def _rows(X: Float[Tensor, "*b n d"], index: Int[Tensor, "*b k"]) -> Float[Tenso
     return X.gather(-2, index.unsqueeze(-1).expand(*index.shape, X.shape[-1]))
 
 
-def _best(X: Float[Tensor, "*b n d"], worth: Float[Tensor, "*b n"]) -> Float[Tensor, "*b d"]:
-    return _rows(X, worth.argmax(-1).unsqueeze(-1)).squeeze(-2)
+def _best(X: Float[Tensor, "*b n d"], values: Float[Tensor, "*b n"]) -> Float[Tensor, "*b d"]:
+    return _rows(X, values.argmax(-1).unsqueeze(-1)).squeeze(-2)
 
 
 def _best_of_both(
-    X: Float[Tensor, "*b n d"], worth: Float[Tensor, "*b n"], n_wide: int, n_starts: int
+    X: Float[Tensor, "*b n d"], values: Float[Tensor, "*b n"], n_wide: int, n_starts: int
 ) -> Float[Tensor, "*b k d"]:
     """The best ``n_starts`` points, half of them (where there are enough) from near the lowest means."""
     n_near = min(n_starts // 2, X.shape[-2] - n_wide)
-    best_wide = worth[..., :n_wide].topk(min(n_starts - n_near, n_wide)).indices
-    best_near = n_wide + worth[..., n_wide:].topk(n_near).indices
+    best_wide = values[..., :n_wide].topk(min(n_starts - n_near, n_wide)).indices
+    best_near = n_wide + values[..., n_wide:].topk(n_near).indices
     return _rows(X, torch.cat([best_wide, best_near], dim=-1))
 
 
@@ -237,10 +237,10 @@ def _improve(judge: _Judge, domain: Searchable, starts: Float[Tensor, "*b k d"])
             return points
         # a grid that was polished as if continuous may have lost by going back to its values
         pool = torch.cat([before.unsqueeze(-2), points.unsqueeze(-2), moves], dim=-2)
-        worth = judge.roughly(pool.flatten(-3, -2)).unflatten(-1, pool.shape[-3:-1])
-        best = worth.amax(-1).topk(min(_KEPT, pool.shape[-3])).indices
-        improved = worth.amax(-1) > worth[..., :2].amax(-1) + _GAIN
-        index = worth.argmax(-1)[..., None, None].expand(*worth.shape[:-1], 1, pool.shape[-1])
+        values = judge.roughly(pool.flatten(-3, -2)).unflatten(-1, pool.shape[-3:-1])
+        best = values.amax(-1).topk(min(_KEPT, pool.shape[-3])).indices
+        improved = values.amax(-1) > values[..., :2].amax(-1) + _GAIN
+        index = values.argmax(-1)[..., None, None].expand(*values.shape[:-1], 1, pool.shape[-1])
         before = _rows(pool.gather(-2, index).squeeze(-2), best)
         if not bool(improved.gather(-1, best).any()):
             return before

@@ -24,6 +24,7 @@ from headstart.campaign.campaign import State
 from headstart.campaign.model import Fitted, model_named, reference_point
 from headstart.draw.canvas import INK, legend_below, save, tidy
 from headstart.draw.looks import NOW, heading, past_looks, plain, short
+from headstart.gp.threads import single_thread
 from headstart.models.botorch import TransferPosterior
 from headstart.sources.files.safe import make_folder
 from headstart.sources.parameters import Kind, Parameter
@@ -61,6 +62,7 @@ class _Slice:
         return np.array([places.get(v, math.nan) for v in values])
 
 
+@single_thread()
 def draw_campaign(fitted: Fitted, out: Path) -> list[Path]:
     """Write the pictures into the folder, which is made if it is not there; none of predictions if nothing is known."""
     make_folder(out)

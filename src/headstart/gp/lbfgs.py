@@ -25,7 +25,7 @@ from headstart.gp.restarts import PACE, Array, Joining, agree, better_neighbours
 
 __all__ = ["LockstepResult", "lockstep_is_available", "minimize_lockstep", "minimize_one_by_one"]
 
-Objective = Callable[[Array, NDArray[np.intp]], tuple[Array, Array]]
+BatchObjective = Callable[[Array, NDArray[np.intp]], tuple[Array, Array]]
 
 _MEMORY = 10  # correction pairs, SciPy's default
 _LINE_SEARCH_STEPS = 20
@@ -98,7 +98,7 @@ class _Run:
 
 
 def _run_lockstep(
-    objective: Objective,
+    objective: BatchObjective,
     starts: Array,
     lower: Array,
     upper: Array,
@@ -192,7 +192,7 @@ def _inward(points: Array, natural: NDArray[np.bool_]) -> Array:
 
 
 def minimize_one_by_one(
-    objective: Objective,
+    objective: BatchObjective,
     starts: Array,
     lower: Array,
     upper: Array,
@@ -252,7 +252,7 @@ def lockstep_is_available() -> bool:
 
 
 def minimize_lockstep(
-    objective: Objective,
+    objective: BatchObjective,
     starts: Array,
     lower: Array,
     upper: Array,

@@ -33,8 +33,7 @@ from headstart.models.joint.joint import Joint
 from headstart.models.model import TransferModel
 from headstart.models.single import Single
 from headstart.models.star.star import Star
-from headstart.models.star.weighting import Free as FreeWeights
-from headstart.models.star.weighting import Integrated, Modular
+from headstart.models.star.weighting import FreeWeights, Integrated, Modular
 
 __all__ = [
     "AUTO",

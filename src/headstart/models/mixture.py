@@ -12,7 +12,7 @@ from torch import Tensor
 from headstart.models.chain.beliefs import At
 from headstart.models.chain.layer import Layer
 
-__all__ = ["Mixture", "components", "taken"]
+__all__ = ["Mixture", "components", "take_problems"]
 
 T = TypeVar("T")
 
@@ -106,7 +106,7 @@ def _outer(r: Float[Tensor, "*b m"]) -> Float[Tensor, "*b m m"]:
     return r.unsqueeze(-1) * r.unsqueeze(-2)
 
 
-def taken(value: T, rows: Int[Tensor, "k"], batch: torch.Size) -> T:
+def take_problems(value: T, rows: Int[Tensor, "k"], batch: torch.Size) -> T:
     """Some problems of a batch, counted in order: every tensor inside a value, however deep, at these rows."""
     result: Any
     dims = len(batch)
@@ -115,9 +115,9 @@ def taken(value: T, rows: Int[Tensor, "k"], batch: torch.Size) -> T:
     elif isinstance(value, Tensor):
         result = value.flatten(0, dims - 1)[rows] if value.shape[:dims] == batch else value
     elif isinstance(value, tuple):
-        result = tuple(taken(part, rows, batch) for part in value)
+        result = tuple(take_problems(part, rows, batch) for part in value)
     elif is_dataclass(value) and not isinstance(value, type):
-        parts: dict[str, Any] = {f.name: taken(getattr(value, f.name), rows, batch) for f in fields(value)}
+        parts: dict[str, Any] = {f.name: take_problems(getattr(value, f.name), rows, batch) for f in fields(value)}
         result = replace(value, **parts)
     else:
         result = value

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from headstart.data.axis import has_single_value
 from headstart.data.space import Space
-from headstart.errors import InputError
+from headstart.errors import NoPlaceError
 from headstart.sources.matching import match
 from headstart.sources.raw import RawTask
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-__all__ = ["fitted", "known_space"]
+__all__ = ["clip_value", "known_space"]
 
 _LOG_RATIO = 1000.0  # positive values that span three decades are taken to be on a log axis
 _MAX_CATEGORIES = 50  # a text column with more is a name or a remark
@@ -36,11 +37,13 @@ def known_space(sources: Sequence[RawTask]) -> dict[str, BaseDistribution]:
     return dict(sorted(found.items()))
 
 
-def fitted(value: Any, name: str, distribution: BaseDistribution) -> Any:
-    """The value that the distribution allows next to this one; fails with an ``InputError`` where there is none."""
+def clip_value(value: Any, name: str, distribution: BaseDistribution) -> Any:
+    """The value that the distribution allows next to this one; a ``NoPlaceError`` where there is none."""
+    if has_single_value(distribution):
+        return getattr(distribution, "choices", (getattr(distribution, "low", None),))[0]
     matched = match([value], distribution)
     if matched.problem or matched.new_levels or not matched.ok.all():
-        raise InputError(f"{value!r} is no value of {name!r}.")
+        raise NoPlaceError(f"{value!r} is no value of {name!r}.")
     space = Space.of({name: distribution})
     return space.decode(space.encode([{name: matched.values[0]}]))[0][name]
 

@@ -19,7 +19,7 @@ import torch
 
 import headstart
 from headstart.data.dataset import Dataset
-from headstart.errors import InputError
+from headstart.errors import InputError, UnwritableError
 from headstart.models.model import Prior, TransferModel
 from headstart.sources.files.safe import write_whole
 
@@ -92,5 +92,5 @@ class ModelCache:
         try:
             payload = pickle.dumps(prior)
             write_whole(path, _FORMAT + hashlib.sha256(payload).hexdigest().encode() + b"\n" + payload)
-        except (InputError, OSError, pickle.PicklingError) as error:
+        except (UnwritableError, OSError, pickle.PicklingError) as error:
             _logger.warning("What was learnt is not kept on disk: %s", error)

@@ -29,14 +29,14 @@ from optuna.samplers import BaseSampler, RandomSampler
 
 from headstart.data.dataset import Dataset
 from headstart.decide.acquisition import Acquisition
-from headstart.errors import InputError, NumericalError
+from headstart.errors import InputError, NoPlaceError, NumericalError
 from headstart.models.auto.reasons import Reasons, explanation_of
 from headstart.models.model import Prior, TransferModel
-from headstart.sampler.first_space import fitted, known_space
+from headstart.sampler.first_space import clip_value, known_space
 from headstart.sampler.model_cache import ModelCache
 from headstart.sampler.strategy import Strategy
 from headstart.sampler.suggested import Suggested, find_clash
-from headstart.sampler.trials import Seen, note, noted, see
+from headstart.sampler.trials import SeenTrials, note, noted, see
 from headstart.sources.aligned import Alignment, Decision
 from headstart.sources.alignment import align
 from headstart.sources.extremes import infinite_in_words, outliers_in_words, with_outliers
@@ -164,8 +164,8 @@ class TransferSampler(BaseSampler):
                 params = self._suggest(study, trial, guess, final=False) if varies else None
         if params and param_name in params:
             try:
-                return fitted(params[param_name], param_name, param_distribution)
-            except InputError:
+                return clip_value(params[param_name], param_name, param_distribution)
+            except NoPlaceError:
                 pass  # a category that is no more
         sampler = self._independent_sampler or RandomSampler(seed=self._seed(trial.number, param_name))
         return sampler.sample_independent(study, trial, param_name, param_distribution)
@@ -259,7 +259,7 @@ class TransferSampler(BaseSampler):
         if any(str(key).startswith("constraints") for t in trials[-20:] for key in t.system_attrs):
             self._say("constraints", "TransferSampler ignores constraints: infeasible trials count as any other.")
 
-    def _on_results(self, prior: Prior, seen: Seen) -> tuple[str, ...]:
+    def _on_results(self, prior: Prior, seen: SeenTrials) -> tuple[str, ...]:
         """What there is to say about the study's own results; that some are outliers is also logged, once."""
         far = outliers_in_words(prior, seen.target, seen.values, seen.numbers, "trial")
         if far:

@@ -14,12 +14,12 @@ from headstart.data.space import Space
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.domain import Mixed
 from headstart.decide.suggest import suggest
-from headstart.errors import InputError
+from headstart.errors import InputError, NoPointLeftError
 from headstart.gp.fit import generator_from
 from headstart.models.botorch import TransferPosterior
 from headstart.models.family import FAMILY, GPBO
 from headstart.models.model import TransferModel
-from headstart.sampler.trials import Seen
+from headstart.sampler.trials import SeenTrials
 
 __all__ = ["Strategy", "how_often"]
 
@@ -54,7 +54,7 @@ class Strategy:
         """The model, or one that starts from scratch if it needs sources and none is left."""
         return self.model if sources or not self.model.needs_sources else _anywhere(GPBO)
 
-    def choose(self, posterior: TransferPosterior, space: Space, seen: Seen, *, seed: int) -> Float[Tensor, "d"]:
+    def choose(self, posterior: TransferPosterior, space: Space, seen: SeenTrials, *, seed: int) -> Float[Tensor, "d"]:
         """The best point that is neither awaited nor (without noise) known; if all points are, the best of them.
 
         Trials that ask at this moment are assumed to take the best points, and this one the next best. Where all that
@@ -70,7 +70,7 @@ class Strategy:
         mean, var = posterior.predict(X[free])
         return X[free][(mean - self.beta * var.sqrt()).argmin()]
 
-    def _best(self, posterior: TransferPosterior, space: Space, seen: Seen, seed: int) -> Float[Tensor, "d"]:
+    def _best(self, posterior: TransferPosterior, space: Space, seen: SeenTrials, seed: int) -> Float[Tensor, "d"]:
         q = 1 + min(seen.asking, _MAX_ASKING)
         pending, finished = seen.pending, seen.target.X if self.deterministic else seen.target.X[:0]
         attempts = [(q, pending, finished), (1, pending, finished), (1, pending, finished[:0]), (1, pending[:0], None)]
@@ -87,7 +87,7 @@ class Strategy:
                     n_starts=_STARTS,
                     beta=self.beta,
                 )
-            except InputError:  # every point of a finite space is used up: repeat one
+            except NoPointLeftError:  # every point of a finite space is used up: repeat one
                 if avoid is None:
                     raise
             else:

@@ -13,7 +13,7 @@ from torch import Tensor
 from headstart.models.botorch import TransferPosterior
 from headstart.models.model import Prior
 from headstart.sampler.strategy import how_often
-from headstart.sampler.trials import Seen
+from headstart.sampler.trials import SeenTrials
 from headstart.sources.aligned import Alignment
 
 __all__ = ["Suggested", "find_clash"]
@@ -36,7 +36,9 @@ class Suggested:
     remarks: tuple[str, ...] = ()
 
 
-def find_clash(x: Float[Tensor, "d"], seen: Seen, look: Callable[[], Seen], pause: float) -> Seen | None:
+def find_clash(
+    x: Float[Tensor, "d"], seen: SeenTrials, look: Callable[[], SeenTrials], pause: float
+) -> SeenTrials | None:
     """What there is to see if somebody else was given the same point meanwhile, and still is after a pause."""
     for seconds in (0.0, pause):
         time.sleep(seconds)

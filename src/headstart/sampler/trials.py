@@ -28,7 +28,7 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.data.space import Space
-from headstart.errors import InputError
+from headstart.errors import NoPlaceError
 from headstart.sources.matching import match
 from headstart.sources.raw import finite
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
 
-__all__ = ["Seen", "note", "noted", "see"]
+__all__ = ["SeenTrials", "note", "noted", "see"]
 
 _KEY = "headstart:params"
 _PIECE = 2045  # characters that a system attribute may have in a relational database
@@ -45,7 +45,7 @@ _ASKING = timedelta(seconds=60)  # a trial without parameters for longer is not 
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenTrials:
     """A study in a space: its results, the points that are awaited, and how many trials ask at this moment.
 
     ``asking`` counts the older running trials that have no parameters yet; ``numbers`` and ``values`` are those of the
@@ -59,7 +59,7 @@ class Seen:
     values: tuple[float, ...] = ()
 
 
-def see(trials: Sequence[FrozenTrial], space: Space, *, own: int, minimize: bool) -> Seen:
+def see(trials: Sequence[FrozenTrial], space: Space, *, own: int, minimize: bool) -> SeenTrials:
     """The trials but number ``own``, in the space; trials without a value for one of its parameters do not count."""
     from optuna.trial import TrialState
 
@@ -82,7 +82,7 @@ def see(trials: Sequence[FrozenTrial], space: Space, *, own: int, minimize: bool
     pending, _ = _encode(points, space)
     running = [t for t in others if t.state == TrialState.RUNNING and t.number < own]
     asking = sum(_is_asking(t) for t in running)
-    return Seen(target, pending, asking, numbers, tuple(values.tolist()) if known else ())
+    return SeenTrials(target, pending, asking, numbers, tuple(values.tolist()) if known else ())
 
 
 def parameters(trial: FrozenTrial) -> dict[str, Any]:
@@ -138,12 +138,12 @@ def _encode(rows: Sequence[Mapping[str, Any]], space: Space) -> tuple[Float[Tens
         return torch.empty(0, space.d, dtype=torch.float64), []
     try:
         return space.encode(rows), list(range(len(rows)))
-    except InputError:
+    except NoPlaceError:
         placed = []
         for i, row in enumerate(rows):
             try:
                 placed.append((space.encode([row]), i))
-            except InputError:
+            except NoPlaceError:
                 continue
     if not placed:
         return torch.empty(0, space.d, dtype=torch.float64), []

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from headstart.data.dataset import Dataset
 from headstart.data.space import Space
-from headstart.errors import InputError
+from headstart.errors import InputError, NothingInCommonError
 from headstart.sources.aligned import Alignment, Decision
 from headstart.sources.matching import Matched, match, outside
 from headstart.sources.raw import INFINITE, RawTask, finite
@@ -32,10 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["align"]
 
 _UNSEEN = 0.5  # the placeholder of a coordinate that was not recorded
-
-
-class _NothingInCommonError(InputError):
-    """A source that shares no parameter with the space."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +62,11 @@ def align(
     fill = dict(fill or {})
     decisions: list[Decision] = []
     placed: list[_Placed] = []
-    strangers: list[_NothingInCommonError] = []
+    strangers: list[NothingInCommonError] = []
     for task in sources:
         try:
             one = _place(task, distributions, fill, elsewhere, minimize, decisions)
-        except _NothingInCommonError as error:
+        except NothingInCommonError as error:
             if strict or len(sources) == 1:
                 raise
             strangers.append(error)
@@ -255,7 +251,7 @@ def _leave_out(
         decisions.append(Decision(task.name, "", f"it tells nothing about {', '.join(distributions)} and is left out"))
         return
     because = f" ({'; '.join(problems)})" if problems else ""
-    raise _NothingInCommonError(
+    raise NothingInCommonError(
         f"{task.where} has nothing in common with the search space: it has {', '.join(task.parameters) or 'nothing'}, "
         f"and the space {', '.join(distributions)}{because}. Rename its columns to the parameters they mean, or leave "
         "it out."

@@ -136,6 +136,20 @@ def test_where_nothing_is_known_nothing_is_stated(tmp_path: Path, results: int) 
     assert math.isnan(noise_of(fitted)[0])
 
 
+@pytest.mark.parametrize("past", ['["a.csv", "b.csv"]', "[]"], ids=["past", "no past"])
+def test_the_reference_point_is_the_same_at_every_call(tmp_path: Path, past: str) -> None:
+    """Nothing is drawn for it: before any result it is the most promising past row, or the middle of the space."""
+    make(tmp_path)
+    toml = tmp_path / "headstart.toml"
+    toml.write_text(toml.read_text().replace('["a.csv", "b.csv"]', past))
+    fitted = fit_campaign(open_campaign(tmp_path))
+    before = torch.get_rng_state()
+    points = [reference_point(fitted) for _ in range(3)]
+    assert points[0] == points[1] == points[2]
+    assert points[0] == ({"x": 0.5, "s": "u"} if past == "[]" else {"x": 0.542, "s": "u"})
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_the_noise_is_that_of_repeats_or_else_the_models(tmp_path: Path) -> None:
     """With the number of repeats it rests on."""
     fitted = _fitted(tmp_path, current="x,s,y\n0.3,u,4\n0.3,u,6\n")

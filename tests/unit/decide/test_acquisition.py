@@ -22,8 +22,14 @@ from headstart import (
     TransferModel,
     TransferPosterior,
 )
-from headstart.decide.acquisition import Acquisition, acquisition, incumbent, worth, worth_and_slopes
-from headstart.decide.average import PlainWorth, Voice
+from headstart.decide.acquisition import (
+    Acquisition,
+    acquisition,
+    acquisition_values,
+    acquisition_values_and_slopes,
+    incumbent,
+)
+from headstart.decide.average import PlainAcquisition, Voice
 
 PROBLEM = transfer_problem(n_queries=20)
 
@@ -143,11 +149,11 @@ def test_a_batch_of_problems_equals_one_by_one(name: str, kind: Acquisition) -> 
 
 def _at(model: TransferPosterior, X: torch.Tensor, kind: Acquisition, noise_var: float) -> torch.Tensor:
     mean, var = model.predict(X)
-    return worth(kind, mean, var, best_f=incumbent(model), noise_var=tensor(noise_var))
+    return acquisition_values(kind, mean, var, best_f=incumbent(model), noise_var=tensor(noise_var))
 
 
 @pytest.mark.parametrize("kind", Acquisition)
-def test_without_noise_a_worth_is_botorchs(kind: Acquisition) -> None:
+def test_without_noise_a_value_is_botorchs(kind: Acquisition) -> None:
     """LOG_EI with noise 0 is ``LogExpectedImprovement``; noise does not enter a bound."""
     model = plainly(SHGP).at(params_for("SHGP"), sources=PROBLEM.sources, target=PROBLEM.target)
     expected = acquisition(model, kind)(PROBLEM.Xq.unsqueeze(-2))
@@ -174,7 +180,7 @@ def test_an_improvement_is_that_of_the_mean_after_the_measurement() -> None:
     )
     drawn = low + (high - low) * (var + noise_var).sqrt() * errors
     expected = (best_f - 0.5 * noise_var.sqrt() - drawn).clamp_min(0).mean().log()
-    found = worth(Acquisition.LOG_EI, mean, var, best_f=best_f, noise_var=noise_var)
+    found = acquisition_values(Acquisition.LOG_EI, mean, var, best_f=best_f, noise_var=noise_var)
     torch.testing.assert_close(found.squeeze(), expected, rtol=0, atol=0.02)
 
 
@@ -183,11 +189,12 @@ def test_slopes_with_noise_are_finite_differences(noise: float) -> None:
     """By the mean and by the variance of f."""
     mean, var = tensor([-1.0, 0.0, 0.2, 2.0, 5.0]).numpy(), tensor([0.3, 1.0, 1e-3, 0.5, 2.0]).numpy()
     given: Any = {"best_f": tensor(0.3).numpy(), "noise_var": tensor(noise).numpy()}
-    _, by_mean, by_var = worth_and_slopes(Acquisition.LOG_EI, mean, var, **given)
+    _, by_mean, by_var = acquisition_values_and_slopes(Acquisition.LOG_EI, mean, var, **given)
     h = 1e-6
     for found, (dm, dv) in ((by_mean, (h, 0.0)), (by_var, (0.0, h * var))):
         up, down = (
-            worth_and_slopes(Acquisition.LOG_EI, mean + sign * dm, var + sign * dv, **given)[0] for sign in (1, -1)
+            acquisition_values_and_slopes(Acquisition.LOG_EI, mean + sign * dm, var + sign * dv, **given)[0]
+            for sign in (1, -1)
         )
         torch.testing.assert_close(
             torch.from_numpy(found), torch.from_numpy((up - down) / (2 * (dm + dv))), rtol=1e-5, atol=1e-6
@@ -199,13 +206,13 @@ def test_a_point_that_was_measured_often_is_worth_less_than_an_unknown_one() -> 
     level = GPParams.of(lengthscale=[0.2], outputscale=1.0, noise_var=1.0)
     best, far = tensor([[0.3]]), tensor([[0.9]])
 
-    def worths(n: int) -> list[float]:
+    def values(n: int) -> list[float]:
         X = torch.cat([best.expand(n, 1), tensor([[0.6]])])
         y = torch.cat([torch.full((n,), -2.0, dtype=torch.float64), tensor([2.0])])
         model = GPBO.at(ChainParams((level,)), target=Dataset(X, y))
-        value = PlainWorth(Voice(model.predictor, None), Acquisition.LOG_EI, incumbent(model), 3.0)
+        value = PlainAcquisition(Voice(model.predictor, None), Acquisition.LOG_EI, incumbent(model), 3.0)
         return [value(x).item() for x in (best, far)]
 
-    once, often = worths(1), worths(40)
+    once, often = values(1), values(40)
     assert once[0] > once[1]
     assert often[0] < often[1]

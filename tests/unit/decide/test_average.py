@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.problems import item_of, params_for, quick, tensor, transfer_problem, worth_of
+from tests.problems import acquisition_of, item_of, params_for, quick, tensor, transfer_problem
 
 from headstart import AUTO, GPBO, Dataset
-from headstart.decide.acquisition import Acquisition, worth
-from headstart.decide.average import AveragedWorth, PlainWorth, Voice, averaged, mean_of, voices
+from headstart.decide.acquisition import Acquisition, acquisition_values
+from headstart.decide.average import AveragedAcquisition, PlainAcquisition, Voice, averaged, mean_of, voices
 from headstart.decide.suggest import suggest
 from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.chain.layer import Layer
@@ -106,7 +106,7 @@ def test_the_average_is_the_log_of_the_expected_improvement_under_all() -> None:
         u = (best - 0.5 * member.noise_var.sqrt() - mean) / s
         improvements.append(s * (u * normal.cdf(u) + normal.log_prob(u).exp()))
     X = PROBLEM.Xq.clone().requires_grad_()
-    value = worth_of(model, Acquisition.LOG_EI)(X)
+    value = acquisition_of(model, Acquisition.LOG_EI)(X)
     expected = (torch.stack(improvements, dim=-1) @ model.weights).log()
     likely = expected > -15  # further out the plain formula is all cancellation
     assert int(likely.sum()) > 10
@@ -120,9 +120,9 @@ def test_a_candidate_that_is_not_believed_has_no_say_in_the_average() -> None:
     for k, weights in enumerate(ALONE.values()):
         model = posterior(weights)
         best = model.predict(model.train_inputs[0])[0].amin()
-        parts = tuple(PlainWorth(Voice(m, None), Acquisition.LOG_EI, best, 3.0) for m in model.mixture.members)
+        parts = tuple(PlainAcquisition(Voice(m, None), Acquisition.LOG_EI, best, 3.0) for m in model.mixture.members)
         X = PROBLEM.Xq.clone().requires_grad_()
-        value = AveragedWorth(Acquisition.LOG_EI, parts, model.weights)(X)
+        value = AveragedAcquisition(Acquisition.LOG_EI, parts, model.weights)(X)
         (gradient,) = torch.autograd.grad(value.sum(), X)
         torch.testing.assert_close(value, parts[k](PROBLEM.Xq))
         assert bool(gradient.isfinite().all())
@@ -141,12 +141,12 @@ def test_an_improvement_is_averaged_over_draws_of_the_hyperparameters() -> None:
     model = quick(GPBO).learn().condition(PROBLEM.target)
     assert isinstance(model.predictor, Mixture)
     assert model.predictor.drawn
-    value = worth_of(model, Acquisition.LOG_EI)
+    value = acquisition_of(model, Acquisition.LOG_EI)
     mean, var = model.predictor.predict_marginal(PROBLEM.Xq)
     best = model.predictor.predict_marginal(model.train_inputs[0])[0].amin()
-    moments = worth(Acquisition.LOG_EI, mean, var, best_f=best, noise_var=model.predictor.noise_var)
+    moments = acquisition_values(Acquisition.LOG_EI, mean, var, best_f=best, noise_var=model.predictor.noise_var)
     every, weights = voices(model.predictor)
-    own = torch.stack([PlainWorth(v, Acquisition.LOG_EI, best, 3.0)(PROBLEM.Xq) for v in every], dim=-1)
+    own = torch.stack([PlainAcquisition(v, Acquisition.LOG_EI, best, 3.0)(PROBLEM.Xq) for v in every], dim=-1)
     torch.testing.assert_close(value(PROBLEM.Xq), (own.exp() @ weights).log(), rtol=1e-3, atol=1e-3)
     assert float((value(PROBLEM.Xq) - moments).abs().max()) > 0.05
 
@@ -162,7 +162,7 @@ def test_a_candidate_that_is_believed_alone_makes_the_suggestion(name: str) -> N
     x = suggest(model)
     missed = []
     for candidate in (model.candidate(j) for j in range(4)):
-        value = worth_of(candidate, Acquisition.LOG_EI)
+        value = acquisition_of(candidate, Acquisition.LOG_EI)
         missed.append((value(suggest(candidate).unsqueeze(0)) - value(x.unsqueeze(0))).item())
     assert missed[k] < 1e-3
     assert max(missed) > 0.01

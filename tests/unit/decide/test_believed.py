@@ -8,7 +8,7 @@ from tests.problems import quick
 from torch import Tensor
 
 from headstart import AUTO, GPBO, SHGP, Dataset, TransferPosterior
-from headstart.decide.acquisition import Acquisition, worth
+from headstart.decide.acquisition import Acquisition, acquisition_values
 from headstart.decide.average import voices
 from headstart.decide.believed import CAREFUL, Believed, opening
 from headstart.decide.domain import Candidates
@@ -89,7 +89,7 @@ def test_rows_of_a_list_are_chosen_below_the_same_limit(n: int) -> None:
 
 def _improvement(posterior: TransferPosterior, X: Tensor) -> Tensor:
     mean, var = posterior.predictor.predict_marginal(X)
-    return worth(Acquisition.LOG_EI, mean, var, best_f=mean.min(), noise_var=posterior.predictor.noise_var)
+    return acquisition_values(Acquisition.LOG_EI, mean, var, best_f=mean.min(), noise_var=posterior.predictor.noise_var)
 
 
 def test_autos_first_point_is_the_one_with_the_lowest_mean_and_the_second_is_not_bound_to_it() -> None:

@@ -9,8 +9,8 @@ import torch
 
 from headstart import FAMILY, Dataset, FitOptions, InputError, TransferPosterior
 from headstart.decide.acquisition import Acquisition
-from headstart.decide.average import PlainWorth, Voice
-from headstart.decide.pending import AwaitingWorth, ByLayer, _ByCovariance
+from headstart.decide.average import PlainAcquisition, Voice
+from headstart.decide.pending import ByLayer, PendingAcquisition, _ByCovariance
 
 KINDS = pytest.mark.parametrize("kind", Acquisition)
 
@@ -35,11 +35,13 @@ def _lowest(posterior: TransferPosterior) -> torch.Tensor:
     return posterior.predictor.predict_marginal(posterior.train_inputs[0])[0].amin(-1)
 
 
-def _worth(
+def _value(
     posterior: TransferPosterior, pending: torch.Tensor, kind: Acquisition = Acquisition.LOG_EI
-) -> AwaitingWorth:
+) -> PendingAcquisition:
     best_f, generator = _lowest(posterior), torch.Generator().manual_seed(0)
-    return AwaitingWorth.of(posterior.predictor, kind, pending=pending, best_f=best_f, beta=3.0, generator=generator)
+    return PendingAcquisition.of(
+        posterior.predictor, kind, pending=pending, best_f=best_f, beta=3.0, generator=generator
+    )
 
 
 @pytest.mark.parametrize("name", ["GPBO", "SHGP", "HGP"])
@@ -47,14 +49,14 @@ def _worth(
 def test_observing_and_conditioning_on_the_covariance_agree(name: str, kind: Acquisition) -> None:
     """Where Bayes' rule holds, the two ways of taking an awaited result into account give the same value."""
     posterior, pending, X = _posterior(name, draws=0), _points(3, seed=2), _points(20, seed=3)
-    worth = _worth(posterior, pending, kind)
-    assert isinstance(worth.given, ByLayer)
+    value = _value(posterior, pending, kind)
+    assert isinstance(value.given, ByLayer)
     _, cov = posterior.predictor.predict(pending)
     noise = 1e-4 * cov.diagonal() + 1e-10
     L = torch.linalg.cholesky(cov + noise.diag())
-    given = _ByCovariance(posterior.predictor, pending, L, worth.given.z)
-    other = AwaitingWorth(given, kind, worth.best_f, worth.noise_var, worth.beta)
-    torch.testing.assert_close(other(X), worth(X), rtol=1e-6, atol=1e-6)
+    given = _ByCovariance(posterior.predictor, pending, L, value.given.z)
+    other = PendingAcquisition(given, kind, value.best_f, value.noise_var, value.beta)
+    torch.testing.assert_close(other(X), value(X), rtol=1e-6, atol=1e-6)
 
 
 def test_the_value_is_what_a_point_adds_to_the_expected_improvement_of_the_batch() -> None:
@@ -69,18 +71,18 @@ def test_the_value_is_what_a_point_adds_to_the_expected_improvement_of_the_batch
         f = mean + torch.randn(400_000, 3, generator=generator, dtype=torch.float64) @ L.mT
         batch, others = f.amin(-1), f[:, :2].amin(-1)
         added.append(((best_f - batch).clamp_min(0) - (best_f - others).clamp_min(0)).mean())
-    without_noise = replace(_worth(posterior, pending), noise_var=torch.tensor(0.0, dtype=torch.float64))
-    worth = without_noise(X).exp()
-    assert bool((_worth(posterior, pending)(X) < worth.log()).all())
-    assert int((worth > 0.03).sum()) == 3
-    torch.testing.assert_close(worth, torch.stack(added), rtol=0.1, atol=2e-3)
+    without_noise = replace(_value(posterior, pending), noise_var=torch.tensor(0.0, dtype=torch.float64))
+    value = without_noise(X).exp()
+    assert bool((_value(posterior, pending)(X) < value.log()).all())
+    assert int((value > 0.03).sum()) == 3
+    torch.testing.assert_close(value, torch.stack(added), rtol=0.1, atol=2e-3)
 
 
 def test_the_bound_keeps_its_mean_and_loses_uncertainty() -> None:
     """LCB is −(mean − β sd) with the mean as it is and the standard deviation given the awaited points."""
     posterior, pending, X = _posterior(), _points(3, seed=2), _points(20, seed=3)
     mean, var = posterior.predictor.predict_marginal(X)
-    left = (_worth(posterior, pending, Acquisition.LCB)(X) + mean) / 3.0
+    left = (_value(posterior, pending, Acquisition.LCB)(X) + mean) / 3.0
     assert bool((left <= var.sqrt() + 1e-9).all())
     joint = posterior.predictor.predict(torch.cat([pending, X]))[1]
     given = joint[3:, 3:] - joint[3:, :3] @ torch.linalg.solve(joint[:3, :3], joint[:3, 3:])
@@ -93,13 +95,13 @@ def test_a_pending_point_is_worth_little(name: str, kind: Acquisition) -> None:
     """In every model a point is worth less once its result is awaited, under noise too, and gradients are finite."""
     posterior = _posterior(name, noise=0.3)
     X = _points(200, seed=3)
-    plain = PlainWorth(Voice(posterior.predictor, None), kind, _lowest(posterior), 3.0)
+    plain = PlainAcquisition(Voice(posterior.predictor, None), kind, _lowest(posterior), 3.0)
     best = X[plain(X).argmax()].unsqueeze(0)
-    worth = _worth(posterior, best, kind)
-    assert worth(best).item() < plain(best).item() - 0.1
-    assert worth(X).shape == (200,)
+    value = _value(posterior, best, kind)
+    assert value(best).item() < plain(best).item() - 0.1
+    assert value(X).shape == (200,)
     query = X.clone().requires_grad_()
-    (gradient,) = torch.autograd.grad(worth(query).sum(), query)
+    (gradient,) = torch.autograd.grad(value(query).sum(), query)
     assert bool(gradient.isfinite().all())
 
 
@@ -107,7 +109,7 @@ def test_a_pending_point_is_worth_little(name: str, kind: Acquisition) -> None:
 def test_pending_points_may_repeat(kind: Acquisition) -> None:
     """The same point twice teaches what it teaches once."""
     posterior, pending, X = _posterior(), _points(1, seed=2), _points(20, seed=3)
-    once, twice = _worth(posterior, pending, kind)(X), _worth(posterior, pending.expand(2, 2), kind)(X)
+    once, twice = _value(posterior, pending, kind)(X), _value(posterior, pending.expand(2, 2), kind)(X)
     torch.testing.assert_close(once, twice, rtol=0, atol=0.5)
 
 
@@ -118,12 +120,12 @@ def test_a_batch_of_problems_equals_one_by_one(name: str, kind: Acquisition) -> 
     source, X, pending, queries = (_points(2, n, seed=n) for n in (9, 4, 3, 7))
     model = FAMILY[name].using(fit=FitOptions(restarts=1))
     batch = model.learn([Dataset(source, _waves(source))]).condition(Dataset(X, _waves(X + 0.1)))
-    together = _worth(batch, pending, kind)(queries)
+    together = _value(batch, pending, kind)(queries)
     assert together.shape == (2, 7)
     for i in range(2):
         single = model.learn([Dataset(source[i], _waves(source[i]))]).condition(Dataset(X[i], _waves(X[i] + 0.1)))
         if name == "SHGP":  # the weights of RGPE are drawn for the batch together
-            torch.testing.assert_close(_worth(single, pending[i], kind)(queries[i]), together[i], rtol=1e-3, atol=1e-3)
+            torch.testing.assert_close(_value(single, pending[i], kind)(queries[i]), together[i], rtol=1e-3, atol=1e-3)
 
 
 def test_a_negative_beta_is_refused() -> None:
@@ -131,6 +133,6 @@ def test_a_negative_beta_is_refused() -> None:
     posterior, pending = _posterior(), _points(1, seed=2)
     best_f = torch.tensor(0.0, dtype=torch.float64)
     with pytest.raises(InputError, match="beta"):
-        AwaitingWorth.of(
+        PendingAcquisition.of(
             posterior.predictor, Acquisition.LCB, pending=pending, best_f=best_f, beta=-1.0, generator=torch.Generator()
         )

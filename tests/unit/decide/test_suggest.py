@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.problems import most_probable, worth_of
+from tests.problems import acquisition_of, most_probable
 
 from headstart import (
     AUTO,
@@ -58,7 +58,7 @@ def test_the_suggestion_is_the_maximum_on_a_fine_grid(kind: Acquisition, n: int)
     assert x.shape == (1,)
     assert bool(((x >= 0) & (x <= 1)).all())
     grid = torch.linspace(0, 1, 20_001, dtype=torch.float64).unsqueeze(-1)
-    value = worth_of(posterior, kind, grid if n == 0 else None)
+    value = acquisition_of(posterior, kind, grid if n == 0 else None)
     assert value(x.unsqueeze(0)).item() >= value(grid).max().item() - 1e-4
 
 
@@ -66,7 +66,7 @@ def test_the_suggestion_is_the_maximum_on_a_fine_grid(kind: Acquisition, n: int)
 def test_more_candidates_find_nothing_much_better(kind: Acquisition) -> None:
     """In four dimensions a search 16 times as wide agrees with the default one."""
     posterior = _posterior(8, d=4)
-    value = worth_of(posterior, kind)
+    value = acquisition_of(posterior, kind)
     default = suggest(posterior, kind=kind)
     wide = suggest(posterior, kind=kind, n_candidates=8192, n_starts=64, seed=1)
     assert value(default.unsqueeze(0)).item() >= value(wide.unsqueeze(0)).item() - 1e-2
@@ -194,14 +194,14 @@ def test_a_batch_without_the_belief_goes_to_the_corners(monkeypatch: pytest.Monk
 
 
 def test_a_point_that_is_not_believed_in_counts_less_than_any_that_is() -> None:
-    """Its worth is a million lower: the order among such points stays, and where there are no others one is taken."""
+    """Its acquisition value is a million lower: their order stays, and where there are no others one is taken."""
     posterior = _shifted_bowls(2)
     every, weights = voices(posterior.predictor)
     X = _points(50, 2, 3)
     mean = means_at(every, weights, X)
     believed = Believed(every, weights, mean.median())
     assert torch.equal(believed(X), mean <= mean.median())
-    value = worth_of(posterior, Acquisition.LOG_EI, X)
+    value = acquisition_of(posterior, Acquisition.LOG_EI, X)
     free, bound = _Judge(value, X[:0]), _Judge(value, X[:0], believed=believed)
     torch.testing.assert_close(bound(X), free(X) - 1e6 * (mean > mean.median()))
     assert float(bound(X)[believed(X)].min()) > float(bound(X)[~believed(X)].max())

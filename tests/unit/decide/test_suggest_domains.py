@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
-from tests.problems import worth_of
+from tests.problems import acquisition_of
 
 from headstart import FAMILY, GPBO, SHGP, Dataset, FitOptions, InputError, TransferPosterior
 from headstart.data.space import Space
@@ -135,7 +135,7 @@ def test_the_first_point_has_the_category_that_was_best_before(name: str) -> Non
 
 
 def _values(posterior: TransferPosterior, kind: Acquisition, X: torch.Tensor) -> torch.Tensor:
-    return worth_of(posterior, kind)(X).detach()
+    return acquisition_of(posterior, kind)(X).detach()
 
 
 @KINDS

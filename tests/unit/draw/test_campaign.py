@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
 from tests.unit.campaign.campaigns import make, value
 
 from headstart import InputError
@@ -24,6 +28,67 @@ def test_the_pictures_are_drawn(tmp_path: Path, current: str) -> None:
     first = [path.read_bytes() for path in paths]
     assert all(content.startswith(b"\x89PNG") and len(content) > 10_000 for content in first)
     assert [path.read_bytes() for path in draw_campaign(fitted, tmp_path / "new" / "plots")] == first
+
+
+def _line(axes: Axes, label: str) -> NDArray[np.float64]:
+    """Where the line of that label runs: x and y."""
+    (found,) = (line for line in axes.lines if line.get_label() == label)
+    return np.array(found.get_data(), dtype=float)
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_progress_shows_results_the_best_and_what_is_expected(
+    tmp_path: Path, figures: list[Figure], direction: str
+) -> None:
+    """The best in the user's direction, the past's too, and a pending row where it is expected."""
+    results = [4.0, 7.0, 5.0]
+    rows = "".join(f"{x},u,{y}\n" for x, y in zip((0.3, 0.5, 0.9), results, strict=True))
+    folder = make(tmp_path, current=f"x,s,y\n{rows}0.6,v,\n", direction=direction)
+    fitted = fit_campaign(open_campaign(folder))
+    draw_campaign(fitted, tmp_path / "plots")
+    (axes,) = figures[0].axes
+    assert _line(axes, "results").tolist() == [[1, 2, 3], results]
+    best = [4.0, 7.0, 7.0] if direction == "maximize" else [4.0, 4.0, 4.0]
+    assert _line(axes, "best of this campaign").tolist() == [[1, 2, 3], best]
+    for task in fitted.campaign.past:
+        level = task.y.max() if direction == "maximize" else task.y.min()
+        assert set(_line(axes, f"best of {task.name} (12 experiments)")[1]) == {level}
+    expected = fitted.expected([{"x": 0.6, "s": "v"}], measured=True)
+    assert expected is not None
+    (pending,) = (box for box in axes.containers if box.get_label() == "pending: expected, 95 %")
+    line, _, (bars,) = pending.lines  # type: ignore[attr-defined]
+    assert np.allclose(np.ravel(line.get_data()), [4, expected.median[0]])
+    assert np.allclose(np.ravel(bars.get_segments()[0][:, 1]), [expected.low[0], expected.high[0]])
+    assert ("higher" if direction == "maximize" else "lower") in str(figures[0].get_suptitle())
+
+
+def test_slices_show_the_prediction_through_the_best_point(tmp_path: Path, figures: list[Figure]) -> None:
+    """Along every parameter, the others as at the best point; and what each past campaign says of the same line."""
+    fitted = fit_campaign(open_campaign(make(tmp_path, current=SOME)))
+    draw_campaign(fitted, tmp_path / "plots")
+    _, slices, sources = figures
+    along_x, along_s = slices.axes[:2]
+    x, median = _line(along_x, "prediction: median, 95 %")
+    expected = fitted.expected([{"x": float(at), "s": "u"} for at in x])
+    assert expected is not None
+    assert (x[0], x[-1]) == (0, 1)
+    assert np.allclose(median, expected.median)
+    assert _line(along_x, "this campaign").tolist() == [[0.3, 0.5, 0.9], [value(at, "u") for at in (0.3, 0.5, 0.9)]]
+    assert _line(along_s, "this campaign")[0].tolist() == [0, 0, 0]
+    assert set(_line(along_x, "best point")[0]) == {0.5}
+    assert len(_line(along_x, "a")[0]) == 12
+    # every line of a past campaign has a marker where it is highest
+    ends = [np.ravel(line.get_xdata()) for line in sources.axes[0].lines]
+    tops = np.concatenate([x for x in ends if len(x) == 1])
+    assert np.abs(tops[1:] - [0.55, 0.65]).max() < 0.03
+
+
+def test_before_the_first_result_progress_says_so(tmp_path: Path, figures: list[Figure]) -> None:
+    """It has the levels of the past and no line of its own."""
+    draw_campaign(fit_campaign(open_campaign(make(tmp_path))), tmp_path / "plots")
+    (axes,) = figures[0].axes
+    assert [text.get_text() for text in axes.texts] == ["no results yet"]
+    assert [line.get_label() for line in axes.lines] == ["best of a (12 experiments)", "best of b (12 experiments)"]
 
 
 def test_before_anything_is_known_only_progress_is_drawn(tmp_path: Path) -> None:

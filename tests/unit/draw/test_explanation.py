@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from headstart import InputError
 from headstart.draw.explanation import draw_agreement, draw_verdicts
@@ -62,6 +63,38 @@ def test_the_picture_of_verdicts_is_drawn(tmp_path: Path, n: int, results: int) 
     path = draw_verdicts(_explanation(n, results), tmp_path)
     assert path == tmp_path / "verdicts.png"
     assert _is_png(path)
+
+
+def test_the_picture_of_past_files_shows_gains_and_agreement(tmp_path: Path, figures: list[Figure]) -> None:
+    """A bar as long as the gain where it is known, in words why it is not, and the matrix with its numbers."""
+    check = _check(5)
+    draw_agreement(check, tmp_path)
+    bars, matrix, _ = figures[0].axes
+    known = [i for i, why in enumerate(check.silent) if why in (None, Silence.NOISE)]
+    widths = {round(bar.get_y() + bar.get_height() / 2): bar.get_width() for bar in bars.patches}  # type: ignore[attr-defined]
+    assert widths == pytest.approx({i: check.gains[i] for i in known})
+    assert [text.get_text().strip() for text in bars.texts] == [str(why) for why in check.silent]
+    drawn = np.ma.filled(matrix.images[0].get_array(), np.nan)  # type: ignore[arg-type]
+    assert np.array_equal(drawn, check.agreement, equal_nan=True)
+    numbers = [text.get_text() for text in matrix.texts]
+    assert numbers[:3] == ["1", f"{check.agreement[0, 1]:+.2f}", f"{check.agreement[0, 2]:+.2f}"]
+    assert numbers.count("–") == np.isnan(check.agreement).sum()
+
+
+def test_the_picture_of_verdicts_shows_weights_gains_and_beliefs(tmp_path: Path, figures: list[Figure]) -> None:
+    """Every source's weights over the results, its interval and verdict, and beliefs that fill the panel."""
+    explanation = _explanation(3, 6)
+    draw_verdicts(explanation, tmp_path)
+    weights, gains, believed = figures[0].axes
+    for i, source in enumerate(explanation.sources):
+        assert np.array_equal(weights.lines[i].get_xydata(), source.history)
+        assert source.interval is not None
+        assert np.array_equal(gains.lines[2 * i].get_xdata(), source.interval)
+        assert np.array_equal(gains.lines[2 * i + 1].get_xdata(), [source.gain])
+        assert gains.texts[i].get_text().startswith(str(source.verdict))
+    heights = np.array([bar.get_height() for bar in believed.patches]).reshape(3, 7)  # type: ignore[attr-defined]
+    assert np.allclose(heights.T, [shares for _, shares in explanation.history])
+    assert "after 6 results" in str(figures[0].get_suptitle())
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:

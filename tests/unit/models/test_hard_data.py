@@ -212,7 +212,7 @@ def test_odd_problems_have_all_that_is_odd() -> None:
     assert {min(p.target.n, 3) for p in problems} == {0, 1, 2, 3}
     assert max(s.n for p in problems for s in p.sources) == 30
     assert min(s.n for p in problems for s in p.sources) == 1
-    text = " ".join(p.about for p in problems)
+    text = " ".join(p.description for p in problems)
     for word in ("repeated rows", "one place", "outliers", "constant", "zero", "steps", "tail", "other units"):
         assert word in text
     sizes = torch.tensor([float(p.target.y.abs().max()) for p in problems if p.target.n]).log10()

@@ -21,7 +21,7 @@ from torch import Tensor
 from headstart import AUTO, FAMILY
 from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.chain.layer import Layer
-from headstart.models.mixture import Mixture, taken
+from headstart.models.mixture import Mixture, take_problems
 from headstart.models.single import UNCERTAIN_UP_TO
 
 PROBLEM = transfer_problem()
@@ -115,11 +115,11 @@ def test_what_has_no_batch_in_front_is_left_alone() -> None:
     """Only tensors and shapes that begin with the batch are cut, at any depth."""
     rows, batch = torch.tensor([1]), torch.Size([3])
     value = (torch.arange(3), (torch.zeros(2, 3), torch.Size([3, 5])), torch.Size([2]), torch.tensor(7.0), "name")
-    first, (second, shape), other, number, name = taken(value, rows, batch)
+    first, (second, shape), other, number, name = take_problems(value, rows, batch)
     assert first.tolist() == [1]
     assert (second.shape, shape, other, number.item(), name) == ((2, 3), (1, 5), (2,), 7.0, "name")
     layer = posterior((3,)).mixture.members[0]
-    assert all(part.shape[0] == 1 for part in tensors_in(taken(layer, rows, batch)))
+    assert all(part.shape[0] == 1 for part in tensors_in(take_problems(layer, rows, batch)))
 
 
 # ── one model with different hyperparameters ──────────────────────────────────────────────────────────────────────

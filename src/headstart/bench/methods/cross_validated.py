@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from scipy import stats
 from torch import Tensor
 
-from headstart.bench.methods.registry import Choice, ModelSearch, Search, Settings
+from headstart.bench.methods.registry import Choice, ModelProposer, Proposer, Settings
 from headstart.bench.problems.problem import Instance
 from headstart.data.dataset import Dataset
 from headstart.models.botorch import TransferPosterior
@@ -30,7 +30,7 @@ __all__ = ["begin", "rank_correlation"]
 _FEW = 3  # results below which nothing can be ranked
 
 
-def begin(instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Search:
+def begin(instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Proposer:
     """Both models learn what they can from the sources."""
     return _CrossValidated(instance, problem, seeds, settings)
 
@@ -51,11 +51,11 @@ def rank_correlation(posterior: TransferPosterior) -> Float[Tensor, "P"]:
     return torch.tensor(found, dtype=torch.float64)
 
 
-class _CrossValidated(Search):
+class _CrossValidated(Proposer):
     def __init__(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> None:
         super().__init__(instance, problem, seeds)
         priors = (settings.applied_to(model).learn(instance.sources, seed=0) for model in (MTKGP, GPBO))
-        self._several, self._single = (ModelSearch(p, settings, instance, problem, seeds) for p in priors)
+        self._several, self._single = (ModelProposer(p, settings, instance, problem, seeds) for p in priors)
 
     def propose(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:
         """The point of the model that ranks better, problem by problem."""

@@ -16,7 +16,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from headstart.bench.methods.prediction import predicting
-from headstart.bench.methods.registry import Choice, Search, Settings
+from headstart.bench.methods.registry import Choice, Proposer, Settings
 from headstart.bench.problems.problem import Instance
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputMap
@@ -32,12 +32,12 @@ from headstart.models.predictor import Outcome
 __all__ = ["begin"]
 
 
-def begin(instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Search:
+def begin(instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Proposer:
     """Nothing is learnt from the sources."""
     return _Gpbo01(instance, problem, seeds, settings)
 
 
-class _Gpbo01(Search):
+class _Gpbo01(Proposer):
     def __init__(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> None:
         super().__init__(instance, problem, seeds)
         model = settings.applied_to(GPBO)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from headstart.bench.methods.copula import GC3P
 from headstart.bench.methods.prediction import Predicted, predicting
-from headstart.bench.methods.rules import Rule, answered, pick
+from headstart.bench.methods.rules import Rule, ask_candidates, pick
 from headstart.bench.problems.problem import Instance, stream
 from headstart.data.dataset import Dataset
 from headstart.decide.acquisition import Acquisition
@@ -30,10 +30,10 @@ from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import At
 from headstart.models.family import FAMILY
-from headstart.models.mixture import taken
+from headstart.models.mixture import take_problems
 from headstart.models.model import Prior, TransferModel
 
-__all__ = ["METHODS", "Choice", "Method", "ModelSearch", "Search", "Settings", "method"]
+__all__ = ["METHODS", "Choice", "Method", "ModelProposer", "Proposer", "Settings", "method"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Choice:
     predicted: Predicted | None = None
 
 
-class Search(ABC):
+class Proposer(ABC):
     """A method at work on a batch of problems."""
 
     def __init__(self, instance: Instance, problem: str, seeds: Sequence[int]) -> None:
@@ -112,7 +112,7 @@ class Method(ABC):
     name: str
 
     @abstractmethod
-    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Search:
+    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Proposer:
         """Learn whatever can be learnt from the sources."""
 
 
@@ -121,10 +121,10 @@ class RandomSearch(Method):
 
     name = "random"
 
-    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Search:  # noqa: ARG002
+    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Proposer:  # noqa: ARG002
         """There is nothing to learn."""
 
-        class Random(Search):
+        class Random(Proposer):
             def propose(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:
                 return self.at_random(target, allowed)
 
@@ -139,13 +139,13 @@ class ModelMethod(Method):
     model: TransferModel
     rule: Rule = Rule.AVERAGED
 
-    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Search:
+    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Proposer:
         """Learn the sources, all problems at once."""
         prior = settings.applied_to(self.model).learn(instance.sources, seed=0)
-        return ModelSearch(prior, settings, instance, problem, seeds, rule=self.rule)
+        return ModelProposer(prior, settings, instance, problem, seeds, rule=self.rule)
 
 
-class ModelSearch(Search):
+class ModelProposer(Proposer):
     """A model at work: conditioned on the results so far, and asked where its acquisition function is best."""
 
     def __init__(
@@ -192,7 +192,7 @@ class ModelSearch(Search):
             return ask(posterior, None, None)
         n = posterior.train_inputs[0].shape[-2]
         draws = [torch.rand((), generator=stream(self.problem, seed, "candidate", n)) for seed in self.seeds]
-        return answered(posterior, pick(posterior, self._rule, torch.stack(draws).double()), ask)
+        return ask_candidates(posterior, pick(posterior, self._rule, torch.stack(draws).double()), ask)
 
     def _layouts(self, n: int) -> list[torch.Generator]:
         """How the first points are laid out where nothing is known: in every problem by the stream of its seed."""
@@ -222,7 +222,7 @@ class ModelSearch(Search):
         assert candidates is not None
         if k is not None and isinstance(located, At):  # one of AUTO's candidates, for some of the problems
             located = located.parts[k]
-            located = located if rows is None else taken(located, rows, torch.Size([len(self.seeds)]))
+            located = located if rows is None else take_problems(located, rows, torch.Size([len(self.seeds)]))
         X, free = (candidates.X, allowed) if rows is None else (candidates.X[rows], allowed[rows])
         return suggest_row(
             posterior,
@@ -242,12 +242,12 @@ class CopulaMethod(Method):
     name = "gc3p"
     n_candidates = 10_000
 
-    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Search:  # noqa: ARG002
+    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Proposer:  # noqa: ARG002
         """Train the network on the sources."""
         prior = GC3P().learn(instance.sources, seed=tuple(seeds))
         n_candidates = self.n_candidates
 
-        class Copula(Search):
+        class Copula(Proposer):
             def propose(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:
                 begin = time.process_time()
                 if allowed is None:
@@ -271,7 +271,7 @@ class Rival(Method):
 
     name: str
 
-    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Search:
+    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Proposer:
         """Most of them learn nothing from the sources."""
         from headstart.bench.methods.scratch import begin
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.botorch import TransferPosterior
 
-__all__ = ["Rule", "answered", "pick"]
+__all__ = ["Rule", "ask_candidates", "pick"]
 
 
 class Rule(Enum):
@@ -38,7 +38,7 @@ def pick(posterior: AutoPosterior, rule: Rule, uniform: Float[Tensor, "*#b"]) ->
     return (weights.cumsum(-1) <= uniform.to(weights.device).unsqueeze(-1)).sum(-1).clamp_max(last)
 
 
-def answered(
+def ask_candidates(
     posterior: AutoPosterior,
     which: Int[Tensor, "*b"],
     ask: Callable[[TransferPosterior, int, Int[Tensor, "p"] | None], Tensor],

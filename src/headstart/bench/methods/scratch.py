@@ -28,7 +28,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headstart.bench.methods import cross_validated, frozen
-from headstart.bench.methods.registry import METHODS, Choice, Search, Settings
+from headstart.bench.methods.registry import METHODS, Choice, Proposer, Settings
 from headstart.bench.problems.problem import Instance, stream
 from headstart.data.dataset import Dataset
 from headstart.data.ranges import Choices, FloatRange, IntRange
@@ -46,7 +46,7 @@ _MOST_SOBOL = 8
 _RESTARTS, _RAW_SAMPLES = 4, 128
 
 
-def begin(name: str, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Search:
+def begin(name: str, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Proposer:
     """The method of that name at work."""
     match name:
         case "optuna-gp" | "optuna-tpe":
@@ -66,7 +66,7 @@ def _seed(*key: object) -> int:
     return int(torch.randint(2**31, (), generator=stream(*key)))
 
 
-def _nearest(search: Search, x: Float[Tensor, "P d"], allowed: Bool[Tensor, "P M"]) -> Int[Tensor, "P"]:
+def _nearest(search: Proposer, x: Float[Tensor, "P d"], allowed: Bool[Tensor, "P M"]) -> Int[Tensor, "P"]:
     """The free row of every problem that is nearest to its point."""
     assert search.instance.candidates is not None
     distance = torch.cdist(x.unsqueeze(-2), search.instance.candidates.X).squeeze(-2)
@@ -76,7 +76,7 @@ def _nearest(search: Search, x: Float[Tensor, "P d"], allowed: Bool[Tensor, "P M
 # ── Optuna ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Optuna(Search):
+class _Optuna(Proposer):
     """One study per problem."""
 
     def __init__(self, name: str, instance: Instance, problem: str, seeds: Sequence[int]) -> None:
@@ -164,7 +164,7 @@ def _quietly() -> Iterator[None]:
 # ── BoTorch ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _BoTorch(Search):
+class _BoTorch(Proposer):
     """BoTorch's own loop, problem by problem."""
 
     def __init__(self, instance: Instance, problem: str, seeds: Sequence[int]) -> None:
@@ -222,8 +222,8 @@ class _BoTorch(Search):
         assert self.instance.candidates is not None
         value, fitted = _log_ei(X, y), time.process_time()
         with torch.no_grad():
-            worth: Tensor = value(self.instance.candidates.X[problem].cpu().unsqueeze(-2))
-        return fitted, worth.masked_fill(~free, -torch.inf).argmax(-1)
+            values: Tensor = value(self.instance.candidates.X[problem].cpu().unsqueeze(-2))
+        return fitted, values.masked_fill(~free, -torch.inf).argmax(-1)
 
 
 class _Compact:
@@ -282,7 +282,7 @@ def _log_ei(X: Float[Tensor, "n d"], y: Float[Tensor, "n"], compact: _Compact | 
 # ── the best of the past ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _BestPast(Search):
+class _BestPast(Proposer):
     """Repeat what was best before, then go on without the past."""
 
     def __init__(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> None:

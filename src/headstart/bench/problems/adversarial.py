@@ -52,11 +52,15 @@ class SpoiltProblem(Problem):
         self.space = problem.space
         one_each = tuple(slice(i, i + 1) for i in range(self.d))
         self._columns = one_each if self.space is None else tuple(a.columns for a in self.space.axes if a.width)
-        if scenario is Scenario.SWAPPED and len(self._numeric()) < 2:
-            raise InputError(f"{problem.name} has fewer than two numeric inputs: there is nothing to exchange.")
+        if scenario is Scenario.SWAPPED:
+            self._two_numeric(())
 
-    def _numeric(self) -> list[int]:
-        return [c.start for c in self._columns if c.stop - c.start == 1]
+    def _two_numeric(self, unseen: Sequence[int]) -> tuple[int, int]:
+        """The first and the last column of a numeric input that the source has recorded."""
+        numeric = [c.start for c in self._columns if c.stop - c.start == 1 and c.start not in unseen]
+        if len(numeric) < 2:
+            raise InputError(f"{self.problem.name} has fewer than two numeric inputs: there is nothing to exchange.")
+        return numeric[0], numeric[-1]
 
     def draw(self, seeds: Sequence[int], steps: int) -> Instance:
         """The instances of these seeds with other sources."""
@@ -107,7 +111,7 @@ class SpoiltProblem(Problem):
         return moved
 
     def _swapped(self, source: Dataset) -> Dataset:
-        first, *_, last = self._numeric()
+        first, last = self._two_numeric(source.unseen)
         X = source.X.clone()
         X[..., [first, last]] = source.X[..., [last, first]]
         return source.with_data(X, source.y)
@@ -117,11 +121,16 @@ class SpoiltProblem(Problem):
         others = sources[1:] or sources  # the good one's data are used again only where there is no other source
         bad = [self._one(others[-1 - i % len(others)], ways[i % len(ways)], seeds, i) for i in range(_BAD)]
         every = (sources[0], *bad)
+        if len({source.unseen for source in every}) > 1:
+            raise InputError(
+                f"The sources of {self.problem.name} must have recorded the same inputs, for they change places, "
+                "but they have not."
+            )
         orders = [
             torch.randperm(len(every), generator=stream(self.problem.name, seed, "order of sources")) for seed in seeds
         ]
         X, y = torch.stack([s.X for s in every], dim=1), torch.stack([s.y for s in every], dim=1)
         rows, order = torch.arange(len(seeds)).unsqueeze(-1), torch.stack(orders)
         X, y = X[rows, order], y[rows, order]
-        levels = every[0].categories
-        return tuple(Dataset(X[:, i], y[:, i], f"source {i}", categories=levels) for i in range(len(every)))
+        unseen, levels = every[0].unseen, every[0].categories
+        return tuple(Dataset(X[:, i], y[:, i], f"source {i}", unseen, levels) for i in range(len(every)))

@@ -15,7 +15,7 @@ from headstart.bench.problems.frame import is_number
 from headstart.data.ranges import Choices, FloatRange
 from headstart.errors import InputError
 
-__all__ = ["Column", "Kind", "column", "some"]
+__all__ = ["Column", "ColumnKind", "column", "some"]
 
 _FEW_INTEGERS = 10
 _MANY_LEVELS = 20
@@ -25,7 +25,7 @@ _WIDE, _SKEWED = 1e3, 10.0
 Array = NDArray[Any]
 
 
-class Kind(StrEnum):
+class ColumnKind(StrEnum):
     """How a column is encoded."""
 
     NUMERIC = "numeric"
@@ -38,7 +38,7 @@ class Column:
     """An input of a table in raw units: its range, or its levels in order."""
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     low: float = math.nan
     high: float = math.nan
     levels: tuple[str, ...] = ()
@@ -46,9 +46,9 @@ class Column:
     @property
     def values(self) -> FloatRange | Choices:
         """What may be chosen."""
-        if self.kind is Kind.CATEGORICAL:
+        if self.kind is ColumnKind.CATEGORICAL:
             return Choices(self.levels)
-        return FloatRange(self.low, self.high, log=self.kind is Kind.LOG)
+        return FloatRange(self.low, self.high, log=self.kind is ColumnKind.LOG)
 
 
 def column(name: str, raw: Array, kept: NDArray[np.bool_], log: bool, where: str, report: list[str]) -> Column | None:
@@ -63,7 +63,7 @@ def column(name: str, raw: Array, kept: NDArray[np.bool_], log: bool, where: str
         raise InputError(f"{where}: {name} is to be on a log scale, but it is text, such as {levels[0]!r}.")
     if text:
         _report_on_text(name, levels, len(x), report)
-        return Column(name, Kind.CATEGORICAL, levels=levels)
+        return Column(name, ColumnKind.CATEGORICAL, levels=levels)
     if log and x.min() <= 0:
         row = int(np.flatnonzero(kept & (raw <= 0))[0])
         raise InputError(
@@ -79,7 +79,7 @@ def column(name: str, raw: Array, kept: NDArray[np.bool_], log: bool, where: str
         report.append(f"{name} is a different whole number in every row. If it counts the rows, leave it out.")
     elif not log and x.min() > 0 and x.max() > max(_WIDE * x.min(), _SKEWED * np.median(x)):
         report.append(f"{name} runs from {x.min():g} to {x.max():g} on a linear scale. A log scale may be meant.")
-    return Column(name, Kind.LOG if log else Kind.NUMERIC, low=float(x.min()), high=float(x.max()))
+    return Column(name, ColumnKind.LOG if log else ColumnKind.NUMERIC, low=float(x.min()), high=float(x.max()))
 
 
 def _report_on_text(name: str, levels: Sequence[str], n: int, report: list[str]) -> None:

@@ -36,7 +36,7 @@ __all__ = ["COUPLING", "LABORATORY", "ROASTING", "TURNING", "Laboratory"]
 
 Params = tuple[float, ...]
 # f(parameters (*b, 1, k), the coordinates of every axis: (*b, n) of a number, shares (*b, n, levels) of a category)
-Formula = Callable[[Tensor, Sequence[Tensor]], Tensor]
+MixedFormula = Callable[[Tensor, Sequence[Tensor]], Tensor]
 
 # The search for a minimum, for every combination of categories and settings: a Sobol set, its best points polished
 _SEARCH_POINTS = 512
@@ -52,7 +52,7 @@ class Laboratory:
     """
 
     name: str
-    formula: Formula = field(repr=False)
+    formula: MixedFormula = field(repr=False)
     space: Space
     ranges: tuple[tuple[float, float], ...]
     noise_std: float

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from headstart.bench.problems.svm_table import UNUSED_DEGREE, UNUSED_GAMMA
-from headstart.bench.problems.table import Table, read_table
+from headstart.bench.problems.table import TaskTable, read_table
 from headstart.errors import HeadstartError, InputError, MissingExtraError
 
 __all__ = ["FLOW", "TASKS", "fetch_runs", "fill_unset", "parse_runs", "svm_openml"]
@@ -42,7 +42,7 @@ _BOT = 2702  # the user "OpenML_Bot R"
 
 def svm_openml(
     folder: str | Path | None = None, *, tasks: Sequence[int] = TASKS, fetch: Callable[[int], Any] | None = None
-) -> Table:
+) -> TaskTable:
     """The table of these tasks; those that are not yet in ``folder`` are fetched and kept there, a file for each.
 
     The folder is headstart/openml_svm in the user's cache where not given. ``fetch`` answers in place of the server.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float
@@ -18,7 +18,7 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.data.space import Space
 
-__all__ = ["Candidates", "Instance", "Problem", "stream"]
+__all__ = ["Instance", "Problem", "TargetRows", "stream"]
 
 
 def stream(*key: object) -> torch.Generator:
@@ -28,7 +28,7 @@ def stream(*key: object) -> torch.Generator:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class TargetRows:
     """The rows a discrete target can be evaluated at, each once or, with ``repeats``, as often as one likes.
 
     Targets of different length are padded.
@@ -57,13 +57,28 @@ class Instance:
     noise: Float[Tensor, "P steps"]
     labels: tuple[str, ...]
     function: Callable[[Tensor], Tensor] | None = None
-    candidates: Candidates | None = None
+    candidates: TargetRows | None = None
     space: Space | None = None
 
     @property
     def d(self) -> int:
         """How many inputs."""
         return self.sources[0].d
+
+    def to(self, device: str) -> Instance:
+        """The same problems on that device; what the sources say about their columns goes with them."""
+        if device == "cpu":
+            return self
+        rows = self.candidates
+        return replace(
+            self,
+            sources=tuple(s.with_data(s.X.to(device), s.y.to(device)) for s in self.sources),
+            minimum=self.minimum.to(device),
+            scale=self.scale.to(device),
+            noise=self.noise.to(device),
+            candidates=rows
+            and replace(rows, X=rows.X.to(device), values=rows.values.to(device), real=rows.real.to(device)),
+        )
 
 
 class Problem(ABC):

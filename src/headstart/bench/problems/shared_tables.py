@@ -30,8 +30,8 @@ from functools import cache
 from pathlib import Path
 
 from headstart.bench.problems.svm_table import svm_sklearn
-from headstart.bench.problems.table import Table, TableProblem, read_table
-from headstart.errors import InputError
+from headstart.bench.problems.table import TableProblem, TaskTable, read_table
+from headstart.errors import InputError, MissingDataError
 
 __all__ = ["SHARED", "SharedTable", "is_here", "shared_problem", "shared_table", "table_problem"]
 
@@ -167,7 +167,7 @@ SHARED: dict[str, SharedTable] = {
 }
 
 
-def shared_table(name: str, *, folder: str | Path | None = None) -> Table:
+def shared_table(name: str, *, folder: str | Path | None = None) -> TaskTable:
     """The table of that name, with all its tasks."""
     which = _named(name)
     return read_table(
@@ -199,7 +199,9 @@ def shared_problem(
 
 
 @cache
-def _file(path: str, task: str, objective: str, maximize: bool, log: tuple[str, ...], ignore: tuple[str, ...]) -> Table:
+def _file(
+    path: str, task: str, objective: str, maximize: bool, log: tuple[str, ...], ignore: tuple[str, ...]
+) -> TaskTable:
     return read_table(path, task=task, objective=objective, maximize=maximize, log=log, ignore=ignore)
 
 
@@ -241,14 +243,14 @@ def _named(name: str) -> SharedTable:
 def _path(name: str, which: SharedTable, folder: str | Path | None) -> Path:
     given = os.environ.get(_VARIABLE) if folder is None else folder
     if not given:
-        raise InputError(
+        raise MissingDataError(
             f"The table {name!r} does not come with headstart. Set the environment variable {_VARIABLE} "
             f"to the folder that has {which.file}, or name that folder."
         )
     origin = f"the folder {given}" + (f" of {_VARIABLE}" if folder is None else "")
     if not Path(given).is_dir():
-        raise InputError(f"The table {name!r} is to be read from {origin}, but there is no such folder.")
+        raise MissingDataError(f"The table {name!r} is to be read from {origin}, but there is no such folder.")
     path = Path(given) / which.file
     if not path.is_file():
-        raise InputError(f"The table {name!r} is to be read from {origin}, but {which.file} is not there.")
+        raise MissingDataError(f"The table {name!r} is to be read from {origin}, but {which.file} is not there.")
     return path

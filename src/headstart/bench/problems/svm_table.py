@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from importlib.resources import as_file, files
 
-from headstart.bench.problems.table import Table, TableProblem, read_table
+from headstart.bench.problems.table import TableProblem, TaskTable, read_table
 
 __all__ = ["UNUSED_DEGREE", "UNUSED_GAMMA", "svm_sklearn", "svm_sklearn_problem"]
 
@@ -29,7 +29,7 @@ UNUSED_DEGREE = 3.5  # the middle of 2 … 5
 _FILE = "svm_sklearn.csv.gz"
 
 
-def svm_sklearn() -> Table:
+def svm_sklearn() -> TaskTable:
     """The table, with cost and gamma on log scales and the kernel one-hot."""
     with as_file(files("headstart.bench.problems") / "data" / _FILE) as path:
         return read_table(path, task="task", objective="error", log=("cost", "gamma"), name="svm_sklearn")

@@ -7,7 +7,7 @@
 
 They make up a ``Space``, which places the rows in the unit cube as it does everywhere else (data.axis).
 A row without a task, an objective or an input is left out, and so is a task whose objective is constant. Nothing of
-this is silent: ``Table.report`` has a sentence for every decision, and for what could have been meant otherwise.
+this is silent: ``TaskTable.report`` has a sentence for every decision, and for what could have been meant otherwise.
 Reading needs pandas; Parquet files need pyarrow too (``pip install headstart[parquet]``).
 """
 
@@ -24,14 +24,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from headstart.bench.problems.columns import Column, Kind, column, some
+from headstart.bench.problems.columns import Column, ColumnKind, column, some
 from headstart.bench.problems.frame import is_missing, labels, numbers, open_frame, require_columns, values
-from headstart.bench.problems.problem import Candidates, Instance, Problem, stream
+from headstart.bench.problems.problem import Instance, Problem, TargetRows, stream
 from headstart.data.dataset import Dataset
 from headstart.data.space import Space
 from headstart.errors import InputError
 
-__all__ = ["Column", "Kind", "Table", "TableProblem", "read_table"]
+__all__ = ["Column", "ColumnKind", "TableProblem", "TaskTable", "read_table"]
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class TaskTable:
     """Evaluations of several tasks with the same inputs, in the unit cube, and to be minimised.
 
     ``columns`` are the inputs in raw units, ``space`` is their place in the unit cube. ``tasks`` has a data set for
@@ -84,7 +84,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     ignore: Sequence[str] = (),
     name: str | None = None,
-) -> Table:
+) -> TaskTable:
     """The table in a CSV or Parquet file, gzipped or not, or in a pandas DataFrame.
 
     ``columns`` are the inputs: all but the task, the objective and those to ``ignore`` where not given. ``log`` names
@@ -118,7 +118,7 @@ def read_table(
     repeats = sum(data.n - len(np.unique(data.X.numpy(), axis=0)) for data in tasks.values())
     if repeats:
         report.append(f"Rows with the inputs of another row of their task: {repeats}. Each is a candidate of its own.")
-    return Table(name or own, tuple(found), space, tasks, tuple(report))
+    return TaskTable(name or own, tuple(found), space, tasks, tuple(report))
 
 
 def _placed(space: Space, columns: Mapping[str, Array]) -> Array:
@@ -188,7 +188,7 @@ class TableProblem(Problem):
 
     def __init__(
         self,
-        table: Table,
+        table: TaskTable,
         n_sources: int = 10,
         rows: int | None = 60,
         tasks: Sequence[str] | None = None,
@@ -268,11 +268,11 @@ class TableProblem(Problem):
         return Dataset(data.X[rows], data.y[rows], task)
 
 
-def _padded(targets: Sequence[Dataset], *, repeats: bool) -> Candidates:
+def _padded(targets: Sequence[Dataset], *, repeats: bool) -> TargetRows:
     """The rows of all targets; what is padding has the input 0 and the value ∞, so that it is never the best."""
     most = max(data.n for data in targets)
     X = torch.zeros(len(targets), most, targets[0].d, dtype=torch.float64)
     y = torch.full((len(targets), most), torch.inf, dtype=torch.float64)
     for i, data in enumerate(targets):
         X[i, : data.n], y[i, : data.n] = data.X, data.y
-    return Candidates(X=X, values=y, real=y.isfinite(), repeats=repeats)
+    return TargetRows(X=X, values=y, real=y.isfinite(), repeats=repeats)

@@ -20,7 +20,7 @@ from scipy import stats
 
 from headstart.bench.read.analysis import Array, Cell, Results, marks
 from headstart.bench.read.styles import is_table
-from headstart.errors import InputError
+from headstart.errors import InputError, NotComparableError
 
 __all__ = [
     "Difference",
@@ -163,7 +163,7 @@ def ranks(results: Results, evaluations: int | None = None) -> Ranks:
     """
     everywhere = [m for m in results.methods if all(m in results.on(p) for p in results.problems)]
     if len(everywhere) < 2:
-        raise InputError("Ranks need two methods with runs on every problem.")
+        raise NotComparableError("Ranks need two methods with runs on every problem.")
     blocks = []
     for problem in results.problems:
         cells = [results.on(problem)[m] for m in everywhere]
@@ -173,7 +173,7 @@ def ranks(results: Results, evaluations: int | None = None) -> Ranks:
             last = (n if evaluations is None else evaluations) - 1
             blocks.append(np.stack([cell.of(seeds)[:, last] for cell in cells], axis=-1))
     if not blocks:
-        raise InputError("Ranks need seeds that all methods have, but there are none.")
+        raise NotComparableError("Ranks need seeds that all methods have, but there are none.")
     rank = stats.rankdata(np.round(np.concatenate(blocks) / _TIE), axis=-1)
     n, k = rank.shape
     spread = float((rank**2).sum() - n * k * (k + 1) ** 2 / 4)

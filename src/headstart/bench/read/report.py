@@ -12,7 +12,7 @@ from headstart.bench.read.analysis import Results, mean_and_error
 from headstart.bench.read.comparison import Difference, Interval, SpeedUp, differences, ranks, speed_ups
 from headstart.bench.read.sheet import Cellular, Sheet, compact
 from headstart.bench.read.styles import style
-from headstart.errors import InputError
+from headstart.errors import InputError, NotComparableError
 from headstart.sources.files.safe import make_folder
 
 __all__ = ["compare", "rank_sheet", "seconds_sheet", "speed_sheets", "write_regrets"]
@@ -134,7 +134,7 @@ def rank_sheet(results: Results) -> tuple[Sheet, ...]:
     """The mean ranks, best first; nothing where there are no blocks or no two methods on every problem."""
     try:
         found = ranks(results)
-    except InputError:
+    except NotComparableError:
         return ()
     ordered = sorted(zip(found.mean_ranks, found.methods, strict=True))
     best = ordered[0][0]

@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from headstart.bench.problems.laboratory import LABORATORY
@@ -22,6 +21,7 @@ from headstart.bench.read.comparison import resampling_weights
 from headstart.data.dataset import Dataset
 from headstart.decide.domain import Cube, Mixed
 from headstart.decide.suggest import suggest
+from headstart.gp.threads import single_thread
 from headstart.models.family import FAMILY
 
 __all__ = ["batch_regrets", "main"]
@@ -52,9 +52,9 @@ def _difference(ours: Array, theirs: Array) -> str:
     return f"{away.mean():+.3g} ({low:+.2g} to {high:+.2g})"
 
 
+@single_thread()
 def main(runs: int = 100, out: Path | None = None) -> None:
     """Run all of it, print a line per problem, and write the table."""
-    torch.set_num_threads(1)
     lines = [
         f"First batches of {_TOGETHER}, regrets, {runs} runs; AUTO − SHGP with 95 % intervals.",
         "",

@@ -34,9 +34,9 @@ class Work(Protocol):
 
 
 W = TypeVar("W", bound=Work)
-Outcome = tuple[W, list[Run] | Exception]
-Outcomes = Generator[Outcome[W], None, None]
-Engine = Callable[[Sequence[W], str, int], Outcomes[W]]
+WorkOutcome = tuple[W, list[Run] | Exception]
+WorkOutcomes = Generator[WorkOutcome[W], None, None]
+Engine = Callable[[Sequence[W], str, int], WorkOutcomes[W]]
 
 
 def _run(work: Work, device: str) -> list[Run]:
@@ -44,7 +44,7 @@ def _run(work: Work, device: str) -> list[Run]:
     return work.run(device)
 
 
-def _in_turn(pieces: Sequence[W], device: str) -> Outcomes[W]:
+def _in_turn(pieces: Sequence[W], device: str) -> WorkOutcomes[W]:
     for work in pieces:
         outcome: list[Run] | Exception
         try:
@@ -60,7 +60,7 @@ def _begin_worker() -> None:
     logging.getLogger("headstart").setLevel(logging.ERROR)
 
 
-def in_processes(pieces: Sequence[W], device: str, jobs: int) -> Outcomes[W]:
+def in_processes(pieces: Sequence[W], device: str, jobs: int) -> WorkOutcomes[W]:
     """``jobs`` pieces at once, each in a process of its own; no process is started for one at a time.
 
     A process may die: somebody kills it, or the memory is full. All pieces that were being worked on then are done
@@ -83,7 +83,7 @@ def in_processes(pieces: Sequence[W], device: str, jobs: int) -> Outcomes[W]:
             yield lost[0], HeadstartError(reason)
 
 
-def _until_a_process_dies(queue: deque[W], device: str, jobs: int) -> Generator[Outcome[W], None, list[W]]:
+def _until_a_process_dies(queue: deque[W], device: str, jobs: int) -> Generator[WorkOutcome[W], None, list[W]]:
     """Work off the queue; where a process dies, stop and return the pieces that were being worked on."""
     others = set(active_children())
     # fresh interpreters: forking a process that has used torch or CUDA is not safe
@@ -119,7 +119,7 @@ def _until_a_process_dies(queue: deque[W], device: str, jobs: int) -> Generator[
     return lost
 
 
-def on_ray(pieces: Sequence[W], device: str, jobs: int) -> Outcomes[W]:
+def on_ray(pieces: Sequence[W], device: str, jobs: int) -> WorkOutcomes[W]:
     """On the cluster that RAY_ADDRESS names, or else on a local one of ``jobs`` processors."""
     try:
         import ray

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 
 from headstart.bench.run.engines import Engine, engine_named
-from headstart.bench.run.experiment import Experiment, ProblemSpec, Unit
+from headstart.bench.run.experiment import BenchExperiment, ProblemSpec, Unit
 from headstart.bench.run.store import Run, Store
 from headstart.errors import InputError
 
@@ -16,7 +16,7 @@ Progress = Callable[[Unit, Exception | None], None]
 
 
 def execute(
-    experiments: Sequence[Experiment],
+    experiments: Sequence[BenchExperiment],
     store: Store,
     *,
     device: str = "cpu",

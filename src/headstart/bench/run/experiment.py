@@ -34,7 +34,7 @@ from headstart.bench.run.store import Run, settings_key
 from headstart.decide.acquisition import Acquisition
 from headstart.errors import InputError
 
-__all__ = ["Experiment", "ProblemSpec", "Unit", "read_experiment"]
+__all__ = ["BenchExperiment", "ProblemSpec", "Unit", "read_experiment"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class ProblemSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Experiment:
+class BenchExperiment:
     """Problems × methods × seeds. ``runs_of`` overrides the number of runs of single methods."""
 
     name: str
@@ -142,7 +142,7 @@ class Experiment:
                     seeds = tuple(range(start, min(start + chunk, runs)))
                     yield Unit(problem, name, seeds, self.steps, settings)
 
-    def quick(self, runs: int, steps: int | None = None) -> Experiment:
+    def quick(self, runs: int, steps: int | None = None) -> BenchExperiment:
         """The same with at most so many runs (and steps)."""
         return replace(self, runs=min(runs, self.runs), steps=self.steps if steps is None else min(steps, self.steps))
 
@@ -171,7 +171,7 @@ class Unit:
         return replace(self, seeds=seeds) if seeds else None
 
 
-def read_experiment(path: Path) -> Experiment:
+def read_experiment(path: Path) -> BenchExperiment:
     """An experiment from a TOML file; an unknown key is an error that lists the known ones."""
     try:
         data = tomllib.loads(path.read_text())
@@ -194,11 +194,11 @@ def read_experiment(path: Path) -> Experiment:
         known = ", ".join(acquisitions)
         raise InputError(f"{path}: there is no acquisition {settings.acquisition!r}. The known ones are {known}.")
     data.setdefault("name", path.stem)
-    _require_known(Experiment, data, {"name", "methods", "runs", "steps", "runs_of"}, str(path))
+    _require_known(BenchExperiment, data, {"name", "methods", "runs", "steps", "runs_of"}, str(path))
     if "methods" not in data:
         raise InputError(f"{path}: methods is missing, such as methods = ['gpbo', 'shgp'].")
     data["methods"] = tuple(data["methods"])
-    return Experiment(problems=problems, settings=settings, **data)
+    return BenchExperiment(problems=problems, settings=settings, **data)
 
 
 def _checked(kind: type, values: dict[str, Any], where: str) -> Any:

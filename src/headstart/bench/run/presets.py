@@ -31,7 +31,7 @@ from headstart.bench.methods.registry import Settings
 from headstart.bench.problems.adversarial import Scenario
 from headstart.bench.problems.laboratory import LABORATORY
 from headstart.bench.problems.shared_tables import SHARED, is_here
-from headstart.bench.run.experiment import Experiment, ProblemSpec
+from headstart.bench.run.experiment import BenchExperiment, ProblemSpec
 from headstart.errors import InputError
 
 __all__ = ["CHEAP", "JOINT", "PRESETS", "preset"]
@@ -78,9 +78,9 @@ def _spoilt(specs: tuple[ProblemSpec, ...]) -> tuple[ProblemSpec, ...]:
     )
 
 
-PRESETS: dict[str, tuple[Experiment, ...]] = {
+PRESETS: dict[str, tuple[BenchExperiment, ...]] = {
     "head-start": (
-        Experiment(
+        BenchExperiment(
             name="head-start",
             problems=(*_FAMILIES, *_SEVERAL),
             methods=(
@@ -102,7 +102,7 @@ PRESETS: dict[str, tuple[Experiment, ...]] = {
         ),
     ),
     "tables": (
-        Experiment(
+        BenchExperiment(
             name="tables",
             problems=_TABLES,
             methods=("random", "gpbo", "shgp", "rgpe", "gc3p", "star", "auto"),
@@ -111,7 +111,7 @@ PRESETS: dict[str, tuple[Experiment, ...]] = {
         ),
     ),
     "adversarial": (
-        Experiment(
+        BenchExperiment(
             name="adversarial",
             problems=(*_spoilt(_FAMILIES), *_spoilt(_FIVE_TABLES)),
             methods=("gpbo", "shgp", "star", "auto"),
@@ -120,7 +120,7 @@ PRESETS: dict[str, tuple[Experiment, ...]] = {
         ),
     ),
     "scratch": (
-        Experiment(
+        BenchExperiment(
             name="scratch",
             problems=(*_FAMILIES, *(ProblemSpec(family=name) for name in LABORATORY)),
             methods=("gpbo", "gpbo-0.1", "optuna-gp", "optuna-tpe", "botorch", "random"),
@@ -130,7 +130,7 @@ PRESETS: dict[str, tuple[Experiment, ...]] = {
         ),
     ),
     "scarce": (
-        Experiment(
+        BenchExperiment(
             name="scarce",
             problems=_SCARCE,
             methods=("gpbo", "shgp", "hgp", "auto"),
@@ -140,7 +140,7 @@ PRESETS: dict[str, tuple[Experiment, ...]] = {
         ),
     ),
     "calibration": (
-        Experiment(
+        BenchExperiment(
             name="calibration",
             problems=(*_FAMILIES, *_TABLES),
             methods=("gpbo", "shgp", "auto"),
@@ -150,7 +150,7 @@ PRESETS: dict[str, tuple[Experiment, ...]] = {
         ),
     ),
     "fig2": (
-        Experiment(
+        BenchExperiment(
             name="fig2",
             problems=tuple(ProblemSpec(family=name) for name in ("branin", "hartmann3", "hartmann6")),
             methods=(*CHEAP, *JOINT, "gc3p", "mtgp"),
@@ -158,7 +158,7 @@ PRESETS: dict[str, tuple[Experiment, ...]] = {
         ),
     ),
     "fig3": (
-        Experiment(
+        BenchExperiment(
             name="fig3",
             problems=tuple(dict.fromkeys((*_HARTMANN3_POINTS, *_HARTMANN3_NOISE))),
             methods=("gpbo", "mhgp", "shgp", "bhgp", "rgpe", "hgp", "wsgp"),
@@ -166,7 +166,7 @@ PRESETS: dict[str, tuple[Experiment, ...]] = {
         ),
     ),
     "fig4": (
-        Experiment(
+        BenchExperiment(
             name="fig4",
             problems=(
                 ProblemSpec(family="hartmann6", sources=3, points=60),
@@ -175,7 +175,7 @@ PRESETS: dict[str, tuple[Experiment, ...]] = {
             methods=(*CHEAP, *JOINT, "gc3p"),
             runs_of=_RUNS,
         ),
-        Experiment(
+        BenchExperiment(
             name="fig4",
             problems=(ProblemSpec(table="svm"),),
             methods=(*CHEAP, *JOINT, "gc3p"),
@@ -184,7 +184,7 @@ PRESETS: dict[str, tuple[Experiment, ...]] = {
         ),
     ),
     "one-dim": (
-        Experiment(
+        BenchExperiment(
             name="one-dim",
             problems=(ProblemSpec(family="forrester"), ProblemSpec(family="alpine")),
             methods=(*CHEAP, *JOINT, "gc3p", "mtgp"),
@@ -194,7 +194,7 @@ PRESETS: dict[str, tuple[Experiment, ...]] = {
         ),
     ),
     "ablation": (
-        Experiment(
+        BenchExperiment(
             name="ablation",
             problems=tuple(
                 ProblemSpec(family="hartmann6", points=points, noise=noise)
@@ -207,7 +207,7 @@ PRESETS: dict[str, tuple[Experiment, ...]] = {
     ),
     # the paper has 7 runs throughout; one of a joint model takes a minute or two with 250 points, up to ten with 500
     "runtime": tuple(
-        Experiment(
+        BenchExperiment(
             name="runtime",
             problems=tuple(ProblemSpec(family="hartmann6", points=points) for points in sizes),
             methods=("gpbo", "mhgp", "shgp", "bhgp", "rgpe", *JOINT),
@@ -218,7 +218,7 @@ PRESETS: dict[str, tuple[Experiment, ...]] = {
         for sizes, joint in (((30, 60, 120), 7), ((250,), 2), ((500,), 1))
     ),
     "order": (
-        Experiment(
+        BenchExperiment(
             name="order",
             problems=tuple(ProblemSpec(family="alpine", sources=5, points=20, reverse=r) for r in (False, True)),
             methods=("gpbo", "mhgp", "shgp", "bhgp"),
@@ -226,7 +226,7 @@ PRESETS: dict[str, tuple[Experiment, ...]] = {
     ),
     # 30 runs of each task, and its candidates can be evaluated again, as in the authors' code
     "gc3p": (
-        Experiment(
+        BenchExperiment(
             name="gc3p",
             problems=tuple(ProblemSpec(table="xgboost", rows=0, in_turn=True, repeats=r) for r in (True, False)),
             methods=("random", "gc3p"),
@@ -237,7 +237,7 @@ PRESETS: dict[str, tuple[Experiment, ...]] = {
 }
 
 
-def preset(name: str, *, runs: int | None = None, quick: bool = False) -> tuple[Experiment, ...]:
+def preset(name: str, *, runs: int | None = None, quick: bool = False) -> tuple[BenchExperiment, ...]:
     """The experiments of a preset; ``quick`` keeps the cheap methods, five runs and fifteen steps.
 
     ``runs`` says how many runs there are; methods that are expensive keep their own lower number.
@@ -253,7 +253,7 @@ def preset(name: str, *, runs: int | None = None, quick: bool = False) -> tuple[
     return experiments if runs is None else tuple(replace(e, runs=runs) for e in experiments)
 
 
-def _at_hand(experiment: Experiment) -> Experiment:
+def _at_hand(experiment: BenchExperiment) -> BenchExperiment:
     """Without the shared tables that are not here, unless nothing else would be left."""
     there = tuple(spec for spec in experiment.problems if spec.table not in SHARED or is_here(spec.table))
     if len(there) in (0, len(experiment.problems)):

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from headstart.bench.problems.columns import Column, Kind, some
+from headstart.bench.problems.columns import Column, ColumnKind, some
 from headstart.bench.problems.table import TableProblem
-from headstart.bench.run.experiment import Experiment, ProblemSpec, read_experiment
+from headstart.bench.run.experiment import BenchExperiment, ProblemSpec, read_experiment
 from headstart.bench.run.presets import PRESETS, preset
 from headstart.errors import InputError
 
@@ -22,10 +22,10 @@ def requested(
     runs: int | None = None,
     evaluations: int | None = None,
     quick: bool = False,
-) -> tuple[Experiment, ...]:
+) -> tuple[BenchExperiment, ...]:
     """The experiments of a TOML file or a preset, with other methods, runs or evaluations where those are given."""
     if what.endswith(".toml"):
-        experiments: tuple[Experiment, ...] = (read_experiment(Path(what)),)
+        experiments: tuple[BenchExperiment, ...] = (read_experiment(Path(what)),)
         experiments = tuple(e.quick(5, 15) for e in experiments) if quick else experiments
         experiments = experiments if runs is None else tuple(replace(e, runs=runs) for e in experiments)
     elif what in PRESETS:
@@ -39,14 +39,14 @@ def requested(
 
 def on_table(
     spec: ProblemSpec, *, methods: Sequence[str], runs: int, evaluations: int, quick: bool = False
-) -> tuple[Experiment, ...]:
+) -> tuple[BenchExperiment, ...]:
     """The paper's protocol on a table: the candidates are the target's own rows, none is evaluated twice."""
     name = Path(spec.table or "").name.partition(".")[0]
-    experiment = Experiment(name=name, problems=(spec,), methods=tuple(methods), runs=runs, steps=evaluations)
+    experiment = BenchExperiment(name=name, problems=(spec,), methods=tuple(methods), runs=runs, steps=evaluations)
     return (experiment.quick(5, 15) if quick else experiment,)
 
 
-def decisions(experiment: Experiment) -> list[str]:
+def decisions(experiment: BenchExperiment) -> list[str]:
     """Sentences about every table of the experiment: how its columns are read, what is left out, what is ambiguous."""
     lines: list[str] = []
     for spec in experiment.problems:
@@ -76,6 +76,7 @@ def decisions(experiment: Experiment) -> list[str]:
 
 
 def _described(column: Column) -> str:
-    if column.kind is Kind.CATEGORICAL:
+    if column.kind is ColumnKind.CATEGORICAL:
         return f"{column.name} (categorical, {len(column.levels)} levels)"
-    return f"{column.name} ({'log' if column.kind is Kind.LOG else 'numeric'}, {column.low:g} to {column.high:g})"
+    scale = "log" if column.kind is ColumnKind.LOG else "numeric"
+    return f"{column.name} ({scale}, {column.low:g} to {column.high:g})"

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from headstart.data.dataset import Dataset
 from headstart.decide.suggest import suggest
+from headstart.gp.threads import single_thread
 from headstart.models.family import AUTO, GPBO
 from headstart.models.model import TransferModel
 
@@ -45,7 +46,7 @@ class OddProblem:
     number: int
     sources: tuple[Dataset, ...]
     target: Dataset
-    about: str
+    description: str
 
 
 def odd_problem(number: int) -> OddProblem:
@@ -138,10 +139,11 @@ def _failure(name: str, problem: OddProblem, *, in_full: bool) -> str | None:
             require_sound(MODELS[name], problem)
     except Exception as error:  # whatever it is, the next problem is looked at
         text = traceback.format_exc() if in_full else f"{type(error).__name__}: {error}"[:300]
-        return f"problem {problem.number}, {name}: {text}\n    {problem.about}"
+        return f"problem {problem.number}, {name}: {text}\n    {problem.description}"
     return None
 
 
+@single_thread()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Look at all problems, or at some; the exit code."""
     parser = argparse.ArgumentParser(description="Whether models survive small problems of every odd kind.")
@@ -149,7 +151,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0, help="the number of the first one")
     parser.add_argument("--only", type=int, help="this one alone, with the traceback")
     options = parser.parse_args(arguments)
-    torch.set_num_threads(1)
     numbers = range(options.first, options.first + options.problems) if options.only is None else [options.only]
     failures = 0
     for number in numbers:

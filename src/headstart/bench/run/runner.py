@@ -7,6 +7,7 @@ import platform
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -18,10 +19,11 @@ from torch import Tensor
 
 import headstart
 from headstart.bench.methods.registry import Choice, Settings, method
-from headstart.bench.problems.problem import Candidates, Instance, Problem
+from headstart.bench.problems.problem import Instance, Problem
 from headstart.bench.run.store import Run
 from headstart.data.dataset import Dataset
 from headstart.data.units import Units
+from headstart.gp.threads import single_thread
 
 __all__ = ["provenance", "run_batch"]
 
@@ -43,28 +45,6 @@ def provenance(device: str) -> dict[str, Any]:
     return {"headstart": headstart.__version__, **versions, "commit": commit, "device": device, "hardware": hardware}
 
 
-def _moved(instance: Instance, device: str) -> Instance:
-    if device == "cpu":
-        return instance
-
-    def to(tensor: Tensor) -> Tensor:
-        return tensor.to(device)
-
-    candidates = instance.candidates
-    return Instance(
-        sources=tuple(s.with_data(to(s.X), to(s.y)) for s in instance.sources),
-        minimum=to(instance.minimum),
-        scale=to(instance.scale),
-        noise=to(instance.noise),
-        labels=instance.labels,
-        function=instance.function,
-        candidates=None
-        if candidates is None
-        else Candidates(to(candidates.X), to(candidates.values), to(candidates.real), candidates.repeats),
-        space=instance.space,
-    )
-
-
 def run_batch(
     problem: Problem, method_name: str, seeds: Sequence[int], *, steps: int, settings: Settings, device: str = "cpu"
 ) -> list[Run]:
@@ -72,9 +52,14 @@ def run_batch(
 
     Seconds are CPU seconds of the batch divided by the number of its problems.
     """
-    if device == "cpu":
-        torch.set_num_threads(1)
-    instance = _moved(problem.draw(seeds, steps), device)
+    with single_thread() if device == "cpu" else nullcontext():
+        return _run_batch(problem, method_name, seeds, steps, settings, device)
+
+
+def _run_batch(
+    problem: Problem, method_name: str, seeds: Sequence[int], steps: int, settings: Settings, device: str
+) -> list[Run]:
+    instance = problem.draw(seeds, steps).to(device)
     P, d = len(seeds), instance.d
     begin = time.process_time()
     # random points are those of the family or table: an ablation over its settings meets the same ones

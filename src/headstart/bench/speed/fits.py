@@ -16,7 +16,6 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-import torch
 from rich.console import Console
 from rich.table import Table
 
@@ -30,6 +29,7 @@ from headstart.bench.speed.cases import (
     wsgp_evaluation,
 )
 from headstart.bench.speed.rows import Row
+from headstart.gp.threads import single_thread
 
 __all__ = ["as_table", "main", "run_all"]
 
@@ -78,6 +78,7 @@ def as_table(rows: list[Row]) -> Table:
     return table
 
 
+@single_thread()
 def main(arguments: list[str] | None = None) -> None:
     """Run the benchmark, print the table, write the JSON file."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -85,7 +86,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("results/speed.json"), help="where the JSON file goes")
     parser.add_argument("--only", default="", help="only what contains this word; the other rows of the file stay")
     options = parser.parse_args(arguments)
-    torch.set_num_threads(1)
     console = Console(width=140)
     rows = run_all(quick=options.quick, only=options.only, console=console)
     console.print(as_table(rows))

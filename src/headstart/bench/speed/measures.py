@@ -24,13 +24,13 @@ from headstart.bench.run.runner import run_batch
 from headstart.bench.speed.routes import Route, draw_history, space, transfer_sampler
 from headstart.errors import MissingExtraError
 
-__all__ = ["Overhead", "Reach", "Suggestion", "first", "overhead", "reach", "suggestions"]
+__all__ = ["Overhead", "Reach", "SuggestionTimes", "first", "overhead", "reach", "suggestions"]
 
 _SLOW = 5.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Suggestion:
+class SuggestionTimes:
     """CPU seconds of one suggestion by one route; none where the route cannot be taken, and ``note`` says why."""
 
     route: str
@@ -47,7 +47,7 @@ class Suggestion:
 
 def suggestions(
     every: Sequence[Route], *, data_sets: int, rounds: int, on_step: Callable[[str], None] = lambda _: None, **size: int
-) -> list[Suggestion]:
+) -> list[SuggestionTimes]:
     """All routes on the same data sets, taking turns. ``size`` is that of the histories.
 
     Of a data set's rounds, a route that takes more than 5 s has the first only.
@@ -71,7 +71,7 @@ def suggestions(
                 begin = time.process_time()
                 next_trial()
                 seconds[route].append(time.process_time() - begin)
-    return [Suggestion(r.name, r.uses, r.when.value, tuple(seconds[r]), notes[r]) for r in every]
+    return [SuggestionTimes(r.name, r.uses, r.when.value, tuple(seconds[r]), notes[r]) for r in every]
 
 
 @dataclass(frozen=True, slots=True)

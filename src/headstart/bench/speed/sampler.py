@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any
 
 import optuna
-import torch
 from rich.console import Console
 from rich.table import Table
 
 from headstart.bench.demo.demo import default_model
-from headstart.bench.speed.measures import Overhead, Reach, Suggestion, overhead, reach, suggestions
+from headstart.bench.speed.measures import Overhead, Reach, SuggestionTimes, overhead, reach, suggestions
 from headstart.bench.speed.routes import SINGLE, routes
+from headstart.gp.threads import single_thread
 
 __all__ = ["main", "overhead_table", "reach_table", "suggestion_table"]
 
@@ -41,7 +41,7 @@ def _mark(reached: bool | None) -> str:
     return {True: "[green]reached[/green]", False: "[red]missed[/red]", None: ""}[reached]
 
 
-def _asked(row: Suggestion, median: float, going_on: float, *, is_ours: bool) -> tuple[str, bool | None]:
+def _asked(row: SuggestionTimes, median: float, going_on: float, *, is_ours: bool) -> tuple[str, bool | None]:
     """What is asked for, of ours in seconds and of the others as a multiple of ours, and whether it is so."""
     if is_ours:
         return f"< {SECONDS:g} s", median < SECONDS
@@ -52,7 +52,7 @@ def _asked(row: Suggestion, median: float, going_on: float, *, is_ours: bool) ->
     return "", None
 
 
-def suggestion_table(found: Sequence[Suggestion]) -> Table:
+def suggestion_table(found: Sequence[SuggestionTimes]) -> Table:
     """Ours first, going on and read at once; the others with how many times as long as either they take."""
     ours = [row.median or float("nan") for row in found[:2]]
     table = Table(title="CPU seconds of one suggestion, after learning", title_justify="left")
@@ -102,6 +102,7 @@ def reach_table(found: Sequence[Reach], default: str) -> Table:
 # ── the program ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@single_thread()
 def main(arguments: list[str] | None = None) -> None:
     """Run the parts that are asked for, print the tables, write the JSON file."""
     parser = argparse.ArgumentParser(description="How fast the Optuna sampler is, and how many trials it saves.")
@@ -113,7 +114,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--turns", type=int, default=4, help="how often every task of the SVM table is the target")
     parser.add_argument("--out", type=Path, default=Path("results/sampler/sampler.json"), help="the JSON file")
     options = parser.parse_args(arguments)
-    torch.set_num_threads(1)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     console, model, quick = Console(width=140), options.model.lower(), options.quick
     record: dict[str, Any] = json.loads(options.out.read_text()) if options.only and options.out.exists() else {}

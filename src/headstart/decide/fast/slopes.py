@@ -1,12 +1,12 @@
-"""What a point is worth together with its gradient, in closed form: how a search climbs.
+"""The acquisition value together with its gradient, in closed form: how a search climbs.
 
 A search asks about a few points, many times. Automatic differentiation through a posterior answers in hundreds of small
-steps; here mean and variance come from surfaces (decide.fast.surface), and how the worth changes with them from a
-formula:
+steps; here mean and variance come from surfaces (decide.fast.surface), and how the acquisition value changes with them
+from a formula:
 
     log Σ_k w_k mean_q EI_kq      k the members of a mixture, q draws of awaited results
 
-Not every worth has such a form. A batch of problems has none, so that none of them depends on its company.
+Not every acquisition value has such a form. A batch of problems has none, so that none of them depends on the others.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headstart.decide.acquisition import LEAST_VAR, Acquisition, Worth, worth_and_slopes
-from headstart.decide.average import AveragedWorth, PlainWorth, Voice, mean_of
+from headstart.decide.acquisition import LEAST_VAR, Acquisition, AcquisitionValue, acquisition_values_and_slopes
+from headstart.decide.average import AveragedAcquisition, PlainAcquisition, Voice, mean_of
 from headstart.decide.fast.layers import surface_of
 from headstart.decide.fast.surface import Surface
-from headstart.decide.pending import AwaitingWorth, ByLayer
+from headstart.decide.pending import ByLayer, PendingAcquisition
 from headstart.gp.threads import single_thread
 
 __all__ = ["ROWS", "Slopes", "means_at"]
@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Slopes:
-    """The worth of the points of a single problem, with its gradient."""
+    """The acquisition value at the points of a single problem, with its gradient."""
 
     kind: Acquisition
     surfaces: tuple[Surface, ...]
@@ -47,9 +47,9 @@ class Slopes:
     beta: float
 
     @classmethod
-    def of(cls, value: Worth) -> Slopes | None:
-        """Those of a worth, if it has this form."""
-        if not isinstance(value, AveragedWorth):
+    def of(cls, value: AcquisitionValue) -> Slopes | None:
+        """Those of an acquisition value, if it has this form."""
+        if not isinstance(value, AveragedAcquisition):
             return cls._of_one(value)
         every = [cls._of_one(part) for part in value.parts]
         parts = [part for part in every if part is not None]
@@ -62,11 +62,11 @@ class Slopes:
         return cls(value.kind, surfaces, value.weights.numpy(), best_f, noise_var, parts[0].beta)
 
     @classmethod
-    def _of_one(cls, value: Worth) -> Slopes | None:
+    def _of_one(cls, value: AcquisitionValue) -> Slopes | None:
         match value:
-            case PlainWorth(voice=voice):
+            case PlainAcquisition(voice=voice):
                 surface, noise_var = voice.surface, voice.predictor.noise_var
-            case AwaitingWorth(given=ByLayer(layer=layer, z=z), noise_var=noise_var):
+            case PendingAcquisition(given=ByLayer(layer=layer, z=z), noise_var=noise_var):
                 surface = surface_of(layer)
                 surface = None if surface is None else surface.shifted(z.numpy())
             case _:
@@ -97,7 +97,7 @@ class Slopes:
         """The values of all candidates and draws, (k, q, n), and their derivatives by mean and variance."""
         mean = np.stack([mean for mean, _ in found])
         var = np.maximum(np.stack([var for _, var in found]), LEAST_VAR)[:, None, :]
-        return worth_and_slopes(
+        return acquisition_values_and_slopes(
             self.kind,
             mean,
             np.broadcast_to(var, mean.shape),

@@ -24,7 +24,7 @@ from scipy.linalg.blas import dtrsm
 
 from headstart.gp.kernels import Kernel
 
-__all__ = ["MIDDLE", "Seen", "Surface"]
+__all__ = ["MIDDLE", "Surface", "SurfaceValues"]
 
 Array = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ _TOGETHER = 128  # points whose features stay in the processor's cache
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SurfaceValues:
     """What a surface found at some points: the means and the variance, and what the way back needs."""
 
     x: Float[Array, "m d"]
@@ -81,7 +81,7 @@ class Surface:
             slope *= self.weight
         return value, slope
 
-    def at(self, X: Float[Array, "m d"]) -> Seen:
+    def at(self, X: Float[Array, "m d"]) -> SurfaceValues:
         """Means and variance at the rows of X."""
         x = X - MIDDLE
         value, slope = self._features(x)
@@ -92,7 +92,7 @@ class Surface:
         var = self.size - (v * v) @ self.d
         if len(self.e):
             var += np.square(v[:, : self.e.shape[-1]] @ self.e.T).sum(-1)
-        return Seen(x, slope, v, self.offset + self.h @ v.T, var)
+        return SurfaceValues(x, slope, v, self.offset + self.h @ v.T, var)
 
     def predict(self, X: Float[Array, "m d"]) -> tuple[Float[Array, "q m"], Float[Array, "m"]]:
         """The same of many points."""
@@ -134,7 +134,9 @@ class Surface:
             start = stop
         return a
 
-    def gradient(self, seen: Seen, by_mean: Float[Array, "q m"], by_var: Float[Array, "m"]) -> Float[Array, "m d"]:
+    def gradient(
+        self, seen: SurfaceValues, by_mean: Float[Array, "q m"], by_var: Float[Array, "m"]
+    ) -> Float[Array, "m d"]:
         """By x, of what has these derivatives by the means and the variance at the points seen."""
         v, twice = seen.v, 2 * by_var[:, None]
         by_v = by_mean.T @ self.h - twice * self.d * v

@@ -127,7 +127,7 @@ class Auto(TransferModel):
                 case Star():
                     star = model.upon(alone).gated(gate.trust)
                     if k == tested[0]:
-                        star = replace(star, about=replace(star.about, own=alike.own), expected=alike.expected)
+                        star = replace(star, facts=replace(star.facts, own=alike.own), expected=alike.expected)
                     priors.append(star)
                 case Sequential():
                     priors.append(model.upon(sources, generator, (alone.layers[0], alone.reports[0])))

@@ -117,7 +117,7 @@ def _evidences(
     P, n = b.numel(), source.n
     others = let_in.clone()
     others[..., i] = 0.0
-    facts = SourceFacts(alone.about.spread, others)
+    facts = SourceFacts(alone.facts.spread, others)
     at = alone.locate(source.X)
     means, covs = [], []
     for weighting in tried:

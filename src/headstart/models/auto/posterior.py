@@ -12,7 +12,7 @@ from torch import Tensor
 from headstart.models.auto.gate import Informative
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.layer import Layer
-from headstart.models.mixture import Mixture, taken
+from headstart.models.mixture import Mixture, take_problems
 from headstart.models.params import AutoParams
 from headstart.models.predictor import Outcome
 
@@ -108,5 +108,5 @@ class AutoPosterior(TransferPosterior):
         assert isinstance(params, AutoParams)
         own = params.candidates[k]
         parts = (self.mixture.members[k], self.units, own, self._outcome.doubt, self._y, self._warp)
-        layer, units, own, doubt, y, warp = parts if rows is None else taken(parts, rows, self.batch_shape)
+        layer, units, own, doubt, y, warp = parts if rows is None else take_problems(parts, rows, self.batch_shape)
         return TransferPosterior(layer, Outcome(units, own, doubt=doubt), y, warp)

@@ -50,7 +50,7 @@ class Alone:
         return tuple(_exact(layer) for layer in self.layers)
 
     @property
-    def about(self) -> SourceFacts:
+    def facts(self) -> SourceFacts:
         """The sources' spreads in model units; every source counts."""
         spread = torch.stack([spread_of(s.y, s.y.mean(-1)) / self.known.scale for s in self.sources], dim=-1)
         return SourceFacts(spread, torch.ones_like(spread))
@@ -121,7 +121,7 @@ class StarPrior(Prior):
 
     model: Star
     alone: Alone
-    about: SourceFacts
+    facts: SourceFacts
     expected: Expected | None = None  # of the target's own hyperparameters
 
     @property
@@ -131,7 +131,7 @@ class StarPrior(Prior):
 
     def gated(self, let_in: Float[Tensor, "*b s"] | Bool[Tensor, "*b s"]) -> StarPrior:
         """The same with sources that count as far as they are let in: 0 is a weight of 0."""
-        return replace(self, about=replace(self.about, open=let_in.to(self.about.open)))
+        return replace(self, facts=replace(self.facts, open=let_in.to(self.facts.open)))
 
     def locate(self, X: Float[Tensor, "*b m d"]) -> At:
         """Every source's posterior at X."""
@@ -140,11 +140,11 @@ class StarPrior(Prior):
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
         units = self.alone.units.completed(target)
         inward, members = units.inward(target), self.alone.members
-        evidence = self.model.weighting.evidence(members, self.about, inward, self.model.kernel)
+        evidence = self.model.weighting.evidence(members, self.facts, inward, self.model.kernel)
         b = target.batch_shape
         theta, report = fit(evidence, self.model.fit, seed=seed, task="target", batch_shape=b, expected=self.expected)
         own, omega = evidence.solution(theta.reshape(b.numel(), -1))
-        weights = self.model.weighting.weights(omega.reshape(*b, -1), self.about)
+        weights = self.model.weighting.weights(omega.reshape(*b, -1), self.facts)
         params = StarParams(
             (*(layer.params for layer in self.alone.layers), own.reshaped(b)),
             weights.mean,
@@ -186,7 +186,7 @@ class Star(TransferModel):
 
     def upon(self, alone: Alone) -> StarPrior:
         """The star of sources that were learnt already."""
-        return StarPrior(model=self, sources=alone.sources, alone=alone, about=alone.about)
+        return StarPrior(model=self, sources=alone.sources, alone=alone, facts=alone.facts)
 
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
         if not isinstance(params, StarParams):

@@ -16,7 +16,7 @@ from headstart.models.chain.beliefs import ExactBeliefs
 from headstart.models.star.evidence import Coefficients, StarEvidence
 from headstart.models.star.weights import StarBeliefs, StarWeights
 
-__all__ = ["Amplitude", "Free", "Integrated", "Modular", "SourceFacts", "Weighting"]
+__all__ = ["Amplitude", "FreeWeights", "Integrated", "Modular", "SourceFacts", "Weighting"]
 
 # A source that hardly varies may not be blown up to the size of the target by more than this
 _LEAST_SPREAD = 0.05
@@ -39,12 +39,12 @@ class Weighting(ABC):
 
     @abstractmethod
     def evidence(
-        self, members: tuple[ExactBeliefs, ...], about: SourceFacts, target: Dataset, kernel: Kernel
+        self, members: tuple[ExactBeliefs, ...], facts: SourceFacts, target: Dataset, kernel: Kernel
     ) -> StarEvidence:
         """The evidence of the target (in model units), batch dimensions flattened."""
 
     @abstractmethod
-    def weights(self, omega: Float[Tensor, "*b k"], about: SourceFacts) -> StarWeights:
+    def weights(self, omega: Float[Tensor, "*b k"], facts: SourceFacts) -> StarWeights:
         """From what was fitted."""
 
 
@@ -102,21 +102,21 @@ class Integrated(Weighting):
     amplitude: float = 0.7
     balance: float = 0.0
 
-    def unit(self, about: SourceFacts) -> StarWeights:
+    def unit(self, facts: SourceFacts) -> StarWeights:
         """The weights for ρ = 1."""
-        n_open = about.open.sum(-1, keepdim=True).clamp_min(1.0)
-        size = about.spread.clamp_min(_LEAST_SPREAD)
-        mean = self.mean * about.open / n_open / size
-        var = about.open * self.spread**2 / n_open / size.square()
-        own = self.own if about.own is None else about.own
+        n_open = facts.open.sum(-1, keepdim=True).clamp_min(1.0)
+        size = facts.spread.clamp_min(_LEAST_SPREAD)
+        mean = self.mean * facts.open / n_open / size
+        var = facts.open * self.spread**2 / n_open / size.square()
+        own = self.own if facts.own is None else facts.own
         balance = torch.full_like(n_open, self.balance)
-        return StarWeights(mean, var, about.open * own / n_open / size.square(), balance)
+        return StarWeights(mean, var, facts.open * own / n_open / size.square(), balance)
 
     def evidence(
-        self, members: tuple[ExactBeliefs, ...], about: SourceFacts, target: Dataset, kernel: Kernel
+        self, members: tuple[ExactBeliefs, ...], facts: SourceFacts, target: Dataset, kernel: Kernel
     ) -> StarEvidence:
         """One mean and one covariance, both scaled by ρ."""
-        below, b = StarBeliefs(members, self.unit(about)), target.batch_shape
+        below, b = StarBeliefs(members, self.unit(facts)), target.batch_shape
         at = below.at(target.X)
         return StarEvidence(
             _flat(target.X, b),
@@ -128,9 +128,9 @@ class Integrated(Weighting):
             inputs=Inputs.of(target.d, target.categories),
         )
 
-    def weights(self, omega: Float[Tensor, "*b k"], about: SourceFacts) -> StarWeights:
+    def weights(self, omega: Float[Tensor, "*b k"], facts: SourceFacts) -> StarWeights:
         """The unit weights, scaled by ρ."""
-        unit = self.unit(about)
+        unit = self.unit(facts)
         rho = omega if omega.shape[-1] else omega.new_ones(*omega.shape[:-1], 1)
         return StarWeights(rho * unit.mean, rho.square() * unit.var, rho.square() * unit.own, unit.balance)
 
@@ -167,7 +167,7 @@ class _Share(_PerSource):
 
 
 @dataclass(frozen=True, slots=True)
-class Free(Weighting):
+class FreeWeights(Weighting):
     """ScaML-GP: w_ν ≥ 0 fitted, its prior's median 1/s, so that without target data the sources are averaged."""
 
     @property
@@ -179,12 +179,12 @@ class Free(Weighting):
         return _PerSource(n, 1 / n)
 
     def evidence(
-        self, members: tuple[ExactBeliefs, ...], about: SourceFacts, target: Dataset, kernel: Kernel
+        self, members: tuple[ExactBeliefs, ...], facts: SourceFacts, target: Dataset, kernel: Kernel
     ) -> StarEvidence:
         """A mean and a covariance per source (two covariances where the target has k_ν of its own)."""
         b = target.batch_shape
         shapes, covs, kernels = _shapes_and_covs(members, target.X)
-        gates = about.open.unbind(-1)
+        gates = facts.open.unbind(-1)
         shapes = [gate[..., None] * shape for gate, shape in zip(gates, shapes, strict=True)]
         covs = [gate[..., None, None] * cov for gate, cov in zip(gates, covs, strict=True)]
         if self._has_own_kernels:
@@ -199,14 +199,14 @@ class Free(Weighting):
             inputs=Inputs.of(target.d, target.categories),
         )
 
-    def weights(self, omega: Float[Tensor, "*b k"], about: SourceFacts) -> StarWeights:
+    def weights(self, omega: Float[Tensor, "*b k"], facts: SourceFacts) -> StarWeights:
         """w itself."""
         nothing = torch.zeros_like(omega)
-        return StarWeights(about.open * omega, nothing, nothing, nothing[..., :1])
+        return StarWeights(facts.open * omega, nothing, nothing, nothing[..., :1])
 
 
 @dataclass(frozen=True, slots=True)
-class Modular(Free):
+class Modular(FreeWeights):
     """WSGP with sources that do not hear of the target: b = w/(1 + w) between 0 and 1."""
 
     @property
@@ -217,8 +217,8 @@ class Modular(Free):
     def _coefficients(self, n: int) -> Coefficients:
         return _Share(n, 1 / n)
 
-    def weights(self, omega: Float[Tensor, "*b k"], about: SourceFacts) -> StarWeights:
+    def weights(self, omega: Float[Tensor, "*b k"], facts: SourceFacts) -> StarWeights:
         """b and b (1 − b)."""
         b = omega / (1 + omega)
         nothing = torch.zeros_like(b)
-        return StarWeights(about.open * b, nothing, about.open * b * (1 - b), nothing[..., :1])
+        return StarWeights(facts.open * b, nothing, facts.open * b * (1 - b), nothing[..., :1])

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from headstart.errors import InputError
+from headstart.errors import InputError, UnwritableError
 
 __all__ = ["LOCK", "alone_in", "make_folder", "write_whole"]
 
@@ -21,7 +21,7 @@ def make_folder(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{folder}: the folder cannot be made: {error.strerror}.") from error
+        raise UnwritableError(f"{folder}: the folder cannot be made: {error.strerror}.") from error
     return folder
 
 
@@ -34,7 +34,7 @@ def write_whole(path: Path, content: bytes, *, instead_of: bytes | None = None) 
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}.") from error
+        raise UnwritableError(f"{path} cannot be written: {error.strerror}.") from error
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -43,10 +43,12 @@ def write_whole(path: Path, content: bytes, *, instead_of: bytes | None = None) 
             os.fsync(file.fileno())
         temporary.chmod(path.stat().st_mode & 0o7777 if path.exists() else 0o666 & ~_umask())
         if instead_of is not None and path.read_bytes() != instead_of:
-            raise InputError(f"{path} was changed by another program meanwhile; nothing was written. Run it again.")
+            raise UnwritableError(
+                f"{path} was changed by another program meanwhile; nothing was written. Run it again."
+            )
         temporary.replace(path)
     except OSError as error:
-        raise InputError(
+        raise UnwritableError(
             f"{path} cannot be written: {error.strerror}. Close it if it is open in another program."
         ) from error
     finally:
@@ -95,7 +97,7 @@ def _locked(path: Path) -> int:
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
-            raise InputError(f"{path.parent} cannot be written to: {error.strerror}.") from error
+            raise UnwritableError(f"{path.parent} cannot be written to: {error.strerror}.") from error
         try:
             _lock(handle)
             # whoever held it before may have removed it between our opening and our locking: then it locks nothing

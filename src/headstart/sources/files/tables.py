@@ -19,7 +19,7 @@ from headstart.errors import InputError
 from headstart.sources.files.cells import decimal_mark, is_date, is_missing, number, number_text
 from headstart.sources.files.text import bytes_of, decoded
 
-__all__ = ["Layout", "Table", "appended", "is_lock_file", "read_table", "write_rows"]
+__all__ = ["FileLayout", "Table", "appended", "is_lock_file", "read_table", "write_rows"]
 
 
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "|"}
@@ -27,7 +27,7 @@ _ROWS_LOOKED_AT = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class FileLayout:
     """How the file is written. ``mark`` is the decimal mark, None where no number in the file shows one."""
 
     delimiter: str = ","
@@ -42,7 +42,7 @@ class Table:
     """The cells of a file as stripped text. ``numbers`` are the rows' numbers in a spreadsheet program."""
 
     path: Path
-    layout: Layout
+    layout: FileLayout
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numbers: tuple[int, ...]
@@ -143,7 +143,7 @@ def read_table(path: Path | str) -> Table:
     mark = decimal_mark((cell for row in rows for cell in row), delimiter)
     return Table(
         path=path,
-        layout=Layout(delimiter, mark, encoding, bom, newline),
+        layout=FileLayout(delimiter, mark, encoding, bom, newline),
         columns=tuple(header[i] for i in kept),
         rows=rows,
         numbers=tuple(n for n, _ in filled),
@@ -153,7 +153,7 @@ def read_table(path: Path | str) -> Table:
     )
 
 
-def write_rows(layout: Layout, rows: Sequence[Sequence[str | float | int]]) -> str:
+def write_rows(layout: FileLayout, rows: Sequence[Sequence[str | float | int]]) -> str:
     """Rows as text in that layout; numbers get its decimal mark."""
     mark = layout.mark or "."
     out = io.StringIO()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 from headstart import InputError, MissingExtraError
 from headstart.bench.demo.demo import Demo, DemoResult, Standing, Start, run_demo
@@ -18,13 +20,27 @@ TINY = Demo(data_set="wine", trials=3, runs=2, past_trials=15, model="shgp")
 
 
 def test_the_machine_is_the_one_of_the_table() -> None:
-    """The error is lower at the best configuration of the table's own row for the data set than at its worst."""
+    """Trained and tested anew, it has the errors that the table has: on wine and on iris to a prediction or two.
+
+    Of cancer and digits the table drew other rows, so that its errors are met only nearly.
+    """
+    for name, data in DATA_SETS.items():
+        (run,) = (r for r in past_runs("wine" if name != "wine" else "iris", trials=300, seed=0) if r.name == name)
+        machine = SupportVectorMachine.on(name)
+        by_error = run.y.argsort()
+        within = 0.002 if name in ("wine", "iris") else 0.03
+        for place in (0, 60, 150, 240, 299):  # from the best of the table's rows to its worst
+            row = run.rows.iloc[int(by_error[place])]
+            error = machine.error(cost=row.cost, gamma=row.gamma, degree=int(row.degree), kernel=row.kernel)
+            assert error == pytest.approx(run.y[by_error[place]], abs=within), f"{name}, row {place}: {data.task}"
+
+
+def test_the_machine_meets_the_same_folds_at_every_call() -> None:
+    """At least 1000 predictions in three folds: 178 rows of wine are split six times."""
     machine = SupportVectorMachine.on("wine")
     assert (machine.rows, machine.columns, len(machine.folds)) == (178, 13, 18)
-    good = machine.error(cost=1.0, gamma=0.05, degree=3, kernel="rbf")
-    bad = machine.error(cost=2.0**-10, gamma=2.0**10, degree=3, kernel="rbf")
-    assert good == machine.error(cost=1.0, gamma=0.05, degree=3, kernel="rbf")
-    assert good < 0.03 < 0.5 < bad < 0.7
+    one, two = (machine.error(cost=1.0, gamma=0.05, degree=3, kernel="rbf") for _ in range(2))
+    assert one == two
 
 
 def test_large_data_sets_are_sampled() -> None:
@@ -123,6 +139,34 @@ def test_errors_are_compared_after_some_trials_and_at_the_end() -> None:
     assert _result([1.0] * 12, [1.0] * 12).marks == (1, 3, 5, 10, 12)
     assert _result([1.0] * 20, [1.0] * 20).marks == (1, 3, 5, 10, 20)
     assert _result([1.0], [1.0]).marks == (1,)
+
+
+@pytest.mark.parametrize(
+    ("scratch", "head_start", "fewer"),
+    [
+        ([0.3, 0.2, 0.1], [0.1, 0.05, 0.05], "2 trials fewer"),
+        ([0.3, 0.2, 0.1], [0.3, 0.1, 0.1], "1 trial fewer"),
+        ([0.3, 0.1], [0.3, 0.2], None),
+    ],
+)
+def test_the_picture_shows_both_and_how_much_sooner(
+    tmp_path: Path, figures: list[Figure], scratch: list[float], head_start: list[float], fewer: str | None
+) -> None:
+    """The medians of either kind on a log axis; the arrow only where the head start was earlier."""
+    draw_demo(_result(scratch, head_start), tmp_path / "a.png")
+    (axes,) = figures[0].axes
+    ours = [line for line in axes.lines if line.get_drawstyle() == "steps-post"]
+    assert np.allclose([np.array(line.get_ydata()) for line in ours], [scratch, head_start])
+    assert axes.get_yscale() == "log"
+    told = [text.get_text() for text in axes.texts]
+    assert [text for text in told if text.endswith("fewer")] == ([] if fewer is None else [fewer])
+
+
+def test_an_error_of_zero_is_drawn_at_the_lowest_other(tmp_path: Path, figures: list[Figure]) -> None:
+    """A log axis cannot show it."""
+    draw_demo(_result([0.3, 0.0], [0.2, 0.0]), tmp_path / "a.png")
+    steps = [line for line in figures[0].axes[0].lines if line.get_drawstyle() == "steps-post"]
+    assert [np.min(line.get_ydata()) for line in steps] == [0.2, 0.2]
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])

@@ -10,7 +10,7 @@ from tests.problems import params_for, tensor, transfer_problem
 from torch import Tensor
 
 from headstart import AUTO
-from headstart.bench.methods.rules import Rule, answered, pick
+from headstart.bench.methods.rules import Rule, ask_candidates, pick
 from headstart.models.auto.posterior import AutoPosterior
 
 
@@ -76,7 +76,7 @@ def test_answers_are_put_together_in_the_order_of_the_problems(batch_shape: tupl
         asked.append((k, rows.tolist(), candidate.batch_shape))  # type: ignore[attr-defined]
         return torch.stack([rows, torch.full_like(rows, k)], dim=-1)
 
-    answers = answered(model, which, ask)
+    answers = ask_candidates(model, which, ask)
     assert asked == [(0, [1], (1,)), (1, [3], (1,)), (3, [0, 2], (2,))]
     assert answers.shape == (*batch_shape, 2)
     assert answers.reshape(4, 2).tolist() == [[0, 3], [1, 0], [2, 3], [3, 1]]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -9,7 +12,7 @@ from headstart import Dataset, InputError
 from headstart.bench.methods.registry import Choice, Settings, method
 from headstart.bench.problems.adversarial import Scenario, SpoiltProblem
 from headstart.bench.problems.problem import Instance
-from headstart.bench.problems.table import Column, Kind, Table, TableProblem
+from headstart.bench.problems.table import Column, ColumnKind, TableProblem, TaskTable
 from headstart.bench.problems.transfer import SyntheticProblem
 from headstart.data.space import Space
 
@@ -28,12 +31,12 @@ def table_problem() -> TableProblem:
         X = torch.cat([numbers[:, :1], level, numbers[:, 1:]], dim=1)
         tasks[t] = Dataset(X, numbers.sum(-1) + (torch.arange(15) % 3), t)
     columns = (
-        Column("p", Kind.NUMERIC, low=0.0, high=1.0),
-        Column("kind", Kind.CATEGORICAL, levels=("x", "y", "z")),
-        Column("q", Kind.NUMERIC, low=0.0, high=1.0),
+        Column("p", ColumnKind.NUMERIC, low=0.0, high=1.0),
+        Column("kind", ColumnKind.CATEGORICAL, levels=("x", "y", "z")),
+        Column("q", ColumnKind.NUMERIC, low=0.0, high=1.0),
     )
     space = Space.of({c.name: c.values for c in columns})
-    return TableProblem(Table("shop", columns, space, tasks), n_sources=2, rows=10)
+    return TableProblem(TaskTable("shop", columns, space, tasks), n_sources=2, rows=10)
 
 
 def drawn(scenario: Scenario, seeds: tuple[int, ...] = SEEDS, problem: SyntheticProblem = PLAIN) -> Instance:
@@ -79,6 +82,41 @@ def test_the_name_says_what_was_done(scenario: Scenario) -> None:
     assert spoilt.name == f"hartmann3[{scenario},sources=2,points=12,noise=0.1]"
     assert spoilt.name.partition("[")[0] == PLAIN.name.partition("[")[0]
     assert spoilt.d == 3
+
+
+class _Blind(SyntheticProblem):
+    """Its sources have not recorded the given inputs, those of the last source apart."""
+
+    def __init__(self, unseen: tuple[int, ...], last: tuple[int, ...]) -> None:
+        super().__init__("hartmann3", n_sources=2, source_points=12, noise=0.1)
+        self.unseen, self.last = unseen, last
+
+    def draw(self, seeds: Sequence[int], steps: int) -> Instance:
+        instance = super().draw(seeds, steps)
+        columns = (*[self.unseen] * (len(instance.sources) - 1), self.last)
+        blind = (Dataset(s.X, s.y, s.name, unseen) for s, unseen in zip(instance.sources, columns, strict=True))
+        return replace(instance, sources=tuple(blind))
+
+
+@EVERY
+def test_what_a_source_has_not_recorded_stays_unrecorded(scenario: Scenario) -> None:
+    """Whatever is done to its values, and wherever it stands in the order."""
+    sources = SpoiltProblem(_Blind((1,), (1,)), scenario).draw(SEEDS, 5).sources
+    assert {source.unseen for source in sources} == {(1,)}
+
+
+def test_only_recorded_inputs_are_exchanged() -> None:
+    """With two of three recorded it is those; with one there is nothing to exchange."""
+    clean, spoilt = (p.draw(SEEDS, 5).sources[-1] for p in (PLAIN, SpoiltProblem(_Blind((), (0,)), Scenario.SWAPPED)))
+    assert torch.equal(spoilt.X, clean.X[..., [0, 2, 1]])
+    with pytest.raises(InputError, match="fewer than two numeric inputs"):
+        SpoiltProblem(_Blind((), (0, 1)), Scenario.SWAPPED).draw(SEEDS, 5)
+
+
+def test_sources_that_have_not_recorded_the_same_cannot_change_places() -> None:
+    """A batch has one list of unseen columns, and every seed its own order."""
+    with pytest.raises(InputError, match="must have recorded the same inputs"):
+        SpoiltProblem(_Blind((), (0,)), Scenario.NINE_BAD).draw(SEEDS, 5)
 
 
 def test_a_spoilt_table_is_told_apart_like_the_table() -> None:

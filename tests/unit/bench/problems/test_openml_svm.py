@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from headstart import HeadstartError, InputError, MissingExtraError
-from headstart.bench.problems.columns import Kind
+from headstart.bench.problems.columns import ColumnKind
 from headstart.bench.problems.openml_svm import TASKS, fetch_runs, fill_unset, parse_runs, svm_openml
 
 DATA = Path(__file__).parent / "data"
@@ -77,7 +77,12 @@ def test_the_fill_is_the_middle_of_the_unit_interval(tmp_path: Path) -> None:
 def test_the_table_has_logs_a_one_hot_kernel_and_says_what_it_left_out(tmp_path: Path) -> None:
     """Cost and gamma are on log scales; runs without a value, an unknown gamma or another kernel are left out."""
     table = svm_openml(tmp_path, tasks=(37, 3485, 3492), fetch=_answer)
-    assert [column.kind for column in table.columns] == [Kind.LOG, Kind.LOG, Kind.NUMERIC, Kind.CATEGORICAL]
+    assert [column.kind for column in table.columns] == [
+        ColumnKind.LOG,
+        ColumnKind.LOG,
+        ColumnKind.NUMERIC,
+        ColumnKind.CATEGORICAL,
+    ]
     assert table.columns[-1].levels == ("linear", "polynomial", "radial")
     assert {name: data.n for name, data in table.tasks.items()} == {"37": 6, "3485": 3}
     said = "\n".join(table.report)

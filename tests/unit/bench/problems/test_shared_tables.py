@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from headstart import InputError
-from headstart.bench.problems.columns import Kind
+from headstart.bench.problems.columns import ColumnKind
 from headstart.bench.problems.shared_tables import SHARED, shared_problem, shared_table
 
 here = pytest.mark.skipif(
@@ -50,9 +50,9 @@ def test_a_shared_table_has_its_tasks_and_rows(name: str, tasks: int, rows: int 
 def test_the_columns_have_the_kinds_of_the_papers() -> None:
     """The learning rate of AdaBoost is on a log scale; text and true and false are categorical."""
     kinds = {c.name: c.kind for name in ("adaboost", "random_forest") for c in shared_table(name).columns}
-    assert {name for name, kind in kinds.items() if kind is Kind.LOG} == {"learning_rate"}
+    assert {name for name, kind in kinds.items() if kind is ColumnKind.LOG} == {"learning_rate"}
     categorical = {"algorithm", "imputation", "bootstrap", "criterion"}
-    assert {name for name, kind in kinds.items() if kind is Kind.CATEGORICAL} == categorical
+    assert {name for name, kind in kinds.items() if kind is ColumnKind.CATEGORICAL} == categorical
 
 
 @here

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import torch
 
-from headstart.bench.problems.columns import Kind
+from headstart.bench.problems.columns import ColumnKind
 from headstart.bench.problems.svm_table import UNUSED_DEGREE, UNUSED_GAMMA, svm_sklearn, svm_sklearn_problem
 
 FILE = files("headstart.bench.problems") / "data" / "svm_sklearn.csv.gz"
@@ -31,10 +31,10 @@ def test_the_table_has_24_tasks_of_300_rows_and_nothing_was_left_out() -> None:
     assert len(table.tasks) == 24
     assert {data.n for data in table.tasks.values()} == {300}
     assert [(c.name, c.kind) for c in table.columns] == [
-        ("cost", Kind.LOG),
-        ("gamma", Kind.LOG),
-        ("degree", Kind.NUMERIC),
-        ("kernel", Kind.CATEGORICAL),
+        ("cost", ColumnKind.LOG),
+        ("gamma", ColumnKind.LOG),
+        ("degree", ColumnKind.NUMERIC),
+        ("kernel", ColumnKind.CATEGORICAL),
     ]
     assert (table.d, table.report) == (6, ())
 

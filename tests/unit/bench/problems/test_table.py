@@ -17,8 +17,8 @@ import pytest
 import torch
 
 from headstart import InputError, MissingExtraError
-from headstart.bench.problems.columns import Kind
-from headstart.bench.problems.table import Table, TableProblem, read_table
+from headstart.bench.problems.columns import ColumnKind
+from headstart.bench.problems.table import TableProblem, TaskTable, read_table
 from headstart.data.dataset import require_unit_cube
 
 
@@ -37,11 +37,11 @@ def _frame(tasks: int = 3, rows: int = 8) -> pd.DataFrame:
     )
 
 
-def _read(frame: Any, **options: Any) -> Table:
+def _read(frame: Any, **options: Any) -> TaskTable:
     return read_table(frame, **({"task": "task", "objective": "error", "log": ("cost",)} | options))
 
 
-def _said(table: Table) -> str:
+def _said(table: TaskTable) -> str:
     return "\n".join(table.report)
 
 
@@ -53,7 +53,7 @@ def test_inputs_lie_in_the_unit_cube_and_nothing_is_said_of_a_plain_table() -> N
     table = _read(_frame())
     assert list(table.tasks) == ["a", "b", "c"]
     assert table.report == ()
-    assert [column.kind for column in table.columns] == [Kind.CATEGORICAL, Kind.NUMERIC, Kind.LOG]
+    assert [column.kind for column in table.columns] == [ColumnKind.CATEGORICAL, ColumnKind.NUMERIC, ColumnKind.LOG]
     assert table.d == 5
     for name, data in table.tasks.items():
         assert (data.n, data.d, data.name) == (8, 5, name)
@@ -385,14 +385,14 @@ def test_a_table_without_anything_to_learn_is_refused() -> None:
 
 
 @pytest.fixture(name="table", scope="module")
-def _table() -> Table:
+def _table() -> TaskTable:
     """Six tasks with 5, 20, 30, 30, 30, 30 rows."""
     frame = _frame(6, 30)
     cut = frame.groupby("task").cumcount() >= frame["task"].map({"a": 5, "b": 20}).fillna(30)
     return _read(frame[~cut], name="six")
 
 
-def test_a_batch_has_a_target_and_sources_for_every_seed(table: Table) -> None:
+def test_a_batch_has_a_target_and_sources_for_every_seed(table: TaskTable) -> None:
     """Sources are (P, rows, d), candidates are all rows of the target, and the regret is scaled by their span."""
     problem = TableProblem(table, n_sources=3, rows=10)
     drawn = problem.draw(range(7), 4)
@@ -410,7 +410,7 @@ def test_a_batch_has_a_target_and_sources_for_every_seed(table: Table) -> None:
     assert (problem.name, problem.d) == ("six[sources=3,rows=10]", 5)
 
 
-def test_padding_is_never_the_best(table: Table) -> None:
+def test_padding_is_never_the_best(table: TaskTable) -> None:
     """Targets of different length are padded with rows that are not real and have the value ∞."""
     drawn = TableProblem(table, n_sources=3, rows=10).draw(range(40), 4).candidates
     assert drawn is not None
@@ -418,7 +418,7 @@ def test_padding_is_never_the_best(table: Table) -> None:
     assert drawn.values[~drawn.real].isposinf().all()
 
 
-def test_a_seed_is_what_it_is_when_drawn_alone(table: Table) -> None:
+def test_a_seed_is_what_it_is_when_drawn_alone(table: TaskTable) -> None:
     """Nothing of an instance depends on the seeds drawn with it, or on the order of the draws."""
     problem = TableProblem(table, n_sources=3, rows=10)
     many = problem.draw([3, 0, 5], 4)
@@ -430,7 +430,7 @@ def test_a_seed_is_what_it_is_when_drawn_alone(table: Table) -> None:
             assert torch.equal(a.y[0], b.y[p])
 
 
-def test_source_rows_are_rows_of_other_tasks_without_repeats(table: Table) -> None:
+def test_source_rows_are_rows_of_other_tasks_without_repeats(table: TaskTable) -> None:
     """The rows of a source all come from one task, each once, and that task is not the target or another source."""
     drawn = TableProblem(table, n_sources=3, rows=10).draw(range(12), 4)
     for p, target in enumerate(drawn.labels):
@@ -443,7 +443,7 @@ def test_source_rows_are_rows_of_other_tasks_without_repeats(table: Table) -> No
             met.add(task)
 
 
-def test_fewer_rows_and_sources_are_a_part_of_more(table: Table) -> None:
+def test_fewer_rows_and_sources_are_a_part_of_more(table: TaskTable) -> None:
     """Asking for more rows or sources keeps the target, and those that were there."""
     few, more = TableProblem(table, 2, 7).draw([0, 1], 4), TableProblem(table, 4, 12).draw([0, 1], 4)
     assert few.labels == more.labels
@@ -453,7 +453,7 @@ def test_fewer_rows_and_sources_are_a_part_of_more(table: Table) -> None:
             assert torch.equal(a.X[p], b.X[p, :7])
 
 
-def test_short_tasks_are_no_sources_but_may_be_targets(table: Table) -> None:
+def test_short_tasks_are_no_sources_but_may_be_targets(table: TaskTable) -> None:
     """A task with fewer rows than asked is said, is never a source, and is a target at times."""
     problem = TableProblem(table, n_sources=2, rows=25)
     assert problem.notes == ("Tasks with fewer than 25 rows, which are no sources: 2 (a, b).",)
@@ -461,7 +461,7 @@ def test_short_tasks_are_no_sources_but_may_be_targets(table: Table) -> None:
 
 
 def test_a_target_that_is_shorter_than_the_run_is_passed_over_and_logged(
-    table: Table, caplog: pytest.LogCaptureFixture
+    table: TaskTable, caplog: pytest.LogCaptureFixture
 ) -> None:
     """With 10 evaluations a task of 5 rows is no target; the other seeds keep theirs."""
     problem = TableProblem(table, n_sources=2, rows=10)
@@ -474,7 +474,7 @@ def test_a_target_that_is_shorter_than_the_run_is_passed_over_and_logged(
     assert "six: no targets, for they have fewer than 10 rows: a." in caplog.text
 
 
-def test_all_rows_are_those_of_the_shortest_task(table: Table) -> None:
+def test_all_rows_are_those_of_the_shortest_task(table: TaskTable) -> None:
     """``rows=None`` takes as many rows as the shortest task has, says so, and takes all where tasks are equal."""
     problem = TableProblem(table, n_sources=2, rows=None, tasks=["b", "c", "d"])
     assert problem.notes == ("All sources are cut to 20 rows: so many has the shortest task.",)
@@ -485,7 +485,7 @@ def test_all_rows_are_those_of_the_shortest_task(table: Table) -> None:
     assert equal.name == "six[sources=2,rows=all]"
 
 
-def test_tasks_can_take_turns_as_the_target(table: Table) -> None:
+def test_tasks_can_take_turns_as_the_target(table: TaskTable) -> None:
     """Each has the same share of the runs, its sources are all the others, and a seed is the same in any batch."""
     problem = TableProblem(table, n_sources=2, rows=10, tasks=["c", "d", "e"], in_turn=True)
     assert problem.name == "six[sources=2,rows=10,targets=in turn]"
@@ -498,7 +498,7 @@ def test_tasks_can_take_turns_as_the_target(table: Table) -> None:
     assert not problem.draw([0], 4).candidates.repeats  # type: ignore[union-attr]
 
 
-def test_a_fingerprint_tells_data_apart(table: Table) -> None:
+def test_a_fingerprint_tells_data_apart(table: TaskTable) -> None:
     """It is the same for the same data, and another one for another value, task name or column."""
     frame = _frame()
     prints = [_read(f).fingerprint for f in (frame, frame.copy())]
@@ -520,7 +520,7 @@ def test_columns_can_be_left_out() -> None:
         _read(_frame(), ignore=("colour",))
 
 
-def test_only_the_tasks_named_take_part(table: Table) -> None:
+def test_only_the_tasks_named_take_part(table: TaskTable) -> None:
     """``tasks`` limits both targets and sources."""
     problem = TableProblem(table, n_sources=1, rows=10, tasks=["c", "d"])
     assert set(problem.draw(range(12), 4).labels) == {"c", "d"}
@@ -540,20 +540,20 @@ def test_only_the_tasks_named_take_part(table: Table) -> None:
     ],
 )
 def test_a_problem_that_the_table_is_too_small_for_is_refused(
-    table: Table, options: dict[str, Any], message: str
+    table: TaskTable, options: dict[str, Any], message: str
 ) -> None:
     """The message says what was asked for, and what there is."""
     with pytest.raises(InputError, match=message):
         TableProblem(table, **({"n_sources": 2, "rows": 10} | options))
 
 
-def test_more_evaluations_than_any_task_has_rows_are_refused(table: Table) -> None:
+def test_more_evaluations_than_any_task_has_rows_are_refused(table: TaskTable) -> None:
     """No row is evaluated twice, so a run cannot be longer than the table."""
     with pytest.raises(InputError, match="six: no task has 31 rows to evaluate"):
         TableProblem(table, n_sources=2, rows=10).draw([0], 31)
 
 
-def test_a_problem_can_be_sent_to_another_process(table: Table) -> None:
+def test_a_problem_can_be_sent_to_another_process(table: TaskTable) -> None:
     """A pickled problem draws the same instances."""
     problem = TableProblem(table, n_sources=2, rows=10)
     copy = pickle.loads(pickle.dumps(problem))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from headstart import InputError
 from headstart.bench.read.calibration import (
@@ -209,8 +210,8 @@ def test_runs_without_predictions_are_refused_or_said(tmp_path: Path) -> None:
         load_forecasts(tmp_path / "nowhere")
 
 
-def test_the_picture_has_panels_for_what_is_there(tmp_path: Path) -> None:
-    """PNG and SVG beside each other, the same every time; other formats are refused."""
+def test_the_picture_has_panels_for_what_is_there(tmp_path: Path, figures: list[Figure]) -> None:
+    """A row for families and one for tables, with the coverage of every method; the same every time, as PNG and SVG."""
     draw = np.random.default_rng(0)
     runs = [
         _run([None if method == "gpbo" else 0.4, *draw.uniform(size=7)], problem=problem, method=method, seed=seed)
@@ -221,6 +222,18 @@ def test_the_picture_has_panels_for_what_is_there(tmp_path: Path) -> None:
     found: tuple[Forecasts, ...] = forecasts(runs)[0]
     paths = [draw_calibration(found, tmp_path / name / "coverage.png") for name in ("one", "two")]
     assert [path.name for path in paths[0]] == ["coverage.png", "coverage.svg"]
+    titles = [axes.get_title(loc="left") for axes in figures[0].axes]
+    told = [known for known in KNOWN if any(np.isfinite(f.pit[:, known.columns]).any() for f in found)]
+    assert [title.partition(",")[0] for title in titles] == ["Families"] * len(told) + ["Tables"] * len(told)
+    assert titles[0] == "Families, no result known"
+    own = [f for f in found if f.method == "shgp" and f.problem == FAMILY]
+    share, _ = coverage(own, told[0], [0.8])
+    lines = figures[0].axes[0].lines
+    (look,) = (line.get_color() for line in lines if line.get_label() == "SHGP")
+    x, y = next(
+        np.array(line.get_xydata()).T for line in lines if line.get_color() == look and line.get_label() != "SHGP"
+    )
+    assert np.interp(0.8, x, y) == pytest.approx(share[0])
     for a, b in zip(*paths, strict=True):
         assert a.read_bytes() == b.read_bytes()
     with pytest.raises(InputError, match=r"coverage\.pdf: pictures are written as PNG and SVG"):

@@ -13,7 +13,7 @@ from tests.unit.bench.run.deadly import Piece
 from headstart import HeadstartError
 from headstart.bench.run.engines import Engine, engine_named
 from headstart.bench.run.execution import execute
-from headstart.bench.run.experiment import Experiment, ProblemSpec, Unit
+from headstart.bench.run.experiment import BenchExperiment, ProblemSpec, Unit
 from headstart.bench.run.store import Store
 
 
@@ -46,7 +46,7 @@ def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
             victim.join()
             killed.append(victim.pid)
 
-    experiment = Experiment("e", (ProblemSpec(family="forrester", points=5),), ("random",), runs=3, steps=2)
+    experiment = BenchExperiment("e", (ProblemSpec(family="forrester", points=5),), ("random",), runs=3, steps=2)
     assert execute([experiment], Store(tmp_path), chunk=1, jobs=2, on_unit=kill) == []
     assert killed
     assert sorted(run.seed for run in Store(tmp_path).read().runs) == list(range(3))

@@ -15,7 +15,7 @@ from headstart import InputError, MissingExtraError
 from headstart.bench.methods.registry import Settings
 from headstart.bench.problems.shared_tables import SHARED
 from headstart.bench.run.execution import execute
-from headstart.bench.run.experiment import Experiment, ProblemSpec, read_experiment
+from headstart.bench.run.experiment import BenchExperiment, ProblemSpec, read_experiment
 from headstart.bench.run.presets import JOINT, PRESETS, preset
 from headstart.bench.run.requests import on_table, requested
 from headstart.bench.run.store import Run, Store
@@ -43,10 +43,10 @@ sources = 3
 rows = 20
 log = ["cost"]
 """
-CHEAP = Experiment("cheap", (ProblemSpec(family="forrester", points=5),), ("random",), runs=4, steps=2)
+CHEAP = BenchExperiment("cheap", (ProblemSpec(family="forrester", points=5),), ("random",), runs=4, steps=2)
 
 
-def _read(tmp_path: Path, text: str) -> Experiment:
+def _read(tmp_path: Path, text: str) -> BenchExperiment:
     path = tmp_path / "mine.toml"
     path.write_text(text)
     return read_experiment(path)
@@ -58,7 +58,7 @@ def _read(tmp_path: Path, text: str) -> Experiment:
 def test_an_experiment_is_read_from_toml(tmp_path: Path) -> None:
     """Every key where it belongs; the name is the file's where none is given."""
     experiment = _read(tmp_path, TOML)
-    assert experiment == Experiment(
+    assert experiment == BenchExperiment(
         name="mine",
         problems=(
             ProblemSpec(family="forrester", points=6),
@@ -155,7 +155,7 @@ def test_an_unknown_problem_is_refused_before_anything_runs(spec: dict[str, Any]
 def test_units_are_problems_times_methods_times_chunks_of_seeds() -> None:
     """``runs_of`` lowers the runs of a method, and never raises them."""
     specs = (ProblemSpec(family="forrester"), ProblemSpec(family="alpine"))
-    experiment = Experiment("e", specs, ("gpbo", "hgp"), runs=5, runs_of={"hgp": 2, "gpbo": 9})
+    experiment = BenchExperiment("e", specs, ("gpbo", "hgp"), runs=5, runs_of={"hgp": 2, "gpbo": 9})
     units = list(experiment.units(chunk=3))
     assert [(u.problem.family, u.method, u.seeds) for u in units[:3]] == [
         ("forrester", "gpbo", (0, 1, 2)),
@@ -265,7 +265,7 @@ class _Failing(ProblemSpec):
 def test_a_unit_that_fails_is_reported_and_the_rest_goes_on(tmp_path: Path) -> None:
     """Whatever the exception is; a rerun tries it again."""
     store = Store(tmp_path)
-    experiment = Experiment("e", (_Failing(family="forrester", points=5),), ("random",), runs=4, steps=2)
+    experiment = BenchExperiment("e", (_Failing(family="forrester", points=5),), ("random",), runs=4, steps=2)
     told: list[tuple[tuple[int, ...], str]] = []
     failed = execute([experiment], store, chunk=1, on_unit=lambda unit, error: told.append((unit.seeds, str(error))))
     assert [(unit.seeds, type(error)) for unit, error in failed] == [((1,), InputError), ((2,), ZeroDivisionError)]
@@ -305,7 +305,7 @@ def test_tables_of_one_name_are_told_apart_by_their_data(tmp_path: Path) -> None
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "past.csv").write_text(f"task,x,objective\np,1,1\np,2,2\nq,1,3\nq,2,{last}\n")
         specs.append(ProblemSpec(table=str(tmp_path / folder / "past.csv"), sources=1, rows=2))
-    a, b, copy = (Experiment("e", (spec,), ("random",), runs=1, steps=2) for spec in specs)
+    a, b, copy = (BenchExperiment("e", (spec,), ("random",), runs=1, steps=2) for spec in specs)
     store = Store(tmp_path / "out")
     with pytest.raises(InputError, match=r"a/past\.csv and .*b/past\.csv are both called past\["):
         execute([a, b], store)

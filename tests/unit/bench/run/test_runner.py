@@ -42,6 +42,22 @@ def _both(problem: Problem, method: str, steps: int, settings: Settings = FAST) 
     return together, alone
 
 
+def test_instances_move_to_a_device_whole() -> None:
+    """What their sources have not recorded and which columns are a category's goes along; cpu:0 is another device."""
+    instance = _table_problem().draw(SEEDS, 2)
+    blind = [Dataset(s.X, s.y, s.name, unseen=(0,), categories=((1, 2),)) for s in instance.sources]
+    here = replace(instance, sources=tuple(blind))
+    there = here.to("cpu:0")
+    assert here.to("cpu") is here
+    assert there is not here
+    assert [(s.name, s.unseen, s.categories) for s in there.sources] == [(s.name, (0,), ((1, 2),)) for s in blind]
+    assert all(torch.equal(a.X, b.X) and torch.equal(a.y, b.y) for a, b in zip(there.sources, blind, strict=True))
+    assert there.candidates is not None
+    assert here.candidates is not None
+    assert torch.equal(there.candidates.X, here.candidates.X)
+    assert (there.labels, there.space) == (here.labels, here.space)
+
+
 @pytest.mark.parametrize("method", ["gpbo", "mhgp", "shgp", "bhgp", "rgpe", "hgp", "wsgp", "random"])
 def test_on_a_table_lockstep_and_one_by_one_choose_the_same_rows(method: str) -> None:
     """Exactly: the choice is among a dozen rows, and rounding decides between none of them."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from headstart.bench.run.execution import execute
-from headstart.bench.run.experiment import Experiment, ProblemSpec
+from headstart.bench.run.experiment import BenchExperiment, ProblemSpec
 from headstart.bench.run.store import SCHEMA, Run, Store
 
 RUN = Run(
@@ -129,11 +129,11 @@ def test_two_writers_do_not_mix_their_lines(tmp_path: Path) -> None:
 def test_a_rerun_does_what_is_missing_and_nothing_else(tmp_path: Path, chunk: int) -> None:
     """Finished runs are skipped, one by one; more runs and other steps are done."""
     store = Store(tmp_path)
-    experiment = Experiment("test", (ProblemSpec(family="forrester", points=5),), ("random",), runs=3, steps=2)
+    experiment = BenchExperiment("test", (ProblemSpec(family="forrester", points=5),), ("random",), runs=3, steps=2)
     begun: list[int] = []
     done: list[tuple[int, ...]] = []
 
-    def run(what: Experiment) -> None:
+    def run(what: BenchExperiment) -> None:
         begun.clear()
         done.clear()
         execute([what], store, chunk=chunk, on_start=begun.append, on_unit=lambda unit, _: done.append(unit.seeds))

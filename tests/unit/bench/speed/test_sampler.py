@@ -13,7 +13,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from headstart.bench.speed.measures import Overhead, Reach, Suggestion, first, overhead, reach, suggestions
+from headstart.bench.speed.measures import Overhead, Reach, SuggestionTimes, first, overhead, reach, suggestions
 from headstart.bench.speed.routes import (
     SINGLE,
     History,
@@ -90,10 +90,14 @@ def test_what_a_sampler_knows_when_it_is_timed(when: When, before: list[int]) ->
 
 def test_others_are_compared_with_a_study_that_goes_on() -> None:
     """A rival that takes five times as long meets what is asked for, however long reading a study at once takes."""
-    ours = [Suggestion("ours", "all", "going on", (0.1,)), Suggestion("ours", "all", "read at once", (0.4,))]
-    rivals = [Suggestion("BoTorch", "all", "every time", (t,)) for t in (0.52, 0.48)]
-    others = [Suggestion("GP", "all", "going on", (0.01,)), Suggestion("Ax", "all", "every time", (), "not installed")]
-    others += [Suggestion(SINGLE, "all", "going on", (t,)) for t in (0.034, 0.032)]  # ours may take three times as long
+    ours = [SuggestionTimes("ours", "all", "going on", (0.1,)), SuggestionTimes("ours", "all", "read at once", (0.4,))]
+    rivals = [SuggestionTimes("BoTorch", "all", "every time", (t,)) for t in (0.52, 0.48)]
+    others = [
+        SuggestionTimes("GP", "all", "going on", (0.01,)),
+        SuggestionTimes("Ax", "all", "every time", (), "not installed"),
+    ]
+    # ours may take three times as long
+    others += [SuggestionTimes(SINGLE, "all", "going on", (t,)) for t in (0.034, 0.032)]
     console = Console(width=160, record=True, file=io.StringIO())
     console.print(suggestion_table([*ours, *rivals, *others]))
     lines = [line for line in console.export_text().splitlines() if line.startswith("│")]

@@ -1,4 +1,4 @@
-"""The worth of a point with its gradient in closed form, and searches that go by it."""
+"""The acquisition value at a point with its gradient in closed form, and searches that go by it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,16 @@ from tests.problems import agree, params_for, quick, tensor, transfer_problem
 from torch import Tensor
 
 from headstart import AUTO, FAMILY, Dataset, TransferPosterior
-from headstart.decide.acquisition import LEAST_VAR, Acquisition, Worth, worth_and_slopes
-from headstart.decide.acquisition import worth as worth_of
-from headstart.decide.average import AveragedWorth, PlainWorth, voices
+from headstart.decide.acquisition import (
+    LEAST_VAR,
+    Acquisition,
+    AcquisitionValue,
+    acquisition_values,
+    acquisition_values_and_slopes,
+)
+from headstart.decide.average import AveragedAcquisition, PlainAcquisition, voices
 from headstart.decide.fast.slopes import Slopes, means_at
-from headstart.decide.pending import AwaitingWorth
+from headstart.decide.pending import PendingAcquisition
 from headstart.decide.suggest import suggest
 from headstart.models.auto.posterior import AutoPosterior
 
@@ -43,14 +48,14 @@ def fitted_auto() -> AutoPosterior:
     return found
 
 
-def worth(of: TransferPosterior, kind: Acquisition, pending: Tensor | None) -> Worth:
+def acquisition_of(of: TransferPosterior, kind: Acquisition, pending: Tensor | None) -> AcquisitionValue:
     every, weights = voices(of.predictor)
     best = means_at(every, weights, PROBLEM.Xq).amin(-1)
     if pending is None:
-        parts: list[Worth] = [PlainWorth(voice, kind, best, 2.0) for voice in every]
+        parts: list[AcquisitionValue] = [PlainAcquisition(voice, kind, best, 2.0) for voice in every]
     else:
         parts = [
-            AwaitingWorth.of(
+            PendingAcquisition.of(
                 voice.predictor,
                 kind,
                 pending=pending,
@@ -60,15 +65,15 @@ def worth(of: TransferPosterior, kind: Acquisition, pending: Tensor | None) -> W
             )
             for voice in every
         ]
-    return parts[0] if len(parts) == 1 else AveragedWorth(kind, tuple(parts), weights)
+    return parts[0] if len(parts) == 1 else AveragedAcquisition(kind, tuple(parts), weights)
 
 
 @KINDS
 @pytest.mark.parametrize("pending", [None, PENDING], ids=["nothing awaited", "two awaited"])
 @pytest.mark.parametrize("name", ["GPBO", "SHGP", "STAR", "HGP", "fitted AUTO"])
 def test_slopes_are_what_differentiation_finds(name: str, pending: Tensor | None, kind: Acquisition) -> None:
-    """Value and gradient are those of the worth, whatever it is of."""
-    value = worth(fitted_auto() if name == "fitted AUTO" else posterior(name), kind, pending)
+    """Value and gradient are those of the acquisition value, whatever it is of."""
+    value = acquisition_of(fitted_auto() if name == "fitted AUTO" else posterior(name), kind, pending)
     slopes = Slopes.of(value)
     assert slopes is not None
     X = PROBLEM.Xq.clone().requires_grad_()
@@ -89,11 +94,11 @@ def test_the_slopes_of_a_value_by_mean_and_variance(kind: Acquisition, noise: fl
     for sd in (1e-3, 1.0, 10.0):
         mean, var = (best_f + sd * away).requires_grad_(), torch.full_like(away, sd**2).requires_grad_()
         noise_var = tensor(noise * sd**2)
-        value = worth_of(kind, mean, var, best_f=best_f, noise_var=noise_var, beta=2.0)
+        value = acquisition_values(kind, mean, var, best_f=best_f, noise_var=noise_var, beta=2.0)
         by_mean, by_var = torch.autograd.grad(value.sum(), (mean, var))
         given = (mean.detach().numpy(), var.detach().numpy())
         numbers: Any = {"best_f": best_f.numpy(), "noise_var": noise_var.numpy(), "beta": 2.0}
-        found = [torch.from_numpy(f) for f in worth_and_slopes(kind, *given, **numbers)]
+        found = [torch.from_numpy(f) for f in acquisition_values_and_slopes(kind, *given, **numbers)]
         assert torch.allclose(found[0], value.detach(), rtol=1e-14)
         assert torch.allclose(found[1], by_mean, rtol=1e-6, atol=1e-12 / sd)
         assert torch.allclose(found[2], by_var, rtol=1e-6, atol=1e-12 / sd**2)
@@ -103,7 +108,7 @@ def test_the_slopes_of_a_value_by_mean_and_variance(kind: Acquisition, noise: fl
 def test_others_are_differentiated(name: str) -> None:
     """A model without a surface has no slopes, nor has a batch; suggestions come all the same."""
     model = posterior(name)
-    assert Slopes.of(worth(model, Acquisition.LOG_EI, None)) is None
+    assert Slopes.of(acquisition_of(model, Acquisition.LOG_EI, None)) is None
     assert suggest(model, n_candidates=16, n_starts=2).shape == (2,)
 
 
@@ -120,7 +125,7 @@ def test_a_search_by_slopes_ends_where_one_by_differentiation_does(
     by_slopes, by_differentiation = suggest(alone, **options), suggest(batch, **options)[0]
     assert float((by_slopes - by_differentiation).abs().max()) < 1e-4
     if n:
-        value = worth(alone, kind, pending)
+        value = acquisition_of(alone, kind, pending)
         values = value(torch.stack([by_slopes, by_differentiation]))
         assert values[0].item() == pytest.approx(values[1].item(), abs=1e-6)
 
@@ -141,13 +146,13 @@ def test_a_variance_that_is_next_to_nothing_has_no_slope(kind: Acquisition) -> N
     at = PROBLEM.Xq[:1]
     known = posterior("SHGP").condition_on_observations(at, tensor([[0.4]]), noise=tensor([[1e-15]]))
     x = at + 1e-6
-    slopes = Slopes.of(worth(known, kind, None))
+    slopes = Slopes.of(acquisition_of(known, kind, None))
     assert slopes is not None
     X = x.clone().requires_grad_()
     mean, var = known.predictor.predict_marginal(X)
     assert var.item() < LEAST_VAR
     best_f, noise_var = tensor(slopes.best_f[0, 0]), known.predictor.noise_var
-    value = worth_of(kind, mean, var, best_f=best_f, noise_var=noise_var, beta=2.0)
+    value = acquisition_values(kind, mean, var, best_f=best_f, noise_var=noise_var, beta=2.0)
     (gradient,) = torch.autograd.grad(value.sum(), X)
     found, found_gradient = slopes.climb(x.numpy())
     assert float(found[0]) == pytest.approx(value.item(), rel=1e-6)

@@ -89,7 +89,7 @@ def test_proportions_are_a_dirichlet_posterior_s_mean() -> None:
 def test_what_is_expected_is_the_sources_mean_with_the_general_prior_as_one_of_them() -> None:
     """Centre (c + Σ θ)/(1 + s), variance (v + (c − centre)² + Σ (θ − centre)²)/(1 + s)."""
     evidence = KIN.evidence(
-        learnt(ALIKE).members, learnt(ALIKE).about, Dataset(points(1, 4), bowl(points(1, 4))), Kernel.MATERN52
+        learnt(ALIKE).members, learnt(ALIKE).facts, Dataset(points(1, 4), bowl(points(1, 4))), Kernel.MATERN52
     )
     layout = evidence.layout
     c, v = layout.centre(), 1 / layout.precision()
@@ -108,7 +108,7 @@ def test_what_is_expected_is_where_a_fit_without_data_ends() -> None:
     alone = learnt(sources)
     for n in (0, 5):
         target = Dataset(X[:, :n], bowl(X[:, :n]))
-        evidence = KIN.evidence(alone.members, alone.about, target, Kernel.MATERN52)
+        evidence = KIN.evidence(alone.members, alone.facts, target, Kernel.MATERN52)
         p = evidence.layout.size
         centre = torch.stack([torch.full((p,), -0.5, dtype=torch.float64), torch.full((p,), -0.7, dtype=torch.float64)])
         sure = Expected(centre, torch.full((2, p), 1e-4, dtype=torch.float64))
@@ -126,8 +126,8 @@ def test_auto_gives_kin_what_was_learnt() -> None:
     assert isinstance(star, StarPrior)
     assert kin.expected is not None
     assert star.expected is None
-    assert kin.about.own is not None
-    assert star.about.own is None
+    assert kin.facts.own is not None
+    assert star.facts.own is None
 
 
 def test_rows_are_taken_all_over_a_long_source() -> None:
@@ -146,7 +146,7 @@ def test_a_balanced_star_of_equal_sources_is_sure_of_their_shape() -> None:
     for name, weighting in (("balanced", KIN), ("free", replace(KIN, balance=0.0))):
         star = Star(weighting=replace(weighting, own=1e-9), output_map=OutputMap.NONE).learn(sources)
         assert isinstance(star, StarPrior)
-        weights = weighting.unit(star.about)
+        weights = weighting.unit(star.facts)
         z = star.alone.members[0].at(X).mean - star.alone.members[0].offset
         u = weights.balanced(weights.var.sqrt().unsqueeze(-1) * z.expand(4, -1))
         spread[name] = u.square().sum(0)

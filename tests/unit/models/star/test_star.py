@@ -27,13 +27,13 @@ from headstart import FAMILY, MWSGP, SCAML, STAR, Dataset, InputError, Kernel, S
 from headstart.gp.hyperparameters import OFFSET_VAR
 from headstart.models.star.evidence import StarEvidence
 from headstart.models.star.star import Star, StarPrior
-from headstart.models.star.weighting import Free, Integrated, Modular, Weighting
+from headstart.models.star.weighting import FreeWeights, Integrated, Modular, Weighting
 from headstart.models.star.weights import StarBeliefs
 
 WEIGHTINGS: dict[str, Weighting] = {
     "STAR": Integrated(),
     "STAR of fixed size": Integrated(amplitude=0.0),
-    "SCAML": Free(),
+    "SCAML": FreeWeights(),
     "MWSGP": Modular(),
 }
 BATCH = transfer_problem(batch_shape=(PROBLEMS,), sizes=(6, 4, 5), n_target=5)
@@ -54,7 +54,7 @@ def star_prior(kernel: Kernel = Kernel.RBF, shut: int | None = None) -> StarPrio
 
 def evidence_of(prior: StarPrior, weighting: str, n: int = 5) -> tuple[StarEvidence, Dataset]:
     target = prior.alone.units.inward(BATCH.head(n))
-    return WEIGHTINGS[weighting].evidence(prior.alone.members, prior.about, target, prior.model.kernel), target
+    return WEIGHTINGS[weighting].evidence(prior.alone.members, prior.facts, target, prior.model.kernel), target
 
 
 # ── the evidence ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -78,7 +78,7 @@ def test_a_star_s_evidence_is_the_dense_formula(weighting: str, shut: int | None
     theta, items = thetas(evidence, rows=1)
     value, _, ok = evidence.evaluate(theta, items)
     own, omega = evidence.solution(theta)
-    w = WEIGHTINGS[weighting].weights(omega, prior.about)
+    w = WEIGHTINGS[weighting].weights(omega, prior.facts)
     assert bool(ok.all())
     for i in range(PROBLEMS):
         X, y = target.X[i].numpy(), target.y[i].numpy()
@@ -120,8 +120,8 @@ def test_integrated_weights_share_the_target_between_the_open_sources() -> None:
     """
     prior = star_prior(shut=1)
     rho = tensor([[2.0], [2.0]])
-    w = Integrated().weights(rho, prior.about)
-    spread = prior.about.spread
+    w = Integrated().weights(rho, prior.facts)
+    spread = prior.facts.spread
     for i, n in ((0, 2), (1, 3)):
         for s in range(3):
             shut = (i, s) == (0, 1)
@@ -134,8 +134,8 @@ def test_the_target_has_a_share_of_the_sources_kernels_to_itself() -> None:
     """With ``own`` the prior covariance is larger by own_ν k_ν of every source, and the posterior's is, too."""
     prior, X = star_prior(shut=1), BATCH.Xq
     ones = torch.ones(PROBLEMS, 1, dtype=torch.float64)
-    weights = Integrated().weights(ones, prior.about)
-    without = Integrated(own=0.0).weights(ones, prior.about)
+    weights = Integrated().weights(ones, prior.facts)
+    without = Integrated(own=0.0).weights(ones, prior.facts)
     assert not without.own.any()
     members = prior.alone.members
     added = StarBeliefs(members, weights).prior_cov(X, X) - StarBeliefs(members, without).prior_cov(X, X)
@@ -149,9 +149,9 @@ def test_the_target_has_a_share_of_the_sources_kernels_to_itself() -> None:
 
 def test_fitted_weights_are_what_was_found() -> None:
     """SCAML takes w, MWSGP b = w/(1 + w) and b (1 − b) of the kernel; a source that is shut has none."""
-    about = star_prior(shut=1).about
+    facts = star_prior(shut=1).facts
     omega = tensor([[0.5, 1.0, 2.0], [0.5, 1.0, 2.0]])
-    free, modular = Free().weights(omega, about), Modular().weights(omega, about)
+    free, modular = FreeWeights().weights(omega, facts), Modular().weights(omega, facts)
     assert free.mean.tolist() == [[0.5, 0.0, 2.0], [0.5, 1.0, 2.0]]
     assert not free.var.any()
     assert not free.own.any()
@@ -168,7 +168,7 @@ def test_weights_are_defined_without_a_target_observation(name: str) -> None:
     prior = quick(FAMILY[name]).learn(PROBLEM.sources)
     assert isinstance(prior, StarPrior)
     half = torch.full((2,), 0.5, dtype=torch.float64)
-    expected = {"STAR": 0.3 * half / prior.about.spread, "SCAML": half, "MWSGP": half / 1.5}[name]
+    expected = {"STAR": 0.3 * half / prior.facts.spread, "SCAML": half, "MWSGP": half / 1.5}[name]
     torch.testing.assert_close(params.weights, expected, rtol=1e-6, atol=0)
 
 
