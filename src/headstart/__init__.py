@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headstart.data.dataset import Dataset
+    from headstart.data.ranges import Choices, FloatRange, IntRange
     from headstart.data.space import Space
     from headstart.data.units import OutputMap, OutputUnits, Units
     from headstart.decide.acquisition import Acquisition
+    from headstart.decide.domain import Candidates, Cube, Mixed
     from headstart.decide.suggest import suggest
     from headstart.errors import (
         HeadstartError,
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from headstart.gp.hyperparameters import GPParams, Starts
     from headstart.gp.kernels import Kernel
     from headstart.gp.restarts import FitReport
+    from headstart.models.auto.auto import Auto
+    from headstart.models.auto.candidates import Candidate
     from headstart.models.auto.explanation import Explanation, explain
     from headstart.models.botorch import TransferPosterior
     from headstart.models.family import (
@@ -66,9 +70,11 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "data.dataset": ("Dataset",),
+    "data.ranges": ("Choices", "FloatRange", "IntRange"),
     "data.space": ("Space",),
     "data.units": ("OutputMap", "OutputUnits", "Units"),
     "decide.acquisition": ("Acquisition",),
+    "decide.domain": ("Candidates", "Cube", "Mixed"),
     "decide.suggest": ("suggest",),
     "errors": (
         *("HeadstartError", "InputError", "NoPlaceError", "NoPointLeftError", "NothingInCommonError"),
@@ -83,6 +89,8 @@ _HOMES = {
         *("AUTO", "BHGP", "FAMILY", "GPBO", "HGP", "MHGP", "MTGP", "MTKGP"),
         *("MWSGP", "RGPE", "SCAML", "SHGP", "STAR", "WSGP"),
     ),
+    "models.auto.auto": ("Auto",),
+    "models.auto.candidates": ("Candidate",),
     "models.auto.explanation": ("Explanation", "explain"),
     "models.model": ("Prior", "TransferModel"),
     "models.params": (
@@ -113,19 +121,27 @@ __all__ = [
     "STAR",
     "WSGP",
     "Acquisition",
+    "Auto",
     "AutoParams",
+    "Candidate",
+    "Candidates",
     "ChainParams",
+    "Choices",
     "CoregionalParams",
+    "Cube",
     "Dataset",
     "EnsembleParams",
     "Explanation",
     "FitOptions",
     "FitReport",
+    "FloatRange",
     "GPParams",
     "HeadstartError",
     "InputError",
+    "IntRange",
     "Kernel",
     "MissingExtraError",
+    "Mixed",
     "NoPlaceError",
     "NoPointLeftError",
     "NothingInCommonError",
