@@ -62,7 +62,7 @@ def test_an_interrupted_demo_shows_what_it_has(tmp_path: Path) -> None:
     ("wrong", "message"),
     [
         (["--data", "titanic"], "There is no data set 'titanic'. The demo has: cancer, digits, iris, wine."),
-        (["--model", "XGP"], "The model 'XGP' is not known. The demo can use: MHGP, SHGP"),
+        (["--model", "XGP"], "There is no model 'XGP'. Did you mean 'hgp'?"),
         (["--model", "gpbo"], "The model 'gpbo' uses no past data"),
         (["--trials", "0"], "trials must be at least 1, but it is 0."),
         (["--runs", "-2"], "runs must be at least 1, but it is -2."),

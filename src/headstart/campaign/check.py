@@ -5,10 +5,11 @@ from __future__ import annotations
 from headstart.campaign.campaign import past_tasks
 from headstart.campaign.file import DEFAULT_MODEL
 from headstart.campaign.init import Looked
-from headstart.campaign.model import Fitted, model_named
+from headstart.campaign.model import Fitted
 from headstart.errors import InputError
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict, auto_only, explain
+from headstart.models.family import model_named
 from headstart.sources.aligned import Alignment
 from headstart.sources.alignment import align
 
@@ -27,7 +28,7 @@ def align_files(looked: Looked) -> Alignment:
 
 def learn_past(alignment: Alignment, *, seed: int = 0) -> AutoPrior:
     """What AUTO learns from the past tasks."""
-    return auto_only(model_named(DEFAULT_MODEL).learn(alignment.datasets, seed=seed))
+    return auto_only(model_named(DEFAULT_MODEL).anywhere().learn(alignment.datasets, seed=seed))
 
 
 def auto_prior(fitted: Fitted) -> AutoPrior:

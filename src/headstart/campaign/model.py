@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,11 @@ from headstart.errors import InputError
 from headstart.gp.threads import single_thread
 from headstart.models.auto.reasons import shares
 from headstart.models.botorch import TransferPosterior
-from headstart.models.family import FAMILY
-from headstart.models.model import Prior, TransferModel
+from headstart.models.family import model_named
+from headstart.models.model import Prior
 from headstart.sources.aligned import Alignment
 from headstart.sources.alignment import align
 from headstart.sources.extremes import outliers_in_words, own_outliers, with_outliers
-from headstart.sources.parameters import nearest
 
 __all__ = [
     "LEVEL",
@@ -35,7 +34,6 @@ __all__ = [
     "Fitted",
     "Suggestion",
     "fit_campaign",
-    "model_named",
     "next_experiments",
     "noise_of",
     "reference_point",
@@ -151,19 +149,11 @@ class Suggestion:
     shares: tuple[tuple[str, float], ...]  # of the past campaigns in order, and of this one
 
 
-def model_named(name: str, where: str = TOML) -> TransferModel:
-    """The model of that name, ready for past rows outside the present ranges."""
-    if name.upper() not in FAMILY:
-        raise InputError(f"{where}: there is no model {name!r}. {nearest(name, [known.lower() for known in FAMILY])}")
-    model = FAMILY[name.upper()]
-    return model.using(fit=replace(model.fit, unit_cube=False))
-
-
 @single_thread()
 def fit_campaign(campaign: Campaign, *, seed: int = 0) -> Fitted:
     """Learn the past files, then the campaign's own results."""
     file = campaign.file
-    model = model_named(file.model if campaign.past else "gpbo", str(campaign.folder / TOML))
+    model = model_named(file.model if campaign.past else "gpbo", where=str(campaign.folder / TOML)).anywhere()
     alignment = align(
         campaign.past,
         {p.name: p.distribution() for p in file.parameters},

@@ -52,7 +52,7 @@ class IntRange:
     step: int = 1
 
     def __post_init__(self) -> None:
-        """Check the ends."""
+        """Raise an ``InputError`` unless the ends are in order and the grid meets both."""
         if not all(type(value) is int for value in (self.low, self.high, self.step)):
             raise InputError(f"An IntRange must have integers, but it has {self.low!r}, {self.high!r}, {self.step!r}.")
         _require_range(self.low, self.high, self.log, self.step)

@@ -38,10 +38,10 @@ from scipy.special import log_ndtr
 from torch import Tensor
 
 from headstart.errors import InputError
+from headstart.gp.linalg import LEAST_VAR
 from headstart.models.botorch import TransferPosterior
 
 __all__ = [
-    "LEAST_VAR",
     "MARGIN",
     "Acquisition",
     "AcquisitionValue",
@@ -57,8 +57,6 @@ Array = NDArray[np.float64]
 
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 _FAR = 1e3  # standard deviations
-# The least variance of f, in model units: what is smaller is rounding
-LEAST_VAR = 1e-10
 # An improvement of less than this share of a measurement's standard error is none
 MARGIN = 0.5
 

@@ -106,11 +106,11 @@ class Cube(Searchable):
         return self.dimension
 
     def spread(self, n: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
-        """Sobol points."""
+        """A scrambled Sobol set, which leaves no part of the cube out."""
         return _sobol(self.d, n, generator)
 
     def uniform(self, n: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
-        """Uniform points."""
+        """Independent points, uniform in the cube."""
         return torch.rand(n, self.d, generator=generator, dtype=torch.float64)
 
     def near(self, anchors: Float[Tensor, "*b k d"], n: int, generator: torch.Generator) -> Float[Tensor, "*b k*{n} d"]:
@@ -124,7 +124,7 @@ class Cube(Searchable):
 
     @cached_property
     def free(self) -> Int[Tensor, "f"]:
-        """All columns."""
+        """The columns that may be polished: all of them."""
         return torch.arange(self.d)
 
 
@@ -226,7 +226,7 @@ class Candidates(Domain):
     levels: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the list."""
+        """Raise an ``InputError`` unless it is a list of finite points."""
         if self.X.dim() != 2 or self.X.shape[0] == 0 or self.X.dtype != torch.float64:
             raise InputError(
                 f"Candidates must be a float64 tensor of at least one row, (m, d), but it is {self.X.dtype} of shape "
@@ -246,5 +246,5 @@ class Candidates(Domain):
         return self.levels
 
     def listing(self) -> Float[Tensor, "m d"]:
-        """The list."""
+        """All points of the domain: the rows themselves."""
         return self.X

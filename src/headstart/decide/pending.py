@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.decide.acquisition import Acquisition, acquisition_values, require_beta
-from headstart.gp.linalg import cholesky, solve_lower
+from headstart.gp.linalg import LEAST_VAR, cholesky, solve_lower
 from headstart.models.chain.layer import Layer
 from headstart.models.predictor import Predictor
 
@@ -31,7 +31,6 @@ __all__ = ["ByLayer", "PendingAcquisition"]
 _PAIRS = 16
 # f is taken as known at the pending points up to this share of its variance, so that they may also repeat
 _SHARE = 1e-4
-_FLOOR = 1e-10
 
 
 class _Given(Protocol):
@@ -103,7 +102,7 @@ class PendingAcquisition:
         require_beta(beta)
         with torch.no_grad():
             mean, cov = predictor.predict(pending)
-            noise = _SHARE * cov.diagonal(dim1=-2, dim2=-1).clamp_min(0.0) + _FLOOR
+            noise = _SHARE * cov.diagonal(dim1=-2, dim2=-1).clamp_min(0.0) + LEAST_VAR
             L = cholesky(cov + torch.diag_embed(noise), of="The covariance of the pending points")
             e = _standard_draws(kind, mean, generator)
             y = mean + (L @ e.unsqueeze(-1)).squeeze(-1)

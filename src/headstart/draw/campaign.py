@@ -21,11 +21,12 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullForm
 from numpy.typing import NDArray
 
 from headstart.campaign.campaign import State
-from headstart.campaign.model import Fitted, model_named, reference_point
+from headstart.campaign.model import Fitted, reference_point
 from headstart.draw.canvas import INK, legend_below, save, tidy
 from headstart.draw.looks import NOW, heading, past_looks, plain, short
 from headstart.gp.threads import single_thread
 from headstart.models.botorch import TransferPosterior
+from headstart.models.family import GPBO
 from headstart.sources.files.safe import make_folder
 from headstart.sources.parameters import Kind, Parameter
 from headstart.sources.unit_names import split_unit
@@ -182,7 +183,7 @@ def _slices(fitted: Fitted, slices: Sequence[_Slice], reference: dict[str, Any])
 def _sources(fitted: Fitted, slices: Sequence[_Slice], reference: dict[str, Any]) -> Figure:
     file, space = fitted.campaign.file, fitted.alignment.space
     figure, panels = _panels(len(slices))
-    alone = [model_named("gpbo").learn().condition(d) for d in fitted.alignment.datasets]
+    alone = [GPBO.anywhere().learn().condition(d) for d in fitted.alignment.datasets]
     looks = past_looks(len(alone))
     for s, axes in zip(slices, panels, strict=True):
         found = fitted.expected(s.rows)

@@ -16,6 +16,7 @@ from torch import Tensor
 from headstart.errors import NumericalError
 
 __all__ = [
+    "LEAST_VAR",
     "append_rows",
     "broadcast_shapes",
     "cholesky",
@@ -26,6 +27,9 @@ __all__ = [
     "try_cholesky",
     "unfold",
 ]
+
+# The least variance of f, in model units: what is smaller is rounding
+LEAST_VAR = 1e-10
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> torch.Size:

@@ -124,7 +124,7 @@ class TransferPosterior(Model, FantasizeMixin):
 
     @property
     def num_outputs(self) -> int:
-        """One."""
+        """How many outputs it predicts, as BoTorch asks: one."""
         return 1
 
     @property
@@ -139,13 +139,13 @@ class TransferPosterior(Model, FantasizeMixin):
 
     @property
     def train_inputs(self) -> tuple[Tensor, ...]:
-        """The target's inputs."""
+        """The target's inputs, as the only element of BoTorch's tuple, for every problem of the batch."""
         X = self._predictor.X
         return (X.expand(*self.batch_shape, *X.shape[-2:]),)
 
     @property
     def train_targets(self) -> Float[Tensor, "*b n"]:
-        """The target's outputs."""
+        """The target's outputs in the user's units, without BoTorch's last dimension."""
         return self._y
 
     def posterior(  # type: ignore[override]
@@ -229,7 +229,7 @@ class TransferPosterior(Model, FantasizeMixin):
         return low, high
 
     def _measurement(self, X: Float[Tensor, "*b m d"] | At, *, noise: bool = True) -> NormalMixture:
-        """In model units."""
+        """The distribution of a measurement, or of f, at every row of X, in model units."""
         if not isinstance(X, At):
             self._require_query(X)
         return measurement(self._predictor, X, self._outcome.doubt, noise=noise)

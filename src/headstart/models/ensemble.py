@@ -69,7 +69,7 @@ class Ensemble:
         return self._sum(mean, 1), self._sum(cov, 2)
 
     def predict_marginal(self, X: Float[Tensor, "*b m d"] | At) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
-        """Mean and variance."""
+        """Mean and variance of f at every row of X, in model units, without covariances."""
         mean, var = zip(*(member.predict_marginal(X) for member in self.members), strict=True)
         squared = replace(self, weights=self.weights.square())
         return self._sum(mean, 1), squared._sum(var, 1)
@@ -180,7 +180,7 @@ class RankingWeighted(TransferModel):
     horizon: int = 30
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
+        """Raise an ``InputError`` unless there is something to draw and to weigh."""
         super().__post_init__()
         if self.samples < 1 or self.horizon < 1:
             raise InputError(f"samples and horizon must be at least 1, but are {self.samples} and {self.horizon}.")

@@ -24,6 +24,9 @@ Options: ``SHGP.using(kernel=Kernel.MATERN52)``, and ``SHGP.paper()`` for the pa
 
 from __future__ import annotations
 
+import difflib
+
+from headstart.errors import InputError
 from headstart.models.auto.auto import Auto
 from headstart.models.chain.layer import Propagation
 from headstart.models.chain.sequential import Sequential
@@ -50,6 +53,7 @@ __all__ = [
     "SHGP",
     "STAR",
     "WSGP",
+    "model_named",
 ]
 
 HGP = Joint(coregion=Hierarchical())
@@ -81,3 +85,15 @@ FAMILY: dict[str, TransferModel] = {
     "MWSGP": MWSGP,
     "AUTO": AUTO,
 }
+
+
+def model_named(name: str, *, where: str = "") -> TransferModel:
+    """The model of that name, in upper or lower case; an ``InputError`` that suggests the nearest if there is none.
+
+    ``where`` is the place the name was read from, such as a file: the message begins with it.
+    """
+    if (known := name.upper()) in FAMILY:
+        return FAMILY[known]
+    close = difflib.get_close_matches(known, FAMILY, n=1, cutoff=0.6)
+    hint = f"Did you mean {close[0].lower()!r}?" if close else f"The known ones are {', '.join(FAMILY).lower()}."
+    raise InputError(f"{f'{where}: there' if where else 'There'} is no model {name!r}. {hint}")

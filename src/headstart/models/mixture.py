@@ -61,7 +61,7 @@ class Mixture:
         return mean, self._sum(apart, 2)
 
     def predict_marginal(self, X: Float[Tensor, "*b m d"] | At) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
-        """Mean and variance."""
+        """Mean and variance of f at every row of X, in model units, without covariances."""
         means, variances = self._marginals(X)
         mean = self._sum(means, 1)
         return mean, self._sum([v + (m - mean).square() for m, v in zip(means, variances, strict=True)], 1)

@@ -124,6 +124,10 @@ class TransferModel(ABC):
         """The same model with other options: ``SHGP.using(kernel=Kernel.MATERN52)``."""
         return replace(self, **options)
 
+    def anywhere(self) -> Self:
+        """The same model for sources that were also run outside the present ranges, and so outside the unit cube."""
+        return self.using(fit=replace(self.fit, unit_cube=False))
+
     def paper(self) -> Self:
         """The same model as the paper trained it: RBF, likelihood, softplus starts, standardised residuals."""
         return self.using(

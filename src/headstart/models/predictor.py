@@ -41,7 +41,7 @@ class Predictor(Protocol):
         ...
 
     def predict_marginal(self, X: Float[Tensor, "*b m d"] | At) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
-        """Mean and variance."""
+        """Mean and variance of f at every row of X, in model units, without covariances."""
         ...
 
     def observing(

@@ -6,11 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from headstart.data.axis import has_single_value
 from headstart.data.space import Space
 from headstart.errors import NoPlaceError
+from headstart.sources.column_guess import spans_log
 from headstart.sources.matching import match
 from headstart.sources.raw import RawTask
 
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["clip_value", "known_space"]
 
-_LOG_RATIO = 1000.0  # positive values that span three decades are taken to be on a log axis
 _MAX_CATEGORIES = 50  # a text column with more is a name or a remark
 
 
@@ -61,7 +62,7 @@ def _spanned(column: Any) -> BaseDistribution | None:
     if not numbers:
         return None
     low, high = min(numbers), max(numbers)
-    log = low > 0 and high / low >= _LOG_RATIO
+    log = spans_log(np.array(numbers))
     if all(number.is_integer() for number in numbers):
         return IntDistribution(int(low), int(high), log=log)
     return FloatDistribution(low, high, log=log)

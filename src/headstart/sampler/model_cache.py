@@ -27,7 +27,7 @@ __all__ = ["ModelCache", "content_key"]
 
 _logger = logging.getLogger(__name__)
 
-_FORMAT = b"headstart prior 2\n"
+_FORMAT = b"headstart prior 3\n"
 _IN_MEMORY = 8
 
 

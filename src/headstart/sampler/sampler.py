@@ -177,12 +177,12 @@ class TransferSampler(BaseSampler):
             self._independent_sampler.reseed_rng()
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Pass it on."""
+        """Tell the independent sampler, if there is one, that a trial begins."""
         if self._independent_sampler is not None:
             self._independent_sampler.before_trial(study, trial)
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
-        """Pass it on; the results are read from the storage when the next trial asks."""
+        """Tell the independent sampler; our own results are read from the storage when the next trial asks."""
         if self._independent_sampler is not None:
             self._independent_sampler.after_trial(study, trial, state, values)
 

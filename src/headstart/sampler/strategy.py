@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
@@ -17,7 +17,7 @@ from headstart.decide.suggest import suggest
 from headstart.errors import InputError, NoPointLeftError
 from headstart.gp.fit import generator_from
 from headstart.models.botorch import TransferPosterior
-from headstart.models.family import FAMILY, GPBO
+from headstart.models.family import GPBO, model_named
 from headstart.models.model import TransferModel
 from headstart.sampler.trials import SeenTrials
 
@@ -48,11 +48,11 @@ class Strategy:
         """By names, or by the objects themselves."""
         if not beta >= 0:
             raise InputError(f"beta is how much uncertainty attracts and must not be negative, but it is {beta}.")
-        return cls(_anywhere(_model(model)), _acquisition(acquisition), float(beta), deterministic)
+        return cls(_model(model).anywhere(), _acquisition(acquisition), float(beta), deterministic)
 
     def model_for(self, sources: Sequence[Dataset]) -> TransferModel:
         """The model, or one that starts from scratch if it needs sources and none is left."""
-        return self.model if sources or not self.model.needs_sources else _anywhere(GPBO)
+        return self.model if sources or not self.model.needs_sources else GPBO.anywhere()
 
     def choose(self, posterior: TransferPosterior, space: Space, seen: SeenTrials, *, seed: int) -> Float[Tensor, "d"]:
         """The best point that is neither awaited nor (without noise) known; if all points are, the best of them.
@@ -102,18 +102,10 @@ def how_often(X: Float[Tensor, "n d"], points: Float[Tensor, "p d"]) -> Int[Tens
 
 def _model(model: str | TransferModel) -> TransferModel:
     if isinstance(model, str):
-        names = {name.lower(): known for name, known in FAMILY.items()}
-        if model.lower() not in names:
-            raise InputError(f"model must be one of {', '.join(sorted(names))}, but it is {model!r}.")
-        return names[model.lower()]
+        return model_named(model)
     if not isinstance(model, TransferModel):
         raise InputError(f"model must be a name or a headstart model such as SHGP, but it is {model!r}.")
     return model
-
-
-def _anywhere(model: TransferModel) -> TransferModel:
-    """The model, for sources that were also run outside the present ranges."""
-    return model.using(fit=replace(model.fit, unit_cube=False))
 
 
 def _acquisition(kind: str | Acquisition) -> Acquisition:

@@ -17,7 +17,7 @@ from headstart.sources.files.tables import Table
 from headstart.sources.parameters import MOST_USED, Kind, Parameter, nearest
 from headstart.sources.unit_names import plain, split_unit
 
-__all__ = ["Guess", "Proposal", "find_objective", "outward", "propose"]
+__all__ = ["Guess", "Proposal", "find_objective", "outward", "propose", "spans_log"]
 
 # A positive column is on a log scale if it spans so much and its median lies in the lowest part of the range
 _DECADES, _LOW_PART = 2.0, 0.2
@@ -142,8 +142,7 @@ def _number(name: str, columns: Sequence[NDArray[np.float64]]) -> Guess | str:
     if whole and _COUNTER.fullmatch(name) and all(np.all(np.diff(c) == 1) for c in columns) and len(values) > 2:
         return "it only counts the rows"
     unit = split_unit(name)[1]
-    median = float(np.median(values))
-    log = low > 0 and math.log10(high / low) >= _DECADES and (median - low) / (high - low) < _LOW_PART
+    log = spans_log(values)
     bottom, top = outward(low, high, log=log)
     reasons = {"low": f"the data: {low:g} … {high:g}", "kind": "whole numbers in every row" if whole else ""}
     if log:
@@ -154,6 +153,17 @@ def _number(name: str, columns: Sequence[NDArray[np.float64]]) -> Guess | str:
     if whole:
         bottom, top = (max(1.0, math.floor(bottom)) if log else math.floor(bottom)), math.ceil(top)
     return Guess(Parameter(name, kind, low=bottom, high=top, log=log, unit=unit), reasons)
+
+
+def spans_log(values: NDArray[np.float64]) -> bool:
+    """Whether values look as if chosen on a log scale: positive, over two decades, and half of them in the low fifth.
+
+    Values that are spread evenly over 0.01 … 10 span as much, but half of them lie above the middle.
+    """
+    low, high = float(values.min()), float(values.max())
+    if low <= 0 or low == high or math.log10(high / low) < _DECADES:
+        return False
+    return (float(np.median(values)) - low) / (high - low) < _LOW_PART
 
 
 def outward(low: float, high: float, *, log: bool) -> tuple[float, float]:

@@ -15,7 +15,6 @@ from headstart.campaign.campaign import open_campaign
 from headstart.campaign.model import (
     Fitted,
     fit_campaign,
-    model_named,
     next_experiments,
     noise_of,
     reference_point,
@@ -170,8 +169,10 @@ def test_whether_results_scatter_is_judged_in_the_models_units(tmp_path: Path) -
             assert fit_campaign(open_campaign(tmp_path)).deterministic == (scatter == 0)
 
 
-def test_an_unknown_model_is_named_with_the_nearest(tmp_path: Path) -> None:
+def test_an_unknown_model_is_named_with_file_and_nearest(tmp_path: Path) -> None:
     """Names are those of the family, in lower case."""
-    assert model_named("SHGP") == model_named("shgp")
-    with pytest.raises(InputError, match=r"there is no model 'shpg'\. Did you mean 'shgp'"):
-        model_named("shpg")
+    make(tmp_path)
+    toml = tmp_path / "headstart.toml"
+    toml.write_text(f'model = "shpg"\n{toml.read_text()}')
+    with pytest.raises(InputError, match=r"headstart\.toml: there is no model 'shpg'\. Did you mean 'shgp'\?"):
+        fit_campaign(open_campaign(tmp_path))

@@ -29,6 +29,7 @@ from headstart.data.units import OutputMap
 from headstart.models.auto.auto import Auto
 from headstart.models.chain.layer import Propagation
 from headstart.models.chain.sequential import Sequential
+from headstart.models.family import model_named
 from headstart.models.joint.coregion import Free, Hierarchical, SharedKernel, WeightedSource
 from headstart.models.joint.joint import Joint
 from headstart.models.star.star import Star
@@ -51,6 +52,20 @@ def test_the_family_is_the_papers_table() -> None:
     assert joint == {"HGP": Hierarchical(), "WSGP": WeightedSource(), "MTKGP": SharedKernel(), "MTGP": Free()}
     stacked = {name: model.propagation for name, model in FAMILY.items() if isinstance(model, Sequential)}
     assert stacked == {"MHGP": Propagation.MEAN, "SHGP": Propagation.EXACT, "BHGP": Propagation.BOOSTED}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_model_is_found_by_its_name(name: str) -> None:
+    """In upper and in lower case."""
+    assert model_named(name) is model_named(name.lower()) is FAMILY[name]
+
+
+def test_an_unknown_name_is_met_with_the_nearest_or_with_all() -> None:
+    """And with the place where it was read, if that is known."""
+    with pytest.raises(InputError, match=r"^There is no model 'SHPG'\. Did you mean 'shgp'\?$"):
+        model_named("SHPG")
+    with pytest.raises(InputError, match=r"^a\.toml: there is no model 'forest'\. The known ones are gpbo, .*auto"):
+        model_named("forest", where="a.toml")
 
 
 @pytest.mark.parametrize("name", NAMES)

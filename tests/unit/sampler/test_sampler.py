@@ -405,7 +405,7 @@ def test_a_source_with_nothing_in_common_is_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"model": "shgpp"}, "model must be one of .*shgp.*'shgpp'"),
+        ({"model": "shgpp"}, r"There is no model 'shgpp'\. Did you mean 'shgp'\?"),
         ({"model": 3}, "a headstart model"),
         ({"acquisition": "ei"}, "acquisition must be one of logei, ucb"),
         ({"beta": -1.0}, "beta"),

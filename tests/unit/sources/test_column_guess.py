@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from headstart import InputError
-from headstart.sources.column_guess import Proposal, find_objective, outward, propose
+from headstart.sampler.first_space import known_space
+from headstart.sources.column_guess import Proposal, find_objective, outward, propose, spans_log
 from headstart.sources.files.tables import Table, read_table
 from headstart.sources.parameters import Kind, Parameter
+from headstart.sources.raw import RawTask
 
 
 def _tables(folder: Path, *contents: str) -> list[Table]:
@@ -142,3 +147,23 @@ def test_a_range_rounded_outward_holds_the_data(low: float, span: float, log: bo
     else:
         assert bottom >= low - 0.125 * span - slack
         assert top <= high + 0.125 * span + slack
+
+
+@pytest.mark.parametrize(
+    ("values", "log"),
+    [
+        (np.geomspace(1e-3, 10, 9), True),
+        (np.geomspace(1, 100, 9), True),
+        (np.geomspace(1, 50, 9), False),
+        (np.linspace(1e-3, 10, 9), False),
+        (np.array([0.0, 1e-3, 1e-2, 10.0]), False),
+        (np.array([5.0, 5.0]), False),
+        (np.array([5.0]), False),
+    ],
+)
+def test_one_rule_says_what_looks_like_a_log_axis(values: NDArray[np.float64], log: bool) -> None:
+    """To a campaign's folder and to the sampler's first trial alike."""
+    assert spans_log(values) is log
+    rows = pd.DataFrame({"x": values})
+    (guess,) = known_space([RawTask("a", rows, np.zeros(len(values)), None, "a")]).values()
+    assert guess.log is log  # type: ignore[attr-defined]

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from headstart.bench.demo.svm import DATA_SETS, SPACE, SupportVectorMachine, known, past_runs
 from headstart.errors import InputError
-from headstart.models.family import FAMILY
+from headstart.models.family import FAMILY, model_named
 from headstart.sampler.sampler import TransferSampler
 
 if TYPE_CHECKING:
@@ -61,10 +61,9 @@ class Demo:
     def __post_init__(self) -> None:
         """Check every setting, before any computation."""
         known(self.data_set)
-        able = [name for name, model in FAMILY.items() if model.needs_sources]
-        if self.model is not None and self.model.upper() not in able:
-            what = "uses no past data" if self.model.upper() in FAMILY else "is not known"
-            raise InputError(f"The model {self.model!r} {what}. The demo can use: {', '.join(able)}.")
+        if self.model is not None and not model_named(self.model).needs_sources:
+            able = [name for name, model in FAMILY.items() if model.needs_sources]
+            raise InputError(f"The model {self.model!r} uses no past data. The demo can use: {', '.join(able)}.")
         for name in ("trials", "runs", "past_trials"):
             value = getattr(self, name)
             if value < 1:

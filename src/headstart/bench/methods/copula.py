@@ -267,7 +267,7 @@ class GC3P:
     training: Training = field(default_factory=Training)
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
+        """Raise an ``InputError`` unless there is a draw to improve on."""
         if self.draws < 1:
             raise InputError(f"draws must be at least 1, for improvement needs an observation, but it is {self.draws}.")
 

@@ -65,7 +65,7 @@ class Laboratory:
 
     @property
     def source_points(self) -> int:
-        """20 per parameter."""
+        """How many rows a source has: 20 per parameter."""
         return 20 * len(self.space.axes)
 
     @property

@@ -69,12 +69,12 @@ class Family:
 
     @property
     def n_params(self) -> int:
-        """How many parameters."""
+        """How many parameters tell one function of the family from another."""
         return len(self.ranges)
 
     @property
     def source_points(self) -> int:
-        """20 per input."""
+        """How many rows a source has: 20 per input."""
         return 20 * self.d
 
     @property

@@ -53,7 +53,7 @@ class Known:
 
     @property
     def label(self) -> str:
-        """0, 1–5, 21+."""
+        """The numbers of results in words: 0, 1–5, 21+."""
         if self.last is None:
             return f"{self.first}+"
         return str(self.first) if self.first == self.last else f"{self.first}–{self.last}"

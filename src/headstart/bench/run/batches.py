@@ -22,7 +22,7 @@ from headstart.data.dataset import Dataset
 from headstart.decide.domain import Cube, Mixed
 from headstart.decide.suggest import suggest
 from headstart.gp.threads import single_thread
-from headstart.models.family import FAMILY
+from headstart.models.family import model_named
 
 __all__ = ["batch_regrets", "main"]
 
@@ -39,7 +39,7 @@ def batch_regrets(problem: SyntheticProblem, model: str, seed: int) -> Array:
     instance = problem.draw([seed], 1)
     sources = [s.with_data(s.X[0], s.y[0]) for s in instance.sources]
     target = Dataset.empty(problem.d, categories=sources[0].categories)
-    posterior = FAMILY[model].learn(sources).condition(target)
+    posterior = model_named(model).learn(sources).condition(target)
     domain = Cube(problem.d) if problem.space is None else Mixed(problem.space)
     X = suggest(posterior, q=_TOGETHER, seed=seed, domain=domain)
     assert instance.function is not None

@@ -29,7 +29,7 @@ class Work(Protocol):
     """A piece of work, which can be sent to another process."""
 
     def run(self, device: str) -> list[Run]:
-        """Do it."""
+        """The records of the runs that this piece consists of, computed on the device."""
         ...
 
 

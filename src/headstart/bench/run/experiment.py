@@ -64,7 +64,7 @@ class ProblemSpec:
     spoilt: str = Scenario.RELATED.value
 
     def build(self) -> Problem:
-        """The problem itself."""
+        """The problem that is described, its sources spoilt if that is asked for."""
         if self.spoilt not in list(Scenario):
             raise InputError(f"Sources cannot be {self.spoilt!r}. The known ways are {', '.join(Scenario)}.")
         problem, scenario = self._unspoilt(), Scenario(self.spoilt)
@@ -158,7 +158,7 @@ class Unit:
     settings: Settings
 
     def run(self, device: str) -> list[Run]:
-        """Do it."""
+        """The records of all its seeds, computed in lockstep on the device."""
         return run_batch(
             self.problem.build(), self.method, self.seeds, steps=self.steps, settings=self.settings, device=device
         )

@@ -67,7 +67,7 @@ class HierarchicalKernel(Kernel):  # type: ignore[misc]
         self.source, self.residual = scaled_rbf(d), scaled_rbf(d, lower_outputscale=1e-4)
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Any:
-        """The joint kernel."""
+        """k_source + [both rows are the target's] k_residual, the task being the last column."""
         parts = []
         for kernel in (self.source, self.residual):
             K = kernel.forward(x1[..., :-1], x2[..., :-1], diag=diag, **params)

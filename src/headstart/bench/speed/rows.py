@@ -31,7 +31,7 @@ class Likelihoods:
         return cls(len(gains), higher, lower, median(gains), min(gains), equal_or_better_on_all=lower == 0)
 
     def __str__(self) -> str:
-        """The verdict first."""
+        """On how many data sets the likelihood is equal or better, and by how much."""
         equal = self.data_sets - self.higher - self.lower
         verdict = "on all" if self.equal_or_better_on_all else f"on {self.data_sets - self.lower} of"
         return (

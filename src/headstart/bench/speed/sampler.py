@@ -84,7 +84,7 @@ def overhead_table(found: Overhead) -> Table:
 
 
 def reach_table(found: Sequence[Reach], default: str) -> Table:
-    """Quartiles per method."""
+    """The quartiles of the trials that each method took, beside what is asked for."""
     steps, runs = found[0].steps, len(found[0].trials)
     table = Table(title=f"SVM table, {runs} runs: trials to what GPBO has after {steps}", title_justify="left")
     for column in ("method", "25 %", "median", "75 %", "never", "asked for", ""):

@@ -20,11 +20,12 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headstart.decide.acquisition import LEAST_VAR, Acquisition, AcquisitionValue, acquisition_values_and_slopes
+from headstart.decide.acquisition import Acquisition, AcquisitionValue, acquisition_values_and_slopes
 from headstart.decide.average import AveragedAcquisition, PlainAcquisition, Voice, mean_of
 from headstart.decide.fast.layers import surface_of
 from headstart.decide.fast.surface import Surface
 from headstart.decide.pending import ByLayer, PendingAcquisition
+from headstart.gp.linalg import LEAST_VAR
 from headstart.gp.threads import single_thread
 
 __all__ = ["ROWS", "Slopes", "means_at"]

@@ -123,12 +123,12 @@ class NoBeliefs(Beliefs):
         return At(X, 0.0 * X.sum(-1))
 
     def prior_cov(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"]) -> Float[Tensor, "*out n m"]:
-        """Zero."""
+        """Zero: nothing is believed to vary."""
         batch = broadcast_shapes(A.shape[:-2], B.shape[:-2])
         return A.new_zeros(*batch, A.shape[-2], B.shape[-2])
 
     def prior_var(self) -> Float[Tensor, "*b 1"]:
-        """Zero."""
+        """Zero: nothing is believed to vary."""
         return torch.zeros(*self.batch_shape, 1, dtype=torch.float64)
 
     def var(self, a: At) -> Float[Tensor, "*b m"]:
@@ -174,7 +174,7 @@ class MeanBeliefs(Beliefs):
         return NoBeliefs(self.batch_shape).prior_cov(A, B)
 
     def prior_var(self) -> Float[Tensor, "*b 1"]:
-        """Zero."""
+        """Zero: nothing is believed to vary."""
         return self.X[0].new_zeros(*self.batch_shape, 1)
 
     def extended(self, X: Float[Tensor, "*b n d"], params: GPParams, beta: Float[Tensor, "*b n"]) -> MeanBeliefs:
@@ -232,7 +232,7 @@ class ExactBeliefs(Beliefs):
         return sum(parts, start=A.new_zeros(()))
 
     def prior_var(self) -> Float[Tensor, "*b 1"]:
-        """Σ_ν W_ν[t, t]."""
+        """The variance of f before any data: Σ_ν W_ν[t, t]."""
         return sum((weight for _, weight in self.prior), start=self.X.new_zeros(())).unsqueeze(-1)
 
     def log_evidence(self) -> Float[Tensor, "*b"]:

@@ -37,7 +37,7 @@ class Coregion(ABC):
 
     @abstractmethod
     def n_kernels(self, T: int) -> int:
-        """V."""
+        """How many kernels, each with a W of its own, T tasks have: the V of Σ_ν W_ν ∘ k_ν."""
 
     @abstractmethod
     def slots(self, T: int) -> tuple[Slot, ...]:
@@ -92,7 +92,7 @@ class Hierarchical(Coregion):
     """[W_ν]_ij = s_ν² where i ≥ ν and j ≥ ν: every task is the previous one plus something of its own."""
 
     def n_kernels(self, T: int) -> int:
-        """One per task."""
+        """As many as tasks."""
         return T
 
     def slots(self, T: int) -> tuple[Slot, ...]:
@@ -145,7 +145,7 @@ class WeightedSource(Coregion):
     """W_ν = s_ν² (e_ν e_νᵀ + w_ν (e_ν + e_t)(e_ν + e_t)ᵀ): the sources are independent, the target sums them."""
 
     def n_kernels(self, T: int) -> int:
-        """One per task."""
+        """As many as tasks."""
         return T
 
     def slots(self, T: int) -> tuple[Slot, ...]:
@@ -185,7 +185,7 @@ class WeightedSource(Coregion):
         }
 
     def linked(self, kernel: int, T: int) -> range:
-        """Its own source."""
+        """The source that the kernel belongs to; the target's own kernel has none."""
         return range(kernel, min(kernel + 1, T - 1))
 
     def coregional(self, params: ModelParams, T: int) -> CoregionalParams:
@@ -223,7 +223,7 @@ class _Factored(Coregion):
         return tuple(slots)
 
     def _factor(self, values: Values, T: int) -> Float[Tensor, "*b V T T"]:
-        """F̃."""
+        """The lower factor F̃ of W = a² F̃ F̃ᵀ, its first entry being 1."""
         V = self.n_kernels(T)
         first = torch.ones_like(values["amplitude"]).unsqueeze(-1)
         if T == 1:
@@ -251,7 +251,7 @@ class _Factored(Coregion):
         }
 
     def linked(self, kernel: int, T: int) -> range:  # noqa: ARG002
-        """All of them."""
+        """All sources: every kernel is every task's."""
         return range(T - 1)
 
     def coregional(self, params: ModelParams, T: int) -> CoregionalParams:
@@ -273,7 +273,7 @@ class SharedKernel(_Factored):
     """One kernel and one W for all tasks."""
 
     def n_kernels(self, T: int) -> int:  # noqa: ARG002
-        """One."""
+        """The same one for all tasks."""
         return 1
 
 
@@ -282,5 +282,5 @@ class Free(_Factored):
     """A kernel and a W per task: the full sum of separable kernels."""
 
     def n_kernels(self, T: int) -> int:
-        """One per task."""
+        """As many as tasks."""
         return T

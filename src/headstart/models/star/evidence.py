@@ -34,7 +34,7 @@ class Coefficients(Protocol):
         ...
 
     def values(self, omega: Float[Tensor, "B k"]) -> tuple[Float[Tensor, "B I"], Float[Tensor, "B J"]]:
-        """a and c."""
+        """The coefficients a of the sources' means and c of their covariances."""
         ...
 
     def gradient(
@@ -91,7 +91,7 @@ class StarEvidence:
     def _gaussian(
         self, theta: Float[Tensor, "B p"], kappa: Tensor, items: Int[Tensor, "B"]
     ) -> tuple[Float[Tensor, "B n n"], Float[Tensor, "B n"]]:
-        """K and r."""
+        """The covariance K of the target's values, and the residual r that the sources' means leave."""
         n = self.n_observations
         a, c = self._coefficients.values(theta[:, self._own :].exp())
         scales = theta[:, self._own - 2 : self._own].exp()

@@ -46,7 +46,7 @@ class Alone:
 
     @cached_property
     def members(self) -> tuple[ExactBeliefs, ...]:
-        """The sources' posteriors."""
+        """Every source's own posterior, which the weighted sum is made of."""
         return tuple(_exact(layer) for layer in self.layers)
 
     @property

@@ -71,12 +71,12 @@ class Amplitude(Coefficients):
         return (Slot("amplitude", 1, 0.02, 50.0, 1.0, self.spread),) if self.spread > 0 else ()
 
     def values(self, omega: Tensor) -> tuple[Tensor, Tensor]:
-        """ρ and ρ²."""
+        """Means scale with the amplitude ρ, covariances with ρ²."""
         rho = omega if omega.shape[-1] else omega.new_ones(omega.shape[0], 1)
         return rho, rho.square()
 
     def gradient(self, omega: Tensor, by_a: Tensor, by_c: Tensor) -> Tensor:
-        """By ρ."""
+        """The derivative by ρ, from those by ρ and by ρ² themselves."""
         return by_a + 2 * omega * by_c
 
 
@@ -200,7 +200,7 @@ class FreeWeights(Weighting):
         )
 
     def weights(self, omega: Float[Tensor, "*b k"], facts: SourceFacts) -> StarWeights:
-        """w itself."""
+        """The fitted weights, known exactly; a source that is shut out has 0."""
         nothing = torch.zeros_like(omega)
         return StarWeights(facts.open * omega, nothing, nothing, nothing[..., :1])
 

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from headstart import AUTO, FAMILY, Dataset, TransferPosterior
 from headstart.decide.acquisition import (
-    LEAST_VAR,
     Acquisition,
     AcquisitionValue,
     acquisition_values,
@@ -22,6 +21,7 @@ from headstart.decide.average import AveragedAcquisition, PlainAcquisition, voic
 from headstart.decide.fast.slopes import Slopes, means_at
 from headstart.decide.pending import PendingAcquisition
 from headstart.decide.suggest import suggest
+from headstart.gp.linalg import LEAST_VAR
 from headstart.models.auto.posterior import AutoPosterior
 
 KINDS = pytest.mark.parametrize("kind", Acquisition)
