@@ -7,10 +7,9 @@ import os
 import tests.reference.shapes
 import torch
 from hypothesis import settings
-from jaxtyping import install_import_hook
 
-# Before any test imports the package: from here on every array annotation in it is checked at every call.
-install_import_hook("headstart", f"{tests.reference.shapes.__name__}.checked")
+# Before any test imports the package: from here on every array annotation in it is checked at run time.
+tests.reference.shapes.install("headstart")
 
 torch.set_num_threads(1)
 
