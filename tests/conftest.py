@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+import pytest
 import tests.reference.shapes
 import torch
 from hypothesis import settings
@@ -17,3 +19,14 @@ torch.set_num_threads(1)
 settings.register_profile("reproducible", deadline=None, max_examples=20, derandomize=True, print_blob=True)
 settings.register_profile("explore", deadline=None, max_examples=500, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "reproducible"))
+
+
+@pytest.fixture
+def quiet_optuna() -> Iterator[None]:
+    """Optuna says only what is wrong."""
+    import optuna  # few tests need it
+
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    yield
+    optuna.logging.set_verbosity(before)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
-import optuna
 import pandas as pd
 import pytest
 from optuna.samplers import BaseSampler
@@ -18,13 +17,7 @@ suites = pytest.importorskip("optuna.testing.pytest_samplers", reason="Optuna pu
 
 QUICK = SHGP.using(fit=FitOptions(restarts=1, max_iterations=20))
 
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    yield
-    optuna.logging.set_verbosity(before)
+pytestmark = pytest.mark.usefixtures("quiet_optuna")
 
 
 class _Informed:
