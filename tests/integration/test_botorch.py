@@ -118,7 +118,7 @@ def test_every_acquisition_function_can_be_optimised(name: str, acquisition: str
     assert bool(gradient.isfinite().all())
 
     candidates, best = optimize_acqf(
-        function, BOUNDS, q=q, num_restarts=2, raw_samples=4, options={"maxiter": 4, "seed": 0}
+        function, BOUNDS, q=q, num_restarts=2, raw_samples=4, options={"maxiter": 2, "seed": 0}
     )
     assert candidates.shape == (q, 2)
     assert bool(((candidates >= 0) & (candidates <= 1)).all())

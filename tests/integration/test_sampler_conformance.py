@@ -15,7 +15,7 @@ from headstart.sampler.sampler import TransferSampler
 
 suites = pytest.importorskip("optuna.testing.pytest_samplers", reason="Optuna publishes its suites since version 5")
 
-QUICK = SHGP.using(fit=FitOptions(restarts=1, max_iterations=20))
+QUICK = SHGP.using(fit=FitOptions(restarts=1, max_iterations=5))
 
 pytestmark = pytest.mark.usefixtures("quiet_optuna")
 
