@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import tests.reference.shapes
 import torch
 from hypothesis import settings
-from jaxtyping import install_import_hook
 from matplotlib.figure import Figure
 
-# Before any test imports the package: from here on every array annotation in it is checked at every call.
-install_import_hook("headstart", f"{tests.reference.shapes.__name__}.checked")
+# Before any test imports the package: from here on every array annotation in it is checked at run time.
+tests.reference.shapes.install("headstart")
 
 torch.set_num_threads(1)
 
@@ -35,3 +35,14 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
 
     monkeypatch.setattr(Figure, "savefig", note)
     return saved
+
+
+@pytest.fixture
+def quiet_optuna() -> Iterator[None]:
+    """Optuna says only what is wrong."""
+    import optuna  # few tests need it
+
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    yield
+    optuna.logging.set_verbosity(before)

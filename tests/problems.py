@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from headstart import (
+    AUTO,
     FAMILY,
     AutoParams,
     ChainParams,
@@ -28,6 +29,7 @@ from headstart import (
 from headstart.data.units import OutputMap
 from headstart.decide.acquisition import Acquisition, AcquisitionValue
 from headstart.decide.average import AveragedAcquisition, PlainAcquisition, mean_of, voices
+from headstart.models.auto.posterior import AutoPosterior
 
 __all__ = [
     "BY_LEVEL",
@@ -39,12 +41,15 @@ __all__ = [
     "Problem",
     "acquisition_of",
     "agree",
+    "auto_posterior",
     "behind_the_map",
+    "generator",
     "gp_params",
     "item_of",
     "most_probable",
     "params_for",
     "plainly",
+    "points",
     "predictions",
     "quick",
     "tensor",
@@ -63,6 +68,15 @@ BY_LEVEL = ("MHGP", "SHGP", "BHGP", "RGPE", *STARS)  # every source is learnt on
 
 def tensor(values: Any) -> Tensor:
     return torch.tensor(values, dtype=torch.float64)
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def points(*shape: int, d: int = 2, seed: int) -> Tensor:
+    """Somewhere in the unit cube."""
+    return torch.rand(*shape, d, generator=generator(seed), dtype=torch.float64)
 
 
 def quick(model: TransferModel, restarts: int = 1) -> TransferModel:
@@ -232,6 +246,17 @@ def params_for(name: str, *, d: int = 2, n_sources: int = 2, batch_shape: tuple[
             kin = replace(star, weights=star.weights + 0.5, balance=star.balance + 0.8)
             return AutoParams((kin, star, chain, plain), weights / weights.sum(-1, keepdim=True))
     return ChainParams(levels)
+
+
+def auto_posterior(weights: object = None, n: int = 5, batch_shape: tuple[int, ...] = ()) -> AutoPosterior:
+    """AUTO at the hyperparameters of ``params_for``, its candidates believed as given."""
+    problem = transfer_problem(batch_shape=batch_shape)
+    params = params_for("AUTO", batch_shape=batch_shape)
+    if weights is not None:
+        params = replace(params, weights=tensor(weights).expand(*batch_shape, 4))
+    found = AUTO.at(params, sources=problem.sources, target=problem.head(n))
+    assert isinstance(found, AutoPosterior)
+    return found
 
 
 def behind_the_map(posterior: TransferPosterior) -> TransferPosterior:

@@ -14,18 +14,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from typer.testing import CliRunner, Result
+from tests.integration.command import invoke
+from typer.testing import Result
 
 from headstart.bench.problems.shared_tables import SHARED, table_problem
 from headstart.bench.reproduce import possible
 from headstart.bench.run.store import Store
-from headstart.cli.main import app
 
 PNG = b"\x89PNG"
-
-
-def _invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +50,7 @@ def results(table: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
     out = tmp_path_factory.mktemp("results") / "new"
     columns = ["--table", table, "--task", "site", "--objective", "yield", "--maximize", "--log", "cost"]
     sizes = ["--methods", "gpbo,SHGP,random", "--runs", 3, "--sources", 2, "--rows", 6, "--evaluations", 4]
-    return out, _invoke("bench", "run", *columns, *sizes, "--out", out)
+    return out, invoke("bench", "run", *columns, *sizes, "--out", out)
 
 
 def test_a_run_on_a_table_says_what_it_decided_and_saves_every_run(results: tuple[Path, Result]) -> None:
@@ -79,7 +75,7 @@ def test_a_run_on_a_table_says_what_it_decided_and_saves_every_run(results: tupl
 def test_the_table_of_a_run(results: tuple[Path, Result], tmp_path: Path) -> None:
     """Printed, and written as CSV and Markdown."""
     out, _ = results
-    result = _invoke("bench", "table", out, "--out", tmp_path)
+    result = invoke("bench", "table", out, "--out", tmp_path)
     assert result.exit_code == 0, result.output
     assert "past[yield,maximize,log cost,sources=2,rows=6]" in result.stdout
     assert "ADTM after so many evaluations" in result.stdout
@@ -87,7 +83,7 @@ def test_the_table_of_a_run(results: tuple[Path, Result], tmp_path: Path) -> Non
     assert (
         (tmp_path / "regret.csv").read_text().startswith("problem,method,evaluations,runs,mean,standard_error,median\n")
     )
-    only = _invoke("bench", "table", out, "--methods", "shgp", "--at", 2)
+    only = invoke("bench", "table", out, "--methods", "shgp", "--at", 2)
     assert "SHGP" in only.stdout
     assert "GPBO" not in only.stdout
 
@@ -95,7 +91,7 @@ def test_the_table_of_a_run(results: tuple[Path, Result], tmp_path: Path) -> Non
 def test_the_comparison_of_a_run(results: tuple[Path, Result], tmp_path: Path) -> None:
     """Differences, speed-ups and ranks against any baseline."""
     out, _ = results
-    result = _invoke("bench", "compare", out, "--baseline", "random", "--level", 0.1, "--out", tmp_path)
+    result = invoke("bench", "compare", out, "--baseline", "random", "--level", 0.1, "--out", tmp_path)
     assert result.exit_code == 0, result.output
     assert "against random" in result.stdout
     assert "evaluations to a mean regret of 0.1" in result.stdout
@@ -108,16 +104,16 @@ def test_the_safety_of_auto(tmp_path: Path) -> None:
     problem = "[[problems]]\nfamily = 'forrester'\npoints = 6\nspoilt = '{}'\n"
     for name in ("negated", "related"):
         (tmp_path / f"{name}.toml").write_text(f"methods = ['random']\nruns = 2\nsteps = 20\n{problem.format(name)}")
-        result = _invoke("bench", "run", tmp_path / f"{name}.toml", "--out", tmp_path / name)
+        result = invoke("bench", "run", tmp_path / f"{name}.toml", "--out", tmp_path / name)
         assert result.exit_code == 0, result.output
     folders = [tmp_path / "negated", tmp_path / "related"]
-    alone = _invoke("bench", "safety", *folders)
+    alone = invoke("bench", "safety", *folders)
     assert alone.exit_code == 2
     assert alone.stderr.splitlines()[-1] == "headstart: There are no runs of auto and gpbo to compare."
     for folder in folders:  # random search under other names: what is judged is the form, not the models
         runs = Store(folder).read().runs
         Store(folder).append([replace(run, method=method) for run in runs for method in ("auto", "gpbo", "shgp")])
-    result = _invoke("bench", "safety", *folders, "--out", tmp_path / "sheets")
+    result = invoke("bench", "safety", *folders, "--out", tmp_path / "sheets")
     assert result.exit_code == 0, result.output
     assert "Sources that mislead: AUTO against GPBO after 20 evaluations" in result.stdout
     assert "Related sources: log₁₀ regret after 20 evaluations against GPBO" in result.stdout
@@ -128,7 +124,7 @@ def test_the_safety_of_auto(tmp_path: Path) -> None:
         "regrets.csv.gz",
     }
     (tmp_path / "empty").mkdir()
-    empty = _invoke("bench", "safety", tmp_path / "empty")
+    empty = invoke("bench", "safety", tmp_path / "empty")
     assert empty.exit_code == 2
     assert "empty: there are no results, for there is no runs.jsonl in it." in empty.stderr.splitlines()[-1]
 
@@ -137,7 +133,7 @@ def test_the_calibration_of_a_run(results: tuple[Path, Result], tmp_path: Path) 
     """Printed, written and drawn; GPBO has no prediction of its first two results, random search none at all."""
     out, _ = results
     options = ["--by-problem", "--out", tmp_path, "--plot", tmp_path / "coverage.png"]
-    result = _invoke("bench", "calibration", out, *options)
+    result = invoke("bench", "calibration", out, *options)
     assert result.exit_code == 0, result.output
     assert "Calibration: tables" in result.stdout
     assert "Calibration: past[yield,maximize,log cost,sources=2,rows=6]" in result.stdout
@@ -150,12 +146,12 @@ def test_the_calibration_of_a_run(results: tuple[Path, Result], tmp_path: Path) 
         ("shgp", "0", 3, 3),
         ("shgp", "1–5", 3, 9),
     ]
-    only = _invoke("bench", "calibration", out, "--methods", "gpbo")
+    only = invoke("bench", "calibration", out, "--methods", "gpbo")
     assert only.exit_code == 0, only.output
     assert "SHGP" not in only.stdout
     store = Store(tmp_path / "old")
     store.append([replace(run, pit=[], log_density=[]) for run in Store(out).read().runs])
-    old = _invoke("bench", "calibration", store.folder)
+    old = invoke("bench", "calibration", store.folder)
     assert old.exit_code == 2
     assert "its runs hold no predictions" in old.stderr.splitlines()[-1]
 
@@ -164,7 +160,7 @@ def test_the_pictures_of_a_run(results: tuple[Path, Result], tmp_path: Path) -> 
     """Means and medians, as PNG and SVG; drawn twice they are the same files."""
     out, _ = results
     for folder in (tmp_path / "one", tmp_path / "two"):
-        result = _invoke("bench", "plot", out, "--out", folder)
+        result = invoke("bench", "plot", out, "--out", folder)
         assert result.exit_code == 0, result.output
     names = {"regret.png", "regret.svg", "regret-median.png", "regret-median.svg"}
     assert {path.name for path in (tmp_path / "one").iterdir()} == names
@@ -179,9 +175,9 @@ def test_a_rerun_finds_everything_there(results: tuple[Path, Result], table: Pat
     before = (out / "runs.jsonl").read_bytes()
     sizes = ["--methods", "random", "--runs", 3, "--sources", 2, "--rows", 6, "--evaluations", 4, "--out", out]
     columns = ["--table", table, "--task", "site", "--objective", "yield", "--log", "cost"]
-    assert _invoke("bench", "run", *columns, "--maximize", *sizes).exit_code == 0
+    assert invoke("bench", "run", *columns, "--maximize", *sizes).exit_code == 0
     assert (out / "runs.jsonl").read_bytes() == before
-    assert _invoke("bench", "run", *columns, *sizes).exit_code == 0
+    assert invoke("bench", "run", *columns, *sizes).exit_code == 0
     assert len(Store(out).read().runs) == 12
     (out / "runs.jsonl").write_bytes(before)
 
@@ -191,7 +187,7 @@ def test_a_damaged_store_is_read_as_far_as_it_goes_and_said_so(results: tuple[Pa
     out, _ = results
     (tmp_path / "runs.jsonl").write_bytes((out / "runs.jsonl").read_bytes()[:-50])
     for command in ("table", "compare", "plot"):
-        result = _invoke("bench", command, tmp_path)
+        result = invoke("bench", command, tmp_path)
         assert result.exit_code == 0, result.output
         assert f"{tmp_path / 'runs.jsonl'}, line 9: cut off in the middle, left out." in result.stderr
 
@@ -203,14 +199,14 @@ def test_a_failing_unit_is_reported_and_the_exit_code_is_1(table: Path, tmp_path
         '[[problems]]\nfamily = "forrester"\npoints = 5\n'
         '[[problems]]\ntable = "svm"\nsources = 2\nrows = 5\n'
     )
-    result = _invoke("bench", "run", tmp_path / "mine.toml", "--out", tmp_path / "out")
+    result = invoke("bench", "run", tmp_path / "mine.toml", "--out", tmp_path / "out")
     assert result.exit_code == 2
     assert "no task has the 310 rows to evaluate; the longest has 300. Ask for fewer evaluations." in result.stderr
     (tmp_path / "mine.toml").write_text(
         'methods = ["random", "gpbo"]\nruns = 1\nsteps = 2\n[settings]\nrestarts = 0\n'
         '[[problems]]\nfamily = "forrester"\n'
     )
-    result = _invoke("bench", "run", tmp_path / "mine.toml", "--out", tmp_path / "out")
+    result = invoke("bench", "run", tmp_path / "mine.toml", "--out", tmp_path / "out")
     assert result.exit_code == 1
     assert "failed: forrester, gpbo, seeds 0 to 0: restarts must be a whole number of at least 1" in result.stderr
     assert "headstart: 1 units failed; a rerun tries them again." in result.stderr
@@ -251,7 +247,7 @@ TABLE = ["bench", "run", "--table", "TABLE", "--task", "site", "--objective", "y
         (["bench", "compare", "RESULTS", "--level", "-1"], "The level is a regret and must not be negative"),
         (["bench", "table", "RESULTS", "--methods", "hgp"], "There are no runs of 'hgp'. There are runs of gpbo"),
         (["bench", "table", "RESULTS", "--at", "0"], "Evaluations are counted from 1, but 0 was asked for."),
-        (["bench", "table", "RESULTS", "--out", "TABLE"], "cannot be made a folder: File exists."),
+        (["bench", "table", "RESULTS", "--out", "TABLE"], "the folder cannot be made: File exists."),
         (["reproduce", "fig9"], "There is no experiment 'fig9'. The known ones are fig1, fig2"),
         (["reproduce", "fig2", "--quick", "--device", "tpu"], "There is no device 'tpu'."),
     ],
@@ -268,7 +264,7 @@ def test_bad_input_gives_one_line_and_exit_code_2(
     """The last line says what is wrong and what to do; nothing was run."""
     monkeypatch.chdir(tmp_path)
     places = {"TABLE": table, "RESULTS": results[0]}
-    result = _invoke(*(places.get(a, a) for a in arguments))
+    result = invoke(*(places.get(a, a) for a in arguments))
     assert result.exit_code == 2, result.output
     *_, last = result.stderr.splitlines()
     assert last.startswith("headstart: ")
@@ -280,7 +276,7 @@ def test_bad_input_gives_one_line_and_exit_code_2(
 def test_the_experiments_of_the_paper_are_listed() -> None:
     """``headstart reproduce LIST``, and without a name."""
     for arguments in (["reproduce", "LIST"], ["reproduce"]):
-        result = _invoke(*arguments)
+        result = invoke(*arguments)
         assert result.exit_code == 0
         names = [line.split()[0] for line in result.stdout.splitlines()]
         paper = ["fig1", "fig2", "fig3", "fig4", "one-dim", "runtime", "ablation"]
@@ -289,7 +285,7 @@ def test_the_experiments_of_the_paper_are_listed() -> None:
 
 def test_figure_1_is_drawn_and_shows_what_the_paper_says(tmp_path: Path) -> None:
     """MHGP underestimates on the right; BHGP does not, and equals MHGP on the left; SHGP is sure on the left."""
-    result = _invoke("reproduce", "fig1", "--out", tmp_path)
+    result = invoke("reproduce", "fig1", "--out", tmp_path)
     assert result.exit_code == 0, result.output
     folder = tmp_path / "fig1"
     assert (folder / "fig1.png").read_bytes().startswith(PNG)
@@ -335,7 +331,7 @@ def test_every_experiment_ends_in_figures_and_tables(
     _write_xgboost(tmp_path)
     monkeypatch.setenv("HEADSTART_DATA", str(tmp_path))
     table_problem.cache_clear()
-    result = _invoke("reproduce", name, "--out", tmp_path / "figures", "--store", tmp_path / "runs")
+    result = invoke("reproduce", name, "--out", tmp_path / "figures", "--store", tmp_path / "runs")
     assert result.exit_code == 0, result.output
     folder = tmp_path / "figures" / name
     pictures = sorted(path.stem for path in folder.glob("*.png"))
@@ -371,13 +367,14 @@ def test_how_many_seeds_run_in_lockstep_changes_nothing(tmp_path: Path) -> None:
         'methods = ["shgp", "rgpe", "wsgp"]\nruns = 3\nsteps = 6\n[settings]\nrestarts = 3\n'
         '[[problems]]\nfamily = "hartmann3"\npoints = 31\n'
     )
-    program = "from headstart.cli.main import app; app()"
-    command = [sys.executable, "-c", program, "bench", "run", str(tmp_path / "mine.toml")]
-    begun = [
-        subprocess.Popen([*command, "--chunk", str(n), "--out", str(tmp_path / str(n))], stderr=subprocess.DEVNULL)
-        for n in (3, 1)
-    ]
-    assert [process.wait(120) for process in begun] == [0, 0]
+    program = (  # a process of its own, for how it rounds is decided before its first matrix
+        "import sys\n"
+        "from headstart.cli.main import app\n"
+        "for n in '31':\n"
+        "    arguments = ['bench', 'run', sys.argv[1] + '/mine.toml', '--chunk', n, '--out', sys.argv[1] + '/' + n]\n"
+        "    assert not app(arguments, standalone_mode=False)\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, capture_output=True, timeout=240)
     together, alone = ({run.key: run for run in Store(tmp_path / name).read().runs} for name in ("3", "1"))
     assert len(together) == 9
     for key, run in together.items():

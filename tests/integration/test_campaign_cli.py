@@ -15,29 +15,14 @@ from random import Random
 from typing import Any
 
 import pytest
+from tests.integration.command import assert_refused, invoke
 from tests.unit.campaign.campaigns import fingerprint, make
-from typer.testing import CliRunner, Result
 
-from headstart.cli.main import app
 from headstart.cli.tables import with_interval
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "folder.md").read_text(encoding="utf-8")
 INIT = ["--objective", "y", "--maximize"]
-
-
-def _run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def _refused(result: Result, *parts: str) -> None:
-    """One line on the standard error that has all the parts, nothing else, and exit code 2."""
-    assert result.exit_code == 2, result.output
-    assert result.stderr.startswith("headstart: ")
-    assert result.stderr.count("\n") == 1
-    assert result.stdout == ""
-    for part in parts:
-        assert part in result.stderr
 
 
 # ── the page, from beginning to end ───────────────────────────────────────────────────────────────────────────────
@@ -83,7 +68,7 @@ def test_the_page_on_the_folder_is_true(tmp_path: Path, monkeypatch: pytest.Monk
             if arguments[0] == "suggest":
                 _fill_in(folder, draw)
             given = [str(p) for a in arguments for p in (sorted(Path().glob(a)) if "*" in a else [a])]
-            result = _run(*given)
+            result = invoke(*given)
             assert result.exit_code == 0, result.output
             ran.append(arguments[0])
     assert ran == ["init", "suggest", "suggest", "status", "plot", "check"]
@@ -99,7 +84,7 @@ def test_the_page_on_the_folder_is_true(tmp_path: Path, monkeypatch: pytest.Monk
 def test_what_suggest_and_status_print(tmp_path: Path) -> None:
     """The rows by their numbers in the spreadsheet, the expected result with its interval, and what it rests on."""
     folder = make(tmp_path, current="x,s,y\n0.3,u,3.4\n0.3,u,3.1\n")
-    result = _run("suggest", "-n", "2", "--folder", folder)
+    result = invoke("suggest", "-n", "2", "--folder", folder)
     assert result.exit_code == 0, result.output
     assert "2 experiments to try" in result.stdout
     number = r"-?\d+(?:\.\d+)?"
@@ -110,7 +95,7 @@ def test_what_suggest_and_status_print(tmp_path: Path) -> None:
     )
     assert re.search(rf"^ *5 .* {number} \({number} … {number}\) ", result.stdout, flags=re.MULTILINE)
     assert "In brackets is a 95 % range: 19 of 20 results should lie in it." in result.stdout
-    result = _run("status", "--folder", folder)
+    result = invoke("status", "--folder", folder)
     assert result.exit_code == 0, result.output
     assert "y, to be maximised: 2 finished, 2 pending\n" in result.stdout
     assert "Best so far: 3.4 in row 2: x 0.3, s u\n" in result.stdout
@@ -123,12 +108,12 @@ def test_without_past_and_results_no_number_is_made_up(tmp_path: Path) -> None:
     folder = make(tmp_path)
     toml = folder / "headstart.toml"
     toml.write_text(toml.read_text().replace('["a.csv", "b.csv"]', "[]"))
-    result = _run("suggest", "-n", "2", "--folder", folder)
+    result = invoke("suggest", "-n", "2", "--folder", folder)
     assert result.exit_code == 0, result.output
     assert result.stdout.count("not known yet   nothing yet") == 2
     assert "Nothing is known about results yet" in result.stdout
     assert "95 %" not in result.stdout
-    result = _run("status", "--folder", folder)
+    result = invoke("status", "--folder", folder)
     assert result.exit_code == 0, result.output
     assert result.stdout.count("not known yet") == 2
     assert "scatter" not in result.stdout
@@ -157,10 +142,10 @@ def test_equal_folders_get_equal_suggestions(tmp_path: Path) -> None:
     contents = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        assert _run("suggest", "-n", "2", "--folder", make(tmp_path / name)).exit_code == 0
+        assert invoke("suggest", "-n", "2", "--folder", make(tmp_path / name)).exit_code == 0
         contents.append((tmp_path / name / "current.csv").read_text())
     assert contents[0] == contents[1]
-    assert _run("suggest", "-n", "2", "--folder", tmp_path / "one").exit_code == 0
+    assert invoke("suggest", "-n", "2", "--folder", tmp_path / "one").exit_code == 0
     rows = (tmp_path / "one" / "current.csv").read_text().splitlines()[1:]
     assert len(set(rows)) == 4
 
@@ -171,14 +156,14 @@ def test_a_campaign_can_begin_in_another_folder(tmp_path: Path) -> None:
     (tmp_path / "~$a.csv").touch()
     lab = tmp_path / "lab"
     lab.mkdir()
-    result = _run("init", tmp_path / "b.csv", tmp_path / "a.csv", tmp_path / "~$a.csv", *INIT, "--folder", lab)
+    result = invoke("init", tmp_path / "b.csv", tmp_path / "a.csv", tmp_path / "~$a.csv", *INIT, "--folder", lab)
     assert result.exit_code == 0, result.output
     assert "~$a.csv is the lock file of a spreadsheet program" in result.stderr
     toml = (lab / "headstart.toml").read_text()
     assert '    "../b.csv",\n    "../a.csv",\n' in toml
     assert (lab / "current.csv").read_bytes() == b"\xef\xbb\xbfx;s;y\n"
     assert sorted(path.name for path in lab.iterdir()) == ["current.csv", "headstart.toml"]
-    result = _run("suggest", "--folder", lab)
+    result = invoke("suggest", "--folder", lab)
     assert result.exit_code == 0, result.output
     assert re.search(r"\n0,\d+;u;\n$", (lab / "current.csv").read_text("utf-8-sig"))
 
@@ -187,9 +172,9 @@ def test_beginning_anew_keeps_the_results(tmp_path: Path) -> None:
     """``--force`` writes headstart.toml, never a current.csv that has rows."""
     folder = make(tmp_path, current="x,s,y\n0.3,u,3.4\n")
     arguments: tuple[str | Path, ...] = ("init", folder / "a.csv", *INIT, "--folder", folder)
-    _refused(_run(*arguments), "headstart.toml is there already", "--force")
+    assert_refused(invoke(*arguments), "headstart.toml is there already", "--force")
     before = fingerprint(folder)
-    result = _run(*arguments, "--force")
+    result = invoke(*arguments, "--force")
     assert result.exit_code == 0, result.output
     assert "current.csv, which has 1 row\n" in result.stdout
     after = fingerprint(folder)
@@ -230,7 +215,7 @@ def test_a_past_file_that_cannot_be_used(tmp_path: Path, content: bytes, parts: 
     """One line with file, row, column and remedy; exit code 2; nothing is written."""
     (tmp_path / "past.csv").write_bytes(content)
     before = fingerprint(tmp_path)
-    _refused(_run("init", tmp_path / "past.csv", *INIT, "--folder", tmp_path), *parts)
+    assert_refused(invoke("init", tmp_path / "past.csv", *INIT, "--folder", tmp_path), *parts)
     assert fingerprint(tmp_path) == before
 
 
@@ -257,7 +242,7 @@ def test_options_that_do_not_fit(
     Path("past.csv").write_text(GOOD)
     Path("other.csv").write_text("u,v,y\n1,2,3\n2,3,4\n")
     before = fingerprint(tmp_path)
-    _refused(_run("init", "past.csv", *arguments), *parts)
+    assert_refused(invoke("init", "past.csv", *arguments), *parts)
     assert fingerprint(tmp_path) == before
 
 
@@ -309,7 +294,7 @@ def test_a_folder_that_cannot_be_used(tmp_path: Path, change: Callable[[Path], N
     """One line with file, row or line, column or key, and remedy; exit code 2; nothing is written."""
     change(make(tmp_path))
     before = fingerprint(tmp_path)
-    _refused(_run("suggest", "--folder", tmp_path), *parts)
+    assert_refused(invoke("suggest", "--folder", tmp_path), *parts)
     assert fingerprint(tmp_path) == before
 
 
@@ -321,7 +306,7 @@ def test_neither_past_nor_results_is_no_error(tmp_path: Path, rows: str) -> None
     make(tmp_path, current=f"x,s,y\n{rows}")
     toml = tmp_path / "headstart.toml"
     toml.write_text(toml.read_text().replace('["a.csv", "b.csv"]', "[]"))
-    told, drawn = _run("status", "--folder", tmp_path), _run("plot", "--folder", tmp_path)
+    told, drawn = invoke("status", "--folder", tmp_path), invoke("plot", "--folder", tmp_path)
     assert (told.exit_code, drawn.exit_code) == (0, 0), told.output + drawn.output
     assert drawn.stdout == f"Picture: {tmp_path / 'plots' / 'progress.png'}\n"
     assert [path.name for path in (tmp_path / "plots").iterdir()] == ["progress.png"]
@@ -330,15 +315,15 @@ def test_neither_past_nor_results_is_no_error(tmp_path: Path, rows: str) -> None
 @pytest.mark.parametrize("command", ["suggest", "status", "plot"])
 def test_without_a_campaign_the_beginning_is_explained(tmp_path: Path, command: str) -> None:
     """Both in an empty folder and where there is none."""
-    _refused(_run(command, "--folder", tmp_path), "headstart.toml: there is no such file", "headstart init")
-    _refused(_run(command, "--folder", tmp_path / "no"), "there is no such folder")
+    assert_refused(invoke(command, "--folder", tmp_path), "headstart.toml: there is no such file", "headstart init")
+    assert_refused(invoke(command, "--folder", tmp_path / "no"), "there is no such folder")
 
 
 @pytest.mark.parametrize("arguments", [["-n", "0"], ["-n", "101"], ["--seed", "-1"]])
-def test_numbers_out_of_range_are_refused(tmp_path: Path, arguments: list[str]) -> None:
+def test_numbers_out_of_range_areassert_refused(tmp_path: Path, arguments: list[str]) -> None:
     """The option is named."""
     before = fingerprint(make(tmp_path))
-    _refused(_run("suggest", "--folder", tmp_path, *arguments), arguments[0].lstrip("-"))
+    assert_refused(invoke("suggest", "--folder", tmp_path, *arguments), arguments[0].lstrip("-"))
     assert fingerprint(tmp_path) == before
 
 
@@ -348,7 +333,7 @@ def test_when_everything_was_tried_it_is_said(tmp_path: Path) -> None:
     toml = tmp_path / "headstart.toml"
     toml.write_text(re.sub(r"\[parameters\.x\].*?\n\n", "", toml.read_text(), flags=re.DOTALL))
     before = fingerprint(tmp_path)
-    result = _run("suggest", "--folder", tmp_path)
+    result = invoke("suggest", "--folder", tmp_path)
     assert result.exit_code == 2
     assert "headstart: " in result.stderr
     assert fingerprint(tmp_path) == before
@@ -368,8 +353,8 @@ def test_a_second_process_is_told_to_wait(tmp_path: Path) -> None:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
         before = fingerprint(tmp_path)
-        result = _run("suggest", "--folder", tmp_path)
-        _refused(result, f"another headstart is working in this folder (process {other.pid}). Wait")
+        result = invoke("suggest", "--folder", tmp_path)
+        assert_refused(result, f"another headstart is working in this folder (process {other.pid}). Wait")
         assert fingerprint(tmp_path) == before
 
 

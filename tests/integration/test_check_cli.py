@@ -8,28 +8,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.integration.command import assert_refused, invoke
 from tests.integration.pages import ROOT, blocks, execute, text_of
 from tests.unit.campaign.campaigns import fingerprint, make, value
-from typer.testing import CliRunner, Result
-
-from headstart.cli.main import app
 
 PAGE = text_of("docs/safety.md")
 SOME = "x,s,y\n" + "".join(f"{x},{s},{value(x, s)}\n" for x, s in ((0.3, "u"), (0.5, "v"), (0.9, "u"), (0.7, "v")))
-
-
-def _run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, ["check", *(str(argument) for argument in arguments)])
-
-
-def _refused(result: Result, *parts: str) -> None:
-    """One line on the standard error that has all the parts, nothing else, and exit code 2."""
-    assert result.exit_code == 2, result.output
-    assert result.stderr.startswith("headstart: ")
-    assert result.stderr.count("\n") == 1
-    assert result.stdout == ""
-    for part in parts:
-        assert part in result.stderr
 
 
 def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,7 +26,7 @@ def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.Monkey
             program, *arguments = shlex.split(line.removeprefix("$ "))
             if program == "headstart":
                 given = [str(p) for a in arguments for p in (sorted(Path().glob(a)) if "*" in a else [a])]
-                result = CliRunner().invoke(app, given)
+                result = invoke(*given)
                 assert result.exit_code == 0, result.output
                 printed += result.stdout
     shown = [line.strip() for line in PAGE.splitlines() if re.match(r"    20\d\d-amide", line)]
@@ -79,7 +63,7 @@ def test_past_files_are_judged(tmp_path: Path) -> None:
     _spoil(make(tmp_path))
     before = fingerprint(tmp_path)
     files = [tmp_path / f"{name}.csv" for name in ("a", "b", "turned", "single", "flat")]
-    result = _run(*files, "--objective", "y", "--folder", tmp_path, "--out", tmp_path / "pictures")
+    result = invoke("check", *files, "--objective", "y", "--folder", tmp_path, "--out", tmp_path / "pictures")
     assert result.exit_code == 0, result.output
     rows = {line.split()[0]: line for line in result.stdout.splitlines() if line.strip()}
     assert re.search(r"^a +12 +\+\d\.\d\d ± \d\.\d\d +b +turned +used", result.stdout, flags=re.MULTILINE)
@@ -97,7 +81,7 @@ def test_past_files_are_judged(tmp_path: Path) -> None:
 
 def test_one_file_can_be_looked_at(tmp_path: Path) -> None:
     """There is nobody to agree with, so the table does not speak of it."""
-    result = _run(make(tmp_path) / "a.csv", "--objective", "y", "--folder", tmp_path)
+    result = invoke("check", make(tmp_path) / "a.csv", "--objective", "y", "--folder", tmp_path)
     assert result.exit_code == 0, result.output
     assert re.search(r"^a +12 +\+\d\.\d\d ± \d\.\d\d +used", result.stdout, flags=re.MULTILINE)
     assert "agrees with" not in result.stdout
@@ -108,7 +92,7 @@ def test_one_file_can_be_looked_at(tmp_path: Path) -> None:
 def test_a_folder_is_judged(tmp_path: Path, current: str) -> None:
     """A verdict per past file with weight and, once there are results, gain; then the candidates; the files stay."""
     before = fingerprint(make(tmp_path, current=current))
-    result = _run("--folder", tmp_path)
+    result = invoke("check", "--folder", tmp_path)
     assert result.exit_code == 0, result.output
     number = r"[+-]\d+\.\d\d"
     gain = rf"{number} +{number} to {number}" if current == SOME else "– +–"
@@ -129,7 +113,7 @@ def test_what_is_ignored_is_said_below_the_suggestions(tmp_path: Path) -> None:
     _spoil(make(tmp_path))
     toml = tmp_path / "headstart.toml"
     toml.write_text(toml.read_text().replace('"b.csv"', '"flat.csv"'))
-    result = CliRunner().invoke(app, ["suggest", "--folder", str(tmp_path)])
+    result = invoke("suggest", "--folder", tmp_path)
     assert result.exit_code == 0, result.output
     assert "flat is ignored. All its results are the same" in result.stdout
     assert "a is used" not in result.stdout
@@ -141,7 +125,7 @@ def test_with_nothing_to_learn_from_suggestions_rest_on_nothing(tmp_path: Path) 
     _spoil(make(tmp_path))
     toml = tmp_path / "headstart.toml"
     toml.write_text(toml.read_text().replace('["a.csv", "b.csv"]', '["flat.csv", "single.csv"]'))
-    result = CliRunner().invoke(app, ["suggest", "--folder", str(tmp_path)])
+    result = invoke("suggest", "--folder", tmp_path)
     assert result.exit_code == 0, result.output
     assert re.search(r"^ *2 .* nothing yet", result.stdout, flags=re.MULTILINE)
 
@@ -150,7 +134,7 @@ def test_another_model_is_judged_by_auto(tmp_path: Path) -> None:
     """Which is said."""
     toml = make(tmp_path) / "headstart.toml"
     toml.write_text(toml.read_text().replace("past =", 'model = "shgp"\npast ='))
-    result = _run("--folder", tmp_path)
+    result = invoke("check", "--folder", tmp_path)
     assert result.exit_code == 0, result.output
     assert "The campaign's model is 'shgp'. This is what 'auto'" in result.stderr
 
@@ -190,5 +174,5 @@ def test_what_cannot_be_checked(
     toml = make(Path("alone")) / "headstart.toml"
     toml.write_text(toml.read_text().replace('["a.csv", "b.csv"]', "[]"))
     before = fingerprint(tmp_path)
-    _refused(_run(*arguments), *parts)
+    assert_refused(invoke("check", *arguments), *parts)
     assert fingerprint(tmp_path) == before

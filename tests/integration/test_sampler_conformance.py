@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
-import optuna
 import pandas as pd
 import pytest
 from optuna.samplers import BaseSampler
@@ -16,15 +15,9 @@ from headstart.sampler.sampler import TransferSampler
 
 suites = pytest.importorskip("optuna.testing.pytest_samplers", reason="Optuna publishes its suites since version 5")
 
-QUICK = SHGP.using(fit=FitOptions(restarts=1, max_iterations=20))
+QUICK = SHGP.using(fit=FitOptions(restarts=1, max_iterations=5))
 
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    yield
-    optuna.logging.set_verbosity(before)
+pytestmark = pytest.mark.usefixtures("quiet_optuna")
 
 
 class _Informed:

@@ -6,10 +6,8 @@ import ast
 import importlib.util
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import optuna
 import pytest
 from tests.integration.pages import ROOT, blocks, execute
 
@@ -18,13 +16,7 @@ from headstart.sampler.sampler import TransferSampler
 PAGE = "docs/optuna.md"
 HUB = ROOT / "optunahub" / "package" / "samplers" / "headstart_transfer"
 
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    yield
-    optuna.logging.set_verbosity(before)
+pytestmark = pytest.mark.usefixtures("quiet_optuna")
 
 
 def test_the_code_in_the_page_runs(

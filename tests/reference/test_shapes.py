@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from jaxtyping import TypeCheckError
+from jaxtyping import Float, TypeCheckError
+from tests.reference.shapes import checked, remembering
+from torch import Tensor
 
 from headstart.gp.linalg import cholesky
 from headstart.models.chain.beliefs import At
@@ -20,3 +22,38 @@ def test_fields_that_contradict_each_other_are_an_error_while_the_tests_run() ->
     """Three points cannot have a mean of two values."""
     with pytest.raises(TypeCheckError):
         At(torch.zeros(3, 1, dtype=torch.float64), torch.zeros(2, dtype=torch.float64))
+
+
+@remembering(typechecker=checked)
+def _row(X: Float[Tensor, "n d"], i: int, width: int, more: Float[Tensor, "d"] | None = None) -> Float[Tensor, "d"]:
+    return X[i, :width]
+
+
+@remembering(typechecker=checked)
+def _head(X: Float[Tensor, "n d"], said: int, taken: int) -> Float[Tensor, "{said} d"]:
+    return X[:taken]
+
+
+def test_a_call_that_was_right_makes_no_other_right() -> None:
+    """A wrong argument, by position or by name, and a wrong result are found after right ones of the same function."""
+    X = torch.zeros(3, 2, dtype=torch.float64)
+    for _ in range(2):
+        assert _row(X, 0, 2, more=X[0]).shape == (2,)
+        for bad in (X[0], X.long(), X.tolist()):
+            with pytest.raises(TypeCheckError, match="parameters of"):
+                _row(bad, 0, 2)
+        with pytest.raises(TypeCheckError, match="parameters of"):
+            _row(X, 0, 2, X[:, 0])
+        with pytest.raises(TypeCheckError, match="parameters of"):
+            _row(X, 0, 2, more=X[:, 0])
+        with pytest.raises(TypeCheckError, match="return value of"):
+            _row(X, 0, 1)
+        assert _row(X, 0, width=2).shape == (2,)
+
+
+def test_an_axis_computed_from_an_argument_is_looked_at_in_every_call() -> None:
+    """The same shapes are right with one number and wrong with another."""
+    X = torch.zeros(3, 2, dtype=torch.float64)
+    assert _head(X, 2, 2).shape == (2, 2)
+    with pytest.raises(TypeCheckError, match="return value of"):
+        _head(X, 1, 2)

@@ -67,8 +67,9 @@ def without_sources(model: TransferModel, problem: Problem) -> ModelParams:
 def test_without_sources_every_model_is_gpbo(problem: Problem, model: TransferModel) -> None:
     """At given hyperparameters and with no source, every model is the ordinary process on the target alone."""
     alone = problem.last()
-    assert_same(alone.ask(model, without_sources(model, problem)), alone.ask(GPBO))
-    assert_same(alone.ask(GPBO), dense.chain(*alone.dense).posterior(problem.Xq))
+    plain = alone.ask(GPBO)
+    assert_same(alone.ask(model, without_sources(model, problem)), plain)
+    assert_same(plain, dense.chain(*alone.dense).posterior(problem.Xq))
 
 
 @given(problem=transfer_problems())

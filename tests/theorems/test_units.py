@@ -41,7 +41,7 @@ def in_first_units(name: str, n_target: int) -> Gaussian:
 
 @pytest.mark.parametrize("n_target", [0, 1, 2, 5])
 @pytest.mark.parametrize("name", TRANSFER)
-@settings(max_examples=4)
+@settings(max_examples=3)
 @given(log_scale=st.floats(-6, 6), shift=st.floats(-50, 50))
 def test_predictions_follow_a_change_of_units(name: str, n_target: int, log_scale: float, shift: float) -> None:
     """y → a·y + b on all tasks changes the predictions by exactly that map, at any number of target points."""

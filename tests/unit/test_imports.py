@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -95,25 +97,58 @@ def test_importing_a_module_prints_nothing(path: Path) -> None:
     assert not calls, f"{_name(path)} prints on line {calls[0].lineno}"
 
 
-def _python(code: str) -> str:
-    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT.parent)!r})\n{code}"]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+HEAVY = ("torch", "numpy", "scipy", "botorch", "gpytorch", "optuna", "pandas", "matplotlib")
+LOADING = f"""
+import json, os, sys
+
+sys.path.insert(0, {str(ROOT.parent)!r})
+
+def say(name):
+    print(name, json.dumps(sorted(sys.modules)), flush=True)
+
+import headstart
+say("package")
+headstart.Dataset
+say("one name")
+from headstart import FAMILY
+say("core")
+for product, modules in json.loads(sys.argv[1]).items():
+    child = os.fork()
+    if not child:
+        exec("import " + ", ".join(modules))
+        say(product)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, product
+"""
+
+
+def _modules_of(product: str) -> list[str]:
+    return [_name(p) for p in MODULES if _name(p).startswith(f"headstart.{product}.")]
+
+
+@cache
+def _loaded() -> dict[str, set[str]]:
+    """What a fresh process has loaded after each step, and each of its forks after every module of one product."""
+    command = [sys.executable, "-c", LOADING, json.dumps({product: _modules_of(product) for product in APART})]
+    lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    return {line[: line.index(" [")]: set(json.loads(line[line.index(" [") :])) for line in lines}
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
     """``import headstart`` loads neither torch nor NumPy, SciPy, BoTorch or Optuna."""
-    heavy = ("torch", "numpy", "scipy", "botorch", "gpytorch", "optuna", "pandas", "matplotlib")
-    assert _python(f"import headstart; print([name for name in {heavy!r} if name in sys.modules])") == "[]"
+    assert "headstart" in _loaded()["package"]
+    assert not _loaded()["package"] & set(HEAVY)
 
 
 def test_the_first_use_of_a_name_loads_its_module() -> None:
     """A public name brings torch with it as soon as it is used."""
-    assert _python("import headstart; headstart.Dataset; print('torch' in sys.modules)") == "True"
+    assert "torch" in _loaded()["one name"]
 
 
 def test_importing_the_whole_core_loads_neither_optuna_nor_pandas() -> None:
     """Not even the dependencies of the core bring Optuna or pandas along."""
-    assert _python("from headstart import FAMILY; print({'optuna', 'pandas'} & set(sys.modules))") == "set()"
+    assert "headstart.models.family" in _loaded()["core"]
+    assert not _loaded()["core"] & {"optuna", "pandas"}
 
 
 def test_every_public_name_resolves_and_is_listed() -> None:
@@ -186,10 +221,10 @@ def test_no_type_has_the_name_of_another() -> None:
 @pytest.mark.parametrize("product", APART)
 def test_a_product_loads_no_other(product: str) -> None:
     """Importing every module of the sampler, of campaigns or of pictures loads none of those that stand apart."""
-    own = [_name(p) for p in MODULES if _name(p).startswith(f"headstart.{product}.")]
-    loaded = _python(f"import {', '.join(own)}; print(*sorted(m for m in sys.modules if m.startswith('headstart.')))")
-    other = [name for name in loaded.split() if name.startswith(tuple(f"headstart.{a}" for a in APART[product]))]
+    loaded, own = _loaded()[product], _modules_of(product)
+    other = [name for name in loaded if name.startswith(tuple(f"headstart.{a}" for a in APART[product]))]
     assert own
+    assert set(own) <= loaded
     assert other == []
 
 

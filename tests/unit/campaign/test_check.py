@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.problems import points
 from tests.unit.campaign.campaigns import make, value
 from torch import Tensor
 
@@ -23,16 +24,12 @@ from headstart.models.auto.reasons import explanation_of
 SOME = "x,s,y\n" + "".join(f"{x},u,{value(x, 'u')}\n" for x in (0.3, 0.5, 0.9, 0.1, 0.7))
 
 
-def _points(n: int, seed: int) -> Tensor:
-    return torch.rand(n, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
 def _valley(X: Tensor) -> Tensor:
     return -5 * torch.exp(-6 * (X - 0.4).square().sum(-1))
 
 
 def _sources() -> list[Dataset]:
-    X = [_points(n, i) for i, n in enumerate((20, 18, 20, 20, 8, 1))]
+    X = [points(n, seed=i) for i, n in enumerate((20, 18, 20, 20, 8, 1))]
     noise = torch.randn(20, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     return [
         Dataset(X[0], _valley(X[0]), "one"),
@@ -114,7 +111,7 @@ def test_files_are_read_as_a_campaign_would_begin_with_them(tmp_path: Path) -> N
 def test_an_explanation_has_verdicts_names_and_shares() -> None:
     """Names may be given; shares are of the points that are asked about, none by default."""
     prior = AUTO.learn(_sources()[:2])
-    X = _points(3, 9)
+    X = points(3, seed=9)
     target = Dataset(X, _valley(X), "now")
     reasons = explanation_of(prior, target, X[:2])
     assert reasons.names == ("one", "other", "now")
@@ -140,7 +137,7 @@ def test_what_is_not_simply_used_is_unusual_verdicts() -> None:
     """Sources that are ignored, and those that count upside down."""
     prior = AUTO.learn([_sources()[i] for i in (0, 2, 3)])
     assert [s.name for s in unusual_verdicts(explanation_of(prior, Dataset.empty(2)).explanation)] == ["noise"]
-    X = _points(12, 9)
+    X = points(12, seed=9)
     alone = AUTO.learn(_sources()[2:3])
     (reverse,) = unusual_verdicts(explanation_of(alone, Dataset(X, _valley(X))).explanation)
     assert reverse.verdict is Verdict.USED

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from botorch.acquisition.analytic import LogExpectedImprovement, UpperConfidenceBound
-from tests.problems import params_for, plainly, transfer_problem
+from tests.problems import params_for, plainly, points, quick, tensor, transfer_problem
 
 from headstart import (
     FAMILY,
@@ -16,10 +16,8 @@ from headstart import (
     SHGP,
     ChainParams,
     Dataset,
-    FitOptions,
     GPParams,
     InputError,
-    TransferModel,
     TransferPosterior,
 )
 from headstart.decide.acquisition import (
@@ -34,31 +32,19 @@ from headstart.decide.average import PlainAcquisition, Voice
 PROBLEM = transfer_problem(n_queries=20)
 
 
-def tensor(values: Any) -> torch.Tensor:
-    return torch.tensor(values, dtype=torch.float64)
-
-
-def quick(model: TransferModel) -> TransferModel:
-    return model.using(fit=FitOptions(restarts=1))
-
-
-def _points(*shape: int, seed: int) -> torch.Tensor:
-    return torch.rand(*shape, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
 def _bowl(X: torch.Tensor) -> torch.Tensor:
     return (X - 0.4).square().sum(-1)
 
 
 def _posterior(n: int = 6, scale: float = 1.0) -> TransferPosterior:
-    source, X = _points(15, seed=0), _points(n, seed=1)
+    source, X = points(15, seed=0), points(n, seed=1)
     prior = quick(SHGP).learn([Dataset(source, scale * _bowl(source))])
     return prior.condition(Dataset(X, scale * (_bowl(X) + 0.1 * X[:, 0])))
 
 
 def test_the_confidence_bound_weighs_the_standard_deviation() -> None:
     """LCB is −(mean − β sd): β multiplies the standard deviation, although BoTorch's beta multiplies the variance."""
-    posterior, X = _posterior(), _points(20, seed=2)
+    posterior, X = _posterior(), points(20, seed=2)
     mean, var = posterior.predict(X)
     for beta in (0.0, 1.0, 3.0):
         value = acquisition(posterior, Acquisition.LCB, beta=beta)
@@ -68,14 +54,14 @@ def test_the_confidence_bound_weighs_the_standard_deviation() -> None:
 
 def test_the_default_beta_is_the_papers() -> None:
     """β = 3."""
-    posterior, X = _posterior(), _points(5, 1, seed=2)
+    posterior, X = _posterior(), points(5, 1, seed=2)
     lcb = acquisition(posterior, Acquisition.LCB)
     assert torch.equal(lcb(X), acquisition(posterior, Acquisition.LCB, beta=3.0)(X))
 
 
 def test_expected_improvement_is_below_the_incumbent() -> None:
     """LOG_EI is log E[max(f* − f, 0)] in closed form."""
-    posterior, X = _posterior(), _points(20, seed=2)
+    posterior, X = _posterior(), points(20, seed=2)
     mean, var = posterior.predict(X)
     sd = var.sqrt()
     u = (0.5 - mean) / sd
@@ -88,7 +74,7 @@ def test_expected_improvement_is_below_the_incumbent() -> None:
 
 def test_the_incumbent_is_the_lowest_posterior_mean_at_the_observed_points() -> None:
     """Not the lowest observation, which under noise is too low."""
-    X = _points(30, seed=3)
+    X = points(30, seed=3)
     noise = 0.5 * torch.randn(30, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
     posterior = quick(GPBO).learn().condition(Dataset(X, _bowl(X) + noise))
     mean, _ = posterior.predict(X)
@@ -105,8 +91,8 @@ def test_without_an_observation_there_is_no_incumbent() -> None:
     posterior = _posterior(0)
     with pytest.raises(InputError, match="no observation yet"):
         acquisition(posterior, Acquisition.LOG_EI)
-    assert bool(acquisition(posterior, Acquisition.LCB)(_points(3, 1, seed=1)).isfinite().all())
-    at = _points(9, seed=1)
+    assert bool(acquisition(posterior, Acquisition.LCB)(points(3, 1, seed=1)).isfinite().all())
+    at = points(9, seed=1)
     assert incumbent(posterior, at).item() == pytest.approx(posterior.predict(at)[0].min().item(), abs=1e-12)
 
 
@@ -121,7 +107,7 @@ def test_a_negative_beta_is_refused(beta: float) -> None:
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e9])
 def test_values_in_the_users_units_follow_them(kind: Acquisition, scale: float) -> None:
     """In units a times as large a bound is a times as large, and the log of an improvement is higher by log a."""
-    X = _points(20, 1, seed=5)
+    X = points(20, 1, seed=5)
     first, changed = (acquisition(posterior, kind)(X) for posterior in (_posterior(), _posterior(scale=scale)))
     back = changed / scale if kind is Acquisition.LCB else changed - math.log(scale)
     torch.testing.assert_close(back, first, rtol=1e-5, atol=1e-5)
@@ -132,7 +118,7 @@ def test_values_in_the_users_units_follow_them(kind: Acquisition, scale: float) 
 def test_a_batch_of_problems_equals_one_by_one(name: str, kind: Acquisition) -> None:
     """Every problem has its own incumbent and its own units."""
     model = quick(FAMILY[name])
-    source, X, queries = _points(3, 10, seed=0), _points(3, 4, seed=1), _points(7, 1, seed=2)
+    source, X, queries = points(3, 10, seed=0), points(3, 4, seed=1), points(7, 1, seed=2)
     scales = tensor([1.0, 3.0, 0.2]).unsqueeze(-1)
     past, target = Dataset(source, scales * _bowl(source)), Dataset(X, scales * _bowl(X + 0.1))
     batch = model.learn([past]).condition(target)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.problems import acquisition_of, item_of, params_for, quick, tensor, transfer_problem
+from tests.problems import acquisition_of, auto_posterior, item_of, params_for, quick, tensor, transfer_problem
 
 from headstart import AUTO, GPBO, Dataset
 from headstart.decide.acquisition import Acquisition, acquisition_values
@@ -30,31 +30,21 @@ def disagreeing(weights: object) -> AutoPosterior:
     return found
 
 
-def posterior(weights: object = None, n: int = 5, batch_shape: tuple[int, ...] = ()) -> AutoPosterior:
-    problem = transfer_problem(batch_shape=batch_shape)
-    params = params_for("AUTO", batch_shape=batch_shape)
-    if weights is not None:
-        params = replace(params, weights=tensor(weights).expand(*batch_shape, 4))
-    found = AUTO.at(params, sources=problem.sources, target=problem.head(n))
-    assert isinstance(found, AutoPosterior)
-    return found
-
-
 # ── who is asked ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_the_voices_of_a_mixture_are_all_who_count() -> None:
     """A weight of less than a thousandth is none, problem by problem; the others' add up to 1 again."""
-    model = posterior([[0.5, 0.0005, 0.4995, 0.0], [0.4, 0.6, 0.0, 0.0], [0.7, 0.0, 0.3, 0.0]], batch_shape=(3,))
+    model = auto_posterior([[0.5, 0.0005, 0.4995, 0.0], [0.4, 0.6, 0.0, 0.0], [0.7, 0.0, 0.3, 0.0]], batch_shape=(3,))
     every, weights = voices(model.predictor)
     assert len(every) == 3
     torch.testing.assert_close(
         weights, tensor([[0.5 / 0.9995, 0.0, 0.4995 / 0.9995], [0.4, 0.6, 0.0], [0.7, 0.0, 0.3]])
     )
-    every, weights = voices(posterior([0.0005, 0.0, 0.0, 0.9995]).predictor)
+    every, weights = voices(auto_posterior([0.0005, 0.0, 0.0, 0.9995]).predictor)
     assert weights.tolist() == [1.0]
     assert every[0].predictor is not None
-    model = posterior([0.2, 0.1, 0.2, 0.5])
+    model = auto_posterior([0.2, 0.1, 0.2, 0.5])
     assert [voice.predictor for voice in voices(model.predictor)[0]] == list(model.mixture.members)
 
 
@@ -97,7 +87,7 @@ def test_a_mixture_in_a_mixture_speaks_with_all_its_members() -> None:
 
 def test_the_average_is_the_log_of_the_expected_improvement_under_all() -> None:
     """log Σ w EI, all improving on the lowest mean of the mixture, with a finite gradient."""
-    model = posterior([0.3, 0.2, 0.2, 0.3])
+    model = auto_posterior([0.3, 0.2, 0.2, 0.3])
     best = model.predict(model.train_inputs[0])[0].amin()
     improvements = []
     for member in model.mixture.members:
@@ -118,7 +108,7 @@ def test_the_average_is_the_log_of_the_expected_improvement_under_all() -> None:
 def test_a_candidate_that_is_not_believed_has_no_say_in_the_average() -> None:
     """With weight 1 on one of them the average is its own value, gradient included."""
     for k, weights in enumerate(ALONE.values()):
-        model = posterior(weights)
+        model = auto_posterior(weights)
         best = model.predict(model.train_inputs[0])[0].amin()
         parts = tuple(PlainAcquisition(Voice(m, None), Acquisition.LOG_EI, best, 3.0) for m in model.mixture.members)
         X = PROBLEM.Xq.clone().requires_grad_()
@@ -189,7 +179,7 @@ def test_a_batch_gets_what_its_problems_get_alone(batch_shape: tuple[int, ...]) 
 
 def test_several_points_at_once_differ_and_keep_away_from_pending_ones() -> None:
     """q = 3 gives three points; with the first of them pending the next is another."""
-    model = posterior([0.2, 0.2, 0.3, 0.3])
+    model = auto_posterior([0.2, 0.2, 0.3, 0.3])
     points = suggest(model, q=3, seed=1)
     assert points.shape == (3, 2)
     apart = torch.cdist(points, points).fill_diagonal_(1.0)

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-from tests.problems import quick, tensor
+from tests.problems import generator, quick, tensor
 from torch import Tensor
 
 from headstart import AUTO, GPBO, SHGP, Dataset, InputError
@@ -23,10 +23,6 @@ from headstart.decide.suggest import suggest
 MIXED = Mixed(
     Space.of({"a": FloatDistribution(-1, 3), "k": CategoricalDistribution(list("abcd")), "n": IntDistribution(0, 900)})
 )
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def laid_out(domain: Domain, n: int, seed: int = 0) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from tests.problems import generator
 
 from headstart import InputError
 from headstart.data.space import Space
@@ -26,10 +27,6 @@ MIXED = Mixed(
 SEARCHABLE = pytest.mark.parametrize("domain", [Cube(3), MIXED], ids=["cube", "mixed"])
 
 
-def _generator() -> torch.Generator:
-    return torch.Generator().manual_seed(0)
-
-
 def _inside(domain: Searchable, X: torch.Tensor) -> bool:
     """Whether the rows of X are points of the domain, up to the rounding of a float parameter."""
     return bool(((domain.snap(X) - X).abs() < 1e-12).all())
@@ -38,11 +35,11 @@ def _inside(domain: Searchable, X: torch.Tensor) -> bool:
 @SEARCHABLE
 def test_all_points_of_a_search_are_points_of_the_domain(domain: Searchable) -> None:
     """Those all over it, those near others, even near points outside, and those of an exchange."""
-    wide = domain.spread(50, _generator())
+    wide = domain.spread(50, generator())
     assert wide.shape == (50, domain.d)
     assert _inside(domain, wide)
-    outside = 4 * torch.rand(2, 5, domain.d, generator=_generator(), dtype=torch.float64) - 2
-    near = domain.near(outside, 7, _generator())
+    outside = 4 * torch.rand(2, 5, domain.d, generator=generator(), dtype=torch.float64) - 2
+    near = domain.near(outside, 7, generator())
     assert near.shape == (2, 35, domain.d)
     assert _inside(domain, near)
     moves = domain.exchanges(domain.snap(outside))
@@ -52,8 +49,8 @@ def test_all_points_of_a_search_are_points_of_the_domain(domain: Searchable) -> 
 @SEARCHABLE
 def test_points_near_others_are_near(domain: Searchable) -> None:
     """Most continuous coordinates stay within a tenth of the cube, and not all are the same."""
-    anchors = domain.spread(3, _generator())
-    near = domain.near(anchors, 40, _generator()).reshape(40, 3, domain.d)
+    anchors = domain.spread(3, generator())
+    near = domain.near(anchors, 40, generator()).reshape(40, 3, domain.d)
     steps = (near - anchors)[..., 0].abs()
     assert float((steps < 0.1).double().mean()) > 0.9
     assert float(steps.mean()) > 0.01
@@ -61,7 +58,7 @@ def test_points_near_others_are_near(domain: Searchable) -> None:
 
 def test_every_category_is_met_equally_often() -> None:
     """However many columns its levels take, and a level that only sources know never."""
-    wide = MIXED.spread(512, _generator())
+    wide = MIXED.spread(512, generator())
     shares = (wide[:, 1:5] > 0).double().mean(0)
     torch.testing.assert_close(shares, torch.tensor([1 / 3, 1 / 3, 1 / 3, 0.0], dtype=torch.float64), atol=0.02, rtol=0)
 
@@ -111,7 +108,7 @@ def test_a_small_space_is_listed() -> None:
 @pytest.mark.parametrize("domain", [Cube(3), MIXED, Candidates(torch.zeros(5, 3, dtype=torch.float64))])
 def test_a_domain_knows_its_columns(domain: Domain) -> None:
     """As many as its points have."""
-    points = domain.spread(2, _generator()) if isinstance(domain, Searchable) else domain.listing()
+    points = domain.spread(2, generator()) if isinstance(domain, Searchable) else domain.listing()
     assert points is not None
     assert points.shape[-1] == domain.d
 

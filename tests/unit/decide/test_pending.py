@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.problems import points
 
 from headstart import FAMILY, Dataset, FitOptions, InputError, TransferPosterior
 from headstart.decide.acquisition import Acquisition
@@ -15,16 +16,12 @@ from headstart.decide.pending import ByLayer, PendingAcquisition, _ByCovariance
 KINDS = pytest.mark.parametrize("kind", Acquisition)
 
 
-def _points(*shape: int, seed: int) -> torch.Tensor:
-    return torch.rand(*shape, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
 def _waves(X: torch.Tensor) -> torch.Tensor:
     return torch.sin(6 * X).sum(-1) + (X - 0.3).square().sum(-1)
 
 
 def _posterior(name: str = "SHGP", n: int = 5, noise: float = 0.0, draws: int = 8) -> TransferPosterior:
-    source, X = _points(10, seed=0), _points(n, seed=1)
+    source, X = points(10, seed=0), points(n, seed=1)
     prior = FAMILY[name].using(fit=FitOptions(restarts=1, draws=draws)).learn([Dataset(source, 7 * _waves(source))])
     error = noise * torch.randn(n, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
     return prior.condition(Dataset(X, 7 * (_waves(X + 0.1) + error)))
@@ -48,7 +45,7 @@ def _value(
 @KINDS
 def test_observing_and_conditioning_on_the_covariance_agree(name: str, kind: Acquisition) -> None:
     """Where Bayes' rule holds, the two ways of taking an awaited result into account give the same value."""
-    posterior, pending, X = _posterior(name, draws=0), _points(3, seed=2), _points(20, seed=3)
+    posterior, pending, X = _posterior(name, draws=0), points(3, seed=2), points(20, seed=3)
     value = _value(posterior, pending, kind)
     assert isinstance(value.given, ByLayer)
     _, cov = posterior.predictor.predict(pending)
@@ -61,7 +58,7 @@ def test_observing_and_conditioning_on_the_covariance_agree(name: str, kind: Acq
 
 def test_the_value_is_what_a_point_adds_to_the_expected_improvement_of_the_batch() -> None:
     """E[max(f* − min(f(P), f(x)), 0)] − E[max(f* − min f(P), 0)], here by many draws of all values together."""
-    posterior, pending, X = _posterior("GPBO", n=4, draws=0), _points(2, seed=2), _points(6, seed=3)
+    posterior, pending, X = _posterior("GPBO", n=4, draws=0), points(2, seed=2), points(6, seed=3)
     best_f = _lowest(posterior)
     added = []
     generator = torch.Generator().manual_seed(1)
@@ -80,7 +77,7 @@ def test_the_value_is_what_a_point_adds_to_the_expected_improvement_of_the_batch
 
 def test_the_bound_keeps_its_mean_and_loses_uncertainty() -> None:
     """LCB is −(mean − β sd) with the mean as it is and the standard deviation given the awaited points."""
-    posterior, pending, X = _posterior(), _points(3, seed=2), _points(20, seed=3)
+    posterior, pending, X = _posterior(), points(3, seed=2), points(20, seed=3)
     mean, var = posterior.predictor.predict_marginal(X)
     left = (_value(posterior, pending, Acquisition.LCB)(X) + mean) / 3.0
     assert bool((left <= var.sqrt() + 1e-9).all())
@@ -94,7 +91,7 @@ def test_the_bound_keeps_its_mean_and_loses_uncertainty() -> None:
 def test_a_pending_point_is_worth_little(name: str, kind: Acquisition) -> None:
     """In every model a point is worth less once its result is awaited, under noise too, and gradients are finite."""
     posterior = _posterior(name, noise=0.3)
-    X = _points(200, seed=3)
+    X = points(200, seed=3)
     plain = PlainAcquisition(Voice(posterior.predictor, None), kind, _lowest(posterior), 3.0)
     best = X[plain(X).argmax()].unsqueeze(0)
     value = _value(posterior, best, kind)
@@ -108,7 +105,7 @@ def test_a_pending_point_is_worth_little(name: str, kind: Acquisition) -> None:
 @KINDS
 def test_pending_points_may_repeat(kind: Acquisition) -> None:
     """The same point twice teaches what it teaches once."""
-    posterior, pending, X = _posterior(), _points(1, seed=2), _points(20, seed=3)
+    posterior, pending, X = _posterior(), points(1, seed=2), points(20, seed=3)
     once, twice = _value(posterior, pending, kind)(X), _value(posterior, pending.expand(2, 2), kind)(X)
     torch.testing.assert_close(once, twice, rtol=0, atol=0.5)
 
@@ -117,7 +114,7 @@ def test_pending_points_may_repeat(kind: Acquisition) -> None:
 @KINDS
 def test_a_batch_of_problems_equals_one_by_one(name: str, kind: Acquisition) -> None:
     """Every problem has its own pending points."""
-    source, X, pending, queries = (_points(2, n, seed=n) for n in (9, 4, 3, 7))
+    source, X, pending, queries = (points(2, n, seed=n) for n in (9, 4, 3, 7))
     model = FAMILY[name].using(fit=FitOptions(restarts=1))
     batch = model.learn([Dataset(source, _waves(source))]).condition(Dataset(X, _waves(X + 0.1)))
     together = _value(batch, pending, kind)(queries)
@@ -130,7 +127,7 @@ def test_a_batch_of_problems_equals_one_by_one(name: str, kind: Acquisition) -> 
 
 def test_a_negative_beta_is_refused() -> None:
     """Uncertainty attracts, with pending points as without."""
-    posterior, pending = _posterior(), _points(1, seed=2)
+    posterior, pending = _posterior(), points(1, seed=2)
     best_f = torch.tensor(0.0, dtype=torch.float64)
     with pytest.raises(InputError, match="beta"):
         PendingAcquisition.of(

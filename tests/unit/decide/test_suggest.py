@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.problems import acquisition_of, most_probable
+from tests.problems import acquisition_of, most_probable, points, quick
 
 from headstart import (
     AUTO,
@@ -13,7 +13,6 @@ from headstart import (
     SHGP,
     ChainParams,
     Dataset,
-    FitOptions,
     GPParams,
     InputError,
     TransferModel,
@@ -31,20 +30,12 @@ from headstart.decide.suggest import suggest
 KINDS = pytest.mark.parametrize("kind", Acquisition)
 
 
-def quick(model: TransferModel) -> TransferModel:
-    return model.using(fit=FitOptions(restarts=1))
-
-
-def _points(n: int, d: int, seed: int) -> torch.Tensor:
-    return torch.rand(n, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
 def _waves(X: torch.Tensor) -> torch.Tensor:
     return torch.sin(9 * X).sum(-1) + (X - 0.3).square().sum(-1)
 
 
 def _posterior(n: int, d: int = 1, scale: float = 1.0, name: str = "SHGP") -> TransferPosterior:
-    source, X = _points(12, d, 0), _points(n, d, 1)
+    source, X = points(12, d=d, seed=0), points(n, d=d, seed=1)
     prior = quick(FAMILY[name]).learn([Dataset(source, scale * _waves(source))])
     return prior.condition(Dataset(X, scale * (_waves(X) + 0.2 * X[:, 0])))
 
@@ -94,7 +85,7 @@ def test_the_units_of_the_objective_do_not_move_the_point(kind: Acquisition, sca
 
 def test_the_first_point_comes_from_the_source() -> None:
     """Zero-shot, the suggestion lies where the source is low."""
-    source = _points(40, 2, 0)
+    source = points(40, seed=0)
     posterior = SHGP.learn([Dataset(source, (source - 0.7).square().sum(-1))]).condition()
     x = suggest(posterior)
     assert float((x - 0.7).abs().max()) < 0.2
@@ -111,7 +102,7 @@ def test_every_model_can_be_asked(name: str, n: int) -> None:
 
 def test_noiseless_optimisation_finds_the_minimum() -> None:
     """A dozen suggestions bring GPBO to the bottom of a bowl."""
-    X = _points(2, 2, 3)
+    X = points(2, seed=3)
     target = Dataset(X, (X - 0.35).square().sum(-1))
     for step in range(12):
         x = suggest(quick(GPBO).learn().condition(target), seed=step)
@@ -138,7 +129,7 @@ def test_bad_numbers_are_refused() -> None:
 @pytest.mark.parametrize("kind", list(Acquisition))
 def test_a_batch_gives_the_points_that_its_problems_give_alone(kind: Acquisition) -> None:
     """Every problem of a batch gets its own suggestion, the one it gets alone at equal hyperparameters."""
-    X = _points(8, 2, 0).reshape(2, 4, 2)
+    X = points(8, seed=0).reshape(2, 4, 2)
     y = torch.stack([X[0, :, 0] - X[0, :, 1] ** 2, torch.sin(5 * X[1]).sum(-1)])
     posterior = most_probable(quick(GPBO)).learn().condition(Dataset(X, y))
     together = suggest(posterior, kind=kind)
@@ -158,7 +149,7 @@ def test_a_batch_gives_the_points_that_its_problems_give_alone(kind: Acquisition
 
 def _shifted_bowls(d: int) -> TransferPosterior:
     """Nothing of the target is known, but two sources are, lowest at 0.6 and at 0.5."""
-    X = _points(30, d, 0)
+    X = points(30, d=d, seed=0)
     sources = [Dataset(X, (X - lowest).square().sum(-1)) for lowest in (0.6, 0.5)]
     return quick(AUTO).learn(sources).condition()
 
@@ -172,7 +163,7 @@ def test_a_first_batch_stays_where_something_is_expected(d: int, kind: Acquisiti
     at_the_edge = (X < 0.02) | (X > 0.98)
     assert not bool(at_the_edge.all(-1).any())
     every, weights = voices(posterior.predictor)
-    all_over, mean = means_at(every, weights, _points(4000, d, 5)), means_at(every, weights, X)
+    all_over, mean = means_at(every, weights, points(4000, d=d, seed=5)), means_at(every, weights, X)
     best = torch.minimum(all_over.min(), mean.min())
     # what is best and what is typical was found from other points
     share = (mean - best) / (all_over.median() - best)
@@ -184,7 +175,7 @@ def test_a_batch_without_the_belief_goes_to_the_corners(monkeypatch: pytest.Monk
     """Which is what the limit is for: where it is the plain process's turn to choose, it knows of no better place."""
     posterior = _shifted_bowls(3)
     every, weights = voices(posterior.predictor)
-    typical = means_at(every, weights, _points(4000, 3, 5)).median()
+    typical = means_at(every, weights, points(4000, d=3, seed=5)).median()
     assert bool((means_at(every, weights, suggest(posterior, q=12)) <= typical).all())
     monkeypatch.setattr(Search, "_expected", lambda *_: None)
     X = suggest(posterior, q=12)
@@ -197,7 +188,7 @@ def test_a_point_that_is_not_believed_in_counts_less_than_any_that_is() -> None:
     """Its acquisition value is a million lower: their order stays, and where there are no others one is taken."""
     posterior = _shifted_bowls(2)
     every, weights = voices(posterior.predictor)
-    X = _points(50, 2, 3)
+    X = points(50, seed=3)
     mean = means_at(every, weights, X)
     believed = Believed(every, weights, mean.median())
     assert torch.equal(believed(X), mean <= mean.median())
@@ -213,7 +204,7 @@ def test_a_point_that_is_not_believed_in_counts_less_than_any_that_is() -> None:
 @pytest.mark.parametrize("model", [GPBO, AUTO], ids=["GPBO", "AUTO"])
 def test_without_results_and_sources_a_batch_is_the_design(model: TransferModel) -> None:
     """However large it is, each point keeping away from those before it; AUTO begins with the best point of noise."""
-    X = _points(30, 2, 0)
+    X = points(30, seed=0)
     noise = Dataset(X, torch.randn(30, generator=torch.Generator().manual_seed(1), dtype=torch.float64))
     posterior = quick(model).learn([noise]).condition()
     assert bool(posterior.blind)

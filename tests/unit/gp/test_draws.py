@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from tests.problems import tensor
+from tests.problems import generator, tensor
 from torch import Tensor
 
 from headstart import FitOptions, InputError, Kernel
@@ -49,10 +49,6 @@ class Bowl:
         prior = LAYOUT.precision().diag()
         H = self.A + prior
         return torch.linalg.solve(H, (self.minimum @ self.A + LAYOUT.centre() @ prior).mT).mT, H
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def plain(P: int = 1, n: int = 8) -> PlainEvidence:

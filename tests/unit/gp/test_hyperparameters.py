@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.problems import tensor
+from tests.problems import generator, tensor
 
 from headstart import GPParams, InputError, Starts
 from headstart.gp.hyperparameters import Inputs, Layout, Slot, gp_layout
@@ -20,10 +20,6 @@ LAYOUTS = {
     "residual": gp_layout(Inputs.of(3), residual=True),
     **{type(c).__name__: Layout(c.slots(3)) for c in (Hierarchical(), WeightedSource(), SharedKernel(), Free())},
 }
-
-
-def _generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 # ── one process ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -122,7 +118,7 @@ def test_the_median_lies_inside_the_bounds(layout: Layout) -> None:
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 def test_named_values_are_the_flat_vector_cut_into_pieces(layout: Layout) -> None:
     """Each name has its own stretch of θ, as exp θ where it is positive and as θ elsewhere."""
-    theta = torch.randn(2, 3, layout.size, generator=_generator(), dtype=torch.float64)
+    theta = torch.randn(2, 3, layout.size, generator=generator(), dtype=torch.float64)
     named = layout.named(theta)
     assert list(named) == [slot.name for slot in layout.slots]
     back = [named[slot.name].log() if slot.positive else named[slot.name] for slot in layout.slots]
@@ -133,27 +129,27 @@ def test_named_values_are_the_flat_vector_cut_into_pieces(layout: Layout) -> Non
 @pytest.mark.parametrize("how", list(Starts))
 def test_starts_lie_inside_the_bounds(layout: Layout, how: Starts) -> None:
     """Every starting point is admissible, and equal seeds give equal ones."""
-    starts = layout.starts(how, 200, _generator())
+    starts = layout.starts(how, 200, generator())
     lower, upper = layout.bounds()
     assert starts.shape == (200, layout.size)
     assert bool(((lower <= starts) & (starts <= upper)).all())
-    assert torch.equal(starts, layout.starts(how, 200, _generator()))
-    assert not torch.equal(starts, layout.starts(how, 200, _generator(1)))
+    assert torch.equal(starts, layout.starts(how, 200, generator()))
+    assert not torch.equal(starts, layout.starts(how, 200, generator(1)))
 
 
 def test_the_paper_starts_at_softplus_of_a_normal() -> None:
     """A positive parameter starts at log(1 + exp(normal)), inside its bounds; another at the normal itself."""
     layout = Layout((Slot("positive", 3, 1e-9, 1e9, 1.0, 1.0), Slot("any", 2, -9.0, 9.0, 0.0, 1.0, positive=False)))
-    normal = torch.randn(50, 5, generator=_generator(), dtype=torch.float64)
-    named = layout.named(layout.starts(Starts.SOFTPLUS, 50, _generator()))
+    normal = torch.randn(50, 5, generator=generator(), dtype=torch.float64)
+    named = layout.named(layout.starts(Starts.SOFTPLUS, 50, generator()))
     assert torch.allclose(named["positive"], torch.log(1 + torch.exp(normal[:, :3])), rtol=1e-12, atol=0)
     assert torch.equal(named["any"], normal[:, 3:])
 
 
 def test_a_start_beyond_a_bound_begins_on_it() -> None:
     """The paper's starts of the noise exceed its upper bound 1 at times: they begin at 1."""
-    starts = gp_layout(Inputs.of(1), residual=False).starts(Starts.SOFTPLUS, 100, _generator())
-    normal = torch.randn(100, 3, generator=_generator(), dtype=torch.float64)
+    starts = gp_layout(Inputs.of(1), residual=False).starts(Starts.SOFTPLUS, 100, generator())
+    normal = torch.randn(100, 3, generator=generator(), dtype=torch.float64)
     expected = torch.log(1 + torch.exp(normal[:, 2])).clamp_max(1.0)
     assert bool((expected == 1).any())
     assert torch.allclose(starts[:, 2].exp(), expected, rtol=1e-12, atol=0)
@@ -162,7 +158,7 @@ def test_a_start_beyond_a_bound_begins_on_it() -> None:
 def test_the_first_start_from_the_prior_is_its_median() -> None:
     """The first restart begins at the median, the others at draws from the prior."""
     layout = gp_layout(Inputs.of(2), residual=True)
-    starts = layout.starts(Starts.PRIOR, 4000, _generator())
+    starts = layout.starts(Starts.PRIOR, 4000, generator())
     assert torch.equal(starts[0], layout.centre())
     away = (starts[1:] - layout.centre()) * layout.precision().sqrt()
     assert torch.allclose(away.median(0).values, torch.zeros(layout.size, dtype=torch.float64), atol=0.08)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
 import torch
 from tests.problems import NAMES, predictions, quick, transfer_problem
 
-from headstart import FAMILY, Dataset, Kernel
+from headstart import FAMILY, Dataset, TransferPosterior
+from headstart.models.model import Prior
 
 PROBLEM = transfer_problem()
 WAYS: dict[str, Callable[[Any], Any]] = {
@@ -21,11 +23,22 @@ WAYS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@cache
+def _prior(name: str) -> Prior:
+    """Never conditioned: what it would have kept of that is not in its copies."""
+    return quick(FAMILY[name]).learn(PROBLEM.sources)
+
+
+@cache
+def _posterior(name: str) -> TransferPosterior:
+    return PROBLEM.posterior(quick(FAMILY[name]))
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_copy_of_a_posterior_predicts_the_same(name: str, way: str) -> None:
     """Copied or pickled, a posterior keeps its predictions, its hyperparameters and its reports."""
-    posterior = PROBLEM.posterior(quick(FAMILY[name]))
+    posterior = _posterior(name)
     again = WAYS[way](posterior)
     assert torch.equal(predictions(again, PROBLEM.Xq), predictions(posterior, PROBLEM.Xq))
     assert torch.equal(again.train_targets, posterior.train_targets)
@@ -37,10 +50,10 @@ def test_a_copy_of_a_posterior_predicts_the_same(name: str, way: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_copy_of_a_prior_conditions_the_same(name: str, way: str) -> None:
     """Copied or pickled, what was learnt from the sources is as good as the original."""
-    prior = quick(FAMILY[name].using(kernel=Kernel.MATERN52)).learn(PROBLEM.sources)
+    prior = _prior(name)
     again = WAYS[way](prior)
     assert again.model == prior.model
-    expected = predictions(prior.condition(PROBLEM.target), PROBLEM.Xq)
+    expected = predictions(_posterior(name), PROBLEM.Xq)
     assert torch.equal(predictions(again.condition(PROBLEM.target), PROBLEM.Xq), expected)
 
 
@@ -57,7 +70,7 @@ def test_a_copy_of_a_data_set_is_a_data_set(way: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_deep_copy_shares_nothing(name: str) -> None:
     """Overwriting the data of a deep copy leaves the original alone."""
-    posterior = PROBLEM.posterior(quick(FAMILY[name]))
+    posterior = _posterior(name)
     expected = predictions(posterior, PROBLEM.Xq)
     again = copy.deepcopy(posterior)
     again.train_targets.zero_()

@@ -8,31 +8,22 @@ import pytest
 import torch
 from tests.problems import (
     agree,
+    auto_posterior,
     behind_the_map,
     item_of,
     most_probable,
-    params_for,
     quick,
     tensors_in,
     transfer_problem,
 )
 from torch import Tensor
 
-from headstart import AUTO, FAMILY
-from headstart.models.auto.posterior import AutoPosterior
+from headstart import FAMILY
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture, take_problems
 from headstart.models.single import UNCERTAIN_UP_TO
 
 PROBLEM = transfer_problem()
-
-
-def posterior(batch_shape: tuple[int, ...] = (), n: int = 5) -> AutoPosterior:
-    problem = transfer_problem(batch_shape=batch_shape)
-    params = params_for("AUTO", batch_shape=batch_shape)
-    found = AUTO.at(params, sources=problem.sources, target=problem.head(n))
-    assert isinstance(found, AutoPosterior)
-    return found
 
 
 def moments(mixture: Mixture, X: Tensor) -> tuple[Tensor, Tensor]:
@@ -49,7 +40,7 @@ def moments(mixture: Mixture, X: Tensor) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize("n", [0, 5])
 def test_moments_are_those_of_a_draw_from_a_drawn_member(batch_shape: tuple[int, ...], n: int) -> None:
     """Mean and covariance of the mixture, whose diagonal is what ``predict_marginal`` gives."""
-    mixture, X = posterior(batch_shape, n).mixture, transfer_problem(batch_shape=batch_shape).Xq
+    mixture, X = auto_posterior(n=n, batch_shape=batch_shape).mixture, transfer_problem(batch_shape=batch_shape).Xq
     mean, cov = mixture.predict(X)
     expected = moments(mixture, X)
     assert agree(mean, expected[0], rtol=1e-12)
@@ -61,7 +52,7 @@ def test_moments_are_those_of_a_draw_from_a_drawn_member(batch_shape: tuple[int,
 
 def test_a_member_that_is_believed_alone_is_the_mixture() -> None:
     """Weights of 0 leave no trace: neither in the moments nor in the evidence nor in the noise."""
-    mixture, X = posterior().mixture, PROBLEM.Xq
+    mixture, X = auto_posterior().mixture, PROBLEM.Xq
     for k, member in enumerate(mixture.members):
         alone = Mixture(mixture.members, torch.eye(4, dtype=torch.float64)[k])
         for a, b in zip(alone.predict(X), member.predict(X), strict=True):
@@ -72,7 +63,7 @@ def test_a_member_that_is_believed_alone_is_the_mixture() -> None:
 
 def test_evidence_and_noise_are_averages() -> None:
     """log Σ w p(y), and Σ w σ²."""
-    mixture = posterior().mixture
+    mixture = auto_posterior().mixture
     densities = torch.stack([member.log_evidence().exp() for member in mixture.members])
     assert mixture.log_evidence().exp().item() == pytest.approx(float(mixture.weights @ densities))
     noises = torch.stack([member.noise_var for member in mixture.members])
@@ -81,7 +72,7 @@ def test_evidence_and_noise_are_averages() -> None:
 
 def test_new_observations_reach_every_member_and_leave_the_weights() -> None:
     """A mixture after more observations is the mixture of its members after them."""
-    short, full = posterior(n=3).mixture, posterior().mixture
+    short, full = auto_posterior(n=3).mixture, auto_posterior().mixture
     more = short.observing(PROBLEM.target.X[3:], PROBLEM.target.y[3:])
     assert torch.equal(more.weights, short.weights)
     for a, b in zip(more.predict(PROBLEM.Xq), full.predict(PROBLEM.Xq), strict=True):
@@ -91,7 +82,7 @@ def test_new_observations_reach_every_member_and_leave_the_weights() -> None:
 @pytest.mark.parametrize("batch_shape", [(3,), (2, 3)])
 def test_some_problems_of_a_batch_are_these_problems_alone(batch_shape: tuple[int, ...]) -> None:
     """Each candidate for some rows, counted in order, predicts what it does in the batch and has its own numbers."""
-    problem, batch = transfer_problem(batch_shape=batch_shape), posterior(batch_shape)
+    problem, batch = transfer_problem(batch_shape=batch_shape), auto_posterior(batch_shape=batch_shape)
     rows = torch.tensor([2, 0]) if len(batch_shape) == 1 else torch.tensor([4, 2])
     X = problem.Xq.flatten(0, -3)
     for k, (name, level) in enumerate((("STAR", 2), ("STAR", 2), ("SHGP", 2), ("GPBO", 0))):
@@ -118,7 +109,7 @@ def test_what_has_no_batch_in_front_is_left_alone() -> None:
     first, (second, shape), other, number, name = take_problems(value, rows, batch)
     assert first.tolist() == [1]
     assert (second.shape, shape, other, number.item(), name) == ((2, 3), (1, 5), (2,), 7.0, "name")
-    layer = posterior((3,)).mixture.members[0]
+    layer = auto_posterior(batch_shape=(3,)).mixture.members[0]
     assert all(part.shape[0] == 1 for part in tensors_in(take_problems(layer, rows, batch)))
 
 

@@ -7,7 +7,6 @@ import json
 import logging
 import math
 import pickle
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +29,7 @@ from headstart.sampler.trials import note, noted, parameters
 
 QUICK = SHGP.using(fit=FitOptions(restarts=1, max_iterations=30))
 
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    yield
-    optuna.logging.set_verbosity(before)
+pytestmark = pytest.mark.usefixtures("quiet_optuna")
 
 
 def past(n: int = 25) -> pd.DataFrame:

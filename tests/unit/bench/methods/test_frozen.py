@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.unit.bench.methods.small import small_problem
 
 from headstart.bench.methods.registry import Settings
 from headstart.bench.problems.laboratory import ROASTING
-from headstart.bench.problems.problem import Problem
 from headstart.bench.problems.svm_table import svm_sklearn_problem
 from headstart.bench.problems.transfer import SyntheticProblem
 from headstart.bench.run.experiment import ProblemSpec
@@ -16,15 +16,6 @@ from headstart.bench.run.runner import run_batch
 NAME = "gpbo-0.1"
 QUICK = Settings(paper=False, acquisition="log_ei", restarts=1, max_iterations=20)
 STEPS = 5
-
-
-def _problem(kind: str) -> Problem:
-    match kind:
-        case "family":
-            return SyntheticProblem("branin", n_sources=2, source_points=6)
-        case "mixed":
-            return SyntheticProblem("roasting", n_sources=2, source_points=6)
-    return svm_sklearn_problem(n_sources=2, rows=6)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +39,7 @@ def test_the_first_points_are_those_of_headstart_0_1(settings: Settings, expecte
 @pytest.mark.parametrize("kind", ["family", "mixed", "table"])
 def test_it_begins_at_random_and_equal_seeds_give_equal_points(kind: str) -> None:
     """The first point is that of ``random``, and nothing is designed; a seed has the same run again and in company."""
-    problem = _problem(kind)
+    problem = small_problem(kind)
     together = run_batch(problem, NAME, [3, 4], steps=STEPS, settings=QUICK)
     again = run_batch(problem, NAME, [3, 4], steps=STEPS, settings=QUICK)
     (alone,) = run_batch(problem, NAME, [3], steps=STEPS, settings=QUICK)

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
-from tests.problems import params_for, tensor, transfer_problem
+from tests.problems import auto_posterior, tensor
 from torch import Tensor
 
-from headstart import AUTO
 from headstart.bench.methods.rules import Rule, ask_candidates, pick
-from headstart.models.auto.posterior import AutoPosterior
-
-
-def posterior(weights: object = None, n: int = 5, batch_shape: tuple[int, ...] = ()) -> AutoPosterior:
-    problem = transfer_problem(batch_shape=batch_shape)
-    params = params_for("AUTO", batch_shape=batch_shape)
-    if weights is not None:
-        params = replace(params, weights=tensor(weights).expand(*batch_shape, 4))
-    found = AUTO.at(params, sources=problem.sources, target=problem.head(n))
-    assert isinstance(found, AutoPosterior)
-    return found
 
 
 def uniform(n: int) -> Tensor:
@@ -31,7 +17,7 @@ def uniform(n: int) -> Tensor:
 def test_a_candidate_is_drawn_as_often_as_it_is_believed() -> None:
     """Of 1000 draws the shares are the weights, to three standard errors; one of weight 0 is never drawn."""
     for weights in ([0.5, 0.3, 0.1, 0.1], [0.0, 0.5, 0.2, 0.3], [0.5, 0.0, 0.2, 0.3]):
-        model = posterior(weights)
+        model = auto_posterior(weights)
         drawn = torch.stack([pick(model, Rule.DRAWN, u) for u in uniform(1000)])
         shares = torch.bincount(drawn, minlength=4) / 1000
         assert float((shares - tensor(weights)).abs().max()) < 3 * (0.25 / 1000) ** 0.5
@@ -41,25 +27,25 @@ def test_a_candidate_is_drawn_as_often_as_it_is_believed() -> None:
 @pytest.mark.parametrize("number", [0.0, 1 - 2**-53])
 def test_the_ends_of_the_unit_interval_are_candidates_too(number: float) -> None:
     """The lowest and the highest number that can be drawn name a candidate that has weight."""
-    assert int(pick(posterior([0.0, 1.0, 0.0, 0.0]), Rule.DRAWN, tensor(number))) == 1
-    assert int(pick(posterior([0.1, 0.1, 0.1, 0.7]), Rule.DRAWN, tensor(number))) == (0 if number == 0 else 3)
+    assert int(pick(auto_posterior([0.0, 1.0, 0.0, 0.0]), Rule.DRAWN, tensor(number))) == 1
+    assert int(pick(auto_posterior([0.1, 0.1, 0.1, 0.7]), Rule.DRAWN, tensor(number))) == (0 if number == 0 else 3)
 
 
 def test_the_best_is_the_one_that_is_believed_most() -> None:
     """Whatever number was drawn."""
-    model = posterior([0.3, 0.4, 0.2, 0.1])
+    model = auto_posterior([0.3, 0.4, 0.2, 0.1])
     assert {int(pick(model, Rule.BEST, u)) for u in uniform(20)} == {1}
 
 
 def test_before_the_first_observation_the_most_believed_one_is_asked() -> None:
     """None was ever wrong: nothing is drawn."""
-    model = posterior([0.3, 0.4, 0.2, 0.1], n=0)
+    model = auto_posterior([0.3, 0.4, 0.2, 0.1], n=0)
     assert {int(pick(model, Rule.DRAWN, u)) for u in uniform(20)} == {1}
 
 
 def test_every_problem_of_a_batch_has_its_own_draw() -> None:
     """A number for each gives each its own candidate; one number for all is the same as alone."""
-    model = posterior([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0], [0.2, 0.6, 0.1, 0.1]], batch_shape=(3,))
+    model = auto_posterior([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0], [0.2, 0.6, 0.1, 0.1]], batch_shape=(3,))
     assert pick(model, Rule.DRAWN, tensor([0.9, 0.1, 0.5])).tolist() == [0, 3, 1]
     assert pick(model, Rule.DRAWN, tensor(0.1)).tolist() == [0, 3, 0]
 
@@ -67,7 +53,7 @@ def test_every_problem_of_a_batch_has_its_own_draw() -> None:
 @pytest.mark.parametrize("batch_shape", [(4,), (2, 2)])
 def test_answers_are_put_together_in_the_order_of_the_problems(batch_shape: tuple[int, ...]) -> None:
     """Each candidate answers once, for all problems that ask it, and for no other."""
-    model = posterior(batch_shape=batch_shape)
+    model = auto_posterior(batch_shape=batch_shape)
     which = torch.tensor([3, 0, 3, 1]).reshape(batch_shape)
     asked = []
 

@@ -7,13 +7,12 @@ import sys
 import optuna
 import pytest
 import torch
+from tests.unit.bench.methods.small import small_problem
 
 from headstart import Dataset, MissingExtraError
 from headstart.bench.methods.registry import METHODS, Settings
 from headstart.bench.methods.scratch import begin
 from headstart.bench.problems.laboratory import ROASTING
-from headstart.bench.problems.problem import Problem
-from headstart.bench.problems.svm_table import svm_sklearn_problem
 from headstart.bench.problems.transfer import SyntheticProblem
 from headstart.bench.run.presets import preset
 from headstart.bench.run.runner import run_batch
@@ -23,22 +22,14 @@ RIVALS = ("optuna-gp", "optuna-tpe", "botorch", "best-past")
 STEPS = 12  # Optuna's samplers begin with ten random points
 
 
-def _problem(kind: str) -> Problem:
-    match kind:
-        case "family":
-            return SyntheticProblem("branin", n_sources=2, source_points=6)
-        case "mixed":
-            return SyntheticProblem("roasting", n_sources=2, source_points=6)
-    return svm_sklearn_problem(n_sources=2, rows=6)
-
-
 @pytest.mark.parametrize("kind", ["family", "mixed", "table"])
 @pytest.mark.parametrize("name", RIVALS)
 def test_equal_seeds_give_equal_points_in_the_domain(name: str, kind: str) -> None:
     """A seed has the same run alone and next to another one; points are of the space, rows are not repeated."""
-    problem = _problem(kind)
-    together = run_batch(problem, name, [3, 4], steps=STEPS, settings=QUICK)
-    (alone,) = run_batch(problem, name, [3], steps=STEPS, settings=QUICK)
+    problem = small_problem(kind)
+    steps = STEPS if name.startswith("optuna") else 6
+    together = run_batch(problem, name, [3, 4], steps=steps, settings=QUICK)
+    (alone,) = run_batch(problem, name, [3], steps=steps, settings=QUICK)
     X = torch.tensor(together[0].x, dtype=torch.float64)
     # gpbo fits a batch together, and agrees up to rounding
     torch.testing.assert_close(torch.tensor(alone.x, dtype=torch.float64), X, rtol=0, atol=1e-3)
@@ -48,10 +39,10 @@ def test_equal_seeds_give_equal_points_in_the_domain(name: str, kind: str) -> No
     if kind == "mixed":
         torch.testing.assert_close(ROASTING.space.snap(X), X, rtol=0, atol=1e-8)
     if kind == "table":
-        instance = problem.draw([3], STEPS)
+        instance = problem.draw([3], steps)
         assert instance.candidates is not None
         rows = torch.cdist(X, instance.candidates.X[0]).argmin(-1)
-        assert len(set(rows.tolist())) == STEPS
+        assert len(set(rows.tolist())) == steps
 
 
 @pytest.mark.parametrize("name", ["optuna-gp", "optuna-tpe", "botorch"])
@@ -64,12 +55,12 @@ def test_no_source_is_looked_at(name: str) -> None:
 
 def test_the_best_of_the_past_comes_first() -> None:
     """The first points are the sources' own best, on a table the rows nearest to them; then gpbo goes on."""
-    problem = _problem("family")
+    problem = small_problem("family")
     sources = problem.draw([0], 4).sources
     (run,) = run_batch(problem, "best-past", [0], steps=4, settings=QUICK)
     for x, source in zip(run.x, sources, strict=False):
         torch.testing.assert_close(torch.tensor(x, dtype=torch.float64), source.X[0, source.y[0].argmin()])
-    table = _problem("table")
+    table = small_problem("table")
     instance = table.draw([0], 2)
     (run,) = run_batch(table, "best-past", [0], steps=2, settings=QUICK)
     assert instance.candidates is not None
@@ -80,7 +71,7 @@ def test_the_best_of_the_past_comes_first() -> None:
 
 def test_a_study_is_told_the_row_that_stood_in_for_its_trial() -> None:
     """On a table every finished trial of the study is a row of the target, with its value."""
-    problem = _problem("table")
+    problem = small_problem("table")
     instance = problem.draw([0], 3)
     search = METHODS["optuna-tpe"].begin(instance, "svm", [0], QUICK)
     assert instance.candidates is not None
@@ -100,7 +91,7 @@ def test_a_study_is_told_the_row_that_stood_in_for_its_trial() -> None:
 def test_optunas_log_is_as_it_was() -> None:
     """Its verbosity comes back after a run."""
     before = optuna.logging.get_verbosity()
-    run_batch(_problem("family"), "optuna-tpe", [0], steps=2, settings=QUICK)
+    run_batch(small_problem("family"), "optuna-tpe", [0], steps=2, settings=QUICK)
     assert optuna.logging.get_verbosity() == before
 
 
@@ -108,7 +99,7 @@ def test_without_optuna_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message says what to install."""
     monkeypatch.setitem(sys.modules, "optuna.distributions", None)
     with pytest.raises(MissingExtraError, match="pip install optuna"):
-        begin("optuna-gp", _problem("family").draw([0], 1), "branin", [0], QUICK)
+        begin("optuna-gp", small_problem("family").draw([0], 1), "branin", [0], QUICK)
 
 
 def test_the_preset_compares_what_knows_no_source() -> None:

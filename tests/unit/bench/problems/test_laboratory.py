@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.problems import generator
 
 from headstart import GPBO, Dataset, InputError
 from headstart.bench.methods.registry import Settings
@@ -20,12 +21,8 @@ EVERY = pytest.mark.parametrize("family", LABORATORY.values(), ids=list(LABORATO
 QUICK = Settings(paper=False, acquisition="log_ei", restarts=1, max_iterations=20)
 
 
-def _generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
 def _points(family: Laboratory, n: int = 3000) -> torch.Tensor:
-    return family.random_points(1, n, _generator())[0]
+    return family.random_points(1, n, generator())[0]
 
 
 # ── the functions ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -34,7 +31,7 @@ def _points(family: Laboratory, n: int = 3000) -> torch.Tensor:
 @EVERY
 def test_no_point_is_below_the_minimum_and_some_come_close(family: Laboratory) -> None:
     """Of 3000 random points none is below it, and the best is within a tenth of the range of all values."""
-    params = family.sample(6, _generator(1))
+    params = family.sample(6, generator(1))
     minimum = family.minimum(params)
     values = family.evaluate(params, _points(family).expand(6, -1, -1))
     gap = values.amin(-1) - minimum
@@ -46,7 +43,7 @@ def test_no_point_is_below_the_minimum_and_some_come_close(family: Laboratory) -
 @EVERY
 def test_the_noise_is_a_small_share_of_the_range(family: Laboratory) -> None:
     """Between 1 and 3 percent of what the values of a task span."""
-    params = family.sample(6, _generator(1))
+    params = family.sample(6, generator(1))
     values = family.evaluate(params, _points(family).expand(6, -1, -1))
     share = family.noise_std / (values.amax(-1) - values.amin(-1))
     assert 0.01 < float(share.min()) < float(share.max()) < 0.03
@@ -55,7 +52,7 @@ def test_the_noise_is_a_small_share_of_the_range(family: Laboratory) -> None:
 @EVERY
 def test_the_best_category_depends_on_the_task_and_the_best_numbers_on_the_category(family: Laboratory) -> None:
     """Over 40 tasks no level is always the best; within a task the levels have their best at other numbers."""
-    params, X = family.sample(40, _generator(2)), _points(family)
+    params, X = family.sample(40, generator(2)), _points(family)
     values = family.evaluate(params, X.expand(40, -1, -1))
     numbers = [axis.columns.start for axis in family.space.axes if not axis.categorical]
     for columns in family.space.categories:
@@ -68,7 +65,7 @@ def test_the_best_category_depends_on_the_task_and_the_best_numbers_on_the_categ
 @EVERY
 def test_tasks_are_alike_but_not_equal(family: Laboratory) -> None:
     """Values of two tasks at the same points are correlated, and never perfectly."""
-    params = family.sample(10, _generator(3))
+    params = family.sample(10, generator(3))
     correlation = torch.corrcoef(family.evaluate(params, _points(family).expand(10, -1, -1)))
     others = correlation[~torch.eye(10, dtype=torch.bool)]
     assert 0.4 < float(others.median()) < 0.95
@@ -87,7 +84,7 @@ def test_a_function_is_what_its_docstring_says() -> None:
 def test_points_of_another_space_are_refused() -> None:
     """The message gives both numbers of columns."""
     with pytest.raises(InputError, match=r"coupling has 20 parameters and float64 points of 12 columns.*\(1, 4\)"):
-        COUPLING.evaluate(COUPLING.sample(1, _generator()), torch.zeros(1, 4, dtype=torch.float64))
+        COUPLING.evaluate(COUPLING.sample(1, generator()), torch.zeros(1, 4, dtype=torch.float64))
 
 
 # ── the problems ──────────────────────────────────────────────────────────────────────────────────────────────────

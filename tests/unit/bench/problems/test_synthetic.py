@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import pickle
-from typing import Any
 
 import pytest
 import torch
+from tests.problems import generator, tensor
 
 from headstart import InputError
 from headstart.bench.problems.synthetic import (
@@ -25,16 +25,8 @@ from headstart.bench.problems.synthetic import (
 EVERY = pytest.mark.parametrize("problem", FAMILIES.values(), ids=FAMILIES)
 
 
-def tensor(values: Any) -> torch.Tensor:
-    return torch.tensor(values, dtype=torch.float64)
-
-
-def _generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
 def _points(problem: Family, *shape: int, seed: int = 1) -> torch.Tensor:
-    return torch.rand(*shape, problem.d, generator=_generator(seed), dtype=torch.float64)
+    return torch.rand(*shape, problem.d, generator=generator(seed), dtype=torch.float64)
 
 
 # ── true minima ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -74,7 +66,7 @@ def test_a_classic_function_is_lowest_where_the_literature_says(problem: Family,
 def test_a_fine_grid_finds_the_same_minimum_in_one_dimension(problem: Family) -> None:
     """200,001 grid points find nothing lower, and come within their own resolution."""
     grid = torch.linspace(0, 1, 200_001, dtype=torch.float64).unsqueeze(-1)
-    params = torch.cat([problem.sample(5, _generator()), tensor([problem.original])])
+    params = torch.cat([problem.sample(5, generator()), tensor([problem.original])])
     on_grid = torch.stack([problem.evaluate(p, grid).min() for p in params])
     gap = on_grid - problem.minimum(params)
     assert float(gap.min()) >= -1e-13
@@ -85,7 +77,7 @@ def test_a_fine_grid_finds_the_same_minimum_in_one_dimension(problem: Family) ->
 def test_random_points_never_beat_the_minimum(problem: Family) -> None:
     """20,000 random points find nothing below the minimum of any of 50 random tasks."""
     X = _points(problem, 20_000)
-    params = problem.sample(50, _generator(2))
+    params = problem.sample(50, generator(2))
     lowest = torch.stack([problem.evaluate(p, X).min() for p in params])
     assert bool((problem.minimum(params) <= lowest).all())
 
@@ -145,7 +137,7 @@ def test_alpine_c_is_the_function_of_the_comparison_figure() -> None:
 @EVERY
 def test_a_batch_of_tasks_equals_one_by_one(problem: Family) -> None:
     """Values and minima of a batch are those of its members, exactly."""
-    params = problem.sample(6, _generator(3)).reshape(2, 3, -1)
+    params = problem.sample(6, generator(3)).reshape(2, 3, -1)
     X = _points(problem, 2, 3, 10)
     values, minima = problem.evaluate(params, X), problem.minimum(params)
     assert values.shape == (2, 3, 10)
@@ -160,14 +152,14 @@ def test_a_batch_of_tasks_equals_one_by_one(problem: Family) -> None:
 @EVERY
 def test_tasks_and_points_broadcast(problem: Family) -> None:
     """Many tasks can be evaluated at the same points."""
-    params, X = problem.sample(3, _generator()), _points(problem, 4)
+    params, X = problem.sample(3, generator()), _points(problem, 4)
     assert torch.equal(problem.evaluate(params, X), problem.evaluate(params, X.expand(3, -1, -1)))
 
 
 @EVERY
 def test_everything_is_float64_on_the_device_of_its_inputs(problem: Family) -> None:
     """The meta device stands for any accelerator: no constant stays behind on the CPU."""
-    params, X = problem.sample(2, _generator()), _points(problem, 2, 5)
+    params, X = problem.sample(2, generator()), _points(problem, 2, 5)
     assert {params.dtype, problem.evaluate(params, X).dtype, problem.minimum(params).dtype} == {torch.float64}
     assert problem.evaluate(params.to("meta"), X.to("meta")).device.type == "meta"
     if torch.cuda.is_available():
@@ -179,7 +171,7 @@ def test_everything_is_float64_on_the_device_of_its_inputs(problem: Family) -> N
 @EVERY
 def test_a_family_survives_pickling(problem: Family) -> None:
     """Other processes can be given a family."""
-    params, X = problem.sample(1, _generator()), _points(problem, 1, 5)
+    params, X = problem.sample(1, generator()), _points(problem, 1, 5)
     assert torch.equal(pickle.loads(pickle.dumps(problem)).evaluate(params, X), problem.evaluate(params, X))
 
 
@@ -189,7 +181,7 @@ def test_a_family_survives_pickling(problem: Family) -> None:
 @EVERY
 def test_parameters_stay_in_the_papers_ranges_and_fill_them(problem: Family) -> None:
     """2000 draws lie inside the ranges, and come near both ends of each."""
-    params = problem.sample(2000, _generator())
+    params = problem.sample(2000, generator())
     low, high = tensor(problem.ranges).unbind(-1)
     assert bool((params >= low).all())
     assert bool((params <= high).all())
@@ -217,17 +209,17 @@ def test_the_ranges_are_those_of_the_paper(problem: Family, ranges: tuple[tuple[
 
 def test_alpine_has_five_sources_and_one_target() -> None:
     """s = kπ/12 for k = 1 … 5 are the sources, each of which is drawn sometimes; s = 0 is always the target."""
-    steps = ALPINE.sample(200, _generator()).squeeze(-1) * 12 / math.pi
+    steps = ALPINE.sample(200, generator()).squeeze(-1) * 12 / math.pi
     assert sorted(set(steps.round().tolist())) == [1, 2, 3, 4, 5]
     torch.testing.assert_close(steps, steps.round())
-    assert ALPINE.sample_target(3, _generator()).tolist() == [[0.0]] * 3
+    assert ALPINE.sample_target(3, generator()).tolist() == [[0.0]] * 3
 
 
 @EVERY
 def test_equal_generators_give_equal_tasks(problem: Family) -> None:
     """All randomness comes from the generator."""
-    assert torch.equal(problem.sample(4, _generator(7)), problem.sample(4, _generator(7)))
-    assert torch.equal(problem.sample_target(4, _generator(7)), problem.sample_target(4, _generator(7)))
+    assert torch.equal(problem.sample(4, generator(7)), problem.sample(4, generator(7)))
+    assert torch.equal(problem.sample_target(4, generator(7)), problem.sample_target(4, generator(7)))
 
 
 # ── bad input ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.problems import points
 from torch import Tensor
 
 from headstart import AUTO, GPBO, SHGP, STAR, Dataset, InputError
@@ -29,17 +30,13 @@ def _hill(X: Tensor) -> Tensor:
     return -torch.exp(-8 * (X[:, 0] - 0.6).square() - 3 * (X[:, 1] - 0.4).square())
 
 
-def _points(n: int, seed: int) -> Tensor:
-    return torch.rand(n, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
 def _noise(n: int, seed: int) -> Tensor:
     return torch.randn(n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def _prior() -> AutoPrior:
     """A source like the target, one upside down, one of noise, and one of another function."""
-    X = [_points(20, seed) for seed in range(4)]
+    X = [points(20, seed=seed) for seed in range(4)]
     other = torch.sin(9 * X[3][:, 1]) * torch.cos(7 * X[3][:, 0])
     prior = AUTO.learn(
         [
@@ -62,7 +59,7 @@ def prior() -> AutoPrior:
 @pytest.fixture(scope="module")
 def explained(prior: AutoPrior) -> Explanation:
     """After nine results."""
-    X = _points(9, 10)
+    X = points(9, seed=10)
     return explain(prior, Dataset(X, _hill(X)))
 
 
@@ -78,8 +75,8 @@ def test_weights_are_those_of_dense_conditioning(balance: float) -> None:
         for ell, size, offset in ((0.4, 1.2, 0.3), (0.6, 0.7, -1.0), (0.8, 0.2, 0.5))
     )
     mean, var = torch.tensor([0.4, 0.2], dtype=torch.float64), torch.tensor([0.5, 0.9], dtype=torch.float64)
-    sources = [Dataset(_points(7, i), _noise(7, i)) for i in range(2)]
-    target = Dataset(_points(5, 9), _noise(5, 9))
+    sources = [Dataset(points(7, seed=i), _noise(7, i)) for i in range(2)]
+    target = Dataset(points(5, seed=9), _noise(5, 9))
     posterior = STAR.using(kernel=Kernel.RBF).at(
         StarParams.of(levels, mean, var, torch.zeros(2, dtype=torch.float64), balance), sources=sources, target=target
     )
@@ -133,7 +130,7 @@ def test_agreement_is_a_correlation(prior: AutoPrior) -> None:
 
 def test_a_mean_that_is_flat_agrees_with_nobody() -> None:
     """A constant source predicts a constant, and a constant cannot be predicted: 0 both ways."""
-    X = _points(12, 0)
+    X = points(12, seed=0)
     sources = [Dataset(X, _hill(X)), Dataset(X, torch.full((12,), 3.0, dtype=torch.float64))]
     prior = AUTO.learn(sources)
     assert isinstance(prior, AutoPrior)
@@ -212,10 +209,10 @@ def test_a_verdict_waits_for_evidence(
 def test_candidates_without_weights_can_be_explained() -> None:
     """A chain and a plain process: every source's weight is what it would be alone."""
     model = Auto(candidates=(Candidate("past", SHGP, 0.7), Candidate("scratch", GPBO, 0.3)))
-    X = _points(20, 0)
+    X = points(20, seed=0)
     prior = model.learn([Dataset(X, _hill(X), "one"), Dataset(X, -_hill(X), "other")])
     assert isinstance(prior, AutoPrior)
-    Z = _points(6, 3)
+    Z = points(6, seed=3)
     one, other = explain(prior, Dataset(Z, _hill(Z))).sources
     assert one.weight > 0.5
     assert other.weight < -0.5
@@ -223,9 +220,9 @@ def test_candidates_without_weights_can_be_explained() -> None:
 
 def test_few_rows_are_called_few_and_not_noise() -> None:
     """Fewer than five rows per input and one more say little on their own, whatever they are."""
-    X = _points(14, 0)
+    X = points(14, seed=0)
     assert says_little(Dataset(X, _hill(X)))
-    X = _points(15, 0)
+    X = points(15, seed=0)
     assert not says_little(Dataset(X, _hill(X)))
     ignored, told = _judge(0.0, "12 rows say little on their own", 0.1, 0.2, 0.0, None, 0.0, 0.1, 0.3)
     assert ignored is Verdict.IGNORED
@@ -259,7 +256,7 @@ def test_an_explanation_can_be_read(explained: Explanation) -> None:
 
 def test_a_batch_of_problems_is_refused() -> None:
     """An explanation is of one problem."""
-    X = torch.stack([_points(6, 0), _points(6, 1)])
+    X = torch.stack([points(6, seed=0), points(6, seed=1)])
     prior = AUTO.learn([Dataset(X, X.sum(-1))])
     assert isinstance(prior, AutoPrior)
     with pytest.raises(InputError, match="one problem"):
@@ -268,7 +265,7 @@ def test_a_batch_of_problems_is_refused() -> None:
 
 def test_nothing_is_fitted_twice_to_explain(prior: AutoPrior, monkeypatch: pytest.MonkeyPatch) -> None:
     """What AUTO fitted to the target is at hand: each source is fitted on its own, and nothing else."""
-    x = _points(6, 9)
+    x = points(6, seed=9)
     target = Dataset(x, _hill(x))
     fresh = auto_only(prior.model.learn(prior.sources))
     fresh.condition(target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.problems import points
 from torch import Tensor
 
 from headstart import AUTO, FAMILY, GPBO, SHGP, Dataset
@@ -11,21 +12,17 @@ from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.reasons import gained, shares
 
 
-def _points(n: int, seed: int) -> Tensor:
-    return torch.rand(n, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
 def _valley(X: Tensor) -> Tensor:
     return -5 * torch.exp(-10 * (X - 0.5).square().sum(-1))
 
 
 def _task(n: int, seed: int, name: str = "") -> Dataset:
-    X = _points(n, seed)
+    X = points(n, seed=seed)
     return Dataset(X, _valley(X), name)
 
 
 def _noise(n: int, seed: int) -> Dataset:
-    X = _points(n, seed)
+    X = points(n, seed=seed)
     return Dataset(X, torch.randn(n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64))
 
 
@@ -47,7 +44,7 @@ def test_shares_sum_to_one_and_are_no_less_than_nothing(name: str) -> None:
     """In every model, with and without data of the target."""
     model = FAMILY[name]
     prior = model.learn([_task(12, 0), _task(12, 1)])
-    X = _points(4, 5)
+    X = points(4, seed=5)
     for target in (_task(5, 9), Dataset.empty(2)):
         each = shares(prior, prior.condition(target), X)
         assert each.shape == (4, 3)
@@ -72,7 +69,7 @@ def test_where_a_source_is_lowest_it_counts_before_the_first_result() -> None:
 
 def test_two_sources_that_say_the_same_share_alike() -> None:
     """Neither is the one that came first."""
-    X = _points(15, 0)
+    X = points(15, seed=0)
     prior = AUTO.learn([Dataset(X, _valley(X), "a"), Dataset(X.clone(), _valley(X), "b")])
     a, b, own = shares(prior, prior.condition(_task(4, 9)), BOTTOM)[0].tolist()
     assert a == pytest.approx(b, rel=0.35)  # the chain has an order
