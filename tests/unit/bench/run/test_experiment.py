@@ -321,11 +321,11 @@ _PROGRAM = """
 import sys
 from pathlib import Path
 from headstart.bench.run.execution import execute
-from headstart.bench.run.experiment import Experiment, ProblemSpec
+from headstart.bench.run.experiment import BenchExperiment, ProblemSpec
 from headstart.bench.methods.registry import Settings
 from headstart.bench.run.store import Store
 
-experiment = Experiment(
+experiment = BenchExperiment(
     "killed",
     (ProblemSpec(family="forrester", points=8),),
     ("gpbo", "shgp"),
