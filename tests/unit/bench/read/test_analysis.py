@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from tests.unit.bench.read.runs import run_of
 
 from headstart import InputError
 from headstart.bench.read.analysis import Results, collect, load, marks, mean_and_error, require_marks, summaries, table
@@ -25,21 +26,7 @@ FUNCTION, TABLE = "hartmann6[sources=1,points=120,noise=0.1]", "past[error,sourc
 
 
 def _run(method: str, seed: int, regret: Sequence[float], problem: str = FUNCTION, **settings: Any) -> Run:
-    n = len(regret)
-    return Run(
-        problem=problem,
-        method=method,
-        seed=seed,
-        settings={"steps": n, **settings},
-        label="target",
-        x=[[0.0]] * n,
-        y=[0.0] * n,
-        value=[0.0] * n,
-        regret=list(regret),
-        fit_seconds=[1.0] * n,
-        acquisition_seconds=[0.5] * n,
-        learn_seconds=2.0,
-    )
+    return run_of(problem, method, seed, regret, **settings)
 
 
 def _results(traces: Mapping[str, Sequence[Sequence[float]]], problem: str = FUNCTION) -> Results:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from tests.unit.bench.read.runs import run_of
 
 from headstart import InputError
 from headstart.bench.read.calibration import (
@@ -39,23 +41,8 @@ def _run(
     seed: int = 0,
     log_density: Sequence[float | None] | None = None,
 ) -> Run:
-    steps = len(pit)
-    return Run(
-        problem=problem,
-        method=method,
-        seed=seed,
-        settings={"steps": steps},
-        label="target",
-        x=[[0.0]] * steps,
-        y=[0.0] * steps,
-        value=[0.0] * steps,
-        regret=[0.5] * steps,
-        fit_seconds=[1.0] * steps,
-        acquisition_seconds=[0.5] * steps,
-        learn_seconds=2.0,
-        pit=list(pit),
-        log_density=list(pit if log_density is None else log_density),
-    )
+    run = run_of(problem, method, seed, [0.5] * len(pit))
+    return replace(run, pit=list(pit), log_density=list(pit if log_density is None else log_density))
 
 
 def _measured(*runs: Run, by_problem: bool = False) -> dict[tuple[str, str, str], Calibration]:

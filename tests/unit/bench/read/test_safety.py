@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping
 
 import pytest
+from tests.unit.bench.read.runs import run_of
 
 from headstart.bench.problems.adversarial import Scenario
 from headstart.bench.read.analysis import Results, collect
 from headstart.bench.read.safety import safety, scenario_of
 from headstart.bench.read.sheet import Sheet
-from headstart.bench.run.store import Run
 
 RELATED = "hartmann6[sources=1,points=120,noise=0.1]"
 NEGATED = "hartmann6[negated,sources=1,points=120,noise=0.1]"
@@ -20,28 +20,11 @@ SCALED = "alpine[scaled,sources=1,points=20,noise=0.1]"
 SVM, XGBOOST = "svm_sklearn[sources=10,rows=60]", "xgboost[sources=8,rows=60]"
 
 
-def _run(problem: str, method: str, seed: int, regret: float, steps: int) -> Run:
-    return Run(
-        problem=problem,
-        method=method,
-        seed=seed,
-        settings={"steps": steps},
-        label="target",
-        x=[[0.0]] * steps,
-        y=[0.0] * steps,
-        value=[0.0] * steps,
-        regret=[regret] * steps,
-        fit_seconds=[1.0] * steps,
-        acquisition_seconds=[0.5] * steps,
-        learn_seconds=2.0,
-    )
-
-
 def _results(regrets: Mapping[str, Mapping[str, float]], *, steps: int = 30, runs: int = 3) -> Results:
     """Methods whose regret is the same after every evaluation and in every run."""
     return collect(
         [
-            _run(problem, method, seed, regret, steps)
+            run_of(problem, method, seed, [regret] * steps)
             for problem, methods in regrets.items()
             for method, regret in methods.items()
             for seed in range(runs)
