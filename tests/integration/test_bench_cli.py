@@ -251,7 +251,7 @@ TABLE = ["bench", "run", "--table", "TABLE", "--task", "site", "--objective", "y
         (["bench", "compare", "RESULTS", "--level", "-1"], "The level is a regret and must not be negative"),
         (["bench", "table", "RESULTS", "--methods", "hgp"], "There are no runs of 'hgp'. There are runs of gpbo"),
         (["bench", "table", "RESULTS", "--at", "0"], "Evaluations are counted from 1, but 0 was asked for."),
-        (["bench", "table", "RESULTS", "--out", "TABLE"], "cannot be made a folder: File exists."),
+        (["bench", "table", "RESULTS", "--out", "TABLE"], "the folder cannot be made: File exists."),
         (["reproduce", "fig9"], "There is no experiment 'fig9'. The known ones are fig1, fig2"),
         (["reproduce", "fig2", "--quick", "--device", "tpu"], "There is no device 'tpu'."),
     ],
