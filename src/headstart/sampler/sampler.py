@@ -223,7 +223,7 @@ class TransferSampler(BaseSampler):
                 _logger.warning("Trial %d is drawn at random, because the model failed: %s", trial.number, error)
                 note(study, trial, {})
                 return {}
-            self._last = Suggested(trial.number, params, x, alignment, prior, posterior, remarks)
+            self._last = Suggested(trial.number, params, x, alignment, prior, posterior, minimize, remarks)
             return params
 
     def _learn(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -18,8 +19,10 @@ from headstart.sources.aligned import Alignment
 
 __all__ = ["Suggested", "find_clash"]
 
+_SIZE_KNOWN = 2  # results from which the size of a study's values is known
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Suggested:
     """A suggestion and everything it rests on: what ``explain`` needs.
 
@@ -33,7 +36,29 @@ class Suggested:
     alignment: Alignment
     prior: Prior
     posterior: TransferPosterior
+    minimize: bool = True
     remarks: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """On one screen: what is to be tried, what is expected of it, and from how much."""
+        values = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
+        sources = ", ".join(f"{data.name} ({data.n} rows)" for data in self.alignment.datasets) or "no sources"
+        n = self.posterior.train_targets.shape[-1]
+        lines = [
+            f"Trial {self.trial_number}: {values}",
+            self._expected(n),
+            f"known: {n} results of this study; {sources}",
+        ]
+        return "\n".join([*lines, *self.remarks])
+
+    def _expected(self, n: int) -> str:
+        if bool(self.posterior.blind) and n < _SIZE_KNOWN:
+            return "nothing is known of its result"
+        sign = 1.0 if self.minimize else -1.0
+        with torch.no_grad():
+            found = [sign * float(self.posterior.quantile(self.x.unsqueeze(0), p)) for p in (0.025, 0.5, 0.975)]
+        low, middle, high = sorted(found)
+        return f"expected {middle:.4g}, 95 % range {low:.4g} to {high:.4g}"
 
 
 def find_clash(

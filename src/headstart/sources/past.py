@@ -150,7 +150,7 @@ def _of_storage(storage: str, study_name: str | None) -> RawTask:
         raise InputError(f"{shown}: there is no file {file[1]!r}. Check the path; /// is followed by a relative one.")
     try:
         backend = optuna.storages.get_storage(storage)
-        names = sorted(summary.study_name for summary in optuna.get_all_study_summaries(backend))
+        names = sorted(optuna.get_all_study_names(backend))  # summaries would read the trials of every study
     except Exception as error:  # every database has its own
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError(

@@ -7,8 +7,9 @@ import json
 import logging
 import math
 import pickle
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import optuna
@@ -318,6 +319,29 @@ def test_enqueued_and_fixed_parameters_are_kept() -> None:
 
 
 # ── what users are told ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_the_latest_suggestion_fits_on_a_screen(direction: Literal["minimize", "maximize"]) -> None:
+    """What is tried, what is expected of it in the study's own direction, and from how many rows."""
+    sampler = make([past().assign(loss=lambda d: d["loss"] if direction == "minimize" else 100 - d["loss"])])
+    study = optuna.create_study(sampler=sampler, direction=direction)
+    study.optimize(lambda t: objective(t) if direction == "minimize" else 100 - objective(t), n_trials=3)
+    told = repr(sampler.last).splitlines()
+    assert told[0].startswith("Trial 2: kind='b', lr=")
+    expected, low, high = (float(n) for n in re.findall(r"-?[\d.]+(?:e-?\d+)?", told[1].replace("95 %", "")))
+    assert low <= expected <= high
+    assert abs(expected - (0 if direction == "minimize" else 100)) < 2
+    assert told[2] == "known: 2 results of this study; source 1 (25 rows)"
+    assert len(repr(sampler.last)) < 1000
+
+
+def test_a_study_of_which_nothing_is_known_says_so() -> None:
+    """Before there are two results of a study without a past not even the size of its values is known."""
+    sampler = TransferSampler(model="gpbo", seed=0, space={"x": FloatDistribution(0, 1)})
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(lambda t: t.suggest_float("x", 0, 1), n_trials=1)
+    assert "nothing is known of its result" in repr(sampler.last)
 
 
 def test_a_suggestion_can_be_explained() -> None:
