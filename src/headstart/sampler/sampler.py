@@ -32,6 +32,7 @@ from headstart.decide.acquisition import Acquisition
 from headstart.errors import InputError, NoPlaceError, NumericalError
 from headstart.models.auto.reasons import Reasons, explanation_of
 from headstart.models.model import Prior, TransferModel
+from headstart.sampler.arguments import require_arguments, require_one_objective
 from headstart.sampler.first_space import clip_value, known_space
 from headstart.sampler.model_cache import ModelCache
 from headstart.sampler.strategy import Strategy
@@ -92,6 +93,7 @@ class TransferSampler(BaseSampler):
         cache_dir: str | PathLike[str] | None = None,
         independent_sampler: BaseSampler | None = None,
     ) -> None:
+        require_arguments(seed, space, fill)
         self._strategy = Strategy.of(model, acquisition, beta=beta, deterministic=deterministic_objective)
         self._space = dict(space) if space is not None else None
         self._sources = read_sources(sources, objective=objective, space=space)
@@ -147,14 +149,14 @@ class TransferSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """The next parameters, noted for all other workers to see."""
-        _require_one_objective(study)
+        require_one_objective(study)
         return self._suggest(study, trial, search_space, final=True) if search_space else {}
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
         """A parameter on its own: informed as long as no trial is finished, at random if the sources do not know it."""
-        _require_one_objective(study)
+        require_one_objective(study)
         params = noted(trial)
         if params is None and self._space is None and param_name in self._first_space:
             trials = study.get_trials(deepcopy=False)
@@ -289,11 +291,3 @@ def _on_cpu() -> AbstractContextManager[Any]:
 
 def _fresh_entropy() -> int:
     return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
-
-
-def _require_one_objective(study: Study) -> None:
-    if len(study.directions) != 1:
-        raise InputError(
-            f"TransferSampler optimises one objective, but the study has {len(study.directions)}. "
-            "Use a study with one direction, for instance of a weighted sum."
-        )

@@ -1,0 +1,49 @@
+"""What the sampler is given, checked where it enters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+from optuna.distributions import BaseDistribution
+
+from headstart.errors import InputError
+from headstart.sources.parameters import nearest
+
+if TYPE_CHECKING:
+    from optuna import Study
+
+__all__ = ["require_arguments", "require_one_objective"]
+
+
+def require_arguments(seed: Any, space: Mapping[str, Any] | None, fill: Mapping[str, Any] | None) -> None:
+    """Raise an ``InputError`` unless the seed is a number, the space of distributions, and ``fill`` of its parameters.
+
+    Without a space the parameters are not known yet, and any name may be one of them.
+    """
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, Integral)):
+        raise InputError(f"seed must be a whole number, or None for another one every time, but it is {seed!r}.")
+    for name, given in (("space", space), ("fill", fill)):
+        if given is not None and not isinstance(given, Mapping):
+            raise InputError(f"{name} must map names to values, as in {{'x': …}}, but it is {type(given).__name__}.")
+    for name, distribution in (space or {}).items():
+        if not isinstance(distribution, BaseDistribution):
+            raise InputError(
+                f"space gives {distribution!r} for {name!r}, but it takes Optuna's distributions, such as "
+                "optuna.distributions.FloatDistribution(0, 1)."
+            )
+    for name in fill or {}:
+        if space is not None and name not in space:
+            raise InputError(
+                f"fill gives a value for {name!r}, which is no parameter of the space. {nearest(name, space)}"
+            )
+
+
+def require_one_objective(study: Study) -> None:
+    """Raise an ``InputError`` unless the study has one direction."""
+    if len(study.directions) != 1:
+        raise InputError(
+            f"TransferSampler optimises one objective, but the study has {len(study.directions)}. "
+            "Use a study with one direction, for instance of a weighted sum."
+        )

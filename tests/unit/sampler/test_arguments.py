@@ -1,0 +1,36 @@
+"""What the sampler refuses before the first trial runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from optuna.distributions import FloatDistribution
+
+from headstart import InputError, TransferSampler
+
+SPACE = {"x": FloatDistribution(0, 1), "dropout": FloatDistribution(0, 0.5)}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": "a"}, "seed must be a whole number, or None for another one every time, but it is 'a'"),
+        ({"seed": True}, "seed must be a whole number"),
+        ({"space": {"x": (0, 1)}}, r"space gives \(0, 1\) for 'x', but it takes Optuna's distributions"),
+        ({"space": [("x", 1)]}, "space must map names to values"),
+        ({"fill": ["x"]}, "fill must map names to values"),
+        ({"space": SPACE, "fill": {"dropuot": 0.1}}, "fill gives a value for 'dropuot', .*dropout"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_at_once(options: dict[str, Any], message: str) -> None:
+    """In one sentence that names the argument, what came, and what is expected."""
+    with pytest.raises(InputError, match=message):
+        TransferSampler(model="gpbo", **options)
+
+
+def test_what_can_be_meant_is_taken() -> None:
+    """Without a space any name may be a parameter; a seed may be left out."""
+    TransferSampler(model="gpbo", seed=None, fill={"anything": 1})
+    TransferSampler(model="gpbo", seed=np.int64(3), space=SPACE, fill={"dropout": 0.0})  # type: ignore[arg-type]
