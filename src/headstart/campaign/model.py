@@ -43,8 +43,6 @@ __all__ = [
 LEVEL = 0.95
 # A noise below this share of the model's unit (about the spread of a task) is none: repeating teaches nothing
 _NO_NOISE = 1e-2
-# Results of a campaign that show, with nothing else to go by, how large its results are
-_TELLING = 2
 THIS = "this campaign"
 
 
@@ -80,7 +78,7 @@ class Fitted:
     @property
     def knows(self) -> bool:
         """Whether anything can be said about a result: from a past that is listened to, or from two results."""
-        return self.target.n >= _TELLING or not bool(self.posterior.blind)
+        return not bool(self.posterior.knows_nothing)
 
     @property
     def deterministic(self) -> bool:

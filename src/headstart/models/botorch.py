@@ -31,6 +31,7 @@ __all__ = ["TransferPosterior"]
 
 # How well the sources show the scale of a target, in independent values, before there are any of its own
 _SOURCES_FREEDOM = 8.0
+_SIZE_KNOWN = 2  # results that show how large the values of a target without sources are
 
 
 class TransferPosterior(Model, FantasizeMixin):
@@ -107,6 +108,11 @@ class TransferPosterior(Model, FantasizeMixin):
     def blind(self) -> Bool[Tensor, "*b"]:
         """Where nothing but the target's own data is behind this posterior."""
         return torch.as_tensor(self._outcome.blind, device=self._y.device).expand(self._y.shape[:-1])
+
+    @property
+    def knows_nothing(self) -> Bool[Tensor, "*b"]:
+        """Where not even the size of a result is known: there is no source behind it, and fewer than two results."""
+        return self.blind & (self._y.shape[-1] < _SIZE_KNOWN)
 
     @property
     def past_bests(self) -> Float[Tensor, "*b s d"]:

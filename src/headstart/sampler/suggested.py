@@ -19,8 +19,6 @@ from headstart.sources.aligned import Alignment
 
 __all__ = ["Suggested", "find_clash"]
 
-_SIZE_KNOWN = 2  # results from which the size of a study's values is known
-
 
 @dataclass(frozen=True, repr=False)
 class Suggested:
@@ -46,13 +44,13 @@ class Suggested:
         n = self.posterior.train_targets.shape[-1]
         lines = [
             f"Trial {self.trial_number}: {values}",
-            self._expected(n),
+            self._expected(),
             f"known: {n} results of this study; {sources}",
         ]
         return "\n".join([*lines, *self.remarks])
 
-    def _expected(self, n: int) -> str:
-        if bool(self.posterior.blind) and n < _SIZE_KNOWN:
+    def _expected(self) -> str:
+        if bool(self.posterior.knows_nothing):
             return "nothing is known of its result"
         sign = 1.0 if self.minimize else -1.0
         with torch.no_grad():

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from tests.problems import NAMES, agree, item_of, params_for, tensor, transfer_problem
+from tests.problems import NAMES, agree, item_of, params_for, quick, tensor, transfer_problem
 from torch import Tensor
 
-from headstart import AUTO, FAMILY, Dataset, FitOptions, InputError, TransferPosterior
+from headstart import AUTO, FAMILY, GPBO, Dataset, FitOptions, InputError, TransferPosterior
 from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture, components
@@ -360,3 +360,13 @@ def test_what_auto_states_is_the_average_of_what_its_candidates_state() -> None:
         some = some + weight[rows].unsqueeze(-1) * model.candidate(k, rows).cdf(problem.Xq[rows], y[rows])
     assert agree(whole, model.cdf(problem.Xq, y), rtol=1e-9)
     assert agree(some, model.cdf(problem.Xq, y)[rows], rtol=1e-9)
+
+
+def test_nothing_is_known_without_sources_and_before_two_results() -> None:
+    """One result shows where a target lies and not how much it varies; a source that is let in shows both."""
+    x = torch.linspace(0, 1, 20, dtype=torch.float64).unsqueeze(-1)
+    past = Dataset(x, (6 * x).sin().squeeze(-1))
+    for n in (0, 1, 2):
+        target = past.head(n)
+        assert bool(quick(GPBO).learn().condition(target).knows_nothing) is (n < 2)
+        assert not bool(quick(AUTO).learn([past]).condition(target).knows_nothing)

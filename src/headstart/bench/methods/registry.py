@@ -182,9 +182,7 @@ class ModelProposer(Proposer):
             row = self._for_all(posterior, partial(self._row, target.n, allowed))
             x = self.at_row(row).x
         seconds = (fitted - begin, time.process_time() - fitted)
-        # from scratch not even the size of the values is known before there are two
-        silent = posterior.blind if target.n < 2 else None
-        return posterior, Choice(x, row, *seconds, predicting(posterior, x, silent))
+        return posterior, Choice(x, row, *seconds, predicting(posterior, x, posterior.knows_nothing))
 
     def _for_all(self, posterior: TransferPosterior, ask: Callable[..., Tensor]) -> Tensor:
         """One answer per problem; with AUTO from a candidate that is drawn by the stream of the problem's seed."""
