@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +29,9 @@ class RawTask:
     is better says ``maximize``, None meaning that it goes as in the new task. ``distributions`` are known for Optuna
     studies only. ``origin`` is how messages call the place the task was read from, ``notes`` are decisions that were
     taken on reading it, and ``numbers`` are the rows' numbers in a spreadsheet program, None where they have none.
+    ``conditional`` says that a row without a value of a parameter was run without that parameter, as in a study that
+    asks for some of them in some branches only; otherwise such a value was not written down. ``identity``, the name of
+    a study and when its first trial began, tells whether it is the new study itself.
     """
 
     name: str
@@ -38,6 +42,8 @@ class RawTask:
     maximize: bool | None = None
     notes: tuple[str, ...] = ()
     numbers: tuple[int, ...] | None = None
+    conditional: bool = False
+    identity: tuple[str, datetime] | None = None
 
     def __post_init__(self) -> None:
         """Check that rows and values belong together."""
