@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
@@ -83,6 +83,10 @@ class Searchable(Domain):
     @abstractmethod
     def free(self) -> Int[Tensor, "f"]:
         """The columns in which a point may be polished, the others staying as they are."""
+
+    def resting(self, X: Float[Tensor, "*b k d"]) -> Bool[Tensor, "*b k d"] | None:  # noqa: ARG002
+        """The coordinates that are not to be polished at each of X in particular; None if there are none anywhere."""
+        return None
 
     def exchanges(self, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"] | None:  # noqa: ARG002
         """The points that differ from each of X in one discrete parameter; None if there is no such parameter."""
@@ -154,7 +158,8 @@ class Mixed(Searchable):
             return None
         grids = [axis.grid() for axis in self._axes]
         rows = torch.cartesian_prod(*(torch.arange(len(grid)) for grid in grids)).reshape(-1, len(grids))
-        return torch.cat([grid[rows[:, i]] for i, grid in enumerate(grids)], dim=-1)
+        X = torch.cat([grid[rows[:, i]] for i, grid in enumerate(grids)], dim=-1)
+        return self.space.rested(X).unique(dim=0) if self.space.conditions else X
 
     def spread(self, n: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
         """Sobol points of the parameters, so that every category is met equally often."""
@@ -200,6 +205,10 @@ class Mixed(Searchable):
         fine = [a.columns.start for a in self._axes if not a.categorical and (a.count is None or a.count > _FEW_VALUES)]
         return torch.tensor(fine, dtype=torch.int64)
 
+    def resting(self, X: Float[Tensor, "*b k d"]) -> Bool[Tensor, "*b k d"] | None:
+        """Those of parameters that are not there."""
+        return self.space.resting(X)
+
     def exchanges(self, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"] | None:
         """Every other value of a category or a short grid, and steps of 1, 2, 4 … along a long one."""
         moves = []
@@ -214,7 +223,8 @@ class Mixed(Searchable):
                 others = axis.stepped(own.squeeze(-1), torch.cat([jumps, -jumps])).unsqueeze(-1)
             moved = X.unsqueeze(-2).expand(*others.shape[:-1], -1).clone()
             moved[..., axis.columns] = others
-            moves.append(moved)
+            # what was not there before has to begin at one of its values
+            moves.append(self.snap(moved) if self.space.conditions else moved)
         return torch.cat(moves, dim=-2) if moves else None
 
 

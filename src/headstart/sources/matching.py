@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -33,13 +33,24 @@ _MAX_NEW_LEVELS = 20
 class Matched:
     """The values, where there are some (``ok``), and the levels that the new space does not know.
 
-    ``problem`` says why the column cannot be used at all.
+    ``problem`` says why the column cannot be used at all. Rows in ``absent`` were run without the parameter: they are
+    ``ok`` and have no value.
     """
 
     values: list[Any]
     ok: NDArray[np.bool_]
     new_levels: tuple[Any, ...] = ()
     problem: str = ""
+    absent: NDArray[np.bool_] | None = None
+
+    def with_absent(self, column: Sequence[Any]) -> Matched:
+        """The same for a column whose empty cells stand for a row that was run without the parameter."""
+        empty = np.array([_missing(value) for value in column], dtype=bool) & ~self.ok
+        return replace(self, ok=self.ok | empty, absent=empty) if empty.any() and not empty.all() else self
+
+    def value(self, name: str, row: int) -> dict[str, Any]:
+        """The parameter of that row under its name; nothing where the row was run without it."""
+        return {} if self.absent is not None and self.absent[row] else {name: self.values[row]}
 
 
 def match(column: Sequence[Any], distribution: Distribution) -> Matched:
@@ -54,7 +65,8 @@ def outside(matched: Matched, distribution: Distribution) -> int:
     low, high = getattr(distribution, "low", None), getattr(distribution, "high", None)
     if low is None or high is None:
         return 0
-    return sum(not low <= value <= high for value, ok in zip(matched.values, matched.ok, strict=True) if ok)
+    has_value = matched.ok if matched.absent is None else matched.ok & ~matched.absent
+    return sum(not low <= value <= high for value, ok in zip(matched.values, has_value, strict=True) if ok)
 
 
 def _match_numbers(column: Sequence[Any], *, log: bool) -> Matched:
