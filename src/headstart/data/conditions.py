@@ -28,7 +28,6 @@ from headstart.data.axis import Axis, same_category
 
 __all__ = ["Condition", "learn_conditions"]
 
-Row = Mapping[str, Any]
 
 _FEW_LEVELS = 12  # whole numbers with no more different values may be names of something
 _ENOUGH = 2  # rows on either side of a number, fewer being a coincidence
@@ -69,7 +68,7 @@ class Condition:
         return there
 
 
-def learn_conditions(tasks: Sequence[Sequence[Row]]) -> dict[str, Condition]:
+def learn_conditions(tasks: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, Condition]:
     """The condition of every parameter that some rows of a task lack; rows have what they were run with.
 
     A task that never has the parameter says nothing about it: it may have been another space.
@@ -84,7 +83,7 @@ def learn_conditions(tasks: Sequence[Sequence[Row]]) -> dict[str, Condition]:
     return found
 
 
-def _counts(rows: Sequence[Row]) -> dict[str, int]:
+def _counts(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for row in rows:
         for name in row:
@@ -92,7 +91,7 @@ def _counts(rows: Sequence[Row]) -> dict[str, int]:
     return counts
 
 
-def _condition(name: str, tasks: Sequence[Sequence[Row]], names: Mapping[str, Any]) -> Condition:
+def _condition(name: str, tasks: Sequence[Sequence[Mapping[str, Any]]], names: Mapping[str, Any]) -> Condition:
     """By the parent that is there most often, categories before numbers; without one where none fits."""
     best: tuple[int, int, Condition] | None = None
     for parent in names:
@@ -113,7 +112,7 @@ def _condition(name: str, tasks: Sequence[Sequence[Row]], names: Mapping[str, An
 
 
 def _fitting(
-    parent: str, name: str, rows: Sequence[Row], present: Sequence[Any], absent: Sequence[Any]
+    parent: str, name: str, rows: Sequence[Mapping[str, Any]], present: Sequence[Any], absent: Sequence[Any]
 ) -> list[tuple[int, Condition]]:
     """The conditions on this parent that all rows agree with, each with how telling it is."""
     whole = [isinstance(value, int) and not isinstance(value, bool) for value in (*present, *absent)]

@@ -61,27 +61,26 @@ def align(
     ``fill`` gives the value of parameters that a source lacks, ``conditions`` when the parameters are there that are
     not always. ``elsewhere`` are parameters that exist, but not in
     this space, as in a conditional one: a source that knows only those is left out, not refused. Unless it is
-    ``strict``, so is, with a warning, one that has nothing in common with either, as long as there are others.
+    ``strict``, so is, with a warning, one that has nothing in common with either.
     """
     fill = dict(fill or {})
     decisions: list[Decision] = []
     placed: list[_Placed] = []
-    strangers: list[NothingInCommonError] = []
     for task in sources:
         try:
             one = _place(task, distributions, fill, elsewhere, minimize, decisions)
-        except NothingInCommonError as error:
-            if strict or len(sources) == 1:
+        except NothingInCommonError:
+            if strict:
                 raise
-            strangers.append(error)
-            what = f"it has nothing in common with {', '.join(distributions)} and is left out"
+            what = (
+                f"it has {', '.join(task.parameters)}, and nothing in common with {', '.join(distributions)}: it is "
+                "left out; if a parameter has another name now, say rename={'old': 'new'}"
+            )
             decisions[:] = [d for d in decisions if d.source != task.name]
             decisions.append(Decision(task.name, "", what, warning=True))
             continue
         if one is not None:
             placed.append(one)
-    if strangers and len(strangers) == len(sources):
-        raise strangers[0]
     extra: dict[str, list[Any]] = {}
     for one in placed:
         for name, matched in one.columns.items():
@@ -235,7 +234,7 @@ def _count(decide: Any, parameter: str, what: str, rows: NDArray[np.bool_]) -> N
 
 def _encode(one: _Placed, space: Space, minimize: bool) -> Dataset:
     """The usable rows in the unit cube (or around it), smaller being better."""
-    kept = np.flatnonzero(one.keep)
+    kept = np.flatnonzero(one.keep).tolist()
     placeholder = {
         axis.name: axis.levels[0] if axis.levels else getattr(axis.distribution, "low", None)
         for axis in space.axes

@@ -15,6 +15,7 @@ Only an Optuna study says whether larger is better; everything else is taken in 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.distributions import BaseDistribution
 
-__all__ = ["read_source", "read_sources"]
+__all__ = ["is_same_study", "read_source", "read_sources"]
 
 _KINDS = (
     "an Optuna Study, a pair (storage_url, study_name), a pandas DataFrame, the path of a CSV file, "
@@ -120,7 +121,7 @@ def _of_study(study: Study, origin: str) -> RawTask:
     if not finished:
         raise InputError(f"{origin} has no finished trial to learn from ({len(trials)} trials): leave it out.")
     names = dict.fromkeys(name for trial in finished for name in trial.params)
-    columns = {n: pd.Series([t.params.get(n) for t in finished], dtype=object) for n in names}
+    columns = {n: pd.Series([t.params.get(n, math.nan) for t in finished], dtype=object) for n in names}
     counts = {state: sum(t.state == state for t in trials) for state in TrialState}
     left_out = [
         f"{count} {state.name.lower()}" for state, count in counts.items() if count and state != TrialState.COMPLETE
@@ -132,6 +133,7 @@ def _of_study(study: Study, origin: str) -> RawTask:
         distributions={n: d for trial in finished for n, d in trial.distributions.items()},
         origin=origin,
         maximize=study.direction == StudyDirection.MAXIMIZE,
+        conditional=True,
         notes=(f"{' and '.join(left_out)} trials have no final value and are left out",) if left_out else (),
     )
 
@@ -260,3 +262,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 def _renamed(task: RawTask, name: str) -> RawTask:
     return task if task.name == name else replace(task, name=name)
+
+
+def is_same_study(task: RawTask, study: Study) -> bool:
+    return False
