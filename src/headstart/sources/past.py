@@ -166,7 +166,8 @@ def _read(
             skipped.append(str(error))
             continue
         if np.isnan(finite(task.y)).all():
-            skipped.append(f"{task.where} has no finite result to learn from ({len(task.rows)} rows).")
+            rows = f"{len(task.rows)} row{'s' * (len(task.rows) != 1)}"
+            skipped.append(f"{task.where} has no finite result to learn from ({rows}).")
             continue
         tasks.append(thinned(task if task.name == name else replace(task, name=name)))
     if not tasks:

@@ -135,6 +135,8 @@ def shown(storage: str | BaseStorage) -> str:
 def _opened(url: str) -> RDBStorage:
     from optuna.storages import RDBStorage
 
+    if re.search(r"://[^/\s]*@[^/\s]*@", url):  # half of it would be taken for the server's name, and be said
+        raise UnusableSourceError(f"The storage {shown(url)} has an @ in its password: write %40 instead.")
     file = _SQLITE_FILE.fullmatch(url)
     if file and not Path(file[1]).is_file():  # SQLite would make an empty one
         raise UnusableSourceError(
