@@ -37,7 +37,7 @@ from headstart.sampler.words import Words
 from headstart.sources.aligned import Alignment
 from headstart.sources.alignment import align
 from headstart.sources.extremes import infinite_in_words, outliers_in_words, with_outliers
-from headstart.sources.past import is_same_study
+from headstart.sources.forms.studies import is_same_study
 from headstart.sources.raw import RawTask
 
 if TYPE_CHECKING:

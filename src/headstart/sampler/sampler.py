@@ -46,8 +46,10 @@ class TransferSampler(BaseSampler):
             by ``beta`` standard deviations.
         beta: How much uncertainty attracts with "ucb".
         seed: Equal seeds give equal suggestions for equal trials.
-        objective: The column of DataFrames and CSV files that holds the results.
+        objective: The column of tables that holds the results, and which of several objectives of a study counts;
+            for single sources {source: name}.
         space: The search space, if it is to be known before the first trial has run. Needed for ``Dataset``s.
+        rename: Other names for the sources' parameters, {old: new}, or {source: {old: new}} for single sources.
         fill: Values of parameters that a source did not record, such as {"dropout": 0.0}. Without one, the source
             is taken as constant along the parameter.
         deterministic_objective: Whether repeating a finished trial is a waste.
@@ -65,8 +67,9 @@ class TransferSampler(BaseSampler):
         acquisition: str | Acquisition = "logei",
         beta: float = 3.0,
         seed: int | None = None,
-        objective: str | None = None,
+        objective: str | Mapping[str, str] | None = None,
         space: Mapping[str, BaseDistribution] | None = None,
+        rename: Mapping[str, Any] | None = None,
         fill: Mapping[str, Any] | None = None,
         deterministic_objective: bool = False,
         cache_dir: str | PathLike[str] | None = None,
@@ -84,6 +87,7 @@ class TransferSampler(BaseSampler):
             entropy=_fresh_entropy() if seed is None else int(seed),
             objective=objective,
             space=space,
+            rename=rename,
             fill=fill,
             cache_dir=cache_dir,
         )

@@ -31,12 +31,13 @@ def start(
     entropy: int,
     objective: Any,
     space: Mapping[str, BaseDistribution] | None,
+    rename: Mapping[str, Any] | None,
     fill: Mapping[str, Any] | None,
     cache_dir: str | PathLike[str] | None,
 ) -> Adviser:
     """The adviser with its sources read; the arguments are those of ``TransferSampler``."""
     strategy = Strategy.of(model, acquisition, beta=beta, deterministic=deterministic)
-    found = read_sources(sources, objective=objective, space=space)
+    found = read_sources(sources, objective=objective, space=space, rename=rename)
     adviser = Adviser(
         sources=found,
         strategy=strategy,
@@ -45,6 +46,8 @@ def start(
         cache=ModelCache(None if cache_dir is None else Path(cache_dir).expanduser()),
         entropy=entropy,
     )
+    for line in found.skipped:
+        adviser.words.not_used(line)
     if not found and strategy.model.needs_sources:
         adviser.words.from_scratch()
     adviser.require_common_ground()

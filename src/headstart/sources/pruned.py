@@ -27,16 +27,18 @@ __all__ = ["estimated_finals"]
 _ENOUGH = 3
 
 
-def estimated_finals(trials: Sequence[FrozenTrial], *, minimize: bool) -> dict[int, float]:
-    """The estimates by the numbers of the pruned trials that have reported something."""
+def estimated_finals(trials: Sequence[FrozenTrial], *, minimize: bool | None) -> dict[int, float]:
+    """The estimates by the numbers of the pruned trials that have reported something.
+
+    Where nobody knows which way is better (``minimize`` None) they are not held back.
+    """
     from optuna.trial import TrialState
 
     finished = [
-        (t.value, t.intermediate_values)
+        (t.values[0], t.intermediate_values)
         for t in trials
-        if t.state == TrialState.COMPLETE and t.value is not None and abs(t.value) < INFINITE
+        if t.state == TrialState.COMPLETE and t.values and len(t.values) == 1 and abs(t.values[0]) < INFINITE
     ]
-    best = (min if minimize else max)((value for value, _ in finished), default=None)
     found = {}
     for trial in trials:
         if trial.state != TrialState.PRUNED or not trial.intermediate_values:
@@ -45,10 +47,11 @@ def estimated_finals(trials: Sequence[FrozenTrial], *, minimize: bool) -> dict[i
         value = trial.intermediate_values[step]
         if not abs(value) < INFINITE:  # nor NaN
             continue
-        rises = [final - at for final, values in finished if math.isfinite(at := _at(values, step))]
+        rises = [final - at for final, reported in finished if math.isfinite(at := _at(reported, step))]
         estimate = value + (float(np.median(rises)) if len(rises) >= _ENOUGH else 0.0)
-        if best is not None:
-            estimate = max(estimate, best) if minimize else min(estimate, best)
+        if finished and minimize is not None:
+            values = [final for final, _ in finished]
+            estimate = max(estimate, min(values)) if minimize else min(estimate, max(values))
         found[trial.number] = estimate
     return found
 
