@@ -57,7 +57,7 @@ def past_studies(problem: TuningProblem, target: str, seed: int, evaluations: Ev
     return [_past_study(problem, task, seed, evaluations) for task in past_tasks(problem, target)]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _past_study(problem: TuningProblem, task: str, seed: int, evaluations: Evaluations) -> Study:
     """30 to 60 trials of Optuna's default sampler or of a random one, in turn over tasks and seeds."""
     own = stream(problem.name, task, seed, "past")
