@@ -105,7 +105,7 @@ def tables(found: TuningSummary) -> list[Sheet]:
         note="0 is the best that any run found, 1 the median of random trials. Intervals: 95 %, resampling the pairs "
         "of every problem. The CPU seconds of a run are those of the sampler, without training.",
     )
-    return [overall, _asked(found), *_by_problem(found), *_differences(found)]
+    return [overall, _asked(found), *_by_problem(found), *_differences(found), _tuned(found)]
 
 
 def _asked(found: TuningSummary) -> Sheet:
@@ -181,6 +181,17 @@ def _differences(found: TuningSummary) -> list[Sheet]:
         )
         for other in found.methods[1:]
     ]
+
+
+def _tuned(found: TuningSummary) -> Sheet:
+    """What the problems are."""
+    problems = [tuning_problem(p.problem) for p in found.problems]
+    return Sheet(
+        name="problems",
+        title="The problems",
+        columns=("problem", "what is tuned", "parameters", "of them conditional", "tasks"),
+        rows=tuple((p.name, p.title, len(p.space), len(p.only), ", ".join(p.tasks)) for p in problems),
+    )
 
 
 # ── the files ─────────────────────────────────────────────────────────────────────────────────────────────────────────
