@@ -28,7 +28,7 @@ from headstart.errors import InputError
 from headstart.gp.linalg import solve_lower, solve_upper
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.posterior import AutoPosterior, Judgement
-from headstart.models.auto.prequential import REFITS, prequential
+from headstart.models.auto.prequential import REFITS, scores_alone
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture
@@ -135,13 +135,17 @@ def auto_only(prior: Prior) -> AutoPrior:
     return prior
 
 
-def explain(prior: Prior, target: Dataset | None = None) -> Explanation:
-    """The verdicts on the sources of one problem, given the target's data so far (none: before the first one)."""
+def explain(prior: Prior, target: Dataset | None = None, *, posterior: TransferPosterior | None = None) -> Explanation:
+    """The verdicts on the sources of one problem, given the target's data so far (none: before the first one).
+
+    ``posterior``, what the prior became with the target's data, spares conditioning again. What takes time besides are
+    the gains: at every refit a star of each source alone, all of them in lockstep.
+    """
     prior = auto_only(prior)
     if prior.sources[0].batch_shape:
         raise InputError("An explanation is of one problem, but the sources are a batch of problems.")
     target = Dataset.empty(prior.sources[0].d) if target is None else target
-    posterior = prior.condition(target)
+    posterior = prior.condition(target) if posterior is None else posterior
     assert isinstance(posterior, AutoPosterior)
     judgement = posterior.judgement
     assert judgement is not None
@@ -149,10 +153,10 @@ def explain(prior: Prior, target: Dataset | None = None) -> Explanation:
         target = prior.inward(target)
         times = [n for n in (0, *REFITS) if n < target.n] + [target.n]
         weights = [_weights(prior, target, n, judgement) for n in times]
+        # the first observation only says where the target lies
+        gains = (scores_alone(prior.alone, prior.model, target) - judgement.scores[prior.model.plain])[:, 1:]
         verdicts = tuple(
-            _verdict(
-                prior, i, target, judgement.scores[prior.model.plain], weights, source.name or task_name(source, i)
-            )
+            _verdict(prior, i, gains[i], weights, source.name or task_name(source, i))
             for i, source in enumerate(prior.sources)
         )
         history = tuple(
@@ -183,13 +187,11 @@ def _weights(prior: AutoPrior, target: Dataset, n: int, judgement: Judgement) ->
 
 
 def _verdict(
-    prior: AutoPrior, i: int, target: Dataset, plain: Float[Tensor, "n"], history: Sequence[_Weights], name: str
+    prior: AutoPrior, i: int, gains: Float[Tensor, "n"], history: Sequence[_Weights], name: str
 ) -> SourceVerdict:
     gate, error = float(prior.gate.gain[i]), float(prior.gate.error[i])
     trust, source = float(prior.gate.trust[i]), prior.sources[i]
     small = f"{source.n} rows say little on their own" if says_little(source) else ""
-    # the first observation only says where the target lies
-    gains = (prequential(prior.star_of(i), target) - plain)[1:]
     gain = float(gains.mean()) if len(gains) else 0.0
     interval = None
     if len(gains) >= _FEW:

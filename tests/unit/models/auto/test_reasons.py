@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.direct import direct_shares
 from tests.problems import points
 from torch import Tensor
 
@@ -51,6 +52,18 @@ def test_shares_sum_to_one_and_are_no_less_than_nothing(name: str) -> None:
         assert torch.allclose(each.sum(-1), torch.ones(4, dtype=torch.float64))
         assert bool((each >= 0).all())
         assert target.n > 0 or each[:, -1].tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("name", ["AUTO", "STAR", "SCAML", "MWSGP"])
+@pytest.mark.parametrize("results", [0, 1, 6])
+def test_shares_are_those_of_models_built_for_every_case(name: str, results: int) -> None:
+    """A star knows what it would say without a source's data, and need not be built without them."""
+    X = points(9, seed=7)
+    half = Dataset(X, X[:, 0].sin(), unseen=(1,))
+    prior = FAMILY[name].learn([_task(12, 0), _noise(12, 1), half])
+    X = points(4, seed=5)
+    posterior = prior.condition(_task(results, 9))
+    torch.testing.assert_close(shares(prior, posterior, X), direct_shares(prior, posterior, X), rtol=0, atol=1e-8)
 
 
 def test_where_a_source_is_lowest_it_counts_before_the_first_result() -> None:
