@@ -83,6 +83,7 @@ class SourceVerdict:
     """
 
     name: str
+    rows: int
     verdict: Verdict
     reason: str
     informative: float  # nats per observation of its own, over a constant
@@ -119,10 +120,17 @@ class Explanation:
     plain: str
 
     def __str__(self) -> str:
-        """A line per source and one for the candidates."""
+        """A line per source and one for the candidates, with what is not known yet."""
         lines = [f"{s.name}: {s.verdict}. {s.reason}" for s in self.sources]
         believed = ", ".join(f"{name} {share:.0%}" for name, share in self.candidates.items())
-        return "\n".join([*lines, f"believed after {self.n_observations} observations: {believed}"])
+        return "\n".join([*lines, f"believed after {self.n_observations} observations: {believed}{self._unknown()}"])
+
+    def _unknown(self) -> str:
+        if self.n_observations == 0:
+            return " (from the sources alone: no observation has tested anything yet)"
+        if self.n_observations <= _FEW:
+            return f" (what each source adds is not known before {_FEW + 1} observations)"
+        return ""
 
 
 def auto_only(prior: Prior) -> AutoPrior:
@@ -207,7 +215,7 @@ def _verdict(
         case Silence.CONSTANT:
             reason = "All its results are the same: nothing shows what matters."
     steps = tuple((w.n, float(w.mean[i])) for w in history)
-    return SourceVerdict(name, verdict, reason, gate, gain, interval, weight, sd, steps)
+    return SourceVerdict(name, source.n, verdict, reason, gate, gain, interval, weight, sd, steps)
 
 
 def silence_of(prior: AutoPrior, i: int) -> Silence | None:

@@ -14,8 +14,10 @@ not do: where a source shows high or low values, a weight that is uncertain make
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Bool, Float
@@ -34,6 +36,9 @@ from headstart.models.predictor import Predictor
 from headstart.models.star.heard import predict_heard
 from headstart.models.star.weights import StarBeliefs
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 __all__ = ["Reasons", "explanation_of", "gained", "shares"]
 
 _FAR = 1e3  # a coordinate so far off that nothing there is related to the unit cube
@@ -44,7 +49,8 @@ _LEAST = 1e-12  # of a variance is rounding
 class Reasons:
     """Why a model predicts what it predicts: a verdict per source, and the shares of the tasks at given points.
 
-    ``names`` are those of the sources in order, and of the target; ``shares`` has a row per point, which sums to 1.
+    Print it, take its numbers (``to_frame``), or draw it (``plot_sources`` in draw.sources). ``names`` are those of the
+    sources in order, and of the target; ``shares`` has a row per point, which sums to 1.
     """
 
     explanation: Explanation
@@ -52,12 +58,47 @@ class Reasons:
     shares: Float[Tensor, "m k"]
 
     def __str__(self) -> str:
-        """The explanation, and a line per point."""
+        """The explanation, and a line per point; or that there is none."""
         lines = [str(self.explanation)]
+        if len(self.shares) == 0:
+            lines.append("rests on: not known yet, for no point was suggested or asked about")
         for row in self.shares.tolist():
             parts = (f"{name} {share:.0%}" for name, share in zip(self.names, row, strict=True) if share >= 0.005)
             lines.append(f"rests on: {', '.join(parts)}")
         return "\n".join(lines)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The numbers behind the verdicts, a row per source; NaN is what is not known yet.
+
+        ``weight`` ± ``weight_sd`` is how much of the source's shape the target has, ``gain`` what the source alone adds
+        to the predictions of the target, between ``gain_low`` and ``gain_high`` with 95 %, ``informative`` what it
+        knows of itself (nats per observation, and per row), and ``share`` its part in the latest of the predictions.
+        ``attrs`` has the number of observations and how far the candidates are believed.
+        """
+        import pandas as pd
+
+        latest = self.shares[-1].tolist() if len(self.shares) else [math.nan] * len(self.names)
+        tested = self.explanation.n_observations > 1
+        rows = [
+            {
+                "source": source.name,
+                "rows": source.rows,
+                "verdict": str(source.verdict),
+                "reason": source.reason,
+                "weight": source.weight,
+                "weight_sd": source.weight_sd,
+                "gain": source.gain if tested else math.nan,
+                "gain_low": math.nan if source.interval is None else source.interval[0],
+                "gain_high": math.nan if source.interval is None else source.interval[1],
+                "informative": source.informative,
+                "share": share,
+            }
+            for source, share in zip(self.explanation.sources, latest, strict=False)
+        ]
+        frame = pd.DataFrame(rows)
+        frame.attrs["observations"] = self.explanation.n_observations
+        frame.attrs["believed"] = dict(self.explanation.candidates)
+        return frame
 
 
 def explanation_of(
@@ -68,7 +109,7 @@ def explanation_of(
     names: Sequence[str] = (),
     posterior: TransferPosterior | None = None,
 ) -> Reasons:
-    """The verdicts on AUTO's sources given the target's data, and what the predictions at X rest on.
+    """The verdicts on AUTO's sources given the target's data, which may be none, and what the predictions at X rest on.
 
     ``names`` are what the sources, and last the target, are to be called. ``posterior`` spares conditioning again.
     """
