@@ -21,7 +21,7 @@ def _verdict(i: int, results: int) -> SourceVerdict:
     interval = (-0.5 + 0.1 * i, 0.7) if results >= 4 else None
     kinds = tuple(Verdict)
     return SourceVerdict(
-        f"{name} {i}", kinds[i % 3], "So it is.", 1.0, 0.1 * i, interval, history[-1][1], 0.2 * (i % 3), history
+        f"{name} {i}", 12 + i, kinds[i % 3], "So it is.", 1.0, 0.1 * i, interval, history[-1][1], 0.2 * (i % 3), history
     )
 
 

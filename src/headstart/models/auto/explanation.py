@@ -28,7 +28,7 @@ from headstart.errors import InputError
 from headstart.gp.linalg import solve_lower, solve_upper
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.posterior import AutoPosterior, Judgement
-from headstart.models.auto.prequential import REFITS, prequential
+from headstart.models.auto.prequential import REFITS, scores_alone
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture
@@ -83,6 +83,7 @@ class SourceVerdict:
     """
 
     name: str
+    rows: int
     verdict: Verdict
     reason: str
     informative: float  # nats per observation of its own, over a constant
@@ -119,10 +120,17 @@ class Explanation:
     plain: str
 
     def __str__(self) -> str:
-        """A line per source and one for the candidates."""
+        """A line per source and one for the candidates, with what is not known yet."""
         lines = [f"{s.name}: {s.verdict}. {s.reason}" for s in self.sources]
         believed = ", ".join(f"{name} {share:.0%}" for name, share in self.candidates.items())
-        return "\n".join([*lines, f"believed after {self.n_observations} observations: {believed}"])
+        return "\n".join([*lines, f"believed after {self.n_observations} observations: {believed}{self._unknown()}"])
+
+    def _unknown(self) -> str:
+        if self.n_observations == 0:
+            return " (from the sources alone: no observation has tested anything yet)"
+        if self.n_observations <= _FEW:
+            return f" (what each source adds is not known before {_FEW + 1} observations)"
+        return ""
 
 
 def auto_only(prior: Prior) -> AutoPrior:
@@ -135,13 +143,17 @@ def auto_only(prior: Prior) -> AutoPrior:
     return prior
 
 
-def explain(prior: Prior, target: Dataset | None = None) -> Explanation:
-    """The verdicts on the sources of one problem, given the target's data so far (none: before the first one)."""
+def explain(prior: Prior, target: Dataset | None = None, *, posterior: TransferPosterior | None = None) -> Explanation:
+    """The verdicts on the sources of one problem, given the target's data so far (none: before the first one).
+
+    ``posterior``, what the prior became with the target's data, spares conditioning again. What takes time besides are
+    the gains: at every refit a star of each source alone, all of them in lockstep.
+    """
     prior = auto_only(prior)
     if prior.sources[0].batch_shape:
         raise InputError("An explanation is of one problem, but the sources are a batch of problems.")
     target = Dataset.empty(prior.sources[0].d) if target is None else target
-    posterior = prior.condition(target)
+    posterior = prior.condition(target) if posterior is None else posterior
     assert isinstance(posterior, AutoPosterior)
     judgement = posterior.judgement
     assert judgement is not None
@@ -149,10 +161,10 @@ def explain(prior: Prior, target: Dataset | None = None) -> Explanation:
         target = prior.inward(target)
         times = [n for n in (0, *REFITS) if n < target.n] + [target.n]
         weights = [_weights(prior, target, n, judgement) for n in times]
+        # the first observation only says where the target lies
+        gains = (scores_alone(prior.alone, prior.model, target) - judgement.scores[prior.model.plain])[:, 1:]
         verdicts = tuple(
-            _verdict(
-                prior, i, target, judgement.scores[prior.model.plain], weights, source.name or task_name(source, i)
-            )
+            _verdict(prior, i, gains[i], weights, source.name or task_name(source, i))
             for i, source in enumerate(prior.sources)
         )
         history = tuple(
@@ -183,13 +195,11 @@ def _weights(prior: AutoPrior, target: Dataset, n: int, judgement: Judgement) ->
 
 
 def _verdict(
-    prior: AutoPrior, i: int, target: Dataset, plain: Float[Tensor, "n"], history: Sequence[_Weights], name: str
+    prior: AutoPrior, i: int, gains: Float[Tensor, "n"], history: Sequence[_Weights], name: str
 ) -> SourceVerdict:
     gate, error = float(prior.gate.gain[i]), float(prior.gate.error[i])
     trust, source = float(prior.gate.trust[i]), prior.sources[i]
     small = f"{source.n} rows say little on their own" if says_little(source) else ""
-    # the first observation only says where the target lies
-    gains = (prequential(prior.star_of(i), target) - plain)[1:]
     gain = float(gains.mean()) if len(gains) else 0.0
     interval = None
     if len(gains) >= _FEW:
@@ -205,7 +215,7 @@ def _verdict(
         case Silence.CONSTANT:
             reason = "All its results are the same: nothing shows what matters."
     steps = tuple((w.n, float(w.mean[i])) for w in history)
-    return SourceVerdict(name, verdict, reason, gate, gain, interval, weight, sd, steps)
+    return SourceVerdict(name, source.n, verdict, reason, gate, gain, interval, weight, sd, steps)
 
 
 def silence_of(prior: AutoPrior, i: int) -> Silence | None:

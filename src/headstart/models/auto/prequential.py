@@ -20,13 +20,18 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
+from headstart.gp.fit import fit
+from headstart.gp.hyperparameters import Inputs
 from headstart.gp.linalg import cholesky, solve_lower
-from headstart.models.auto.members import predictor_of
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture
-from headstart.models.model import Prior
+from headstart.models.model import TransferModel
+from headstart.models.star.evidence import StarEvidence
+from headstart.models.star.star import Alone
+from headstart.models.star.weighting import Amplitude, Integrated, SourceFacts
+from headstart.models.star.weights import StarBeliefs
 
-__all__ = ["REFITS", "prequential", "refits_up_to", "sequential_scores"]
+__all__ = ["REFITS", "refits_up_to", "scores_alone", "sequential_scores"]
 
 # Numbers of observations at which the hyperparameters behind the scores are found anew: often while every
 # observation tells much, then ever less often. The same for a run from the start and for one that was read from a file.
@@ -38,18 +43,53 @@ def refits_up_to(n: int) -> list[int]:
     return [refit for refit in REFITS if refit < n]
 
 
-def prequential(prior: Prior, target: Dataset) -> Float[Tensor, "*b n"]:
-    """The scores of every value of the target under a model whose posterior is a layer, in the user's units."""
-    scores = torch.zeros_like(target.y)
-    for refit in refits_up_to(target.n):
-        posterior = prior.condition(target.head(refit), seed=refit)
-        predictor, units, warp = predictor_of(posterior), posterior.units, posterior.warp
-        inward = units.inward(target if warp is None else warp.task_inward(target))
-        found = sequential_scores(predictor, inward.X, inward.y, after=refit) - units.scale.log().unsqueeze(-1)
-        if warp is not None:
-            found = found + warp.log_slope(target.y)
-        scores[..., refit:] = found[..., refit:]
+def scores_alone(alone: Alone, model: TransferModel, target: Dataset) -> Float[Tensor, "s n"]:
+    """The scores of every value of the target, in mapped units, under each source alone, its weight of any sign.
+
+    Every source has a star of its own, with the kernel and the fits of ``model``. At the target's inputs a source is a
+    mean and a covariance, whatever its size: so all stars are fitted in lockstep, and each as it would be alone.
+    """
+    weighting, n_sources = Integrated(), len(alone.sources)
+    scores = target.y.new_zeros(n_sources, target.n)
+    refits = refits_up_to(target.n)
+    if not refits:
+        return scores
+    means, covs = _seen_from(alone, weighting, target.X)
+    inputs = Inputs.of(target.d, target.categories or alone.sources[0].categories)
+    for refit, end in zip(refits, [*refits[1:], target.n], strict=True):
+        units = alone.units.completed(target.head(refit))
+        y = units.inward(target).y[:end].expand(n_sources, -1)
+        evidence = StarEvidence(
+            target.X[None, :refit],
+            y[:, :refit],
+            means[:, None, :refit],
+            covs[:, None, :refit, :refit],
+            Amplitude(weighting.amplitude),
+            kernel=model.kernel,
+            inputs=inputs,
+        )
+        theta, _ = fit(evidence, model.fit, seed=refit, task="target", batch_shape=torch.Size([n_sources]))
+        own, omega = evidence.solution(theta)
+        X = target.X[:end]
+        K = omega.square().unsqueeze(-1) * covs[:, :end, :end]
+        K = K + own.outputscale[:, None, None] * model.kernel(X, X, own.lengthscale)
+        K = K + torch.diag_embed(own.noise_var.unsqueeze(-1).expand(y.shape))
+        found = _of_contrasts(K, y - omega * means[:, :end]) - units.scale.log().unsqueeze(-1)
+        scores[:, refit:end] = found[:, refit:]
     return scores
+
+
+def _seen_from(
+    alone: Alone, weighting: Integrated, X: Float[Tensor, "n d"]
+) -> tuple[Float[Tensor, "s n"], Float[Tensor, "s n n"]]:
+    """Mean and covariance of the target at X, had it every source as its only one, for a size of 1."""
+    facts, means, covs = alone.facts, [], []
+    for member, spread, open_ in zip(alone.members, facts.spread, facts.open, strict=True):
+        below = StarBeliefs((member,), weighting.unit(SourceFacts(spread.unsqueeze(-1), open_.unsqueeze(-1))))
+        at = below.at(X)
+        means.append(at.mean)
+        covs.append(below.cov(at, at))
+    return torch.stack(means), torch.stack(covs)
 
 
 def sequential_scores(
@@ -74,10 +114,14 @@ def _of_layer(layer: Layer, X: Float[Tensor, "*b n d"], y: Float[Tensor, "*b n"]
     at = layer.below.at(X)
     K = layer.gain_cov(at, at)
     K = K + torch.diag_embed(layer.params.noise_var.unsqueeze(-1).expand(y.shape))
-    r = y - at.mean
+    return _of_contrasts(K, y - at.mean)
+
+
+def _of_contrasts(K: Float[Tensor, "*b n n"], r: Float[Tensor, "*b n"]) -> Float[Tensor, "*b n"]:
+    """The scores of y_i − y_1 from the covariance of the values and what their means leave; 0 for the first one."""
     first = K[..., :1, :]
     contrasts = K[..., 1:, 1:] - first[..., 1:] - first[..., 1:].mT + first[..., :1]
     L = cholesky(contrasts, of="The covariance of the target's observations")
     z = solve_lower(L, (r[..., 1:] - r[..., :1]).unsqueeze(-1)).squeeze(-1)
     scores = -0.5 * (z.square() + math.log(2 * math.pi)) - L.diagonal(dim1=-2, dim2=-1).log()
-    return torch.cat([torch.zeros_like(y[..., :1]), scores], dim=-1)
+    return torch.cat([torch.zeros_like(r[..., :1]), scores], dim=-1)

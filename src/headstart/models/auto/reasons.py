@@ -14,19 +14,30 @@ not do: where a source shows high or low values, a weight that is uncertain make
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError
+from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.explanation import Explanation, auto_only, explain
 from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.botorch import TransferPosterior
-from headstart.models.model import Prior
+from headstart.models.chain.layer import Layer
+from headstart.models.model import Prior, TransferModel
+from headstart.models.params import AutoParams, ModelParams
+from headstart.models.predictor import Predictor
+from headstart.models.star.heard import predict_heard
+from headstart.models.star.weights import StarBeliefs
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Reasons", "explanation_of", "gained", "shares"]
 
@@ -38,7 +49,8 @@ _LEAST = 1e-12  # of a variance is rounding
 class Reasons:
     """Why a model predicts what it predicts: a verdict per source, and the shares of the tasks at given points.
 
-    ``names`` are those of the sources in order, and of the target; ``shares`` has a row per point, which sums to 1.
+    Print it, take its numbers (``to_frame``), or draw it (``plot_sources`` in draw.sources). ``names`` are those of the
+    sources in order, and of the target; ``shares`` has a row per point, which sums to 1.
     """
 
     explanation: Explanation
@@ -46,12 +58,47 @@ class Reasons:
     shares: Float[Tensor, "m k"]
 
     def __str__(self) -> str:
-        """The explanation, and a line per point."""
+        """The explanation, and a line per point; or that there is none."""
         lines = [str(self.explanation)]
+        if len(self.shares) == 0:
+            lines.append("rests on: not known yet, for no point was suggested or asked about")
         for row in self.shares.tolist():
             parts = (f"{name} {share:.0%}" for name, share in zip(self.names, row, strict=True) if share >= 0.005)
             lines.append(f"rests on: {', '.join(parts)}")
         return "\n".join(lines)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The numbers behind the verdicts, a row per source; NaN is what is not known yet.
+
+        ``weight`` ± ``weight_sd`` is how much of the source's shape the target has, ``gain`` what the source alone adds
+        to the predictions of the target, between ``gain_low`` and ``gain_high`` with 95 %, ``informative`` what it
+        knows of itself (nats per observation, and per row), and ``share`` its part in the latest of the predictions.
+        ``attrs`` has the number of observations and how far the candidates are believed.
+        """
+        import pandas as pd
+
+        latest = self.shares[-1].tolist() if len(self.shares) else [math.nan] * len(self.names)
+        tested = self.explanation.n_observations > 1
+        rows = [
+            {
+                "source": source.name,
+                "rows": source.rows,
+                "verdict": str(source.verdict),
+                "reason": source.reason,
+                "weight": source.weight,
+                "weight_sd": source.weight_sd,
+                "gain": source.gain if tested else math.nan,
+                "gain_low": math.nan if source.interval is None else source.interval[0],
+                "gain_high": math.nan if source.interval is None else source.interval[1],
+                "informative": source.informative,
+                "share": share,
+            }
+            for source, share in zip(self.explanation.sources, latest, strict=False)
+        ]
+        frame = pd.DataFrame(rows)
+        frame.attrs["observations"] = self.explanation.n_observations
+        frame.attrs["believed"] = dict(self.explanation.candidates)
+        return frame
 
 
 def explanation_of(
@@ -62,12 +109,12 @@ def explanation_of(
     names: Sequence[str] = (),
     posterior: TransferPosterior | None = None,
 ) -> Reasons:
-    """The verdicts on AUTO's sources given the target's data, and what the predictions at X rest on.
+    """The verdicts on AUTO's sources given the target's data, which may be none, and what the predictions at X rest on.
 
     ``names`` are what the sources, and last the target, are to be called. ``posterior`` spares conditioning again.
     """
     auto = auto_only(prior)
-    explanation = explain(auto, target)
+    explanation = explain(auto, target, posterior=posterior)
     names = tuple(names) or (*(s.name for s in explanation.sources), target.name or "target")
     if len(names) != len(auto.sources) + 1:
         raise InputError(
@@ -87,17 +134,18 @@ def shares(prior: Prior, posterior: TransferPosterior, X: Float[Tensor, "m d"]) 
     target's own.
     """
     target = prior.inward(Dataset(posterior.train_inputs[0], posterior.train_targets))
-    tasks = [*prior.sources, target]
-    nobody = [_silenced(task) for task in tasks]
-    gains = torch.zeros(len(X), len(tasks), dtype=torch.float64)
-    if len(tasks) > 1:
-        at = _At(prior, posterior, X)
-        nothing, everything = at.given(nobody), at.given(tasks)
-        for i, task in enumerate(tasks):
-            if task.n > 0:
-                alone = [t if j == i else silent for j, (t, silent) in enumerate(zip(tasks, nobody, strict=True))]
-                others = [silent if j == i else t for j, (t, silent) in enumerate(zip(tasks, nobody, strict=True))]
-                gains[:, i] = 0.5 * (at.given(alone).over(nothing) + everything.over(at.given(others)))
+    tasks = (*prior.sources, target)
+    k = len(tasks)
+    gains = torch.zeros(len(X), k, dtype=torch.float64)
+    if k > 1:
+        alone = torch.eye(k, dtype=torch.bool)
+        nothing, everything = torch.zeros(1, k, dtype=torch.bool), torch.ones(1, k, dtype=torch.bool)
+        cases = torch.cat([nothing, everything, alone, ~alone])  # of these somebody has heard
+        for believed, mean, var in _predicted(prior, posterior, tasks, X, cases):
+            first = gained(mean[2 : k + 2], var[2 : k + 2], mean[:1], var[:1])
+            last = gained(mean[1:2], var[1:2], mean[k + 2 :], var[k + 2 :])
+            gains += 0.5 * believed * (first + last).mT
+        gains[:, [task.n == 0 for task in tasks]] = 0.0
     total = gains.sum(-1, keepdim=True)
     own = torch.zeros_like(gains)
     own[:, -1] = 1.0
@@ -105,47 +153,67 @@ def shares(prior: Prior, posterior: TransferPosterior, X: Float[Tensor, "m d"]) 
 
 
 def gained(
-    mean: Float[Tensor, "*k m"], var: Float[Tensor, "*k m"], mean_0: Float[Tensor, "*k m"], var_0: Float[Tensor, "*k m"]
-) -> Float[Tensor, "*k m"]:
+    mean: Float[Tensor, "*#k m"],
+    var: Float[Tensor, "*#k m"],
+    mean_0: Float[Tensor, "*#k m"],
+    var_0: Float[Tensor, "*#k m"],
+) -> Float[Tensor, "*#k m"]:
     """KL(N(mean, var) ‖ N(mean_0, var_0)): what was learnt on the way from the second to the first, in nats."""
     var = torch.maximum(var, _LEAST * var_0)
     kl = 0.5 * ((var + (mean - mean_0).square()) / var_0 - 1 - (var / var_0).log())
     return torch.where(kl > _LEAST, kl, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Predicted:
-    """Mean and variance of every candidate, and how far each is believed."""
+def _predicted(
+    prior: Prior,
+    posterior: TransferPosterior,
+    tasks: Sequence[Dataset],
+    X: Float[Tensor, "m d"],
+    heard: Bool[Tensor, "c k"],
+) -> Iterator[tuple[float, Float[Tensor, "c m"], Float[Tensor, "c m"]]]:
+    """Of every candidate how far it is believed, and its means and variances at X had only some tasks been heard.
 
-    mean: Float[Tensor, "c m"]
-    var: Float[Tensor, "c m"]
-    believed: Float[Tensor, "c"]
-
-    def over(self, before: _Predicted) -> Float[Tensor, "m"]:
-        """What was learnt since, in nats."""
-        return self.believed @ gained(self.mean, self.var, before.mean, before.var)
-
-
-@dataclass(frozen=True, slots=True)
-class _At:
-    """Predictions at X, had the tasks other data."""
-
-    prior: Prior
-    posterior: TransferPosterior
-    X: Float[Tensor, "m d"]
-
-    def given(self, tasks: Sequence[Dataset]) -> _Predicted:
-        """From these data, at the posterior's hyperparameters."""
-        found = self.prior.model.at(self.posterior.hyperparameters, sources=tasks[:-1], target=tasks[-1])
-        with torch.no_grad():
-            if isinstance(found, AutoPosterior):
-                pairs = [member.predict_marginal(self.X) for member in found.mixture.members]
-                believed = found.weights
+    Each in units of its own. A star has all cases from what it holds; any other model is evaluated for each of them.
+    """
+    params = posterior.hyperparameters
+    each: Sequence[tuple[float, TransferModel, ModelParams, Predictor]]
+    if isinstance(prior, AutoPrior) and isinstance(posterior, AutoPosterior) and isinstance(params, AutoParams):
+        each = [
+            (believed, one.model, own, member)
+            for believed, one, own, member in zip(
+                posterior.weights.tolist(), prior.priors, params.candidates, posterior.mixture.members, strict=True
+            )
+        ]
+    else:
+        each = [(1.0, prior.model, params, posterior.predictor)]
+    with torch.no_grad():
+        for believed, model, own, predictor in each:
+            if isinstance(predictor, Layer) and isinstance(predictor.below, StarBeliefs):
+                yield believed, *predict_heard(predictor, X, heard)
             else:
-                pairs = [found.predict(self.X)]
-                believed = torch.ones(1, dtype=torch.float64)
-        mean, var = (torch.stack(part) for part in zip(*pairs, strict=True))
-        return _Predicted(mean, var, believed)
+                yield believed, *_case_by_case(model, own, tasks, X, heard)
+
+
+def _case_by_case(
+    model: TransferModel,
+    params: ModelParams,
+    tasks: Sequence[Dataset],
+    X: Float[Tensor, "m d"],
+    heard: Bool[Tensor, "c k"],
+) -> tuple[Float[Tensor, "c m"], Float[Tensor, "c m"]]:
+    """The model at these hyperparameters, given the tasks that were heard."""
+    silent = [_silenced(task) for task in tasks]
+    known: dict[tuple[bool, ...], tuple[Tensor, Tensor]] = {}
+    cases = [tuple(case if model.needs_sources else case[-1:]) for case in heard.tolist()]
+    for case in cases:
+        if case not in known:
+            *sources, target = (
+                task if told else nothing
+                for told, task, nothing in zip(case, tasks[-len(case) :], silent[-len(case) :], strict=True)
+            )
+            known[case] = model.at(params, sources=sources, target=target).predict(X)
+    mean, var = (torch.stack(parts) for parts in zip(*(known[case] for case in cases), strict=True))
+    return mean, var
 
 
 def _silenced(task: Dataset) -> Dataset:

@@ -54,6 +54,15 @@ class At:
             parts=tuple(part.unfolded(extra) for part in self.parts),
         )
 
+    def nowhere(self) -> At:
+        """The same beliefs at none of the points."""
+        return At(
+            X=self.X[..., :0, :],
+            mean=self.mean[..., :0],
+            v=None if self.v is None else self.v[..., :0],
+            u=None if self.u is None else self.u[..., :0],
+        )
+
     def joined(self, other: At) -> At:
         """These points and then the others."""
         return At(

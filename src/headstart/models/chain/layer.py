@@ -76,12 +76,13 @@ class Layer:
         at: At | None = None,
     ) -> Layer:
         """The layer at given hyperparameters, having seen (X, y); ``at`` spares evaluating the beliefs again."""
+        at = below.at(X) if at is None else at
         empty = cls(
             kernel=kernel,
             propagation=propagation,
             below=below,
             params=params,
-            at=below.at(X[..., :0, :]),
+            at=at.nowhere(),
             L=X.new_zeros(*X.shape[:-2], 0, 0),
             z=X.new_zeros(*X.shape[:-2], 0),
         )
@@ -135,7 +136,8 @@ class Layer:
         y may have more leading dimensions than X (fantasies): L then stays as small as X asks for.
         """
         new = self.below.at(X) if at is None else at
-        v = solve_lower(self.L, self.gain_cov(self.at, new))
+        seen = self.L.shape[-1] > 0
+        v = solve_lower(self.L, self.gain_cov(self.at, new)) if seen else new.mean.unsqueeze(-2)[..., :0, :]
         noise = self.params.noise_var.unsqueeze(-1) if noise_var is None else noise_var
         P = self.gain_cov(new, new) - v.mT @ v + torch.diag_embed(noise.expand(*new.mean.shape))
         corner = cholesky(P, of="The covariance of the observations")

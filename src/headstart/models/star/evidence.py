@@ -48,11 +48,12 @@ class StarEvidence:
     """−log p(y | the sources' posteriors, θ), θ = [log lengthscale (g), log outputscale, log noise_var, log ω (k)].
 
     The offset is integrated out as everywhere (gp.hyperparameters): y is centred, and OFFSET_VAR is added to K.
+    Problems may share their inputs.
     """
 
     def __init__(
         self,
-        X: Float[Tensor, "P n d"],
+        X: Float[Tensor, "#P n d"],
         y: Float[Tensor, "P n"],
         means: Float[Tensor, "P I n"],
         covs: Float[Tensor, "P J n n"],

@@ -17,7 +17,7 @@ from headstart.gp.fit import Seed, fit, generator_from
 from headstart.gp.hyperparameters import Expected
 from headstart.gp.restarts import FitReport
 from headstart.models.botorch import TransferPosterior
-from headstart.models.chain.beliefs import At, ExactBeliefs, NoBeliefs
+from headstart.models.chain.beliefs import At, Beliefs, ExactBeliefs, NoBeliefs
 from headstart.models.chain.fitting import fit_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.chain.sequential import expanded_levels
@@ -140,7 +140,8 @@ class StarPrior(Prior):
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
         units = self.alone.units.completed(target)
         inward, members = units.inward(target), self.alone.members
-        evidence = self.model.weighting.evidence(members, self.facts, inward, self.model.kernel)
+        at = self.alone.locate(inward.X)
+        evidence = self.model.weighting.evidence(members, self.facts, inward, self.model.kernel, at)
         b = target.batch_shape
         theta, report = fit(evidence, self.model.fit, seed=seed, task="target", batch_shape=b, expected=self.expected)
         own, omega = evidence.solution(theta.reshape(b.numel(), -1))
@@ -152,7 +153,7 @@ class StarPrior(Prior):
             weights.own,
             weights.balance,
         )
-        layer = _on_top(members, params, inward, self.model)
+        layer = _on_top(members, params, inward, self.model, at)
         scaled = params.scaled(units.scale, units.offset)
         return TransferPosterior(layer, Outcome(units, scaled, (*self.alone.reports, report)), target.y)
 
@@ -163,15 +164,24 @@ def _exact(layer: Layer) -> ExactBeliefs:
     return beliefs
 
 
-def _on_top(members: tuple[ExactBeliefs, ...], params: StarParams, target: Dataset, model: TransferModel) -> Layer:
+def _on_top(
+    members: tuple[ExactBeliefs, ...],
+    params: StarParams,
+    target: Dataset,
+    model: TransferModel,
+    at: At | None = None,
+) -> Layer:
+    """The target's layer; ``at`` are the sources at its inputs, if they are at hand."""
     weights = StarWeights(params.weights, params.weight_var, params.own, params.balance)
+    below: Beliefs = StarBeliefs(members, weights) if members else NoBeliefs(target.batch_shape)
     return Layer.observe(
-        StarBeliefs(members, weights) if members else NoBeliefs(target.batch_shape),
+        below,
         params.levels[-1],
         target.X,
         target.y,
         kernel=model.kernel,
         propagation=Propagation.EXACT,
+        at=None if at is None else below.weigh(at),
     )
 
 

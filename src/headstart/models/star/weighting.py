@@ -12,7 +12,7 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.gp.hyperparameters import Inputs, Slot
 from headstart.gp.kernels import Kernel
-from headstart.models.chain.beliefs import ExactBeliefs
+from headstart.models.chain.beliefs import At, ExactBeliefs
 from headstart.models.star.evidence import Coefficients, StarEvidence
 from headstart.models.star.weights import StarBeliefs, StarWeights
 
@@ -39,9 +39,17 @@ class Weighting(ABC):
 
     @abstractmethod
     def evidence(
-        self, members: tuple[ExactBeliefs, ...], facts: SourceFacts, target: Dataset, kernel: Kernel
+        self,
+        members: tuple[ExactBeliefs, ...],
+        facts: SourceFacts,
+        target: Dataset,
+        kernel: Kernel,
+        at: At | None = None,
     ) -> StarEvidence:
-        """The evidence of the target (in model units), batch dimensions flattened."""
+        """The evidence of the target (in model units), batch dimensions flattened.
+
+        ``at`` spares evaluating the sources at its inputs again.
+        """
 
     @abstractmethod
     def weights(self, omega: Float[Tensor, "*b k"], facts: SourceFacts) -> StarWeights:
@@ -52,11 +60,13 @@ def _flat(tensor: Tensor, batch: torch.Size) -> Tensor:
     return tensor.reshape(batch.numel(), *tensor.shape[len(batch) :])
 
 
-def _shapes_and_covs(members: tuple[ExactBeliefs, ...], X: Tensor) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+def _shapes_and_covs(
+    members: tuple[ExactBeliefs, ...], X: Tensor, at: At | None
+) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
     """m_ν − offset_ν, Σ_ν and k_ν at the target's inputs."""
-    at = [member.at(X) for member in members]
-    shapes = [a.mean - member.offset.unsqueeze(-1) for a, member in zip(at, members, strict=True)]
-    covs = [member.cov(a, a) for a, member in zip(at, members, strict=True)]
+    parts = [member.at(X) for member in members] if at is None else at.parts
+    shapes = [part.mean - member.offset.unsqueeze(-1) for part, member in zip(parts, members, strict=True)]
+    covs = [member.cov(part, part) for part, member in zip(parts, members, strict=True)]
     return shapes, covs, [member.prior_cov(X, X) for member in members]
 
 
@@ -113,11 +123,16 @@ class Integrated(Weighting):
         return StarWeights(mean, var, facts.open * own / n_open / size.square(), balance)
 
     def evidence(
-        self, members: tuple[ExactBeliefs, ...], facts: SourceFacts, target: Dataset, kernel: Kernel
+        self,
+        members: tuple[ExactBeliefs, ...],
+        facts: SourceFacts,
+        target: Dataset,
+        kernel: Kernel,
+        at: At | None = None,
     ) -> StarEvidence:
         """One mean and one covariance, both scaled by ρ."""
         below, b = StarBeliefs(members, self.unit(facts)), target.batch_shape
-        at = below.at(target.X)
+        at = below.at(target.X) if at is None else below.weigh(at)
         return StarEvidence(
             _flat(target.X, b),
             _flat(target.y, b),
@@ -179,11 +194,16 @@ class FreeWeights(Weighting):
         return _PerSource(n, 1 / n)
 
     def evidence(
-        self, members: tuple[ExactBeliefs, ...], facts: SourceFacts, target: Dataset, kernel: Kernel
+        self,
+        members: tuple[ExactBeliefs, ...],
+        facts: SourceFacts,
+        target: Dataset,
+        kernel: Kernel,
+        at: At | None = None,
     ) -> StarEvidence:
         """A mean and a covariance per source (two covariances where the target has k_ν of its own)."""
         b = target.batch_shape
-        shapes, covs, kernels = _shapes_and_covs(members, target.X)
+        shapes, covs, kernels = _shapes_and_covs(members, target.X, at)
         gates = facts.open.unbind(-1)
         shapes = [gate[..., None] * shape for gate, shape in zip(gates, shapes, strict=True)]
         covs = [gate[..., None, None] * cov for gate, cov in zip(gates, covs, strict=True)]

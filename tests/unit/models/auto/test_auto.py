@@ -9,6 +9,7 @@ from functools import partial
 
 import pytest
 import torch
+from tests.direct import prequential
 from tests.problems import agree, behind_the_map, item_of, params_for, predictions, quick, tensor, transfer_problem
 from torch import Tensor
 
@@ -21,7 +22,7 @@ from headstart.models.auto.gate import Informative
 from headstart.models.auto.members import sure_of_itself
 from headstart.models.auto.memory import Memory
 from headstart.models.auto.posterior import AutoPosterior
-from headstart.models.auto.prequential import prequential, sequential_scores
+from headstart.models.auto.prequential import sequential_scores
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture
 from headstart.models.model import TransferModel

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from tests.problems import points
 from torch import Tensor
 
 from headstart import AUTO, GPBO, SHGP, STAR, Dataset, InputError
+from headstart.gp.fit import fit
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.kernels import Kernel
+from headstart.models.auto import prequential
 from headstart.models.auto.auto import Auto, AutoPrior
 from headstart.models.auto.candidates import Candidate
 from headstart.models.auto.explanation import (
@@ -22,8 +26,9 @@ from headstart.models.auto.explanation import (
     says_little,
 )
 from headstart.models.auto.past_check import agreement
+from headstart.models.auto.prequential import refits_up_to
 from headstart.models.params import StarParams
-from headstart.models.star.star import Alone, Star, StarPrior
+from headstart.models.star.evidence import StarEvidence
 
 
 def _hill(X: Tensor) -> Tensor:
@@ -264,21 +269,21 @@ def test_a_batch_of_problems_is_refused() -> None:
 
 
 def test_nothing_is_fitted_twice_to_explain(prior: AutoPrior, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What AUTO fitted to the target is at hand: each source is fitted on its own, and nothing else."""
+    """What AUTO fitted to the target is at hand: the sources are fitted on their own, all at once at every refit."""
     x = points(6, seed=9)
     target = Dataset(x, _hill(x))
     fresh = auto_only(prior.model.learn(prior.sources))
-    fresh.condition(target)
-    fits: list[str] = []
-    original = Star.upon
+    posterior = fresh.condition(target)
+    fits: list[tuple[int, int]] = []
 
-    def counted(self: Star, alone: Alone) -> StarPrior:
-        fits.append("source")
-        return original(self, alone)
+    def counted(evidence: StarEvidence, *args: Any, **options: Any) -> Any:
+        fits.append((evidence.n_observations, evidence.n_problems))
+        return fit(evidence, *args, **options)
 
-    monkeypatch.setattr(Star, "upon", counted)
+    monkeypatch.setattr(prequential, "fit", counted)
     kept = (fresh._informed, fresh._tested, fresh._scored, fresh._latest)
     known = [len(memory) for memory in kept]
-    explain(fresh, target)
+    again, given = explain(fresh, target), explain(fresh, target, posterior=posterior)
     assert [len(memory) for memory in kept] == known
-    assert len(fits) == len(fresh.sources)
+    assert fits == [(n, len(fresh.sources)) for n in refits_up_to(6)] * 2
+    assert again == given

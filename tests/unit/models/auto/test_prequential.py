@@ -6,11 +6,13 @@ import math
 
 import pytest
 import torch
-from tests.problems import params_for, quick, transfer_problem
+from tests.direct import prequential
+from tests.problems import params_for, points, quick, transfer_problem
 from torch import Tensor
 
-from headstart import FAMILY, SHGP, Dataset
-from headstart.models.auto.prequential import REFITS, prequential, refits_up_to, sequential_scores
+from headstart import AUTO, FAMILY, SHGP, Dataset
+from headstart.models.auto.explanation import auto_only
+from headstart.models.auto.prequential import REFITS, refits_up_to, scores_alone, sequential_scores
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture
 
@@ -154,3 +156,51 @@ def test_a_model_with_an_output_map_is_scored_in_the_users_units() -> None:
             assert torch.cat(said).tolist() == pytest.approx(scores[[6, 8]].tolist(), abs=0.5)
     torch.testing.assert_close(scores[1:], first[1:] - math.log(1e3), rtol=0, atol=1e-3)
     assert not scores[0]
+
+
+# ── every source alone ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _awkward_sources(d: int) -> list[Dataset]:
+    """Of several sizes; one is constant, one does not know the last input, one has a single row."""
+    found = []
+    for i, n in enumerate((12, 12, 7, 9, 1)):
+        X = points(n, d=d, seed=i)
+        y = (3 + i) * (X - 0.2 * i).square().sum(-1) if i != 2 else torch.full((n,), 2.0, dtype=torch.float64)
+        found.append(Dataset(X, y, unseen=(d - 1,) if i == 3 else ()))
+    return found
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 13])
+def test_sources_in_lockstep_score_as_each_does_alone(n: int) -> None:
+    """What a star of one source says of the target, fitted for itself at every refit."""
+    prior = auto_only(quick(AUTO).learn(_awkward_sources(3)))
+    X = points(n, d=3, seed=20)
+    target = prior.inward(Dataset(X, 2 * (X - 0.3).square().sum(-1)))
+    with torch.no_grad():
+        together = scores_alone(prior.alone, prior.model, target)
+        alone = [prequential(prior.star_of(i), target) for i in range(5)]
+    torch.testing.assert_close(together, torch.stack(alone), rtol=0, atol=1e-8)
+
+
+def test_where_no_source_has_a_scale_the_target_gives_it() -> None:
+    """All sources are constant and alike: the units of a refit are those of the values it has seen."""
+    X = points(6, d=2, seed=0)
+    prior = auto_only(quick(AUTO).learn([Dataset(X, torch.ones(6, dtype=torch.float64))] * 2))
+    target = Dataset(points(6, d=2, seed=3), 100 * points(6, d=1, seed=4)[:, 0])
+    with torch.no_grad():
+        together = scores_alone(prior.alone, prior.model, prior.inward(target))
+        alone = [prequential(prior.star_of(i), prior.inward(target)) for i in range(2)]
+    torch.testing.assert_close(together, torch.stack(alone), rtol=0, atol=1e-8)
+
+
+def test_categories_share_a_lengthscale_there_too() -> None:
+    """The levels of a category are columns with one lengthscale."""
+    X = torch.cat([points(14, d=1, seed=0), torch.eye(2, dtype=torch.float64).repeat(7, 1)], dim=-1)
+    y = X[:, 0].sin() + X[:, 1]
+    prior = auto_only(quick(AUTO).learn([Dataset(X, y, categories=((1, 2),)), Dataset(X, -y, categories=((1, 2),))]))
+    target = Dataset(X[:6], X[:6, 0].cos() + X[:6, 1], categories=((1, 2),))
+    with torch.no_grad():
+        together = scores_alone(prior.alone, prior.model, prior.inward(target))
+        alone = [prequential(prior.star_of(i), prior.inward(target)) for i in range(2)]
+    torch.testing.assert_close(together, torch.stack(alone), rtol=0, atol=1e-8)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.direct import direct_shares
 from tests.problems import points
 from torch import Tensor
 
 from headstart import AUTO, FAMILY, GPBO, SHGP, Dataset
 from headstart.models.auto.auto import AutoPrior
-from headstart.models.auto.reasons import gained, shares
+from headstart.models.auto.explanation import auto_only
+from headstart.models.auto.reasons import explanation_of, gained, shares
 
 
 def _valley(X: Tensor) -> Tensor:
@@ -51,6 +53,18 @@ def test_shares_sum_to_one_and_are_no_less_than_nothing(name: str) -> None:
         assert torch.allclose(each.sum(-1), torch.ones(4, dtype=torch.float64))
         assert bool((each >= 0).all())
         assert target.n > 0 or each[:, -1].tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("name", ["AUTO", "STAR", "SCAML", "MWSGP"])
+@pytest.mark.parametrize("results", [0, 1, 6])
+def test_shares_are_those_of_models_built_for_every_case(name: str, results: int) -> None:
+    """A star knows what it would say without a source's data, and need not be built without them."""
+    X = points(9, seed=7)
+    half = Dataset(X, X[:, 0].sin(), unseen=(1,))
+    prior = FAMILY[name].learn([_task(12, 0), _noise(12, 1), half])
+    X = points(4, seed=5)
+    posterior = prior.condition(_task(results, 9))
+    torch.testing.assert_close(shares(prior, posterior, X), direct_shares(prior, posterior, X), rtol=0, atol=1e-8)
 
 
 def test_where_a_source_is_lowest_it_counts_before_the_first_result() -> None:
@@ -101,3 +115,46 @@ def test_without_sources_all_is_the_targets_own() -> None:
         each = shares(prior, prior.condition(_task(4, 9)), BOTTOM)
         assert each[0, -1] == 1
         assert each.shape == (1, len(sources) + 1)
+
+
+# ── as a table ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+LATER = Dataset(points(6, seed=9), _valley(points(6, seed=9)), "now")
+
+
+def _named() -> AutoPrior:
+    noise = _noise(20, 5)
+    return auto_only(AUTO.learn([_task(12, 0, "like it"), Dataset(noise.X, noise.y, "noise")]))
+
+
+def test_the_table_has_a_row_per_source_with_the_numbers_of_its_verdict() -> None:
+    """And the share of the latest of the points; how far candidates are believed comes with it."""
+    reasons = explanation_of(_named(), LATER, points(2, seed=5))
+    frame = reasons.to_frame()
+    assert frame["source"].tolist() == ["like it", "noise"]
+    assert frame["rows"].tolist() == [12, 20]
+    for row, source, share in zip(frame.itertuples(), reasons.explanation.sources, reasons.shares[-1], strict=False):
+        assert (row.verdict, row.reason) == (source.verdict.value, source.reason)
+        assert (row.weight, row.weight_sd, row.gain) == (source.weight, source.weight_sd, source.gain)
+        assert (row.gain_low, row.gain_high) == source.interval
+        assert (row.informative, row.share) == (source.informative, float(share))
+    assert frame.attrs == {"observations": 6, "believed": reasons.explanation.candidates}
+
+
+@pytest.mark.parametrize("results", [0, 1, 2])
+def test_what_is_not_known_yet_is_nan_and_said(results: int) -> None:
+    """Without a point there is no share, before the second result no gain, before the fourth no interval."""
+    reasons = explanation_of(_named(), LATER.head(results) if results else Dataset.empty(2))
+    frame = reasons.to_frame()
+    assert frame["gain"].isna().all() == (results < 2)
+    assert frame[["gain_low", "gain_high", "share"]].isna().all(axis=None)
+    assert frame[["weight", "weight_sd", "informative"]].notna().all(axis=None)
+    *_, believed, rests = str(reasons).splitlines()
+    assert believed.startswith(f"believed after {results} observations: kin ")
+    assert believed.endswith("yet)" if results == 0 else "not known before 4 observations)")
+    assert rests == "rests on: not known yet, for no point was suggested or asked about"
+
+
+def test_what_is_known_is_not_said_to_be_unknown() -> None:
+    """With four results and a point nothing is missing."""
+    assert "not known" not in str(explanation_of(_named(), LATER.head(4), BOTTOM))

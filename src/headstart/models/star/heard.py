@@ -1,0 +1,74 @@
+"""What a star would predict had only some of the tasks been heard: all cases at once, from one factorisation a source.
+
+At the layer's hyperparameters a source that is not heard is its prior: its shape m_ν − offset_ν is 0, its Σ_ν is k_ν.
+With h_ν = 1 where source ν is heard and 0 where it is not, c_ν = mean_ν² + var(w_ν), and v_ν = L_ν⁻¹ k_ν(X_ν, ·),
+
+    prior mean    Σ h_ν mean_ν (m_ν − offset_ν)
+    prior cov     Σ (c_ν + own_ν) k_ν + k_t − Σ h_ν c_ν v_νᵀ v_ν + Uᵀ U        U = Rᵀ of the h_ν (m_ν − offset_ν)
+
+so that whatever takes a source's data is worked out once, and a case costs O(s N_t² + N_t³).
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from headstart.gp.linalg import cholesky, solve_lower
+from headstart.models.chain.beliefs import At
+from headstart.models.chain.layer import Layer
+from headstart.models.star.weights import StarBeliefs
+
+__all__ = ["predict_heard"]
+
+
+def predict_heard(
+    layer: Layer, X: Float[Tensor, "m d"], heard: Bool[Tensor, "c k"]
+) -> tuple[Float[Tensor, "c m"], Float[Tensor, "c m"]]:
+    """Mean and variance of f at X in every case: ``heard`` says which sources, and last if the target, have data.
+
+    The layer is a star's, of one problem.
+    """
+    below = layer.below
+    assert isinstance(below, StarBeliefs)
+    weights, n = below.weights, layer.X.shape[-2]
+    h = heard[:, :-1].to(X)
+    at = [member.at(torch.cat([layer.X, X])) for member in below.members]
+    shapes = torch.stack([a.mean - member.offset for a, member in zip(at, below.members, strict=True)])
+    c = weights.mean.square() + weights.marginal_var
+    mean = h @ (weights.mean.unsqueeze(-1) * shapes)
+    u = weights.balanced(h.unsqueeze(-1) * (weights.var.sqrt().unsqueeze(-1) * shapes))
+    mean_x, u_x, u_t = mean[:, n:] + layer.params.offset, u[..., n:], u[..., :n]
+    known_x = torch.stack([size * _v(a)[:, n:].square().sum(-2) for size, a in zip(c, at, strict=True)])
+    var_x = layer.params.outputscale + below.prior_var() - h @ known_x + u_x.square().sum(-2)
+    if n == 0:
+        return mean_x, var_x
+
+    def cov(b: slice, u_b: Float[Tensor, "c s _"]) -> Float[Tensor, "c n _"]:
+        """Between the target's rows and those of b."""
+        known = torch.stack([size * _v(a)[:, :n].mT @ _v(a)[:, b] for size, a in zip(c, at, strict=True)])
+        before = layer.gain_cov(_bare(layer.X), _bare(at[0].X[b]))
+        between: Tensor = before - (h @ known.flatten(1)).unflatten(-1, known.shape[1:]) + u_t.mT @ u_b
+        return between
+
+    K = cov(slice(n), u_t) + layer.params.noise_var * torch.eye(n, dtype=X.dtype, device=X.device)
+    L = cholesky(K, of="The covariance of the observations")
+    y = layer.at.mean + layer.params.offset + (layer.L @ layer.z.unsqueeze(-1)).squeeze(-1)
+    z = solve_lower(L, (y - mean[:, :n] - layer.params.offset).unsqueeze(-1))
+    v = solve_lower(L, cov(slice(n, None), u_x))
+    told = heard[:, -1:]
+    return (
+        torch.where(told, mean_x + (z.mT @ v).squeeze(-2), mean_x),
+        torch.where(told, var_x - v.square().sum(-2), var_x),
+    )
+
+
+def _v(at: At) -> Float[Tensor, "r m"]:
+    assert at.v is not None
+    return at.v
+
+
+def _bare(X: Float[Tensor, "m d"]) -> At:
+    """Points at which nothing was learnt."""
+    return At(X, torch.zeros_like(X[..., 0]))
