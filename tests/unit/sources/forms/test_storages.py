@@ -143,7 +143,7 @@ def test_without_any_usable_source_every_reason_is_given(url: str, tmp_path: Pat
     assert read_sources([]).skipped == ()
 
 
-@pytest.mark.parametrize(("patience", "own"), [(0.3, ""), (60, "?timeout=0.3")])
+@pytest.mark.parametrize(("patience", "own"), [(1, ""), (60, "?timeout=1")])
 def test_a_locked_database_is_waited_for_once_and_not_for_long(
     patience: float, own: str, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,7 +155,7 @@ def test_a_locked_database_is_waited_for_once_and_not_for_long(
         holder.execute("BEGIN EXCLUSIVE")
         start = time.monotonic()
         sources = read_sources([(url + own, "lgbm-iris"), (url + own, "lgbm-wine"), url + own, (other, "free")])
-        assert time.monotonic() - start < 3
+        assert time.monotonic() - start < 2.5  # not once a source
     finally:
         holder.rollback()
         holder.close()
