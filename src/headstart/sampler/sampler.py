@@ -39,8 +39,9 @@ class TransferSampler(BaseSampler):
     """Bayesian optimisation with a head start from past studies, tables and files.
 
     Args:
-        sources: Past tasks, from the least to the most related one: Optuna studies, pairs (storage_url, study_name),
-            DataFrames, paths of CSV files, ``Dataset``s. They are read here, once.
+        sources: Past tasks, from the least to the most related one: studies, storages, tables, files; see
+            ``headstart.Sources``. They are read here, once; what cannot be used is logged, and the rest goes on.
+            None at all is a start from scratch.
         model: A name of ``headstart.FAMILY`` in upper or lower case, or a model with options of its own.
         acquisition: "logei", the logarithm of the expected improvement, or "ucb", the optimistic bound of the mean
             by ``beta`` standard deviations.

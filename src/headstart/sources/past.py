@@ -166,8 +166,7 @@ def _read(
             skipped.append(str(error))
             continue
         if np.isnan(finite(task.y)).all():
-            rows = f"{len(task.rows)} row{'s' * (len(task.rows) != 1)}"
-            skipped.append(f"{task.where} has no finite result to learn from ({rows}).")
+            skipped.append(f"{task.where} has no result to learn from (of {len(task.rows)} none is a finite number).")
             continue
         tasks.append(thinned(task if task.name == name else replace(task, name=name)))
     if not tasks:

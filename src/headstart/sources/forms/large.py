@@ -6,6 +6,7 @@ storages keep their trials in memory anyhow, so there is nothing to be saved.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
 
-__all__ = ["LARGE", "SomeTrials", "some_trials"]
+__all__ = ["LARGE", "SomeTrials", "in_words", "some_trials"]
 
 LARGE = 10_000  # trials; loading as many takes some three seconds and 120 MB
 _COUNTS = "SELECT state, COUNT(*) FROM trials WHERE study_id = :study GROUP BY state"
@@ -58,6 +59,11 @@ def some_trials(study: Study, place: int, maximize: bool) -> SomeTrials | None:
             y.append(_INFINITE.get(str(kind), np.nan if value is None else value))
     kept = thinning.rows_kept(np.array(y, dtype=np.float64), maximize, thinning.MOST_LEARNT)
     finished = counts.pop("COMPLETE", 0)
-    others = " and ".join(f"{count:,} {state.lower()}" for state, count in counts.items())
     notes = (thinning.thinned_in_words(len(kept), finished),) if len(kept) < finished else ()
-    return SomeTrials(tuple(database.get_trial(ids[i]) for i in kept), notes, others)
+    return SomeTrials(tuple(database.get_trial(ids[i]) for i in kept), notes, in_words(counts))
+
+
+def in_words(counts: Mapping[str, int]) -> str:
+    """How many trials are in which state: "3 pruned and 1 failed"."""
+    words = {"FAIL": "failed"}
+    return " and ".join(f"{count:,} {words.get(state, state.lower())}" for state, count in counts.items())

@@ -169,7 +169,7 @@ def _reason(error: BaseException) -> str:
         own = inner
     if isinstance(own, KeyError):
         return "it is not in its storage any more. Leave it out."
-    text = " ".join(without_password(str(own)).split()) or type(own).__name__
+    text = (without_password(str(own)).strip().splitlines() or [type(own).__name__])[0].strip()
     text = text if text.endswith((".", "?", "!")) else f"{text}."
     if "no such table" in text or "does not exist" in text or "doesn't exist" in text:
         return f"{text} Is it a database that Optuna made?"

@@ -22,7 +22,7 @@ import pandas as pd
 
 from headstart.errors import InputError, UnusableSourceError
 from headstart.sources.forms.found import Wanted
-from headstart.sources.forms.large import some_trials
+from headstart.sources.forms.large import in_words, some_trials
 from headstart.sources.forms.storages import reading
 from headstart.sources.pruned import estimated_finals
 from headstart.sources.raw import RawTask
@@ -105,12 +105,12 @@ def _is_finished(trial: FrozenTrial) -> bool:
 
 
 def _unfinished(trials: Sequence[FrozenTrial]) -> str:
-    """How many trials have no final value, in words: "3 pruned and 1 fail"."""
+    """How many trials have no final value, in words: "3 pruned and 1 failed"."""
     from optuna.trial import TrialState
 
     without = [t for t in trials if t.state != TrialState.PRUNED or not t.intermediate_values]
     counts = {state: sum(t.state == state for t in without) for state in TrialState if state != TrialState.COMPLETE}
-    return " and ".join(f"{count} {state.name.lower()}" for state, count in counts.items() if count)
+    return in_words({state.name: count for state, count in counts.items() if count})
 
 
 def _task(
@@ -130,7 +130,7 @@ def _task(
     if ends:
         notes += (f"{len(ends)} pruned trials count as what they would probably have ended at",)
     if others:
-        notes += (f"{others} trials have no final value and are left out",)
+        notes += (f"trials without a final value are left out: {others}",)
     names = dict.fromkeys(name for trial in finished for name in trial.params)
     columns = {n: pd.Series([t.params.get(n, math.nan) for t in finished], dtype=object) for n in names}
     return RawTask(

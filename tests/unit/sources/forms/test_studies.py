@@ -83,7 +83,7 @@ def test_a_list_of_trials_is_a_source() -> None:
     assert task.identity is None
     assert task.distributions is not None
     assert task.distributions["x"] == X
-    assert task.notes == ("1 fail trials have no final value and are left out",)
+    assert task.notes == ("trials without a final value are left out: 1 failed",)
     assert read_one(two_objectives().trials, objective="1").y.tolist() == [10.0, 20.0]
     assert read_one(tuple(study().trials)).y.tolist() == [1.0, 2.0]
 
@@ -112,9 +112,9 @@ def test_studies_that_teach_nothing_are_skipped() -> None:
     assert [task.name for task in sources] == ["past"]
     assert sources.skipped == (
         "Study 'empty' has no finished trial to learn from (no trials at all).",
-        "Study 'failed' has no finished trial to learn from (1 fail).",
-        "Study 'infinite' has no finite result to learn from (2 rows).",
-        "source 4 (DataFrame) has no finite result to learn from (1 row).",
+        "Study 'failed' has no finished trial to learn from (1 failed).",
+        "Study 'infinite' has no result to learn from (of 2 none is a finite number).",
+        "source 4 (DataFrame) has no result to learn from (of 1 none is a finite number).",
     )
     with pytest.raises(InputError, match=r"nothing to start from(.*\n){4}source 4"):
         read_sources(nothing, objective="loss")

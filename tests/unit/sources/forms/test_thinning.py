@@ -86,7 +86,7 @@ def test_a_large_study_in_a_database_is_not_loaded_whole(
     assert best <= set(task.y)
     assert [values.index(value) for value in task.y] == sorted(values.index(value) for value in task.y)
     assert task.notes[0] == "20 of 59 rows are used: the best tenth, and an even spread of the others"
-    assert task.notes[1] == "1 fail and 1 pruned trials have no final value and are left out"
+    assert task.notes[1] == "trials without a final value are left out: 1 failed and 1 pruned"
     assert is_same_study(task, past)
 
 
@@ -96,5 +96,5 @@ def test_a_large_study_of_failures_is_skipped_as_a_small_one(tmp_path: Path, mon
     past = study("large", storage=url, y=())
     past.add_trials([trial(0.5, state=TrialState.FAIL)] * 5)
     monkeypatch.setattr(large, "LARGE", 4)
-    with pytest.raises(InputError, match=r"no finished trial to learn from \(5 fail\)"):
+    with pytest.raises(InputError, match=r"no finished trial to learn from \(5 failed\)"):
         read_one((url, "large"))
