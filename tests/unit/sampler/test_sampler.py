@@ -419,7 +419,7 @@ def test_a_source_with_nothing_in_common_is_left_out_or_refused(caplog: pytest.L
         ({"acquisition": "ei"}, "acquisition must be one of logei, ucb"),
         ({"beta": -1.0}, "beta"),
         ({"objective": "accuracy"}, "no column 'accuracy'"),
-        ({"sources": [past().assign(loss=math.nan)]}, "source 1.*has no finite result to learn from"),
+        ({"sources": [past().assign(loss=math.nan)]}, "source 1.*has no result to learn from"),
     ],
 )
 def test_wrong_options_are_refused_at_once(options: dict[str, Any], message: str) -> None:

@@ -217,7 +217,7 @@ class AutoPrior(Prior):
 
     def after(self, target: Dataset, n: int, k: int) -> TransferPosterior:
         """Candidate k, which knows the sources, given the first n observations of the target."""
-        if n == target.n:
+        if 0 < n == target.n:
             return self._candidates(target)[k]
         return self._with_sources(target.head(n))[k - (k > self.model.plain)]
 
@@ -234,14 +234,14 @@ class AutoPrior(Prior):
     def _with_sources(self, target: Dataset) -> tuple[TransferPosterior, ...]:
         """Those that know the sources. Their starts depend on nothing but the target's size: they can be had again.
 
-        Those of the refits are kept: what is predicted from them is asked for at every later step.
+        Those of the refits, and before the first result, are kept: they are asked for at every later step.
         """
 
         def fitted() -> tuple[TransferPosterior, ...]:
             informed = (prior for prior in self.priors if not isinstance(prior, SinglePrior))
             return tuple(prior.condition(target, seed=target.n) for prior in informed)
 
-        return self._informed.of(target, fitted) if target.n in REFITS else fitted()
+        return self._informed.of(target, fitted) if target.n in (0, *REFITS) else fitted()
 
     def _plain(self, target: Dataset) -> TransferPosterior:
         """The plain process, GPBO to the last bit; a target whose spread is unknown is to vary as the sources do."""

@@ -4,10 +4,7 @@ trust       does the source predict itself better than a constant? (models.auto.
 gain        what the source alone added to the predictions of the target's values before they were seen, against
             a process that knows no source: nats per observation, with a 95 % interval over the observations
 weight      how much of the source's shape the target has, given all data: 1 is all of it, below 0 upside down.
-            With w ~ N(mean, R Rᵀ) (models.star.weights), M the sources' shapes at X, and L, z those of the target:
-
-                E[w | y]   = mean + R (Rᵀ M) K⁻¹ r
-                cov[w | y] = R (I − (Rᵀ M) K⁻¹ (Rᵀ M)ᵀ) Rᵀ
+            (models.star.learnt)
 """
 
 from __future__ import annotations
@@ -25,27 +22,28 @@ from torch import Tensor
 from headstart.data.dataset import Dataset, task_name
 from headstart.data.units import spread_of
 from headstart.errors import InputError
-from headstart.gp.linalg import solve_lower, solve_upper
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.posterior import AutoPosterior, Judgement
 from headstart.models.auto.prequential import REFITS, scores_alone
 from headstart.models.botorch import TransferPosterior
-from headstart.models.chain.layer import Layer
-from headstart.models.mixture import Mixture
 from headstart.models.model import Prior
+from headstart.models.predictor import Predictor
+from headstart.models.star.learnt import posterior_weights
 from headstart.models.star.star import StarPrior
-from headstart.models.star.weights import StarBeliefs
 
 __all__ = [
     "Explanation",
     "Silence",
     "SourceVerdict",
+    "SourceWeights",
     "Verdict",
     "auto_only",
     "explain",
-    "posterior_weights",
     "says_little",
     "silence_of",
+    "source_weights",
+    "stars_of",
+    "verdict_by_weight",
 ]
 
 _UPPER = 0.975
@@ -95,7 +93,7 @@ class SourceVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class _Weights:
+class SourceWeights:
     """The sources' weights given the first n observations."""
 
     n: int
@@ -177,25 +175,32 @@ def explain(prior: Prior, target: Dataset | None = None, *, posterior: TransferP
     return Explanation(verdicts, believed, history, target.n, meanings, labels, plain)
 
 
-def _weights(prior: AutoPrior, target: Dataset, n: int, judgement: Judgement) -> _Weights:
-    """Those of all stars among the candidates, as far as each is believed."""
-    believed = prior.judged(judgement.scores[..., :n]).weights
-    stars = [k for k, one in enumerate(prior.priors) if isinstance(one, StarPrior)]
+def _weights(prior: AutoPrior, target: Dataset, n: int, judgement: Judgement) -> SourceWeights:
+    stars = stars_of(prior)
     if not stars:  # nobody has weights: each source as it is on its own
-        each = [
-            posterior_weights(prior.star_of(i).condition(target.head(n), seed=n)) for i in range(len(prior.sources))
-        ]
-        return _Weights(n, torch.cat([mean for mean, _ in each]), torch.cat([sd for _, sd in each]))
-    shares = believed[stars] / believed[stars].sum().clamp_min(_NOTHING)
-    each = [posterior_weights(prior.after(target, n, k)) for k in stars]
-    means, sds = (torch.stack(parts) for parts in zip(*each, strict=True))
+        alone = [prior.star_of(i).condition(target.head(n), seed=n).predictor for i in range(len(prior.sources))]
+        each = [posterior_weights(predictor) for predictor in alone]
+        return SourceWeights(n, torch.cat([mean for mean, _ in each]), torch.cat([sd for _, sd in each]))
+    believed = prior.judged(judgement.scores[..., :n]).weights[stars]
+    return source_weights(n, believed, [prior.after(target, n, k).predictor for k in stars])
+
+
+def stars_of(prior: AutoPrior) -> list[int]:
+    """Which candidates are stars, and so have weights."""
+    return [k for k, one in enumerate(prior.priors) if isinstance(one, StarPrior)]
+
+
+def source_weights(n: int, believed: Float[Tensor, "k"], stars: Sequence[Predictor]) -> SourceWeights:
+    """The weights in several stars after n observations, as far as each of them is believed."""
+    shares = believed / believed.sum().clamp_min(_NOTHING)
+    means, sds = (torch.stack(parts) for parts in zip(*(posterior_weights(star) for star in stars), strict=True))
     mean = (shares.unsqueeze(-1) * means).sum(0)
     var = (shares.unsqueeze(-1) * (sds.square() + (means - mean).square())).sum(0)
-    return _Weights(n, mean, var.sqrt())
+    return SourceWeights(n, mean, var.sqrt())
 
 
 def _verdict(
-    prior: AutoPrior, i: int, gains: Float[Tensor, "n"], history: Sequence[_Weights], name: str
+    prior: AutoPrior, i: int, gains: Float[Tensor, "n"], history: Sequence[SourceWeights], name: str
 ) -> SourceVerdict:
     gate, error = float(prior.gate.gain[i]), float(prior.gate.error[i])
     trust, source = float(prior.gate.trust[i]), prior.sources[i]
@@ -216,6 +221,15 @@ def _verdict(
             reason = "All its results are the same: nothing shows what matters."
     steps = tuple((w.n, float(w.mean[i])) for w in history)
     return SourceVerdict(name, source.n, verdict, reason, gate, gain, interval, weight, sd, steps)
+
+
+def verdict_by_weight(trust: float, weight: float, sd: float, before: float) -> Verdict:
+    """What becomes of a source as far as its weight shows; ``explain`` also asks what it said about the target."""
+    if trust == 0:
+        return Verdict.IGNORED
+    if weight + sd < 0:  # upside down
+        return Verdict.USED
+    return Verdict.REDUCED if trust < _FULLY or abs(weight) < _MUCH_LESS * before else Verdict.USED
 
 
 def silence_of(prior: AutoPrior, i: int) -> Silence | None:
@@ -267,22 +281,3 @@ def _judge(
     if abs(weight) < _MUCH_LESS * before:
         return Verdict.REDUCED, f"It has not helped to predict the target so far ({told})."
     return Verdict.USED, f"Whether it helps to predict the target is not sure yet ({told})."
-
-
-def posterior_weights(star: TransferPosterior) -> tuple[Float[Tensor, "*b s"], Float[Tensor, "*b s"]]:
-    """Mean and standard deviation of the sources' weights in a star, given the target's data."""
-    layer = star.predictor
-    if isinstance(layer, Mixture):  # at the most probable hyperparameters
-        layer = layer.members[0]
-    assert isinstance(layer, Layer)
-    below = layer.below
-    assert isinstance(below, StarBeliefs)
-    weights, u = below.weights, layer.at.u
-    assert u is not None  # Rᵀ M
-    if layer.L.shape[-1] == 0:
-        return weights.mean, weights.marginal_var.sqrt()
-    sd = weights.var.sqrt()
-    alpha = solve_upper(layer.L, layer.z.unsqueeze(-1))  # K⁻¹ r
-    moved = weights.mean + sd * weights.balanced(u @ alpha).squeeze(-1)
-    known = solve_lower(layer.L, weights.balanced(u).mT).square().sum(-2)
-    return moved, (weights.marginal_var - weights.var * known).clamp_min(0.0).sqrt()

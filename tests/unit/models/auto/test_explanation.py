@@ -22,13 +22,13 @@ from headstart.models.auto.explanation import (
     _judge,
     auto_only,
     explain,
-    posterior_weights,
     says_little,
 )
 from headstart.models.auto.past_check import agreement
 from headstart.models.auto.prequential import refits_up_to
 from headstart.models.params import StarParams
 from headstart.models.star.evidence import StarEvidence
+from headstart.models.star.learnt import posterior_weights
 
 
 def _hill(X: Tensor) -> Tensor:
@@ -103,14 +103,14 @@ def test_weights_are_those_of_dense_conditioning(balance: float) -> None:
     G = cov[:2, 2:] @ torch.linalg.inv(cov[2:, 2:])
     expected = mean + G @ (target.y - own.offset - mean @ shapes)
     left = cov[:2, :2] - G @ cov[2:, :2]
-    weights, found = posterior_weights(posterior)
+    weights, found = posterior_weights(posterior.predictor)
     assert torch.allclose(weights, expected, atol=1e-9)
     assert torch.allclose(found, left.diagonal().clamp_min(0).sqrt(), atol=1e-7)
 
 
 def test_without_results_weights_are_the_priors(prior: AutoPrior) -> None:
     """And those of sources that are not let in are 0, for sure."""
-    weights, sd = posterior_weights(prior.after(Dataset.empty(2), 0, 0))
+    weights, sd = posterior_weights(prior.after(Dataset.empty(2), 0, 0).predictor)
     open_ = prior.gate.open
     assert open_.tolist() == [True, True, False, True]
     assert bool((prior.gate.trust[open_] > 0.9).all())
@@ -273,6 +273,7 @@ def test_nothing_is_fitted_twice_to_explain(prior: AutoPrior, monkeypatch: pytes
     x = points(6, seed=9)
     target = Dataset(x, _hill(x))
     fresh = auto_only(prior.model.learn(prior.sources))
+    fresh.condition()
     posterior = fresh.condition(target)
     fits: list[tuple[int, int]] = []
 

@@ -1,0 +1,116 @@
+"""What a dashboard shows of a trial."""
+
+from __future__ import annotations
+
+import json
+
+import optuna
+import pytest
+import torch
+from tests.problems import points, quick
+from torch import Tensor
+
+from headstart import AUTO, FAMILY, GPBO, SHGP, Dataset
+from headstart.models.auto.auto import Auto, AutoPrior
+from headstart.models.auto.candidates import Candidate
+from headstart.models.auto.explanation import auto_only, explain
+from headstart.sampler.attributes import attributes_of
+
+
+def _hill(X: Tensor) -> Tensor:
+    return -torch.exp(-8 * (X[:, 0] - 0.6).square() - 3 * (X[:, 1] - 0.4).square())
+
+
+def _target(n: int) -> Dataset:
+    X = points(n, seed=20)
+    return Dataset(X, _hill(X))
+
+
+@pytest.fixture(scope="module")
+def prior() -> AutoPrior:
+    """A source like the target, one upside down, one of noise and one of a single row."""
+    X = [points(n, seed=seed) for seed, n in enumerate((20, 20, 20, 1))]
+    noise = torch.randn(20, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    values = (_hill(X[0]), 2 - 3 * _hill(X[1]), noise, _hill(X[3]))
+    names = ("like it", "upside down", "noise", "short")
+    return auto_only(AUTO.learn([Dataset(x, y, name) for x, y, name in zip(X, values, names, strict=True)]))
+
+
+@pytest.mark.parametrize("results", [0, 1, 9])
+def test_weights_and_beliefs_are_those_of_an_explanation(prior: AutoPrior, results: int) -> None:
+    """Rounded to three digits, and JSON can write them."""
+    target = _target(results)
+    found = attributes_of(prior, prior.condition(target))
+    assert json.loads(json.dumps(found)) == found
+    explanation = explain(prior, target)
+    assert found["headstart: model"] == "AUTO"
+    assert found["headstart: results"] == results
+    for source in explanation.sources:
+        assert found[f"headstart: weight of {source.name}"] == pytest.approx(source.weight, abs=5.1e-4)
+    for name, share in explanation.candidates.items():
+        assert found[f"headstart: belief in {name}"] == pytest.approx(share, abs=5.1e-4)
+
+
+def test_a_verdict_is_what_trust_and_weight_show(prior: AutoPrior) -> None:
+    """Those that are not trusted say why; of the others the sign shows."""
+    found = attributes_of(prior, prior.condition(_target(20)))
+    assert {key: value for key, value in found.items() if key.endswith(" is")} == {
+        "headstart: like it is": "used",
+        "headstart: upside down is": "used, upside down",
+        "headstart: noise is": "ignored: noise",
+        "headstart: short is": "ignored: too few rows",
+    }
+
+
+def test_asking_forgets_nothing(prior: AutoPrior) -> None:
+    """What the model keeps for the next step is still there, and nothing is fitted again."""
+    posterior = prior.condition(_target(5))
+    kept = [dict(memory._kept) for memory in (prior._latest, prior._informed)]
+    first = attributes_of(prior, posterior)
+    assert attributes_of(prior, posterior) == first
+    for memory, before in zip((prior._latest, prior._informed), kept, strict=True):
+        assert all(memory._kept[key] is value for key, value in before.items())
+
+
+def test_many_sources_are_a_dozen_and_one_line() -> None:
+    """The largest weights first; long names are cut and equal ones told apart."""
+    long = "a study with a name that goes on and on " * 5
+    sources = [Dataset(X, _hill(X), long) for X in (points(8, seed=seed) for seed in range(15))]
+    prior = quick(AUTO).learn(sources)
+    found = attributes_of(prior, prior.condition(_target(4)))
+    weights = {key: float(value) for key, value in found.items() if " weight of " in key}
+    assert len(weights) == 12
+    assert max(len(key) for key in found) < 120
+    sizes = [abs(weight) for weight in weights.values()]
+    assert sizes == sorted(sizes, reverse=True)
+    told = str(found["headstart: other sources"])
+    assert told.startswith("3 with weights up to ")
+    assert float(told.split()[-1]) <= min(sizes)
+
+
+@pytest.mark.parametrize("name", [name for name in FAMILY if name != "AUTO"])
+def test_another_model_says_its_name(name: str) -> None:
+    """Whatever its options, and how many results there are."""
+    prior = quick(FAMILY[name]).anywhere().learn([Dataset(points(6, seed=0), _hill(points(6, seed=0)))])
+    assert attributes_of(prior, prior.condition(_target(2))) == {"headstart: model": name, "headstart: results": 2}
+
+
+def test_candidates_without_weights_are_believed_all_the_same() -> None:
+    """A chain and a plain process: there are no weights to show."""
+    model = Auto(candidates=(Candidate("past", SHGP, 0.7), Candidate("scratch", GPBO, 0.3)))
+    prior = quick(model).learn([Dataset(points(9, seed=0), _hill(points(9, seed=0)))])
+    found = attributes_of(prior, prior.condition(_target(3)))
+    assert list(found) == [
+        *("headstart: model", "headstart: results"),
+        *("headstart: belief in past", "headstart: belief in scratch"),
+    ]
+
+
+def test_a_storage_takes_them(prior: AutoPrior) -> None:
+    """As user attributes of a trial, in a relational database, too."""
+    study = optuna.create_study(storage="sqlite:///:memory:")
+    trial = study.ask()
+    found = attributes_of(prior, prior.condition(_target(3)))
+    for key, value in found.items():
+        trial.set_user_attr(key, value)
+    assert study.trials[0].user_attrs == found
