@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from headstart.bench.tuning.problem import Params
 from headstart.bench.tuning.tasks import TuningTask
 
-__all__ = ["WORST", "accuracy", "cross_validated", "error", "log_loss", "mse", "rmse"]
+__all__ = ["WORST", "accuracy", "cross_validated", "disorder", "error", "log_loss", "mse", "rmse"]
 
 WORST = 1e30  # of a model whose numbers overflowed: finite, as a careful objective returns it
 
@@ -27,6 +27,15 @@ def error(model: Any, X: NDArray[Any], y: NDArray[Any]) -> float:
 def accuracy(model: Any, X: NDArray[Any], y: NDArray[Any]) -> float:
     """The share of right predictions."""
     return float(np.mean(model.predict(X) == y))
+
+
+def disorder(model: Any, X: NDArray[Any], y: NDArray[Any]) -> float:
+    """1 − the area under the ROC curve: the share of pairs of both classes that are in the wrong order."""
+    from sklearn.metrics import roc_auc_score
+
+    has_margin = hasattr(model, "decision_function")
+    ordered_by = model.decision_function(X) if has_margin else model.predict_proba(X)[:, 1]
+    return 1.0 - float(roc_auc_score(y, ordered_by))
 
 
 def log_loss(model: Any, X: NDArray[Any], y: NDArray[Any]) -> float:

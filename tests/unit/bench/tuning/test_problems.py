@@ -9,9 +9,11 @@ import optuna
 import pytest
 from optuna.samplers import RandomSampler
 from optuna.trial import FixedTrial
+from sklearn.linear_model import LogisticRegression
 
 from headstart.bench.tuning.problem import TuningProblem
 from headstart.bench.tuning.problems.catalogue import PROBLEMS, tuning_problem
+from headstart.bench.tuning.scores import accuracy, disorder, error, log_loss, mse, rmse
 from headstart.bench.tuning.tasks import CLASSES, NUMBERS, tuning_task
 from headstart.errors import InputError
 
@@ -120,3 +122,17 @@ def test_training_goes_on_where_it_was() -> None:
     params = {"units": 16, "batch": 16, "solver": "sgd", "activation": "tanh", "alpha": 1e-4, "learning_rate": 1e-2}
     curve = problem.train(tuning_task("iris-sepals"), params)
     assert all(after < before for before, after in pairwise(curve))
+
+
+def test_scores_are_what_they_say() -> None:
+    """Of a model that ranks two of four pairs wrongly, and is right about three of four rows."""
+    model = LogisticRegression()
+    model.classes_, model.coef_, model.intercept_ = np.array([0, 1]), np.array([[1.0]]), np.array([0.0])
+    X, y = np.array([[-2.0], [3.0], [1.0], [2.0]]), np.array([0, 0, 1, 1])
+    p = 1 / (1 + np.exp(-X[:, 0]))
+    assert error(model, X, y) == 0.25
+    assert accuracy(model, X, y) == 0.75
+    assert disorder(model, X, y) == pytest.approx(2 / 4)
+    assert log_loss(model, X, y) == pytest.approx(-np.log([1 - p[0], 1 - p[1], p[2], p[3]]).mean())
+    assert mse(model, X, y) == pytest.approx(0.25)
+    assert rmse(model, X, y) == pytest.approx(0.5)

@@ -12,6 +12,7 @@ import pytest
 
 from headstart.bench.tuning import past
 from headstart.bench.tuning.compare import main
+from headstart.bench.tuning.problems.catalogue import tuning_problem
 from headstart.bench.tuning.reading import CAP, TaskScale, interval, regrets, task_scales
 from headstart.bench.tuning.report import summary, tables, write_report
 from headstart.bench.tuning.rivals import POOL
@@ -26,7 +27,9 @@ def run(
     method: str, values: Sequence[float | None], *, task: str = "t", seed: int = 0, problem: str = PROBLEM
 ) -> TuningRun:
     n = len(values)
-    return TuningRun(problem, 1, task, seed, method, n, [{}] * n, list(values), [0.1] * n)
+    return TuningRun(
+        problem, tuning_problem(problem).revision, task, seed, method, n, [{}] * n, list(values), [0.1] * n
+    )
 
 
 # the best known is 1, by a run; the median of the pool is 3

@@ -7,7 +7,7 @@ from typing import Any
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from headstart.bench.tuning.problem import Params, TuningProblem
-from headstart.bench.tuning.scores import cross_validated, error, log_loss
+from headstart.bench.tuning.scores import cross_validated, disorder, log_loss
 
 __all__ = ["BRANCHING"]
 
@@ -71,7 +71,7 @@ BRANCHING = (
     TuningProblem(
         name="svm-kernels",
         title="support vector machine, choice of kernel",
-        tasks=("cancer-means", "digits-below-5", "wine-acids", "diabetes-high", "iris-sepals"),
+        tasks=("cancer-means", "digits-below-5", "cancer-errors", "diabetes-high", "digits-even"),
         space={
             "kernel": CategoricalDistribution(("linear", "poly", "rbf", "sigmoid")),
             "C": _COST,
@@ -84,12 +84,13 @@ BRANCHING = (
             "degree": ("kernel", ("poly",)),
             "coef0": ("kernel", ("poly", "sigmoid")),
         },
-        train=cross_validated(_kernels, error),
+        train=cross_validated(_kernels, disorder),
+        revision=2,
     ),
     TuningProblem(
         name="classifier-choice",
         title="choice of classifier",
-        tasks=("cancer-means", "digits-upper-half", "wine-acids", "diabetes-high", "iris-sepals"),
+        tasks=("cancer-means", "digits-upper-half", "cancer-errors", "diabetes-high", "digits-even"),
         space={
             "classifier": CategoricalDistribution(("svm", "neighbours", "trees", "logistic")),
             "svm_C": _COST,
@@ -111,7 +112,8 @@ BRANCHING = (
             "trees_features": ("classifier", ("trees",)),
             "logistic_C": ("classifier", ("logistic",)),
         },
-        train=cross_validated(_choice, error),
+        train=cross_validated(_choice, disorder),
+        revision=2,
     ),
     TuningProblem(
         name="network-layers",
