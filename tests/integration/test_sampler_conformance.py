@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import optuna
 import pandas as pd
 import pytest
 from optuna.samplers import BaseSampler
@@ -36,6 +39,31 @@ class _Informed:
         return lambda: TransferSampler([past], objective="loss", model=QUICK, seed=0)
 
 
+class _Awkward:
+    """A sampler with sources as they come: x a float elsewhere, branches, a study that failed, one of another kind."""
+
+    @pytest.fixture
+    def sampler(self) -> Callable[[], BaseSampler]:
+        floating = _study("floating", lambda trial: trial.suggest_float("x", -5.5, 5.5) ** 2)
+        branching = _study("branching", _branching)
+        failed = _study("failed", lambda trial: math.nan * trial.suggest_float("x", 0, 1))
+        turned = _study("turned", lambda trial: trial.suggest_int("y", 0, 9), direction="maximize")
+        sources = [floating, failed, branching, turned]
+        return lambda: TransferSampler(sources, model=QUICK, seed=0)
+
+
+def _study(name: str, objective: Callable[[optuna.Trial], float], **options: Any) -> optuna.Study:
+    study = optuna.create_study(study_name=name, sampler=optuna.samplers.RandomSampler(seed=0), **options)
+    study.optimize(objective, n_trials=8)
+    return study
+
+
+def _branching(trial: optuna.Trial) -> float:
+    if trial.suggest_categorical("a", ["x", None]) is None:
+        return trial.suggest_float("b", 1e-3, 1, log=True)
+    return float(trial.suggest_int("c", 1, 8))
+
+
 class TestBasic(_Informed, suites.BasicSamplerTestCase):  # type: ignore[misc,name-defined]
     """Every kind of parameter, conditional and dynamic spaces, NaN objectives, fixed parameters."""
 
@@ -46,3 +74,11 @@ class TestRelative(_Informed, suites.RelativeSamplerTestCase):  # type: ignore[m
 
 class TestSingleObjectiveOnly(_Informed, suites.SingleOnlySamplerTestCase):  # type: ignore[misc,name-defined]
     """A study with several objectives is refused."""
+
+
+class TestBasicAwkward(_Awkward, suites.BasicSamplerTestCase):  # type: ignore[misc,name-defined]
+    """The same with awkward sources."""
+
+
+class TestRelativeAwkward(_Awkward, suites.RelativeSamplerTestCase):  # type: ignore[misc,name-defined]
+    """The same with awkward sources."""

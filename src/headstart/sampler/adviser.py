@@ -28,6 +28,7 @@ from headstart.decide.domain import Candidates, Mixed
 from headstart.decide.suggest import suggest
 from headstart.errors import NoPlaceError, NothingInCommonError, NumericalError
 from headstart.models.model import Prior
+from headstart.sampler.attributes import attributes_of
 from headstart.sampler.model_cache import ModelCache
 from headstart.sampler.strategy import Strategy
 from headstart.sampler.suggested import Suggested, find_clash
@@ -132,7 +133,9 @@ class Adviser:
                 note(study, trial, {})
                 return {}
             self.last = Suggested(trial.number, params, x, alignment, prior, posterior, minimize, remarks)
-            return params
+        for key, text in attributes_of(prior, posterior).items():
+            study._storage.set_trial_user_attr(trial._trial_id, key, text)
+        return params
 
     def value(self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
         """One parameter of the trial, fitted into what the objective asks for.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from numbers import Integral
+from numbers import Integral, Real
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from optuna.distributions import BaseDistribution
@@ -19,7 +21,13 @@ __all__ = ["require_arguments", "require_one_objective"]
 
 
 def require_arguments(
-    seed: Any, space: Mapping[str, Any] | None, fill: Mapping[str, Any] | None, independent_sampler: Any
+    seed: Any,
+    space: Mapping[str, Any] | None,
+    fill: Mapping[str, Any] | None,
+    *,
+    independent_sampler: Any = None,
+    beta: Any = 3.0,
+    cache_dir: Any = None,
 ) -> None:
     """Raise an ``InputError`` unless the seed is a number, the space of distributions, and ``fill`` of its parameters.
 
@@ -36,6 +44,10 @@ def require_arguments(
                 f"space gives {distribution!r} for {name!r}, but it takes Optuna's distributions, such as "
                 "optuna.distributions.FloatDistribution(0, 1)."
             )
+    if isinstance(beta, bool) or not isinstance(beta, Real) or not 0 <= beta < math.inf:
+        raise InputError(f"beta is how much uncertainty attracts, a number from 0 on, but it is {beta!r}.")
+    if cache_dir is not None and not isinstance(cache_dir, str | PathLike):
+        raise InputError(f"cache_dir must be the path of a folder, but it is {cache_dir!r}.")
     if independent_sampler is not None and not isinstance(independent_sampler, BaseSampler):
         raise InputError(
             f"independent_sampler must be one of Optuna's samplers, such as TPESampler(), but it is "

@@ -78,7 +78,9 @@ class TransferSampler(BaseSampler):
     ) -> None:
         from headstart.sampler.start import start
 
-        require_arguments(seed, space, fill, independent_sampler)
+        require_arguments(
+            seed, space, fill, independent_sampler=independent_sampler, beta=beta, cache_dir=cache_dir
+        )
         self._adviser = start(
             sources,
             model=model,
@@ -195,6 +197,11 @@ class TransferSampler(BaseSampler):
         """Tell the independent sampler; our own results are read from the storage when the next trial asks."""
         if self._independent_sampler is not None:
             self._independent_sampler.after_trial(study, trial, state, values)
+
+    def __repr__(self) -> str:
+        """The model and the sources."""
+        names = ", ".join(task.name for task in self._adviser.sources) or "none"
+        return f"TransferSampler(model={self._adviser.strategy.model.name}, sources: {names})"
 
     # ── pickling ──────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -45,8 +45,6 @@ class Strategy:
         cls, model: str | TransferModel, acquisition: str | Acquisition, *, beta: float, deterministic: bool
     ) -> Strategy:
         """By names, or by the objects themselves."""
-        if not beta >= 0:
-            raise InputError(f"beta is how much uncertainty attracts and must not be negative, but it is {beta}.")
         return cls(_model(model).anywhere(), _acquisition(acquisition), float(beta), deterministic)
 
     def model_for(self, sources: Sequence[Dataset]) -> TransferModel:
