@@ -32,8 +32,9 @@ docs: $(STAMP)  ## the site, in site/: open site/index.html
 bench-speed: $(STAMP)  ## fitting and prediction times against BoTorch's
 	$(ONE_THREAD) $(BIN)/python -m headstart.bench.speed.fits
 
-bench-sampler: $(STAMP)  ## the Optuna sampler: seconds, memory, trials saved
+bench-sampler: $(STAMP)  ## the Optuna sampler: seconds, memory, trials saved, and tuning against its rivals
 	$(ONE_THREAD) $(BIN)/python -m headstart.bench.speed.sampler
+	$(ONE_THREAD) $(BIN)/python -m headstart.bench.tuning.compare --jobs $(JOBS)
 
 clean:  ## remove .venv, builds and caches
 	rm -rf .venv build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache

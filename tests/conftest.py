@@ -38,6 +38,17 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
 
 
 @pytest.fixture
+def heard(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """What the sampler says through Optuna's logger is heard by ``caplog``, whatever Optuna's verbosity."""
+    import optuna
+
+    optuna.logging.enable_propagation()
+    with caplog.at_level("INFO", logger="optuna.headstart"):
+        yield
+    optuna.logging.disable_propagation()
+
+
+@pytest.fixture
 def quiet_optuna() -> Iterator[None]:
     """Optuna says only what is wrong."""
     import optuna  # few tests need it

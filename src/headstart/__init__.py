@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         WeightedParams,
     )
     from headstart.sampler.sampler import TransferSampler
+    from headstart.sources.past import Sources
 
 __version__ = "0.1.0"
 
@@ -102,6 +103,7 @@ _HOMES = {
         "WeightedParams",
     ),
     "sampler.sampler": ("TransferSampler",),
+    "sources.past": ("Sources",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -150,6 +152,7 @@ __all__ = [
     "OutputMap",
     "OutputUnits",
     "Prior",
+    "Sources",
     "Space",
     "StarParams",
     "Starts",

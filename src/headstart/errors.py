@@ -5,6 +5,7 @@
     │   ├── NoPlaceError                  a value or a row that the space has no place for
     │   ├── NoPointLeftError              every point that could be suggested is pending or to be avoided
     │   ├── NothingInCommonError          a source that shares no parameter with the space
+    │   ├── UnusableSourceError           a source that cannot be reached, or has nothing to learn from
     │   ├── MissingDataError              a table that does not come with headstart, and is not where it was looked for
     │   ├── NotComparableError            methods whose runs have no problem or no seed in common
     │   └── UnwritableError               a file or a folder that cannot be written
@@ -27,6 +28,7 @@ __all__ = [
     "NotComparableError",
     "NothingInCommonError",
     "NumericalError",
+    "UnusableSourceError",
     "UnwritableError",
 ]
 
@@ -49,6 +51,10 @@ class NoPointLeftError(InputError):
 
 class NothingInCommonError(InputError):
     """A source without a single parameter of the space; rename its columns, or leave it out."""
+
+
+class UnusableSourceError(InputError):
+    """A past study or table that others can do without: it is empty, out of reach, or gone."""
 
 
 class MissingDataError(InputError):

@@ -98,6 +98,11 @@ class Axis:
     def _of(self) -> Any:  # each kind of distribution has its own attributes
         return self.distribution
 
+    @property
+    def at_rest(self) -> Float[Tensor, "w"]:
+        """Where a row lies that was run without the parameter: in the middle, and equally far from all categories."""
+        return torch.full((self.width,), 0.0 if self.categorical else 0.5, dtype=torch.float64)
+
     # ── into the cube ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def place(self, values: Sequence[Any]) -> Float[Tensor, "n w"]:

@@ -1,6 +1,7 @@
 """``Space``: named parameters side by side in the unit cube; see ``Axis``.
 
 A parameter is described by one of Optuna's distributions, or by one of ``data.ranges``, for which Optuna is not needed.
+One that is not always there has a ``Condition``: rows that lack it have it at rest.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.data.axis import Axis, distinct, has_single_value, same_category
+from headstart.data.conditions import Condition
 from headstart.data.ranges import Choices, Distribution, FloatRange, IntRange
 from headstart.errors import InputError, NoPlaceError
 
@@ -28,6 +30,7 @@ class Space:
     """The parameters of a search, in order; X has their columns side by side. Built with ``Space.of``."""
 
     axes: tuple[Axis, ...]
+    conditions: tuple[tuple[str, Condition], ...] = ()
 
     @classmethod
     def of(
@@ -35,8 +38,12 @@ class Space:
         distributions: Mapping[str, Distribution],
         *,
         extra_levels: Mapping[str, Sequence[Any]] | None = None,
+        conditions: Mapping[str, Condition] | None = None,
     ) -> Space:
         """The space of these parameters; ``extra_levels`` are categories that only sources know, never suggested.
+
+        ``conditions`` are those of the parameters that are not always there; one on a parameter that is no part of the
+        space is none.
 
         Fails on an infinite range, on a distribution Optuna does not offer any more, and where nothing is to be
         chosen.
@@ -57,7 +64,12 @@ class Space:
                 f"There is nothing to choose: every parameter has a single value ({', '.join(distributions)}). "
                 "Widen a range, or add a parameter."
             )
-        return cls(tuple(axes))
+        known = {
+            name: condition if condition.parent in distributions else Condition()
+            for name, condition in (conditions or {}).items()
+            if name in distributions
+        }
+        return cls(tuple(axes), tuple(known.items()))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -96,25 +108,80 @@ class Space:
         for axis in self.axes:
             if axis.width == 0:
                 continue
-            for i, row in enumerate(rows):
-                if axis.name not in row:
-                    raise NoPlaceError(
-                        f"Row {i} has no value for parameter {axis.name!r}: give every parameter of the space "
-                        f"({', '.join(self.names)})."
-                    )
-            blocks.append(axis.place([row[axis.name] for row in rows]))
+            there = [i for i, row in enumerate(rows) if axis.name in row]
+            if len(there) < len(rows) and axis.name not in self._condition_of:
+                i = next(i for i, row in enumerate(rows) if axis.name not in row)
+                raise NoPlaceError(
+                    f"Row {i} has no value for parameter {axis.name!r}: give every parameter of the space "
+                    f"({', '.join(self.names)})."
+                )
+            if len(there) == len(rows):
+                blocks.append(axis.place([row[axis.name] for row in rows]))
+            else:
+                block = axis.at_rest.repeat(len(rows), 1)
+                block[there] = axis.place([rows[i][axis.name] for i in there])
+                blocks.append(block)
         return torch.cat(blocks, dim=-1)
 
     def decode(self, X: Float[Tensor, "n d"]) -> list[dict[str, Any]]:
-        """The points nearest to the rows of X, as values of the parameters; always inside the space."""
+        """The points nearest to the rows of X, as values of the parameters; always inside the space.
+
+        Parameters that are not there have no value.
+        """
         self._require(X)
         columns = [axis.value(X[..., axis.columns].detach().cpu()) for axis in self.axes]
-        return [dict(zip(self.names, values, strict=True)) for values in zip(*columns, strict=True)]
+        rows = [dict(zip(self.names, values, strict=True)) for values in zip(*columns, strict=True)]
+        if not self.conditions:
+            return rows
+        there = self.present(self.snap(X)).tolist()
+        return [
+            {name: value for (name, value), here in zip(row.items(), flags, strict=True) if here}
+            for row, flags in zip(rows, there, strict=True)
+        ]
 
     def snap(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
         """The coordinates of the nearest points of the space: encode(decode(X)) without leaving torch."""
         self._require(X)
-        return torch.cat([axis.snap(X[..., axis.columns]) for axis in self.axes], dim=-1)
+        return self.rested(torch.cat([axis.snap(X[..., axis.columns]) for axis in self.axes], dim=-1))
+
+    # ── parameters that are not always there ──────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def _condition_of(self) -> dict[str, Condition]:
+        return dict(self.conditions)
+
+    def present(self, X: Float[Tensor, "*b n d"]) -> Bool[Tensor, "*b n p"]:
+        """Which parameters are there at points of the space."""
+        found: dict[str, Tensor] = {}
+        axes = {axis.name: axis for axis in self.axes}
+
+        def there(name: str) -> Tensor:
+            if name not in found:
+                condition = self._condition_of.get(name, Condition())
+                if condition.parent is None:
+                    found[name] = torch.ones(X.shape[:-1], dtype=torch.bool, device=X.device)
+                else:
+                    parent = axes[condition.parent]
+                    found[name] = there(parent.name) & condition.met(parent, X[..., parent.columns])
+            return found[name]
+
+        return torch.stack([there(name) for name in self.names], dim=-1)
+
+    def resting(self, X: Float[Tensor, "*b n d"]) -> Bool[Tensor, "*b n d"] | None:
+        """Which coordinates belong to parameters that are not there; None if all parameters always are."""
+        if not any(condition.parent for _, condition in self.conditions):
+            return None
+        widths = torch.tensor([axis.width for axis in self.axes], device=X.device)
+        return ~self.present(X).repeat_interleave(widths, dim=-1)
+
+    def rested(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
+        """X with the parameters that are not there at rest."""
+        absent = self.resting(X)
+        return X if absent is None else torch.where(absent, self._at_rest.to(X), X)
+
+    @cached_property
+    def _at_rest(self) -> Float[Tensor, "d"]:
+        return torch.cat([axis.at_rest for axis in self.axes])
 
     def _require(self, X: Tensor) -> None:
         if X.shape[-1] != self.d:

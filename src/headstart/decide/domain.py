@@ -2,19 +2,21 @@
 
 domain          its points                                   searched by
 Cube(d)         the unit cube                                Sobol points, polished
-Mixed(space)    the encoded points of a ``Space``            the same, and exchanging one discrete value at a time;
-                                                             comparing all of them if they are few
+Mixed(space)    the encoded points of a ``Space``, some      the same, and exchanging one discrete value at a time;
+                values of which may be pinned                comparing all of them if they are few
 Candidates(X)   the rows of X                                comparing all of them
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
@@ -84,6 +86,10 @@ class Searchable(Domain):
     def free(self) -> Int[Tensor, "f"]:
         """The columns in which a point may be polished, the others staying as they are."""
 
+    def resting(self, X: Float[Tensor, "*b k d"]) -> Bool[Tensor, "*b k d"] | None:  # noqa: ARG002
+        """The coordinates that are not to be polished at each of X in particular; None if there are none anywhere."""
+        return None
+
     def exchanges(self, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"] | None:  # noqa: ARG002
         """The points that differ from each of X in one discrete parameter; None if there is no such parameter."""
         return None
@@ -130,9 +136,13 @@ class Cube(Searchable):
 
 @dataclass(frozen=True)
 class Mixed(Searchable):
-    """The points of a space of named parameters: continuous ones, grids and categories."""
+    """The points of a space of named parameters: continuous ones, grids and categories.
+
+    ``pinned`` are parameters that have a value already, which need not be one that would be suggested.
+    """
 
     space: Space
+    pinned: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def d(self) -> int:
@@ -154,7 +164,8 @@ class Mixed(Searchable):
             return None
         grids = [axis.grid() for axis in self._axes]
         rows = torch.cartesian_prod(*(torch.arange(len(grid)) for grid in grids)).reshape(-1, len(grids))
-        return torch.cat([grid[rows[:, i]] for i, grid in enumerate(grids)], dim=-1)
+        X = torch.cat([grid[rows[:, i]] for i, grid in enumerate(grids)], dim=-1)
+        return self.snap(X).unique(dim=0) if self.space.conditions or self.pinned else X
 
     def spread(self, n: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
         """Sobol points of the parameters, so that every category is met equally often."""
@@ -191,20 +202,39 @@ class Mixed(Searchable):
         return self.snap(torch.cat(blocks, dim=-1)).flatten(-3, -2)
 
     def snap(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
-        """The nearest values of every parameter."""
-        return self.space.snap(X)
+        """The nearest values of every parameter, but those that are pinned."""
+        if not self.pinned:
+            return self.space.snap(X)
+        columns, values = self._pins
+        there = X.clone()
+        there[..., columns] = values.to(X)
+        snapped = self.space.snap(there)
+        snapped[..., columns] = values.to(X)
+        return snapped
+
+    @cached_property
+    def _pins(self) -> tuple[list[int], Float[Tensor, "k"]]:
+        """The columns of the pinned parameters, and what they hold."""
+        axes = [axis for axis in self._axes if axis.name in self.pinned]
+        columns = [c for axis in axes for c in range(axis.columns.start, axis.columns.stop)]
+        return columns, torch.cat([axis.place([self.pinned[axis.name]])[0] for axis in axes] or [torch.empty(0)])
 
     @cached_property
     def free(self) -> Int[Tensor, "f"]:
         """The continuous parameters, and the grids so fine that they nearly are."""
-        fine = [a.columns.start for a in self._axes if not a.categorical and (a.count is None or a.count > _FEW_VALUES)]
+        numbers = [axis for axis in self._axes if not axis.categorical and axis.name not in self.pinned]
+        fine = [axis.columns.start for axis in numbers if axis.count is None or axis.count > _FEW_VALUES]
         return torch.tensor(fine, dtype=torch.int64)
+
+    def resting(self, X: Float[Tensor, "*b k d"]) -> Bool[Tensor, "*b k d"] | None:
+        """Those of parameters that are not there."""
+        return self.space.resting(X)
 
     def exchanges(self, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"] | None:
         """Every other value of a category or a short grid, and steps of 1, 2, 4 … along a long one."""
         moves = []
         for axis in self._axes:
-            if axis.count is None:
+            if axis.count is None or axis.name in self.pinned:
                 continue
             own = X[..., axis.columns].unsqueeze(-2)
             if axis.count <= _FEW_VALUES or axis.categorical:
@@ -214,7 +244,8 @@ class Mixed(Searchable):
                 others = axis.stepped(own.squeeze(-1), torch.cat([jumps, -jumps])).unsqueeze(-1)
             moved = X.unsqueeze(-2).expand(*others.shape[:-1], -1).clone()
             moved[..., axis.columns] = others
-            moves.append(moved)
+            # what was not there before has to begin at one of its values
+            moves.append(self.snap(moved) if self.space.conditions or self.pinned else moved)
         return torch.cat(moves, dim=-2) if moves else None
 
 

@@ -37,6 +37,8 @@ def polish(
     if len(free) == 0:
         return starts
     now = starts.reshape(-1, starts.shape[-1]).clone()
+    resting = domain.resting(starts)
+    still = None if resting is None else resting.reshape(now.shape)[:, free].cpu().numpy()
 
     def by_slopes(points: Array, which: Which) -> tuple[Array, Array]:
         assert slopes is not None
@@ -59,6 +61,8 @@ def polish(
 
     def objective(points: Array, which: Which) -> tuple[Array, Array]:
         loss, slope = (by_differentiation if slopes is None else by_slopes)(points, which)
+        if still is not None:  # a parameter that is not there changes nothing
+            slope = np.where(still[which], 0.0, slope)
         bad = ~(np.isfinite(loss) & np.isfinite(slope).all(-1))
         return np.where(bad, _WORST, loss), np.where(bad[:, None], 0.0, slope)
 

@@ -7,6 +7,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
 
 from headstart.errors import InputError
 from headstart.sources.parameters import nearest
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["require_arguments", "require_one_objective"]
 
 
-def require_arguments(seed: Any, space: Mapping[str, Any] | None, fill: Mapping[str, Any] | None) -> None:
+def require_arguments(
+    seed: Any, space: Mapping[str, Any] | None, fill: Mapping[str, Any] | None, independent_sampler: Any
+) -> None:
     """Raise an ``InputError`` unless the seed is a number, the space of distributions, and ``fill`` of its parameters.
 
     Without a space the parameters are not known yet, and any name may be one of them.
@@ -33,6 +36,11 @@ def require_arguments(seed: Any, space: Mapping[str, Any] | None, fill: Mapping[
                 f"space gives {distribution!r} for {name!r}, but it takes Optuna's distributions, such as "
                 "optuna.distributions.FloatDistribution(0, 1)."
             )
+    if independent_sampler is not None and not isinstance(independent_sampler, BaseSampler):
+        raise InputError(
+            f"independent_sampler must be one of Optuna's samplers, such as TPESampler(), but it is "
+            f"{independent_sampler!r}."
+        )
     for name in fill or {}:
         if space is not None and name not in space:
             raise InputError(

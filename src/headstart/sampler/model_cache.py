@@ -9,23 +9,25 @@ processes may share the folder. Entries are pickles: use a folder that only peop
 from __future__ import annotations
 
 import hashlib
-import logging
 import pickle
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import optuna
 import torch
 
 import headstart
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError, UnwritableError
 from headstart.models.model import Prior, TransferModel
+from headstart.sampler.words import LOGGER
 from headstart.sources.files.safe import write_whole
 
 __all__ = ["ModelCache", "content_key"]
 
-_logger = logging.getLogger(__name__)
+_logger = optuna.logging.get_logger(LOGGER)
 
 _FORMAT = b"headstart prior 3\n"
 _IN_MEMORY = 8
@@ -66,6 +68,10 @@ class ModelCache:
         while len(self._kept) > _IN_MEMORY:
             self._kept.popitem(last=False)
         return prior
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is kept in memory, which may be large and can be learnt again."""
+        return {"_folder": self._folder, "_kept": OrderedDict()}
 
     def _path(self, key: str) -> Path | None:
         return None if self._folder is None else self._folder / f"{key}.prior"

@@ -10,7 +10,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
-from headstart.data.space import Space
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.domain import Mixed
 from headstart.decide.suggest import suggest
@@ -54,23 +53,23 @@ class Strategy:
         """The model, or one that starts from scratch if it needs sources and none is left."""
         return self.model if sources or not self.model.needs_sources else GPBO.anywhere()
 
-    def choose(self, posterior: TransferPosterior, space: Space, seen: SeenTrials, *, seed: int) -> Float[Tensor, "d"]:
+    def choose(self, posterior: TransferPosterior, domain: Mixed, seen: SeenTrials, *, seed: int) -> Float[Tensor, "d"]:
         """The best point that is neither awaited nor (without noise) known; if all points are, the best of them.
 
         Trials that ask at this moment are assumed to take the best points, and this one the next best. Where all that
         is left to gain lies next to a point that is awaited, the most promising one elsewhere is taken.
         """
-        x = self._best(posterior, space, seen, seed)
+        x = self._best(posterior, domain, seen, seed)
         if how_often(x.unsqueeze(0), seen.pending).item() == 0:
             return x
-        X = Mixed(space).spread(_ELSEWHERE, generator_from(seed))
+        X = domain.spread(_ELSEWHERE, generator_from(seed))
         free = how_often(X, seen.pending) == 0
         if not bool(free.any()):
             return x
         mean, var = posterior.predict(X[free])
         return X[free][(mean - self.beta * var.sqrt()).argmin()]
 
-    def _best(self, posterior: TransferPosterior, space: Space, seen: SeenTrials, seed: int) -> Float[Tensor, "d"]:
+    def _best(self, posterior: TransferPosterior, domain: Mixed, seen: SeenTrials, seed: int) -> Float[Tensor, "d"]:
         q = 1 + min(seen.asking, _MAX_ASKING)
         pending, finished = seen.pending, seen.target.X if self.deterministic else seen.target.X[:0]
         attempts = [(q, pending, finished), (1, pending, finished), (1, pending, finished[:0]), (1, pending[:0], None)]
@@ -78,7 +77,7 @@ class Strategy:
             try:
                 found = suggest(
                     posterior,
-                    domain=Mixed(space),
+                    domain=domain,
                     kind=self.acquisition,
                     q=count,
                     pending=awaited,
@@ -91,7 +90,7 @@ class Strategy:
                 if avoid is None:
                     raise
             else:
-                return found.reshape(-1, space.d)[-1]
+                return found.reshape(-1, domain.d)[-1]
         raise AssertionError("the last attempt either returns or raises")
 
 

@@ -1,10 +1,10 @@
-"""A suggestion and everything it rests on; and whether somebody else was given the same point meanwhile."""
+"""What a trial runs with and what that rests on; and whether somebody else was given the same point meanwhile."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -17,7 +17,19 @@ from headstart.sampler.strategy import how_often
 from headstart.sampler.trials import SeenTrials
 from headstart.sources.aligned import Alignment
 
-__all__ = ["Suggested", "find_clash"]
+__all__ = ["Drawn", "Suggested", "find_clash"]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A trial that no model had a say in: by whom its parameters were drawn, and why, parameter by parameter."""
+
+    trial_number: int
+    drawn: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """On one screen."""
+        return "\n".join([f"Trial {self.trial_number} was not chosen by the model.", *_in_words(self.drawn)])
 
 
 @dataclass(frozen=True, repr=False)
@@ -25,7 +37,8 @@ class Suggested:
     """A suggestion and everything it rests on: what ``explain`` needs.
 
     ``x`` are the parameters in the unit cube of ``alignment.space``; the posterior is of the task to be minimised, and
-    ``remarks`` are on the study's own results.
+    ``remarks`` are on the study's own results. ``drawn`` are parameters that the objective asked for beyond those and
+    by whom and why they were drawn.
     """
 
     trial_number: int
@@ -36,6 +49,7 @@ class Suggested:
     posterior: TransferPosterior
     minimize: bool = True
     remarks: tuple[str, ...] = ()
+    drawn: dict[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """On one screen: what is to be tried, what is expected of it, and from how much."""
@@ -47,7 +61,7 @@ class Suggested:
             self._expected(),
             f"known: {n} results of this study; {sources}",
         ]
-        return "\n".join([*lines, *self.remarks])
+        return "\n".join([*lines, *self.remarks, *_in_words(self.drawn)])
 
     def _expected(self) -> str:
         if bool(self.posterior.knows_nothing):
@@ -57,6 +71,10 @@ class Suggested:
             found = [sign * float(self.posterior.quantile(self.x.unsqueeze(0), p)) for p in (0.025, 0.5, 0.975)]
         low, middle, high = sorted(found)
         return f"expected {middle:.4g}, 95 % range {low:.4g} to {high:.4g}"
+
+
+def _in_words(drawn: dict[str, str]) -> list[str]:
+    return [f"{name} was drawn by {by_whom_and_why}" for name, by_whom_and_why in drawn.items()]
 
 
 def find_clash(

@@ -7,7 +7,10 @@
                   those noted in a system attribute
     WAITING       those it was enqueued with      a pending point
     FAIL          its own                         a pending point for good: not tried again, and no value invented
-    PRUNED        its own                         the same: its last value belongs to a smaller budget
+    PRUNED        its own                         an observation of what it would have ended at (``sources.pruned``);
+                                                  as a failed one if it reported nothing
+
+A trial that was run without a parameter of the space has it at rest, or at the value that ``fill`` gives.
 
 A running trial shows no parameter before the objective asks for it, so what was suggested for it is noted right away
 in system attributes, in pieces that a database column takes.
@@ -30,13 +33,14 @@ from headstart.data.dataset import Dataset
 from headstart.data.space import Space
 from headstart.errors import NoPlaceError
 from headstart.sources.matching import match
+from headstart.sources.pruned import estimated_finals
 from headstart.sources.raw import finite
 
 if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
 
-__all__ = ["SeenTrials", "note", "noted", "see"]
+__all__ = ["SeenTrials", "fixed_parameters", "note", "noted", "see"]
 
 _KEY = "headstart:params"
 _PIECE = 2045  # characters that a system attribute may have in a relational database
@@ -59,14 +63,18 @@ class SeenTrials:
     values: tuple[float, ...] = ()
 
 
-def see(trials: Sequence[FrozenTrial], space: Space, *, own: int, minimize: bool) -> SeenTrials:
-    """The trials but number ``own``, in the space; trials without a value for one of its parameters do not count."""
+def see(
+    trials: Sequence[FrozenTrial], space: Space, *, own: int, minimize: bool, fill: Mapping[str, Any] | None = None
+) -> SeenTrials:
+    """The trials but number ``own``, in the space; one that has no place in it does not count."""
     from optuna.trial import TrialState
 
     others = [trial for trial in trials if trial.number != own]
-    finished = [t for t in others if t.state == TrialState.COMPLETE and t.value is not None]
-    rows, kept = _encode([t.params for t in finished], space)
-    values = np.array([finished[i].value for i in kept], dtype=np.float64)
+    estimates = estimated_finals(others, minimize=minimize)
+    finals = {t.number: t.value for t in others if t.state == TrialState.COMPLETE and t.value is not None} | estimates
+    finished = [t for t in others if t.number in finals]
+    rows, kept = _encode([{**(fill or {}), **t.params} for t in finished], space)
+    values = np.array([finals[finished[i].number] for i in kept], dtype=np.float64)
     y = finite(values)
     levels = space.categories
     known = len(kept) > 0 and not bool(np.isnan(y).any())  # without a finite value there is no result
@@ -75,8 +83,8 @@ def see(trials: Sequence[FrozenTrial], space: Space, *, own: int, minimize: bool
     )
     numbers = tuple(finished[i].number for i in kept) if known else ()
 
-    states = {TrialState.FAIL, TrialState.PRUNED} | (set() if known else {TrialState.COMPLETE})
-    gone = [t.params for t in others if t.state in states]
+    done = (TrialState.FAIL, TrialState.PRUNED, TrialState.COMPLETE)
+    gone = [t.params for t in others if t.state in done and not (known and t.number in finals)]
     awaited = [parameters(t) for t in others if t.state in (TrialState.RUNNING, TrialState.WAITING)]
     points = [_translated(params, space) for params in [*gone[-_MAX_PENDING:], *awaited[-_MAX_PENDING:]]]
     pending, _ = _encode(points, space)
@@ -87,8 +95,13 @@ def see(trials: Sequence[FrozenTrial], space: Space, *, own: int, minimize: bool
 
 def parameters(trial: FrozenTrial) -> dict[str, Any]:
     """What an unfinished trial runs with, as far as it is known."""
+    return {**(noted(trial) or {}), **fixed_parameters(trial)}
+
+
+def fixed_parameters(trial: FrozenTrial) -> dict[str, Any]:
+    """What nobody can choose any more: what the trial was enqueued with, and what it has asked for."""
     fixed: dict[str, Any] = trial.system_attrs.get("fixed_params", {})
-    return {**(noted(trial) or {}), **fixed, **trial.params}
+    return {**fixed, **trial.params}
 
 
 def note(study: Study, trial: FrozenTrial, params: Mapping[str, Any]) -> None:

@@ -6,6 +6,7 @@ has a parameter the new space lacks      dropped; a warning if it varied, for it
 was run in another range                 rows outside the present range stay as evidence
 used other categories                    each gets a level of its own, which is never suggested
 lacks a value or the result in a row     the row is left out; without the values of most rows, the parameter is
+ran a row without a parameter            the row has it at rest (``data.conditions``)
 has infinite results                     they count as the worst or best finite one
 shares no parameter with the new space   an InputError, or it is left out
 """
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headstart.data.conditions import Condition
 from headstart.data.dataset import Dataset
 from headstart.data.space import Space
 from headstart.errors import InputError, NothingInCommonError
@@ -51,39 +53,45 @@ def align(
     fill: Mapping[str, Any] | None = None,
     minimize: bool = True,
     elsewhere: Collection[str] = (),
+    conditions: Mapping[str, Condition] | None = None,
     strict: bool = True,
 ) -> Alignment:
     """The sources in the space of ``distributions``, for a task that is to be minimised or maximised.
 
-    ``fill`` gives the value of parameters that a source lacks. ``elsewhere`` are parameters that exist, but not in
+    ``fill`` gives the value of parameters that a source lacks, ``conditions`` when the parameters are there that are
+    not always. ``elsewhere`` are parameters that exist, but not in
     this space, as in a conditional one: a source that knows only those is left out, not refused. Unless it is
-    ``strict``, so is, with a warning, one that has nothing in common with either, as long as there are others.
+    ``strict``, so is, with a warning, one that has nothing in common with either.
     """
     fill = dict(fill or {})
     decisions: list[Decision] = []
     placed: list[_Placed] = []
-    strangers: list[NothingInCommonError] = []
     for task in sources:
         try:
             one = _place(task, distributions, fill, elsewhere, minimize, decisions)
-        except NothingInCommonError as error:
-            if strict or len(sources) == 1:
+        except NothingInCommonError:
+            if strict:
                 raise
-            strangers.append(error)
-            what = f"it has nothing in common with {', '.join(distributions)} and is left out"
+            what = (
+                f"it has {', '.join(task.parameters)}, and nothing in common with {', '.join(distributions)}: it is "
+                "left out; if a parameter has another name now, say rename={'old': 'new'}"
+            )
             decisions[:] = [d for d in decisions if d.source != task.name]
             decisions.append(Decision(task.name, "", what, warning=True))
             continue
         if one is not None:
             placed.append(one)
-    if strangers and len(strangers) == len(sources):
-        raise strangers[0]
     extra: dict[str, list[Any]] = {}
     for one in placed:
         for name, matched in one.columns.items():
             known = extra.setdefault(name, [])
             known += [v for v in matched.new_levels if not any(type(v) is type(k) and v == k for k in known)]
-    space = Space.of(distributions, extra_levels={name: levels for name, levels in extra.items() if levels})
+    sometimes = {n: Condition() for one in placed for n, matched in one.columns.items() if matched.absent is not None}
+    space = Space.of(
+        distributions,
+        extra_levels={name: levels for name, levels in extra.items() if levels},
+        conditions=sometimes | dict(conditions or {}),
+    )
     return Alignment(
         space=space,
         tasks=tuple(one.task for one in placed),
@@ -165,6 +173,10 @@ def _column(
 ) -> Matched | None:
     """The source's values of one parameter, with gaps filled if a value is given; None if it did not record it."""
     matched = match(list(task.rows[name]), distribution) if name in task.rows else None
+    if matched is not None and task.conditional and not matched.problem and name not in fill:
+        matched = matched.with_absent(list(task.rows[name]))
+        if matched.absent is not None:
+            _count(decide, name, "were run without it", keep & matched.absent)
     if matched is not None and matched.problem:
         decide(name, f"{matched.problem}; it is taken as not recorded", warning=True)
         matched = None
@@ -222,13 +234,13 @@ def _count(decide: Any, parameter: str, what: str, rows: NDArray[np.bool_]) -> N
 
 def _encode(one: _Placed, space: Space, minimize: bool) -> Dataset:
     """The usable rows in the unit cube (or around it), smaller being better."""
-    kept = np.flatnonzero(one.keep)
+    kept = np.flatnonzero(one.keep).tolist()
     placeholder = {
         axis.name: axis.levels[0] if axis.levels else getattr(axis.distribution, "low", None)
         for axis in space.axes
         if axis.name in one.unseen
     }
-    rows = [placeholder | {name: m.values[i] for name, m in one.columns.items()} for i in kept]
+    rows = [placeholder | {k: v for name, m in one.columns.items() for k, v in m.value(name, i).items()} for i in kept]
     X = space.encode(rows)
     columns = [c for axis in space.axes if axis.name in one.unseen for c in range(*axis.columns.indices(space.d))]
     X[:, columns] = _UNSEEN

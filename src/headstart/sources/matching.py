@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from headstart.data.ranges import Distribution
 
-__all__ = ["Matched", "match", "outside"]
+__all__ = ["Matched", "is_missing", "match", "outside"]
 
 # With more unknown categories than this the column means something else, such as a number or a name
 _MAX_NEW_LEVELS = 20
@@ -33,13 +33,27 @@ _MAX_NEW_LEVELS = 20
 class Matched:
     """The values, where there are some (``ok``), and the levels that the new space does not know.
 
-    ``problem`` says why the column cannot be used at all.
+    ``problem`` says why the column cannot be used at all. Rows in ``absent`` were run without the parameter: they are
+    ``ok`` and have no value.
     """
 
     values: list[Any]
     ok: NDArray[np.bool_]
     new_levels: tuple[Any, ...] = ()
     problem: str = ""
+    absent: NDArray[np.bool_] | None = None
+
+    def with_absent(self, column: Sequence[Any]) -> Matched:
+        """The same for a column whose empty cells stand for a row that was run without the parameter.
+
+        NaN always does, and None where it is no category.
+        """
+        empty = np.array([is_missing(v) and (v is not None or not ok) for v, ok in zip(column, self.ok, strict=True)])
+        return replace(self, ok=self.ok | empty, absent=empty) if empty.any() and not empty.all() else self
+
+    def value(self, name: str, row: int) -> dict[str, Any]:
+        """The parameter of that row under its name; nothing where the row was run without it."""
+        return {} if self.absent is not None and self.absent[row] else {name: self.values[row]}
 
 
 def match(column: Sequence[Any], distribution: Distribution) -> Matched:
@@ -54,15 +68,16 @@ def outside(matched: Matched, distribution: Distribution) -> int:
     low, high = getattr(distribution, "low", None), getattr(distribution, "high", None)
     if low is None or high is None:
         return 0
-    return sum(not low <= value <= high for value, ok in zip(matched.values, matched.ok, strict=True) if ok)
+    has_value = matched.ok if matched.absent is None else matched.ok & ~matched.absent
+    return sum(not low <= value <= high for value, ok in zip(matched.values, has_value, strict=True) if ok)
 
 
 def _match_numbers(column: Sequence[Any], *, log: bool) -> Matched:
     numbers = [_number(value) for value in column]
     found = np.array([number is not None for number in numbers], dtype=bool)
-    given = np.array([not _missing(value) for value in column], dtype=bool)
+    given = np.array([not is_missing(value) for value in column], dtype=bool)
     if given.any() and not found.any():
-        example = next(value for value in column if not _missing(value))
+        example = next(value for value in column if not is_missing(value))
         return Matched(numbers, found, problem=f"numbers are needed, but it holds {example!r}")
     if log:
         ok = np.array([number is not None and number > 0 for number in numbers], dtype=bool)
@@ -84,7 +99,7 @@ def _match_levels(column: Sequence[Any], choices: Sequence[Any]) -> Matched:
             known += 1
             values.append(choices[level])
             continue
-        if _missing(value):
+        if is_missing(value):
             ok[i] = False
             values.append(None)
             continue
@@ -103,11 +118,11 @@ def _match_levels(column: Sequence[Any], choices: Sequence[Any]) -> Matched:
 
 def _choice(value: Any, choices: Sequence[Any]) -> int | None:
     """The number of the category that the value stands for."""
-    if _missing(value):
-        return next((i for i, choice in enumerate(choices) if _missing(choice)), None)
+    if is_missing(value):
+        return next((i for i, choice in enumerate(choices) if is_missing(choice)), None)
     for same in (_identical, _equal, _same_text, _same_truth):
         for i, choice in enumerate(choices):
-            if not _missing(choice) and same(value, choice):
+            if not is_missing(choice) and same(value, choice):
                 return i
     return None
 
@@ -160,7 +175,8 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether the cell is empty: None, NaN, or one of pandas' own."""
     if value is None or value is pd.NA or value is pd.NaT:
         return True
     return isinstance(value, Real) and math.isnan(value)

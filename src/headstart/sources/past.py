@@ -1,262 +1,196 @@
 """Past data in the forms people have them, as ``RawTask``s.
 
-    what is given                     parameters                    objective
-    optuna.Study                      of its finished trials        their value, with the study's direction
-    (storage_url, study_name)         the same, read from storage   the same
-    study.trials_dataframe()          its params_* columns          its column "value"
-    pandas.DataFrame                  every other column            the column named by ``objective``
-    path of a CSV file                the same                      the same
-    headstart.Dataset                 the columns, in the order     y
-                                      and coordinates of ``space``
-    RawTask                           itself
+    what is given                       parameters                      objective
+    optuna.Study                        of its finished trials          their value, with the study's direction
+    (storage or URL, name of a study)   the same, read from there       the same
+    (storage or URL, StudySummary)      the same                        the same
+    a storage, or a URL                 the same, of every usable       the same
+                                        study in it
+    a list of FrozenTrials              the same                        their value
+    study.trials_dataframe()            its params_* columns            its column "value", or one of several
+    pandas.DataFrame                    every other column              the column named by ``objective``
+    path of a CSV, Parquet, .xlsx file  the same                        the same
+    headstart.Dataset                   the columns, in the order       y
+                                        and coordinates of ``space``
+    RawTask, Sources                    itself
 
 Only an Optuna study says whether larger is better; everything else is taken in the direction of the new task.
+A source without anything to learn from is told and left out, as long as there are others; a mistaken call is an error.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from headstart.data.dataset import Dataset, require_unit_cube
-from headstart.data.space import Space
-from headstart.errors import InputError
-from headstart.sources.files.frames import read_csv, result_column
-from headstart.sources.files.tables import read_table
+from headstart.data.dataset import Dataset
+from headstart.errors import InputError, UnusableSourceError
+from headstart.sources.forms.found import Found
+from headstart.sources.forms.lookup import every_study, found_in, matching_names, require_storage
+from headstart.sources.forms.naming import Objectives, Renames, told_apart
+from headstart.sources.forms.storages import Storages, is_url, listed, shown
+from headstart.sources.forms.thinning import thinned
 from headstart.sources.raw import RawTask, finite
 
 if TYPE_CHECKING:
-    from optuna import Study
     from optuna.distributions import BaseDistribution
+    from optuna.storages import BaseStorage
 
-__all__ = ["read_source", "read_sources"]
+__all__ = ["Sources", "read_sources"]
 
-_KINDS = (
-    "an Optuna Study, a pair (storage_url, study_name), a pandas DataFrame, the path of a CSV file, "
-    "a headstart.Dataset or a RawTask"
-)
-_PARAMETER_PREFIX = "params_"  # of the columns of Study.trials_dataframe()
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sources(Sequence[RawTask]):
+    """Past tasks that were read, from the least to the most related one, and why others were not. Print it.
+
+    ``tasks`` can be learnt from; the object is a sequence of them, and a sampler takes it as its ``sources``.
+    ``skipped`` has a sentence for every source that is empty, out of reach or gone.
+    """
+
+    tasks: tuple[RawTask, ...] = ()
+    skipped: tuple[str, ...] = ()
+
+    @classmethod
+    def from_storage(
+        cls,
+        storage: str | BaseStorage,
+        *,
+        include: str | Iterable[str] | None = None,
+        exclude: str | Iterable[str] | None = None,
+        objective: str | Mapping[str, str] | None = None,
+        rename: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Every usable study of a database, sorted by name.
+
+        Args:
+            storage: One of Optuna's storages, or its URL.
+            include: The studies to take: a name, a pattern such as "lightgbm-*", or a list of them.
+            exclude: Those not to take after all.
+            objective: Of studies with several objectives, the name or number of the one that counts; or for single
+                studies, {study: name}.
+            rename: New names of parameters, {old: new} or {study: {old: new}}.
+
+        Raises:
+            InputError: If no study of that name can be learnt from.
+        """
+        require_storage(storage)
+        with Storages() as storages:
+            names = storages.names(storage)
+            chosen, unmet = matching_names(names, include, exclude)
+            missing = [f"{shown(storage)}: no study is called {what!r}. {listed(names, what)}" for what in unmet]
+            others = f"{shown(storage)}: {len(names) - len(chosen)} of {len(names)} studies are not asked for."
+            if names and not chosen:
+                raise InputError("\n".join(["There is nothing to start from.", *(missing or [others])]))
+            tasks, skipped = _read(every_study(storages, storage, chosen), missing, objective, rename)
+        return cls(tasks, skipped if len(chosen) == len(names) else (*skipped, others))
+
+    @overload
+    def __getitem__(self, index: int) -> RawTask: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[RawTask, ...]: ...
+    def __getitem__(self, index: int | slice) -> RawTask | tuple[RawTask, ...]:
+        return self.tasks[index]
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def __str__(self) -> str:
+        """A line per source, and one for each that is not used."""
+        lines = [f"{task.name}: {len(task.rows)} rows of {', '.join(task.parameters)}" for task in self.tasks]
+        return "\n".join([*lines, *(f"not used: {line}" for line in self.skipped)]) or "no sources"
+
+    def __repr__(self) -> str:
+        return f"Sources({len(self.tasks)} tasks, {len(self.skipped)} skipped)"
 
 
 def read_sources(
-    sources: Sequence[Any], *, objective: str | None = None, space: Mapping[str, BaseDistribution] | None = None
-) -> tuple[RawTask, ...]:
-    """All sources, in order, under names of their own."""
-    if isinstance(sources, str | PathLike | pd.DataFrame | Dataset | RawTask) or not isinstance(sources, Sequence):
-        raise InputError(f"sources must be a list, but it is a {type(sources).__name__}: put it in brackets.")
-    if isinstance(sources, tuple) and len(sources) == 2 and all(isinstance(part, str) for part in sources):
-        first, second = sources
-        if "://" in first and "://" not in second:
-            raise InputError("sources must be a list, but it is one (storage_url, study_name): put it in brackets.")
-    tasks = [
-        read_source(source, objective=objective, space=space, name=f"source {i + 1}")
-        for i, source in enumerate(sources)
-    ]
-    for task in tasks:
-        if np.isnan(finite(task.y)).all():
-            raise InputError(f"{task.where} has no result to learn from ({len(task.rows)} rows): leave it out.")
-    names = _distinct([task.name for task in tasks])
-    return tuple(_renamed(task, name) for task, name in zip(tasks, names, strict=True))
-
-
-def read_source(
-    source: Any,
+    sources: Sequence[Any],
     *,
-    objective: str | None = None,
+    objective: str | Mapping[str, str] | None = None,
     space: Mapping[str, BaseDistribution] | None = None,
-    name: str = "source",
-) -> RawTask:
-    """One source as it was recorded.
+    rename: Mapping[str, Any] | None = None,
+) -> Sources:
+    """All sources, in order, under names of their own.
 
-    ``objective`` names the column with the results of DataFrames and CSV files, ``space`` gives the parameters of a
-    ``Dataset``, whose columns have no names. ``name`` is for sources that have none themselves.
+    ``objective`` names the column with the results of tables, and the objective of studies that have several: for all
+    sources, or {source: name}. ``space`` gives the parameters of a ``Dataset``, whose columns have no names. ``rename``
+    gives parameters other names: {old: new} in all sources, {source: {old: new}} in one.
     """
-    from optuna import Study
-
-    match source:
-        case RawTask():
-            return source
-        case Study():
-            return _of_study(source, f"Study {source.study_name!r}")
-        case Dataset():
-            return _of_dataset(source, space, name)
-        case pd.DataFrame():
-            own = source.attrs.get("name", name)
-            return _of_frame(source, objective, str(own), f"{own} (DataFrame)")
-        case (str() as storage, (str() | None) as study_name):
-            return _of_storage(storage, study_name)
-        case str() | PathLike():
-            text = str(source)
-            if "://" in text:
-                raise InputError(
-                    f"{_without_password(text)!r} looks like a storage: give a pair (storage_url, study_name)."
-                )
-            return _of_file(Path(text), objective)
-    raise InputError(f"A source must be {_KINDS}, but one is a {type(source).__name__}.")
+    _require_list(sources)
+    skipped: list[str] = [*sources.skipped] if isinstance(sources, Sources) else []
+    with Storages() as storages:
+        found: list[Found] = []
+        for i, source in enumerate(sources):
+            try:
+                if isinstance(source, Sources):
+                    skipped += source.skipped
+                    found += [one for task in source for one in found_in(task, task.name, storages, space)]
+                else:
+                    found += found_in(source, f"source {i + 1}", storages, space)
+            except UnusableSourceError as error:
+                skipped.append(str(error))
+        if not found and not skipped:
+            return Sources()
+        return Sources(*_read(found, skipped, objective, rename))
 
 
-# ── Optuna ────────────────────────────────────────────────────────────────────────────────────────────────────────
+def _read(
+    found: Sequence[Found],
+    not_found: Sequence[str],
+    objective: str | Mapping[str, str] | None,
+    rename: Mapping[str, Any] | None,
+) -> tuple[tuple[RawTask, ...], tuple[str, ...]]:
+    """Everything that was found and can be learnt from, and what cannot."""
+    objectives, renames = Objectives.of(objective), Renames.of(rename)
+    skipped = list(not_found)
+
+    def complain(mistake: str) -> None:
+        """Names that nothing has are a mistake, unless they may be those of a source that is out of reach."""
+        if mistake and not skipped:
+            raise InputError(mistake)
+        skipped.extend([mistake] if mistake else [])
+
+    names = told_apart([one.name for one in found])
+    complain(objectives.of_no_source(names))
+    complain(renames.of_no_source(names))
+    tasks: list[RawTask] = []
+    for name, one in zip(names, found, strict=True):
+        try:
+            task = one.read(objectives.wanted(name))
+        except UnusableSourceError as error:
+            skipped.append(str(error))
+            continue
+        if np.isnan(finite(task.y)).all():
+            rows = f"{len(task.rows)} row{'s' * (len(task.rows) != 1)}"
+            skipped.append(f"{task.where} has no finite result to learn from ({rows}).")
+            continue
+        tasks.append(thinned(task if task.name == name else replace(task, name=name)))
+    if not tasks:
+        raise InputError("\n".join(["There is nothing to start from: no source can be used.", *skipped]))
+    complain(renames.of_no_parameter(tasks))
+    return tuple(renames.applied(task) for task in tasks), tuple(skipped)
 
 
-def _of_study(study: Study, origin: str) -> RawTask:
-    from optuna.study import StudyDirection
-    from optuna.trial import TrialState
-
-    if len(study.directions) != 1:
-        raise InputError(
-            f"{origin} has {len(study.directions)} objectives, but a source needs one. "
-            "Make a DataFrame of its trials with the one that matters, and name it with objective=..."
+def _require_list(sources: Any) -> None:
+    """Raise an ``InputError`` where one source is given instead of a list of them."""
+    single = isinstance(sources, str | PathLike | pd.DataFrame | Dataset | RawTask) or not isinstance(sources, Sequence)
+    what = type(sources).__name__
+    if not single and isinstance(sources, tuple) and len(sources) == 2:
+        first, second = sources
+        single = (isinstance(first, str) and is_url(first) and not is_url(str(second))) or (
+            _is_storage_object(first) and (second is None or isinstance(second, str))
         )
-    trials = study.get_trials(deepcopy=False)
-    finished = [trial for trial in trials if trial.state == TrialState.COMPLETE]
-    if not finished:
-        raise InputError(f"{origin} has no finished trial to learn from ({len(trials)} trials): leave it out.")
-    names = dict.fromkeys(name for trial in finished for name in trial.params)
-    columns = {n: pd.Series([t.params.get(n) for t in finished], dtype=object) for n in names}
-    counts = {state: sum(t.state == state for t in trials) for state in TrialState}
-    left_out = [
-        f"{count} {state.name.lower()}" for state, count in counts.items() if count and state != TrialState.COMPLETE
-    ]
-    return RawTask(
-        name=study.study_name,
-        rows=pd.DataFrame(columns, index=range(len(finished))),
-        y=np.array([trial.value for trial in finished], dtype=np.float64),
-        distributions={n: d for trial in finished for n, d in trial.distributions.items()},
-        origin=origin,
-        maximize=study.direction == StudyDirection.MAXIMIZE,
-        notes=(f"{' and '.join(left_out)} trials have no final value and are left out",) if left_out else (),
-    )
+        what = "pair (storage, study_name)"
+    if single:
+        raise InputError(f"sources must be a list, but it is a {what}: put it in brackets.")
 
 
-def _of_storage(storage: str, study_name: str | None) -> RawTask:
-    import optuna
+def _is_storage_object(value: Any) -> bool:
+    from optuna.storages import BaseStorage
 
-    shown = _without_password(storage)
-    if "://" not in storage:
-        raise InputError(
-            f"A pair is (storage_url, study_name), but {shown!r} is no URL, as in 'sqlite:///past.db'. "
-            "Give a CSV file as a path on its own."
-        )
-    file = re.fullmatch(r"sqlite(?:\+\w+)?:///(?!:memory:)(?!file:)([^?]+)(?:\?.*)?", storage)
-    if file and not Path(file[1]).is_file():  # SQLite would make an empty one
-        raise InputError(f"{shown}: there is no file {file[1]!r}. Check the path; /// is followed by a relative one.")
-    try:
-        backend = optuna.storages.get_storage(storage)
-        names = sorted(optuna.get_all_study_names(backend))  # summaries would read the trials of every study
-    except Exception as error:  # every database has its own
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise InputError(
-            f"The storage {shown} cannot be read: {_without_password(reason)} Check the URL, that the server runs, "
-            "and that its driver is installed."
-        ) from error
-    if study_name is None and len(names) == 1:
-        study_name = names[0]
-    if study_name not in names:
-        known = ", ".join(repr(name) for name in names[:10]) + (", …" if len(names) > 10 else "")
-        asked = "which study to take is not said" if study_name is None else f"there is no study {study_name!r}"
-        raise InputError(f"{shown}: {asked}. It has {known or 'no studies'}.")
-    return _of_study(optuna.load_study(study_name=study_name, storage=backend), f"{shown}, study {study_name!r}")
-
-
-def _without_password(text: str) -> str:
-    return re.sub(r"(://[^:/@\s]*):[^@/\s]*@", r"\1:***@", text)
-
-
-# ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _of_file(path: Path, objective: str | None) -> RawTask:
-    frame = read_csv(path, ignore=() if objective is None else (objective,))
-    if objective is not None:
-        table = read_table(path)
-        table.require(objective, "Say which one holds the results.")
-        results = result_column(table, objective)  # "failed" is none
-        frame[objective] = pd.Series([np.nan if v is None else v for v in results], dtype=np.float64)
-    return _of_frame(frame, objective, path.stem, str(path))
-
-
-def _of_frame(frame: pd.DataFrame, objective: str | None, name: str, origin: str) -> RawTask:
-    columns = [str(column) for column in frame.columns]
-    notes: tuple[str, ...] = ()
-    if any(column.startswith(_PARAMETER_PREFIX) for column in columns) and (objective or "value") in columns:
-        objective = objective or "value"
-        if "state" in columns:
-            done = frame["state"].astype(str).str.upper() == "COMPLETE"
-            if not done.all():
-                notes = (f"{int((~done).sum())} unfinished trials are left out",)
-            frame = frame[done]
-        kept = [column for column in frame.columns if str(column).startswith(_PARAMETER_PREFIX)]
-        rows = frame[kept].rename(columns=lambda column: str(column).removeprefix(_PARAMETER_PREFIX))
-    else:
-        if objective is None:
-            raise InputError(
-                f"{origin}: which column holds the results is not said. Give objective='...', one of "
-                f"{', '.join(repr(column) for column in columns)}."
-            )
-        if objective not in columns:
-            raise InputError(
-                f"{origin}: there is no column {objective!r} with the results. It has "
-                f"{', '.join(repr(column) for column in columns)}."
-            )
-        rows = frame.drop(columns=[column for column in frame.columns if str(column) == objective])
-        rows = rows.rename(columns=str)
-    y = _numbers(frame[next(c for c in frame.columns if str(c) == objective)], objective, origin)
-    return RawTask(name, rows.reset_index(drop=True), y, origin=origin, notes=notes)
-
-
-def _numbers(column: pd.Series[Any], objective: str, origin: str) -> NDArray[np.float64]:
-    """The results; NaN where the cell is empty."""
-    is_number = pd.api.types.is_numeric_dtype(column) or column.dtype == object
-    numbers = pd.to_numeric(column, errors="coerce") if is_number else pd.Series(np.nan, index=column.index)
-    text = numbers.isna() & column.notna() & (column.astype(str).str.strip() != "")
-    if text.any():
-        row = int(np.flatnonzero(text)[0])
-        raise InputError(
-            f"{origin}, row {row + 1}: {objective} = {column.iloc[row]!r} is not a number. "
-            "Correct it, or leave the cell empty; rows without a result are ignored."
-        )
-    values: NDArray[np.float64] = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
-    return values
-
-
-def _of_dataset(data: Dataset, space: Mapping[str, BaseDistribution] | None, name: str) -> RawTask:
-    own = data.name or name
-    what = f"{own} (Dataset)"
-    if space is None:
-        raise InputError(
-            f"{what}: its columns have no names. Give the sampler space={{name: distribution, ...}} in the order of "
-            "the columns, or pass a DataFrame."
-        )
-    if data.batch_shape:
-        raise InputError(f"{what}: a source is one task, but this is a batch of shape {tuple(data.batch_shape)}.")
-    places = Space.of(space)
-    if data.d != places.d:
-        raise InputError(
-            f"{what}: the space has {places.d} columns in the unit cube (a categorical parameter has one a category), "
-            f"but the data set has {data.d}."
-        )
-    require_unit_cube(data, what)
-    rows = pd.DataFrame(places.decode(data.X), columns=list(places.names), dtype=object)
-    return RawTask(own, rows, data.y.cpu().numpy().copy(), distributions=dict(space), origin=what)
-
-
-def _distinct(names: Sequence[str]) -> list[str]:
-    """The names, with a number behind those that came before."""
-    seen: dict[str, int] = {}
-    distinct = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        distinct.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return distinct
-
-
-def _renamed(task: RawTask, name: str) -> RawTask:
-    return task if task.name == name else replace(task, name=name)
+    return isinstance(value, BaseStorage)

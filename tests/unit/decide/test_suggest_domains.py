@@ -10,10 +10,13 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from tests.problems import acquisition_of
 
 from headstart import FAMILY, GPBO, SHGP, Dataset, FitOptions, InputError, TransferPosterior
+from headstart.data.conditions import Condition
+from headstart.data.ranges import Choices, FloatRange
 from headstart.data.space import Space
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.domain import Candidates, Cube, Domain, Mixed, Searchable
 from headstart.decide.suggest import suggest
+from headstart.gp.fit import generator_from
 
 KINDS = pytest.mark.parametrize("kind", Acquisition)
 
@@ -291,3 +294,22 @@ def test_no_pending_points_are_none() -> None:
     """An empty table changes nothing."""
     posterior, nothing = _posterior(DOMAINS["cube"]), torch.empty(0, 3, dtype=torch.float64)
     assert torch.equal(suggest(posterior, pending=nothing, avoid=nothing), suggest(posterior))
+
+
+def test_a_conditional_space_is_searched_where_its_parameters_are_there() -> None:
+    """The best of the branch with y lies at the edge; the branch without it must not be moved along y."""
+    kinds: dict[str, Choices | FloatRange] = {"a": Choices(("with", "without"))}
+    kinds |= {"x": FloatRange(0, 1), "y": FloatRange(0, 1)}
+    space = Space.of(kinds, conditions={"y": Condition("a", without=("without",))})
+    X = Mixed(space).spread(40, generator_from(0))
+    branch = X[:, 0] > 0
+    y = (X[:, 2] - 0.3).square() + torch.where(branch, 1 - X[:, 3], 0.6)
+    posterior = GPBO.learn([]).condition(Dataset(X, y, categories=space.categories))
+    x = suggest(posterior, domain=Mixed(space), kind=Acquisition.LCB, beta=0.0)
+    assert space.decode(x.unsqueeze(0))[0]["a"] == "with"
+    assert x[3] > 0.9
+    assert abs(x[2] - 0.3) < 0.1
+    worse = GPBO.learn([]).condition(Dataset(X, torch.where(branch, y + 3, y), categories=space.categories))
+    x = suggest(worse, domain=Mixed(space), kind=Acquisition.LCB, beta=0.0)
+    assert set(space.decode(x.unsqueeze(0))[0]) == {"a", "x"}
+    assert x[3] == 0.5

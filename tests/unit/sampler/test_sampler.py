@@ -26,11 +26,13 @@ from headstart.models.auto.auto import Auto
 from headstart.models.family import AUTO, SHGP
 from headstart.sampler.model_cache import ModelCache, content_key
 from headstart.sampler.sampler import TransferSampler
+from headstart.sampler.suggested import Suggested
 from headstart.sampler.trials import note, noted, parameters
+from headstart.sampler.words import LOGGER
 
 QUICK = SHGP.using(fit=FitOptions(restarts=1, max_iterations=30))
 
-pytestmark = pytest.mark.usefixtures("quiet_optuna")
+pytestmark = pytest.mark.usefixtures("quiet_optuna", "heard")
 
 
 def past(n: int = 25) -> pd.DataFrame:
@@ -118,14 +120,15 @@ def test_the_first_trial_fits_into_a_space_that_differs() -> None:
     assert again.suggest_categorical("kind", ["c", "d"]) in ("c", "d")
 
 
-def test_a_source_of_one_row_leaves_the_first_trial_to_chance() -> None:
-    """It spans no space, so there is nothing to choose in; from the second trial on it counts."""
+def test_a_source_of_one_row_spans_no_space() -> None:
+    """So the first parameter is left to chance; the others are chosen with it as it is."""
     sampler = make([past().head(1)])
     study = optuna.create_study(sampler=sampler)
     study.optimize(objective, n_trials=1)
-    assert sampler.last is None
+    assert isinstance(sampler.last, Suggested)
+    assert value(sampler.last.params) == pytest.approx(value(study.trials[0].params))
     study.optimize(objective, n_trials=1)
-    assert sampler.last is not None
+    assert isinstance(sampler.last, Suggested)
     assert sampler.last.prior.sources[0].n == 1
 
 
@@ -137,7 +140,7 @@ def test_later_trials_find_the_optimum() -> None:
     assert study.best_value < 0.005
     assert all(trial.state == TrialState.COMPLETE for trial in study.trials)
     last = sampler.last
-    assert last is not None
+    assert isinstance(last, Suggested)
     assert last.trial_number == 9
     assert last.params == study.trials[-1].params
     assert last.posterior.train_inputs[0].shape == (9, 4)
@@ -276,22 +279,6 @@ def test_a_space_that_is_used_up_is_repeated() -> None:
     assert set(numbers[:4]) == {0, 1, 2, 3}
 
 
-def test_conditional_parameters_are_drawn_on_their_own() -> None:
-    """Only what all finished trials share is modelled, and a source of one branch alone is no error."""
-    branch = pd.DataFrame({"deep": [0.1, 0.9], "loss": [1.0, 2.0]})
-    study = optuna.create_study(sampler=make([past(), branch]))
-
-    def run(trial: optuna.Trial) -> float:
-        kind = trial.suggest_categorical("kind", ["a", "b"])
-        inner = trial.suggest_float("deep" if trial.number % 2 else "x", -1, 1)
-        return (kind == "a") + inner**2
-
-    study.optimize(run, n_trials=5)
-    assert len(study.trials) == 5
-    assert isinstance(study.sampler, TransferSampler)
-    assert "tells nothing about kind" in study.sampler.report
-
-
 def test_it_works_behind_a_pruner_that_splits_the_study() -> None:
     """Hyperband shows the sampler the trials of one bracket at a time."""
     pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9)
@@ -372,7 +359,7 @@ def test_a_suggestion_can_be_explained() -> None:
 
 def test_an_explanation_takes_a_model_that_weighs_its_sources() -> None:
     """The default does; another says so, and what to do."""
-    assert isinstance(TransferSampler([past()], objective="loss")._strategy.model, Auto)
+    assert isinstance(TransferSampler([past()], objective="loss")._adviser.strategy.model, Auto)
     study = optuna.create_study(sampler=make(model="shgp"))
     study.optimize(objective, n_trials=1)
     assert isinstance(study.sampler, TransferSampler)
@@ -385,7 +372,7 @@ def test_decisions_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
     sampler = make([past().assign(momentum=np.linspace(0, 1, 25))])
     assert "25 rows" in sampler.report
     study = optuna.create_study(sampler=sampler)
-    with caplog.at_level(logging.WARNING, logger="headstart"):
+    with caplog.at_level(logging.WARNING, logger=LOGGER):
         study.optimize(objective, n_trials=4)
     told = [record.getMessage() for record in caplog.records if "momentum" in record.getMessage()]
     assert len(told) == 1
@@ -400,7 +387,7 @@ def test_constraints_are_ignored_with_a_warning(caplog: pytest.LogCaptureFixture
         trial.storage.set_trial_system_attr(trial._trial_id, "constraints", (1.0,))
         return objective(trial)
 
-    with caplog.at_level(logging.WARNING, logger="headstart"):
+    with caplog.at_level(logging.WARNING, logger=LOGGER):
         study.optimize(run, n_trials=3)
     assert len([record for record in caplog.records if "ignores constraints" in record.getMessage()]) == 1
 
@@ -412,11 +399,16 @@ def test_a_study_with_several_objectives_is_refused() -> None:
         study.optimize(lambda trial: (trial.suggest_float("x", 0, 1), 1.0), n_trials=1)
 
 
-def test_a_source_with_nothing_in_common_is_refused() -> None:
-    """As soon as the space is known."""
-    study = optuna.create_study(sampler=make([past()[["x", "loss"]].rename(columns={"x": "X"})]))
-    with pytest.raises(InputError, match=r"nothing in common.*X.*kind, lr, x.*Rename"):
-        study.optimize(objective, n_trials=2)
+def test_a_source_with_nothing_in_common_is_left_out_or_refused(caplog: pytest.LogCaptureFixture) -> None:
+    """Before the first trial if the space is given; otherwise a trial was paid for, and the study goes on."""
+    strange = past()[["x", "loss"]].rename(columns={"x": "X"})
+    with pytest.raises(InputError, match=r"No source has anything in common.*x, lr.*it has X.*rename"):
+        make([strange], space={"x": FloatDistribution(-1, 1), "lr": FloatDistribution(1e-4, 1, log=True)})
+    study = optuna.create_study(sampler=make([strange]))
+    study.optimize(objective, n_trials=3)
+    told = [record.getMessage() for record in caplog.records if "nothing in common" in record.getMessage()]
+    assert len(told) == 1
+    assert "it has X" in told[0]
 
 
 @pytest.mark.parametrize(
@@ -426,9 +418,8 @@ def test_a_source_with_nothing_in_common_is_refused() -> None:
         ({"model": 3}, "a headstart model"),
         ({"acquisition": "ei"}, "acquisition must be one of logei, ucb"),
         ({"beta": -1.0}, "beta"),
-        ({"sources": []}, "no source"),
         ({"objective": "accuracy"}, "no column 'accuracy'"),
-        ({"sources": [past().assign(loss=math.nan)]}, "source 1.*has no result to learn from"),
+        ({"sources": [past().assign(loss=math.nan)]}, "source 1.*has no finite result to learn from"),
     ],
 )
 def test_wrong_options_are_refused_at_once(options: dict[str, Any], message: str) -> None:

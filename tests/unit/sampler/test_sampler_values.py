@@ -13,10 +13,11 @@ import pandas as pd
 import pytest
 
 from headstart.sampler.sampler import TransferSampler
+from headstart.sampler.words import LOGGER
 
 Change = Callable[[Any], Any]
 
-pytestmark = pytest.mark.usefixtures("quiet_optuna")
+pytestmark = pytest.mark.usefixtures("quiet_optuna", "heard")
 
 
 def _loss(x: Any, lr: Any, a: Any, best: float = 0.25) -> Any:
@@ -83,7 +84,7 @@ CASES: dict[str, tuple[list[pd.DataFrame], Callable[[int, float], float], float]
 def test_no_values_make_it_random(case: str, caplog: pytest.LogCaptureFixture) -> None:
     """The optimum is found all the same."""
     sources, own, good = CASES[case]
-    with caplog.at_level(logging.WARNING, logger="headstart"):
+    with caplog.at_level(logging.WARNING, logger=LOGGER):
         _, sampler, true = _run(sources, own)
     assert "at random" not in caplog.text
     assert min(true) < good
@@ -94,7 +95,7 @@ def test_no_values_make_it_random(case: str, caplog: pytest.LogCaptureFixture) -
 @pytest.mark.parametrize("result", [3.0, math.inf, -math.inf, 1e300])
 def test_where_all_results_are_the_same_the_points_are_not(result: float, caplog: pytest.LogCaptureFixture) -> None:
     """Constant and infinite results teach nothing, and no point is asked for twice because of it."""
-    with caplog.at_level(logging.WARNING, logger="headstart"):
+    with caplog.at_level(logging.WARNING, logger=LOGGER):
         study, _, true = _run([_past()], lambda *_: result, n=6)
     assert "at random" not in caplog.text
     assert true[0] < 0.1
@@ -105,7 +106,7 @@ def test_where_all_results_are_the_same_the_points_are_not(result: float, caplog
 
 def test_outliers_are_logged_once_and_stand_in_the_report(caplog: pytest.LogCaptureFixture) -> None:
     """Those of every source, and those of the study's own trials."""
-    with caplog.at_level(logging.WARNING, logger="headstart"):
+    with caplog.at_level(logging.WARNING, logger=LOGGER):
         _, sampler, _ = _run([_past(_one_in_seven(1e8)), _past(seed=1)], lambda i, y: 1e9 if i == 2 else y, n=8)
     said = [record.getMessage() for record in caplog.records]
     past = "4 of 25 results lie far from all others (worst 1.52e+08): they count as little worse than the rest"

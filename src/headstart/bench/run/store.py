@@ -6,13 +6,13 @@ store that was cut off in the middle of a line is read up to there, and said so.
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from headstart.bench.run.lines import append_lines, read_lines
 
 __all__ = ["SCHEMA", "Run", "Store", "StoreContents", "settings_key"]
 
@@ -75,43 +75,18 @@ class Store:
 
     def append(self, runs: Iterable[Run]) -> None:
         """Write the runs, all or none of each."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        lines = "".join(json.dumps({"schema": SCHEMA, **asdict(run)}) + "\n" for run in runs)
-        with self.path.open("ab") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            # a line that an earlier process could not finish must not swallow ours
-            if file.tell() and not self._ends_with_newline():
-                lines = "\n" + lines
-            os.write(file.fileno(), lines.encode())
-            os.fsync(file.fileno())
-
-    def _ends_with_newline(self) -> bool:
-        with self.path.open("rb") as file:
-            file.seek(-1, os.SEEK_END)
-            return file.read(1) == b"\n"
+        append_lines(self.path, ({"schema": SCHEMA, **asdict(run)} for run in runs))
 
     def read(self) -> StoreContents:
         """All runs; of equal ones the last."""
-        if not self.path.exists():
-            return StoreContents((), ())
+        records, unread = read_lines(self.path, SCHEMA)
         runs: dict[tuple[str, str, int, str], Run] = {}
         remarks = []
-        for number, line in enumerate(self.path.read_bytes().split(b"\n"), start=1):
-            if not line:
-                continue
-            try:
-                record = json.loads(line)
-            except ValueError:
-                remarks.append(f"{self.path}, line {number}: cut off in the middle, left out.")
-                continue
-            schema = record.pop("schema", None) if isinstance(record, dict) else None
-            if schema != SCHEMA:
-                remarks.append(f"{self.path}, line {number}: written in format {schema}, this is {SCHEMA}; left out.")
-                continue
+        for number, record in records:
             try:
                 run = Run(**record)
             except TypeError:
                 remarks.append(f"{self.path}, line {number}: has not the fields of a run, left out.")
                 continue
             runs[run.key] = run
-        return StoreContents(tuple(runs.values()), tuple(remarks))
+        return StoreContents(tuple(runs.values()), (*unread, *remarks))

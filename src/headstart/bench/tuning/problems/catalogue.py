@@ -1,0 +1,28 @@
+"""All tuning problems, by name.
+
+kind               problems
+plain              kernel-ridge, gaussian-process, svm
+mixed              neighbours, forest, boosted-trees, boosted-regression, logistic, elastic-net
+conditional        pipeline, svm-kernels, classifier-choice, network-layers
+awkward            diverging-sgd (some runs end at up to 1e30), pruned-network (most trials are not trained to the end)
+"""
+
+from __future__ import annotations
+
+from headstart.bench.tuning.problem import TuningProblem
+from headstart.bench.tuning.problems.branching import BRANCHING
+from headstart.bench.tuning.problems.classifiers import CLASSIFIERS
+from headstart.bench.tuning.problems.regressors import REGRESSORS
+from headstart.bench.tuning.problems.stepwise import STEPWISE
+from headstart.errors import InputError
+
+__all__ = ["PROBLEMS", "tuning_problem"]
+
+PROBLEMS: dict[str, TuningProblem] = {p.name: p for p in (*CLASSIFIERS, *REGRESSORS, *BRANCHING, *STEPWISE)}
+
+
+def tuning_problem(name: str) -> TuningProblem:
+    """The problem of that name."""
+    if name not in PROBLEMS:
+        raise InputError(f"There is no tuning problem {name!r}. The known ones are {', '.join(PROBLEMS)}.")
+    return PROBLEMS[name]

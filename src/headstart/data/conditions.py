@@ -1,0 +1,145 @@
+"""Parameters that are not always there: ``gamma`` for one kernel only, ``units_2`` from two layers on.
+
+A search space that asks for some parameters in some branches only is one space all the same. A row that was run without
+a parameter has it *at rest*, in one place for all such rows: two of them do not differ in it, so it is absent from any
+comparison between them. Which rows those are is seen from the data, for nobody writes it down:
+
+    there where                                          seen from
+    the parent has some of its categories                no category has rows with it and rows without it
+    the parent, a whole number, is at least, at most …   all rows with it lie on one side of all rows without it
+    nobody knows (a parameter that was added later)      rows of all kinds with it and without it
+
+A parent is there itself wherever the parameter is, and also in some rows that lack it. So no two parameters are each
+other's parents, and the parent of a parent is looked up in its turn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from headstart.data.axis import Axis, same_category
+
+__all__ = ["Condition", "learn_conditions"]
+
+
+_FEW_LEVELS = 12  # whole numbers with no more different values may be names of something
+_ENOUGH = 2  # rows on either side of a number, fewer being a coincidence
+
+
+@dataclass(frozen=True)
+class Condition:
+    """When a parameter is there: its parent is, with a value not in ``without``, from ``least`` to ``most``.
+
+    Without a parent it is not known when; the parameter is then taken to be there for any new row.
+    """
+
+    parent: str | None = None
+    without: tuple[Any, ...] = ()
+    least: float = -math.inf
+    most: float = math.inf
+
+    def allows(self, value: Any) -> bool:
+        """Whether the parameter is there for this value of the parent."""
+        if any(same_category(value, other) for other in self.without):
+            return False
+        bounded = math.isfinite(self.least) or math.isfinite(self.most)
+        return not bounded or self.least <= value <= self.most
+
+    def met(self, parent: Axis, block: Float[Tensor, "*b n w"]) -> Bool[Tensor, "*b n"]:
+        """The same for the parent's values at these coordinates."""
+        if parent.width == 0:
+            only = parent.levels[0] if parent.categorical else getattr(parent.distribution, "low", None)
+            return torch.full(block.shape[:-1], self.allows(only), device=block.device)
+        if parent.categorical:
+            return torch.tensor([self.allows(level) for level in parent.levels], device=block.device)[block.argmax(-1)]
+        u = block.squeeze(-1)
+        there = torch.ones_like(u, dtype=torch.bool)
+        if math.isfinite(self.least):
+            there &= u >= parent.place([self.least]).item()
+        if math.isfinite(self.most):
+            there &= u <= parent.place([self.most]).item()
+        return there
+
+
+def learn_conditions(tasks: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, Condition]:
+    """The condition of every parameter that some rows of a task lack; rows have what they were run with.
+
+    A task that never has the parameter says nothing about it: it may have been another space.
+    """
+    found: dict[str, Condition] = {}
+    counted = [(rows, _counts(rows)) for rows in tasks if rows]
+    names = dict.fromkeys(name for _, counts in counted for name in counts)
+    for name in names:
+        knowing = [rows for rows, counts in counted if name in counts]
+        if any(counts.get(name, len(rows)) < len(rows) for rows, counts in counted):
+            found[name] = _condition(name, knowing, names)
+    return found
+
+
+def _counts(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for row in rows:
+        for name in row:
+            counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+def _condition(name: str, tasks: Sequence[Sequence[Mapping[str, Any]]], names: Mapping[str, Any]) -> Condition:
+    """By the parent that is there most often, categories before numbers; without one where none fits."""
+    best: tuple[int, int, Condition] | None = None
+    for parent in names:
+        if parent == name:
+            continue
+        rows = [row for task in tasks if any(parent in row for row in task) for row in task]
+        if any(name in row and parent not in row for row in rows):
+            continue
+        present = _distinct([row[parent] for row in rows if name in row])
+        absent = _distinct([row[parent] for row in rows if parent in row and name not in row])
+        if not present or not absent:
+            continue
+        for by_category, condition in _fitting(parent, name, rows, present, absent):
+            merit = (sum(parent in row for row in rows), by_category)
+            if best is None or merit > best[:2]:
+                best = (*merit, condition)
+    return Condition() if best is None else best[2]
+
+
+def _fitting(
+    parent: str, name: str, rows: Sequence[Mapping[str, Any]], present: Sequence[Any], absent: Sequence[Any]
+) -> list[tuple[int, Condition]]:
+    """The conditions on this parent that all rows agree with, each with how telling it is."""
+    whole = [isinstance(value, int) and not isinstance(value, bool) for value in (*present, *absent)]
+    if all(whole):
+        with_it = sum(name in row for row in rows)
+        if min(with_it, sum(parent in row for row in rows) - with_it) < _ENOUGH:
+            return []
+        if max(absent) < min(present):
+            return [(1, Condition(parent, least=(max(absent) + min(present)) / 2))]
+        if max(present) < min(absent):
+            return [(1, Condition(parent, most=(max(present) + min(absent)) / 2))]
+        if len(present) + len(absent) > _FEW_LEVELS:
+            return []
+    elif any(isinstance(value, float) for value in (*present, *absent)):
+        return []
+    if any(same_category(value, other) for value in present for other in absent):
+        return []
+    return [(0 if all(whole) else 2, Condition(parent, without=tuple(absent)))]
+
+
+def _distinct(values: Sequence[Any]) -> list[Any]:
+    """The values without repetitions; a value that has no hash is compared."""
+    try:
+        return list(dict.fromkeys(values))
+    except TypeError:
+        found: list[Any] = []
+        for value in values:
+            if not any(same_category(value, other) for other in found):
+                found.append(value)
+        return found

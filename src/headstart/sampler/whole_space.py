@@ -1,0 +1,187 @@
+"""The whole space of a study: every parameter that its trials or its sources know, and when it is there.
+
+    a parameter was asked for by           its range                      it is in the space
+    a trial of the study                   as it was asked for last       until the latest three trials that should
+                                                                          have asked for it have not
+    none so far, but it is in a source     as the last such source had    until a trial should have asked for it
+                                           it                             and has not
+
+Whether a trial should have asked for a parameter is a question of its ``Condition``. So a branch that no trial has
+been to yet keeps its parameters, and they have informed values when one goes there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from headstart.data.axis import has_single_value
+from headstart.data.conditions import Condition, learn_conditions
+from headstart.data.space import Space
+from headstart.errors import NoPlaceError
+from headstart.sources.column_guess import spans_log
+from headstart.sources.matching import is_missing, match
+from headstart.sources.raw import RawTask
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+    from optuna.trial import FrozenTrial
+
+__all__ = ["SourceSpace", "WholeSpace", "clip_value", "known_space"]
+
+
+_MAX_CATEGORIES = 50  # a text column with more is a name or a remark
+_ENOUGH = 3  # so many trials without a parameter are no accident
+
+
+@dataclass(frozen=True)
+class WholeSpace:
+    """The parameters by name, in order, and the conditions of those that are not always there.
+
+    ``gone`` are those that were given or asked for, and are not asked for any more.
+    """
+
+    distributions: dict[str, BaseDistribution]
+    conditions: dict[str, Condition]
+    gone: tuple[str, ...] = ()
+
+    def with_also(self, asked: Mapping[str, BaseDistribution]) -> WholeSpace:
+        """The same with these parameters as they are asked for; what no trial has run with, all have been without."""
+        new = {name: Condition() for name in asked if name not in self.distributions}
+        return WholeSpace(self.distributions | dict(asked), new | self.conditions, self.gone) if asked else self
+
+
+@dataclass(frozen=True)
+class SourceSpace:
+    """What the sources know of the space: their parameters, and the rows of those that have branches."""
+
+    distributions: Mapping[str, BaseDistribution]
+    rows: tuple[tuple[Mapping[str, Any], ...], ...]
+    branching: bool
+
+    @classmethod
+    def of(cls, sources: Sequence[RawTask]) -> SourceSpace:
+        """The sources' own."""
+        rows = tuple(_rows(task) for task in sources if task.conditional)
+        return cls(known_space(sources), rows, any(_branching(own) for own in rows))
+
+    def with_trials(
+        self, trials: Sequence[FrozenTrial], given: Mapping[str, BaseDistribution] | None = None
+    ) -> WholeSpace:
+        """The whole space, of which ``given`` is all there is to choose if the user has said so."""
+        from optuna.trial import TrialState
+
+        finished = [t.params for t in trials if t.state == TrialState.COMPLETE and t.params]
+        conditions: dict[str, Condition] = {}
+        if self.branching or _branching(finished):
+            conditions = learn_conditions([finished, *self.rows])
+        tried = {name for row in finished for name in row}
+        if given is None:
+            asked = {name: d for t in trials for name, d in t.distributions.items()}
+            every = {**self.distributions, **asked}
+        else:
+            every = dict(given)
+        gone = {
+            name
+            for name in every
+            if _is_gone(name, finished, conditions, _ENOUGH if name in tried or given is not None else 1)
+        }
+        kept = {name: every[name] for name in sorted(every) if name not in gone}
+        lacking = {name: Condition() for name in kept if any(name not in row for row in finished)}
+        return WholeSpace(kept, lacking | conditions, tuple(sorted(gone & {*tried, *(given or ())})))
+
+
+def _rows(task: RawTask) -> tuple[Mapping[str, Any], ...]:
+    """What every row was run with."""
+    columns = {name: task.rows[name].tolist() for name in task.parameters}
+    categories = {name: getattr(d, "choices", ()) for name, d in (task.distributions or {}).items()}
+    with_none = {name for name, choices in categories.items() if any(choice is None for choice in choices)}
+
+    def there(name: str, value: Any) -> bool:
+        return not is_missing(value) or (value is None and name in with_none)
+
+    return tuple(
+        {name: values[i] for name, values in columns.items() if there(name, values[i])} for i in range(len(task.rows))
+    )
+
+
+def _branching(rows: Sequence[Mapping[str, Any]]) -> bool:
+    return any(row.keys() != rows[0].keys() for row in rows)
+
+
+def _is_gone(
+    name: str, finished: Sequence[Mapping[str, Any]], conditions: Mapping[str, Condition], enough: int
+) -> bool:
+    """Whether the latest trials that should have asked for the parameter have not."""
+    condition = conditions.get(name)
+    if condition is not None and condition.parent is None:
+        enough = _ENOUGH  # sometimes it is there, and nobody knows when
+    without = 0
+    for row in reversed(finished):
+        if name in row:
+            return False
+        without += _expected(name, row, conditions)
+        if without >= enough:
+            return True
+    return False
+
+
+def _expected(name: str, row: Mapping[str, Any], conditions: Mapping[str, Condition]) -> bool:
+    condition = conditions.get(name)
+    if condition is None or condition.parent is None:
+        return True
+    if condition.parent in row:
+        return condition.allows(row[condition.parent])
+    return _expected(condition.parent, row, conditions)  # one that should have been there, and was not, is gone itself
+
+
+# ── what sources know ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def known_space(sources: Sequence[RawTask]) -> dict[str, BaseDistribution]:
+    """The parameters of all sources, sorted, each as the last source that has it knows it.
+
+    An Optuna study knows its distributions; of a table it is what its values span.
+    """
+    found: dict[str, BaseDistribution] = {}
+    for task in sources:
+        for name in task.parameters:
+            own = (task.distributions or {}).get(name) or _spanned(task.rows[name])
+            if own is not None:
+                found[name] = own
+    return dict(sorted(found.items()))
+
+
+def clip_value(value: Any, name: str, distribution: BaseDistribution) -> Any:
+    """The value that the distribution allows next to this one; a ``NoPlaceError`` where there is none."""
+    if has_single_value(distribution):
+        return getattr(distribution, "choices", (getattr(distribution, "low", None),))[0]
+    matched = match([value], distribution)
+    if matched.problem or matched.new_levels or not matched.ok.all():
+        raise NoPlaceError(f"{value!r} is no value of {name!r}.")
+    space = Space.of({name: distribution})
+    return space.decode(space.encode([{name: matched.values[0]}]))[0][name]
+
+
+def _spanned(column: Any) -> BaseDistribution | None:
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    values = [v.item() if hasattr(v, "item") else v for v in column.dropna()]
+    if not values or pd.api.types.is_datetime64_any_dtype(column):
+        return None
+    if any(isinstance(v, bool) or not isinstance(v, int | float) for v in values):
+        levels: Mapping[Any, None] = dict.fromkeys(v if isinstance(v, bool | int | float) else str(v) for v in values)
+        return CategoricalDistribution(sorted(levels, key=str)) if len(levels) <= _MAX_CATEGORIES else None
+    numbers = [float(v) for v in values if math.isfinite(v)]
+    if not numbers:
+        return None
+    low, high = min(numbers), max(numbers)
+    log = spans_log(np.array(numbers))
+    if all(number.is_integer() for number in numbers):
+        return IntDistribution(int(low), int(high), log=log)
+    return FloatDistribution(low, high, log=log)

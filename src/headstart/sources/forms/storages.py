@@ -1,0 +1,178 @@
+"""Optuna's storages: opened once, read and never written to, waited for only so long, closed in the end.
+
+    what is wrong                       what is said
+    there is no such SQLite file        so, and it is not made
+    no database, or not one of Optuna   so, and no tables are made in it
+    locked, or no answer                the database's own words, after some seconds
+    the study is not there              those that are, the nearest first
+
+Each is an ``UnusableSourceError``, so that other sources can go on. No message shows a password.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from headstart.errors import InputError, UnusableSourceError
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.storages import BaseStorage, RDBStorage
+
+__all__ = ["PATIENCE", "Storages", "is_url", "listed", "reading", "shown", "without_password"]
+
+PATIENCE = 5  # seconds for a lock to be released, or for a server to answer
+_MOST_NAMES = 10  # of the studies that a message lists
+_SQLITE_FILE = re.compile(r"sqlite(?:\+\w+)?:///(?!:memory:)(?!file:)([^?]+)(?:\?.*)?")
+# What the drivers call the seconds that they wait for a connection
+_WAITING = {
+    "timeout": re.compile(r"sqlite(\+pysqlite)?:"),
+    "connect_timeout": re.compile(r"(postgres(ql)?(\+psycopg2?)?|(mysql|mariadb)(\+(pymysql|mysqldb))?):"),
+}
+
+
+def is_url(text: str) -> bool:
+    """Whether the text is the URL of a storage, as sqlite:///past.db is."""
+    return "://" in text
+
+
+def without_password(text: str) -> str:
+    """The text with stars for the password of every URL in it."""
+    text = re.sub(r"(://[^:/@\s]*):\S*@", r"\1:***@", text)  # up to the last @: a password may have one
+    return re.sub(r"((?:password|passwd|pwd)=)[^&\s]*", r"\1***", text, flags=re.IGNORECASE)
+
+
+@contextmanager
+def reading(origin: str) -> Iterator[None]:
+    """Whatever a storage answers but the data is an ``UnusableSourceError``: every database has errors of its own."""
+    try:
+        yield
+    except Exception as error:
+        raise UnusableSourceError(f"{origin}: {_reason(error)}") from error
+
+
+class Storages:
+    """The storages of one reading. A URL is opened when it is first asked for, and only once.
+
+    What a URL could not be opened for is remembered too: five studies of a locked database are waited for once.
+    """
+
+    def __init__(self) -> None:
+        self._opened: dict[str, RDBStorage] = {}
+        self._failed: dict[str, UnusableSourceError] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for storage in self._opened.values():
+            storage.remove_session()
+            storage.engine.dispose()
+        self._opened.clear()
+
+    def open(self, storage: str | BaseStorage) -> BaseStorage:
+        """The storage of a URL, or the storage itself."""
+        if not isinstance(storage, str):
+            return storage
+        if storage in self._failed:
+            raise self._failed[storage]
+        if storage not in self._opened:
+            try:
+                self._opened[storage] = _opened(storage)
+            except UnusableSourceError as error:
+                self._failed[storage] = error
+                raise
+        return self._opened[storage]
+
+    def names(self, storage: str | BaseStorage) -> list[str]:
+        """The names of all studies, sorted; no trial is loaded."""
+        import optuna
+
+        backend = self.open(storage)
+        with reading(shown(storage)):
+            return sorted(optuna.get_all_study_names(backend))
+
+    def study(self, storage: str | BaseStorage, name: str) -> Study:
+        """The study of that name; its trials are not loaded yet."""
+        import optuna
+
+        backend = self.open(storage)
+        with reading(shown(storage)):
+            try:
+                return optuna.load_study(study_name=name, storage=backend)
+            except KeyError:
+                pass
+        raise UnusableSourceError(f"{shown(storage)}: there is no study {name!r}. {listed(self.names(storage), name)}")
+
+    def only_name(self, storage: str | BaseStorage) -> str:
+        """The name of the only study that there is."""
+        names = self.names(storage)
+        if not names:
+            raise UnusableSourceError(f"{shown(storage)}: there is no study in it.")
+        if len(names) > 1:
+            raise InputError(
+                f"{shown(storage)}: which study to take is not said. {listed(names)} For all of them, give the "
+                "storage alone."
+            )
+        return names[0]
+
+
+def shown(storage: str | BaseStorage) -> str:
+    """How messages call a storage."""
+    inner = getattr(storage, "_backend", storage)  # an RDBStorage behind Optuna's cache
+    url = storage if isinstance(storage, str) else getattr(inner, "url", None)
+    return without_password(url) if isinstance(url, str) else type(storage).__name__
+
+
+def _opened(url: str) -> RDBStorage:
+    from optuna.storages import RDBStorage
+
+    if re.search(r"://[^/\s]*@[^/\s]*@", url):  # half of it would be taken for the server's name, and be said
+        raise UnusableSourceError(f"The storage {shown(url)} has an @ in its password: write %40 instead.")
+    file = _SQLITE_FILE.fullmatch(url)
+    if file and not Path(file[1]).is_file():  # SQLite would make an empty one
+        raise UnusableSourceError(
+            f"{shown(url)}: there is no file {file[1]!r}. Check the path; /// is followed by a relative one."
+        )
+    waiting = {
+        name: PATIENCE for name, urls in _WAITING.items() if urls.match(url) and f"{name}=" not in url.partition("?")[2]
+    }
+    with reading(f"The storage {shown(url)} cannot be read"):
+        # Without table creation, for a database that is not Optuna's is none of our business
+        return RDBStorage(url, engine_kwargs={"connect_args": waiting} if waiting else None, skip_table_creation=True)
+
+
+def listed(names: Sequence[str], near: str = "") -> str:
+    """What there is, the names that look most like this one first."""
+    if not names:
+        return "There is none in it."
+    ranked = sorted(names, key=lambda name: -difflib.SequenceMatcher(None, near.lower(), name.lower()).ratio())
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"It has {', '.join(map(repr, ranked[:_MOST_NAMES]))}{more}."
+
+
+def _reason(error: BaseException) -> str:
+    """One sentence: what the database said, and what can be done about it."""
+    own: Any = error
+    while True:  # Optuna and SQLAlchemy wrap what the database said
+        inner = getattr(own, "orig", None) or own.__cause__
+        if not isinstance(inner, Exception):
+            break
+        own = inner
+    if isinstance(own, KeyError):
+        return "it is not in its storage any more. Leave it out."
+    text = " ".join(without_password(str(own)).split()) or type(own).__name__
+    text = text if text.endswith((".", "?", "!")) else f"{text}."
+    if "no such table" in text or "does not exist" in text or "doesn't exist" in text:
+        return f"{text} Is it a database that Optuna made?"
+    if "locked" in text:
+        return f"{text} Another program is writing to it: wait for it to finish, or stop it."
+    return f"{text} Check the URL, that the server runs, and that its driver is installed."

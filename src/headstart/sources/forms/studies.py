@@ -1,0 +1,152 @@
+"""Optuna's studies and lists of trials.
+
+    of a study                              becomes
+    the parameters of finished trials       rows; NaN where a trial was run without the parameter
+    the objective asked for                 the results, and in its direction
+    pruned trials that reported a value     rows, with what they would have ended at (``sources.pruned``)
+    other pruned, failed, running trials    a note: they have no final value
+    its name, the start of its first trial  the identity
+
+A list of trials says neither which way is better nor of which study it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from headstart.errors import InputError, UnusableSourceError
+from headstart.sources.forms.found import Wanted
+from headstart.sources.forms.large import some_trials
+from headstart.sources.forms.storages import reading
+from headstart.sources.pruned import estimated_finals
+from headstart.sources.raw import RawTask
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.trial import FrozenTrial
+
+__all__ = ["is_same_study", "task_of_study", "task_of_trials"]
+
+
+def task_of_study(
+    study: Study, wanted: Wanted, origin: str, *, refusal: type[InputError] = InputError, name: str | None = None
+) -> RawTask:
+    """The finished trials of a study.
+
+    ``refusal`` is raised where the objective that is wanted is not there: a study that somebody named must have it, of
+    all studies of a storage some may not.
+    """
+    from optuna.study import StudyDirection
+
+    with reading(origin):
+        own, directions, metrics = study.study_name, study.directions, study.metric_names
+    place, notes = _objective(wanted, metrics, len(directions), origin, refusal)
+    maximize = directions[place] == StudyDirection.MAXIMIZE
+    with reading(origin):
+        some = some_trials(study, place, maximize)
+        if some is None:
+            trials: Sequence[FrozenTrial] = study.get_trials(deepcopy=False)
+            others = _unfinished(trials)
+        else:
+            trials, others, notes = some.trials, some.others, notes + some.notes
+    return _task(name or own, origin, trials, others, place, maximize, notes, study=own)
+
+
+def task_of_trials(trials: Sequence[FrozenTrial], wanted: Wanted, name: str) -> RawTask:
+    """The finished ones of a list of trials, in the direction of the new study."""
+    origin = f"{name} (list of {len(trials)} trials)"
+    numbers = {len(trial.values) for trial in trials if _is_finished(trial) and trial.values is not None}
+    if len(numbers) > 1:
+        raise InputError(
+            f"{origin}: some trials have {min(numbers)} values and others {max(numbers)}. Give the trials of one study."
+        )
+    place, notes = _objective(wanted, None, max(numbers, default=1), origin, InputError)
+    return _task(name, origin, trials, _unfinished(trials), place, None, notes)
+
+
+def is_same_study(task: RawTask, study: Study) -> bool:
+    """Whether the task was read from this very study, which must not be its own source.
+
+    The same name, and a trial that began at the same instant. Trials are looked at only where the names agree. Any of
+    them counts, not the first alone, for one that was waiting may have begun since; a copy counts as the study.
+    """
+    if task.identity is None or task.identity[0] != study.study_name:
+        return False
+    return any(trial.datetime_start == task.identity[1] for trial in study.get_trials(deepcopy=False))
+
+
+def _objective(
+    wanted: Wanted, metrics: Sequence[str] | None, n: int, origin: str, refusal: type[InputError]
+) -> tuple[int, tuple[str, ...]]:
+    """Which of n objectives is taken, by its name or number, and what there is to say about it."""
+    names = list(metrics or map(str, range(n)))
+    places = {**{str(i): i for i in range(n)}, **{metric: i for i, metric in enumerate(names)}}
+    if wanted.objective in places:
+        return places[wanted.objective], ()
+    if n == 1 and not wanted.of_this_one:
+        spoken = metrics and wanted.objective is not None
+        return 0, (f"it has one objective, {names[0]!r}, which is taken as {wanted.objective!r}",) if spoken else ()
+    there = ", ".join(map(repr, names))
+    if wanted.objective is None:
+        raise refusal(f"{origin} has {n} objectives, {there}, but a source needs one. Name it with objective='...'.")
+    raise refusal(f"{origin} has no objective {wanted.objective!r}. There {'are' if n > 1 else 'is'} {there}.")
+
+
+def _is_finished(trial: FrozenTrial) -> bool:
+    from optuna.trial import TrialState
+
+    return trial.state == TrialState.COMPLETE
+
+
+def _unfinished(trials: Sequence[FrozenTrial]) -> str:
+    """How many trials have no final value, in words: "3 pruned and 1 fail"."""
+    from optuna.trial import TrialState
+
+    without = [t for t in trials if t.state != TrialState.PRUNED or not t.intermediate_values]
+    counts = {state: sum(t.state == state for t in without) for state in TrialState if state != TrialState.COMPLETE}
+    return " and ".join(f"{count} {state.name.lower()}" for state, count in counts.items() if count)
+
+
+def _task(
+    name: str,
+    origin: str,
+    trials: Sequence[FrozenTrial],
+    others: str,
+    place: int,
+    maximize: bool | None,
+    notes: tuple[str, ...],
+    study: str | None = None,
+) -> RawTask:
+    ends = estimated_finals(trials, minimize=None if maximize is None else not maximize)
+    finished = [trial for trial in trials if trial.number in ends or _is_finished(trial)]
+    if not finished:
+        raise UnusableSourceError(f"{origin} has no finished trial to learn from ({others or 'no trials at all'}).")
+    if ends:
+        notes += (f"{len(ends)} pruned trials count as what they would probably have ended at",)
+    if others:
+        notes += (f"{others} trials have no final value and are left out",)
+    names = dict.fromkeys(name for trial in finished for name in trial.params)
+    columns = {n: pd.Series([t.params.get(n, math.nan) for t in finished], dtype=object) for n in names}
+    return RawTask(
+        name=name,
+        rows=pd.DataFrame(columns, index=range(len(finished))),
+        y=np.array([ends.get(t.number, t.values[place] if t.values else math.nan) for t in finished], dtype=np.float64),
+        distributions={n: d for trial in finished for n, d in trial.distributions.items()},
+        origin=origin,
+        maximize=maximize,
+        notes=notes,
+        conditional=True,
+        identity=None if study is None else _identity(study, trials),
+    )
+
+
+def _identity(name: str, trials: Sequence[FrozenTrial]) -> tuple[str, datetime] | None:
+    """The study's name and the start of the first trial that has begun."""
+    began = next((trial.datetime_start for trial in trials if trial.datetime_start is not None), None)
+    return None if began is None else (name, began)
