@@ -232,14 +232,15 @@ class AutoPrior(Prior):
         return (*informed[:k], plain, *informed[k:])
 
     def _with_sources(self, target: Dataset) -> tuple[TransferPosterior, ...]:
-        """Those that know the sources. Their starts depend on nothing but the target's size: they can be had again.
-
-        Those of the refits, and before the first result, are kept: they are asked for at every later step.
-        """
+        """Those that know the sources, to be had again, for their starts depend on the target's size; some are kept."""
 
         def fitted() -> tuple[TransferPosterior, ...]:
+            at, n = self.alone.locate(target.X), target.n  # all stars have the same sources
             informed = (prior for prior in self.priors if not isinstance(prior, SinglePrior))
-            return tuple(prior.condition(target, seed=target.n) for prior in informed)
+            return tuple(
+                prior.given(target, n, at) if isinstance(prior, StarPrior) else prior.condition(target, seed=n)
+                for prior in informed
+            )
 
         return self._informed.of(target, fitted) if target.n in (0, *REFITS) else fitted()
 
@@ -284,11 +285,11 @@ class AutoPrior(Prior):
             return target.y.new_zeros(*target.batch_shape, len(self.priors), target.n)
         seen = target.head(refits[-1])
         before = self._scored.of(seen, lambda: self._scores(seen))
-        new = []
+        new, at = [], self.alone.locate(target.X)
         for posterior in self._with_plain(self._with_sources(seen), self._plain_as_tested(seen)):
             # in units of its own: where the sources' are unknown those of the first values are not those of all
             inward = posterior.units.inward(target)
-            scores = sequential_scores(predictor_of(posterior), inward.X, inward.y, after=seen.n)
+            scores = sequential_scores(predictor_of(posterior), inward.X, inward.y, after=seen.n, at=at)
             new.append(scores[..., seen.n :] - posterior.units.scale.log().unsqueeze(-1))
         return torch.cat([before, torch.stack(new, dim=-2)], dim=-1)
 

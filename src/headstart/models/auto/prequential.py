@@ -23,6 +23,7 @@ from headstart.data.dataset import Dataset
 from headstart.gp.fit import fit
 from headstart.gp.hyperparameters import Inputs
 from headstart.gp.linalg import cholesky, solve_lower
+from headstart.models.chain.beliefs import At
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture
 from headstart.models.model import TransferModel
@@ -93,25 +94,32 @@ def _seen_from(
 
 
 def sequential_scores(
-    predictor: Layer | Mixture, X: Float[Tensor, "*b n d"], y: Float[Tensor, "*b n"], *, after: int
+    predictor: Layer | Mixture,
+    X: Float[Tensor, "*b n d"],
+    y: Float[Tensor, "*b n"],
+    *,
+    after: int,
+    at: At | None = None,
 ) -> Float[Tensor, "*b n"]:
     """log p(y_i | y_1 … y_{i−1}) at the predictor's hyperparameters, for the observations ``after`` the first ones.
 
-    Of those, with which the hyperparameters were found, only a single layer's are given; a mixture's are 0.
+    Of those, with which the hyperparameters were found, only a single layer's are given; a mixture's are 0. ``at``
+    spares a star evaluating its sources at X.
     """
     if isinstance(predictor, Layer):
-        return _of_layer(predictor, X, y)
-    every = torch.stack([sequential_scores(m, X, y, after=after) for m in predictor.members], dim=-2)
+        below = predictor.below
+        known = below.weigh(at) if at is not None and isinstance(below, StarBeliefs) else below.at(X)
+        return _of_layer(predictor, known, y)
+    every = torch.stack([sequential_scores(m, X, y, after=after, at=at) for m in predictor.members], dim=-2)
     every[..., :after] = 0.0
     together = torch.logsumexp(every.cumsum(-1) + predictor.weights.log().unsqueeze(-1), dim=-2)
     return together.diff(dim=-1, prepend=torch.zeros_like(together[..., :1]))
 
 
-def _of_layer(layer: Layer, X: Float[Tensor, "*b n d"], y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b n"]:
+def _of_layer(layer: Layer, at: At, y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b n"]:
     """At the layer's hyperparameters, whatever it has observed; 0 for the first one."""
-    if X.shape[-2] < 2:
+    if y.shape[-1] < 2:
         return torch.zeros_like(y)
-    at = layer.below.at(X)
     K = layer.gain_cov(at, at)
     K = K + torch.diag_embed(layer.params.noise_var.unsqueeze(-1).expand(y.shape))
     return _of_contrasts(K, y - at.mean)

@@ -138,9 +138,14 @@ class StarPrior(Prior):
         return self.alone.locate(X)
 
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
+        return self.given(target, seed, self.alone.locate(target.X))
+
+    def given(self, target: Dataset, seed: Seed, at: At) -> TransferPosterior:
+        """As ``condition`` for a target behind its map, with the sources at its inputs at hand; nothing is checked."""
+        if not target.categories:
+            target = Dataset(target.X, target.y, target.name, target.unseen, self.sources[0].categories)
         units = self.alone.units.completed(target)
         inward, members = units.inward(target), self.alone.members
-        at = self.alone.locate(inward.X)
         evidence = self.model.weighting.evidence(members, self.facts, inward, self.model.kernel, at)
         b = target.batch_shape
         theta, report = fit(evidence, self.model.fit, seed=seed, task="target", batch_shape=b, expected=self.expected)

@@ -14,6 +14,7 @@ from tests.problems import (
     most_probable,
     params_for,
     plainly,
+    points,
     predictions,
     quick,
     tensor,
@@ -24,6 +25,7 @@ from tests.reference.dense import Gaussian, Level
 from tests.reference.test_evidence import PROBLEMS, assert_gradient, kind_of, thetas
 
 from headstart import FAMILY, MWSGP, SCAML, STAR, Dataset, InputError, Kernel, StarParams
+from headstart.data.units import OutputMap
 from headstart.gp.hyperparameters import OFFSET_VAR
 from headstart.models.star.evidence import StarEvidence
 from headstart.models.star.star import Star, StarPrior
@@ -271,3 +273,14 @@ def test_shut_sources_do_not_change_a_star() -> None:
     )
     gated = behind_the_map(prior.gated(torch.tensor([True, False])).condition(PROBLEM.target))
     assert agree(predictions(gated, PROBLEM.Xq), predictions(alone, PROBLEM.Xq), rtol=1e-9)
+
+
+def test_a_star_whose_sources_are_at_hand_is_the_same_star() -> None:
+    """To the last bit, with the categories of its sources."""
+    X = torch.cat([points(10, d=1, seed=0), torch.eye(2, dtype=torch.float64).repeat(5, 1)], dim=-1)
+    model = STAR.using(output_map=OutputMap.NONE)
+    prior = model.learn([Dataset(X, X[:, 0].sin() + X[:, 1], categories=((1, 2),))])
+    assert isinstance(prior, StarPrior)
+    target = Dataset(X[:4], X[:4, 0].cos())
+    found, known = prior.condition(target, seed=3), prior.given(target, 3, prior.alone.locate(target.X))
+    assert all(torch.equal(a, b) for a, b in zip(found.predict(X), known.predict(X), strict=True))
