@@ -37,6 +37,7 @@ UNBELIEVED = 1e6
 # Up to so many results the past is all there is
 CAREFUL = 8
 _GOOD, _FURTHER = 0.2, 4
+_ALONE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,8 @@ class Believed:
             return None
         mean = _means(voices, weights, torch.cat([X, awaited], dim=-2))
         best, typical = mean.amin(-1), mean.quantile(0.5, dim=-1)
-        further = alone or (awaited.shape[-2] + 1) % _FURTHER == 0
-        share = torch.where(posterior.blind | further, 1.0, _GOOD).to(best)
+        further = (awaited.shape[-2] + 1) % _FURTHER == 0
+        share = torch.where(posterior.blind | (further and not alone), 1.0, _ALONE if alone else _GOOD).to(best)
         limit = best + share * (typical - best)
         return cls(voices, weights, torch.where(posterior.blind & alone, torch.inf, limit))
 

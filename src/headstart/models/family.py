@@ -53,6 +53,7 @@ __all__ = [
     "SHGP",
     "STAR",
     "WSGP",
+    "model_name",
     "model_named",
 ]
 
@@ -97,3 +98,13 @@ def model_named(name: str, *, where: str = "") -> TransferModel:
     close = difflib.get_close_matches(known, FAMILY, n=1, cutoff=0.6)
     hint = f"Did you mean {close[0].lower()!r}?" if close else f"The known ones are {', '.join(FAMILY).lower()}."
     raise InputError(f"{f'{where}: there' if where else 'There'} is no model {name!r}. {hint}")
+
+
+def model_name(model: TransferModel) -> str:
+    """The model's name in the family, whatever its options."""
+    if isinstance(model, Auto):
+        return "AUTO"
+    for name, known in FAMILY.items():
+        if known.using(kernel=model.kernel, fit=model.fit, units=model.units, output_map=model.output_map) == model:
+            return name
+    return type(model).__name__

@@ -44,7 +44,7 @@ def require_arguments(
                 f"space gives {distribution!r} for {name!r}, but it takes Optuna's distributions, such as "
                 "optuna.distributions.FloatDistribution(0, 1)."
             )
-    if isinstance(beta, bool) or not isinstance(beta, Real) or not 0 <= beta < math.inf:
+    if isinstance(beta, bool) or not isinstance(beta, Real) or not 0 <= float(beta) < math.inf:
         raise InputError(f"beta is how much uncertainty attracts, a number from 0 on, but it is {beta!r}.")
     if cache_dir is not None and not isinstance(cache_dir, str | PathLike):
         raise InputError(f"cache_dir must be the path of a folder, but it is {cache_dir!r}.")

@@ -1,15 +1,13 @@
 """What a dashboard shows of a trial: how far the model went by which source, as user attributes.
 
-    headstart: model                 AUTO
-    headstart: results               12
-    headstart: belief in kin         0.85      of every candidate of AUTO
-    headstart: weight of last year   0.431     of the sources with the largest weights
-    headstart: last year is          used
-    headstart: other sources         18 with weights up to 0.02
+    headstart: model                 AUTO after 12 results: kin 0.85, star 0.1, plain 0.05
+    headstart: sources               last year used; mislabelled used, upside down; 18 others with weights up to 0.02
+    headstart: weight of last year   0.431     of the five sources with the largest weights
 
-They cost next to nothing: the weights are in the posterior, and a verdict is what they show. Whether a source also
-helped to predict the target takes fits of its own, and is what ``TransferSampler.explain`` is for. Only AUTO weighs its
-sources; any other model says its name.
+They cost next to nothing to work out: the weights are in the posterior, and a verdict is what they show. Whether a
+source also helped to predict the target takes fits of its own, and is what ``TransferSampler.explain`` is for. Every
+attribute is a transaction of the study's database, so they are few. Only AUTO weighs its sources; any other model says
+its name.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from collections.abc import Mapping
 import torch
 
 from headstart.data.dataset import Dataset, task_name
-from headstart.models.auto.auto import Auto, AutoPrior
+from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.explanation import (
     SourceWeights,
     Verdict,
@@ -30,26 +28,25 @@ from headstart.models.auto.explanation import (
 )
 from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.botorch import TransferPosterior
-from headstart.models.family import FAMILY
-from headstart.models.model import Prior, TransferModel
+from headstart.models.family import model_name
+from headstart.models.model import Prior
 
 __all__ = ["attributes_of"]
 
 _PREFIX = "headstart: "
-_MOST = 12  # sources that are named
+_TOLD = 12  # sources that have a verdict
+_WEIGHED = 5  # and a weight
 _DIGITS = 3
 _LONG_NAME = 80  # characters; a key has its bounds in a database
 
 
 def attributes_of(prior: Prior, posterior: TransferPosterior) -> dict[str, str | float]:
     """The attributes of a trial that was chosen by this posterior of one problem; values JSON can write."""
-    found: dict[str, str | float] = {
-        "model": _name_of(prior.model),
-        "results": posterior.train_targets.shape[-1],
-    }
+    model = f"{model_name(prior.model)} after {posterior.train_targets.shape[-1]} results"
+    found: dict[str, str | float] = {"model": model}
     if isinstance(prior, AutoPrior) and isinstance(posterior, AutoPosterior):
         beliefs = zip(prior.model.names, posterior.weights.tolist(), strict=True)
-        found |= {f"belief in {name}": _rounded(share) for name, share in beliefs}
+        found["model"] = f"{model}: {', '.join(f'{name} {_rounded(share)}' for name, share in beliefs)}"
         found |= _of_sources(prior, posterior)
     return {f"{_PREFIX}{key}": value for key, value in found.items()}
 
@@ -65,14 +62,14 @@ def _of_sources(prior: AutoPrior, posterior: AutoPosterior) -> Mapping[str, str 
         before = now if n == 0 else _before(prior, posterior, stars)
     by_size = now.mean.abs().argsort(descending=True, stable=True).tolist()
     trust, names = prior.gate.trust.tolist(), _names(prior)
-    found: dict[str, str | float] = {}
-    for i in by_size[:_MOST]:
-        weight, first = float(now.mean[i]), float(before.mean[i])
-        found[f"weight of {names[i]}"] = _rounded(weight)
-        found[f"{names[i]} is"] = _in_words(prior, i, trust[i], weight, float(now.sd[i]), first)
-    if rest := by_size[_MOST:]:
-        found["other sources"] = f"{len(rest)} with weights up to {_rounded(abs(float(now.mean[rest[0]])))}"
-    return found
+    told = [
+        f"{names[i]} {_in_words(prior, i, trust[i], float(now.mean[i]), float(now.sd[i]), float(before.mean[i]))}"
+        for i in by_size[:_TOLD]
+    ]
+    if rest := by_size[_TOLD:]:
+        told.append(f"{len(rest)} others with weights up to {_rounded(abs(float(now.mean[rest[0]])))}")
+    weights = {f"weight of {names[i]}": _rounded(float(now.mean[i])) for i in by_size[:_WEIGHED]}
+    return {"sources": "; ".join(told), **weights}
 
 
 def _before(prior: AutoPrior, posterior: AutoPosterior, stars: list[int]) -> SourceWeights:
@@ -101,16 +98,6 @@ def _names(prior: AutoPrior) -> list[str]:
         name = name if len(name) <= _LONG_NAME else f"{name[: _LONG_NAME // 2]}…{name[1 - _LONG_NAME // 2 :]}"
         names.append(f"{name} ({i})" if name in names else name)
     return names
-
-
-def _name_of(model: TransferModel) -> str:
-    """Its name in the family, whatever its options."""
-    if isinstance(model, Auto):
-        return "AUTO"
-    for name, known in FAMILY.items():
-        if known.using(kernel=model.kernel, fit=model.fit, units=model.units, output_map=model.output_map) == model:
-            return name
-    return type(model).__name__
 
 
 def _rounded(value: float) -> float:

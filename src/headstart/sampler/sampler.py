@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TransferSampler"]
 
+_LISTED = 10  # sources that are named where the sampler is printed
+
 
 class TransferSampler(BaseSampler):
     """Bayesian optimisation with a head start from past studies, tables and files.
@@ -78,9 +80,7 @@ class TransferSampler(BaseSampler):
     ) -> None:
         from headstart.sampler.start import start
 
-        require_arguments(
-            seed, space, fill, independent_sampler=independent_sampler, beta=beta, cache_dir=cache_dir
-        )
+        require_arguments(seed, space, fill, independent_sampler=independent_sampler, beta=beta, cache_dir=cache_dir)
         self._adviser = start(
             sources,
             model=model,
@@ -200,8 +200,11 @@ class TransferSampler(BaseSampler):
 
     def __repr__(self) -> str:
         """The model and the sources."""
-        names = ", ".join(task.name for task in self._adviser.sources) or "none"
-        return f"TransferSampler(model={self._adviser.strategy.model.name}, sources: {names})"
+        from headstart.models.family import model_name
+
+        names = [task.name for task in self._adviser.sources]
+        listed = ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
+        return f"TransferSampler({model_name(self._adviser.strategy.model)}, sources: {listed or 'none'})"
 
     # ── pickling ──────────────────────────────────────────────────────────────────────────────────────────────────
 

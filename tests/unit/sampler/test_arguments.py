@@ -23,7 +23,10 @@ SPACE = {"x": FloatDistribution(0, 1), "dropout": FloatDistribution(0, 0.5)}
         ({"beta": "a"}, "beta is how much uncertainty attracts, a number from 0 on, but it is 'a'"),
         ({"beta": float("nan")}, "beta is how much"),
         ({"cache_dir": 3}, "cache_dir must be the path of a folder, but it is 3"),
-        ({"independent_sampler": "tpe"}, r"independent_sampler must be one of Optuna's samplers, such as TPESampler\(\)"),
+        (
+            {"independent_sampler": "tpe"},
+            "independent_sampler must be one of Optuna's samplers",
+        ),
         ({"fill": ["x"]}, "fill must map names to values"),
         ({"space": SPACE, "fill": {"dropuot": 0.1}}, "fill gives a value for 'dropuot', .*dropout"),
     ],
