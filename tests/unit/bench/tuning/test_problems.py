@@ -107,11 +107,11 @@ def test_an_objective_is_deterministic_on_every_task(problem: TuningProblem) -> 
 
 
 def test_a_large_step_diverges_by_many_orders_of_magnitude() -> None:
-    """The score stays a finite number, and grows with the number of epochs."""
+    """The score stays a finite number."""
     problem = PROBLEMS["diverging-sgd"]
-    fixed = {"schedule": "constant", "loss": "squared_error", "penalty": "l2", "alpha": 1e-6, "average": False}
+    fixed = {"schedule": "constant", "decay": 0.5, "products": False, "penalty": "l2", "alpha": 1e-6, "average": False}
     task = tuning_task("diabetes")
-    calm, wild = (problem.train(task, {"eta0": eta0, "epochs": 10, **fixed})[-1] for eta0 in (1e-3, 5.0))
+    calm, wild = (problem.train(task, {"eta0": eta0, "epochs": 10, **fixed})[-1] for eta0 in (1e-3, 1.0))
     assert calm < 2
     assert 1e15 < wild <= 1e30
 

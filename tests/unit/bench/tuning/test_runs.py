@@ -33,7 +33,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_past_is_every_other_task_from_old_to_new() -> None:
     """Those after the target come first, the one before it is the most recent."""
     assert past_tasks(PROBLEMS[SMALL], TARGET) == (
-        "wine-colour-intensity", "diabetes", "wine-alcohol", "cancer-compactness",
+        "iris-petal-width", "diabetes", "wine-alcohol", "cancer-radius",
     )  # fmt: skip
 
 

@@ -67,22 +67,23 @@ class Descent:
         """Descend; an overflow is kept in mind."""
         from sklearn.linear_model import SGDRegressor
         from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
+        from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
         p = self.params
+        products = PolynomialFeatures(2 if p["products"] else 1, include_bias=False)
         model = SGDRegressor(
-            loss=p["loss"],
             penalty=p["penalty"],
             alpha=p["alpha"],
             learning_rate=p["schedule"],
             eta0=p["eta0"],
+            power_t=p["decay"],
             max_iter=p["epochs"],
             tol=None,
             average=p["average"],
             random_state=0,
         )
         try:
-            self.model = make_pipeline(StandardScaler(), model).fit(X, y)
+            self.model = make_pipeline(StandardScaler(), products, model).fit(X, y)
         except ValueError as error:
             if "overflow" not in str(error):
                 raise
@@ -147,16 +148,18 @@ REGRESSORS = (
     TuningProblem(
         name="diverging-sgd",
         title="stochastic gradient descent that may diverge",
-        tasks=("diabetes", "wine-alcohol", "cancer-compactness", "friedman", "wine-colour-intensity"),
+        tasks=("diabetes", "wine-alcohol", "cancer-radius", "friedman", "iris-petal-width"),
         space={
-            "eta0": FloatDistribution(1e-4, 10.0, log=True),
-            "schedule": CategoricalDistribution(("constant", "invscaling", "adaptive")),
-            "loss": CategoricalDistribution(("squared_error", "huber")),
+            "eta0": FloatDistribution(1e-4, 1.0, log=True),
+            "schedule": CategoricalDistribution(("constant", "invscaling")),
+            "decay": FloatDistribution(0.05, 0.6),
+            "products": CategoricalDistribution((True, False)),
             "penalty": CategoricalDistribution(("l2", "l1")),
             "alpha": FloatDistribution(1e-6, 1.0, log=True),
             "epochs": IntDistribution(1, 20, log=True),
             "average": CategoricalDistribution((True, False)),
         },
         train=cross_validated(Descent, mse),
+        revision=2,
     ),
 )
