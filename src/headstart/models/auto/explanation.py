@@ -49,6 +49,7 @@ __all__ = [
 _UPPER = 0.975
 _NOTHING = 1e-12
 _MUCH_LESS = 0.5  # of the weight it began with: then a source counts as down-weighted
+_SURELY = 2  # standard deviations below 0: then a source is upside down, whatever it has gained so far
 _FULLY = 0.9  # what is trusted more is trusted
 _ROWS_PER_INPUT = 5  # with less a source that is not noise often looks like it
 _FEW = 3  # scored observations below which an interval says nothing
@@ -278,6 +279,9 @@ def _judge(
         return Verdict.USED, f"Upside down: where it is high the target is low, which helps as much ({told})."
     if interval[0] > 0:
         return Verdict.USED, f"It helps to predict the target ({told})."
+    if weight + _SURELY * sd < 0:  # one surprise makes the interval wide, and the weight none the less sure
+        reverse = "where it is high the target is low"
+        return Verdict.USED, f"Upside down: {reverse}; whether that helps to predict it is not sure yet ({told})."
     if abs(weight) < _MUCH_LESS * before:
         return Verdict.REDUCED, f"It has not helped to predict the target so far ({told})."
     return Verdict.USED, f"Whether it helps to predict the target is not sure yet ({told})."
