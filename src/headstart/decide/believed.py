@@ -30,7 +30,7 @@ from headstart.decide.average import Voice
 from headstart.decide.fast.slopes import ROWS, means_at
 from headstart.models.botorch import TransferPosterior
 
-__all__ = ["CAREFUL", "UNBELIEVED", "Believed", "is_careful", "opening"]
+__all__ = ["CAREFUL", "UNBELIEVED", "Believed", "is_careful", "limit_alone", "opening"]
 
 # A point beyond the limit is worth so much less, as a logarithm
 UNBELIEVED = 1e6
@@ -62,15 +62,26 @@ class Believed:
         if alone and (not is_careful(posterior) or bool(posterior.blind.all())):
             return None
         mean = _means(voices, weights, torch.cat([X, awaited], dim=-2))
-        best, typical = mean.amin(-1), mean.quantile(0.5, dim=-1)
+        if alone:
+            return cls(voices, weights, limit_alone(mean).masked_fill(posterior.blind, torch.inf))
         further = (awaited.shape[-2] + 1) % _FURTHER == 0
-        share = torch.where(posterior.blind | (further and not alone), 1.0, _ALONE if alone else _GOOD).to(best)
-        limit = best + share * (typical - best)
-        return cls(voices, weights, torch.where(posterior.blind & alone, torch.inf, limit))
+        share = torch.where(posterior.blind | further, 1.0, _GOOD).to(mean)
+        return cls(voices, weights, _between(mean, share))
 
     def __call__(self, X: Float[Tensor, "*b n d"]) -> Bool[Tensor, "*b n"]:
         """Whether a point may be at each row of X."""
         return _means(self.voices, self.weights, X) <= self.limit.unsqueeze(-1)
+
+
+def limit_alone(expected: Float[Tensor, "*b n"]) -> Float[Tensor, "*b"]:
+    """The limit of a point alone, among points of which this is expected; NaN are those that may not be."""
+    return _between(expected, _ALONE)
+
+
+def _between(expected: Float[Tensor, "*b n"], share: Float[Tensor, "*#b"] | float) -> Float[Tensor, "*b"]:
+    """So far from the best on the way to a typical one."""
+    best = expected.nan_to_num(nan=torch.inf).amin(-1)
+    return best + share * (expected.nanquantile(0.5, dim=-1) - best)
 
 
 def is_careful(posterior: TransferPosterior) -> bool:

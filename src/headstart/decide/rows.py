@@ -14,7 +14,7 @@ from torch import Tensor
 
 from headstart.decide.acquisition import Acquisition, acquisition_values
 from headstart.decide.average import averaged, mean_of, voices
-from headstart.decide.believed import is_careful, opening
+from headstart.decide.believed import is_careful, limit_alone, opening
 from headstart.decide.design import design_point, design_size
 from headstart.decide.domain import Candidates
 from headstart.errors import NoPointLeftError
@@ -83,8 +83,8 @@ def _best_row(
         if is_careful(posterior):
             # whoever decides, what is expected is what all expect
             expected = means if deciding is posterior.predictor else _means(posterior, rows)
-            typical = expected.masked_fill(~free, torch.nan).nanmedian(-1, keepdim=True).values
-            free = free & ((expected <= typical) | posterior.blind.unsqueeze(-1))
+            limit = limit_alone(expected.masked_fill(~free, torch.nan))
+            free = free & ((expected <= limit.unsqueeze(-1)) | posterior.blind.unsqueeze(-1))
     return value.nan_to_num(nan=-torch.inf, neginf=-1e300).masked_fill(~free, -torch.inf).argmax(-1)
 
 

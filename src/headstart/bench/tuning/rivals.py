@@ -4,10 +4,13 @@
     headstart   TransferSampler    its own suggestion                            yes
     tpe-bests   TPESampler         the best trial of every past study, newest    by its bests
     gp-bests    GPSampler          first, as enqueued trials                     by its bests
+    tpe-soon    the same two, whose models take over after the bests             by its bests
+    gp-soon
     tpe         TPESampler         ten random trials                             no
     random      RandomSampler                                                    no
 
-All have their default settings.
+All have their default settings, by which TPE and the GP sampler draw at random until ten trials are finished; those that
+take over soon do not wait.
 """
 
 from __future__ import annotations
@@ -54,10 +57,22 @@ def _tpe(_: Sequence[Study], seed: int) -> BaseSampler:
     return optuna.samplers.TPESampler(seed=seed)
 
 
+def _tpe_soon(past: Sequence[Study], seed: int) -> BaseSampler:
+    return optuna.samplers.TPESampler(seed=seed, n_startup_trials=len(past))
+
+
 def _gp(_: Sequence[Study], seed: int) -> BaseSampler:
+    return _gp_after(10, seed)
+
+
+def _gp_soon(past: Sequence[Study], seed: int) -> BaseSampler:
+    return _gp_after(len(past), seed)
+
+
+def _gp_after(trials: int, seed: int) -> BaseSampler:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        return optuna.samplers.GPSampler(seed=seed, warn_independent_sampling=False)
+        return optuna.samplers.GPSampler(seed=seed, n_startup_trials=trials, warn_independent_sampling=False)
 
 
 def _random(_: Sequence[Study], seed: int) -> BaseSampler:
@@ -68,6 +83,8 @@ RIVALS: dict[str, TuningMethod] = {
     "headstart": TuningMethod(_headstart),
     "tpe-bests": TuningMethod(_tpe, tries_bests=True),
     "gp-bests": TuningMethod(_gp, tries_bests=True),
+    "tpe-soon": TuningMethod(_tpe_soon, tries_bests=True),
+    "gp-soon": TuningMethod(_gp_soon, tries_bests=True),
     "tpe": TuningMethod(_tpe),
     "random": TuningMethod(_random),
 }
