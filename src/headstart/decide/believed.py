@@ -4,7 +4,8 @@ Expected improvement goes where somebody cannot exclude something good, and what
 cannot exclude is often where everybody else knows it to be bad. So points are left out whose expected value, by the
 mixture, is beyond a limit between the best and a typical one, the median over the points that are compared:
 
-    a point alone, by AUTO, with few results          no worse than typical
+    a point alone, by AUTO, with fewer than 5 results two fifths of the way from the best to a typical one, at most
+    the same, with fewer than 8                       no worse than typical
     a point of a batch                                a fifth of the way from the best to a typical one, at most;
                                                       one in four no worse than typical
     a point of a batch without sources                no worse than typical
@@ -30,14 +31,14 @@ from headstart.decide.average import Voice
 from headstart.decide.fast.slopes import ROWS, means_at
 from headstart.models.botorch import TransferPosterior
 
-__all__ = ["CAREFUL", "UNBELIEVED", "Believed", "is_careful", "limit_alone", "opening"]
+__all__ = ["CAREFUL", "UNBELIEVED", "VERY_CAREFUL", "Believed", "is_careful", "limit_alone", "opening"]
 
 # A point beyond the limit is worth so much less, as a logarithm
 UNBELIEVED = 1e6
-# Up to so many results the past is all there is
-CAREFUL = 8
-_GOOD, _FURTHER = 0.2, 4
-_ALONE = 1.0
+# Up to so many results the past is all there is; from the sixth point on the plain process has turns of its own, which
+# are to find out where the past is wrong
+CAREFUL, VERY_CAREFUL = 8, 5
+_EARLY, _GOOD, _FURTHER = 0.4, 0.2, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,8 @@ class Believed:
             return None
         mean = _means(voices, weights, torch.cat([X, awaited], dim=-2))
         if alone:
-            return cls(voices, weights, limit_alone(mean).masked_fill(posterior.blind, torch.inf))
+            limit = limit_alone(mean, posterior.train_inputs[0].shape[-2])
+            return cls(voices, weights, limit.masked_fill(posterior.blind, torch.inf))
         further = (awaited.shape[-2] + 1) % _FURTHER == 0
         share = torch.where(posterior.blind | further, 1.0, _GOOD).to(mean)
         return cls(voices, weights, _between(mean, share))
@@ -73,9 +75,9 @@ class Believed:
         return _means(self.voices, self.weights, X) <= self.limit.unsqueeze(-1)
 
 
-def limit_alone(expected: Float[Tensor, "*b n"]) -> Float[Tensor, "*b"]:
-    """The limit of a point alone, among points of which this is expected; NaN are those that may not be."""
-    return _between(expected, _ALONE)
+def limit_alone(expected: Float[Tensor, "*b m"], n: int) -> Float[Tensor, "*b"]:
+    """The limit of a point alone after n results, among points of which this is expected; NaN may not be chosen."""
+    return _between(expected, _EARLY if n < VERY_CAREFUL else 1.0)
 
 
 def _between(expected: Float[Tensor, "*b n"], share: Float[Tensor, "*#b"] | float) -> Float[Tensor, "*b"]:

@@ -83,7 +83,7 @@ def _best_row(
         if is_careful(posterior):
             # whoever decides, what is expected is what all expect
             expected = means if deciding is posterior.predictor else _means(posterior, rows)
-            limit = limit_alone(expected.masked_fill(~free, torch.nan))
+            limit = limit_alone(expected.masked_fill(~free, torch.nan), n)
             free = free & ((expected <= limit.unsqueeze(-1)) | posterior.blind.unsqueeze(-1))
     return value.nan_to_num(nan=-torch.inf, neginf=-1e300).masked_fill(~free, -torch.inf).argmax(-1)
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from headstart import AUTO, GPBO, SHGP, Dataset, TransferPosterior
 from headstart.decide.acquisition import Acquisition, acquisition_values
 from headstart.decide.average import voices
-from headstart.decide.believed import CAREFUL, Believed, opening
+from headstart.decide.believed import CAREFUL, VERY_CAREFUL, Believed, opening
 from headstart.decide.domain import Candidates
 from headstart.decide.fast.slopes import means_at
 from headstart.decide.rows import suggest_row
@@ -31,15 +31,17 @@ def _limit(posterior: TransferPosterior, X: Tensor, n_awaited: int = 0) -> Belie
     return Believed.among(posterior, *voices(posterior.predictor), X, points(n_awaited, seed=2))
 
 
-@pytest.mark.parametrize("n", [0, 3, CAREFUL - 1])
-def test_a_point_alone_is_expected_to_be_no_worse_than_typical(n: int) -> None:
-    """The limit is the median of what the mixture expects of the points that are compared."""
+@pytest.mark.parametrize("n", [0, VERY_CAREFUL - 1, VERY_CAREFUL, CAREFUL - 1])
+def test_a_point_alone_is_expected_to_be_good_and_later_no_worse_than_typical(n: int) -> None:
+    """Typical is the median of what the mixture expects of the points that are compared."""
     posterior, X = _posterior(n), points(41, seed=3)
     mean = means_at(*voices(posterior.predictor), X)
     limit = _limit(posterior, X)
     assert limit is not None
-    torch.testing.assert_close(limit.limit, mean.median())
-    assert int(limit(X).sum()) == 21
+    expected = mean.min() + 0.4 * (mean.median() - mean.min()) if n < VERY_CAREFUL else mean.median()
+    torch.testing.assert_close(limit.limit, expected)
+    assert int(limit(X).sum()) == int((mean <= expected + 1e-9).sum())
+    assert n < VERY_CAREFUL or int(limit(X).sum()) == 21
 
 
 def test_with_enough_results_or_nothing_to_believe_a_point_alone_may_be_anywhere() -> None:
@@ -66,7 +68,9 @@ def test_in_a_batch_of_problems_each_has_a_limit_of_its_own() -> None:
     )
     assert limit is not None
     assert limit.limit.isfinite().tolist() == [True, False]
-    assert limit(points(41, seed=3).expand(2, 41, 2)).sum(-1).tolist() == [21, 41]
+    few, all_of_them = limit(points(41, seed=3).expand(2, 41, 2)).sum(-1).tolist()
+    assert 1 <= few < 21
+    assert all_of_them == 41
 
 
 @pytest.mark.parametrize("n", [0, 5, 6])

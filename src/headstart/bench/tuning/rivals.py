@@ -9,8 +9,8 @@
     tpe         TPESampler         ten random trials                             no
     random      RandomSampler                                                    no
 
-All have their default settings, by which TPE and the GP sampler draw at random until ten trials are finished; those that
-take over soon do not wait.
+All have their default settings, by which TPE and the GP sampler draw at random until ten trials are finished; those
+that take over soon do not wait.
 """
 
 from __future__ import annotations
