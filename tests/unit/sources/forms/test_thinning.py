@@ -53,11 +53,11 @@ def test_a_long_table_is_thinned_and_says_so(y: Any) -> None:
     """Rows, values and their numbers in the file stay together."""
     task = RawTask("t", pd.DataFrame({"x": y}), y, numbers=tuple(range(2, N + 2)), notes=("first",))
     short = thinned(task)
-    assert short.notes == ("first", "2,000 of 5,000 rows are used: the best tenth, and an even spread of the others")
+    assert short.notes == ("first", "1,000 of 5,000 rows are used: the best tenth, and an even spread of the others")
     assert short.rows["x"].tolist() == short.y.tolist()
     assert short.numbers is not None
     assert [task.y[number - 2] for number in short.numbers] == short.y.tolist()
-    assert read_one(pd.DataFrame({"x": y, "loss": y}), objective="loss").y.shape == (2000,)
+    assert read_one(pd.DataFrame({"x": y, "loss": y}), objective="loss").y.shape == (1000,)
     few = RawTask("t", pd.DataFrame({"x": y[:100]}), y[:100])
     assert thinned(few) is few
 
