@@ -103,13 +103,13 @@ class SeveralOutcomes:
         )
 
     @cached_property
-    def _expecting(self) -> tuple[Heard, ...]:
+    def expecting(self) -> tuple[Heard, ...]:
         """All members of every objective."""
         return tuple(Heard.of(goal.predictor) for goal in self.known.goals)
 
     def _deciding(self, n: int) -> list[Heard]:
         """Those by whom point number n is chosen."""
-        every = ((goal.deciding(n), own) for goal, own in zip(self.known.goals, self._expecting, strict=True))
+        every = ((goal.deciding(n), own) for goal, own in zip(self.known.goals, self.expecting, strict=True))
         return [own if predictor is own.predictor else Heard.of(predictor) for predictor, own in every]
 
     def holds(self, X: Float[Tensor, "n d"]) -> Bool[Tensor, "n"]:
@@ -188,10 +188,10 @@ class SeveralOutcomes:
         share = 1.0 if alone or further else _GOOD
         compared = X[self._likely(X)]
         limits = []
-        for own in self._expecting:
+        for own in self.expecting:
             mean = own.means(compared)
             limits.append(mean.amin() + share * (mean.quantile(0.5) - mean.amin()))
-        return Promising(self._expecting, tuple(limits))
+        return Promising(self.expecting, tuple(limits))
 
 
 @dataclass(frozen=True, slots=True)
