@@ -172,6 +172,10 @@ class Warp:
         """The task in mapped units, its outliers pulled in."""
         return task.with_data(task.X, _pulled_in(self.inward(task.y), self.known_spread, self._rounding)[0])
 
+    def bound(self, c: Float[Tensor, "*b 1"], y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b 1"]:
+        """A limit on values like y in mapped units: among the outliers it stays between those it was between."""
+        return _pulled_in(self.inward(c), self.known_spread, self._rounding, self.inward(y))[0]
+
     def outliers(self, task: Dataset) -> Bool[Tensor, "*b n"]:
         """Which values of the task are pulled in."""
         return _pulled_in(self.inward(task.y), self.known_spread, self._rounding)[1]
@@ -233,17 +237,19 @@ def robust_spread(
 
 
 def _pulled_in(
-    w: Float[Tensor, "*b n"], known_spread: Float[Tensor, "*b"], rounding: Float[Tensor, "*b"]
-) -> tuple[Float[Tensor, "*b n"], Bool[Tensor, "*b n"]]:
-    """The values with outliers moved towards the others, and which ones were.
+    w: Float[Tensor, "*b m"],
+    known_spread: Float[Tensor, "*b"],
+    rounding: Float[Tensor, "*b"],
+    among: Float[Tensor, "*b n"] | None = None,
+) -> tuple[Float[Tensor, "*b m"], Bool[Tensor, "*b m"]]:
+    """The values with outliers moved towards the others (or those they are ``among``), and which ones were.
 
     Of a few values the best is the one to measure from: of two, one may well be a failed run.
     """
-    n = w.shape[-1]
-    if n == 0:
-        return w, torch.zeros_like(w, dtype=torch.bool)
-    centre = w.quantile(0.5, dim=-1, interpolation="lower")
-    own = robust_spread(w, rounding=rounding) if n >= _FEW else torch.zeros_like(centre)
+    others = w if among is None else among
+    n = others.shape[-1]
+    centre = others.quantile(0.5, dim=-1, interpolation="lower") if n else torch.zeros_like(known_spread)
+    own = robust_spread(others, rounding=rounding) if n >= _FEW else torch.zeros_like(centre)
     size = torch.maximum(own, known_spread)
     size = torch.where(size > 0, size, torch.full_like(size, torch.inf)).unsqueeze(-1)
     z = (w - centre.unsqueeze(-1)) / size

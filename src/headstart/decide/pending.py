@@ -25,7 +25,7 @@ from headstart.gp.linalg import LEAST_VAR, cholesky, solve_lower
 from headstart.models.chain.layer import Layer
 from headstart.models.predictor import Predictor
 
-__all__ = ["ByLayer", "PendingAcquisition"]
+__all__ = ["ByCovariance", "ByLayer", "Given", "PendingAcquisition", "given"]
 
 # Pairs of opposite draws of the awaited results
 _PAIRS = 16
@@ -33,7 +33,7 @@ _PAIRS = 16
 _SHARE = 1e-4
 
 
-class _Given(Protocol):
+class Given(Protocol):
     """f given draws of its values at the pending points, in model units."""
 
     def __call__(self, X: Float[Tensor, "*b n d"]) -> tuple[Float[Tensor, "F *b n"], Float[Tensor, "*b n"]]:
@@ -60,7 +60,7 @@ class ByLayer:
 
 
 @dataclass(frozen=True, slots=True)
-class _ByCovariance:
+class ByCovariance:
     """Any other predictor, through its covariance: f(x) | f(P) = m + L e has mean m(x) + wᵀe, w = L⁻¹ cov(P, x)."""
 
     predictor: Predictor
@@ -69,6 +69,7 @@ class _ByCovariance:
     draws: Float[Tensor, "F *b p"]
 
     def __call__(self, X: Float[Tensor, "*b n d"]) -> tuple[Float[Tensor, "F *b n"], Float[Tensor, "*b n"]]:
+        """Mean (of every draw) and variance at every row of X."""
         rows = X.movedim(-2, 0).unsqueeze(-2)
         mean, cov = self.predictor.predict(torch.cat([rows, self.pending.expand(len(rows), *self.pending.shape)], -2))
         w = solve_lower(self.L, cov[..., 1:, :1].movedim(0, -1).squeeze(-2))
@@ -77,11 +78,24 @@ class _ByCovariance:
         return mean[..., 0].movedim(0, -1) + shift, var
 
 
+def given(predictor: Predictor, pending: Float[Tensor, "p d"], y: Float[Tensor, "F p"]) -> Given:
+    """f of a single problem given each of several draws y of its values at the pending points."""
+    with torch.no_grad():
+        mean, cov = predictor.predict(pending)
+        noise = _SHARE * cov.diagonal(dim1=-2, dim2=-1).clamp_min(0.0) + LEAST_VAR
+        shift = (y - mean).mT
+        if isinstance(predictor, Layer):
+            layer, p = predictor.observing(pending, mean, noise_var=noise), pending.shape[-2]
+            return ByLayer(layer, solve_lower(layer.L[-p:, -p:], shift).mT)
+        L = cholesky(cov + torch.diag_embed(noise), of="The covariance of the pending points")
+        return ByCovariance(predictor, pending, L, solve_lower(L, shift).mT)
+
+
 @dataclass(frozen=True, slots=True)
 class PendingAcquisition:
     """The acquisition values when the results at some others are still awaited; see the head of the module."""
 
-    given: _Given
+    given: Given
     kind: Acquisition
     best_f: Float[Tensor, "F *b"]
     noise_var: Float[Tensor, "*b"]
@@ -106,15 +120,15 @@ class PendingAcquisition:
             L = cholesky(cov + torch.diag_embed(noise), of="The covariance of the pending points")
             e = _standard_draws(kind, mean, generator)
             y = mean + (L @ e.unsqueeze(-1)).squeeze(-1)
-            given: _Given
+            found: Given
             if isinstance(predictor, Layer):
                 layer = predictor.observing(pending, mean, noise_var=noise)
                 p = pending.shape[-2]
                 shift = (y - mean).movedim(0, -1)
-                given = ByLayer(layer, solve_lower(layer.L[..., -p:, -p:], shift).movedim(-1, 0))
+                found = ByLayer(layer, solve_lower(layer.L[..., -p:, -p:], shift).movedim(-1, 0))
             else:
-                given = _ByCovariance(predictor, pending, L, e)
-        return cls(given, kind, torch.minimum(best_f, y.amin(-1)), predictor.noise_var, beta)
+                found = ByCovariance(predictor, pending, L, e)
+        return cls(found, kind, torch.minimum(best_f, y.amin(-1)), predictor.noise_var, beta)
 
     def __call__(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
         """The value at every row of X."""

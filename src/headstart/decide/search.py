@@ -14,25 +14,22 @@ target of which nobody knows anything are laid out instead (decide.design).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headstart.decide.acquisition import Acquisition, AcquisitionValue
-from headstart.decide.average import AveragedAcquisition, PlainAcquisition, Voice, voices
-from headstart.decide.believed import UNBELIEVED, Believed, opening
+from headstart.decide.acquisition import AcquisitionValue
+from headstart.decide.believed import UNBELIEVED
 from headstart.decide.design import design_point, design_size
 from headstart.decide.domain import Domain, Searchable
-from headstart.decide.fast.slopes import ROWS, Slopes, means_at
-from headstart.decide.pending import PendingAcquisition
+from headstart.decide.fast.slopes import ROWS, Slopes
 from headstart.decide.polish import polish
 from headstart.errors import NoPointLeftError, NumericalError
-from headstart.gp.fit import generator_from
 from headstart.gp.threads import single_thread
-from headstart.models.botorch import TransferPosterior
 
-__all__ = ["Search"]
+__all__ = ["Quest", "Search"]
 
 # Points near the lowest posterior means: around how many of them, and their share
 _ANCHORS = 4
@@ -44,6 +41,51 @@ _SAME = 1e-6  # points whose coordinates all differ by less are the same
 _MORE = 8  # further looks around a finite domain whose points all seem to be used up
 
 
+class Allowed(Protocol):
+    """Where a point may be."""
+
+    def __call__(self, X: Float[Tensor, "*b n d"]) -> Bool[Tensor, "*b n"]:
+        """Whether it may be at each row of X."""
+        ...
+
+
+class Quest(Protocol):
+    """What a search is after: of one outcome (decide.suggest), or of several (decide.several)."""
+
+    @property
+    def observed(self) -> Float[Tensor, "*b n d"]:
+        """Where there are results."""
+        ...
+
+    @property
+    def blind(self) -> Bool[Tensor, "*b"]:
+        """Where nothing but the target's own results is known."""
+        ...
+
+    @property
+    def past_bests(self) -> Float[Tensor, "*b s d"]:
+        """The best points of the sources."""
+        ...
+
+    def rank(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
+        """What is expected at every row of X, the lower the better: near the lowest a search looks closer."""
+        ...
+
+    def value(
+        self, X: Float[Tensor, "*b n d"], awaited: Float[Tensor, "*b p d"], generator: torch.Generator
+    ) -> AcquisitionValue:
+        """The acquisition function; X are those that were looked at."""
+        ...
+
+    def slopes(self, value: AcquisitionValue) -> Slopes | None:
+        """The same function in the form in which it is quick to climb, if it has one."""
+        ...
+
+    def allowed(self, X: Float[Tensor, "*b n d"], awaited: Float[Tensor, "*b p d"]) -> Allowed | None:
+        """Where the next point may be, X being those that are compared; None if anywhere."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Judge:
     """The acquisition function, except that a point already taken is the worst, as is one where it is not a number."""
@@ -51,7 +93,7 @@ class _Judge:
     value: AcquisitionValue
     taken: Float[Tensor, "*b k d"]
     slopes: Slopes | None = None  # the same function, for a search
-    believed: Believed | None = None  # where a point may be
+    allowed: Allowed | None = None
 
     def __call__(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
         return self._judged(self.value, X)
@@ -69,8 +111,8 @@ class _Judge:
                 "mean and variance should be finite, and its variance positive."
             )
         values = values.nan_to_num(nan=-torch.inf, neginf=-torch.inf)
-        if self.believed is not None:
-            values = values - UNBELIEVED * (~self.believed(X))
+        if self.allowed is not None:
+            values = values - UNBELIEVED * (~self.allowed(X))
         return values.masked_fill(self._is_taken(X), -torch.inf) if self.taken.shape[-2] else values
 
     def _is_taken(self, X: Float[Tensor, "*b n d"]) -> Bool[Tensor, "*b n"]:
@@ -81,33 +123,29 @@ class _Judge:
 class Search:
     """What stays the same from one point of a batch of q to the next."""
 
-    posterior: TransferPosterior
-    voices: tuple[Voice, ...]
-    weights: Float[Tensor, "*b k"]
+    quest: Quest
     domain: Domain
-    kind: Acquisition
     n_candidates: int
     n_starts: int
-    beta: float
     generator: torch.Generator
     layouts: tuple[torch.Generator, ...] | None
 
     def next(self, awaited: Float[Tensor, "*b p d"], taken: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b d"]:
         """The best point that is not taken; the next of the design where nothing is known."""
-        tried = torch.cat([self.posterior.train_inputs[0], awaited], dim=-2)
-        n_known = self.posterior.train_inputs[0].shape[-2]
-        begun = n_known > 1 and tried.shape[-2] >= design_size(self.domain.inputs)
-        blind = self.posterior.blind & (not begun)
+        observed = self.quest.observed
+        tried = torch.cat([observed, awaited], dim=-2)
+        begun = observed.shape[-2] > 1 and tried.shape[-2] >= design_size(self.domain.inputs)
+        blind = self.quest.blind & (not begun)
         if not bool(blind.any()):
             return self._best(awaited, taken)
         laid_out = self._laid_out(tried, taken)
         return laid_out if bool(blind.all()) else torch.where(blind.unsqueeze(-1), laid_out, self._best(awaited, taken))
 
     def _laid_out(self, tried: Float[Tensor, "*b n d"], taken: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b d"]:
-        batch, listing = self.posterior.batch_shape, self.domain.listing()
+        batch, listing = tried.shape[:-2], self.domain.listing()
         generators = self.layouts or (self.generator,)
         found = []
-        parts = (tried, taken, self.posterior.past_bests)
+        parts = (tried, taken, self.quest.past_bests)
         for i, (known, used, past) in enumerate(
             zip(*(part.flatten(0, -3) if batch else [part] for part in parts), strict=True)
         ):
@@ -123,18 +161,18 @@ class Search:
     def _best(self, awaited: Float[Tensor, "*b p d"], taken: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b d"]:
         listing = self.domain.listing()
         if listing is not None:
-            X = listing.to(taken.device).expand(*self.posterior.batch_shape, *listing.shape)
-            value = self._value(X, awaited)
+            X = listing.to(taken.device).expand(*taken.shape[:-2], *listing.shape)
+            value = self.quest.value(X, awaited, self.generator)
             with single_thread():
-                values = _Judge(value, taken, believed=self._expected(X, awaited))(X)
+                values = _Judge(value, taken, allowed=self.quest.allowed(X, awaited))(X)
             if bool((values.amax(-1) == -torch.inf).any()):
                 raise self._nothing_left(len(listing))
             return _best(X, values)
         assert isinstance(self.domain, Searchable)
         wide, near = self._look_around(self.domain)
         X = torch.cat([wide, near], dim=-2)
-        value = self._value(X, awaited)
-        judge = _Judge(value, taken, Slopes.of(value), self._expected(X, awaited))
+        value = self.quest.value(X, awaited, self.generator)
+        judge = _Judge(value, taken, self.quest.slopes(value), self.quest.allowed(X, awaited))
         with single_thread():
             values = judge.roughly(X)
             starts = _best_of_both(X, values, wide.shape[-2], self.n_starts)
@@ -152,49 +190,20 @@ class Search:
                 everything, values = torch.cat([everything, more], dim=-2), torch.cat([values, judge(more)], dim=-1)
         raise self._nothing_left(everything.shape[-2])
 
-    def _expected(self, X: Float[Tensor, "*b n d"], awaited: Float[Tensor, "*b p d"]) -> Believed | None:
-        return Believed.among(self.posterior, self.voices, self.weights, X, awaited)
-
     def _look_around(self, domain: Searchable) -> tuple[Float[Tensor, "*b n d"], Float[Tensor, "*b m d"]]:
-        """Points all over, and points near the lowest posterior means among those, the observed and the past bests.
+        """Points all over, and points near the most promising of those, the observed and the past bests.
 
         The past bests are always among them.
         """
-        observed, n = self.posterior.train_inputs[0], self.n_candidates
-        past = domain.snap(self.posterior.past_bests)
+        observed, n = self.quest.observed, self.n_candidates
+        past = domain.snap(self.quest.past_bests)
         wide = domain.spread(n, self.generator).to(observed.device)
-        wide = wide.expand(*self.posterior.batch_shape, *wide.shape)
+        wide = wide.expand(*observed.shape[:-2], *wide.shape)
         known = torch.cat([wide, domain.snap(observed), past], dim=-2)
-        mean = means_at(self.voices, self.weights, known)
+        mean = self.quest.rank(known)
         anchors = _rows(known, mean.topk(min(_ANCHORS, mean.shape[-1]), largest=False).indices)
         per_anchor = max(1, n // (_NEAR_SHARE * anchors.shape[-2]))
         return wide, torch.cat([anchors, past, domain.near(anchors, per_anchor, self.generator)], dim=-2)
-
-    def _value(self, X: Float[Tensor, "*b n d"], awaited: Float[Tensor, "*b p d"]) -> AcquisitionValue:
-        """The acquisition function; X are those that were looked at, where nothing is observed or awaited yet."""
-        observed = self.posterior.train_inputs[0]
-        known = torch.cat([observed, awaited], dim=-2)
-        every, weights = voices(self.posterior.deciding(known.shape[-2]))
-        known = known if known.shape[-2] else X
-        best_f = torch.stack([means_at(every, weights, part).amin(-1) for part in known.split(ROWS, dim=-2)]).amin(0)
-        if awaited.shape[-2] == 0:
-            kind, beta = opening(self.posterior, self.kind, self.beta)
-            parts: tuple[AcquisitionValue, ...] = tuple(PlainAcquisition(voice, kind, best_f, beta) for voice in every)
-        else:
-            kind = self.kind
-            seed = int(torch.randint(2**62, (), generator=self.generator))  # the same draws whoever else counts
-            parts = tuple(
-                PendingAcquisition.of(
-                    voice.predictor,
-                    kind,
-                    pending=awaited,
-                    best_f=best_f,
-                    beta=self.beta,
-                    generator=generator_from(seed),
-                )
-                for voice in every
-            )
-        return parts[0] if len(parts) == 1 else AveragedAcquisition(kind, parts, weights)
 
     def _nothing_left(self, n: int) -> NoPointLeftError:
         return NoPointLeftError(

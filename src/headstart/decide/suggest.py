@@ -6,20 +6,95 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from headstart.decide.acquisition import Acquisition
-from headstart.decide.average import voices
+from headstart.decide.acquisition import Acquisition, AcquisitionValue
+from headstart.decide.average import AveragedAcquisition, PlainAcquisition, Voice, voices
+from headstart.decide.believed import Believed, opening
 from headstart.decide.domain import Cube, Domain
+from headstart.decide.fast.slopes import ROWS, AverageSlopes, means_at
+from headstart.decide.pending import PendingAcquisition
 from headstart.decide.search import Search
 from headstart.errors import InputError
 from headstart.gp.fit import Seed, generator_from
 from headstart.models.botorch import TransferPosterior
 
-__all__ = ["suggest"]
+__all__ = ["OneOutcome", "given_points", "next_points", "suggest"]
+
+
+@dataclass(frozen=True, slots=True)
+class OneOutcome:
+    """The quest for the minimum of one outcome: expected improvement, or a confidence bound."""
+
+    posterior: TransferPosterior
+    voices: tuple[Voice, ...]
+    weights: Float[Tensor, "*b k"]
+    kind: Acquisition
+    beta: float
+
+    @classmethod
+    def of(cls, posterior: TransferPosterior, kind: Acquisition, beta: float) -> Self:
+        """Of what a posterior predicts."""
+        return cls(posterior, *voices(posterior.predictor), kind, beta)
+
+    @property
+    def observed(self) -> Float[Tensor, "*b n d"]:
+        """The target's own inputs."""
+        return self.posterior.train_inputs[0]
+
+    @property
+    def blind(self) -> Bool[Tensor, "*b"]:
+        """Where no source is behind the posterior."""
+        return self.posterior.blind
+
+    @property
+    def past_bests(self) -> Float[Tensor, "*b s d"]:
+        """The best point of every source."""
+        return self.posterior.past_bests
+
+    def rank(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
+        """The posterior mean."""
+        return means_at(self.voices, self.weights, X)
+
+    def allowed(self, X: Float[Tensor, "*b n d"], awaited: Float[Tensor, "*b p d"]) -> Believed | None:
+        """Where the mixture expects something good enough (decide.believed)."""
+        return Believed.among(self.posterior, self.voices, self.weights, X, awaited)
+
+    def slopes(self, value: AcquisitionValue) -> AverageSlopes | None:
+        """In closed form, for a single problem."""
+        return AverageSlopes.of(value)
+
+    def value(
+        self, X: Float[Tensor, "*b n d"], awaited: Float[Tensor, "*b p d"], generator: torch.Generator
+    ) -> AcquisitionValue:
+        """The acquisition function; X are those that were looked at, where nothing is observed or awaited yet."""
+        known = torch.cat([self.observed, awaited], dim=-2)
+        every, weights = voices(self.posterior.deciding(known.shape[-2]))
+        known = known if known.shape[-2] else X
+        best_f = torch.stack([means_at(every, weights, part).amin(-1) for part in known.split(ROWS, dim=-2)]).amin(0)
+        if awaited.shape[-2] == 0:
+            kind, beta = opening(self.posterior, self.kind, self.beta)
+            parts: tuple[AcquisitionValue, ...] = tuple(PlainAcquisition(voice, kind, best_f, beta) for voice in every)
+        else:
+            kind = self.kind
+            seed = int(torch.randint(2**62, (), generator=generator))  # the same draws whoever else counts
+            parts = tuple(
+                PendingAcquisition.of(
+                    voice.predictor,
+                    kind,
+                    pending=awaited,
+                    best_f=best_f,
+                    beta=self.beta,
+                    generator=generator_from(seed),
+                )
+                for voice in every
+            )
+        return parts[0] if len(parts) == 1 else AveragedAcquisition(kind, parts, weights)
 
 
 def suggest(
@@ -49,21 +124,28 @@ def suggest(
     ones. Fails when no other point is left. ``design_seeds``, one for each problem of a batch, lay out the first
     points of each in its own way; by default all are laid out alike.
     """
-    if n_candidates < 1 or n_starts < 1 or q < 1:
-        raise InputError(
-            f"n_candidates, n_starts and q must be at least 1, but are {n_candidates}, {n_starts} and {q}."
-        )
-    observed = posterior.train_inputs[0]
+    quest = OneOutcome.of(posterior, kind, beta)
+    observed = quest.observed
     domain = Cube(observed.shape[-1]) if domain is None else domain
-    if domain.d != observed.shape[-1]:
-        raise InputError(f"The domain has {domain.d} columns, but the model was fitted to {observed.shape[-1]}.")
-    awaited = _given_points(pending, "pending", observed)
-    others = _given_points(avoid, "avoid", observed)
-    generator = generator_from(seed)
     layouts = None if design_seeds is None else tuple(generator_from(own) for own in design_seeds)
-    search = Search(
-        posterior, *voices(posterior.predictor), domain, kind, n_candidates, n_starts, beta, generator, layouts
-    )
+    search = Search(quest, domain, n_candidates, n_starts, generator_from(seed), layouts)
+    return next_points(search, q, pending, avoid)
+
+
+def next_points(
+    search: Search, q: int, pending: Float[Tensor, "*#b p d"] | None, avoid: Float[Tensor, "*#b k d"] | None
+) -> Float[Tensor, "*out d"]:
+    """The points of a search, chosen one after the other: (*b, d), or (*b, q, d) for q > 1."""
+    if search.n_candidates < 1 or search.n_starts < 1 or q < 1:
+        raise InputError(
+            f"n_candidates, n_starts and q must be at least 1, but are {search.n_candidates}, {search.n_starts} and "
+            f"{q}."
+        )
+    observed = search.quest.observed
+    if search.domain.d != observed.shape[-1]:
+        raise InputError(f"The domain has {search.domain.d} columns, but the model was fitted to {observed.shape[-1]}.")
+    awaited = given_points(pending, "pending", observed)
+    others = given_points(avoid, "avoid", observed)
     chosen: list[Tensor] = []
     for _ in range(q):
         chosen.append(search.next(awaited, torch.cat([awaited, others], dim=-2)))
@@ -71,7 +153,7 @@ def suggest(
     return chosen[0] if q == 1 else torch.stack(chosen, dim=-2)
 
 
-def _given_points(X: Tensor | None, name: str, observed: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b k d"]:
+def given_points(X: Tensor | None, name: str, observed: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b k d"]:
     """The points, for every problem of the batch; none is no rows."""
     if X is None:
         return observed[..., :0, :]

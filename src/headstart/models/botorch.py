@@ -210,11 +210,11 @@ class TransferPosterior(Model, FantasizeMixin):
 
         X may be located, as in ``predict``; y is in the user's units.
         """
-        return self._measurement(X).cdf(self._in_model_units(y))
+        return self._measurement(X).cdf(self.in_model_units(y))
 
     def log_density(self, X: Float[Tensor, "*b m d"] | At, y: Float[Tensor, "*#b m"]) -> Float[Tensor, "*c m"]:
         """log p(y) of a measurement at every row of X, in the user's units."""
-        mapped = self._measurement(X).log_density(self._in_model_units(y)) - self.units.scale.log().unsqueeze(-1)
+        mapped = self._measurement(X).log_density(self.in_model_units(y)) - self.units.scale.log().unsqueeze(-1)
         return mapped if self._warp is None else mapped + self._warp.log_slope(y)
 
     def quantile(self, X: Float[Tensor, "*b m d"] | At, p: float, *, noise: bool = True) -> Float[Tensor, "*c m"]:
@@ -257,16 +257,27 @@ class TransferPosterior(Model, FantasizeMixin):
             require_variance(noise, "noise")
         units = self.units
         y = Y.squeeze(-1)
-        inward = self._in_model_units(y)
+        inward = self.in_model_units(y)
         noise_var = None if noise is None else noise.squeeze(-1) / units.scale.unsqueeze(-1) ** 2
         predictor = self._predictor.observing(X, inward, noise_var=noise_var)
         batch = predictor.batch_shape
         y_all = torch.cat([self._y.expand(*batch, -1), y.expand(*batch, -1)], dim=-1)
         return type(self)(predictor, self._outcome, y_all, self._warp)
 
-    def _in_model_units(self, y: Float[Tensor, "*c m"]) -> Float[Tensor, "*c m"]:
+    def in_model_units(self, y: Float[Tensor, "*c m"]) -> Float[Tensor, "*c m"]:
+        """Values in the user's units as the predictor means them."""
         mapped = y if self._warp is None else self._warp.inward(y)
         return (mapped - self.units.offset.unsqueeze(-1)) / self.units.scale.unsqueeze(-1)
+
+    def bound(self, limit: float) -> Float[Tensor, "*b"]:
+        """An upper limit in model units; one that lies among the outliers is pulled in as they are."""
+        c = self._y.new_full((*self._y.shape[:-1], 1), limit)
+        mapped = c if self._warp is None else self._warp.bound(c, self._y)
+        return ((mapped - self.units.offset.unsqueeze(-1)) / self.units.scale.unsqueeze(-1)).squeeze(-1)
+
+    def within(self, X: Float[Tensor, "*b m d"] | At, limit: float) -> Float[Tensor, "*c m"]:
+        """P(result ≤ limit) of a measurement at every row of X, the limit in the user's units."""
+        return self._measurement(X).cdf(self.bound(limit).unsqueeze(-1))
 
     def subset_output(self, idcs: list[int]) -> Self:
         """The model itself: it has one output."""

@@ -13,12 +13,11 @@ from torch import Tensor
 from headstart import AUTO, GPBO, SHGP, Dataset, InputError
 from headstart.data.space import Space
 from headstart.decide.acquisition import Acquisition
-from headstart.decide.average import voices
 from headstart.decide.design import design_point, design_size
 from headstart.decide.domain import Candidates, Cube, Domain, Mixed
 from headstart.decide.rows import suggest_row
 from headstart.decide.search import Search
-from headstart.decide.suggest import suggest
+from headstart.decide.suggest import OneOutcome, suggest
 
 MIXED = Mixed(
     Space.of({"a": FloatDistribution(-1, 3), "k": CategoricalDistribution(list("abcd")), "n": IntDistribution(0, 900)})
@@ -216,7 +215,7 @@ def test_the_bests_of_the_past_are_always_compared() -> None:
     posterior = SHGP.learn(sources).condition()
     best = torch.stack([x[(x - 0.3).square().sum(-1).argmin()] for x in X])
     assert torch.equal(posterior.past_bests, best)
-    search = Search(posterior, *voices(posterior.predictor), Cube(2), Acquisition.LOG_EI, 4, 2, 3.0, generator(), None)
+    search = Search(OneOutcome.of(posterior, Acquisition.LOG_EI, 3.0), Cube(2), 4, 2, generator(), None)
     near = search._look_around(Cube(2))[1]
     assert bool((torch.cdist(best, near).amin(-1) == 0).all())
     assert GPBO.learn(sources).condition(Dataset(X[0, :3], X[0, :3].sum(-1))).past_bests.shape == (0, 2)

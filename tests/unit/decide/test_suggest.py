@@ -24,8 +24,8 @@ from headstart.decide.believed import Believed
 from headstart.decide.design import design_point
 from headstart.decide.domain import Candidates, Cube
 from headstart.decide.fast.slopes import means_at
-from headstart.decide.search import Search, _Judge
-from headstart.decide.suggest import suggest
+from headstart.decide.search import _Judge
+from headstart.decide.suggest import OneOutcome, suggest
 
 KINDS = pytest.mark.parametrize("kind", Acquisition)
 
@@ -177,7 +177,7 @@ def test_a_batch_without_the_belief_goes_to_the_corners(monkeypatch: pytest.Monk
     every, weights = voices(posterior.predictor)
     typical = means_at(every, weights, points(4000, d=3, seed=5)).median()
     assert bool((means_at(every, weights, suggest(posterior, q=12)) <= typical).all())
-    monkeypatch.setattr(Search, "_expected", lambda *_: None)
+    monkeypatch.setattr(OneOutcome, "allowed", lambda *_: None)
     X = suggest(posterior, q=12)
     bad = means_at(every, weights, X) > typical
     assert bad.nonzero().squeeze(-1).tolist() == [5, 8, 11]
@@ -193,7 +193,7 @@ def test_a_point_that_is_not_believed_in_counts_less_than_any_that_is() -> None:
     believed = Believed(every, weights, mean.median())
     assert torch.equal(believed(X), mean <= mean.median())
     value = acquisition_of(posterior, Acquisition.LOG_EI, X)
-    free, bound = _Judge(value, X[:0]), _Judge(value, X[:0], believed=believed)
+    free, bound = _Judge(value, X[:0]), _Judge(value, X[:0], allowed=believed)
     torch.testing.assert_close(bound(X), free(X) - 1e6 * (mean > mean.median()))
     assert float(bound(X)[believed(X)].min()) > float(bound(X)[~believed(X)].max())
     listed = X[~believed(X)][:6]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -28,7 +29,7 @@ from headstart.decide.pending import ByLayer, PendingAcquisition
 from headstart.gp.linalg import LEAST_VAR
 from headstart.gp.threads import single_thread
 
-__all__ = ["ROWS", "Slopes", "means_at"]
+__all__ = ["ROWS", "AverageSlopes", "Slopes", "means_at"]
 
 # So many rows of a long list are looked at together
 ROWS = 4096
@@ -36,9 +37,21 @@ ROWS = 4096
 Array = NDArray[np.float64]
 
 
+class Slopes(Protocol):
+    """An acquisition value at the points of a single problem, with its gradient: how a search climbs."""
+
+    def __call__(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
+        """The value at every row of X."""
+        ...
+
+    def climb(self, X: Float[Array, "n d"]) -> tuple[Float[Array, "n"], Float[Array, "n d"]]:
+        """The value at every row of X, and its gradient."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
-class Slopes:
-    """The acquisition value at the points of a single problem, with its gradient."""
+class AverageSlopes:
+    """The value of one outcome, averaged over the members of a mixture and the draws of awaited results."""
 
     kind: Acquisition
     surfaces: tuple[Surface, ...]
@@ -48,7 +61,7 @@ class Slopes:
     beta: float
 
     @classmethod
-    def of(cls, value: AcquisitionValue) -> Slopes | None:
+    def of(cls, value: AcquisitionValue) -> AverageSlopes | None:
         """Those of an acquisition value, if it has this form."""
         if not isinstance(value, AveragedAcquisition):
             return cls._of_one(value)
@@ -63,7 +76,7 @@ class Slopes:
         return cls(value.kind, surfaces, value.weights.numpy(), best_f, noise_var, parts[0].beta)
 
     @classmethod
-    def _of_one(cls, value: AcquisitionValue) -> Slopes | None:
+    def _of_one(cls, value: AcquisitionValue) -> AverageSlopes | None:
         match value:
             case PlainAcquisition(voice=voice):
                 surface, noise_var = voice.surface, voice.predictor.noise_var

@@ -18,7 +18,7 @@ from headstart.decide.acquisition import (
     acquisition_values_and_slopes,
 )
 from headstart.decide.average import AveragedAcquisition, PlainAcquisition, voices
-from headstart.decide.fast.slopes import Slopes, means_at
+from headstart.decide.fast.slopes import AverageSlopes, means_at
 from headstart.decide.pending import PendingAcquisition
 from headstart.decide.suggest import suggest
 from headstart.gp.linalg import LEAST_VAR
@@ -74,7 +74,7 @@ def acquisition_of(of: TransferPosterior, kind: Acquisition, pending: Tensor | N
 def test_slopes_are_what_differentiation_finds(name: str, pending: Tensor | None, kind: Acquisition) -> None:
     """Value and gradient are those of the acquisition value, whatever it is of."""
     value = acquisition_of(fitted_auto() if name == "fitted AUTO" else posterior(name), kind, pending)
-    slopes = Slopes.of(value)
+    slopes = AverageSlopes.of(value)
     assert slopes is not None
     X = PROBLEM.Xq.clone().requires_grad_()
     expected = value(X)
@@ -108,7 +108,7 @@ def test_the_slopes_of_a_value_by_mean_and_variance(kind: Acquisition, noise: fl
 def test_others_are_differentiated(name: str) -> None:
     """A model without a surface has no slopes, nor has a batch; suggestions come all the same."""
     model = posterior(name)
-    assert Slopes.of(acquisition_of(model, Acquisition.LOG_EI, None)) is None
+    assert AverageSlopes.of(acquisition_of(model, Acquisition.LOG_EI, None)) is None
     assert suggest(model, n_candidates=16, n_starts=2).shape == (2,)
 
 
@@ -146,7 +146,7 @@ def test_a_variance_that_is_next_to_nothing_has_no_slope(kind: Acquisition) -> N
     at = PROBLEM.Xq[:1]
     known = posterior("SHGP").condition_on_observations(at, tensor([[0.4]]), noise=tensor([[1e-15]]))
     x = at + 1e-6
-    slopes = Slopes.of(acquisition_of(known, kind, None))
+    slopes = AverageSlopes.of(acquisition_of(known, kind, None))
     assert slopes is not None
     X = x.clone().requires_grad_()
     mean, var = known.predictor.predict_marginal(X)

@@ -1,0 +1,168 @@
+"""What is measured of every experiment: objectives, and quantities that must stay within a limit.
+
+    Goal("yield", maximize=True)            an objective: as high as possible
+    Goal("cost")                            an objective: as low as possible
+    Limit("impurity", at_most=0.5)          must not be above 0.5, and no lower is any better
+    Limit("turnover", at_least=20)          must not be below 20
+
+Inside, smaller is better and a limit is "at most c": the values of whatever is to be high, and of what has a lower
+limit, are turned round, with their limit,
+
+    y ↦ s·y,  c ↦ s·c        s = −1 where more is better, 1 elsewhere
+
+once on the way in and once on the way out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from torch import Tensor
+
+from headstart.data.dataset import Dataset
+from headstart.errors import InputError
+
+__all__ = ["MOST_GOALS", "Goal", "Limit", "Outcomes"]
+
+# Objectives that are weighed against each other: with more, nearly every point is best in some way
+MOST_GOALS = 3
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Goal:
+    """An objective, to be minimised unless ``maximize``."""
+
+    name: str
+    maximize: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the name."""
+        _require_name(self.name, "An objective")
+
+    @property
+    def sign(self) -> int:
+        """What its values are multiplied by so that smaller is better."""
+        return -1 if self.maximize else 1
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A quantity that must be at most, or at least, some value; exactly one of the two is given."""
+
+    name: str
+    at_most: float | None = None
+    at_least: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check the name, and that there is one limit."""
+        _require_name(self.name, "A limited quantity")
+        if (self.at_most is None) == (self.at_least is None):
+            raise InputError(
+                f"The limit on {self.name!r} must be one of at_most and at_least, but they are {self.at_most} and "
+                f"{self.at_least}. For a range between two values, measure the distance to its middle and limit that."
+            )
+        if not isinstance(self.value, int | float) or not math.isfinite(self.value):
+            raise InputError(f"The limit on {self.name!r} must be a number, but it is {self.value!r}. Leave it out.")
+
+    @property
+    def value(self) -> float:
+        """The limit, in the user's units."""
+        value = self.at_most if self.at_least is None else self.at_least
+        assert value is not None
+        return value
+
+    @property
+    def sign(self) -> int:
+        """What values and limit are multiplied by so that the limit is an upper one."""
+        return 1 if self.at_least is None else -1
+
+    @property
+    def bound(self) -> float:
+        """The limit behind the sign: what s·y must not exceed."""
+        return self.sign * self.value
+
+    def holds(self, y: float) -> bool:
+        """Whether a value, in the user's units, is within the limit; the limit itself is."""
+        return self.sign * y <= self.bound
+
+    def __str__(self) -> str:
+        """As one would say it: impurity <= 0.5."""
+        return f"{self.name} {'<=' if self.sign > 0 else '>='} {self.value:g}"
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """All that is measured, objectives first: one to three of them, and any number of limits. A name comes once."""
+
+    goals: tuple[Goal, ...]
+    limits: tuple[Limit, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check how many there are, and the names."""
+        object.__setattr__(self, "goals", tuple(self.goals))
+        object.__setattr__(self, "limits", tuple(self.limits))
+        for part, kind in ((self.goals, Goal), (self.limits, Limit)):
+            wrong = next((outcome for outcome in part if not isinstance(outcome, kind)), None)
+            if wrong is not None:
+                raise InputError(f"Expected a {kind.__name__}, but got {wrong!r}: goals come first, then limits.")
+        if not self.goals:
+            raise InputError("There must be at least one objective, but there is none: add a Goal.")
+        if len(self.goals) > MOST_GOALS:
+            raise InputError(
+                f"At most {MOST_GOALS} objectives can be weighed against each other, but there are "
+                f"{len(self.goals)}: make a Limit of those that only have to be good enough."
+            )
+        goals = {goal.name for goal in self.goals}
+        seen: set[str] = set()
+        for outcome in self:
+            if isinstance(outcome, Limit) and outcome.name in goals:
+                raise InputError(
+                    f"{outcome.name!r} is an objective and has a limit too ({outcome}). Leave one of them out: an "
+                    "objective already goes as far as it can."
+                )
+            if outcome.name in seen:
+                raise InputError(f"The outcome {outcome.name!r} is there twice: every name may come once.")
+            seen.add(outcome.name)
+
+    def __iter__(self) -> Iterator[Goal | Limit]:
+        """Objectives, then limits, in their order."""
+        return iter((*self.goals, *self.limits))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names, in order."""
+        return tuple(outcome.name for outcome in self)
+
+    def __getitem__(self, name: str) -> Goal | Limit:
+        """The outcome of this name."""
+        for outcome in self:
+            if outcome.name == name:
+                return outcome
+        raise InputError(f"There is no outcome {name!r}: there are {', '.join(self.names)}.")
+
+    def turned(self, name: str, y: Tensor) -> Tensor:
+        """Values of an outcome behind its sign; and, as a sign is its own inverse, back again."""
+        return self[name].sign * y
+
+    def inward(self, name: str, task: Dataset) -> Dataset:
+        """A data set of an outcome, as measured, behind its sign."""
+        return task if self[name].sign > 0 else task.with_data(task.X, -task.y)
+
+    def require_all(self, given: Mapping[str, _T], what: str) -> tuple[_T, ...]:
+        """What is given by name, in order; an ``InputError`` where a name is missing or unknown."""
+        missing = [name for name in self.names if name not in given]
+        unknown = [name for name in given if name not in self.names]
+        if missing or unknown:
+            wrong = f"{missing[0]!r} is missing" if missing else f"{unknown[0]!r} is none of them"
+            raise InputError(f"{what} must be given for every outcome ({', '.join(self.names)}), but {wrong}.")
+        return tuple(given[name] for name in self.names)
+
+
+def _require_name(name: object, what: str) -> None:
+    if not isinstance(name, str) or not name.strip():
+        raise InputError(f"{what} must have a name, but it is {name!r}.")

@@ -1,0 +1,1 @@
+"""What to try next where more than one thing is measured: several objectives, and limits."""

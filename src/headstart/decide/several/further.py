@@ -1,0 +1,148 @@
+"""Whether it pays to go on: what the next points are expected to gain, in the objective's own units and beside the
+noise.
+
+    gain = E[ max_i (f* − f(x_i))₊ · [all limits hold at x_i] ]
+
+over the points x_i that would be tried, f* being the lowest posterior mean of a result within the limits. The
+expectation is that of the mixture itself, seen through the output map. For a single point it is exact,
+
+    Σ_k w_k ∫₀^Φ(u_k) (f* − g(μ_k + s_k Φ⁻¹(p))) dp · P(all limits hold)        g(μ_k + s_k u_k) = f*
+
+with g the way from model units to the user's; for several it is a mean over fixed draws. A gain that is small beside
+the standard error of one measurement would hardly be noticed.
+
+Of several objectives it is the volume beyond their front that the next point is expected to add, as a share of the
+volume that the front has (decide.several.gain), which needs no common unit.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from botorch.sampling.normal import SobolQMCNormalSampler
+from botorch.utils.multi_objective.box_decompositions.dominated import DominatedPartitioning
+from jaxtyping import Float
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from headstart.data.outcomes import Goal, Outcomes
+from headstart.decide.several.posteriors import OutcomePosteriors
+from headstart.decide.several.quest import SeveralOutcomes
+from headstart.errors import InputError
+from headstart.gp.linalg import LEAST_VAR, cholesky
+from headstart.models.botorch import TransferPosterior
+from headstart.models.mixture import components
+
+__all__ = ["Further", "further_gain"]
+
+_NODES = 64
+_DRAWS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Further:
+    """What further points are expected to gain.
+
+    Of one objective ``gain`` and ``noise``, the standard error of a measurement near the best, are in its units; of
+    several ``gain`` is a share of the front's volume, and there is no noise to compare it with.
+    """
+
+    gain: float
+    noise: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """The gain in standard errors of a measurement."""
+        if self.noise is None:
+            return None
+        return self.gain / self.noise if self.noise > 0 else math.inf
+
+
+def further_gain(known: OutcomePosteriors | TransferPosterior, X: Float[Tensor, "*q d"]) -> Further | None:
+    """What the point X, or the points in its rows, will gain; None before any result is within the limits.
+
+    X is what was suggested: the gain of the best next points is what there is to expect of going on.
+    """
+    if isinstance(known, TransferPosterior):
+        known = OutcomePosteriors(Outcomes((Goal("objective"),)), (known,))
+    points = X.unsqueeze(0) if X.dim() == 1 else X
+    quest = SeveralOutcomes(known)
+    results = quest.results[quest.holds(quest.results)]
+    if len(results) == 0:
+        return None
+    if len(known.goals) > 1:
+        return Further(_share_of_volume(quest, points), None)
+    posterior = known.goals[0]
+    with torch.no_grad():
+        best = posterior.predict(results)[0].amin()
+        sd = posterior.predictor.noise_var.sqrt() * posterior.units.scale
+        slope = 0.0 if posterior.warp is None else posterior.warp.log_slope(best.reshape(1))[0]
+        noise = float(sd * torch.as_tensor(-slope).exp())
+        if len(points) == 1:
+            gain = float(_of_one(posterior, points, best) * known.probability_within(points)[0])
+        else:
+            gain = float(_of_many(known, points, best))
+    return Further(gain, noise)
+
+
+def _outward(posterior: TransferPosterior, inner: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
+    mapped = posterior.units.offset.unsqueeze(-1) + posterior.units.scale.unsqueeze(-1) * inner
+    return mapped if posterior.warp is None else posterior.warp.outward(mapped)
+
+
+def _of_one(posterior: TransferPosterior, x: Float[Tensor, "1 d"], best: Float[Tensor, ""]) -> Float[Tensor, ""]:
+    """E[(f* − f(x))₊], by quadrature over the part of every member's distribution that lies below f*."""
+    nodes, weights = (torch.from_numpy(a) for a in np.polynomial.legendre.leggauss(_NODES))
+    # p = Φ(u) v³ with v in (0, 1): the nodes crowd where the distribution has its tail
+    v, dv = 0.5 * (nodes + 1), 0.5 * weights
+    inner = posterior.in_model_units(best.reshape(1))[0]
+    total = best.new_zeros(())
+    for member, share, at in components(posterior.predictor, x):
+        mean, var = (part[0] for part in member.predict_marginal(at))
+        sd = var.clamp_min(LEAST_VAR).sqrt()
+        below = torch.special.ndtr((inner - mean) / sd)
+        values = _outward(posterior, mean + sd * torch.special.ndtri(below * v**3))
+        own = below * (3 * v**2 * dv * (best - values).clamp_min(0.0).nan_to_num(nan=0.0)).sum()
+        total = total + (own if share is None else share * own)
+    return total
+
+
+def _of_many(known: OutcomePosteriors, X: Float[Tensor, "q d"], best: Float[Tensor, ""]) -> Float[Tensor, ""]:
+    """The mean over draws of f at all points together, and of whether the limits hold there."""
+    posterior, q = known.goals[0], len(X)
+    uniform = SobolEngine(q, scramble=True, seed=0).draw(_DRAWS, dtype=torch.float64).clamp(1e-9, 1 - 1e-9)
+    e = torch.special.ndtri(uniform)
+    holds = torch.ones(_DRAWS, q, dtype=torch.float64)
+    for i, (own, limit) in enumerate(zip(known.limits, known.outcomes.limits, strict=True)):
+        if bool(own.knows_nothing):
+            holds = 0.5 * holds
+            continue
+        sampler = SobolQMCNormalSampler(torch.Size((_DRAWS,)), seed=i + 1)
+        holds = holds * (sampler(own.posterior(X, observation_noise=True)).squeeze(-1) <= limit.bound)
+    total = best.new_zeros(())
+    for member, share, _ in components(posterior.predictor, X):
+        mean, cov = member.predict(X)
+        noise = 1e-9 * cov.diagonal().clamp_min(0.0) + LEAST_VAR
+        L = cholesky(cov + torch.diag_embed(noise), of="The covariance of the next points")
+        better = (best - _outward(posterior, mean + e @ L.mT)).clamp_min(0.0) * holds
+        own_gain = better.amax(-1).mean()
+        total = total + (own_gain if share is None else share * own_gain)
+    return total
+
+
+def _share_of_volume(quest: SeveralOutcomes, points: Float[Tensor, "q d"]) -> float:
+    if len(points) > 1:
+        raise InputError(
+            f"What several objectives gain is worked out for one point, but there are {len(points)}: give the first."
+        )
+    value = quest.value(torch.cat([quest.results, points]), points[:0], torch.Generator())
+    with torch.no_grad():
+        added = float(value(points)[0].exp())
+    reference = torch.stack([value.cells.levels[m, 0].amax() for m in range(len(value.goals))])
+    expected = torch.stack([own.means(quest.results) for own in quest.expecting], dim=-1)
+    expected = expected[quest.holds(quest.results)]
+    volume = float(DominatedPartitioning(ref_point=-reference, Y=-expected).compute_hypervolume())
+    return added / volume if volume > 0 else math.inf

@@ -1,0 +1,82 @@
+"""Objectives and limits, as data."""
+
+from __future__ import annotations
+
+import pytest
+from tests.problems import points, tensor
+
+from headstart import Dataset, InputError
+from headstart.data.outcomes import Goal, Limit, Outcomes
+
+YIELD, COST = Goal("yield", maximize=True), Goal("cost")
+PURE, FAST = Limit("impurity", at_most=0.5), Limit("turnover", at_least=20)
+
+
+def test_outcomes_are_objectives_then_limits_in_their_order() -> None:
+    """By position and by name."""
+    outcomes = Outcomes((YIELD, COST), (PURE, FAST))
+    assert outcomes.names == ("yield", "cost", "impurity", "turnover")
+    assert list(outcomes) == [YIELD, COST, PURE, FAST]
+    assert outcomes["turnover"] is FAST
+    with pytest.raises(InputError, match="There is no outcome 'colour': there are yield, cost"):
+        outcomes["colour"]
+
+
+@pytest.mark.parametrize(("outcome", "sign"), [(YIELD, -1), (COST, 1), (PURE, 1), (FAST, -1)])
+def test_what_is_to_be_high_is_turned_round(outcome: Goal | Limit, sign: int) -> None:
+    """Inside, smaller is better; turning twice gives back what was measured."""
+    outcomes = Outcomes((YIELD, COST), (PURE, FAST))
+    y = tensor([1.0, -2.0])
+    assert outcome.sign == sign
+    assert outcomes.turned(outcome.name, y).tolist() == (sign * y).tolist()
+    assert outcomes.turned(outcome.name, outcomes.turned(outcome.name, y)).tolist() == y.tolist()
+    task = Dataset(points(2, seed=0), y, name="May")
+    inward = outcomes.inward(outcome.name, task)
+    assert inward.y.tolist() == (sign * y).tolist()
+    assert inward.name == "May"
+
+
+def test_a_limit_holds_on_one_side_and_at_the_limit_itself() -> None:
+    """Before the sign and behind it alike."""
+    assert PURE.holds(0.5)
+    assert PURE.holds(-3.0)
+    assert not PURE.holds(0.51)
+    assert FAST.holds(20)
+    assert FAST.holds(1e6)
+    assert not FAST.holds(19.9)
+    assert (PURE.bound, FAST.bound) == (0.5, -20)
+    assert (str(PURE), str(FAST)) == ("impurity <= 0.5", "turnover >= 20")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Outcomes(()), "at least one objective"),
+        (lambda: Outcomes((), (PURE,)), "at least one objective"),
+        (lambda: Outcomes((YIELD,), (Limit("yield", at_least=3),)), "'yield' is an objective and has a limit too"),
+        (lambda: Outcomes((YIELD, Goal("yield"))), "'yield' is there twice"),
+        (lambda: Outcomes((YIELD,), (PURE, Limit("impurity", at_least=0))), "'impurity' is there twice"),
+        (lambda: Outcomes(tuple(Goal(c) for c in "abcd")), "At most 3 objectives"),
+        (lambda: Outcomes((PURE,)), "Expected a Goal"),  # type: ignore[arg-type]
+        (lambda: Outcomes((YIELD,), (COST,)), "Expected a Limit"),  # type: ignore[arg-type]
+        (lambda: Goal(""), "must have a name"),
+        (lambda: Limit("impurity"), "one of at_most and at_least"),
+        (lambda: Limit("impurity", at_most=1, at_least=0), "measure the distance to its middle"),
+        (lambda: Limit("impurity", at_most=float("nan")), "must be a number, but it is nan"),
+        (lambda: Limit("impurity", at_most="0.5"), "must be a number, but it is '0.5'"),  # type: ignore[arg-type]
+    ],
+)
+def test_outcomes_that_make_no_sense_are_refused(make, message: str) -> None:
+    """With what is wrong and what to do."""
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_what_is_given_by_name_must_be_complete_and_known() -> None:
+    """Nothing is matched by position, and a misspelt name is not left out in silence."""
+    outcomes = Outcomes((YIELD,), (PURE,))
+    assert outcomes.require_all({"impurity": 2, "yield": 1}, "sources") == (1, 2)
+    with pytest.raises(InputError, match="sources must be given for every outcome .* 'impurity' is missing"):
+        outcomes.require_all({"yield": 1}, "sources")
+    with pytest.raises(InputError, match="'impurty' is none of them"):
+        outcomes.require_all({"yield": 1, "impurity": 2, "impurty": 3}, "sources")
