@@ -18,6 +18,7 @@ from headstart.sampler.sampler import TransferSampler
 
 suites = pytest.importorskip("optuna.testing.pytest_samplers", reason="Optuna publishes its suites since version 5")
 
+_INDEPENDENT = ("test_float", "test_int", "test_categorical", "test_multi_objective_sample_independent")
 QUICK = SHGP.using(fit=FitOptions(restarts=1, max_iterations=5))
 
 pytestmark = pytest.mark.usefixtures("quiet_optuna")
@@ -34,7 +35,7 @@ class _Informed:
     def sampler(self, request: pytest.FixtureRequest) -> Callable[[], BaseSampler]:
         rng = np.random.default_rng(0)
         past = pd.DataFrame({"x": [0.0, 1.0, 2.0] * 2, "y": rng.uniform(0.1, 1.0, 6), "loss": rng.normal(size=6)})
-        if request.function.__name__ in ("test_float", "test_int", "test_categorical"):
+        if request.function.__name__ in _INDEPENDENT:
             past = past.drop(columns="x")
         return lambda: TransferSampler([past], objective="loss", model=QUICK, seed=0)
 
@@ -72,8 +73,8 @@ class TestRelative(_Informed, suites.RelativeSamplerTestCase):  # type: ignore[m
     """Parameters chosen together have the right types and ranges, alone and with two threads."""
 
 
-class TestSingleObjectiveOnly(_Informed, suites.SingleOnlySamplerTestCase):  # type: ignore[misc,name-defined]
-    """A study with several objectives is refused."""
+class TestSeveralObjectives(_Informed, suites.MultiObjectiveSamplerTestCase):  # type: ignore[misc,name-defined]
+    """Every kind of parameter, where two things are measured."""
 
 
 class TestBasicAwkward(_Awkward, suites.BasicSamplerTestCase):  # type: ignore[misc,name-defined]

@@ -25,11 +25,11 @@ from headstart.data.conditions import Condition
 from headstart.data.dataset import Dataset
 from headstart.data.space import Space
 from headstart.decide.domain import Candidates, Mixed
-from headstart.decide.suggest import suggest
 from headstart.errors import NoPlaceError, NothingInCommonError, NumericalError
 from headstart.models.model import Prior
-from headstart.sampler.attributes import attributes_of
 from headstart.sampler.model_cache import ModelCache
+from headstart.sampler.several.learnt import Learnt
+from headstart.sampler.several.outcomes import decided, outcomes_of, past_datasets, with_any_result
 from headstart.sampler.strategy import Strategy
 from headstart.sampler.suggested import Suggested, find_clash
 from headstart.sampler.trials import SeenTrials, fixed_parameters, note, noted, see
@@ -102,25 +102,25 @@ class Adviser:
         out to clash afterwards is chosen again. Of two that clash one is enough, or both would meet again at the next
         best point: each waits for a moment of its own length, and stays if the other has withdrawn by then.
         """
-        minimize = study.direction != optuna.study.StudyDirection.MAXIMIZE
         with self._lock, _on_cpu():
             trials = study.get_trials(deepcopy=False)
             whole = self.whole_space(study, trials).with_also(asked or {})
             if all(distribution.single() for distribution in whole.distributions.values()):
                 return {}
             try:
-                alignment, prior = self._learn(study, whole, trials, minimize=minimize)
-                self._tell(alignment, whole, trials)
-                looking = partial(see, space=alignment.space, own=trial.number, minimize=minimize, fill=self.fill)
+                learnt = self._learn(study, whole, trials)
+                self._tell(learnt.alignment, whole)
+                space = learnt.alignment.space
+                looking = partial(see, space=space, own=trial.number, minimize=learnt.minimize, fill=self.fill)
                 seen = looking(trials)
-                remarks = self._on_results(prior, seen)
-                posterior = prior.condition(seen.target, seed=self.seed(trial.number))
-                if alignment.datasets and bool(posterior.blind):
-                    self.words.nothing_trusted(len(alignment.datasets))
-                domain = Mixed(alignment.space, pinned=_pinned(trial, alignment.space))
+                remarks = self._on_results(learnt.prior, seen) if learnt.outcomes is None else ()
+                known = learnt.condition(seen, trials, seed=self.seed(trial.number))
+                if learnt.alignment.datasets and learnt.trusts_nothing(known):
+                    self.words.nothing_trusted(len(learnt.alignment.datasets))
+                domain = Mixed(space, pinned=_pinned(trial, space))
                 for round_ in range(_ROUNDS):
-                    x = self.strategy.choose(posterior, domain, seen, seed=self.seed(trial.number, round_))
-                    params = alignment.space.decode(x.unsqueeze(0))[0]
+                    x = self.strategy.choose(known, domain, seen, seed=self.seed(trial.number, round_))
+                    params = space.decode(x.unsqueeze(0))[0]
                     note(study, trial, params)
                     pause = self._pause(trial.number, round_)
                     clash = find_clash(x, seen, lambda: looking(study.get_trials(deepcopy=False)), pause)
@@ -132,8 +132,8 @@ class Adviser:
                 self.words.failed(trial.number, error)
                 note(study, trial, {})
                 return {}
-            self.last = Suggested(trial.number, params, x, alignment, prior, posterior, minimize, remarks)
-        for key, text in attributes_of(prior, posterior).items():
+            self.last = learnt.suggested(trial.number, params, x, known, remarks)
+        for key, text in learnt.attributes(known).items():
             study._storage.set_trial_user_attr(trial._trial_id, key, text)
         return params
 
@@ -175,9 +175,8 @@ class Adviser:
             X = loose.encode([{**params, name: value} for value in axis.value(grid)])
             own, X = X[:, axis.columns], space.rested(X)
             X[:, axis.columns] = own
-            kind, beta = self.strategy.acquisition, self.strategy.beta
             domain = Candidates(X, space.categories)
-            x = suggest(last.posterior, domain=domain, kind=kind, beta=beta, seed=self.seed(trial.number, name))
+            x = self.strategy.ask(last.several or last.posterior, domain, seed=self.seed(trial.number, name))
             found = axis.value(x[axis.columns].unsqueeze(0))[0]
             note(study, trial, {**params, name: found})
         return clip_value(found, name, distribution)
@@ -200,23 +199,26 @@ class Adviser:
                 self.words.own_study_left_out(name)
         return self._own[name]
 
-    def prior_and_results(self, study: Study) -> tuple[Prior, Dataset]:
-        """What was learnt from the sources and the study's own results, without a suggestion."""
-        minimize = study.direction != optuna.study.StudyDirection.MAXIMIZE
+    def prior_and_results(self, study: Study, outcome: str | None = None) -> tuple[Prior, Dataset]:
+        """What was learnt from the sources of an outcome and the study's own results, without a suggestion."""
         with self._lock, _on_cpu():
             trials = study.get_trials(deepcopy=False)
-            alignment, prior = self._learn(study, self.whole_space(study, trials), trials, minimize=minimize)
-            seen = see(trials, alignment.space, own=-1, minimize=minimize, fill=self.fill).target
-            return prior, Dataset(seen.X, seen.y, "this study", categories=seen.categories)
+            learnt = self._learn(study, self.whole_space(study, trials), trials)
+            seen = see(trials, learnt.alignment.space, own=-1, minimize=learnt.minimize, fill=self.fill)
+            return learnt.of(outcome, seen, trials)
 
-    def _learn(
-        self, study: Study, whole: WholeSpace, trials: Sequence[FrozenTrial], *, minimize: bool
-    ) -> tuple[Alignment, Prior]:
+    def _learn(self, study: Study, whole: WholeSpace, trials: Sequence[FrozenTrial]) -> Learnt:
+        sources = self.sources_of(study)
+        outcomes = outcomes_of(study, trials, sources)
         elsewhere = {name for t in trials for name in t.distributions}
-        asked = (study.study_name, whole, elsewhere, minimize)
+        minimize = study.directions[0] != optuna.study.StudyDirection.MAXIMIZE
+        asked = (study.study_name, whole, elsewhere, minimize, outcomes)
+        if outcomes is None:
+            sources = tuple(decided(task, study) for task in sources)
         if self._aligned is None or self._aligned[0] != asked:
+            known = sources if outcomes is None else [with_any_result(task, outcomes) for task in sources]
             found = align(
-                self.sources_of(study),
+                [task for task in known if task is not None],
                 whole.distributions,
                 fill=self.fill,
                 minimize=minimize,
@@ -226,17 +228,21 @@ class Adviser:
             )
             self._aligned = (asked, found)
         alignment = self._aligned[1]
-        prior = self.cache.learn(self.strategy.model_for(alignment.datasets), alignment.datasets)
-        return with_outliers(alignment, prior), prior
+        if outcomes is None:
+            prior = self.cache.learn(self.strategy.model_for(alignment.datasets), alignment.datasets)
+            return Learnt(with_outliers(alignment, prior), minimize, {"": prior})
+        priors = {}
+        for name, own in past_datasets(alignment, sources, outcomes).items():
+            inward = [outcomes.inward(name, data) for data in own]
+            priors[name] = self.cache.learn(self.strategy.model_for(inward), inward)
+        return Learnt(alignment, minimize, priors, outcomes)
 
-    def _tell(self, alignment: Alignment, whole: WholeSpace, trials: Sequence[FrozenTrial]) -> None:
-        """Before the trial costs anything: what may be wrong with the sources, the space or the study."""
+    def _tell(self, alignment: Alignment, whole: WholeSpace) -> None:
+        """Before the trial costs anything: what may be wrong with the sources or the space."""
         for decision in alignment.warnings:
             self.words.say_of(decision)
         for name in whole.gone:
             self.words.not_asked_for(name)
-        if any(str(key).startswith("constraints") for t in trials[-20:] for key in t.system_attrs):
-            self.words.constraints_ignored()
 
     def _on_results(self, prior: Prior, seen: SeenTrials) -> tuple[str, ...]:
         """What there is to say about the study's own results; that some are outliers is also logged, once."""

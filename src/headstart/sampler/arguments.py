@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from numbers import Integral, Real
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
@@ -14,10 +14,7 @@ from optuna.samplers import BaseSampler
 from headstart.errors import InputError
 from headstart.sources.parameters import nearest
 
-if TYPE_CHECKING:
-    from optuna import Study
-
-__all__ = ["require_arguments", "require_one_objective"]
+__all__ = ["require_arguments"]
 
 
 def require_arguments(
@@ -28,6 +25,7 @@ def require_arguments(
     independent_sampler: Any = None,
     beta: Any = 3.0,
     cache_dir: Any = None,
+    constraints_func: Any = None,
 ) -> None:
     """Raise an ``InputError`` unless the seed is a number, the space of distributions, and ``fill`` of its parameters.
 
@@ -48,6 +46,10 @@ def require_arguments(
         raise InputError(f"beta is how much uncertainty attracts, a number from 0 on, but it is {beta!r}.")
     if cache_dir is not None and not isinstance(cache_dir, str | PathLike):
         raise InputError(f"cache_dir must be the path of a folder, but it is {cache_dir!r}.")
+    if constraints_func is not None and not callable(constraints_func):
+        raise InputError(
+            f"constraints_func must be a function of a trial that gives numbers, but it is {constraints_func!r}."
+        )
     if independent_sampler is not None and not isinstance(independent_sampler, BaseSampler):
         raise InputError(
             f"independent_sampler must be one of Optuna's samplers, such as TPESampler(), but it is "
@@ -58,12 +60,3 @@ def require_arguments(
             raise InputError(
                 f"fill gives a value for {name!r}, which is no parameter of the space. {nearest(name, space)}"
             )
-
-
-def require_one_objective(study: Study) -> None:
-    """Raise an ``InputError`` unless the study has one direction."""
-    if len(study.directions) != 1:
-        raise InputError(
-            f"TransferSampler optimises one objective, but the study has {len(study.directions)}. "
-            "Use a study with one direction, for instance of a weighted sum."
-        )

@@ -31,7 +31,7 @@ from headstart.models.botorch import TransferPosterior
 from headstart.models.family import model_name
 from headstart.models.model import Prior
 
-__all__ = ["attributes_of"]
+__all__ = ["attributes_of", "attributes_of_outcomes"]
 
 _PREFIX = "headstart: "
 _TOLD = 12  # sources that have a verdict
@@ -49,6 +49,18 @@ def attributes_of(prior: Prior, posterior: TransferPosterior) -> dict[str, str |
         found["model"] = f"{model}: {', '.join(f'{name} {_rounded(share)}' for name, share in beliefs)}"
         found |= _of_sources(prior, posterior)
     return {f"{_PREFIX}{key}": value for key, value in found.items()}
+
+
+def attributes_of_outcomes(
+    priors: Mapping[str, Prior], posteriors: Mapping[str, TransferPosterior]
+) -> dict[str, str | float]:
+    """The same where several things are measured: of each, who was believed and what became of the sources."""
+    found: dict[str, str | float] = {}
+    for name, prior in priors.items():
+        own = attributes_of(prior, posteriors[name])
+        kept = {key: value for key, value in own.items() if isinstance(value, str)}
+        found |= {f"{_PREFIX}{name}, {key.removeprefix(_PREFIX)}": value for key, value in kept.items()}
+    return found
 
 
 def _of_sources(prior: AutoPrior, posterior: AutoPosterior) -> Mapping[str, str | float]:

@@ -12,15 +12,16 @@ imported before a sampler is made.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, urandom
 from typing import TYPE_CHECKING, Any
 
 import optuna
 from optuna.samplers import BaseSampler, TPESampler
+from optuna.samplers._base import _process_constraints_after_trial
 
 from headstart.errors import InputError, NoPlaceError
-from headstart.sampler.arguments import require_arguments, require_one_objective
+from headstart.sampler.arguments import require_arguments
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -58,8 +59,11 @@ class TransferSampler(BaseSampler):
         deterministic_objective: Whether repeating a finished trial is a waste.
         cache_dir: A folder in which what was learnt from the sources is kept for other processes and runs.
         independent_sampler: For parameters that no source and no finished trial knows; by default TPE.
+        constraints_func: Gives the constraints of a finished trial as numbers, which hold where they are at most 0; for
+            Optuna 4, whose trials have no ``set_constraint``.
 
-    A study with several objectives is an ``InputError``; constraints are ignored, with a warning.
+    A study may have up to three objectives, and constraints: each is learnt from the sources that have it, and the next
+    trial is where the improvement, or the volume beyond the front, is largest as far as the constraints probably hold.
     """
 
     def __init__(
@@ -77,10 +81,19 @@ class TransferSampler(BaseSampler):
         deterministic_objective: bool = False,
         cache_dir: str | PathLike[str] | None = None,
         independent_sampler: BaseSampler | None = None,
+        constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
     ) -> None:
         from headstart.sampler.start import start
 
-        require_arguments(seed, space, fill, independent_sampler=independent_sampler, beta=beta, cache_dir=cache_dir)
+        require_arguments(
+            seed,
+            space,
+            fill,
+            independent_sampler=independent_sampler,
+            beta=beta,
+            cache_dir=cache_dir,
+            constraints_func=constraints_func,
+        )
         self._adviser = start(
             sources,
             model=model,
@@ -95,6 +108,7 @@ class TransferSampler(BaseSampler):
             cache_dir=cache_dir,
         )
         self._independent_sampler = independent_sampler
+        self._constraints_func = constraints_func
         self._last: Suggested | Drawn | None = None
 
     # ── what it did ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -113,24 +127,28 @@ class TransferSampler(BaseSampler):
         names = [f"{t.name}: {len(t.rows)} rows of {', '.join(t.parameters)}" for t in self._adviser.sources]
         return "\n".join(["Nothing was suggested yet, so nothing had to be aligned.", *names])
 
-    def explain(self, study: Study | None = None) -> Reasons:
+    def explain(self, study: Study | None = None, *, outcome: str | None = None) -> Reasons:
         """Why the latest suggestion is what it is: a verdict on every source, and what the prediction rests on.
 
         Of a ``study``, loaded from a storage for instance, the verdicts after its finished trials. Print it, or see
         ``to_frame()``. It takes ``model="auto"``, the default, whose candidates are weighed by what they predicted.
+        Where several things are measured ``outcome`` is the name or number of the objective ("0" is the first, and
+        the default), or "constraint …" with the constraint's key.
         """
         from headstart.data.dataset import Dataset
         from headstart.models.auto.reasons import explanation_of
 
         if study is not None:
-            require_one_objective(study)
-            prior, target = self._adviser.prior_and_results(study)
+            prior, target = self._adviser.prior_and_results(study, outcome)
             return explanation_of(prior, target)
         last = self._adviser.last
         if last is None:
             raise InputError("Nothing was suggested yet, so there is nothing to explain: give it a study.")
-        target = Dataset(last.posterior.train_inputs[0], last.posterior.train_targets, "this study")
-        return explanation_of(last.prior, target, last.x.unsqueeze(0), posterior=last.posterior)
+        prior, posterior = last.prior, last.posterior
+        if last.several is not None and outcome is not None:
+            prior, posterior = last.priors[last.several.outcomes[outcome].name], last.several[outcome]
+        target = Dataset(posterior.train_inputs[0], posterior.train_targets, "this study")
+        return explanation_of(prior, target, last.x.unsqueeze(0), posterior=posterior)
 
     # ── what Optuna calls ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -149,7 +167,6 @@ class TransferSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """The next parameters, noted for all other workers to see."""
-        require_one_objective(study)
         if not search_space:
             return {}
         params = self._adviser.suggest(study, trial, search_space)
@@ -160,7 +177,6 @@ class TransferSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
         """A parameter on its own: of what was chosen, or chosen now, or drawn where nobody knows anything of it."""
-        require_one_objective(study)
         try:
             value = self._adviser.value(study, trial, param_name, param_distribution)
         except NoPlaceError as error:
@@ -194,7 +210,9 @@ class TransferSampler(BaseSampler):
             self._independent_sampler.before_trial(study, trial)
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
-        """Tell the independent sampler; our own results are read from the storage when the next trial asks."""
+        """Write down the constraints, tell the independent sampler; results are read when the next trial asks."""
+        if self._constraints_func is not None:
+            _process_constraints_after_trial(self._constraints_func, study, trial, state)
         if self._independent_sampler is not None:
             self._independent_sampler.after_trial(study, trial, state, values)
 

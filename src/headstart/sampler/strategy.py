@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Float, Int
@@ -11,7 +12,9 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.decide.acquisition import Acquisition
-from headstart.decide.domain import Mixed
+from headstart.decide.domain import Domain, Mixed
+from headstart.decide.several.posteriors import OutcomePosteriors
+from headstart.decide.several.suggest import suggest_several
 from headstart.decide.suggest import suggest
 from headstart.errors import InputError, NoPointLeftError
 from headstart.gp.fit import generator_from
@@ -20,7 +23,10 @@ from headstart.models.family import GPBO, model_named
 from headstart.models.model import TransferModel
 from headstart.sampler.trials import SeenTrials
 
-__all__ = ["Strategy", "how_often"]
+__all__ = ["Known", "Strategy", "how_often"]
+
+# What is known of the one outcome of a study, or of all of them
+Known: TypeAlias = TransferPosterior | OutcomePosteriors
 
 _ACQUISITIONS = {"logei": Acquisition.LOG_EI, "ucb": Acquisition.LCB}
 _MAX_ASKING = 8  # so many workers that ask at the same moment are taken into account
@@ -51,39 +57,48 @@ class Strategy:
         """The model, or one that starts from scratch if it needs sources and none is left."""
         return self.model if sources or not self.model.needs_sources else GPBO.anywhere()
 
-    def choose(self, posterior: TransferPosterior, domain: Mixed, seen: SeenTrials, *, seed: int) -> Float[Tensor, "d"]:
+    def choose(self, known: Known, domain: Mixed, seen: SeenTrials, *, seed: int) -> Float[Tensor, "d"]:
         """The best point that is neither awaited nor (without noise) known; if all points are, the best of them.
 
         Trials that ask at this moment are assumed to take the best points, and this one the next best. Where all that
         is left to gain lies next to a point that is awaited, the most promising one elsewhere is taken.
         """
-        x = self._best(posterior, domain, seen, seed)
+        x = self._best(known, domain, seen, seed)
         if how_often(x.unsqueeze(0), seen.pending).item() == 0:
             return x
         X = domain.spread(_ELSEWHERE, generator_from(seed))
         free = how_often(X, seen.pending) == 0
         if not bool(free.any()):
             return x
-        mean, var = posterior.predict(X[free])
+        first = known.posteriors[0] if isinstance(known, OutcomePosteriors) else known
+        mean, var = first.predict(X[free])
         return X[free][(mean - self.beta * var.sqrt()).argmin()]
 
-    def _best(self, posterior: TransferPosterior, domain: Mixed, seen: SeenTrials, seed: int) -> Float[Tensor, "d"]:
+    def ask(
+        self,
+        known: Known,
+        domain: Domain,
+        *,
+        seed: int,
+        q: int = 1,
+        pending: Float[Tensor, "p d"] | None = None,
+        avoid: Float[Tensor, "k d"] | None = None,
+    ) -> Float[Tensor, "*out d"]:
+        """The next points by what is known of the one outcome, or of all of them."""
+        if isinstance(known, OutcomePosteriors):
+            return suggest_several(known, domain=domain, q=q, pending=pending, avoid=avoid, seed=seed, n_starts=_STARTS)
+        kind, beta = self.acquisition, self.beta
+        return suggest(
+            known, domain=domain, kind=kind, q=q, pending=pending, avoid=avoid, seed=seed, n_starts=_STARTS, beta=beta
+        )
+
+    def _best(self, known: Known, domain: Mixed, seen: SeenTrials, seed: int) -> Float[Tensor, "d"]:
         q = 1 + min(seen.asking, _MAX_ASKING)
         pending, finished = seen.pending, seen.target.X if self.deterministic else seen.target.X[:0]
         attempts = [(q, pending, finished), (1, pending, finished), (1, pending, finished[:0]), (1, pending[:0], None)]
         for count, awaited, avoid in attempts:
             try:
-                found = suggest(
-                    posterior,
-                    domain=domain,
-                    kind=self.acquisition,
-                    q=count,
-                    pending=awaited,
-                    avoid=avoid,
-                    seed=seed,
-                    n_starts=_STARTS,
-                    beta=self.beta,
-                )
+                found = self.ask(known, domain, q=count, pending=awaited, avoid=avoid, seed=seed)
             except NoPointLeftError:  # every point of a finite space is used up: repeat one
                 if avoid is None:
                     raise

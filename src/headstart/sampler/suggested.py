@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from headstart.decide.several.posteriors import OutcomePosteriors
 from headstart.models.botorch import TransferPosterior
 from headstart.models.model import Prior
 from headstart.sampler.strategy import how_often
@@ -38,7 +39,8 @@ class Suggested:
 
     ``x`` are the parameters in the unit cube of ``alignment.space``; the posterior is of the task to be minimised, and
     ``remarks`` are on the study's own results. ``drawn`` are parameters that the objective asked for beyond those and
-    by whom and why they were drawn.
+    by whom and why they were drawn. Where several things are measured, ``posterior`` and ``prior`` are those of the
+    first objective, and ``several`` and ``priors`` have all of them.
     """
 
     trial_number: int
@@ -49,6 +51,8 @@ class Suggested:
     posterior: TransferPosterior
     minimize: bool = True
     remarks: tuple[str, ...] = ()
+    several: OutcomePosteriors | None = None
+    priors: Mapping[str, Prior] = field(default_factory=dict)
     drawn: dict[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -58,19 +62,30 @@ class Suggested:
         n = self.posterior.train_targets.shape[-1]
         lines = [
             f"Trial {self.trial_number}: {values}",
-            self._expected(),
+            *(self._expected_of_all() if self.several else [self._expected()]),
             f"known: {n} results of this study; {sources}",
         ]
         return "\n".join([*lines, *self.remarks, *_in_words(self.drawn)])
 
     def _expected(self) -> str:
-        if bool(self.posterior.knows_nothing):
+        return self._expected_of(self.posterior, 1.0 if self.minimize else -1.0)
+
+    def _expected_of(self, posterior: TransferPosterior, sign: float) -> str:
+        if bool(posterior.knows_nothing):
             return "nothing is known of its result"
-        sign = 1.0 if self.minimize else -1.0
         with torch.no_grad():
-            found = [sign * float(self.posterior.quantile(self.x.unsqueeze(0), p)) for p in (0.025, 0.5, 0.975)]
+            found = [sign * float(posterior.quantile(self.x.unsqueeze(0), p)) for p in (0.025, 0.5, 0.975)]
         low, middle, high = sorted(found)
         return f"expected {middle:.4g}, 95 % range {low:.4g} to {high:.4g}"
+
+    def _expected_of_all(self) -> list[str]:
+        assert self.several is not None
+        outcomes = self.several.outcomes
+        lines = [f"{o.name}: {self._expected_of(self.several[o.name], o.sign)}" for o in outcomes]
+        if outcomes.limits:
+            probability = float(self.several.probability_within(self.x.unsqueeze(0)))
+            lines.append(f"all constraints hold with a probability of {probability:.0%}")
+        return lines
 
 
 def _in_words(drawn: dict[str, str]) -> list[str]:

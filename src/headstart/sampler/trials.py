@@ -71,7 +71,7 @@ def see(
 
     others = [trial for trial in trials if trial.number != own]
     estimates = estimated_finals(others, minimize=minimize)
-    finals = {t.number: t.value for t in others if t.state == TrialState.COMPLETE and t.value is not None} | estimates
+    finals = {t.number: t.values[0] for t in others if t.state == TrialState.COMPLETE and t.values} | estimates
     finished = [t for t in others if t.number in finals]
     rows, kept = _encode([{**(fill or {}), **t.params} for t in finished], space)
     values = np.array([finals[finished[i].number] for i in kept], dtype=np.float64)

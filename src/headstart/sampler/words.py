@@ -54,10 +54,6 @@ class Words:
         """A parameter that the objective has dropped."""
         self._warn(f"{name}: the latest trials have not asked for it, so it is not chosen any more.")
 
-    def constraints_ignored(self) -> None:
-        """They are not supported."""
-        self._warn("TransferSampler ignores constraints: infeasible trials count as any other.")
-
     def outliers(self, what: str) -> None:
         """Results of the study that lie far from all others."""
         if "outliers" not in self.said:

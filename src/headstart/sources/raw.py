@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -16,9 +16,17 @@ from headstart.errors import InputError
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-__all__ = ["INFINITE", "RawTask", "finite"]
+__all__ = ["INFINITE", "RawObjective", "RawTask", "finite"]
 
 INFINITE = 1e150  # a number as large counts as infinite
+
+
+@dataclass(frozen=True, eq=False)
+class RawObjective:
+    """The values of one of several objectives, and whether larger is better; None as in the new task."""
+
+    y: NDArray[np.float64]
+    maximize: bool | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +39,9 @@ class RawTask:
     taken on reading it, and ``numbers`` are the rows' numbers in a spreadsheet program, None where they have none.
     ``conditional`` says that a row without a value of a parameter was run without that parameter, as in a study that
     asks for some of them in some branches only; otherwise such a value was not written down. ``identity``, the name of
-    a study and when its first trial began, tells whether it is the new study itself.
+    a study and when its first trial began, tells whether it is the new study itself. ``objectives`` are all that a
+    study has, by name or number, of which ``y`` is one (the first, if it is ``undecided`` which one counts), and
+    ``constraints`` what must not be above 0, by key; NaN where a row has none.
     """
 
     name: str
@@ -44,6 +54,9 @@ class RawTask:
     numbers: tuple[int, ...] | None = None
     conditional: bool = False
     identity: tuple[str, datetime] | None = None
+    objectives: Mapping[str, RawObjective] = field(default_factory=dict)
+    undecided: bool = False
+    constraints: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check that rows and values belong together."""

@@ -13,25 +13,27 @@ A list of trials says neither which way is better nor of which study it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from headstart.errors import InputError, UnusableSourceError
 from headstart.sources.forms.found import Wanted
 from headstart.sources.forms.large import in_words, some_trials
 from headstart.sources.forms.storages import reading
 from headstart.sources.pruned import estimated_finals
-from headstart.sources.raw import RawTask
+from headstart.sources.raw import RawObjective, RawTask
 
 if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
 
-__all__ = ["is_same_study", "task_of_study", "task_of_trials"]
+__all__ = ["constraints_of", "is_same_study", "task_of_study", "task_of_trials"]
 
 
 def task_of_study(
@@ -55,7 +57,10 @@ def task_of_study(
             others = _unfinished(trials)
         else:
             trials, others, notes = some.trials, some.others, notes + some.notes
-    return _task(name or own, origin, trials, others, place, maximize, notes, study=own)
+    ways = [direction == StudyDirection.MAXIMIZE for direction in directions]
+    named = dict(zip(metrics or map(str, range(len(ways))), ways, strict=True))
+    task = _task(name or own, origin, trials, others, place, maximize, notes, study=own, objectives=named)
+    return replace(task, undecided=len(named) > 1 and wanted.objective is None)
 
 
 def task_of_trials(trials: Sequence[FrozenTrial], wanted: Wanted, name: str) -> RawTask:
@@ -94,7 +99,7 @@ def _objective(
         return 0, (f"it has one objective, {names[0]!r}, which is taken as {wanted.objective!r}",) if spoken else ()
     there = ", ".join(map(repr, names))
     if wanted.objective is None:
-        raise refusal(f"{origin} has {n} objectives, {there}, but a source needs one. Name it with objective='...'.")
+        return 0, (f"it has {n} objectives, {there}",)
     raise refusal(f"{origin} has no objective {wanted.objective!r}. There {'are' if n > 1 else 'is'} {there}.")
 
 
@@ -122,6 +127,7 @@ def _task(
     maximize: bool | None,
     notes: tuple[str, ...],
     study: str | None = None,
+    objectives: Mapping[str, bool] | None = None,
 ) -> RawTask:
     ends = estimated_finals(trials, minimize=None if maximize is None else not maximize)
     finished = [trial for trial in trials if trial.number in ends or _is_finished(trial)]
@@ -143,7 +149,30 @@ def _task(
         notes=notes,
         conditional=True,
         identity=None if study is None else _identity(study, trials),
+        objectives={
+            own: RawObjective(np.array([_value(t, i) for t in finished], dtype=np.float64), larger)
+            for i, (own, larger) in enumerate((objectives or {}).items())
+        },
+        constraints=_constraints(finished),
     )
+
+
+def _value(trial: FrozenTrial, place: int) -> float:
+    return trial.values[place] if trial.values else math.nan
+
+
+def _constraints(trials: Sequence[FrozenTrial]) -> dict[str, NDArray[np.float64]]:
+    """What must not be above 0, by key; NaN where a trial has none."""
+    found = [constraints_of(trial) for trial in trials]
+    keys = dict.fromkeys(key for own in found for key in own)
+    return {key: np.array([own.get(key, math.nan) for own in found], dtype=np.float64) for key in keys}
+
+
+def constraints_of(trial: FrozenTrial) -> dict[str, float]:
+    """The constraints of a trial by key, also of Optuna's older form, where they are a list."""
+    if hasattr(trial, "constraints"):
+        return {str(key): float(value) for key, value in trial.constraints.items()}
+    return {str(i): float(value) for i, value in enumerate(trial.system_attrs.get("constraints") or ())}
 
 
 def _identity(name: str, trials: Sequence[FrozenTrial]) -> tuple[str, datetime] | None:

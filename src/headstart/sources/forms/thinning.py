@@ -46,6 +46,8 @@ def thinned(task: RawTask) -> RawTask:
         y=task.y[kept],
         numbers=None if task.numbers is None else tuple(task.numbers[i] for i in kept),
         notes=(*task.notes, thinned_in_words(len(kept), n)),
+        objectives={name: replace(own, y=own.y[kept]) for name, own in task.objectives.items()},
+        constraints={key: values[kept] for key, values in task.constraints.items()},
     )
 
 

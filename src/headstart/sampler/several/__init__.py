@@ -1,0 +1,1 @@
+"""Studies of which several things are measured: objectives, and constraints that must hold."""

@@ -1,0 +1,160 @@
+"""What is measured of every trial of a study, and what past studies know of it.
+
+    of the new study                                  of a past study it is
+    an objective with a metric name                   the objective of that name
+    an objective without one                          the one of that number, if it has as many; turned round where it
+                                                      went the other way
+    the first objective                               its only one, if that has no name or no such name is known
+    a constraint                                      the constraint of that key
+
+A constraint holds where its value is at most 0. Before the first trial is finished nobody knows which ones a study has:
+those of the sources count. Then its own do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from headstart.data.dataset import Dataset
+from headstart.data.outcomes import MOST_GOALS, Goal, Limit, Outcomes
+from headstart.errors import InputError
+from headstart.sources.aligned import Alignment
+from headstart.sources.forms.studies import constraints_of
+from headstart.sources.raw import RawTask, finite
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.trial import FrozenTrial
+
+__all__ = [
+    "constraint_name",
+    "decided",
+    "objective_names",
+    "outcomes_of",
+    "past_datasets",
+    "results_of",
+    "with_any_result",
+]
+
+
+def objective_names(study: Study) -> tuple[str, ...]:
+    """The study's metric names, or the numbers of its objectives."""
+    return tuple(study.metric_names or map(str, range(len(study.directions))))
+
+
+def constraint_name(key: str) -> str:
+    """How the outcome of a constraint is called."""
+    return f"constraint {key}"
+
+
+def outcomes_of(study: Study, trials: Sequence[FrozenTrial], sources: Sequence[RawTask]) -> Outcomes | None:
+    """The study's outcomes; None where there is one objective and nothing else."""
+    from optuna.study import StudyDirection
+    from optuna.trial import TrialState
+
+    if len(study.directions) > MOST_GOALS:
+        raise InputError(
+            f"TransferSampler weighs at most {MOST_GOALS} objectives against each other, but the study has "
+            f"{len(study.directions)}. Make constraints of those that only have to be good enough."
+        )
+    finished = [trial for trial in trials if trial.state == TrialState.COMPLETE]
+    if finished:
+        keys = dict.fromkeys(key for trial in finished for key in constraints_of(trial))
+    else:
+        keys = dict.fromkeys(key for task in sources for key in task.constraints)
+    if len(study.directions) == 1 and not keys:
+        return None
+    ways = [direction == StudyDirection.MAXIMIZE for direction in study.directions]
+    goals = tuple(Goal(name, maximize=way) for name, way in zip(objective_names(study), ways, strict=True))
+    return Outcomes(goals, tuple(Limit(constraint_name(key), at_most=0.0) for key in sorted(keys)))
+
+
+def decided(task: RawTask, study: Study) -> RawTask:
+    """The task with the objective of the study's name, where it has several and nobody said which one counts."""
+    if not task.undecided:
+        return task
+    own = task.objectives.get(objective_names(study)[0]) if study.metric_names else None
+    if own is None:
+        raise InputError(
+            f"{task.where} has {len(task.objectives)} objectives, {', '.join(map(repr, task.objectives))}, but the "
+            "study has one. Name the one that counts with objective='...'."
+        )
+    return replace(task, y=own.y, maximize=own.maximize, undecided=False)
+
+
+def with_any_result(task: RawTask, outcomes: Outcomes) -> RawTask | None:
+    """The task with 0 for every row that knows one of the outcomes, so that all of these are aligned; None if none."""
+    known = np.zeros(len(task.rows), dtype=bool)
+    for values in _values(task, outcomes).values():
+        known |= ~np.isnan(values)
+    if not known.any():
+        return None
+    return RawTask(
+        task.name,
+        task.rows,
+        np.where(known, 0.0, math.nan),
+        distributions=task.distributions,
+        origin=task.origin,
+        notes=task.notes,
+        conditional=task.conditional,
+    )
+
+
+def past_datasets(
+    alignment: Alignment, sources: Sequence[RawTask], outcomes: Outcomes
+) -> dict[str, tuple[Dataset, ...]]:
+    """The sources of every outcome, as measured, in the space of the alignment."""
+    by_name = {task.name: task for task in sources}
+    found: dict[str, list[Dataset]] = {name: [] for name in outcomes.names}
+    for task, data, rows in zip(alignment.tasks, alignment.datasets, alignment.rows, strict=True):
+        for name, values in _values(by_name[task.name], outcomes).items():
+            y = finite(values)[list(rows)]
+            there = torch.from_numpy(~np.isnan(y))
+            if bool(there.any()):
+                own = Dataset(data.X[there], torch.from_numpy(y)[there], data.name, data.unseen, data.categories)
+                found[name].append(own)
+    return {name: tuple(own) for name, own in found.items()}
+
+
+def results_of(
+    X: torch.Tensor, trials: Sequence[FrozenTrial], outcomes: Outcomes, categories: Any
+) -> dict[str, Dataset]:
+    """The results of every outcome in the rows X of these trials, as measured."""
+    found = {}
+    for i, name in enumerate(outcomes.names):
+        if i < len(outcomes.goals):
+            values = [trial.values[i] if trial.values else math.nan for trial in trials]
+        else:
+            key = name.removeprefix(constraint_name(""))
+            values = [constraints_of(trial).get(key, math.nan) for trial in trials]
+        y = finite(np.array(values, dtype=np.float64))
+        there = torch.from_numpy(~np.isnan(y))
+        found[name] = Dataset(X[there], torch.from_numpy(y)[there], "this study", categories=categories)
+    return found
+
+
+def _values(task: RawTask, outcomes: Outcomes) -> Mapping[str, NDArray[np.float64]]:
+    """What the task knows of every outcome, as the new study measures it."""
+    found: dict[str, NDArray[np.float64]] = {}
+    unnamed = all(name.isdecimal() for name in task.objectives)
+    for goal in outcomes.goals:
+        own = task.objectives.get(goal.name)
+        if own is not None and (not goal.name.isdecimal() or len(task.objectives) == len(outcomes.goals)):
+            turn = goal.name.isdecimal() and own.maximize is not None and own.maximize != goal.maximize
+            found[goal.name] = -own.y if turn else own.y
+    if not found and len(task.objectives) <= 1 and unnamed:
+        first = outcomes.goals[0]
+        turn = task.maximize is not None and task.maximize != first.maximize
+        found[first.name] = -task.y if turn else task.y
+    for limit in outcomes.limits:
+        key = limit.name.removeprefix(constraint_name(""))
+        if key in task.constraints:
+            found[limit.name] = task.constraints[key]
+    return found
