@@ -139,7 +139,7 @@ def test_a_limit_that_was_never_measured_changes_nothing() -> None:
 
 
 def test_a_result_may_lack_an_outcome_and_so_may_a_source() -> None:
-    """What is there counts: a point without its objective is no result, one without its limit is judged by the model."""
+    """What is there counts: without its objective a point is no result, without its limit it is judged by the model."""
     X = points(6, seed=5)
     tasks = {name: Dataset(X, FUNCTIONS[name](X)) for name in ("cost", "impurity")}
     sources = {"cost": [Dataset(points(15, seed=0), FUNCTIONS["cost"](points(15, seed=0)))]}
