@@ -16,11 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headstart.data.dataset import Dataset
+    from headstart.data.outcomes import Goal, Limit, Outcomes
     from headstart.data.ranges import Choices, FloatRange, IntRange
     from headstart.data.space import Space
     from headstart.data.units import OutputMap, OutputUnits, Units
     from headstart.decide.acquisition import Acquisition
     from headstart.decide.domain import Candidates, Cube, Mixed
+    from headstart.decide.several.further import Further, further_gain
+    from headstart.decide.several.posteriors import OutcomePosteriors, OutcomePriors
+    from headstart.decide.several.suggest import suggest_several
     from headstart.decide.suggest import suggest
     from headstart.errors import (
         HeadstartError,
@@ -71,11 +75,15 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "data.dataset": ("Dataset",),
+    "data.outcomes": ("Goal", "Limit", "Outcomes"),
     "data.ranges": ("Choices", "FloatRange", "IntRange"),
     "data.space": ("Space",),
     "data.units": ("OutputMap", "OutputUnits", "Units"),
     "decide.acquisition": ("Acquisition",),
     "decide.domain": ("Candidates", "Cube", "Mixed"),
+    "decide.several.further": ("Further", "further_gain"),
+    "decide.several.posteriors": ("OutcomePosteriors", "OutcomePriors"),
+    "decide.several.suggest": ("suggest_several",),
     "decide.suggest": ("suggest",),
     "errors": (
         *("HeadstartError", "InputError", "NoPlaceError", "NoPointLeftError", "NothingInCommonError"),
@@ -137,11 +145,14 @@ __all__ = [
     "FitOptions",
     "FitReport",
     "FloatRange",
+    "Further",
     "GPParams",
+    "Goal",
     "HeadstartError",
     "InputError",
     "IntRange",
     "Kernel",
+    "Limit",
     "MissingExtraError",
     "Mixed",
     "NoPlaceError",
@@ -149,6 +160,9 @@ __all__ = [
     "NothingInCommonError",
     "NumericalError",
     "Objective",
+    "OutcomePosteriors",
+    "OutcomePriors",
+    "Outcomes",
     "OutputMap",
     "OutputUnits",
     "Prior",
@@ -162,7 +176,9 @@ __all__ = [
     "Units",
     "WeightedParams",
     "explain",
+    "further_gain",
     "suggest",
+    "suggest_several",
 ]
 
 

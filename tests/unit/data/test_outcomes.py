@@ -76,7 +76,7 @@ def test_what_is_given_by_name_must_be_complete_and_known() -> None:
     """Nothing is matched by position, and a misspelt name is not left out in silence."""
     outcomes = Outcomes((YIELD,), (PURE,))
     assert outcomes.require_all({"impurity": 2, "yield": 1}, "sources") == (1, 2)
-    with pytest.raises(InputError, match="sources must be given for every outcome .* 'impurity' is missing"):
+    with pytest.raises(InputError, match=r"sources must be given for every outcome .* 'impurity' is missing"):
         outcomes.require_all({"yield": 1}, "sources")
     with pytest.raises(InputError, match="'impurty' is none of them"):
         outcomes.require_all({"yield": 1, "impurity": 2, "impurty": 3}, "sources")
