@@ -22,7 +22,7 @@ from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import At
 from headstart.models.params import ModelParams
 
-__all__ = ["Prior", "TransferModel"]
+__all__ = ["Prior", "TransferModel", "observed"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class Prior(ABC):
             target = Dataset.empty(like.d, batch_shape=like.batch_shape, device=like.X.device)
         require_compatible(self.sources, target)
         if not target.categories and self.sources:
-            target = Dataset(target.X, target.y, target.name, target.unseen, self.sources[0].categories)
+            target = replace(target, categories=self.sources[0].categories)
         if self.model.fit.unit_cube:
             require_unit_cube(target, "the target")
         with torch.no_grad():
@@ -58,6 +58,7 @@ class Prior(ABC):
                 posterior = self._condition(target, seed)
             else:
                 posterior = self._condition(warp.task_inward(target), seed).seen_through(warp, target.y)
+            posterior = posterior if target.error_var is None else _knowing(posterior, target.error_var)
             return posterior.remembering(self._past_bests()) if self._with_past else posterior
 
     @property
@@ -94,6 +95,21 @@ class Prior(ABC):
     def fit_reports(self) -> tuple[FitReport, ...]:
         """How the sources' hyperparameters were found; empty where sources are only learnt with the target."""
         return ()
+
+
+def _knowing(posterior: TransferPosterior, error_var: Float[Tensor, "*b n"]) -> TransferPosterior:
+    outcome = replace(posterior._outcome, error_var=error_var)
+    return type(posterior)(posterior.predictor, outcome, posterior.train_targets, posterior.warp)
+
+
+def observed(posterior: TransferPosterior) -> Dataset:
+    """The target's data that a posterior knows, in the user's units; those of a fantasy have no known errors."""
+    X, y, known = posterior.train_inputs[0], posterior.train_targets, posterior._outcome.error_var
+    if known is None:
+        return Dataset(X, y)
+    error_var = torch.zeros_like(y)
+    error_var[..., : known.shape[-1]] = known
+    return Dataset(X, y, error_var=error_var)
 
 
 _KINDS = (("kernel", Kernel), ("fit", FitOptions), ("units", OutputUnits), ("output_map", OutputMap))
@@ -166,7 +182,8 @@ class TransferModel(ABC):
         """
         require_compatible(tuple(sources), target)
         with torch.no_grad():
-            return self._at(params, tuple(sources), target)
+            posterior = self._at(params, tuple(sources), target)
+            return posterior if target.error_var is None else _knowing(posterior, target.error_var)
 
     @abstractmethod
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior: ...

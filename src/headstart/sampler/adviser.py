@@ -207,7 +207,7 @@ class Adviser:
             trials = study.get_trials(deepcopy=False)
             alignment, prior = self._learn(study, self.whole_space(study, trials), trials, minimize=minimize)
             seen = see(trials, alignment.space, own=-1, minimize=minimize, fill=self.fill).target
-            return prior, Dataset(seen.X, seen.y, "this study", categories=seen.categories)
+            return prior, replace(seen, name="this study")
 
     def _learn(
         self, study: Study, whole: WholeSpace, trials: Sequence[FrozenTrial], *, minimize: bool

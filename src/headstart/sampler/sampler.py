@@ -13,6 +13,7 @@ imported before a sampler is made.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike, urandom
 from typing import TYPE_CHECKING, Any
 
@@ -119,8 +120,8 @@ class TransferSampler(BaseSampler):
         Of a ``study``, loaded from a storage for instance, the verdicts after its finished trials. Print it, or see
         ``to_frame()``. It takes ``model="auto"``, the default, whose candidates are weighed by what they predicted.
         """
-        from headstart.data.dataset import Dataset
         from headstart.models.auto.reasons import explanation_of
+        from headstart.models.model import observed
 
         if study is not None:
             require_one_objective(study)
@@ -129,7 +130,7 @@ class TransferSampler(BaseSampler):
         last = self._adviser.last
         if last is None:
             raise InputError("Nothing was suggested yet, so there is nothing to explain: give it a study.")
-        target = Dataset(last.posterior.train_inputs[0], last.posterior.train_targets, "this study")
+        target = replace(observed(last.posterior), name="this study")
         return explanation_of(last.prior, target, last.x.unsqueeze(0), posterior=last.posterior)
 
     # ── what Optuna calls ─────────────────────────────────────────────────────────────────────────────────────────
