@@ -274,10 +274,12 @@ def test_gpbo_is_botorch_s_gp_with_fixed_noise(n: int, d: int) -> None:
         outcome_transform=None,
     )
     ours = GPBO.at(ChainParams((p,)), target=target)
+    both: Any
     with torch.no_grad(), gpytorch.settings.fast_computations(False, False, False):
         prior = theirs.train().likelihood(theirs(X))
         torch.testing.assert_close(ours.log_evidence, prior.log_prob(y), rtol=0, atol=1e-8)
-        a, b = ours.posterior(Xq).distribution, theirs.eval().posterior(Xq).distribution
+        both = (ours.posterior(Xq), theirs.eval().posterior(Xq))
+    a, b = (one.distribution for one in both)
     torch.testing.assert_close(a.mean, b.mean, rtol=0, atol=1e-8)
     torch.testing.assert_close(a.covariance_matrix, b.covariance_matrix, rtol=0, atol=1e-8)
 
