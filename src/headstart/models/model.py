@@ -22,7 +22,7 @@ from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import At
 from headstart.models.params import ModelParams
 
-__all__ = ["Prior", "TransferModel", "observed"]
+__all__ = ["Prior", "TransferModel", "log_density_of", "observed"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +110,24 @@ def observed(posterior: TransferPosterior) -> Dataset:
     error_var = torch.zeros_like(y)
     error_var[..., : known.shape[-1]] = known
     return Dataset(X, y, error_var=error_var)
+
+
+def log_density_of(posterior: TransferPosterior, data: Dataset) -> Float[Tensor, "*b n"]:
+    """log p of results of the target that the posterior has not seen, each with its known error, in the user's units.
+
+    Without ``error_var`` it is ``posterior.log_density``. Behind a map the errors go by its slope at the results, as
+    those of the data that the posterior knows.
+    """
+    if data.error_var is None:
+        return posterior.log_density(data.X, data.y)
+    warp, slope = posterior.warp, torch.zeros_like(data.y)
+    if warp is not None:
+        # outliers are results like any others here
+        data, slope = replace(warp.task_inward(data), y=warp.inward(data.y)), warp.log_slope(data.y)
+    inward = posterior.units.inward(data)
+    assert inward.error_var is not None
+    said = posterior._measurement(data.X).with_error(inward.error_var)
+    return said.log_density(inward.y) - posterior.units.scale.log().unsqueeze(-1) + slope
 
 
 _KINDS = (("kernel", Kernel), ("fit", FitOptions), ("units", OutputUnits), ("output_map", OutputMap))

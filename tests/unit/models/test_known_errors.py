@@ -25,15 +25,18 @@ from tests.problems import (
 from tests.reference.answers import joint_log_evidence
 from torch import Tensor
 
-from headstart import AUTO, FAMILY, GPBO, SHGP, STAR, Dataset, InputError, TransferModel
+from headstart import AUTO, FAMILY, GPBO, SHGP, STAR, Dataset, InputError, Kernel, TransferModel
+from headstart.gp.hyperparameters import OFFSET_VAR
 from headstart.models.auto.explanation import auto_only
 from headstart.models.auto.gate import _constant, informative
+from headstart.models.auto.likeness import _evidences
 from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.auto.prequential import scores_alone, sequential_scores
 from headstart.models.auto.reasons import explanation_of, shares
 from headstart.models.chain.layer import Layer
 from headstart.models.model import observed
 from headstart.models.star.star import learn_alone
+from headstart.models.star.weighting import Integrated
 from headstart.sources.forms.datasets import task_of_dataset
 
 MODELS = pytest.mark.parametrize("name", NAMES)
@@ -281,6 +284,31 @@ def test_knowing_which_values_are_poor_does_not_open_the_gate() -> None:
         gate = informative(alone.layers, (inward.y,), (inward.error_var,))
         opened += bool(gate.trust.item() > 0.5)
     assert opened <= 2
+
+
+def test_auto_s_gate_knows_the_errors() -> None:
+    """What every source gains over a constant is worked out with its errors."""
+    prior = auto_only(quick(AUTO).learn(KNOWN.sources))
+    inward = [prior.alone.known.inward(source) for source in prior.sources]
+    values, known_vars = tuple(s.y for s in inward), tuple(s.error_var for s in inward)
+    gate = informative(prior.alone.layers, values, known_vars)
+    assert torch.equal(prior.gate.gain, gate.gain)
+    assert float((informative(prior.alone.layers, values).gain - gate.gain).abs().max()) > 1e-3
+
+
+def test_likeness_knows_the_errors_of_the_source_that_is_predicted() -> None:
+    """Without others what is maximised is log N(y; ȳ, k + diag(σ² + error_var) + OFFSET_VAR), and the priors."""
+    alone = learn_alone(KNOWN.sources, quick(STAR), 0)
+    trust = torch.ones(3, dtype=torch.float64)
+    with torch.no_grad():
+        value, theta, layout = _evidences(alone, trust, 1, [Integrated(), None], Kernel.MATERN52)
+    source = alone.known.inward(KNOWN.sources[1])
+    assert source.error_var is not None
+    ell, (s2, sigma2) = theta[1, :2].exp(), theta[1, 2:4].exp()
+    K = s2 * Kernel.MATERN52(source.X, source.X, ell) + torch.diag(sigma2 + source.error_var) + OFFSET_VAR
+    dense = torch.distributions.MultivariateNormal(source.y.mean().expand(source.n), K).log_prob(source.y)
+    pull = 0.5 * ((theta[1] - layout.centre()).square() * layout.precision()).sum()
+    torch.testing.assert_close(value[1], dense - pull, rtol=1e-8, atol=1e-8)
 
 
 # ── what does not carry them ──────────────────────────────────────────────────────────────────────────────────────────
