@@ -11,7 +11,7 @@ from headstart.models.auto.members import predictor_of
 from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.auto.prequential import refits_up_to, sequential_scores
 from headstart.models.auto.reasons import gained
-from headstart.models.model import Prior
+from headstart.models.model import Prior, observed
 
 __all__ = ["direct_shares", "prequential"]
 
@@ -25,7 +25,8 @@ def prequential(prior: Prior, target: Dataset) -> Float[Tensor, "*b n"]:
         posterior = prior.condition(target.head(refit), seed=refit)
         predictor, units, warp = predictor_of(posterior), posterior.units, posterior.warp
         inward = units.inward(target if warp is None else warp.task_inward(target))
-        found = sequential_scores(predictor, inward.X, inward.y, after=refit) - units.scale.log().unsqueeze(-1)
+        found = sequential_scores(predictor, inward.X, inward.y, after=refit, error_var=inward.error_var)
+        found = found - units.scale.log().unsqueeze(-1)
         if warp is not None:
             found = found + warp.log_slope(target.y)
         scores[..., refit:] = found[..., refit:]
@@ -37,7 +38,7 @@ def direct_shares(prior: Prior, posterior: TransferPosterior, X: Float[Tensor, "
 
     A source that says nothing has a single row, far away; a target has none.
     """
-    target = prior.inward(Dataset(posterior.train_inputs[0], posterior.train_targets))
+    target = prior.inward(observed(posterior))
     loud = [*prior.sources, target]
     far = torch.full((1, target.d), _FAR, dtype=torch.float64)
     silent = [Dataset(far, torch.zeros(1, dtype=torch.float64), unseen=s.unseen) for s in prior.sources]

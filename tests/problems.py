@@ -111,7 +111,7 @@ class Problem:
 
     def head(self, n: int) -> Dataset:
         """The first n observations of the target."""
-        return Dataset(self.target.X[..., :n, :], self.target.y[..., :n])
+        return self.target.head(n)
 
     def posterior(self, model: TransferModel, *, n: int | None = None, seed: int = 0) -> TransferPosterior:
         """Learnt from the sources, conditioned on the target or the head of it."""
@@ -193,7 +193,8 @@ def _mapped(value: Any, function: Any) -> Any:
         case Tensor():
             return function(value)
         case Dataset():
-            return Dataset(function(value.X), function(value.y), value.name)
+            error_var = None if value.error_var is None else function(value.error_var)
+            return Dataset(function(value.X), function(value.y), value.name, error_var=error_var)
         case tuple():
             return tuple(_mapped(v, function) for v in value)
         case _ if is_dataclass(value) and not isinstance(value, type):

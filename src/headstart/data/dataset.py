@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from headstart.errors import InputError
 
-__all__ = ["Dataset", "require_compatible", "require_unit_cube", "task_name"]
+__all__ = ["Dataset", "error_vars", "require_compatible", "require_unit_cube", "task_name"]
 
 # How far outside the unit cube rounding may put a point
 _CUBE_TOLERANCE = 1e-9
@@ -28,6 +28,10 @@ class Dataset:
     which only matter where another task's prediction is needed at these rows, and to joint models, whose kernels
     belong to all tasks and see every column. ``categories`` are groups of columns that hold the levels of one category
     each (``Space.categories``): they share a lengthscale, so that any two levels are equally alike.
+
+    ``error_var`` (*b, n) is the known variance of every result, in squared units of y: the square of a standard error.
+    A model adds it to the noise that it finds itself, y_i ~ N(f(x_i), noise_var + error_var_i), so 0 is a result of
+    which no more is known than of all others, and None says that of every one.
     """
 
     X: Tensor
@@ -35,6 +39,7 @@ class Dataset:
     name: str = ""
     unseen: tuple[int, ...] = ()
     categories: tuple[tuple[int, ...], ...] = ()
+    error_var: Tensor | None = None
 
     def __init__(
         self,
@@ -43,6 +48,7 @@ class Dataset:
         name: str = "",
         unseen: Sequence[int] = (),
         categories: Sequence[Sequence[int]] = (),
+        error_var: Any = None,
     ) -> None:
         what = f"data set {name!r}" if name else "the data set"
         X_, y_ = _as_float64(X, f"X of {what}"), _as_float64(y, f"y of {what}")
@@ -82,6 +88,7 @@ class Dataset:
         object.__setattr__(self, "y", y_)
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "unseen", columns)
+        object.__setattr__(self, "error_var", None if error_var is None else _variances(error_var, y_, what))
 
     @classmethod
     def empty(
@@ -114,14 +121,21 @@ class Dataset:
 
     def head(self, n: int) -> Dataset:
         """The first n observations (of each problem)."""
-        return self.with_data(self.X[..., :n, :], self.y[..., :n])
+        return self.rows(slice(n))
 
-    def with_data(self, X: Tensor, y: Tensor) -> Dataset:
-        """Other observations of the same task."""
-        return Dataset(X, y, self.name, self.unseen, self.categories)
+    def rows(self, which: slice | Tensor) -> Dataset:
+        """Some of the observations (of each problem): a slice of them, or their numbers in the order wanted."""
+        error_var = None if self.error_var is None else self.error_var[..., which]
+        return self.with_data(self.X[..., which, :], self.y[..., which], error_var)
 
-    def with_point(self, x: Any, y: Any) -> Dataset:
-        """One more observation (of each problem): x (*b, d) and y (*b)."""
+    def with_data(self, X: Tensor, y: Tensor, error_var: Tensor | None = None) -> Dataset:
+        """Other observations of the same task, with their known errors where it has them."""
+        if error_var is None and self.error_var is not None:
+            raise InputError("The results of this task have known errors: give error_var of the new ones, too.")
+        return replace(self, X=X, y=y, error_var=error_var)
+
+    def with_point(self, x: Any, y: Any, error_var: Any = None) -> Dataset:
+        """One more observation (of each problem): x (*b, d) and y (*b), and its known variance (*b), if any."""
         x_ = torch.as_tensor(x, dtype=torch.float64, device=self.X.device).unsqueeze(-2)
         y_ = torch.as_tensor(y, dtype=torch.float64, device=self.y.device).unsqueeze(-1)
         one = (*self.batch_shape, 1)
@@ -130,7 +144,12 @@ class Dataset:
                 f"x must have shape {(*self.batch_shape, self.d)} and y {tuple(self.batch_shape)}, "
                 f"but they have shapes {tuple(x_.squeeze(-2).shape)} and {tuple(y_.squeeze(-1).shape)}."
             )
-        return self.with_data(torch.cat([self.X, x_], dim=-2), torch.cat([self.y, y_], dim=-1))
+        X, values = torch.cat([self.X, x_], dim=-2), torch.cat([self.y, y_], dim=-1)
+        if error_var is None and self.error_var is None:
+            return self.with_data(X, values)
+        last = torch.as_tensor(0.0 if error_var is None else error_var, dtype=torch.float64, device=self.y.device)
+        before = torch.zeros_like(self.y) if self.error_var is None else self.error_var
+        return self.with_data(X, values, torch.cat([before, last.expand(self.batch_shape).unsqueeze(-1)], dim=-1))
 
 
 def _as_float64(value: Any, what: str) -> Tensor:
@@ -157,6 +176,34 @@ def _require_finite(value: Tensor, what: str, *, inputs: bool) -> None:
             f"{what} must be finite, but {place}{f' of problem {batch}' if batch else ''} is {value[index].item()} "
             f"({int(bad.sum())} such values). Remove the row, or fill it in."
         )
+
+
+def _variances(error_var: Any, y: Tensor, what: str) -> Tensor:
+    found = _as_float64(error_var, f"error_var of {what}")
+    if found.shape != y.shape:
+        raise InputError(
+            f"error_var of {what} must have one variance per result, shape {tuple(y.shape)}, "
+            f"but it has shape {tuple(found.shape)}."
+        )
+    if found.device != y.device:
+        raise InputError(f"error_var of {what} must be on {y.device}, as y is, but it is on {found.device}.")
+    bad = ~((found >= 0) & found.isfinite())
+    if bool(bad.any()):
+        index = tuple(int(i) for i in bad.nonzero()[0])
+        raise InputError(
+            f"error_var of {what} must be finite and not negative, but row {index[-1]}"
+            f"{f' of problem {index[:-1]}' if index[:-1] else ''} is {found[index].item()} ({int(bad.sum())} such "
+            "values). It is a variance, the square of a standard error; 0 where none is known."
+        )
+    return found
+
+
+def error_vars(tasks: Sequence[Dataset]) -> Tensor | None:
+    """The known variances of all results, task by task, 0 in a task that has none; None where no task has any."""
+    if all(task.error_var is None for task in tasks):
+        return None
+    known = [torch.zeros_like(task.y) if task.error_var is None else task.error_var for task in tasks]
+    return torch.cat(known, dim=-1)
 
 
 def require_compatible(sources: Sequence[Dataset], target: Dataset | None) -> None:

@@ -20,6 +20,7 @@ __all__ = ["OutputMap", "OutputUnits", "Units", "spread_of"]
 
 # A spread below this share of the values' own size is rounding: the values are constant.
 _CONSTANT = 1e-13
+_LARGEST = 1e300
 
 
 class OutputUnits(Enum):
@@ -110,4 +111,9 @@ class Units:
     def inward(self, task: Dataset) -> Dataset:
         """The task in model units."""
         scale = torch.where(self.scale > 0, self.scale, torch.ones_like(self.scale))
-        return task.with_data(task.X, (task.y - self.offset.unsqueeze(-1)) / scale.unsqueeze(-1))
+        y = (task.y - self.offset.unsqueeze(-1)) / scale.unsqueeze(-1)
+        if task.error_var is None:
+            return task.with_data(task.X, y)
+        # twice, for the square of a small scale may be no number any more
+        error_var = task.error_var / scale.unsqueeze(-1) / scale.unsqueeze(-1)
+        return task.with_data(task.X, y, error_var.clamp_max(_LARGEST))

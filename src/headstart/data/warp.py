@@ -169,8 +169,15 @@ class Warp:
     # ── tasks ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def task_inward(self, task: Dataset) -> Dataset:
-        """The task in mapped units, its outliers pulled in."""
-        return task.with_data(task.X, _pulled_in(self.inward(task.y), self.known_spread, self._rounding)[0])
+        """The task in mapped units, its outliers pulled in; known errors go by the map's slope at their values.
+
+        An outlier keeps the error that it has without being pulled in: it became no better known by that.
+        """
+        y = _pulled_in(self.inward(task.y), self.known_spread, self._rounding)[0]
+        if task.error_var is None:
+            return task.with_data(task.X, y)
+        error_var = (task.error_var.log() + 2 * self.log_slope(task.y)).exp()  # (dw/dy)² error_var; 0 stays 0
+        return task.with_data(task.X, y, error_var.clamp_max(_LARGEST))
 
     def bound(self, c: Float[Tensor, "*b 1"], y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b 1"]:
         """A limit on values like y in mapped units: among the outliers it stays between those it was between."""

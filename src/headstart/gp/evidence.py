@@ -104,11 +104,12 @@ def gaussian(
 
 
 class PlainEvidence:
-    """r ~ N(offset, outputscale · κ(X, X) + C + noise_var · I), with C a fixed covariance.
+    """r ~ N(offset, outputscale · κ(X, X) + C + noise_var · I + diag(error_var)), with C a fixed covariance.
 
     C is what a sequential model inherits from the tasks below (SHGP), and nothing for the others. With a free offset
     r is centred and OFFSET_VAR is added to C: the offset is integrated out (see gp.hyperparameters). ``inherits`` says
     whether a C was given. ``inputs`` says which columns share a lengthscale; by default each has its own.
+    ``error_var`` is the known variance of every value, None where nothing is known.
     """
 
     def __init__(
@@ -121,12 +122,15 @@ class PlainEvidence:
         residual: bool,
         free_offset: bool,
         inputs: Inputs | None = None,
+        error_var: Float[Tensor, "P n"] | None = None,
     ) -> None:
         self._inputs = Inputs.of(X.shape[-1]) if inputs is None else inputs
         self.inherits = C is not None
         self._centre = r.mean(-1) if free_offset and r.shape[-1] else r.new_zeros(r.shape[0])
         if free_offset:
             C = OFFSET_VAR * torch.ones_like(r.unsqueeze(-1) @ r.unsqueeze(-2)) + (0.0 if C is None else C)
+        if error_var is not None:
+            C = torch.diag_embed(error_var) + (0.0 if C is None else C)
         self._r, self._C = r - self._centre.unsqueeze(-1), C
         self._geometry = geometry_of(X, kernel, self._inputs)
         self._free_offset = free_offset

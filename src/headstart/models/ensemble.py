@@ -221,6 +221,7 @@ class RankingWeighted(TransferModel):
                     inward.y,
                     kernel=self.kernel,
                     propagation=Propagation.EXACT,
+                    error_var=inward.error_var,
                 )
             )
         unit = Units(params.offsets[..., -1], params.scales[..., -1])

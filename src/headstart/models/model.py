@@ -22,7 +22,7 @@ from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import At
 from headstart.models.params import ModelParams
 
-__all__ = ["Prior", "TransferModel"]
+__all__ = ["Prior", "TransferModel", "log_density_of", "observed"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class Prior(ABC):
             target = Dataset.empty(like.d, batch_shape=like.batch_shape, device=like.X.device)
         require_compatible(self.sources, target)
         if not target.categories and self.sources:
-            target = Dataset(target.X, target.y, target.name, target.unseen, self.sources[0].categories)
+            target = replace(target, categories=self.sources[0].categories)
         if self.model.fit.unit_cube:
             require_unit_cube(target, "the target")
         with torch.no_grad():
@@ -58,6 +58,7 @@ class Prior(ABC):
                 posterior = self._condition(target, seed)
             else:
                 posterior = self._condition(warp.task_inward(target), seed).seen_through(warp, target.y)
+            posterior = posterior if target.error_var is None else _knowing(posterior, target.error_var)
             return posterior.remembering(self._past_bests()) if self._with_past else posterior
 
     @property
@@ -94,6 +95,39 @@ class Prior(ABC):
     def fit_reports(self) -> tuple[FitReport, ...]:
         """How the sources' hyperparameters were found; empty where sources are only learnt with the target."""
         return ()
+
+
+def _knowing(posterior: TransferPosterior, error_var: Float[Tensor, "*b n"]) -> TransferPosterior:
+    outcome = replace(posterior._outcome, error_var=error_var)
+    return type(posterior)(posterior.predictor, outcome, posterior.train_targets, posterior.warp)
+
+
+def observed(posterior: TransferPosterior) -> Dataset:
+    """The target's data that a posterior knows, in the user's units; those of a fantasy have no known errors."""
+    X, y, known = posterior.train_inputs[0], posterior.train_targets, posterior._outcome.error_var
+    if known is None:
+        return Dataset(X, y)
+    error_var = torch.zeros_like(y)
+    error_var[..., : known.shape[-1]] = known
+    return Dataset(X, y, error_var=error_var)
+
+
+def log_density_of(posterior: TransferPosterior, data: Dataset) -> Float[Tensor, "*b n"]:
+    """log p of results of the target that the posterior has not seen, each with its known error, in the user's units.
+
+    Without ``error_var`` it is ``posterior.log_density``. Behind a map the errors go by its slope at the results, as
+    those of the data that the posterior knows.
+    """
+    if data.error_var is None:
+        return posterior.log_density(data.X, data.y)
+    warp, slope = posterior.warp, torch.zeros_like(data.y)
+    if warp is not None:
+        # outliers are results like any others here
+        data, slope = replace(warp.task_inward(data), y=warp.inward(data.y)), warp.log_slope(data.y)
+    inward = posterior.units.inward(data)
+    assert inward.error_var is not None
+    said = posterior._measurement(data.X).with_error(inward.error_var)
+    return said.log_density(inward.y) - posterior.units.scale.log().unsqueeze(-1) + slope
 
 
 _KINDS = (("kernel", Kernel), ("fit", FitOptions), ("units", OutputUnits), ("output_map", OutputMap))
@@ -166,7 +200,8 @@ class TransferModel(ABC):
         """
         require_compatible(tuple(sources), target)
         with torch.no_grad():
-            return self._at(params, tuple(sources), target)
+            posterior = self._at(params, tuple(sources), target)
+            return posterior if target.error_var is None else _knowing(posterior, target.error_var)
 
     @abstractmethod
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior: ...

@@ -60,7 +60,8 @@ class Outcome:
     """What ``condition`` found besides the predictor: its units, its hyperparameters, how they were fitted.
 
     ``blind`` says that no source is behind it, in all problems of a batch or in some; ``doubt`` is what the predictor
-    does not know of its own uncertainty; ``past_bests`` are the best point of every source.
+    does not know of its own uncertainty; ``past_bests`` are the best point of every source; ``error_var`` are the known
+    variances of the target's values, in the user's units.
     """
 
     units: Units
@@ -69,3 +70,4 @@ class Outcome:
     blind: Bool[Tensor, "*b"] | bool = False
     doubt: Doubt | None = None
     past_bests: Float[Tensor, "*b s d"] | None = None
+    error_var: Float[Tensor, "*b n"] | None = None

@@ -59,7 +59,7 @@ def _uncertain(found: Fit, target: Dataset, model: Single, generator: torch.Gene
     """A mixture over what the hyperparameters may be, the most probable ones first."""
     points, weights = draws_around(found.evidence, found.theta, model.fit.draws, generator)
     first = found.layer
-    options = {"kernel": first.kernel, "propagation": first.propagation, "at": first.at}
+    options = {"kernel": first.kernel, "propagation": first.propagation, "at": first.at, "error_var": target.error_var}
     others = (
         Layer.observe(first.below, found.as_params(point), target.X, target.y, **options)  # type: ignore[arg-type]
         for point in points[1:]

@@ -29,7 +29,7 @@ __all__ = ["ModelCache", "content_key"]
 
 _logger = optuna.logging.get_logger(LOGGER)
 
-_FORMAT = b"headstart prior 3\n"
+_FORMAT = b"headstart prior 4\n"
 _IN_MEMORY = 8
 
 
@@ -38,8 +38,10 @@ def content_key(sources: Sequence[Dataset], model: TransferModel) -> str:
     digest = hashlib.sha256(_FORMAT)
     digest.update(repr((headstart.__version__, torch.__version__, model)).encode())
     for source in sources:
-        digest.update(repr((source.name, tuple(source.X.shape), source.unseen, source.categories)).encode())
-        for tensor in (source.X, source.y):
+        errors = () if source.error_var is None else (source.error_var,)
+        about = (source.name, tuple(source.X.shape), source.unseen, source.categories, len(errors))
+        digest.update(repr(about).encode())
+        for tensor in (source.X, source.y, *errors):
             digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
 

@@ -13,6 +13,7 @@ imported before a sampler is made.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike, urandom
 from typing import TYPE_CHECKING, Any
 
@@ -135,8 +136,8 @@ class TransferSampler(BaseSampler):
         Where several things are measured ``outcome`` is the name or number of the objective ("0" is the first, and
         the default), or "constraint …" with the constraint's key.
         """
-        from headstart.data.dataset import Dataset
         from headstart.models.auto.reasons import explanation_of
+        from headstart.models.model import observed
 
         if study is not None:
             prior, target = self._adviser.prior_and_results(study, outcome)
@@ -147,7 +148,7 @@ class TransferSampler(BaseSampler):
         prior, posterior = last.prior, last.posterior
         if last.several is not None and outcome is not None:
             prior, posterior = last.priors[last.several.outcomes[outcome].name], last.several[outcome]
-        target = Dataset(posterior.train_inputs[0], posterior.train_targets, "this study")
+        target = replace(observed(posterior), name="this study")
         return explanation_of(prior, target, last.x.unsqueeze(0), posterior=posterior)
 
     # ── what Optuna calls ─────────────────────────────────────────────────────────────────────────────────────────

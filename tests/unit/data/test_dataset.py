@@ -11,7 +11,7 @@ import torch
 from tests.problems import tensor
 
 from headstart import Dataset, InputError
-from headstart.data.dataset import require_compatible, require_unit_cube
+from headstart.data.dataset import error_vars, require_compatible, require_unit_cube
 
 X = tensor([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]])
 y = tensor([1.0, 2.0, 3.0])
@@ -237,3 +237,67 @@ def test_an_input_outside_the_unit_cube_is_named(value: float) -> None:
 def test_the_edges_of_the_unit_cube_belong_to_it() -> None:
     """0 and 1 are inside, and so is what rounding makes of them."""
     require_unit_cube(Dataset([[0.0, 1.0], [-1e-12, 1 + 1e-12]], [1.0, 2.0]), "the target")
+
+
+# ── known errors ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+THREE = Dataset([[0.1], [0.5], [0.9]], [1.0, 2.0, 3.0], "a", categories=[(0,)], error_var=[0.1, 0.0, 10.0])
+
+
+def test_errors_go_where_their_rows_go() -> None:
+    """Heads and rows have their own; a list becomes a tensor; None stays None."""
+    assert THREE.head(2).error_var.tolist() == [0.1, 0.0]  # type: ignore[union-attr]
+    some = THREE.rows(torch.tensor([2, 0]))
+    assert (some.y.tolist(), some.error_var.tolist()) == ([3.0, 1.0], [10.0, 0.1])  # type: ignore[union-attr]
+    assert (some.name, some.categories) == ("a", ((0,),))
+    assert THREE.rows(slice(0, None, 2)).error_var.tolist() == [0.1, 10.0]  # type: ignore[union-attr]
+    assert Dataset([[0.1]], [1.0]).rows(slice(1)).error_var is None
+    assert Dataset.empty(2).error_var is None
+
+
+def test_a_point_comes_with_its_error_or_without_one() -> None:
+    """Without one it has 0, next to others that have; the first error makes those before it 0."""
+    assert THREE.with_point([0.3], 5.0, 0.2).error_var.tolist() == [0.1, 0.0, 10.0, 0.2]  # type: ignore[union-attr]
+    assert THREE.with_point([0.3], 5.0).error_var.tolist() == [0.1, 0.0, 10.0, 0.0]  # type: ignore[union-attr]
+    none = Dataset([[0.1]], [1.0])
+    assert none.with_point([0.3], 5.0).error_var is None
+    assert none.with_point([0.3], 5.0, 0.2).error_var.tolist() == [0.0, 0.2]  # type: ignore[union-attr]
+    batch = Dataset.empty(1, batch_shape=(2,)).with_point([[0.1], [0.2]], [1.0, 2.0], [0.5, 0.6])
+    assert batch.error_var.tolist() == [[0.5], [0.6]]  # type: ignore[union-attr]
+
+
+def test_errors_are_not_lost_on_the_way_to_other_data() -> None:
+    """New data of a task whose errors are known need theirs."""
+    with pytest.raises(InputError, match="give error_var"):
+        THREE.with_data(THREE.X, THREE.y)
+    assert THREE.with_data(THREE.X, THREE.y, THREE.y).error_var.tolist() == [1.0, 2.0, 3.0]  # type: ignore[union-attr]
+
+
+def test_the_errors_of_several_tasks_are_one_after_the_other() -> None:
+    """A task without any has 0 next to one that has; no task with any is None."""
+    none = Dataset([[0.1]], [1.0])
+    assert error_vars([none, none]) is None
+    assert error_vars([]) is None
+    assert error_vars([none, THREE]).tolist() == [0.0, 0.1, 0.0, 10.0]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("value", [-1e-9, float("nan"), float("inf")])
+def test_an_error_that_is_no_variance_is_named(value: float) -> None:
+    """The message has the row, the value, and what is expected."""
+    with pytest.raises(InputError, match=rf"error_var of data set 'a' .*row 1 is {value}.*square of a standard error"):
+        Dataset([[0.1], [0.2]], [1.0, 2.0], "a", error_var=[0.1, value])
+    with pytest.raises(InputError, match=r"row 0 of problem \(1,\)"):
+        Dataset([[[0.1]], [[0.2]]], [[1.0], [2.0]], error_var=[[0.1], [value]])
+
+
+@pytest.mark.parametrize("error_var", [0.1, [0.1], [[0.1, 0.2]], [0.1, 0.2, 0.3]])
+def test_errors_of_another_shape_are_refused(error_var: Any) -> None:
+    """One variance per result, no more and no fewer."""
+    with pytest.raises(InputError, match=r"one variance per result, shape \(2,\)"):
+        Dataset([[0.1], [0.2]], [1.0, 2.0], error_var=error_var)
+
+
+def test_errors_are_float64() -> None:
+    """As X and y are."""
+    with pytest.raises(InputError, match="error_var of the data set must be float64"):
+        Dataset([[0.1]], [1.0], error_var=torch.tensor([0.1]))

@@ -135,3 +135,15 @@ def test_units_are_frozen() -> None:
     """Offset and scale cannot be set again."""
     with pytest.raises(FrozenInstanceError):
         Units.of([_task(_values(3))]).scale = tensor(2.0)  # type: ignore[misc]
+
+
+def test_known_variances_are_divided_by_the_square_of_the_scale() -> None:
+    """And shifted by nothing; a variance beyond all numbers is the largest one."""
+    task = Dataset(tensor([[0.1], [0.2]]), tensor([3.0, 5.0]), error_var=tensor([0.5, 8.0]))
+    inward = Units(tensor(3.0), tensor(4.0)).inward(task)
+    assert inward.y.tolist() == [0.0, 0.5]
+    assert inward.error_var is not None
+    assert inward.error_var.tolist() == [0.5 / 16, 0.5]
+    small = Units(tensor(3.0), tensor(1e-180)).inward(task).error_var
+    assert small is not None
+    assert small.tolist() == [1e300, 1e300]

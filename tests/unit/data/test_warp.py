@@ -376,3 +376,29 @@ def test_points_of_a_search_that_lie_together_count_as_one() -> None:
     apart = Warp.of_target(dataset(torch.cat([spread_out, noise])))
     assert float(apart.spread) < 0.1 * float(alone.spread)
     assert not bool(found.outliers(Dataset(X.unsqueeze(-1), torch.cat([spread_out, noise])))[:10].any())
+
+
+@pytest.mark.parametrize("power", [0.0, 0.4, 1.0])
+def test_known_variances_go_through_the_map_by_its_slope_squared(power: float) -> None:
+    """A small error is multiplied by (dw/dy)² at the value, here by differences; 0 stays 0."""
+    nothing = tensor(0.0)
+    warp = Warp(tensor(2.0), tensor(0.5), tensor(power), nothing, nothing)
+    y, error_var = tensor([0.3, 1.9, 2.2, 3.0, 4.4]), tensor([0.04, 0.01, 0.0, 0.09, 0.5])
+    task = Dataset(torch.linspace(0, 1, 5, dtype=torch.float64).unsqueeze(-1), y, error_var=error_var)
+    h = 1e-5
+    slope = (warp.inward(y + h) - warp.inward(y - h)) / (2 * h)
+    found = warp.task_inward(task).error_var
+    assert found is not None
+    torch.testing.assert_close(found, slope.square() * error_var, rtol=1e-8, atol=0)
+    assert found[2].item() == 0
+
+
+def test_an_outlier_is_known_no_better_for_being_pulled_in() -> None:
+    """Its error is the one that it has without."""
+    y = tensor([1.0, 1.1, 0.9, 1.2, 0.8, 1.05, 500.0])
+    task = Dataset(torch.linspace(0, 1, 7, dtype=torch.float64).unsqueeze(-1), y, error_var=torch.ones_like(y))
+    warp = Warp.of_target(task)
+    assert warp.outliers(task).tolist() == [False] * 6 + [True]
+    found = warp.task_inward(task).error_var
+    assert found is not None
+    torch.testing.assert_close(found, (2 * warp.log_slope(y)).exp(), rtol=1e-12, atol=0)

@@ -478,8 +478,10 @@ def test_what_was_learnt_is_kept_on_disk(tmp_path: Path, caplog: pytest.LogCaptu
         content_key(data, QUICK.using(fit=FitOptions(restarts=2))),
         content_key([Dataset(data[0].X, data[0].y + 1e-12, "old")], QUICK),
         content_key([Dataset(data[0].X, data[0].y, "old", unseen=(1,))], QUICK),
+        content_key([Dataset(data[0].X, data[0].y, "old", error_var=0.1 + 0.0 * data[0].y)], QUICK),
+        content_key([Dataset(data[0].X, data[0].y, "old", error_var=0.2 + 0.0 * data[0].y)], QUICK),
     }
-    assert len(keys) == 4
+    assert len(keys) == 6
     (tmp_path / "taken").write_text("")
     with pytest.raises(InputError, match="cannot be made"):
         ModelCache(tmp_path / "taken" / "cache")

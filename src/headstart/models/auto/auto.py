@@ -107,7 +107,8 @@ class Auto(TransferModel):
             return self.using(candidates=unordered)._learn(sources, seed)
         generator = generator_from(seed)
         alone = learn_alone(sources, self, generator)
-        gate = informative(alone.layers, tuple(alone.known.inward(source).y for source in sources))
+        inward = tuple(alone.known.inward(source) for source in sources)
+        gate = informative(alone.layers, tuple(s.y for s in inward), tuple(s.error_var for s in inward))
         models = self._models()
         # stars and the plain process are tried on the sources; a chain has an order, and nothing to be tried on
         tested = [k for k, model in enumerate(models) if weighting_of(model) is not None or k == self.plain]
@@ -289,7 +290,8 @@ class AutoPrior(Prior):
         for posterior in self._with_plain(self._with_sources(seen), self._plain_as_tested(seen)):
             # in units of its own: where the sources' are unknown those of the first values are not those of all
             inward = posterior.units.inward(target)
-            scores = sequential_scores(predictor_of(posterior), inward.X, inward.y, after=seen.n, at=at)
+            predictor, known = predictor_of(posterior), inward.error_var
+            scores = sequential_scores(predictor, inward.X, inward.y, after=seen.n, at=at, error_var=known)
             new.append(scores[..., seen.n :] - posterior.units.scale.log().unsqueeze(-1))
         return torch.cat([before, torch.stack(new, dim=-2)], dim=-1)
 

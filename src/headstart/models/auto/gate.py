@@ -4,7 +4,8 @@
 
 in nats per observation, in closed form (leave-one-out). The hyperparameters have seen all points, so a process that
 follows noise gains a little, too: as Akaike's criterion has it, one nat for each of its p hyperparameters is taken off,
-but not more than 0.7 per observation. Noise, and a source too small for its roughness, then gain nothing.
+but not more than 0.7 per observation. Noise, and a source too small for its roughness, then gain nothing. Where errors
+of the values are known the constant knows them, too (``_constant``): which values are poor says nothing of the inputs.
 
 A few rows in many inputs cannot show that they are not noise, and are evidence all the same. So a source is not let in
 or shut out: how far it is trusted rises with its gain in standard errors z, Φ(2 (z − 0.6)), from nothing below z = 0.1
@@ -27,6 +28,7 @@ __all__ = ["Informative", "informative"]
 
 _LOG_2PI = math.log(2 * math.pi)
 _NO_ERROR = 1e-12
+_HALVINGS = 50
 # What a process gains from noise, per observation, at most: the priors leave it little to follow noise with. Tables of
 # 10 to 25 rows gained 0.1 to 0.6 when they were noise, with p/n up to 2.3
 _MOST_FROM_NOISE = 0.7
@@ -68,7 +70,35 @@ def _n_parameters(layer: Layer) -> Float[Tensor, "*b"]:
     return (seen.to(layer.z.dtype) / alike).sum(-1) + 2
 
 
-def _gain(layer: Layer, y: Float[Tensor, "*b n"]) -> tuple[Float[Tensor, "*b"], Float[Tensor, "*b"]]:
+def _constant(
+    y: Float[Tensor, "*b n"], error_var: Float[Tensor, "*b n"]
+) -> tuple[Float[Tensor, "*b n"], Float[Tensor, "*b n"]]:
+    """Mean and variance of every value as one of a constant's, y_j ~ N(c, s² + error_var_j), from the others.
+
+    c is their weighted mean, and s² what makes them as far from it as they ought to be (Paule and Mandel 1982):
+    Σ_{j≠i} (y_j − c)²/(s² + error_var_j) = n − 2, by bisection. Equal errors give the mean and the variance of all.
+    """
+    n = y.shape[-1]
+    others = 1 - torch.eye(n, dtype=y.dtype, device=y.device)
+
+    def weighted(s2: Float[Tensor, "*b n"]) -> tuple[Float[Tensor, "*b n n"], Float[Tensor, "*b n"]]:
+        w = others / (s2.unsqueeze(-1) + error_var.unsqueeze(-2)).clamp_min(_NO_ERROR)
+        return w, (w * y.unsqueeze(-2)).sum(-1) / w.sum(-1)
+
+    low = torch.zeros_like(y)
+    high = low + (y - y.mean(-1, keepdim=True)).square().sum(-1, keepdim=True)
+    for _ in range(_HALVINGS):
+        s2 = 0.5 * (low + high)
+        w, c = weighted(s2)
+        too_far = (w * (y.unsqueeze(-2) - c.unsqueeze(-1)).square()).sum(-1) > n - 2
+        low, high = torch.where(too_far, s2, low), torch.where(too_far, high, s2)
+    w, c = weighted(low)
+    return c, low + error_var + 1 / w.sum(-1)
+
+
+def _gain(
+    layer: Layer, y: Float[Tensor, "*b n"], error_var: Float[Tensor, "*b n"] | None
+) -> tuple[Float[Tensor, "*b"], Float[Tensor, "*b"]]:
     n = y.shape[-1]
     if n < 3:  # no spread without the point that is left out
         return torch.zeros_like(y[..., 0]), torch.ones_like(y[..., 0])
@@ -80,13 +110,20 @@ def _gain(layer: Layer, y: Float[Tensor, "*b n"]) -> tuple[Float[Tensor, "*b"], 
     spread = (away.square().sum(-1, keepdim=True) - n / (n - 1) * away.square()) / (n - 2)
     # a mean of n − 1 values is uncertain itself; a constant source has no spread to divide by
     constant = (spread * (1 + 1 / (n - 1))).clamp_min(1e-12)
+    if error_var is not None:
+        others, constant = _constant(y, error_var)
     # a value that nobody expected, a penalty for a failed run say, does not decide
     gains = (_log_normal(y, mean, var) - _log_normal(y, others, constant)).clamp(-_MOST, _MOST)
     p = _n_parameters(layer)
     return gains.mean(-1) - (p / n).clamp_max(_MOST_FROM_NOISE), gains.std(-1) / math.sqrt(n)
 
 
-def informative(layers: tuple[Layer, ...], values: tuple[Float[Tensor, "*b _"], ...]) -> Informative:
-    """The gains of all sources, from their processes and their values in the same units."""
-    gains, errors = zip(*(_gain(layer, y) for layer, y in zip(layers, values, strict=True)), strict=True)
+def informative(
+    layers: tuple[Layer, ...],
+    values: tuple[Float[Tensor, "*b _"], ...],
+    error_vars: tuple[Float[Tensor, "*b _"] | None, ...] = (),
+) -> Informative:
+    """The gains of all sources, from their processes and their values, with known variances if any, in one unit."""
+    each = zip(layers, values, error_vars or (None,) * len(layers), strict=True)
+    gains, errors = zip(*(_gain(*source) for source in each), strict=True)
     return Informative(torch.stack(gains, dim=-1), torch.stack(errors, dim=-1))

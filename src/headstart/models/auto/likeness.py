@@ -139,6 +139,7 @@ def _evidences(
         Amplitude(amplitude),
         kernel=kernel,
         inputs=Inputs.of(source.d, source.categories),
+        error_var=None if source.error_var is None else source.error_var.reshape(P, n).repeat(k, 1),
     )
     theta, report = fit(evidence, _QUICK, seed=i, task=f"source {i}", batch_shape=torch.Size([k * P]))
     best = report.objective.gather(-1, report.best.unsqueeze(-1)).squeeze(-1)
@@ -148,5 +149,4 @@ def _evidences(
 def _some_rows(source: Dataset) -> Dataset:
     """Rows all over the source: every so many of them."""
     step = math.ceil(source.n / _ROWS)
-    rows = slice(0, None, step)
-    return Dataset(source.X[..., rows, :], source.y[..., rows], source.name, source.unseen, source.categories)
+    return source.rows(slice(0, None, step))

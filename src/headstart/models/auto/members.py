@@ -55,5 +55,5 @@ def _rescaled(predictor: Layer | Mixture, scale: Tensor, offset: Tensor, target:
     if isinstance(predictor, Mixture):
         return replace(predictor, members=tuple(_rescaled(m, scale, offset, target) for m in predictor.members))
     params = predictor.params.scaled(scale, offset)
-    options = {"kernel": predictor.kernel, "propagation": predictor.propagation}
+    options = {"kernel": predictor.kernel, "propagation": predictor.propagation, "error_var": target.error_var}
     return Layer.observe(predictor.below, params, target.X, target.y, **options)  # type: ignore[arg-type]

@@ -30,7 +30,8 @@ class Memory(Generic[V]):
 
     def of(self, target: Dataset, work_out: Callable[[], V]) -> V:
         """The value for these data, worked out where it is not kept."""
-        key = target.X.cpu().numpy().tobytes() + target.y.cpu().numpy().tobytes()
+        parts = (target.X, target.y, *(() if target.error_var is None else (target.error_var,)))
+        key = b"".join(part.cpu().numpy().tobytes() for part in parts)
         if key not in self._kept:
             value = work_out()
             while len(self._kept) >= self._most:

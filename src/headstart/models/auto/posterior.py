@@ -107,6 +107,6 @@ class AutoPosterior(TransferPosterior):
         params = self.hyperparameters
         assert isinstance(params, AutoParams)
         own = params.candidates[k]
-        parts = (self.mixture.members[k], self.units, own, self._outcome.doubt, self._y, self._warp)
-        layer, units, own, doubt, y, warp = parts if rows is None else take_problems(parts, rows, self.batch_shape)
-        return TransferPosterior(layer, Outcome(units, own, doubt=doubt), y, warp)
+        outcome = Outcome(self.units, own, doubt=self._outcome.doubt, error_var=self._outcome.error_var)
+        parts = (self.mixture.members[k], outcome, self._y, self._warp)
+        return TransferPosterior(*(parts if rows is None else take_problems(parts, rows, self.batch_shape)))

@@ -59,7 +59,8 @@ def scores_alone(alone: Alone, model: TransferModel, target: Dataset) -> Float[T
     inputs = Inputs.of(target.d, target.categories or alone.sources[0].categories)
     for refit, end in zip(refits, [*refits[1:], target.n], strict=True):
         units = alone.units.completed(target.head(refit))
-        y = units.inward(target).y[:end].expand(n_sources, -1)
+        inward = units.inward(target.head(end))
+        y, error_var = inward.y.expand(n_sources, -1), inward.error_var
         evidence = StarEvidence(
             target.X[None, :refit],
             y[:, :refit],
@@ -68,13 +69,14 @@ def scores_alone(alone: Alone, model: TransferModel, target: Dataset) -> Float[T
             Amplitude(weighting.amplitude),
             kernel=model.kernel,
             inputs=inputs,
+            error_var=None if error_var is None else error_var[None, :refit],
         )
         theta, _ = fit(evidence, model.fit, seed=refit, task="target", batch_shape=torch.Size([n_sources]))
         own, omega = evidence.solution(theta)
         X = target.X[:end]
         K = omega.square().unsqueeze(-1) * covs[:, :end, :end]
         K = K + own.outputscale[:, None, None] * model.kernel(X, X, own.lengthscale)
-        K = K + torch.diag_embed(own.noise_var.unsqueeze(-1).expand(y.shape))
+        K = K + torch.diag_embed(_noise(own.noise_var, error_var).expand(y.shape))
         found = _of_contrasts(K, y - omega * means[:, :end]) - units.scale.log().unsqueeze(-1)
         scores[:, refit:end] = found[:, refit:]
     return scores
@@ -100,28 +102,39 @@ def sequential_scores(
     *,
     after: int,
     at: At | None = None,
+    error_var: Float[Tensor, "*b n"] | None = None,
 ) -> Float[Tensor, "*b n"]:
     """log p(y_i | y_1 … y_{i−1}) at the predictor's hyperparameters, for the observations ``after`` the first ones.
 
     Of those, with which the hyperparameters were found, only a single layer's are given; a mixture's are 0. ``at``
-    spares a star evaluating its sources at X.
+    spares a star evaluating its sources at X. ``error_var`` are the known variances of y, if any.
     """
     if isinstance(predictor, Layer):
         below = predictor.below
         known = below.weigh(at) if at is not None and isinstance(below, StarBeliefs) else below.at(X)
-        return _of_layer(predictor, known, y)
-    every = torch.stack([sequential_scores(m, X, y, after=after, at=at) for m in predictor.members], dim=-2)
+        return _of_layer(predictor, known, y, error_var)
+    options = {"after": after, "at": at, "error_var": error_var}
+    every = torch.stack([sequential_scores(m, X, y, **options) for m in predictor.members], dim=-2)  # type: ignore[arg-type]
     every[..., :after] = 0.0
     together = torch.logsumexp(every.cumsum(-1) + predictor.weights.log().unsqueeze(-1), dim=-2)
     return together.diff(dim=-1, prepend=torch.zeros_like(together[..., :1]))
 
 
-def _of_layer(layer: Layer, at: At, y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b n"]:
+def _noise(
+    noise_var: Float[Tensor, "*b"], error_var: Float[Tensor, "*#b n"] | None
+) -> Float[Tensor, "*b 1"] | Float[Tensor, "*b n"]:
+    """The noise variance of every value."""
+    return noise_var.unsqueeze(-1) if error_var is None else noise_var.unsqueeze(-1) + error_var
+
+
+def _of_layer(
+    layer: Layer, at: At, y: Float[Tensor, "*b n"], error_var: Float[Tensor, "*b n"] | None
+) -> Float[Tensor, "*b n"]:
     """At the layer's hyperparameters, whatever it has observed; 0 for the first one."""
     if y.shape[-1] < 2:
         return torch.zeros_like(y)
     K = layer.gain_cov(at, at)
-    K = K + torch.diag_embed(layer.params.noise_var.unsqueeze(-1).expand(y.shape))
+    K = K + torch.diag_embed(_noise(layer.params.noise_var, error_var).expand(y.shape))
     return _of_contrasts(K, y - at.mean)
 
 

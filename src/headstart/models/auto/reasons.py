@@ -30,7 +30,7 @@ from headstart.models.auto.explanation import Explanation, auto_only, explain
 from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.layer import Layer
-from headstart.models.model import Prior, TransferModel
+from headstart.models.model import Prior, TransferModel, observed
 from headstart.models.params import AutoParams, ModelParams
 from headstart.models.predictor import Predictor
 from headstart.models.star.heard import predict_heard
@@ -133,7 +133,7 @@ def shares(prior: Prior, posterior: TransferPosterior, X: Float[Tensor, "m d"]) 
     ``posterior`` is what the prior became with the target's data. Where nobody has anything to say, all is the
     target's own.
     """
-    target = prior.inward(Dataset(posterior.train_inputs[0], posterior.train_targets))
+    target = prior.inward(observed(posterior))
     tasks = (*prior.sources, target)
     k = len(tasks)
     gains = torch.zeros(len(X), k, dtype=torch.float64)

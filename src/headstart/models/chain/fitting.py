@@ -69,6 +69,7 @@ def fit_with_evidence(
         residual=not per_level and not isinstance(below, NoBeliefs),
         free_offset=not per_level,
         inputs=Inputs.of(task.d, task.categories),
+        error_var=None if task.error_var is None else (task.error_var / scale.unsqueeze(-1) ** 2).reshape(P, task.n),
     )
     theta, report = fit(evidence, model.fit, seed=seed, task=name, batch_shape=task.batch_shape)
 
@@ -77,5 +78,6 @@ def fit_with_evidence(
 
     theta = theta.reshape(P, -1)
     params = as_params(theta)
-    layer = Layer.observe(below, params, task.X, task.y, kernel=model.kernel, propagation=propagation, at=at)
+    options = {"kernel": model.kernel, "propagation": propagation, "at": at, "error_var": task.error_var}
+    layer = Layer.observe(below, params, task.X, task.y, **options)  # type: ignore[arg-type]
     return Fit(layer, report, evidence, theta, as_params)

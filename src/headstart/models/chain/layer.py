@@ -46,7 +46,8 @@ class Layer:
         BOOSTED       K           K + Σ           BHGP: Σ is kept, not learnt from
         EXACT         K + Σ       K + Σ           SHGP: Bayes' rule
 
-    With α = P(x, X)(P(X, X) + σ² I)⁻¹, P the gain's prior, v = L⁻¹ P(X, x) and z = L⁻¹ (y − m(X) − offset):
+    With α = P(x, X)(P(X, X) + N)⁻¹, P the gain's prior, v = L⁻¹ P(X, x), z = L⁻¹ (y − m(X) − offset), and the noise
+    N = σ² I, or σ² I + diag(error_var) where errors of y are known:
 
         mean(x)    = m(x) + offset + vᵀ z
         cov(x, x') = P(x, x') − vᵀ v'                                          MEAN, EXACT
@@ -62,6 +63,7 @@ class Layer:
     at: At  # the beliefs at X
     L: Float[Tensor, "*b n n"]
     z: Float[Tensor, "*c n"]
+    noise: Float[Tensor, "*b n"]  # the variance of every observation's noise: N
 
     @classmethod
     def observe(
@@ -74,8 +76,12 @@ class Layer:
         kernel: Kernel,
         propagation: Propagation,
         at: At | None = None,
+        error_var: Float[Tensor, "*b n"] | None = None,
     ) -> Layer:
-        """The layer at given hyperparameters, having seen (X, y); ``at`` spares evaluating the beliefs again."""
+        """The layer at given hyperparameters, having seen (X, y); ``at`` spares evaluating the beliefs again.
+
+        ``error_var`` are the known variances of y, which come on top of the noise.
+        """
         at = below.at(X) if at is None else at
         empty = cls(
             kernel=kernel,
@@ -85,8 +91,10 @@ class Layer:
             at=at.nowhere(),
             L=X.new_zeros(*X.shape[:-2], 0, 0),
             z=X.new_zeros(*X.shape[:-2], 0),
+            noise=X.new_zeros(*X.shape[:-2], 0),
         )
-        return empty.observing(X, y, at=at) if X.shape[-2] else empty
+        noise = None if error_var is None else params.noise_var.unsqueeze(-1) + error_var
+        return empty.observing(X, y, at=at, noise_var=noise) if X.shape[-2] else empty
 
     @property
     def X(self) -> Float[Tensor, "*b n d"]:
@@ -100,7 +108,7 @@ class Layer:
 
     @property
     def noise_var(self) -> Float[Tensor, "*b"]:
-        """The variance of the observation noise."""
+        """The variance of the noise that all observations have, and a new one will."""
         return self.params.noise_var
 
     def log_evidence(self) -> Float[Tensor, "*b"]:
@@ -133,13 +141,15 @@ class Layer:
     ) -> Layer:
         """The layer after k more observations, at the same hyperparameters: rows appended to the Cholesky factor.
 
-        y may have more leading dimensions than X (fantasies): L then stays as small as X asks for.
+        y may have more leading dimensions than X (fantasies): L then stays as small as X asks for. ``noise_var`` is all
+        the noise of the new ones, by default that of the hyperparameters.
         """
         new = self.below.at(X) if at is None else at
         seen = self.L.shape[-1] > 0
         v = solve_lower(self.L, self.gain_cov(self.at, new)) if seen else new.mean.unsqueeze(-2)[..., :0, :]
         noise = self.params.noise_var.unsqueeze(-1) if noise_var is None else noise_var
-        P = self.gain_cov(new, new) - v.mT @ v + torch.diag_embed(noise.expand(*new.mean.shape))
+        noise = noise.expand(*new.mean.shape)
+        P = self.gain_cov(new, new) - v.mT @ v + torch.diag_embed(noise)
         corner = cholesky(P, of="The covariance of the observations")
         r = y - new.mean - self.params.offset.unsqueeze(-1) - (self.z.unsqueeze(-2) @ v).squeeze(-2)
         z = solve_lower(corner, r.unsqueeze(-1)).squeeze(-1)
@@ -149,6 +159,7 @@ class Layer:
             at=self.at.joined(new),
             L=append_rows(self.L, v.mT, corner),
             z=torch.cat([self.z.expand(*batch, -1), z.expand(*batch, -1)], dim=-1),
+            noise=torch.cat([self.noise.expand(*noise.shape[:-1], -1), noise], dim=-1) if seen else noise,
         )
 
     # ── predictions ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -215,8 +226,7 @@ class Layer:
                 if isinstance(self.below, BoostedBeliefs):
                     exact = replace(self, propagation=Propagation.EXACT, below=self.below.exact)
                     at = replace(self.at, u=None)  # the exact model's beliefs: v without the boosting
-                    P = exact.gain_cov(at, at)
-                    P = P + torch.diag_embed(self.params.noise_var.unsqueeze(-1).expand(*P.shape[:-1]))
+                    P = exact.gain_cov(at, at) + torch.diag_embed(self.noise)
                     corner = cholesky(P, of="The covariance of the observations under the exact model")
                     return self.below.extended(self.params, self.at, self.L, weights_of(self.L, self.z), corner)
                 return BoostedBeliefs.first(self._mean_beliefs(), self._first_exact())

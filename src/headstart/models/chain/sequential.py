@@ -101,8 +101,10 @@ class Sequential(TransferModel):
         below: Beliefs = NoBeliefs(target.batch_shape)
         options = {"kernel": self.kernel, "propagation": self.propagation}
         for level, source in zip(levels, sources, strict=False):
-            below = Layer.observe(below, level, source.X, source.y, **options).as_beliefs()  # type: ignore[arg-type]
-        layer = Layer.observe(below, levels[-1], target.X, target.y, **options)  # type: ignore[arg-type]
+            known = {**options, "error_var": source.error_var}
+            below = Layer.observe(below, level, source.X, source.y, **known).as_beliefs()  # type: ignore[arg-type]
+        known = {**options, "error_var": target.error_var}
+        layer = Layer.observe(below, levels[-1], target.X, target.y, **known)  # type: ignore[arg-type]
         return TransferPosterior(layer, Outcome(Units.identity(target), ChainParams(levels)), target.y)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headstart.data.dataset import Dataset
+from headstart.data.dataset import Dataset, error_vars
 from headstart.gp.evidence import Evaluation, SearchPlan, gaussian
 from headstart.gp.geometry import lengthscale_gradient
 from headstart.gp.hyperparameters import OFFSET_VAR, Inputs, Layout, lengthscale_slot, noise_slot
@@ -29,14 +30,14 @@ class JointEvidence(ABC):
     θ = [log lengthscale (V·d), the parameters of W, log noise_var (T)]
 
     With free offsets every task is centred and OFFSET_VAR is added to the covariance within it: its offset is
-    integrated out (see gp.hyperparameters).
+    integrated out (see gp.hyperparameters). Known variances of the observations are added to their noise.
     """
 
     def __init__(self, tasks: Sequence[Dataset], *, coregion: Coregion, kernel: Kernel, free_offset: bool) -> None:
         flat = [_flattened(task) for task in tasks]
         zero = flat[0].y.new_zeros(len(flat[0].y))
         self._centre = torch.stack([t.y.mean(-1) if free_offset and t.n else zero for t in flat], dim=-1)
-        self.tasks = tuple(Dataset(t.X, t.y - self._centre[:, i, None], t.name) for i, t in enumerate(flat))
+        self.tasks = tuple(replace(t, y=t.y - self._centre[:, i, None]) for i, t in enumerate(flat))
         self.coregion, self.kernel = coregion, kernel
         self.offset_var = OFFSET_VAR if free_offset else 0.0
         self.T, self.d = len(tasks), tasks[0].d
@@ -106,7 +107,8 @@ class JointEvidence(ABC):
 def _flattened(task: Dataset) -> Dataset:
     """All leading dimensions as one."""
     P = task.batch_shape.numel()
-    return Dataset(task.X.reshape(P, task.n, task.d), task.y.reshape(P, task.n), task.name)
+    error_var = None if task.error_var is None else task.error_var.reshape(P, task.n)
+    return Dataset(task.X.reshape(P, task.n, task.d), task.y.reshape(P, task.n), task.name, error_var=error_var)
 
 
 class DenseEvidence(JointEvidence):
@@ -119,6 +121,7 @@ class DenseEvidence(JointEvidence):
         self._task = torch.cat([torch.full((task.n,), i, device=self.device) for i, task in enumerate(self.tasks)])
         self._indicator = torch.nn.functional.one_hot(self._task, self.T).to(self._X)
         self._fixed = self.offset_var * self._indicator @ self._indicator.mT
+        self._error_var = error_vars(self.tasks)
         starts = [0]
         for task in self.tasks:
             starts.append(starts[-1] + task.n)
@@ -147,6 +150,8 @@ class DenseEvidence(JointEvidence):
         X, y = (self._X, self._y) if one else (self._X[items], self._y[items])
         B, N = len(theta), self._X.shape[1]
         K = torch.diag_embed(noise_var[:, self._task]).add_(self._fixed)
+        if self._error_var is not None:
+            K.diagonal(dim1=-2, dim2=-1).add_(self._error_var if one else self._error_var[items])
         parts = []
         for nu in range(self.V):
             rows = self._rows[nu]
@@ -189,10 +194,14 @@ class ArrowEvidence(JointEvidence):
         self._X = target.X.new_full((P, len(sources), self._n + Nt, self.d), 0.5)
         self._y_s = target.X.new_zeros(P, len(sources), self._n)
         self._real = target.X.new_zeros(len(sources), self._n)
+        self._error_s = target.X.new_zeros(P, len(sources), self._n)
+        self._error_t = torch.zeros_like(target.y) if target.error_var is None else target.error_var
         for i, source in enumerate(sources):
             self._X[:, i, : source.n] = source.X
             self._y_s[:, i, : source.n] = source.y
             self._real[i, : source.n] = 1.0
+            if source.error_var is not None:
+                self._error_s[:, i, : source.n] = source.error_var
         self._X[:, :, self._n :] = target.X.unsqueeze(1)
         self._X -= 0.5
         self._y_t = target.y
@@ -206,7 +215,8 @@ class ArrowEvidence(JointEvidence):
         ell, values, noise_var = self.named(theta)
         n, s = self._n, self.T - 1
         one = self.n_problems == 1
-        X, y_s, y_t = (t if one else t[items] for t in (self._X, self._y_s, self._y_t))
+        data = (self._X, self._y_s, self._y_t, self._error_s, self._error_t)
+        X, y_s, y_t, error_s, error_t = (t if one else t[items] for t in data)
         outputscale, weight = values["outputscale"], values["weight"]
         shared = (outputscale * weight)[..., None, None]
 
@@ -215,14 +225,14 @@ class ArrowEvidence(JointEvidence):
         kappa, slope = self.kernel.with_slope(Z)
         K = kappa * shared * self._both
         K[..., :n, :n] += outputscale[..., None, None] * kappa[..., :n, :n] * self._both[:, :n, :n]
-        diagonal = noise_var[:, :s].unsqueeze(-1) * self._real + (1 - self._real)
+        diagonal = noise_var[:, :s].unsqueeze(-1) * self._real + (1 - self._real) + error_s
         A = K[..., :n, :n] + torch.diag_embed(diagonal) + self.offset_var * self._both[:, :n, :n]
         B = K[..., :n, n:]
         Z_t = X[:, 0, n:] / ell[:, s].unsqueeze(-2)
         kappa_t, slope_t = self.kernel.with_slope(Z_t)
         own = values["residual_outputscale"][..., None]
         D = K[..., n:, n:].sum(1) + own * kappa_t + self.offset_var
-        D.diagonal(dim1=-2, dim2=-1).add_(noise_var[:, s:])
+        D.diagonal(dim1=-2, dim2=-1).add_(noise_var[:, s:]).add_(error_t)
 
         L, ok = try_cholesky(A)
         A_inverse = torch.cholesky_inverse(L.flatten(0, 1)).unflatten(0, L.shape[:2])

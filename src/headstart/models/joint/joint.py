@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from headstart.data.dataset import Dataset
+from headstart.data.dataset import Dataset, error_vars
 from headstart.data.units import OutputUnits, Units
 from headstart.gp.fit import Objective, Seed, fit
 from headstart.gp.hyperparameters import GPParams
@@ -41,7 +41,8 @@ def believe_sources(
         starts.append(starts[-1] + source.n)
     sizes = torch.tensor([source.n for source in sources], dtype=torch.int64)
     task = torch.repeat_interleave(torch.arange(len(sources)), sizes).to(X.device)
-    K = torch.diag_embed(params.noise_var[..., task])
+    noise, known = params.noise_var[..., task], error_vars(sources)
+    K = torch.diag_embed(noise if known is None else noise + known)
     terms, prior = [], []
     for nu in range(V):
         ell, W = params.lengthscale[..., nu, :], params.W[..., nu, :, :]
@@ -66,7 +67,15 @@ def _observe(
     noise = params.noise_var[..., -1]
     # the beliefs hold every kernel: there is no residual of the target's own
     nothing = GPParams(torch.ones_like(params.lengthscale[..., 0, :]), noise.new_zeros(noise.shape), noise, 0 * noise)
-    return Layer.observe(below, nothing, target.X, target.y, kernel=kernel, propagation=Propagation.EXACT)
+    return Layer.observe(
+        below,
+        nothing,
+        target.X,
+        target.y,
+        kernel=kernel,
+        propagation=Propagation.EXACT,
+        error_var=target.error_var,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

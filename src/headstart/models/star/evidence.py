@@ -3,7 +3,7 @@
 Every source was conditioned on its own data once. At the target's inputs that leaves fixed means m_i and fixed
 covariances C_j; what is searched for are the target's own process and the coefficients a, c of these:
 
-    y ~ N(offset + Σ_i a_i m_i, Σ_j c_j C_j + outputscale · κ(X, X) + noise_var · I)
+    y ~ N(offset + Σ_i a_i m_i, Σ_j c_j C_j + outputscale · κ(X, X) + noise_var · I + diag(error_var))
 
     by a_i      −m_iᵀ α          with α = K⁻¹ r and G = ½ (K⁻¹ − α αᵀ)
     by c_j      Σ G ∘ C_j
@@ -48,7 +48,7 @@ class StarEvidence:
     """−log p(y | the sources' posteriors, θ), θ = [log lengthscale (g), log outputscale, log noise_var, log ω (k)].
 
     The offset is integrated out as everywhere (gp.hyperparameters): y is centred, and OFFSET_VAR is added to K.
-    Problems may share their inputs.
+    Problems may share their inputs and ``error_var``, the known variances of y (None: nothing is known).
     """
 
     def __init__(
@@ -61,8 +61,9 @@ class StarEvidence:
         *,
         kernel: Kernel,
         inputs: Inputs,
+        error_var: Float[Tensor, "#P n"] | None = None,
     ) -> None:
-        self._inputs = inputs
+        self._inputs, self._error_var = inputs, error_var
         self._centre = y.mean(-1) if y.shape[-1] else y.new_zeros(y.shape[0])
         self._y = y - self._centre.unsqueeze(-1)
         # a mean's own level is the offset's business
@@ -100,6 +101,8 @@ class StarEvidence:
         inherited = (c.unsqueeze(-1) * of_problems(self._covs, items)).sum(1).view(-1, n, n).add_(OFFSET_VAR)
         K = torch.addcmul(inherited, kappa, scales[:, :1, None])
         K.diagonal(dim1=-2, dim2=-1).add_(scales[:, 1:])
+        if self._error_var is not None:
+            K.diagonal(dim1=-2, dim2=-1).add_(of_problems(self._error_var, items))
         r = of_problems(self._y, items) - (a.unsqueeze(-1) * of_problems(self._means, items)).sum(1)
         return K, r
 

@@ -80,15 +80,17 @@ def learn_alone(sources: tuple[Dataset, ...], model: TransferModel, seed: Seed) 
     shared = Units.of(sources)
     units = _known(shared, sources)
     generator = generator_from(seed)
-    alike: dict[tuple[int, tuple[int, ...]], list[int]] = defaultdict(list)
+    alike: dict[tuple[int, tuple[int, ...], bool], list[int]] = defaultdict(list)
     for i, source in enumerate(sources):
-        alike[source.n, source.unseen].append(i)
+        alike[source.n, source.unseen, source.error_var is None].append(i)
     layers: dict[int, Layer] = {}
     reports: dict[int, FitReport] = {}
-    for (_, unseen), members in alike.items():
-        X, y = (torch.stack([getattr(sources[i], what) for i in members]) for what in ("X", "y"))
+    for members in alike.values():
         first = members[0]
-        together = Dataset(X, y, task_name(sources[first], first), unseen, sources[first].categories)
+        X, y = (torch.stack([getattr(sources[i], what) for i in members]) for what in ("X", "y"))
+        known = [error_var for i in members if (error_var := sources[i].error_var) is not None]
+        name, error_var = task_name(sources[first], first), torch.stack(known) if known else None
+        together = replace(sources[first], X=X, y=y, name=name, error_var=error_var)
         own = Units.of([together])
         own = Units(own.offset, torch.where(own.scale > 0, own.scale, units.scale))
         layer, report = fit_layer(
@@ -109,6 +111,7 @@ def learn_alone(sources: tuple[Dataset, ...], model: TransferModel, seed: Seed) 
                 inward.y,
                 kernel=model.kernel,
                 propagation=Propagation.EXACT,
+                error_var=inward.error_var,
             )
             reports[i] = report.at_row(row, task_name(sources[i], i))
     n = range(len(sources))
@@ -143,7 +146,7 @@ class StarPrior(Prior):
     def given(self, target: Dataset, seed: Seed, at: At) -> TransferPosterior:
         """As ``condition`` for a target behind its map, with the sources at its inputs at hand; nothing is checked."""
         if not target.categories:
-            target = Dataset(target.X, target.y, target.name, target.unseen, self.sources[0].categories)
+            target = replace(target, categories=self.sources[0].categories)
         units = self.alone.units.completed(target)
         inward, members = units.inward(target), self.alone.members
         evidence = self.model.weighting.evidence(members, self.facts, inward, self.model.kernel, at)
@@ -187,6 +190,7 @@ def _on_top(
         kernel=model.kernel,
         propagation=Propagation.EXACT,
         at=None if at is None else below.weigh(at),
+        error_var=target.error_var,
     )
 
 
@@ -214,7 +218,13 @@ class Star(TransferModel):
         members = tuple(
             _exact(
                 Layer.observe(
-                    NoBeliefs(b), level, source.X, source.y, kernel=self.kernel, propagation=Propagation.EXACT
+                    NoBeliefs(b),
+                    level,
+                    source.X,
+                    source.y,
+                    kernel=self.kernel,
+                    propagation=Propagation.EXACT,
+                    error_var=source.error_var,
                 )
             )
             for level, source in zip(levels, sources, strict=False)

@@ -141,6 +141,7 @@ class Integrated(Weighting):
             Amplitude(self.amplitude),
             kernel=kernel,
             inputs=Inputs.of(target.d, target.categories),
+            error_var=None if target.error_var is None else _flat(target.error_var, b),
         )
 
     def weights(self, omega: Float[Tensor, "*b k"], facts: SourceFacts) -> StarWeights:
@@ -217,6 +218,7 @@ class FreeWeights(Weighting):
             self._coefficients(len(members)),
             kernel=kernel,
             inputs=Inputs.of(target.d, target.categories),
+            error_var=None if target.error_var is None else _flat(target.error_var, b),
         )
 
     def weights(self, omega: Float[Tensor, "*b k"], facts: SourceFacts) -> StarWeights:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jaxtyping import Float
@@ -54,8 +54,7 @@ class Learnt:
         if self.outcomes is None:
             if outcome is not None:
                 raise InputError(f"The study has one objective, so there is no outcome {outcome!r} to explain.")
-            target = seen.target
-            return self.prior, Dataset(target.X, target.y, "this study", categories=target.categories)
+            return self.prior, replace(seen.target, name="this study")
         name = self.outcomes.names[0] if outcome is None else outcome
         own = self.outcomes[name].name
         return self.priors[own], self.outcomes.inward(own, self._results(seen, trials)[own])

@@ -28,6 +28,11 @@ def task_of_dataset(data: Dataset, space: Mapping[str, BaseDistribution] | None,
         )
     if data.batch_shape:
         raise InputError(f"{what}: a source is one task, but this is a batch of shape {tuple(data.batch_shape)}.")
+    if data.error_var is not None:
+        raise InputError(
+            f"{what}: known errors (error_var) of a source are not read here yet, and would be lost. Pass the data set "
+            "without them, or learn the model with them directly: AUTO.learn([data])."
+        )
     places = Space.of(space)
     if data.d != places.d:
         raise InputError(

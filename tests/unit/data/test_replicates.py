@@ -1,0 +1,176 @@
+"""Rows with equal inputs as one row with an error: nothing is lost, and copies are not taken for a scatter of 0."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from tests.problems import gp_params, params_for, points, tensor, transfer_problem
+from tests.reference import dense
+from torch import Tensor
+
+from headstart import GPBO, SHGP, ChainParams, Dataset, GPParams, InputError, Kernel
+from headstart.data.replicates import POOLED, pool_replicates
+
+SIZES = [3, 1, 2, 5]
+WITHIN = 0.03
+
+
+def repeated(seed: int = 0) -> Dataset:
+    """Four points measured three times, once, twice and five times, in no order."""
+    g = torch.Generator().manual_seed(seed)
+    X = points(4, seed=seed + 1).repeat_interleave(torch.tensor(SIZES), dim=0)
+    y = X.sum(-1) + WITHIN**0.5 * torch.randn(len(X), generator=g, dtype=torch.float64)
+    order = torch.randperm(len(X), generator=g)
+    return Dataset(X[order], y[order], "yield", categories=[(0, 1)])
+
+
+def without_noise(params: GPParams) -> GPParams:
+    return GPParams(params.lengthscale, params.outputscale, torch.zeros_like(params.noise_var), params.offset)
+
+
+def test_groups_are_rows_with_equal_inputs_in_the_order_they_came() -> None:
+    """Every row is in one group; −0 is 0; names and categories stay."""
+    data = Dataset([[0.0, 1.0], [0.5, 0.5], [-0.0, 1.0]], [1.0, 5.0, 2.0], "yield", categories=[(0, 1)])
+    found = pool_replicates(data)
+    assert found.groups == ((0, 2), (1,))
+    assert found.data.y.tolist() == [1.5, 5.0]
+    assert found.data.X.tolist() == [[0.0, 1.0], [0.5, 0.5]]
+    assert (found.data.name, found.data.categories) == ("yield", ((0, 1),))
+
+
+def test_the_scatter_is_that_of_all_groups_and_a_group_of_many_has_a_say_of_its_own() -> None:
+    """s² = Σ (y − mean)²/Σ (n − 1); a group has (POOLED s² + its squares)/(POOLED + n − 1), divided by n."""
+    data = repeated()
+    found = pool_replicates(data)
+    squares = [np.sum((data.y[list(g)].numpy() - data.y[list(g)].numpy().mean()) ** 2) for g in found.groups]
+    sizes = np.array([len(g) for g in found.groups])
+    s2 = sum(squares) / (sizes - 1).sum()
+    assert found.within_var == pytest.approx(s2, rel=1e-12)
+    assert found.data.error_var is not None
+    own = (POOLED * s2 + np.array(squares)) / (POOLED + sizes - 1)
+    np.testing.assert_allclose(found.data.error_var, own / sizes, rtol=1e-12)
+    single = list(sizes).index(1)
+    assert found.data.error_var[single].item() == pytest.approx(s2, rel=1e-12)
+
+
+@pytest.mark.parametrize("known", ["within", "each"])
+def test_pooled_rows_say_what_all_rows_say(known: str) -> None:
+    """With a known scatter differences of the log evidence, and the posterior, are those of all rows (1e-10)."""
+    data = repeated()
+    var = torch.full_like(data.y, WITHIN)
+    if known == "each":
+        var = WITHIN * torch.linspace(0.1, 3.0, data.n, dtype=torch.float64)
+    every = Dataset(data.X, data.y, error_var=var)
+    pooled = pool_replicates(data, within_var=WITHIN) if known == "within" else pool_replicates(every)
+    Xq, apart = points(6, seed=9), []
+    for seed in range(3):
+        params = ChainParams((without_noise(gp_params(2, seed=seed)),))
+        a, b = GPBO.at(params, target=every), GPBO.at(params, target=pooled.data)
+        for ours, theirs in zip(a.predict(Xq), b.predict(Xq), strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+        apart.append((a.log_evidence - b.log_evidence).item())
+    assert apart == pytest.approx([apart[0]] * 3, abs=1e-9)
+
+
+def test_the_common_noise_is_what_repeating_does_not_average_out() -> None:
+    """Pooled rows with noise_var are all rows with one error of that variance per point and a scatter on each."""
+    data = repeated()
+    pooled = pool_replicates(data, within_var=WITHIN)
+    p = gp_params(2, seed=4)
+    level = dense.Level(tuple(p.lengthscale.tolist()), p.outputscale.item(), 0.0)
+    Xq = points(6, seed=9)
+    group = np.empty(data.n, dtype=int)
+    for i, rows in enumerate(pooled.groups):
+        group[list(rows)] = i
+    Z = np.concatenate([data.X.numpy(), Xq.numpy()])
+    K = dense.kernel("rbf", Z, Z, level)
+    n = data.n
+    noise = p.noise_var.item() * (group[:, None] == group[None, :]) + WITHIN * np.eye(n)
+    G = K[n:, :n] @ np.linalg.inv(K[:n, :n] + noise)
+    mean = p.offset.item() + G @ (data.y.numpy() - p.offset.item())
+    ours = GPBO.using(kernel=Kernel.RBF).at(ChainParams((p,)), target=pooled.data).posterior(Xq).distribution
+    np.testing.assert_allclose(ours.mean, mean, rtol=1e-10)
+    np.testing.assert_allclose(ours.covariance_matrix, K[n:, n:] - G @ K[:n, n:], rtol=0, atol=1e-10)
+
+
+def test_a_source_may_be_pooled_as_well() -> None:
+    """SHGP on pooled sources predicts the target as on all of their rows."""
+    data, problem = repeated(), transfer_problem(sizes=(5,))
+    params = params_for("SHGP", n_sources=1)
+    params = ChainParams((without_noise(params.levels[0]), params.levels[1]))
+    every = Dataset(data.X, data.y, error_var=torch.full_like(data.y, WITHIN))
+    pooled = pool_replicates(data, within_var=WITHIN).data
+    a, b = (SHGP.at(params, sources=[s], target=problem.target).predict(problem.Xq) for s in (every, pooled))
+    for ours, theirs in zip(a, b, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
+def copied(*, scattered: bool) -> Dataset:
+    X = tensor([[0.1], [0.1], [0.1], [0.7], [0.7], [0.4]])
+    return Dataset(X, tensor([2.0, 2.0, 2.0, 5.0, 5.2 if scattered else 5.0, 1.0]))
+
+
+def test_copies_count_as_the_one_row_they_are_and_are_named() -> None:
+    """Equal rows say nothing of the scatter: their error is that of a single measurement, and never 0."""
+    found = pool_replicates(copied(scattered=True))
+    assert found.copies == ((0, 1, 2),)
+    assert found.within_var == pytest.approx(0.02)
+    assert found.data.error_var is not None
+    assert found.data.error_var.tolist() == pytest.approx([0.02, 0.01, 0.02])
+
+
+def test_copies_that_were_measured_are_replicates() -> None:
+    """If somebody says so, equal results count as a scatter of 0 among the others, which leaves an error above 0."""
+    found = pool_replicates(copied(scattered=True), equal_is_measured=True)
+    assert found.copies == ((0, 1, 2),)
+    assert found.within_var == pytest.approx(0.02 / 3)
+    assert found.data.error_var is not None
+    assert found.data.error_var[0].item() == pytest.approx(POOLED * 0.02 / 3 / (POOLED + 2) / 3)
+    assert bool((found.data.error_var > 0).all())
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_without_any_scatter_nothing_is_claimed(measured: bool) -> None:
+    """Nothing but copies and single rows: no errors are known."""
+    found = pool_replicates(copied(scattered=False), equal_is_measured=measured)
+    assert found.copies == ((0, 1, 2), (3, 4))
+    assert found.within_var is None
+    assert found.data.error_var is None
+    assert found.data.y.tolist() == [2.0, 5.0, 1.0]
+
+
+def test_copies_with_known_errors_are_one_row_too() -> None:
+    """A copy does not halve the variance that is known."""
+    data = copied(scattered=True)
+    known = Dataset(data.X, data.y, error_var=tensor([0.4, 0.4, 0.4, 0.1, 0.1, 0.3]))
+    found = pool_replicates(known)
+    assert found.data.error_var is not None
+    assert found.data.error_var.tolist() == pytest.approx([0.4, 0.05, 0.3])
+    assert found.data.y.tolist() == pytest.approx([2.0, 5.1, 1.0])
+
+
+def test_no_rows_are_no_groups() -> None:
+    """An empty task stays empty."""
+    found = pool_replicates(Dataset.empty(2))
+    assert (found.groups, found.data.n, found.data.error_var) == ((), 0, None)
+
+
+def bad() -> dict[str, tuple[Dataset, dict[str, float], str]]:
+    X, y = tensor([[0.1], [0.1]]), tensor([1.0, 2.0])
+    one_unknown: Tensor = tensor([0.1, 0.0])
+    return {
+        "batch": (Dataset(X[None], y[None]), {}, "one task"),
+        "negative": (Dataset(X, y), {"within_var": -1.0}, "positive variance"),
+        "zero": (Dataset(X, y), {"within_var": 0.0}, "positive variance"),
+        "twice": (Dataset(X, y, error_var=[0.1, 0.1]), {"within_var": 0.1}, "already"),
+        "unknown": (Dataset(X, y, error_var=one_unknown), {}, "Row 1 is a replicate of row 0"),
+    }
+
+
+@pytest.mark.parametrize("case", bad())
+def test_what_cannot_be_pooled_is_refused(case: str) -> None:
+    """A batch, a scatter that is none, a scatter on top of known errors, and an unknown error among known ones."""
+    data, options, message = bad()[case]
+    with pytest.raises(InputError, match=message):
+        pool_replicates(data, **options)  # type: ignore[arg-type]
