@@ -17,10 +17,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from headstart.data.dataset import Dataset
     from headstart.data.ranges import Choices, FloatRange, IntRange
+    from headstart.data.rules.rule import Clause, FixedValue, Forbidden, LinearRule, OnSteps, Relation, SettingRule
+    from headstart.data.rules.text import parse_rule
     from headstart.data.space import Space
     from headstart.data.units import OutputMap, OutputUnits, Units
     from headstart.decide.acquisition import Acquisition
     from headstart.decide.domain import Candidates, Cube, Mixed
+    from headstart.decide.ruled.ruled import Ruled
     from headstart.decide.suggest import suggest
     from headstart.errors import (
         HeadstartError,
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
         MissingExtraError,
         NoPlaceError,
         NoPointLeftError,
+        NoSettingError,
         NothingInCommonError,
         NumericalError,
     )
@@ -72,14 +76,17 @@ __version__ = "0.1.0"
 _HOMES = {
     "data.dataset": ("Dataset",),
     "data.ranges": ("Choices", "FloatRange", "IntRange"),
+    "data.rules.rule": ("Clause", "FixedValue", "Forbidden", "LinearRule", "OnSteps", "Relation", "SettingRule"),
+    "data.rules.text": ("parse_rule",),
     "data.space": ("Space",),
     "data.units": ("OutputMap", "OutputUnits", "Units"),
     "decide.acquisition": ("Acquisition",),
     "decide.domain": ("Candidates", "Cube", "Mixed"),
+    "decide.ruled.ruled": ("Ruled",),
     "decide.suggest": ("suggest",),
     "errors": (
-        *("HeadstartError", "InputError", "NoPlaceError", "NoPointLeftError", "NothingInCommonError"),
-        *("MissingExtraError", "NumericalError"),
+        *("HeadstartError", "InputError", "NoPlaceError", "NoPointLeftError", "NoSettingError"),
+        *("NothingInCommonError", "MissingExtraError", "NumericalError"),
     ),
     "gp.fit": ("FitOptions", "Objective"),
     "gp.restarts": ("FitReport",),
@@ -129,6 +136,7 @@ __all__ = [
     "Candidates",
     "ChainParams",
     "Choices",
+    "Clause",
     "CoregionalParams",
     "Cube",
     "Dataset",
@@ -136,22 +144,30 @@ __all__ = [
     "Explanation",
     "FitOptions",
     "FitReport",
+    "FixedValue",
     "FloatRange",
+    "Forbidden",
     "GPParams",
     "HeadstartError",
     "InputError",
     "IntRange",
     "Kernel",
+    "LinearRule",
     "MissingExtraError",
     "Mixed",
     "NoPlaceError",
     "NoPointLeftError",
+    "NoSettingError",
     "NothingInCommonError",
     "NumericalError",
     "Objective",
+    "OnSteps",
     "OutputMap",
     "OutputUnits",
     "Prior",
+    "Relation",
+    "Ruled",
+    "SettingRule",
     "Sources",
     "Space",
     "StarParams",
@@ -162,6 +178,7 @@ __all__ = [
     "Units",
     "WeightedParams",
     "explain",
+    "parse_rule",
     "suggest",
 ]
 
