@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from headstart.data.dataset import Dataset
     from headstart.data.outcomes import Goal, Limit, Outcomes
     from headstart.data.ranges import Choices, FloatRange, IntRange
+    from headstart.data.rules.rule import Clause, FixedValue, Forbidden, LinearRule, OnSteps, Relation, SettingRule
+    from headstart.data.rules.text import parse_rule
     from headstart.data.space import Space
     from headstart.data.units import OutputMap, OutputUnits, Units
     from headstart.decide.acquisition import Acquisition
     from headstart.decide.domain import Candidates, Cube, Mixed
+    from headstart.decide.ruled.ruled import Ruled
     from headstart.decide.several.further import Further, further_gain
     from headstart.decide.several.posteriors import OutcomePosteriors, OutcomePriors
     from headstart.decide.several.suggest import suggest_several
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
         MissingExtraError,
         NoPlaceError,
         NoPointLeftError,
+        NoSettingError,
         NothingInCommonError,
         NumericalError,
     )
@@ -77,6 +81,8 @@ _HOMES = {
     "data.dataset": ("Dataset",),
     "data.outcomes": ("Goal", "Limit", "Outcomes"),
     "data.ranges": ("Choices", "FloatRange", "IntRange"),
+    "data.rules.rule": ("Clause", "FixedValue", "Forbidden", "LinearRule", "OnSteps", "Relation", "SettingRule"),
+    "data.rules.text": ("parse_rule",),
     "data.space": ("Space",),
     "data.units": ("OutputMap", "OutputUnits", "Units"),
     "decide.acquisition": ("Acquisition",),
@@ -84,10 +90,11 @@ _HOMES = {
     "decide.several.further": ("Further", "further_gain"),
     "decide.several.posteriors": ("OutcomePosteriors", "OutcomePriors"),
     "decide.several.suggest": ("suggest_several",),
+    "decide.ruled.ruled": ("Ruled",),
     "decide.suggest": ("suggest",),
     "errors": (
-        *("HeadstartError", "InputError", "NoPlaceError", "NoPointLeftError", "NothingInCommonError"),
-        *("MissingExtraError", "NumericalError"),
+        *("HeadstartError", "InputError", "NoPlaceError", "NoPointLeftError", "NoSettingError"),
+        *("NothingInCommonError", "MissingExtraError", "NumericalError"),
     ),
     "gp.fit": ("FitOptions", "Objective"),
     "gp.restarts": ("FitReport",),
@@ -137,6 +144,7 @@ __all__ = [
     "Candidates",
     "ChainParams",
     "Choices",
+    "Clause",
     "CoregionalParams",
     "Cube",
     "Dataset",
@@ -144,7 +152,9 @@ __all__ = [
     "Explanation",
     "FitOptions",
     "FitReport",
+    "FixedValue",
     "FloatRange",
+    "Forbidden",
     "Further",
     "GPParams",
     "Goal",
@@ -153,19 +163,25 @@ __all__ = [
     "IntRange",
     "Kernel",
     "Limit",
+    "LinearRule",
     "MissingExtraError",
     "Mixed",
     "NoPlaceError",
     "NoPointLeftError",
+    "NoSettingError",
     "NothingInCommonError",
     "NumericalError",
     "Objective",
+    "OnSteps",
     "OutcomePosteriors",
     "OutcomePriors",
     "Outcomes",
     "OutputMap",
     "OutputUnits",
     "Prior",
+    "Relation",
+    "Ruled",
+    "SettingRule",
     "Sources",
     "Space",
     "StarParams",
@@ -177,6 +193,7 @@ __all__ = [
     "WeightedParams",
     "explain",
     "further_gain",
+    "parse_rule",
     "suggest",
     "suggest_several",
 ]

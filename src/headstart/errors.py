@@ -4,6 +4,7 @@
     ├── InputError(ValueError)            what came in is not what was asked for; nothing was computed
     │   ├── NoPlaceError                  a value or a row that the space has no place for
     │   ├── NoPointLeftError              every point that could be suggested is pending or to be avoided
+    │   ├── NoSettingError                rules about the settings that none of them keeps
     │   ├── NothingInCommonError          a source that shares no parameter with the space
     │   ├── UnusableSourceError           a source that cannot be reached, or has nothing to learn from
     │   ├── MissingDataError              a table that does not come with headstart, and is not where it was looked for
@@ -25,6 +26,7 @@ __all__ = [
     "MissingExtraError",
     "NoPlaceError",
     "NoPointLeftError",
+    "NoSettingError",
     "NotComparableError",
     "NothingInCommonError",
     "NumericalError",
@@ -47,6 +49,10 @@ class NoPlaceError(InputError):
 
 class NoPointLeftError(InputError):
     """Every point of a finite domain is pending or to be avoided: wait, widen the domain, or allow repetitions."""
+
+
+class NoSettingError(InputError):
+    """Rules that no setting of the space keeps; the message names some that contradict each other."""
 
 
 class NothingInCommonError(InputError):

@@ -4,13 +4,15 @@ domain          its points                                   searched by
 Cube(d)         the unit cube                                Sobol points, polished
 Mixed(space)    the encoded points of a ``Space``, some      the same, and exchanging one discrete value at a time;
                 values of which may be pinned                comparing all of them if they are few
+Ruled(space,    those that keep rules about the settings     the same, inside the rules (decide.ruled)
+  rules)
 Candidates(X)   the rows of X                                comparing all of them
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -21,7 +23,10 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from headstart.data.axis import Axis
+from headstart.data.rules.listed import listed
+from headstart.data.rules.rule import SettingRule
 from headstart.data.space import Space
+from headstart.decide.ruled.region import Region
 from headstart.errors import InputError
 
 __all__ = ["Candidates", "Cube", "Domain", "Mixed", "Searchable"]
@@ -85,6 +90,10 @@ class Searchable(Domain):
     @abstractmethod
     def free(self) -> Int[Tensor, "f"]:
         """The columns in which a point may be polished, the others staying as they are."""
+
+    def region(self, X: Float[Tensor, "n d"]) -> Region | None:  # noqa: ARG002
+        """Where each of X may be polished to, in the free columns; None if that is the unit cube."""
+        return None
 
     def resting(self, X: Float[Tensor, "*b k d"]) -> Bool[Tensor, "*b k d"] | None:  # noqa: ARG002
         """The coordinates that are not to be polished at each of X in particular; None if there are none anywhere."""
@@ -232,21 +241,21 @@ class Mixed(Searchable):
 
     def exchanges(self, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"] | None:
         """Every other value of a category or a short grid, and steps of 1, 2, 4 … along a long one."""
-        moves = []
-        for axis in self._axes:
-            if axis.count is None or axis.name in self.pinned:
-                continue
-            own = X[..., axis.columns].unsqueeze(-2)
-            if axis.count <= _FEW_VALUES or axis.categorical:
-                others = axis.grid().to(X.device).expand(*X.shape[:-1], -1, -1)
-            else:
-                jumps = 2.0 ** torch.arange((axis.count - 1).bit_length(), dtype=torch.float64, device=X.device)
-                others = axis.stepped(own.squeeze(-1), torch.cat([jumps, -jumps])).unsqueeze(-1)
-            moved = X.unsqueeze(-2).expand(*others.shape[:-1], -1).clone()
-            moved[..., axis.columns] = others
-            # what was not there before has to begin at one of its values
-            moves.append(self.snap(moved) if self.space.conditions or self.pinned else moved)
+        moves = [self.exchanged(axis, X) for axis in self._axes if axis.count and axis.name not in self.pinned]
         return torch.cat(moves, dim=-2) if moves else None
+
+    def exchanged(self, axis: Axis, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"]:
+        """The points that differ from each of X in this discrete parameter."""
+        own, count = X[..., axis.columns].unsqueeze(-2), axis.count or 1
+        if count <= _FEW_VALUES or axis.categorical:
+            others = axis.grid().to(X.device).expand(*X.shape[:-1], -1, -1)
+        else:
+            jumps = 2.0 ** torch.arange((count - 1).bit_length(), dtype=torch.float64, device=X.device)
+            others = axis.stepped(own.squeeze(-1), torch.cat([jumps, -jumps])).unsqueeze(-1)
+        moved = X.unsqueeze(-2).expand(*others.shape[:-1], -1).clone()
+        moved[..., axis.columns] = others
+        # what was not there before has to begin at one of its values
+        return self.snap(moved) if self.space.conditions or self.pinned else moved
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,6 +264,11 @@ class Candidates(Domain):
 
     X: Float[Tensor, "m d"]
     levels: tuple[tuple[int, ...], ...] = ()
+
+    @classmethod
+    def of(cls, space: Space, rows: Sequence[Mapping[str, Any]], rules: Sequence[SettingRule | str] = ()) -> Candidates:
+        """Those of the rows of values that keep the rules; fails on a row outside the space, and if none keeps them."""
+        return cls(listed(space, rows, rules), space.categories)
 
     def __post_init__(self) -> None:
         """Raise an ``InputError`` unless it is a list of finite points."""

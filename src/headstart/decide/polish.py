@@ -1,7 +1,7 @@
 """The last step of a search: from good points to the nearest optima, in what is continuous.
 
 Many L-BFGS-B runs go in lockstep. By slopes (decide.fast.slopes) they are asked one by one; a batch of problems can
-only be differentiated as a whole.
+only be differentiated as a whole. Where rules hold the points, the runs are those of decide.ruled.region.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from torch import Tensor
 from headstart.decide.acquisition import AcquisitionValue
 from headstart.decide.domain import Searchable
 from headstart.decide.fast.slopes import Slopes
+from headstart.decide.ruled.region import Loss, Region, descend
 from headstart.gp.lbfgs import minimize_lockstep
 
 __all__ = ["polish"]
@@ -66,6 +67,10 @@ def polish(
         bad = ~(np.isfinite(loss) & np.isfinite(slope).all(-1))
         return np.where(bad, _WORST, loss), np.where(bad[:, None], 0.0, slope)
 
+    region = domain.region(now)
+    if region is not None:
+        now[:, free] = _held(objective, now[:, free].cpu().numpy(), region).to(now)
+        return domain.snap(now.reshape(starts.shape))
     result = minimize_lockstep(
         objective,
         now[:, free].cpu().numpy(),
@@ -77,3 +82,15 @@ def polish(
     )
     now[:, free] = torch.from_numpy(result.x).to(now)
     return domain.snap(now.reshape(starts.shape))
+
+
+def _held(objective: Loss, points: Array, region: Region) -> Float[Tensor, "n f"]:
+    """The points after descents that stay in their regions."""
+
+    def loss(places: Array, which: Which) -> tuple[Array, Array]:
+        coordinates, pace = region.outward(places, which)
+        value, slope = objective(coordinates, which)
+        return value, slope * pace
+
+    places = descend(loss, region.inward(points), region, max_iterations=_ITERATIONS)
+    return torch.from_numpy(region.outward(places, np.arange(len(places)))[0])

@@ -48,10 +48,11 @@ def past_of(objective: Any, n: int = 30, names: list[str] | None = None, **optio
 
 
 def make(sources: Any, **options: Any) -> TransferSampler:
-    return TransferSampler(sources, **({"model": QUICK, "seed": 0} | options))
+    defaults: dict[str, Any] = {"model": QUICK, "seed": 0}
+    return TransferSampler(sources, **(defaults | options))
 
 
-TWO = {"directions": ["minimize", "maximize"]}
+TWO: dict[str, Any] = {"directions": ["minimize", "maximize"]}
 
 
 def test_two_objectives_are_informed_from_the_first_trial_on() -> None:

@@ -1,0 +1,1 @@
+"""Domains with rules about the settings: parts in which the rules are linear, and how to move inside them."""
