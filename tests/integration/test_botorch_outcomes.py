@@ -40,8 +40,6 @@ OUTCOMES = Outcomes((Goal("cost"),), (Limit("impurity", at_most=2.0),))
 X_SEEN, X_NEW, X_PENDING = points(5, seed=1), points(3, seed=2), points(2, seed=3)
 BOUNDS = tensor([[0.0, 0.0], [1.0, 1.0]])
 REFERENCE = tensor([-4.0, -3.0])  # of what is maximised
-BOTH: Any = GenericMCMultiOutputObjective(lambda Y, X=None: -Y)
-FIRST: Any = GenericMCObjective(lambda Y, X=None: -Y[..., 0])
 WITHIN: list[Callable[[Tensor], Tensor]] = [lambda Y: Y[..., 1] - 2.0]
 
 
@@ -53,6 +51,15 @@ def _impurity(X: Tensor) -> Tensor:
     return 1.5 + torch.sin(4 * X[:, 0]) - X[:, 1]
 
 
+def _both(Y: Tensor, X: Tensor | None = None) -> Tensor:
+    return -Y
+
+
+def _first(Y: Tensor, X: Tensor | None = None) -> Tensor:
+    return -Y[..., 0]
+
+
+BOTH, FIRST = GenericMCMultiOutputObjective(_both), GenericMCObjective(_first)
 Y_SEEN = torch.stack([_cost(X_SEEN), _impurity(X_SEEN)], dim=-1)
 
 
@@ -154,7 +161,7 @@ def test_samples_and_moments_are_the_outcomes_own(name: str) -> None:
     """Every output of the list is that outcome's model, and the target's results alone are the baseline."""
     found = _known(name)
     model = found.model_list()
-    posterior = model.posterior(X_NEW)
+    posterior: Any = model.posterior(X_NEW)
     for i, own in enumerate(found.posteriors):
         torch.testing.assert_close(posterior.mean[:, i], own.posterior(X_NEW).mean.squeeze(-1))
         torch.testing.assert_close(posterior.variance[:, i], own.posterior(X_NEW).variance.squeeze(-1))
@@ -162,7 +169,7 @@ def test_samples_and_moments_are_the_outcomes_own(name: str) -> None:
     assert samples.shape == (4096, 3, 2)
     error = posterior.variance.sqrt() / 4096**0.5
     assert bool(((samples.mean(0) - posterior.mean).abs() < 5 * error).all())
-    assert [len(own.train_inputs[0]) for own in model.models] == [5, 4]
+    assert [len(own.train_inputs[0]) for own in found.posteriors] == [5, 4]
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -170,14 +177,15 @@ def test_fantasies_of_all_outcomes_are_those_of_each(name: str) -> None:
     """``fantasize`` conditions every model on its own draws, and what comes back is a ``ModelList``."""
     found = _known(name)
     model = found.model_list()
-    fantasy = model.fantasize(X_PENDING, _sampler(4))
-    assert isinstance(fantasy, ModelList)
+    fantasy: Any = model.fantasize(X_PENDING, _sampler(4))
+    assert type(fantasy) is ModelList
     assert fantasy.batch_shape == (4,)
     for i, own in enumerate(found.posteriors):
-        imagined = fantasy.models[i]
+        imagined: Any = fantasy.models[i]
         Y = imagined.train_targets[:, -2:].unsqueeze(-1)
         expected = own.condition_on_observations(X_PENDING, Y).posterior(X_NEW)
-        torch.testing.assert_close(fantasy.posterior(X_NEW).mean[..., i], expected.mean.squeeze(-1))
+        after: Any = fantasy.posterior(X_NEW)
+        torch.testing.assert_close(after.mean[..., i], expected.mean.squeeze(-1))
     function = qLogNoisyExpectedImprovement(
         ModelList(*(own.condition_on_observations(X_PENDING, _values(own)) for own in found.posteriors)),
         torch.cat([X_SEEN, X_PENDING]),

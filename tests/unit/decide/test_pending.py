@@ -11,7 +11,7 @@ from tests.problems import points
 from headstart import FAMILY, Dataset, FitOptions, InputError, TransferPosterior
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.average import PlainAcquisition, Voice
-from headstart.decide.pending import ByLayer, PendingAcquisition, _ByCovariance
+from headstart.decide.pending import ByCovariance, ByLayer, PendingAcquisition
 
 KINDS = pytest.mark.parametrize("kind", Acquisition)
 
@@ -51,7 +51,7 @@ def test_observing_and_conditioning_on_the_covariance_agree(name: str, kind: Acq
     _, cov = posterior.predictor.predict(pending)
     noise = 1e-4 * cov.diagonal() + 1e-10
     L = torch.linalg.cholesky(cov + noise.diag())
-    given = _ByCovariance(posterior.predictor, pending, L, value.given.z)
+    given = ByCovariance(posterior.predictor, pending, L, value.given.z)
     other = PendingAcquisition(given, kind, value.best_f, value.noise_var, value.beta)
     torch.testing.assert_close(other(X), value(X), rtol=1e-6, atol=1e-6)
 

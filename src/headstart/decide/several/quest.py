@@ -11,8 +11,10 @@ The *reference* is a point that nobody wants to be worse than. It lies a tenth b
 what is expected over the domain, results included, where the limits are likely to hold. Before there are any results
 that is what the sources say, and it stays in step with the units and the range of every objective.
 
-Before any result is within the limits there is nothing to improve on but what is typical of the domain, and the way to
-where the limits hold comes first: see ``_SHARE``.
+Before any result is within the limits there is nothing to improve on but what is typical of the domain where they are
+likely to hold, and the way there comes first: the gain counts only by its fourth root. Counted in full, it leads to
+where the objective is good and the limits hardly hold (on small problems the first result within them came later by a
+seventh); not counted at all, to where they hold most surely, however bad the objective is there.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ from headstart.models.botorch import TransferPosterior
 __all__ = ["Promising", "SeveralOutcomes"]
 
 # How much the improvement counts, as a power, before any result is within the limits
-_SHARE = 1.0
+_SHARE = 0.25
 # Points are likely to be within the limits if that is at least so probable, compared with the most probable of all
 _LIKELY = 0.5
 # As for one outcome (decide.believed): how far from the best to a typical value a point of a batch may be
@@ -70,7 +72,7 @@ class SeveralOutcomes:
 
     @cached_property
     def observed(self) -> Float[Tensor, "n d"]:
-        """Where anything was measured, every point once and in order."""
+        """Where anything was measured: the experiments of the first outcome, then those that only others have."""
         found: list[Tensor] = []
         for posterior in self.known.posteriors:
             found += [x for x in posterior.train_inputs[0] if not any(torch.equal(x, other) for other in found)]

@@ -9,8 +9,9 @@ import pytest
 import torch
 from botorch.acquisition.analytic import LogConstrainedExpectedImprovement
 from botorch.acquisition.multi_objective.analytic import ExpectedHypervolumeImprovement
-from botorch.models import ModelListGP, SingleTaskGP
-from botorch.utils.multi_objective.box_decompositions.non_dominated import FastNondominatedPartitioning
+from botorch.models import SingleTaskGP
+from botorch.models.model_list_gp_regression import ModelListGP
+from botorch.utils.multi_objective.box_decompositions.non_dominated import NondominatedPartitioning
 from gpytorch.kernels import MaternKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 from tests.problems import generator, gp_params, points, tensor
@@ -170,7 +171,7 @@ def test_hypervolume_improvement_is_botorchs(m: int, maximize: bool) -> None:
     reference = tensor([2.5 if not maximize else 0.0, 3.0, 1.1])[:m]
     theirs = ModelListGP(*(_theirs(X_SEEN, s * Y_SEEN[:, i], _params(i, sign=s)) for i, s in enumerate(signs)))
     inward = -torch.stack([s * Y_SEEN[:, i] for i, s in enumerate(signs)], dim=-1)
-    partitioning = FastNondominatedPartitioning(-reference, -inward)
+    partitioning = NondominatedPartitioning(-reference, -inward)
     function = ExpectedHypervolumeImprovement(theirs, (-reference).tolist(), partitioning)
     panels = []
     for i, s in enumerate(signs):
