@@ -10,6 +10,7 @@ from tests.unit.decide.ruled.random_rules import broken
 from headstart import AUTO, GPBO, Dataset, FitOptions, TransferPosterior, suggest
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.ruled.ruled import Ruled
+from headstart.decide.suggest import OneOutcome
 from headstart.gp.fit import generator_from
 
 SEARCHED = pytest.mark.parametrize("name", ["mixture", "bounds", "logs", "whole numbers", "both", "reaction"])
