@@ -30,5 +30,5 @@ def require_possible(pieces: Pieces) -> None:
 
 def _any(pieces: Pieces, rules: tuple[SettingRule, ...]) -> bool:
     """Whether some setting keeps these rules; categories are looked through until one has a piece."""
-    own = pieces if rules == pieces.rules else replace(pieces, rules=rules, _known={}, _blocks={})
+    own = pieces if rules == pieces.rules else replace(pieces, rules=rules, _known={}, _pieces={}, _blocks={})
     return own.any

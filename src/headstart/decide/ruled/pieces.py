@@ -52,6 +52,7 @@ class Pieces:
     rules: tuple[SettingRule, ...]
     pinned: Mapping[str, Any] = field(default_factory=dict)
     _known: dict[Levels, tuple[Piece, ...]] = field(default_factory=dict)
+    _pieces: dict[tuple[Any, ...], Piece | None] = field(default_factory=dict)
     _blocks: dict[tuple[Any, ...], Block] = field(default_factory=dict)
 
     @cached_property
@@ -160,7 +161,14 @@ class Pieces:
             if isinstance(rule, Forbidden):
                 made = [kept for part in parts for kept in self._without(part, rule, own)]
                 parts = list({(part.low, part.high): part for part in made}.values())[:_MOST_PIECES]
-        return [piece for part in parts if (piece := self._tied(part)) is not None]
+        return [piece for part in parts if (piece := self._made(part)) is not None]
+
+    def _made(self, part: Part) -> Piece | None:
+        """The piece of a part; that of equal parts is the same one, whatever the categories."""
+        key = (part.low, part.high, tuple(part.there.items()))
+        if key not in self._pieces:
+            self._pieces[key] = self._tied(part)
+        return self._pieces[key]
 
     def _with_presence(self, part: Part, name: str, own: dict[str, int]) -> list[Part]:
         """The part cut into where the parameter is there and where it is not."""

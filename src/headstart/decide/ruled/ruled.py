@@ -214,13 +214,11 @@ class Ruled(Searchable):
             own = self._possible(read.levels[rows], rng) if instead is None else self._read(instead[rows]).levels
             self._give_levels(X, rows, own)
             read.levels[rows] = own
-        for levels, rows in read.combinations():
-            pieces = self.pieces.of(levels)
-            for piece, own_rows in self._allotted(pieces, read.Z, rows, rng):
-                Z = move(piece, read.Z[own_rows].copy(), own_rows)
-                for j, number in enumerate(self.pieces.numbers):
-                    if number.column is not None and piece.there.get(number.name) and number.name not in self.pinned:
-                        X[own_rows, number.column] = torch.from_numpy(number.coordinates(Z[:, j]))
+        for piece, rows in self._allotted(read, rng):
+            Z = move(piece, read.Z[rows].copy(), rows)
+            for j, number in enumerate(self.pieces.numbers):
+                if number.column is not None and piece.there.get(number.name) and number.name not in self.pinned:
+                    X[rows, number.column] = torch.from_numpy(number.coordinates(Z[:, j]))
         X = self._mixed.snap(X)  # what was not there before has to begin at one of its values
         kept = self.kept(X)
         if bool(kept.all()):
@@ -236,15 +234,19 @@ class Ruled(Searchable):
             X[:] = self._sure
         return X
 
-    def _allotted(
-        self, pieces: Sequence[Piece], Z: Array, rows: Index, rng: np.random.Generator
-    ) -> list[tuple[Piece, Index]]:
+    def _allotted(self, read: Reading, rng: np.random.Generator) -> list[tuple[Piece, Index]]:
         """The pieces with the points that go there: each to the one that it is least far out of."""
-        if len(pieces) == 1:
-            return [(pieces[0], rows)]
-        out = np.stack([self.pieces.excess(piece, Z[rows]) for piece in pieces], axis=-1)
-        index = (out + 1e-9 * rng.random(out.shape)).argmin(-1)
-        return [(piece, rows[index == i]) for i, piece in enumerate(pieces) if (index == i).any()]
+        found: dict[int, tuple[Piece, list[Index]]] = {}
+        for levels, rows in read.combinations():
+            pieces = self.pieces.of(levels)
+            if len(pieces) > 1:
+                out = np.stack([self.pieces.excess(piece, read.Z[rows]) for piece in pieces], axis=-1)
+                index = (out + 1e-9 * rng.random(out.shape)).argmin(-1)
+            else:
+                index = np.zeros(len(rows), dtype=np.intp)
+            for i in np.unique(index):
+                found.setdefault(id(pieces[i]), (pieces[i], []))[1].append(rows[index == i])
+        return [(piece, np.concatenate(parts)) for piece, parts in found.values()]
 
     def _possible(self, levels: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """Levels that have pieces and differ from these in the fewest."""
