@@ -32,8 +32,7 @@ from headstart.data.units import spread_of
 __all__ = ["Warp", "robust_spread"]
 
 FENCE = 6.0
-# Fewer values have no quartiles to speak of
-_FEW = 5
+_FEW = 5  # fewer values have no quartiles to speak of
 _TO_NORMAL = 1.349  # the quartiles of a normal distribution are so many standard deviations apart
 _WIDER = 3.0
 _TOGETHER = 0.02  # of the unit cube, in every coordinate: points of a search that count as one

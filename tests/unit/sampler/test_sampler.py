@@ -379,26 +379,6 @@ def test_decisions_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
     assert "! momentum" in sampler.report
 
 
-def test_constraints_are_ignored_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """The warning comes once."""
-    study = optuna.create_study(sampler=make())
-
-    def run(trial: optuna.Trial) -> float:
-        trial.storage.set_trial_system_attr(trial._trial_id, "constraints", (1.0,))
-        return objective(trial)
-
-    with caplog.at_level(logging.WARNING, logger=LOGGER):
-        study.optimize(run, n_trials=3)
-    assert len([record for record in caplog.records if "ignores constraints" in record.getMessage()]) == 1
-
-
-def test_a_study_with_several_objectives_is_refused() -> None:
-    """The message says what to do instead, and is a ValueError as Optuna's own is."""
-    study = optuna.create_study(directions=["minimize", "maximize"], sampler=make())
-    with pytest.raises(InputError, match=r"one objective, but the study has 2.*weighted sum"):
-        study.optimize(lambda trial: (trial.suggest_float("x", 0, 1), 1.0), n_trials=1)
-
-
 def test_a_source_with_nothing_in_common_is_left_out_or_refused(caplog: pytest.LogCaptureFixture) -> None:
     """Before the first trial if the space is given; otherwise a trial was paid for, and the study goes on."""
     strange = past()[["x", "loss"]].rename(columns={"x": "X"})

@@ -72,6 +72,10 @@ def task_of_trials(trials: Sequence[FrozenTrial], wanted: Wanted, name: str) -> 
             f"{origin}: some trials have {min(numbers)} values and others {max(numbers)}. Give the trials of one study."
         )
     place, notes = _objective(wanted, None, max(numbers, default=1), origin, InputError)
+    if max(numbers, default=1) > 1 and wanted.objective is None:
+        raise InputError(
+            f"{origin}: {notes[0]}, but a list needs one. Name it with objective='...'."
+        )
     return _task(name, origin, trials, _unfinished(trials), place, None, notes)
 
 

@@ -269,7 +269,7 @@ def test_of_a_database_only_studies_with_the_objective_are_taken(tmp_path: Path)
     sources = Sources.from_storage(url, objective="f1")
     assert [task.name for task in sources] == ["one"]
     assert "study 'both' has no objective 'f1'. There are 'loss', 'accuracy'" in sources.skipped[0]
-    assert "2 objectives" in Sources.from_storage(url).skipped[0]
+    assert "'both' has no finished trial" in Sources.from_storage(url).skipped[0]
     with pytest.raises(InputError, match="has no objective 'f1'"):
         read_sources([(url, "both"), (url, "one")], objective="f1")
 

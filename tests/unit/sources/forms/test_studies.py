@@ -50,8 +50,10 @@ def test_one_of_several_objectives_is_picked(objective: str, y: list[float], max
 def test_an_objective_that_is_not_there_is_answered_with_those_that_are() -> None:
     """No name, a wrong name, a name for a study that has one objective without any, and for no source at all."""
     both = two_objectives()
-    with pytest.raises(InputError, match=r"Study 'both' has 2 objectives, '0', '1', .* objective='\.\.\.'"):
-        read_one(both)
+    undecided = read_one(both)
+    assert undecided.undecided
+    assert {name: own.maximize for name, own in undecided.objectives.items()} == {"0": False, "1": True}
+    assert "it has 2 objectives, '0', '1'" in undecided.notes
     name_metrics(both, "loss", "accuracy")
     with pytest.raises(InputError, match=r"Study 'both' has no objective 'los'\. There are 'loss', 'accuracy'\."):
         read_one(both, objective="los")
@@ -91,7 +93,9 @@ def test_a_list_of_trials_is_a_source() -> None:
 def test_a_list_of_trials_may_be_unusable_or_wrong() -> None:
     """No trials are skipped; several values without a choice, or trials of two kinds of study, are refused."""
     assert len(read_sources([[], failed("f").trials, study()]).skipped) == 2
-    with pytest.raises(InputError, match=r"source 1 \(list of 2 trials\) has 2 objectives"):
+    with pytest.raises(
+        InputError, match=r"source 1 \(list of 2 trials\): it has 2 objectives, .* needs one"
+    ):
         read_one(two_objectives().trials)
     with pytest.raises(InputError, match="some trials have 1 values and others 2"):
         read_one([trial(0.1, 1.0), trial(0.1, 1.0, 2.0)])
