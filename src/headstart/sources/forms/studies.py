@@ -73,9 +73,7 @@ def task_of_trials(trials: Sequence[FrozenTrial], wanted: Wanted, name: str) -> 
         )
     place, notes = _objective(wanted, None, max(numbers, default=1), origin, InputError)
     if max(numbers, default=1) > 1 and wanted.objective is None:
-        raise InputError(
-            f"{origin}: {notes[0]}, but a list needs one. Name it with objective='...'."
-        )
+        raise InputError(f"{origin}: {notes[0]}, but a list needs one. Name it with objective='...'.")
     return _task(name, origin, trials, _unfinished(trials), place, None, notes)
 
 

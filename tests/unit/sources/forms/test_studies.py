@@ -93,9 +93,7 @@ def test_a_list_of_trials_is_a_source() -> None:
 def test_a_list_of_trials_may_be_unusable_or_wrong() -> None:
     """No trials are skipped; several values without a choice, or trials of two kinds of study, are refused."""
     assert len(read_sources([[], failed("f").trials, study()]).skipped) == 2
-    with pytest.raises(
-        InputError, match=r"source 1 \(list of 2 trials\): it has 2 objectives, .* needs one"
-    ):
+    with pytest.raises(InputError, match=r"source 1 \(list of 2 trials\): it has 2 objectives, .* needs one"):
         read_one(two_objectives().trials)
     with pytest.raises(InputError, match="some trials have 1 values and others 2"):
         read_one([trial(0.1, 1.0), trial(0.1, 1.0, 2.0)])
