@@ -44,12 +44,14 @@ class _Awkward:
     """A sampler with sources as they come: x a float elsewhere, branches, a study that failed, one of another kind."""
 
     @pytest.fixture
-    def sampler(self) -> Callable[[], BaseSampler]:
+    def sampler(self, request: pytest.FixtureRequest) -> Callable[[], BaseSampler]:
         floating = _study("floating", lambda trial: trial.suggest_float("x", -5.5, 5.5) ** 2)
         branching = _study("branching", _branching)
         failed = _study("failed", lambda trial: math.nan * trial.suggest_float("x", 0, 1))
         turned = _study("turned", lambda trial: trial.suggest_int("y", 0, 9), direction="maximize")
         sources = [floating, failed, branching, turned]
+        if request.function.__name__ in _INDEPENDENT:  # as above
+            sources = [branching, turned]
         return lambda: TransferSampler(sources, model=QUICK, seed=0)
 
 

@@ -145,7 +145,9 @@ class Adviser:
         """
         params = noted(trial)
         if params is None:
-            params = self.suggest(study, trial)
+            # whoever asks for a parameter that is known makes the suggestion, with those drawn before as they are
+            known = name in self.whole_space(study, study.get_trials(deepcopy=False)).distributions
+            params = self.suggest(study, trial) if known else {}
             if not params:
                 raise NoPlaceError(_UNKNOWN)
         if name in params:
