@@ -50,7 +50,7 @@ __all__ = ["Adviser"]
 
 _ROUNDS = 8  # how often a suggestion that clashes with another worker's is made again, in case many ask at once
 _PAUSE = 0.02  # seconds, on average half of it; twice as long after every further clash
-_UNKNOWN = "no source and no finished trial has it"
+_SINGLE = "it had a single value so far"
 _VALUES = 64  # of a parameter that is chosen on its own, so many are compared
 
 
@@ -146,10 +146,11 @@ class Adviser:
         params = noted(trial)
         if params is None:
             # whoever asks for a parameter that is known makes the suggestion, with those drawn before as they are
-            known = name in self.whole_space(study, study.get_trials(deepcopy=False)).distributions
-            params = self.suggest(study, trial) if known else {}
-            if not params:
-                raise NoPlaceError(_UNKNOWN)
+            if name not in self.whole_space(study, study.get_trials(deepcopy=False)).distributions:
+                raise NoPlaceError(self._why_unknown)
+            params = self.suggest(study, trial)
+            if not params and noted(study._storage.get_trial(trial._trial_id)) is None:
+                raise NoPlaceError(_SINGLE)
         if name in params:
             try:
                 return clip_value(params[name], name, distribution)
@@ -164,12 +165,12 @@ class Adviser:
     ) -> Any:
         last = self.last
         if last is None or last.trial_number != trial.number or name not in last.alignment.space.names:
-            raise NoPlaceError(_UNKNOWN if self.space is None else "it is no part of the space that was given")
+            raise NoPlaceError(self._why_unknown)
         space = last.alignment.space
         loose = replace(space, conditions=tuple((n, Condition()) for n in space.names))  # whatever is not there yet
         axis = next(axis for axis in space.axes if axis.name == name)
         if axis.width == 0:
-            raise NoPlaceError("it had a single value so far")
+            raise NoPlaceError(_SINGLE)
         grid = axis.grid() if axis.count is not None and axis.count <= _VALUES else None
         if grid is None:
             grid = axis.snap(torch.linspace(0.0, 1.0, _VALUES, dtype=torch.float64).unsqueeze(-1))
@@ -182,6 +183,12 @@ class Adviser:
             found = axis.value(x[axis.columns].unsqueeze(0))[0]
             note(study, trial, {**params, name: found})
         return clip_value(found, name, distribution)
+
+    @property
+    def _why_unknown(self) -> str:
+        if self.space is not None:
+            return "it is no part of the space that was given"
+        return "no source and no finished trial has it"
 
     # ── what it rests on ──────────────────────────────────────────────────────────────────────────────────────────
 

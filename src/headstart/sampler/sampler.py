@@ -196,7 +196,8 @@ class TransferSampler(BaseSampler):
         elif self._last is None or self._last.trial_number != trial.number:
             self._last = Drawn(trial.number)
         self._last.drawn[name] = f"{own}: {reason}"
-        self._adviser.words.drawn(trial.number, name, own, reason, expected=self._last is not suggested)
+        from_nothing = self._last is not suggested and not self._adviser.sources
+        self._adviser.words.drawn(trial.number, name, own, reason, expected=from_nothing)
         return sampler.sample_independent(study, trial, name, distribution)
 
     def reseed_rng(self) -> None:

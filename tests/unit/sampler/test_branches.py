@@ -44,7 +44,7 @@ def make(sources: Any, **options: Any) -> TransferSampler:
     return TransferSampler(sources, **(defaults | options))
 
 
-def drawn_in(study: optuna.Study, caplog: pytest.LogCaptureFixture) -> list[str]:
+def drawn_in(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [r.getMessage() for r in caplog.records if "is drawn by" in r.getMessage()]
 
 
@@ -53,7 +53,7 @@ def test_every_branch_is_informed_from_the_first_trial_on(caplog: pytest.LogCapt
     sampler = make([past_of(lambda trial: branching(trial, 0.0))])
     study = optuna.create_study(sampler=sampler)
     study.optimize(branching, n_trials=6)
-    assert drawn_in(study, caplog) == []
+    assert drawn_in(caplog) == []
     assert "dropped" not in caplog.text
     assert isinstance(sampler.last, Suggested)
     assert study.trials[0].params["model"] == "forest"
@@ -70,7 +70,7 @@ def test_a_branch_that_no_trial_has_been_to_is_informed_too(caplog: pytest.LogCa
     study.optimize(branching, n_trials=1)
     params = study.trials[-1].params
     assert params["kernel"] == "rbf"
-    assert drawn_in(study, caplog) == []
+    assert drawn_in(caplog) == []
     assert abs(math.log10(params["C"]) - 0.9) < 1.5
     assert abs(math.log10(params["gamma"]) + 2) < 1.2
 
@@ -113,7 +113,7 @@ def test_a_parameter_that_is_new_and_one_that_is_gone(caplog: pytest.LogCaptureF
     study = optuna.create_study(sampler=sampler)
     study.optimize(before, n_trials=3)
     study.optimize(after, n_trials=6)
-    assert [line for line in drawn_in(study, caplog) if "new" in line] == [
+    assert [line for line in drawn_in(caplog) if "new" in line] == [
         "Trial 3: new is drawn by TPESampler: no source and no finished trial has it."
     ]
     assert isinstance(sampler.last, Suggested)
@@ -135,7 +135,7 @@ def test_one_trial_with_fewer_parameters_does_not_make_it_random(caplog: pytest.
     odd = create_trial(params={"x": 0.5}, distributions={"x": FloatDistribution(0, 1)}, value=0.4)
     study.add_trial(odd)
     study.optimize(plain, n_trials=2)
-    assert drawn_in(study, caplog) == []
+    assert drawn_in(caplog) == []
     assert isinstance(sampler.last, Suggested)
     assert sampler.last.posterior.train_targets.shape[-1] == 4
 
@@ -152,6 +152,18 @@ def test_parameters_outside_a_given_space_are_said_to_be_drawn(caplog: pytest.Lo
     assert isinstance(sampler.last, Suggested)
     assert list(sampler.last.drawn) == ["extra"]
     assert "extra was drawn by TPESampler" in repr(sampler.last)
+
+
+def test_what_no_source_knows_is_a_warning_before_it_costs(caplog: pytest.LogCaptureFixture) -> None:
+    """In the first trial, be it before or after a parameter that they know; one they have with a single value too."""
+    study = optuna.create_study(sampler=make([past_of(lambda t: t.suggest_float("x", 0, 1), 10)]))
+    study.optimize(lambda t: t.suggest_float("new", 0, 1) + t.suggest_float("x", 0, 1), n_trials=1)
+    single = optuna.create_study(sampler=make([past_of(lambda t: t.suggest_float("y", 1, 1), 3)]))
+    single.optimize(lambda t: t.suggest_float("y", 0, 1), n_trials=1)
+    assert [(r.levelname, r.getMessage()) for r in caplog.records if "is drawn by" in r.getMessage()] == [
+        ("WARNING", "Trial 0: new is drawn by TPESampler: no source and no finished trial has it."),
+        ("WARNING", "Trial 0: y is drawn by TPESampler: it had a single value so far."),
+    ]
 
 
 def test_a_start_from_scratch_is_said_and_its_first_trial_is_drawn(caplog: pytest.LogCaptureFixture) -> None:
@@ -226,12 +238,12 @@ def test_random_programs_are_never_random_search(caplog: pytest.LogCaptureFixtur
 
     study = optuna.create_study(sampler=make([past_of(program, 30)]))
     study.optimize(program, n_trials=8)
-    assert drawn_in(study, caplog) == []
+    assert drawn_in(caplog) == []
     random.seed(0)
     for _ in range(3):
         study.enqueue_trial({"layers": random.randint(2, 4)})
     study.optimize(program, n_trials=3)
-    assert drawn_in(study, caplog) == []
+    assert drawn_in(caplog) == []
 
 
 def test_a_given_space_may_branch() -> None:
@@ -242,3 +254,5 @@ def test_a_given_space_may_branch() -> None:
     study.optimize(branching, n_trials=5)
     assert isinstance(sampler.last, Suggested)
     assert sampler.last.posterior.train_targets.shape[-1] == 4
+    assert "C" in sampler.last.alignment.space.names
+    assert ("C" in sampler.last.params) == (sampler.last.params["model"] == "svm")
