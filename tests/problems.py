@@ -9,6 +9,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from botorch.models import SingleTaskGP
+from gpytorch.kernels import MaternKernel, ScaleKernel
+from gpytorch.means import ConstantMean
 from torch import Tensor
 
 from headstart import (
@@ -41,6 +44,7 @@ __all__ = [
     "Problem",
     "acquisition_of",
     "agree",
+    "as_single_task_gp",
     "auto_posterior",
     "behind_the_map",
     "generator",
@@ -287,3 +291,16 @@ def acquisition_of(
     with torch.no_grad():
         best_f = mean_of([voice.predictor.predict_marginal(at)[0] for voice in every], weights).amin(-1)
     return AveragedAcquisition(kind, tuple(PlainAcquisition(v, kind, best_f, beta) for v in every), weights)
+
+
+def as_single_task_gp(X: Tensor, y: Tensor, params: GPParams) -> SingleTaskGP:
+    """BoTorch's model of the same process, Matérn-5/2 in two inputs, at these hyperparameters."""
+    base = MaternKernel(nu=2.5, ard_num_dims=2).double()
+    base.lengthscale = params.lengthscale
+    covar = ScaleKernel(base).double()
+    covar.outputscale = params.outputscale
+    mean = ConstantMean().double()
+    mean.constant = params.offset
+    model = SingleTaskGP(X, y.unsqueeze(-1), covar_module=covar, mean_module=mean, outcome_transform=None)
+    model.likelihood.noise = params.noise_var.reshape(1)
+    return model.eval()

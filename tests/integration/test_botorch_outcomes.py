@@ -19,19 +19,16 @@ from botorch.acquisition.multi_objective.logei import (
 )
 from botorch.acquisition.multi_objective.objective import GenericMCMultiOutputObjective
 from botorch.acquisition.objective import GenericMCObjective
-from botorch.models import SingleTaskGP
 from botorch.models.model import Model, ModelList
 from botorch.optim.optimize import optimize_acqf
 from botorch.sampling.list_sampler import ListSampler
 from botorch.sampling.normal import SobolQMCNormalSampler
 from botorch.utils.multi_objective.box_decompositions.non_dominated import FastNondominatedPartitioning
 from botorch.utils.sampling import manual_seed
-from gpytorch.kernels import MaternKernel, ScaleKernel
-from gpytorch.means import ConstantMean
-from tests.problems import gp_params, points, quick, tensor
+from tests.problems import as_single_task_gp, gp_params, points, quick, tensor
 from torch import Tensor
 
-from headstart import AUTO, FAMILY, GPBO, ChainParams, Dataset, GPParams
+from headstart import AUTO, FAMILY, GPBO, ChainParams, Dataset
 from headstart.data.outcomes import Goal, Limit, Outcomes
 from headstart.decide.several.posteriors import OutcomePosteriors, OutcomePriors
 
@@ -203,18 +200,6 @@ def _values(own: Any) -> Tensor:
 # ── at equal hyperparameters ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _theirs(y: Tensor, params: GPParams) -> SingleTaskGP:
-    base = MaternKernel(nu=2.5, ard_num_dims=2).double()
-    base.lengthscale = params.lengthscale
-    covar = ScaleKernel(base).double()
-    covar.outputscale = params.outputscale
-    mean = ConstantMean().double()
-    mean.constant = params.offset
-    model = SingleTaskGP(X_SEEN, y.unsqueeze(-1), covar_module=covar, mean_module=mean, outcome_transform=None)
-    model.likelihood.noise = params.noise_var.reshape(1)
-    return model.eval()
-
-
 @pytest.mark.parametrize("acquisition", [*ACQUISITIONS, "EHVI"])
 def test_plain_processes_have_the_values_of_botorchs_own(acquisition: str) -> None:
     """GPBO and ``SingleTaskGP`` at equal hyperparameters, with the same base samples."""
@@ -228,7 +213,9 @@ def test_plain_processes_have_the_values_of_botorchs_own(acquisition: str) -> No
         OUTCOMES,
         tuple(GPBO.at(ChainParams((params,)), target=target) for params, target in zip(every, targets, strict=True)),
     )
-    theirs = ModelList(*(_theirs(target.y, params) for params, target in zip(every, targets, strict=True)))
+    theirs = ModelList(
+        *(as_single_task_gp(X_SEEN, target.y, params) for params, target in zip(every, targets, strict=True))
+    )
     with torch.no_grad(), gpytorch.settings.fast_computations(False, False, False):
         value = make(ours.model_list())(X_NEW.unsqueeze(-2))
         expected = make(theirs)(X_NEW.unsqueeze(-2))

@@ -30,6 +30,7 @@ __all__ = [
     "differences",
     "evaluations_to",
     "floor_of",
+    "mean_interval",
     "ranks",
     "resampling_weights",
     "speed_ups",
@@ -78,7 +79,8 @@ def resampling_weights(n: int, resamples: int, seed: int) -> Array:
     return np.asarray(draw.multinomial(n, np.full(n, 1 / n), size=resamples) / n)
 
 
-def _interval(values: Array, resamples: int, seed: int) -> Interval:
+def mean_interval(values: Array, resamples: int = 10_000, seed: int = 0) -> Interval:
+    """The mean of the values, one per seed, and its bootstrap interval."""
     low, high = np.quantile(resampling_weights(len(values), resamples, seed) @ values, _LEVELS)
     return Interval(float(values.mean()), float(low), float(high))
 
@@ -128,8 +130,8 @@ def differences(
                     baseline=baseline,
                     evaluations=n,
                     pairs=len(seeds),
-                    regret=_interval(a - b, resamples, seed),
-                    log10=_interval(logs, resamples, seed),
+                    regret=mean_interval(a - b, resamples, seed),
+                    log10=mean_interval(logs, resamples, seed),
                     wins=wins,
                     ties=len(seeds) - wins - losses,
                     losses=losses,

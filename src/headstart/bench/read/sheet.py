@@ -12,7 +12,7 @@ from pathlib import Path
 from headstart.errors import InputError
 from headstart.sources.files.safe import make_folder
 
-__all__ = ["Cellular", "Sheet", "compact", "with_notes", "write_sheets"]
+__all__ = ["Cellular", "Sheet", "compact", "with_notes", "write_lines", "write_sheets"]
 
 Cellular = str | int | float
 
@@ -97,3 +97,10 @@ def write_sheets(sheets: Sequence[Sheet], folder: Path, *, name: str, heading: s
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}.") from error
     return paths
+
+
+def write_lines(path: Path | None, lines: Sequence[str]) -> None:
+    """Write what there is of a Markdown table so far; None is nowhere."""
+    if path is not None:
+        make_folder(path.parent)
+        path.write_text("\n".join(lines) + "\n")

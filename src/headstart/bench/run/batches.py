@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from headstart.bench.problems.laboratory import LABORATORY
 from headstart.bench.problems.transfer import SyntheticProblem
-from headstart.bench.read.comparison import resampling_weights
+from headstart.bench.read.comparison import mean_interval
+from headstart.bench.read.sheet import write_lines
 from headstart.data.dataset import Dataset
 from headstart.decide.domain import Cube, Mixed
 from headstart.decide.suggest import suggest
@@ -29,7 +30,6 @@ __all__ = ["batch_regrets", "main"]
 _FAMILIES = ("forrester", "alpine", "branin", "hartmann3", "hartmann6", *LABORATORY)
 _MODELS = ("AUTO", "SHGP")
 _TOGETHER = 8
-_RESAMPLES = 10_000
 
 Array = NDArray[np.float64]
 
@@ -47,9 +47,8 @@ def batch_regrets(problem: SyntheticProblem, model: str, seed: int) -> Array:
 
 
 def _difference(ours: Array, theirs: Array) -> str:
-    away = ours - theirs
-    low, high = np.quantile(resampling_weights(len(away), _RESAMPLES, 0) @ away, (0.025, 0.975))
-    return f"{away.mean():+.3g} ({low:+.2g} to {high:+.2g})"
+    away = mean_interval(ours - theirs)
+    return f"{away.value:+.3g} ({away.low:+.2g} to {away.high:+.2g})"
 
 
 @single_thread()
@@ -70,9 +69,7 @@ def main(runs: int = 100, out: Path | None = None) -> None:
             row += [f"{ours.mean():.3g}", f"{theirs.mean():.3g}", _difference(ours, theirs)]
         lines.append("| " + " | ".join(row) + " |")
         print(lines[-1], flush=True)
-        if out is not None:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            out.write_text("\n".join(lines) + "\n")
+        write_lines(out, lines)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ import numpy as np
 import torch
 
 from headstart.bench.problems.transfer import SyntheticProblem
-from headstart.bench.read.comparison import resampling_weights
+from headstart.bench.read.comparison import mean_interval
+from headstart.bench.read.sheet import write_lines
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputMap
 from headstart.gp.threads import single_thread
@@ -31,7 +32,6 @@ _FAMILIES = ("forrester", "branin", "hartmann3")
 _MODELS = ("GPBO", "SHGP", "AUTO")
 _LEAST, _TIMES = 0.05, 10.0  # standard errors, in spreads of the task
 _SEEN, _HELD_OUT = 15, 40
-_RESAMPLES = 10_000
 
 
 def _with_errors(task: Dataset, generator: torch.Generator) -> Dataset:
@@ -73,15 +73,12 @@ def main(runs: int = 50, out: Path | None = None) -> None:
             for name in _MODELS:
                 model = model_named(name).using(output_map=output_map)
                 found = np.array([held_out_densities(SyntheticProblem(family), model, seed) for seed in range(runs)])
-                away = found[:, 0] - found[:, 1]
-                low, high = np.quantile(resampling_weights(runs, _RESAMPLES, 0) @ away, (0.025, 0.975))
+                away = mean_interval(found[:, 0] - found[:, 1])
                 ours, theirs = found.mean(0)
-                gain = f"{away.mean():+.2f} ({low:+.2f} to {high:+.2f})"
+                gain = f"{away.value:+.2f} ({away.low:+.2f} to {away.high:+.2f})"
                 lines.append(f"| {family} | {output_map.value} | {name} | {ours:.2f} | {theirs:.2f} | {gain} |")
                 print(lines[-1], flush=True)
-        if out is not None:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            out.write_text("\n".join(lines) + "\n")
+        write_lines(out, lines)
 
 
 if __name__ == "__main__":

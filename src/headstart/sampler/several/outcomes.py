@@ -33,25 +33,23 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
 
-__all__ = [
-    "constraint_name",
-    "decided",
-    "objective_names",
-    "outcomes_of",
-    "past_datasets",
-    "results_of",
-    "with_any_result",
-]
+__all__ = ["decided", "outcomes_of", "past_datasets", "results_of", "with_any_result"]
+
+_CONSTRAINT = "constraint "
 
 
-def objective_names(study: Study) -> tuple[str, ...]:
+def _objective_names(study: Study) -> tuple[str, ...]:
     """The study's metric names, or the numbers of its objectives."""
     return tuple(study.metric_names or map(str, range(len(study.directions))))
 
 
-def constraint_name(key: str) -> str:
+def _name(key: str) -> str:
     """How the outcome of a constraint is called."""
-    return f"constraint {key}"
+    return f"{_CONSTRAINT}{key}"
+
+
+def _key(name: str) -> str:
+    return name.removeprefix(_CONSTRAINT)
 
 
 def outcomes_of(study: Study, trials: Sequence[FrozenTrial], sources: Sequence[RawTask]) -> Outcomes | None:
@@ -72,15 +70,15 @@ def outcomes_of(study: Study, trials: Sequence[FrozenTrial], sources: Sequence[R
     if len(study.directions) == 1 and not keys:
         return None
     ways = [direction == StudyDirection.MAXIMIZE for direction in study.directions]
-    goals = tuple(Goal(name, maximize=way) for name, way in zip(objective_names(study), ways, strict=True))
-    return Outcomes(goals, tuple(Limit(constraint_name(key), at_most=0.0) for key in sorted(keys)))
+    goals = tuple(Goal(name, maximize=way) for name, way in zip(_objective_names(study), ways, strict=True))
+    return Outcomes(goals, tuple(Limit(_name(key), at_most=0.0) for key in sorted(keys)))
 
 
 def decided(task: RawTask, study: Study) -> RawTask:
     """The task with the objective of the study's name, where it has several and nobody said which one counts."""
     if not task.undecided:
         return task
-    own = task.objectives.get(objective_names(study)[0]) if study.metric_names else None
+    own = task.objectives.get(_objective_names(study)[0]) if study.metric_names else None
     if own is None:
         raise InputError(
             f"{task.where} has {len(task.objectives)} objectives, {', '.join(map(repr, task.objectives))}, but the "
@@ -96,15 +94,7 @@ def with_any_result(task: RawTask, outcomes: Outcomes) -> RawTask | None:
         known |= ~np.isnan(values)
     if not known.any():
         return None
-    return RawTask(
-        task.name,
-        task.rows,
-        np.where(known, 0.0, math.nan),
-        distributions=task.distributions,
-        origin=task.origin,
-        notes=task.notes,
-        conditional=task.conditional,
-    )
+    return replace(task, y=np.where(known, 0.0, math.nan), maximize=None)
 
 
 def past_datasets(
@@ -132,8 +122,7 @@ def results_of(
         if i < len(outcomes.goals):
             values = [trial.values[i] if trial.values else math.nan for trial in trials]
         else:
-            key = name.removeprefix(constraint_name(""))
-            values = [constraints_of(trial).get(key, math.nan) for trial in trials]
+            values = [constraints_of(trial).get(_key(name), math.nan) for trial in trials]
         y = finite(np.array(values, dtype=np.float64))
         there = torch.from_numpy(~np.isnan(y))
         found[name] = Dataset(X[there], torch.from_numpy(y)[there], "this study", categories=categories)
@@ -154,7 +143,6 @@ def _values(task: RawTask, outcomes: Outcomes) -> Mapping[str, NDArray[np.float6
         turn = task.maximize is not None and task.maximize != first.maximize
         found[first.name] = -task.y if turn else task.y
     for limit in outcomes.limits:
-        key = limit.name.removeprefix(constraint_name(""))
-        if key in task.constraints:
+        if (key := _key(limit.name)) in task.constraints:
             found[limit.name] = task.constraints[key]
     return found

@@ -9,12 +9,9 @@ import pytest
 import torch
 from botorch.acquisition.analytic import LogConstrainedExpectedImprovement
 from botorch.acquisition.multi_objective.analytic import ExpectedHypervolumeImprovement
-from botorch.models import SingleTaskGP
 from botorch.models.model_list_gp_regression import ModelListGP
 from botorch.utils.multi_objective.box_decompositions.non_dominated import NondominatedPartitioning
-from gpytorch.kernels import MaternKernel, ScaleKernel
-from gpytorch.means import ConstantMean
-from tests.problems import generator, gp_params, points, tensor
+from tests.problems import as_single_task_gp, generator, gp_params, points, tensor
 
 from headstart import GPBO, ChainParams, Dataset, GPParams, TransferPosterior
 from headstart.decide.acquisition import MARGIN, Acquisition, acquisition_values
@@ -117,18 +114,6 @@ def _ours(X: torch.Tensor, y: torch.Tensor, params: GPParams) -> TransferPosteri
     return GPBO.at(ChainParams((params,)), target=Dataset(X, y))
 
 
-def _theirs(X: torch.Tensor, y: torch.Tensor, params: GPParams) -> SingleTaskGP:
-    base = MaternKernel(nu=2.5, ard_num_dims=2).double()
-    base.lengthscale = params.lengthscale
-    covar = ScaleKernel(base).double()
-    covar.outputscale = params.outputscale
-    mean = ConstantMean().double()
-    mean.constant = params.offset
-    model = SingleTaskGP(X, y.unsqueeze(-1), covar_module=covar, mean_module=mean, outcome_transform=None)
-    model.likelihood.noise = params.noise_var.reshape(1)
-    return model.eval()
-
-
 def _quiet(panel: Panel) -> Panel:
     """Without noise, as BoTorch's formulas are."""
     return replace(panel, noise_var=torch.zeros_like(panel.noise_var))
@@ -144,7 +129,9 @@ def test_improvement_times_probability_is_botorchs(maximize: bool, at_least: boo
     """``LogConstrainedExpectedImprovement`` of two ``SingleTaskGP``; signs are turned here, and only here."""
     turn, limit = (-1 if maximize else 1), 0.6
     objective, limited = Y_SEEN[:, 0], Y_SEEN[:, 1]
-    theirs = ModelListGP(_theirs(X_SEEN, objective, _params(0)), _theirs(X_SEEN, limited, _params(1)))
+    theirs = ModelListGP(
+        as_single_task_gp(X_SEEN, objective, _params(0)), as_single_task_gp(X_SEEN, limited, _params(1))
+    )
     best = objective.max() if maximize else objective.min()
     function = LogConstrainedExpectedImprovement(
         theirs,
@@ -166,10 +153,12 @@ def test_improvement_times_probability_is_botorchs(maximize: bool, at_least: boo
 @pytest.mark.parametrize("m", [2, 3])
 @pytest.mark.parametrize("maximize", [False, True])
 def test_hypervolume_improvement_is_botorchs(m: int, maximize: bool) -> None:
-    """``ExpectedHypervolumeImprovement`` of two or three ``SingleTaskGP``, to be maximised; the first may be turned."""
+    """``ExpectedHypervolumeImprovement`` of two or three processes, to be maximised; the first may be turned."""
     signs = [1.0 if maximize else -1.0, *[-1.0] * (m - 1)]  # what BoTorch is given
     reference = tensor([2.5 if not maximize else 0.0, 3.0, 1.1])[:m]
-    theirs = ModelListGP(*(_theirs(X_SEEN, s * Y_SEEN[:, i], _params(i, sign=s)) for i, s in enumerate(signs)))
+    theirs = ModelListGP(
+        *(as_single_task_gp(X_SEEN, s * Y_SEEN[:, i], _params(i, sign=s)) for i, s in enumerate(signs))
+    )
     inward = -torch.stack([s * Y_SEEN[:, i] for i, s in enumerate(signs)], dim=-1)
     partitioning = NondominatedPartitioning(-reference, -inward)
     function = ExpectedHypervolumeImprovement(theirs, (-reference).tolist(), partitioning)
