@@ -35,6 +35,7 @@ from headstart.errors import InputError
 from headstart.gp.linalg import LEAST_VAR, cholesky
 from headstart.models.botorch import TransferPosterior
 from headstart.models.mixture import components
+from headstart.models.model import observed
 
 __all__ = ["Further", "further_gain"]
 
@@ -46,8 +47,9 @@ _DRAWS = 1024
 class Further:
     """What further points are expected to gain.
 
-    Of one objective ``gain`` and ``noise``, the standard error of a measurement near the best, are in its units; of
-    several ``gain`` is a share of the front's volume, and there is no noise to compare it with.
+    Of one objective ``gain`` and ``noise``, the standard error of a measurement near the best, are in its units; where
+    errors of results are known, a typical one of them is part of the noise. Of several objectives ``gain`` is a share
+    of the front's volume, and there is no noise to compare it with.
     """
 
     gain: float
@@ -80,12 +82,20 @@ def further_gain(known: OutcomePosteriors | TransferPosterior, X: Float[Tensor, 
         best = posterior.predict(results)[0].amin()
         sd = posterior.predictor.noise_var.sqrt() * posterior.units.scale
         slope = 0.0 if posterior.warp is None else posterior.warp.log_slope(best.reshape(1))[0]
-        noise = float(sd * torch.as_tensor(-slope).exp())
+        known_var = _known_error_var(posterior)
+        noise = float(((sd * torch.as_tensor(-slope).exp()).square() + known_var).sqrt())
         if len(points) == 1:
             gain = float(_of_one(posterior, points, best) * known.probability_within(points)[0])
         else:
             gain = float(_of_many(known, points, best))
     return Further(gain, noise)
+
+
+def _known_error_var(posterior: TransferPosterior) -> float:
+    """The median of the variances that are known; 0 where none is."""
+    error_var = observed(posterior).error_var
+    stated = error_var[error_var > 0] if error_var is not None else torch.empty(0)
+    return float(stated.median()) if len(stated) else 0.0
 
 
 def _outward(posterior: TransferPosterior, inner: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
