@@ -151,7 +151,7 @@ class Outcomes:
 
     def inward(self, name: str, task: Dataset) -> Dataset:
         """A data set of an outcome, as measured, behind its sign."""
-        return task if self[name].sign > 0 else task.with_data(task.X, -task.y)
+        return task if self[name].sign > 0 else task.with_data(task.X, -task.y, task.error_var)
 
     def require_all(self, given: Mapping[str, _T], what: str) -> tuple[_T, ...]:
         """What is given by name, in order; an ``InputError`` where a name is missing or unknown."""
