@@ -39,6 +39,8 @@ class Goal:
 
     name: str
     maximize: bool = False
+    low: float | None = None
+    high: float | None = None
 
     def __post_init__(self) -> None:
         """Check the name."""
@@ -57,6 +59,8 @@ class Limit:
     name: str
     at_most: float | None = None
     at_least: float | None = None
+    low: float | None = None
+    high: float | None = None
 
     def __post_init__(self) -> None:
         """Check the name, and that there is one limit."""

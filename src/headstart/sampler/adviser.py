@@ -242,7 +242,7 @@ class Adviser:
         alignment = self._aligned[1]
         if outcomes is None:
             prior = self.cache.learn(self.strategy.model_for(alignment.datasets), alignment.datasets)
-            return Learnt(with_outliers(alignment, prior), minimize, {"": prior})
+            return Learnt(with_outliers(alignment, prior.outliers), minimize, {"": prior})
         priors = {}
         measured = {task.name: measured_by(task, outcomes) for task in sources}
         for name, own in split(alignment, measured, outcomes).items():
