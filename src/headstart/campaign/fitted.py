@@ -162,11 +162,9 @@ class FittedOutcome:
         """
         posterior = self.posterior
         with torch.no_grad():
-            sd = posterior.predictor.noise_var.sqrt() * posterior.units.scale
-            if (warp := posterior.warp) is None:
-                return float(sd)
-            middle = warp.inward(posterior.quantile(self.alignment.space.encode([row]), 0.5, noise=False))
-            return float((warp.outward(middle + sd) - warp.outward(middle - sd)).squeeze() / 2)
+            sd = posterior.predictor.noise_var.sqrt()
+            middle = posterior.way.inward(posterior.quantile(self.alignment.space.encode([row]), 0.5, noise=False))
+            return float((posterior.way.outward(middle + sd) - posterior.way.outward(middle - sd)).squeeze() / 2)
 
 
 @dataclass(frozen=True, slots=True)
