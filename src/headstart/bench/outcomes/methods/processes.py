@@ -7,7 +7,7 @@
 Without a past the process is ``SingleTaskGP`` as it comes, after 2 (p + 1) Sobol points of p parameters, at most 8.
 With a past it is ``MultiTaskGP`` as it comes over the rows of all sources and the target, each standardised on its own,
 after 2 Sobol points (one result has no spread to standardise by); fitting begins at the last step's hyperparameters,
-with at most 50 iterations, 200 the first time.
+with at most 20 iterations, 100 the first time.
 That is what Ax's transfer learning does with several metrics: a multi-task process for each.
 
 On tables all free rows are compared.
@@ -38,7 +38,7 @@ _MOST_SOBOL, _FEW_SOBOL = 8, 2
 _RESTARTS, _RAW_SAMPLES, _DRAWS = 4, 128, 128
 _TOGETHER = 128
 # Iterations of fitting a multi-task process, the first time and then: it is never done, and hardly gains any more
-_FIRST_STEPS, _STEPS = 200, 50
+_FIRST_STEPS, _STEPS = 100, 20
 
 
 class ProcessSearcher(Searcher):
