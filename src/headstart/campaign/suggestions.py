@@ -12,10 +12,11 @@ import torch
 
 from headstart.campaign.campaign import repeat_spread
 from headstart.campaign.experiments import State
+from headstart.campaign.file import TOML
 from headstart.campaign.fitted import THIS, Fitted, FittedOutcome
 from headstart.decide.several.stopping import Outlook, outlook
 from headstart.decide.several.suggest import suggest_several
-from headstart.errors import InputError
+from headstart.errors import InputError, NoPointLeftError
 from headstart.gp.threads import single_thread
 from headstart.models.auto.reasons import shares
 
@@ -64,14 +65,21 @@ def next_experiments(fitted: Fitted, n: int, *, seed: int = 0) -> tuple[Suggesti
         raise InputError(f"The number of suggestions must be at least 1, but it is {n}.")
     campaign, space = fitted.campaign, fitted.space
     waiting, tried = _taken(fitted)
-    X = suggest_several(
-        fitted.known,
-        domain=campaign.settings.domain(space),
-        q=n,
-        pending=space.encode(waiting) if waiting else None,
-        avoid=space.encode(tried) if tried else None,
-        seed=seed,
-    ).reshape(n, space.d)
+    try:
+        X = suggest_several(
+            fitted.known,
+            domain=campaign.settings.domain(space),
+            q=n,
+            pending=space.encode(waiting) if waiting else None,
+            avoid=space.encode(tried) if tried else None,
+            seed=seed,
+        ).reshape(n, space.d)
+    except NoPointLeftError as error:
+        more = "one more setting" if n == 1 else f"{n} more settings"
+        raise NoPointLeftError(
+            f"There is no point left: {campaign.folder} has not {more} that is neither pending, failed nor finished. "
+            f"Fill in results, ask for fewer with -n, or widen the ranges or the list in {campaign.folder / TOML}."
+        ) from error
     rows: list[dict[str, Any]] = []
     for x in X:
         rows.append(campaign.settings.settable(space, x, [*waiting, *tried, *rows]))

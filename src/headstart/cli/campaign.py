@@ -123,8 +123,8 @@ def suggest(
             of = f", for {own.column.name}" if len(fitted.outcomes) > 1 else ""
             for source in unusual_verdicts(explained(own)):
                 typer.echo(f"{source.name} is {source.verdict}{of}. {source.reason}")
-        names = ", ".join(column.name for column in campaign.file.results)
-        which = f"column{'s' if len(campaign.file.results) > 1 else ''} {names}"
+        names = campaign.file.measured_columns
+        which = f"column{'s' if len(names) > 1 else ''} {', '.join(names)}"
         typer.echo(f"Appended to {campaign.table.path}. Fill in the {which}, save it, and run this again.")
 
 

@@ -26,7 +26,7 @@ __all__ = ["infinite_in_words", "outliers_in_words", "own_outliers", "with_outli
 _LISTED = 5  # more than this are counted
 
 
-def with_outliers(alignment: Alignment, outliers: Sequence[Bool[Tensor, "n"]]) -> Alignment:
+def with_outliers(alignment: Alignment, outliers: Sequence[Bool[Tensor, "_"]]) -> Alignment:
     """The alignment with a decision, which is a warning, on every source that has outliers.
 
     ``outliers`` says of every row of a source whether it is one (``Prior.outliers``); none at all says that none is.

@@ -1,0 +1,181 @@
+"""A folder with several results, rules and lists, as the page on it says, and with all that can go wrong."""
+
+from __future__ import annotations
+
+import csv
+import re
+import runpy
+import shlex
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from tests.integration.command import assert_refused, invoke
+from tests.unit.campaign.campaigns import fingerprint
+from tests.unit.campaign.several import HEADER, make_several, some_rows
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "folder-more.md").read_text(encoding="utf-8")
+RESULTS = ("strength_MPa", "strength_sd", "shrinkage_percent", "cost")
+
+
+def _fill_in(folder: Path, draw: Random) -> list[dict[str, str]]:
+    """What the laboratory does: results for the rows that have none; all rows."""
+    blend: dict[str, Any] = runpy.run_path(str(folder / "blend.py"))
+    path = folder / "current.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        if not row["cost"]:
+            numbers = [float(row[name]) for name in ("resin", "hardener", "filler", "oven_C")]
+            found = blend["measured"](draw, "new", *numbers, row["catalyst"])
+            row.update(zip(RESULTS, map(str, found), strict=True))
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return rows
+
+
+def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its commands run, its toml lines are written, and what they print and draw is what it says."""
+    folder = tmp_path / "blend"
+    shutil.copytree(ROOT / "examples" / "blend", folder)
+    monkeypatch.chdir(folder)
+    (console,) = re.findall(r"```console\n(.*?)```", PAGE, flags=re.DOTALL)
+    for line in console.splitlines():
+        program, *arguments = shlex.split(line[2:])
+        if program == "headstart":
+            given = [str(p) for a in arguments for p in (sorted(Path().glob(a)) if "*.csv" in a else [a])]
+            result = invoke(*given)
+            assert result.exit_code == 0, result.output
+    printed = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    shown = re.search(r"^ +2 +0\..*$", PAGE, flags=re.MULTILINE)
+    assert shown is not None
+    assert any(line.startswith(" ".join(shown[0].split())) for line in printed), printed
+    written = (folder / "headstart.toml").read_text(encoding="utf-8").splitlines()
+    for block in re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL):
+        assert [line for line in block.splitlines() if line and line not in written] == []
+    rows = _fill_in(folder, Random(1))
+    assert len(rows) == 4
+    for row in rows:
+        assert sum(round(10_000 * float(row[name])) for name in ("resin", "hardener", "filler")) == 10_000
+        assert not (float(row["oven_C"]) > 110 and row["catalyst"] == "none")
+    result = invoke("status")
+    assert result.exit_code == 0, result.output
+    assert "shrinkage [%] at most 0.5: 4 finished" in result.stdout
+    assert re.search(r"The front: \d results? that no other beats in everything", result.stdout)
+    assert "too early to say with 4 of at least 8 results" in result.stdout
+    result = invoke("plot")
+    assert result.exit_code == 0, result.output
+    assert {"front.png", "slices-cost.png", "progress.png"} <= {path.name for path in (folder / "plots").iterdir()}
+    result = invoke("check")
+    assert result.exit_code == 0, result.output
+    for name in ("strength_MPa", "cost", "shrinkage_percent"):
+        assert f"The past campaigns after 4 results of this one: {name}" in result.stdout
+
+
+def test_candidates_are_printed_and_written_with_all_their_columns(tmp_path: Path) -> None:
+    """Whoever goes to the shelf needs the place; init gives the new table that column."""
+    make_several(tmp_path)
+    (tmp_path / "headstart.toml").unlink()
+    (tmp_path / "current.csv").unlink()
+    (tmp_path / "shelf.csv").write_text("well,a,b,s\nA1,0.5,0.3,u\nA2,1.2,0.3,u\nB1,0.1,0.9,v\n")
+    folder = ["--folder", str(tmp_path)]
+    files = [tmp_path / "old.csv", tmp_path / "older.csv"]
+    listed = ["--candidates", tmp_path / "shelf.csv", "--ignore", "y_sd", "--ignore", "cost"]
+    result = invoke("init", *files, "--objective", "y:maximize", "--limit", "dirt<=2", *listed, *folder)
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "current.csv").read_text().startswith("well,a,b,s,y,dirt")
+    result = invoke("suggest", "-n", "2", *folder)
+    assert result.exit_code == 0, result.output
+    with (tmp_path / "current.csv").open() as file:
+        wells = [row["well"] for row in csv.DictReader(file)]
+    assert len(set(wells)) == 2
+    for well in wells:
+        assert re.search(rf"^ *\d +{well} ", result.stdout, flags=re.MULTILINE)
+    result = invoke("suggest", "-n", "2", *folder)
+    assert_refused(result, "has not 2 more settings", "ask for fewer with -n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["--objective", "y"], ["'y'", "--maximize or --minimize", "--objective 'y:maximize'"]),
+        (["--objective", "y:up"], ["'y:up'"]),
+        (["--objective", "y:maximize", "--limit", "dirt=2"], ["--limit must be COLUMN<=VALUE", "'dirt=2'"]),
+        (["--objective", "y:maximize", "--limit", "dirt<=x"], ["--limit must be COLUMN<=VALUE", "'dirt<=x'"]),
+        (["--objective", "y:maximize", "--limit", "mud<=2"], ["there is no column 'mud'"]),
+        (["--objective", "y:maximize", "--limit", "y>=2"], ["'y' is an objective and has a limit too"]),
+        (["--objective", "y:maximize", "--objective", "y:minimize"], ["'y'", "twice"]),
+        (["--objective", "y:maximize", "--error", "sd"], ["--error names 'sd', but no file has such a column"]),
+        (["--objective", "y:maximize", "--error", "z=y_sd"], ["--error names 'z', which is no result"]),
+        (["--objective", "y:maximize", "--rule", "a + q <= 1"], ["--rule: rule 'a + q <= 1'", "no parameter 'q'"]),
+        (["--objective", "y:maximize", "--rule", "a + b >= 9"], ["--rule: No setting of the space keeps the rule"]),
+        (["--objective", "y:maximize", "--rule", "a plus b"], ["--rule: rule 'a plus b', character 3"]),
+        (["--objective", "y:maximize", "--candidates", "no.csv"], ["no.csv: there is no such file"]),
+    ],
+)
+def test_options_that_do_not_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], parts: list[str]
+) -> None:
+    """One line that says what came and what would be right; nothing is written."""
+    make_several(tmp_path)
+    (tmp_path / "headstart.toml").unlink()
+    monkeypatch.chdir(tmp_path)
+    before = fingerprint(tmp_path)
+    assert_refused(invoke("init", "old.csv", "older.csv", *arguments), *parts)
+    assert fingerprint(tmp_path) == before
+
+
+def _written(name: str, content: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        (folder / name).write_text(content, encoding="utf-8")
+
+    return change
+
+
+def _replaced(old: str, new: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        text = (folder / "headstart.toml").read_text(encoding="utf-8")
+        assert old in text
+        (folder / "headstart.toml").write_text(text.replace(old, new, 1), encoding="utf-8")
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        (_replaced("a + b <= 1", "a + b >= 3"), ["headstart.toml: No setting of the space keeps the rule"]),
+        (_replaced("a + b <= 1", "a + q <= 1"), ["headstart.toml, line 29", "no parameter 'q'"]),
+        (_replaced("[limits.dirt]", "[limits.y]"), ["line 12", "'y' is an objective and has a limit too"]),
+        (_replaced("[limits.dirt]", "[limits.mud]"), ["current.csv: there is no column 'mud'"]),
+        (_written("current.csv", HEADER + "0.1,0.2,u,3,0,2,1\n"), ["current.csv, row 2, column 'y_sd'", "above 0"]),
+        (_replaced("past =", 'candidates = "no.csv"\npast ='), ["no.csv: there is no such file"]),
+    ],
+    ids=lambda value: value[0][:44] if isinstance(value, list) else None,
+)
+@pytest.mark.parametrize("command", ["suggest", "status"])
+def test_a_folder_that_cannot_be_used(
+    tmp_path: Path, change: Callable[[Path], None], parts: list[str], command: str
+) -> None:
+    """One line with file, row or line, and remedy; exit code 2; nothing is written."""
+    change(make_several(tmp_path))
+    before = fingerprint(tmp_path)
+    assert_refused(invoke(command, "--folder", tmp_path), *parts)
+    assert fingerprint(tmp_path) == before
+
+
+def test_results_outside_the_limits_are_said(tmp_path: Path) -> None:
+    """One objective and a limit that no result keeps yet."""
+    make_several(tmp_path, some_rows([(0.9, 0.05, "u")]))
+    text = (tmp_path / "headstart.toml").read_text()
+    (tmp_path / "headstart.toml").write_text(text.replace('[objectives.cost]\ndirection = "minimize"\n', ""))
+    result = invoke("status", "--folder", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "No result is within the limits yet (dirt at most 2)." in result.stdout
+    assert "No result is within the limits yet: go on." in result.stdout
