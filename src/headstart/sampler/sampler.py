@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.trial import FrozenTrial, TrialState
 
+    from headstart.data.rules.rule import SettingRule
     from headstart.decide.acquisition import Acquisition
     from headstart.models.auto.reasons import Reasons
     from headstart.models.model import TransferModel
@@ -60,6 +61,13 @@ class TransferSampler(BaseSampler):
         deterministic_objective: Whether repeating a finished trial is a waste.
         cache_dir: A folder in which what was learnt from the sources is kept for other processes and runs.
         independent_sampler: For parameters that no source and no finished trial knows; by default TPE.
+        rules: What the settings must keep, as text ("2*A + B <= 100", "A + B + C = 1", "forbid: T > 180 and solvent =
+            toluene") or as ``headstart`` rules. A rule is about parameters that are known before the trial: from
+            ``space``, from a source, or from trials that ran.
+        fixed: Values that parameters always have, such as {"A": 3}.
+        steps: Steps that values are on, counted from the lowest one, such as {"B": 0.5}.
+        candidates: The settings to choose from, one of which is tried each time: a DataFrame, a list of {parameter:
+            value}, or the path of a CSV file. What was tried is tried again only when all of them were.
         constraints_func: Gives the constraints of a finished trial as numbers, which hold where they are at most 0; for
             Optuna 4, whose trials have no ``set_constraint``.
 
@@ -83,7 +91,12 @@ class TransferSampler(BaseSampler):
         cache_dir: str | PathLike[str] | None = None,
         independent_sampler: BaseSampler | None = None,
         constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
+        rules: Sequence[SettingRule | str] = (),
+        fixed: Mapping[str, Any] | None = None,
+        steps: Mapping[str, float] | None = None,
+        candidates: Any = None,
     ) -> None:
+        from headstart.sampler.settings.permitted import Permitted
         from headstart.sampler.start import start
 
         require_arguments(
@@ -107,6 +120,7 @@ class TransferSampler(BaseSampler):
             rename=rename,
             fill=fill,
             cache_dir=cache_dir,
+            permitted=Permitted.of(rules, fixed, steps, candidates),
         )
         self._independent_sampler = independent_sampler
         self._constraints_func = constraints_func
@@ -125,7 +139,7 @@ class TransferSampler(BaseSampler):
         if (last := self._adviser.last) is not None:
             own = [f"this study: {last.posterior.train_targets.shape[-1]} results", *(f"  ! {r}" for r in last.remarks)]
             return "\n".join([str(last.alignment), *(own if last.remarks else ())])
-        names = [f"{t.name}: {len(t.rows)} rows of {', '.join(t.parameters)}" for t in self._adviser.sources]
+        names = [f"{t.name}: {len(t.rows)} rows of {', '.join(t.parameters)}" for t in self._adviser.learner.sources]
         return "\n".join(["Nothing was suggested yet, so nothing had to be aligned.", *names])
 
     def explain(self, study: Study | None = None, *, outcome: str | None = None) -> Reasons:
@@ -154,14 +168,20 @@ class TransferSampler(BaseSampler):
     # ── what Optuna calls ─────────────────────────────────────────────────────────────────────────────────────────
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:  # noqa: ARG002
-        """The parameters that are chosen before the objective asks: those that finished trials, or ``space``, know."""
+        """The parameters that are chosen before the objective asks: those that finished trials, or ``space``, know.
+
+        Where there are rules it is none: Optuna would not ask again for those that come after one which the objective
+        offers other values of, and together they could break a rule.
+        """
+        if not self._adviser.permitted.everything:
+            return {}
         trials = study.get_trials(deepcopy=False)
         finished = {name for t in trials if t.state == optuna.trial.TrialState.COMPLETE for name in t.params}
-        found = self._adviser.whole_space(study, trials).distributions
+        found = self._adviser.learner.whole_space(study, trials).distributions
         return {
             name: distribution
             for name, distribution in found.items()
-            if not distribution.single() and (self._adviser.space is not None or name in finished)
+            if not distribution.single() and (self._adviser.learner.space is not None or name in finished)
         }
 
     def sample_relative(
@@ -196,7 +216,7 @@ class TransferSampler(BaseSampler):
         elif self._last is None or self._last.trial_number != trial.number:
             self._last = Drawn(trial.number)
         self._last.drawn[name] = f"{own}: {reason}"
-        from_nothing = self._last is not suggested and not self._adviser.sources
+        from_nothing = self._last is not suggested and not self._adviser.learner.sources
         self._adviser.words.drawn(trial.number, name, own, reason, expected=from_nothing)
         return sampler.sample_independent(study, trial, name, distribution)
 
@@ -207,7 +227,8 @@ class TransferSampler(BaseSampler):
             self._independent_sampler.reseed_rng()
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Tell the independent sampler, if there is one, that a trial begins."""
+        """See that its rules are about what is known; tell the independent sampler, if any, that a trial begins."""
+        self._adviser.begin(study, trial)
         if self._independent_sampler is not None:
             self._independent_sampler.before_trial(study, trial)
 
@@ -222,7 +243,7 @@ class TransferSampler(BaseSampler):
         """The model and the sources."""
         from headstart.models.family import model_name
 
-        names = [task.name for task in self._adviser.sources]
+        names = [task.name for task in self._adviser.learner.sources]
         listed = ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
         return f"TransferSampler({model_name(self._adviser.strategy.model)}, sources: {listed or 'none'})"
 

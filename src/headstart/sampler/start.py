@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from headstart.sampler.adviser import Adviser
 from headstart.sampler.model_cache import ModelCache
+from headstart.sampler.settings.permitted import Permitted
+from headstart.sampler.several.learner import Learner
 from headstart.sampler.strategy import Strategy
+from headstart.sampler.words import Words
 from headstart.sources.past import read_sources
 
 if TYPE_CHECKING:
@@ -34,21 +37,24 @@ def start(
     rename: Mapping[str, Any] | None,
     fill: Mapping[str, Any] | None,
     cache_dir: str | PathLike[str] | None,
+    permitted: Permitted,
 ) -> Adviser:
     """The adviser with its sources read; the arguments are those of ``TransferSampler``."""
     strategy = Strategy.of(model, acquisition, beta=beta, deterministic=deterministic)
+    permitted.require(space)
     found = read_sources(sources, objective=objective, space=space, rename=rename)
-    adviser = Adviser(
+    learner = Learner(
         sources=found,
         strategy=strategy,
         space=dict(space) if space is not None else None,
         fill=dict(fill or {}),
         cache=ModelCache(None if cache_dir is None else Path(cache_dir).expanduser()),
-        entropy=entropy,
+        words=Words(),
+        listed=permitted.candidates.task if permitted.candidates else None,
     )
     for line in found.skipped:
-        adviser.words.not_used(line)
+        learner.words.not_used(line)
     if not found and strategy.model.needs_sources:
-        adviser.words.from_scratch()
-    adviser.require_common_ground()
-    return adviser
+        learner.words.from_scratch()
+    learner.require_common_ground()
+    return Adviser(learner, entropy, permitted)

@@ -54,6 +54,16 @@ class Words:
         """A parameter that the objective has dropped."""
         self._warn(f"{name}: the latest trials have not asked for it, so it is not chosen any more.")
 
+    def of_rules(self, what: str) -> None:
+        """A rule that does not bind, or that a trial cannot keep."""
+        self._warn(what)
+
+    def used_up(self, count: int) -> None:
+        """Every candidate was tried, or is awaited."""
+        self._warn(
+            f"Every candidate that may be tried ({count}) was tried or is awaited: from now on they are tried again."
+        )
+
     def outliers(self, what: str) -> None:
         """Results of the study that lie far from all others."""
         if "outliers" not in self.said:
