@@ -14,7 +14,6 @@ import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from headstart.sampler.settings.permitted import Leeway, Permitted
 from headstart.sampler.several.learner import Learner
 from headstart.sampler.strategy import Strategy, how_often
 from headstart.sampler.suggested import Suggested, find_clash
-from headstart.sampler.trials import SeenTrials, fixed_parameters, note, noted, see
+from headstart.sampler.trials import SeenTrials, fixed_parameters, note, noted
 from headstart.sampler.whole_space import WholeSpace, clip_value
 from headstart.sampler.words import Words
 from headstart.sources.aligned import Alignment
@@ -93,7 +92,8 @@ class Adviser:
                 learnt = self.learner.learn(study, whole, trials)
                 self._tell(learnt.alignment, whole)
                 space = learnt.alignment.space
-                looking = partial(see, space=space, own=trial.number, minimize=learnt.minimize, fill=self.learner.fill)
+                self.learner.tell_of_errors(study, trials)
+                looking = self.learner.looking(study, learnt, trial.number)
                 seen = looking(trials)
                 remarks = self._on_results(learnt.prior, seen) if learnt.outcomes is None else ()
                 known = learnt.condition(seen, trials, seed=self.seed(trial.number))
@@ -209,7 +209,7 @@ class Adviser:
         with self._lock, _on_cpu():
             trials = study.get_trials(deepcopy=False)
             learnt = self.learner.learn(study, self.learner.whole_space(study, trials), trials)
-            seen = see(trials, learnt.alignment.space, own=-1, minimize=learnt.minimize, fill=self.learner.fill)
+            seen = self.learner.looking(study, learnt, -1)(trials)
             return learnt.of(outcome, seen, trials)
 
     def _tell(self, alignment: Alignment, whole: WholeSpace) -> None:

@@ -53,7 +53,8 @@ class TransferSampler(BaseSampler):
         beta: How much uncertainty attracts with "ucb".
         seed: Equal seeds give equal suggestions for equal trials.
         objective: The column of tables that holds the results, and which of several objectives of a study counts;
-            for single sources {source: name}.
+            for single sources {source: name}. Where the study has several objectives a list: they are matched to its
+            metric names, or, where none of them is one, taken in the order of its objectives.
         space: The search space, if it is to be known before the first trial has run. Needed for ``Dataset``s.
         rename: Other names for the sources' parameters, {old: new}, or {source: {old: new}} for single sources.
         fill: Values of parameters that a source did not record, such as {"dropout": 0.0}. Without one, the source
@@ -61,6 +62,9 @@ class TransferSampler(BaseSampler):
         deterministic_objective: Whether repeating a finished trial is a waste.
         cache_dir: A folder in which what was learnt from the sources is kept for other processes and runs.
         independent_sampler: For parameters that no source and no finished trial knows; by default TPE.
+        error: The user attribute of trials, of this study and of past ones, and the column of tables with the standard
+            error of a result; of several objectives {objective: name}. A result without one has a typical error.
+        constraints: The columns of tables that hold constraints, {key: column}: they hold where a value is at most 0.
         rules: What the settings must keep, as text ("2*A + B <= 100", "A + B + C = 1", "forbid: T > 180 and solvent =
             toluene") or as ``headstart`` rules. A rule is about parameters that are known before the trial: from
             ``space``, from a source, or from trials that ran.
@@ -83,7 +87,7 @@ class TransferSampler(BaseSampler):
         acquisition: str | Acquisition = "logei",
         beta: float = 3.0,
         seed: int | None = None,
-        objective: str | Mapping[str, str] | None = None,
+        objective: str | Sequence[str] | Mapping[str, Any] | None = None,
         space: Mapping[str, BaseDistribution] | None = None,
         rename: Mapping[str, Any] | None = None,
         fill: Mapping[str, Any] | None = None,
@@ -91,6 +95,8 @@ class TransferSampler(BaseSampler):
         cache_dir: str | PathLike[str] | None = None,
         independent_sampler: BaseSampler | None = None,
         constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
+        error: str | Mapping[str, str] | None = None,
+        constraints: Mapping[str, str] | None = None,
         rules: Sequence[SettingRule | str] = (),
         fixed: Mapping[str, Any] | None = None,
         steps: Mapping[str, float] | None = None,
@@ -121,6 +127,8 @@ class TransferSampler(BaseSampler):
             fill=fill,
             cache_dir=cache_dir,
             permitted=Permitted.of(rules, fixed, steps, candidates),
+            error=error,
+            constraints=constraints,
         )
         self._independent_sampler = independent_sampler
         self._constraints_func = constraints_func

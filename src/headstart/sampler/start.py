@@ -13,7 +13,9 @@ from headstart.sampler.settings.permitted import Permitted
 from headstart.sampler.several.learner import Learner
 from headstart.sampler.strategy import Strategy
 from headstart.sampler.words import Words
+from headstart.sources.forms.errors import ErrorNames
 from headstart.sources.past import read_sources
+from headstart.sources.raw import RawTask
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -38,11 +40,14 @@ def start(
     fill: Mapping[str, Any] | None,
     cache_dir: str | PathLike[str] | None,
     permitted: Permitted,
+    error: Any,
+    constraints: Any,
 ) -> Adviser:
     """The adviser with its sources read; the arguments are those of ``TransferSampler``."""
     strategy = Strategy.of(model, acquisition, beta=beta, deterministic=deterministic)
     permitted.require(space)
-    found = read_sources(sources, objective=objective, space=space, rename=rename)
+    errors = ErrorNames.of(error)
+    found = read_sources(sources, objective=objective, space=space, rename=rename, error=error, constraints=constraints)
     learner = Learner(
         sources=found,
         strategy=strategy,
@@ -50,11 +55,19 @@ def start(
         fill=dict(fill or {}),
         cache=ModelCache(None if cache_dir is None else Path(cache_dir).expanduser()),
         words=Words(),
+        order=() if objective is None or isinstance(objective, str | Mapping) else tuple(objective),
+        errors=errors,
         listed=permitted.candidates.task if permitted.candidates else None,
     )
+    if found and errors.every and not any(_knows_errors(task) for task in found):
+        learner.words.error_of_no_source(errors.every[0])
     for line in found.skipped:
         learner.words.not_used(line)
     if not found and strategy.model.needs_sources:
         learner.words.from_scratch()
     learner.require_common_ground()
     return Adviser(learner, entropy, permitted)
+
+
+def _knows_errors(task: RawTask) -> bool:
+    return any(error is not None for error in (task.error, *(own.error for own in task.objectives.values())))

@@ -6,8 +6,9 @@ Alignment and learning happen once as long as the space stays the same; what was
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import optuna
@@ -15,13 +16,15 @@ import optuna
 from headstart.errors import NothingInCommonError
 from headstart.sampler.model_cache import ModelCache
 from headstart.sampler.several.learnt import Learnt
-from headstart.sampler.several.outcomes import decided, measured_by, outcomes_of
+from headstart.sampler.several.outcomes import decided, measured_by, no_outcome_in_words, outcomes_of
 from headstart.sampler.strategy import Strategy
+from headstart.sampler.trials import SeenTrials, see
 from headstart.sampler.whole_space import SourceSpace, WholeSpace
 from headstart.sampler.words import Words
 from headstart.sources.aligned import Alignment
 from headstart.sources.alignment import align
 from headstart.sources.extremes import with_outliers
+from headstart.sources.forms.errors import ErrorNames, errors_of_trials
 from headstart.sources.forms.studies import is_same_study
 from headstart.sources.outcomes import split, with_any_result
 from headstart.sources.raw import RawTask
@@ -38,7 +41,8 @@ __all__ = ["Learner"]
 class Learner:
     """The sources, the model that learns from them, and the space if it was given.
 
-    ``listed`` is a list of settings to try, whose parameters are then all there are.
+    ``listed`` is a list of settings to try, whose parameters are then all there are; ``order`` are the objectives as
+    they were named one after the other, and ``errors`` is where the standard errors of the results are.
     """
 
     sources: Sequence[RawTask]
@@ -48,6 +52,8 @@ class Learner:
     cache: ModelCache
     words: Words
     listed: RawTask | None = None
+    order: tuple[str, ...] = ()
+    errors: ErrorNames = field(default_factory=ErrorNames)
     _own: dict[str, tuple[RawTask, ...]] = field(default_factory=dict)  # the sources of a study, by its name
     _known: dict[str, SourceSpace] = field(default_factory=dict)
     _aligned: tuple[Any, Alignment] | None = None  # the latest, with what it was asked for
@@ -97,7 +103,10 @@ class Learner:
         if self._aligned is None or self._aligned[0] != asked:
             known: Sequence[RawTask | None] = sources
             if outcomes is not None:
-                known = [with_any_result(task, measured_by(task, outcomes)) for task in sources]
+                known = [with_any_result(task, measured_by(task, outcomes, self.order)) for task in sources]
+                for task, usable in zip(sources, known, strict=True):
+                    if usable is None:
+                        self.words.not_used(no_outcome_in_words(task, outcomes))
             found = align(
                 [task for task in known if task is not None],
                 whole.distributions,
@@ -111,12 +120,30 @@ class Learner:
         alignment = self._aligned[1]
         if outcomes is None:
             prior = self.cache.learn(self.strategy.model_for(alignment.datasets), alignment.datasets)
-            return Learnt(with_outliers(alignment, prior), minimize, {"": prior})
+            return Learnt(with_outliers(alignment, prior), minimize, {"": prior}, errors=self.errors)
         priors = {}
-        measured = {task.name: measured_by(task, outcomes) for task in sources}
+        measured = {task.name: measured_by(task, outcomes, self.order) for task in sources}
         for name, own in split(alignment, measured, outcomes).items():
             priors[name] = self.cache.learn(self.strategy.model_for(own.datasets), own.datasets)
-        return Learnt(alignment, minimize, priors, outcomes)
+        return Learnt(alignment, minimize, priors, outcomes, self.errors)
+
+    # ── the study's own results ───────────────────────────────────────────────────────────────────────────────────
+
+    def looking(self, study: Study, learnt: Learnt, own: int) -> Callable[[Sequence[FrozenTrial]], SeenTrials]:
+        """How the trials of a study are seen, but for number ``own``."""
+        error = None
+        if learnt.outcomes is None:
+            names = getattr(study, "metric_names", None)  # which the part of a study behind a pruner does not have
+            error = self.errors.of_objective((names or ["0"])[0], 0, 1, "The study")
+        return partial(
+            see, space=learnt.alignment.space, own=own, minimize=learnt.minimize, fill=self.fill, error=error
+        )
+
+    def tell_of_errors(self, study: Study, trials: Sequence[FrozenTrial]) -> None:
+        """Say which trials state an error that is none: nobody can correct a trial that has ended."""
+        for attribute in self.errors.every:
+            for complaint in errors_of_trials(trials, attribute, f"Study {study.study_name!r}")[1]:
+                self.words.wrong_error(complaint)
 
     # ── pickling ──────────────────────────────────────────────────────────────────────────────────────────────────
 
