@@ -22,6 +22,7 @@ import torch
 from headstart.data.dataset import Dataset
 from headstart.data.rules.rule import SettingRule
 from headstart.data.space import Space
+from headstart.decide.several.stopping import Outlook, outlook
 from headstart.errors import NoPlaceError, NumericalError
 from headstart.models.model import Prior
 from headstart.sampler.settings.late import late_points
@@ -211,6 +212,29 @@ class Adviser:
             learnt = self.learner.learn(study, self.learner.whole_space(study, trials), trials)
             seen = self.learner.looking(study, learnt, -1)(trials)
             return learnt.of(outcome, seen, trials)
+
+    def outlook(self, study: Study) -> Outlook:
+        """What the next trials of the study are expected to gain."""
+        with self._lock, _on_cpu():
+            trials = study.get_trials(deepcopy=False)
+            whole = self.learner.whole_space(study, trials)
+            if all(distribution.single() for distribution in whole.distributions.values()):
+                return Outlook(None, 1, 0, thing="trial")
+            learnt, number = self.learner.learn(study, whole, trials), len(trials)
+            space = learnt.alignment.space
+            seen = self.learner.looking(study, learnt, -1)(trials)
+            known = learnt.condition(seen, trials, seed=self.seed(number))
+            leeway = self.permitted.leeway(space, {}, self._rules(whole), number, self.words.of_rules)
+            once = self.strategy.tries_once(leeway.domain)
+            found = outlook(
+                known,
+                leeway.domain,
+                pending=seen.pending,
+                avoid=seen.target.X if once else None,
+                seed=self.seed(number, "outlook"),
+            )
+        names = getattr(study, "metric_names", None)
+        return replace(found, objective=names[0] if names else found.objective, thing="trial")
 
     def _tell(self, alignment: Alignment, whole: WholeSpace) -> None:
         """Before the trial costs anything: what may be wrong with the sources or the space."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from headstart.data.rules.rule import SettingRule
     from headstart.decide.acquisition import Acquisition
+    from headstart.decide.several.stopping import Outlook
     from headstart.models.auto.reasons import Reasons
     from headstart.models.model import TransferModel
     from headstart.sampler.suggested import Drawn, Suggested
@@ -172,6 +173,14 @@ class TransferSampler(BaseSampler):
             prior, posterior = last.priors[last.several.outcomes[outcome].name], last.several[outcome]
         target = replace(observed(posterior), name="this study")
         return explanation_of(prior, target, last.x.unsqueeze(0), posterior=posterior)
+
+    def outlook(self, study: Study) -> Outlook:
+        """Whether it pays to go on: what the next trials together are expected to gain. Print it.
+
+        Of one objective in its units and beside the noise, of several as a share of the front's volume; ``advice`` is
+        what follows. See ``headstart.decide.several.stopping`` for what counts as small.
+        """
+        return self._adviser.outlook(study)
 
     # ── what Optuna calls ─────────────────────────────────────────────────────────────────────────────────────────
 

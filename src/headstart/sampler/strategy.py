@@ -57,6 +57,10 @@ class Strategy:
         """The model, or one that starts from scratch if it needs sources and none is left."""
         return self.model if sources or not self.model.needs_sources else GPBO.anywhere()
 
+    def tries_once(self, domain: Domain) -> bool:
+        """Whether what was tried is not to be tried again as long as there is anything else."""
+        return self.deterministic or isinstance(domain, Candidates)
+
     def choose(self, known: Known, domain: Domain, seen: SeenTrials, *, seed: int) -> Float[Tensor, "d"]:
         """The best point that is neither awaited nor (without noise) known; if all points are, the best of them.
 
@@ -96,8 +100,7 @@ class Strategy:
 
     def _best(self, known: Known, domain: Domain, seen: SeenTrials, seed: int) -> Float[Tensor, "d"]:
         q = 1 + min(seen.asking, _MAX_ASKING)
-        once = self.deterministic or isinstance(domain, Candidates)
-        pending, finished = seen.pending, seen.target.X if once else seen.target.X[:0]
+        pending, finished = seen.pending, seen.target.X if self.tries_once(domain) else seen.target.X[:0]
         attempts = [(q, pending, finished), (1, pending, finished), (1, pending, finished[:0]), (1, pending[:0], None)]
         for count, awaited, avoid in attempts:
             try:

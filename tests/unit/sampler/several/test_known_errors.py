@@ -114,11 +114,9 @@ def test_errors_of_several_objectives_are_told_apart() -> None:
     errors = observed(several["gain"]).error_var
     assert errors is not None
     np.testing.assert_allclose(errors.numpy(), 0.04)
-    with pytest.raises(
-        InputError, match="The study has 2 objectives, so it is not clear of which one 'sd' is the error"
-    ):
-        study = optuna.create_study(directions=["minimize", "maximize"], sampler=make(error="sd"))
-        study.optimize(both, n_trials=2)
+    unclear = optuna.create_study(directions=["minimize", "maximize"], sampler=make(error="sd"))
+    with pytest.raises(InputError, match="The study has 2 objectives, so it is not clear of which one 'sd' is the"):
+        unclear.optimize(both, n_trials=2)
 
 
 def test_a_trial_with_a_wrong_error_is_named_and_the_study_goes_on(caplog: pytest.LogCaptureFixture) -> None:
