@@ -27,7 +27,7 @@ from headstart.sources.extremes import with_outliers
 from headstart.sources.forms.errors import ErrorNames, errors_of_trials
 from headstart.sources.forms.studies import is_same_study
 from headstart.sources.outcomes import split, with_any_result
-from headstart.sources.raw import RawTask
+from headstart.sources.raw import RawObjective, RawTask
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -63,7 +63,9 @@ class Learner:
         if self.space is None or not self.sources:
             return
         ways = [
-            align(self.sources, self.space, fill=self.fill, minimize=minimize, strict=False)
+            align(
+                [_with_every_row(t) for t in self.sources], self.space, fill=self.fill, minimize=minimize, strict=False
+            )
             for minimize in (True, False)
         ]
         if not ways[0].datasets:
@@ -154,3 +156,9 @@ class Learner:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """With nothing learnt yet."""
         vars(self).update(state, _aligned=None, _known={}, _own={})
+
+
+def _with_every_row(task: RawTask) -> RawTask:
+    """Of a task that knows several outcomes, all rows that know one."""
+    every = {"": RawObjective(task.y), **task.objectives}
+    return (with_any_result(task, every) or task) if task.undecided else task
