@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from optuna import Study, Trial
     from optuna.distributions import BaseDistribution
 
-__all__ = ["begin"]
+__all__ = ["begin", "optuna_distributions", "quietly"]
 
 _MOST_SOBOL = 8
 _RESTARTS, _RAW_SAMPLES = 4, 128
@@ -84,8 +84,8 @@ class _Optuna(Proposer):
         space = instance.space
         if space is None:
             space = Space.of({f"x{i}": FloatRange(0, 1) for i in range(instance.d)})
-        self._space, self._distributions = space, _optunas(space)
-        with _quietly():
+        self._space, self._distributions = space, optuna_distributions(space)
+        with quietly():
             self._studies = [self._study(name, _seed(problem, seed, name)) for seed in seeds]
         self._asked: list[Trial] = []
 
@@ -99,7 +99,7 @@ class _Optuna(Proposer):
     def propose(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:
         """What the samplers ask for, having been told the last results."""
         started = time.process_time()
-        with _quietly(), single_thread():
+        with quietly(), single_thread():
             if target.n:
                 self._tell(target, rows=allowed is not None)
             self._asked = [study.ask(self._distributions) for study in self._studies]
@@ -124,7 +124,7 @@ class _Optuna(Proposer):
             study.add_trial(create_trial(value=value, params=params, distributions=self._distributions))
 
 
-def _optunas(space: Space) -> dict[str, BaseDistribution]:
+def optuna_distributions(space: Space) -> dict[str, BaseDistribution]:
     """The parameters as Optuna describes them."""
     try:
         from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
@@ -147,7 +147,7 @@ def _optunas(space: Space) -> dict[str, BaseDistribution]:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def quietly() -> Iterator[None]:
     """Without Optuna's log and warnings; both are as they were afterwards."""
     import optuna
 

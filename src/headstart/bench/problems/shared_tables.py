@@ -167,14 +167,14 @@ SHARED: dict[str, SharedTable] = {
 }
 
 
-def shared_table(name: str, *, folder: str | Path | None = None) -> TaskTable:
-    """The table of that name, with all its tasks."""
+def shared_table(name: str, *, folder: str | Path | None = None, outcome: str | None = None) -> TaskTable:
+    """The table of that name, with all its tasks; where an ``outcome`` is named, its values as measured."""
     which = _named(name)
     return read_table(
         _path(name, which, folder),
         task="task",
-        objective=which.objective,
-        maximize=which.maximize,
+        objective=which.objective if outcome is None else outcome,
+        maximize=which.maximize and outcome is None,
         log=which.log,
         columns=which.columns,
         name=name,

@@ -98,23 +98,18 @@ def _known_error_var(posterior: TransferPosterior) -> float:
     return float(stated.median()) if len(stated) else 0.0
 
 
-def _outward(posterior: TransferPosterior, inner: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
-    mapped = posterior.units.offset.unsqueeze(-1) + posterior.units.scale.unsqueeze(-1) * inner
-    return mapped if posterior.warp is None else posterior.warp.outward(mapped)
-
-
 def _of_one(posterior: TransferPosterior, x: Float[Tensor, "1 d"], best: Float[Tensor, ""]) -> Float[Tensor, ""]:
     """E[(f* − f(x))₊], by quadrature over the part of every member's distribution that lies below f*."""
     nodes, weights = (torch.from_numpy(a) for a in np.polynomial.legendre.leggauss(_NODES))
     # p = Φ(u) v³ with v in (0, 1): the nodes crowd where the distribution has its tail
     v, dv = 0.5 * (nodes + 1), 0.5 * weights
-    inner = posterior.in_model_units(best.reshape(1))[0]
+    inner = posterior.way.inward(best.reshape(1))[0]
     total = best.new_zeros(())
     for member, share, at in components(posterior.predictor, x):
         mean, var = (part[0] for part in member.predict_marginal(at))
         sd = var.clamp_min(LEAST_VAR).sqrt()
         below = torch.special.ndtr((inner - mean) / sd)
-        values = _outward(posterior, mean + sd * torch.special.ndtri(below * v**3))
+        values = posterior.way.outward(mean + sd * torch.special.ndtri(below * v**3))
         own = below * (3 * v**2 * dv * (best - values).clamp_min(0.0).nan_to_num(nan=0.0)).sum()
         total = total + (own if share is None else share * own)
     return total
@@ -137,7 +132,7 @@ def _of_many(known: OutcomePosteriors, X: Float[Tensor, "q d"], best: Float[Tens
         mean, cov = member.predict(X)
         noise = 1e-9 * cov.diagonal().clamp_min(0.0) + LEAST_VAR
         L = cholesky(cov + torch.diag_embed(noise), of="The covariance of the next points")
-        better = (best - _outward(posterior, mean + e @ L.mT)).clamp_min(0.0) * holds
+        better = (best - posterior.way.outward(mean + e @ L.mT)).clamp_min(0.0) * holds
         own_gain = better.amax(-1).mean()
         total = total + (own_gain if share is None else share * own_gain)
     return total

@@ -1,0 +1,1 @@
+"""Several outcomes, limits and rules: with a past, without one, and by others."""

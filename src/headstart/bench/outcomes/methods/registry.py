@@ -1,0 +1,141 @@
+"""The methods by name, and what each is. Those of other libraries are loaded when they begin.
+
+headstart            AUTO per outcome, with all sources
+alone                the same without sources: a plain process per outcome (GPBO)
+headstart-noise      sources of random values, all outcomes
+headstart-negated    sources negated, all outcomes; -negated-1 and -2: of the first or the second outcome alone
+botorch              BoTorch without sources: SingleTaskGP per outcome, qLogNEHVI, or qLogNEI with constraints
+multi-task           the same with BoTorch's MultiTaskGP per outcome over all rows of the sources: what Ax's
+                     transfer learning does with several metrics
+optuna-gp, optuna-tpe, optuna-nsga2    Optuna's samplers, without sources
+random               uniform
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headstart.bench.outcomes.problems.problem import OutcomeInstance, OutcomeProblem, Spoiling
+from headstart.bench.problems.adversarial import Scenario
+from headstart.bench.problems.problem import stream
+from headstart.data.dataset import Dataset
+from headstart.decide.domain import Searchable
+from headstart.decide.several.posteriors import OutcomePriors
+from headstart.decide.several.suggest import suggest_several
+from headstart.errors import InputError
+from headstart.models.family import AUTO
+
+__all__ = ["METHODS_COMPARED", "Comparison", "Measured", "Searcher", "draws", "method_compared"]
+
+# Results by outcome, as measured
+Measured = Mapping[str, Float[Tensor, "n"]]
+
+
+class Searcher(ABC):
+    """A method at work on one instance."""
+
+    @abstractmethod
+    def next(self, X: Float[Tensor, "n d"], Y: Measured) -> Float[Tensor, "d"]:
+        """The next point, given what was evaluated; on tables the nearest free row is taken instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How a method begins, given the instance and words that its draws are keyed by, and what is done to sources."""
+
+    begin: Callable[[OutcomeInstance, tuple[object, ...]], Searcher]
+    spoils: Callable[[OutcomeProblem], Spoiling] = lambda _: {}
+
+
+def draws(key: tuple[object, ...], *more: object) -> int:
+    """A seed that belongs to these words."""
+    return int(torch.randint(2**31, (), generator=stream(*key, *more)))
+
+
+class _Ours(Searcher):
+    def __init__(self, instance: OutcomeInstance, key: tuple[object, ...], *, past: bool) -> None:
+        self.instance, self.key = instance, key
+        self._priors = OutcomePriors.learn(instance.outcomes, instance.sources if past else {}, model=AUTO)
+
+    def next(self, X: Float[Tensor, "n d"], Y: Measured) -> Float[Tensor, "d"]:
+        levels = self.instance.space.categories
+        targets = {name: Dataset(X, y, categories=levels) for name, y in Y.items()}
+        known = self._priors.condition(targets, seed=len(X))
+        taken = None if self.instance.rows is None else X
+        return suggest_several(known, domain=self.instance.domain, avoid=taken, seed=draws(self.key, "suggest", len(X)))
+
+
+class _Random(Searcher):
+    def __init__(self, instance: OutcomeInstance, key: tuple[object, ...]) -> None:
+        self.instance, self.key = instance, key
+
+    def next(self, X: Float[Tensor, "n d"], Y: Measured) -> Float[Tensor, "d"]:  # noqa: ARG002
+        generator = stream(*self.key, "random", len(X))
+        if self.instance.rows is None:
+            domain = self.instance.domain
+            assert isinstance(domain, Searchable)
+            return domain.uniform(1, generator)[0]
+        free = self.instance.free_rows(X)
+        return free[int(torch.randint(len(free), (), generator=generator))]
+
+
+def _botorch(instance: OutcomeInstance, key: tuple[object, ...]) -> Searcher:
+    from headstart.bench.outcomes.methods.processes import ProcessSearcher
+
+    return ProcessSearcher(instance, key, past=False)
+
+
+def _multi_task(instance: OutcomeInstance, key: tuple[object, ...]) -> Searcher:
+    from headstart.bench.outcomes.methods.processes import ProcessSearcher
+
+    return ProcessSearcher(instance, key, past=True)
+
+
+def _optuna(sampler: str) -> Callable[[OutcomeInstance, tuple[object, ...]], Searcher]:
+    def begin(instance: OutcomeInstance, key: tuple[object, ...]) -> Searcher:
+        from headstart.bench.outcomes.methods.samplers import SamplerSearcher
+
+        return SamplerSearcher(sampler, instance, key)
+
+    return begin
+
+
+def _with_past(instance: OutcomeInstance, key: tuple[object, ...]) -> Searcher:
+    return _Ours(instance, key, past=True)
+
+
+def _all(scenario: Scenario) -> Callable[[OutcomeProblem], Spoiling]:
+    return lambda problem: dict.fromkeys(problem.outcomes, scenario)
+
+
+def _only(number: int) -> Callable[[OutcomeProblem], Spoiling]:
+    return lambda problem: dict.fromkeys(problem.outcomes[number - 1 : number], Scenario.NEGATED)
+
+
+METHODS_COMPARED: dict[str, Comparison] = {
+    "headstart": Comparison(_with_past),
+    "alone": Comparison(lambda instance, key: _Ours(instance, key, past=False)),
+    "botorch": Comparison(_botorch),
+    "multi-task": Comparison(_multi_task),
+    "optuna-gp": Comparison(_optuna("gp")),
+    "optuna-tpe": Comparison(_optuna("tpe")),
+    "optuna-nsga2": Comparison(_optuna("nsga2")),
+    "random": Comparison(_Random),
+    "headstart-noise": Comparison(_with_past, _all(Scenario.NOISE)),
+    "headstart-negated": Comparison(_with_past, _all(Scenario.NEGATED)),
+    "headstart-negated-1": Comparison(_with_past, _only(1)),
+    "headstart-negated-2": Comparison(_with_past, _only(2)),
+}
+
+
+def method_compared(name: str) -> Comparison:
+    """The method of that name."""
+    if name in METHODS_COMPARED:
+        return METHODS_COMPARED[name]
+    raise InputError(f"There is no method {name!r}. The known ones are {', '.join(METHODS_COMPARED)}.")

@@ -1,0 +1,19 @@
+"""All problems with several outcomes or rules, by name."""
+
+from __future__ import annotations
+
+from headstart.bench.outcomes.problems.problem import OutcomeProblem
+from headstart.bench.outcomes.problems.ruled import RULED
+from headstart.bench.outcomes.problems.tables import TABLES
+from headstart.errors import InputError
+
+__all__ = ["OUTCOME_PROBLEMS", "outcome_problem"]
+
+OUTCOME_PROBLEMS: dict[str, OutcomeProblem] = {**TABLES, **RULED}
+
+
+def outcome_problem(name: str) -> OutcomeProblem:
+    """The problem of that name."""
+    if name in OUTCOME_PROBLEMS:
+        return OUTCOME_PROBLEMS[name]
+    raise InputError(f"There is no problem {name!r}. The known ones are {', '.join(OUTCOME_PROBLEMS)}.")
