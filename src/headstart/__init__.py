@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from headstart.decide.ruled.ruled import Ruled
     from headstart.decide.several.further import Further, further_gain
     from headstart.decide.several.posteriors import OutcomePosteriors, OutcomePriors
+    from headstart.decide.several.stopping import Advice, Outlook, outlook
     from headstart.decide.several.suggest import suggest_several
     from headstart.decide.suggest import suggest
     from headstart.errors import (
@@ -89,6 +90,7 @@ _HOMES = {
     "decide.domain": ("Candidates", "Cube", "Mixed"),
     "decide.several.further": ("Further", "further_gain"),
     "decide.several.posteriors": ("OutcomePosteriors", "OutcomePriors"),
+    "decide.several.stopping": ("Advice", "Outlook", "outlook"),
     "decide.several.suggest": ("suggest_several",),
     "decide.ruled.ruled": ("Ruled",),
     "decide.suggest": ("suggest",),
@@ -138,6 +140,7 @@ __all__ = [
     "STAR",
     "WSGP",
     "Acquisition",
+    "Advice",
     "Auto",
     "AutoParams",
     "Candidate",
@@ -176,6 +179,7 @@ __all__ = [
     "OutcomePosteriors",
     "OutcomePriors",
     "Outcomes",
+    "Outlook",
     "OutputMap",
     "OutputUnits",
     "Prior",
@@ -193,6 +197,7 @@ __all__ = [
     "WeightedParams",
     "explain",
     "further_gain",
+    "outlook",
     "parse_rule",
     "suggest",
     "suggest_several",

@@ -6,6 +6,7 @@
     │   ├── NoPointLeftError              every point that could be suggested is pending or to be avoided
     │   ├── NoSettingError                rules about the settings that none of them keeps
     │   ├── NothingInCommonError          a source that shares no parameter with the space
+    │   ├── UnknownParameterError         a rule about a parameter that the space does not have
     │   ├── UnusableSourceError           a source that cannot be reached, or has nothing to learn from
     │   ├── MissingDataError              a table that does not come with headstart, and is not where it was looked for
     │   ├── NotComparableError            methods whose runs have no problem or no seed in common
@@ -30,6 +31,7 @@ __all__ = [
     "NotComparableError",
     "NothingInCommonError",
     "NumericalError",
+    "UnknownParameterError",
     "UnusableSourceError",
     "UnwritableError",
 ]
@@ -57,6 +59,10 @@ class NoSettingError(InputError):
 
 class NothingInCommonError(InputError):
     """A source without a single parameter of the space; rename its columns, or leave it out."""
+
+
+class UnknownParameterError(InputError):
+    """A parameter that a rule about the settings names, and that nobody knows (yet)."""
 
 
 class UnusableSourceError(InputError):

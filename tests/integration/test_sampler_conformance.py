@@ -40,6 +40,20 @@ class _Informed:
         return lambda: TransferSampler([past], objective="loss", model=QUICK, seed=0)
 
 
+class _Ruled:
+    """The same sampler with rules that bind nothing: every value keeps them, and the suite never asks for z.
+
+    Of x and y it asks in turn for numbers and for categories, about which no rule can say the same.
+    """
+
+    @pytest.fixture
+    def sampler(self) -> Callable[[], BaseSampler]:
+        rng = np.random.default_rng(0)
+        past = pd.DataFrame({"y": rng.uniform(0.1, 1.0, 6), "z": rng.uniform(0, 1, 6), "loss": rng.normal(size=6)})
+        rules = ["z <= 1000000", "forbid: z < -1000000"]
+        return lambda: TransferSampler([past], objective="loss", model=QUICK, seed=0, rules=rules)
+
+
 class _Awkward:
     """A sampler with sources as they come: x a float elsewhere, branches, a study that failed, one of another kind."""
 
@@ -77,6 +91,18 @@ class TestRelative(_Informed, suites.RelativeSamplerTestCase):  # type: ignore[m
 
 class TestSeveralObjectives(_Informed, suites.MultiObjectiveSamplerTestCase):  # type: ignore[misc,name-defined]
     """Every kind of parameter, where two things are measured."""
+
+
+class TestBasicRuled(_Ruled, suites.BasicSamplerTestCase):  # type: ignore[misc,name-defined]
+    """The same with rules."""
+
+
+class TestRelativeRuled(_Ruled, suites.RelativeSamplerTestCase):  # type: ignore[misc,name-defined]
+    """The same with rules."""
+
+
+class TestSeveralObjectivesRuled(_Ruled, suites.MultiObjectiveSamplerTestCase):  # type: ignore[misc,name-defined]
+    """The same with rules."""
 
 
 class TestBasicAwkward(_Awkward, suites.BasicSamplerTestCase):  # type: ignore[misc,name-defined]

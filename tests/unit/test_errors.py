@@ -31,6 +31,7 @@ BY_NAME = [
     errors.NoPointLeftError,
     errors.NotComparableError,
     errors.NothingInCommonError,
+    errors.UnknownParameterError,
     errors.UnusableSourceError,
     errors.UnwritableError,
 ]

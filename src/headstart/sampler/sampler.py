@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.trial import FrozenTrial, TrialState
 
+    from headstart.data.rules.rule import SettingRule
     from headstart.decide.acquisition import Acquisition
+    from headstart.decide.several.stopping import Outlook
     from headstart.models.auto.reasons import Reasons
     from headstart.models.model import TransferModel
     from headstart.sampler.suggested import Drawn, Suggested
@@ -52,7 +54,8 @@ class TransferSampler(BaseSampler):
         beta: How much uncertainty attracts with "ucb".
         seed: Equal seeds give equal suggestions for equal trials.
         objective: The column of tables that holds the results, and which of several objectives of a study counts;
-            for single sources {source: name}.
+            for single sources {source: name}. Where the study has several objectives a list: they are matched to its
+            metric names, or, where none of them is one, taken in the order of its objectives.
         space: The search space, if it is to be known before the first trial has run. Needed for ``Dataset``s.
         rename: Other names for the sources' parameters, {old: new}, or {source: {old: new}} for single sources.
         fill: Values of parameters that a source did not record, such as {"dropout": 0.0}. Without one, the source
@@ -60,6 +63,16 @@ class TransferSampler(BaseSampler):
         deterministic_objective: Whether repeating a finished trial is a waste.
         cache_dir: A folder in which what was learnt from the sources is kept for other processes and runs.
         independent_sampler: For parameters that no source and no finished trial knows; by default TPE.
+        error: The user attribute of trials, of this study and of past ones, and the column of tables with the standard
+            error of a result; of several objectives {objective: name}. A result without one has a typical error.
+        constraints: The columns of tables that hold constraints, {key: column}: they hold where a value is at most 0.
+        rules: What the settings must keep, as text ("2*A + B <= 100", "A + B + C = 1", "forbid: T > 180 and solvent =
+            toluene") or as ``headstart`` rules. A rule is about parameters that are known before the trial: from
+            ``space``, from a source, or from trials that ran.
+        fixed: Values that parameters always have, such as {"A": 3}.
+        steps: Steps that values are on, counted from the lowest one, such as {"B": 0.5}.
+        candidates: The settings to choose from, one of which is tried each time: a DataFrame, a list of {parameter:
+            value}, or the path of a CSV file. What was tried is tried again only when all of them were.
         constraints_func: Gives the constraints of a finished trial as numbers, which hold where they are at most 0; for
             Optuna 4, whose trials have no ``set_constraint``.
 
@@ -75,7 +88,7 @@ class TransferSampler(BaseSampler):
         acquisition: str | Acquisition = "logei",
         beta: float = 3.0,
         seed: int | None = None,
-        objective: str | Mapping[str, str] | None = None,
+        objective: str | Sequence[str] | Mapping[str, Any] | None = None,
         space: Mapping[str, BaseDistribution] | None = None,
         rename: Mapping[str, Any] | None = None,
         fill: Mapping[str, Any] | None = None,
@@ -83,7 +96,14 @@ class TransferSampler(BaseSampler):
         cache_dir: str | PathLike[str] | None = None,
         independent_sampler: BaseSampler | None = None,
         constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
+        error: str | Mapping[str, str] | None = None,
+        constraints: Mapping[str, str] | None = None,
+        rules: Sequence[SettingRule | str] = (),
+        fixed: Mapping[str, Any] | None = None,
+        steps: Mapping[str, float] | None = None,
+        candidates: Any = None,
     ) -> None:
+        from headstart.sampler.settings.permitted import Permitted
         from headstart.sampler.start import start
 
         require_arguments(
@@ -107,6 +127,9 @@ class TransferSampler(BaseSampler):
             rename=rename,
             fill=fill,
             cache_dir=cache_dir,
+            permitted=Permitted.of(rules, fixed, steps, candidates),
+            error=error,
+            constraints=constraints,
         )
         self._independent_sampler = independent_sampler
         self._constraints_func = constraints_func
@@ -125,7 +148,7 @@ class TransferSampler(BaseSampler):
         if (last := self._adviser.last) is not None:
             own = [f"this study: {last.posterior.train_targets.shape[-1]} results", *(f"  ! {r}" for r in last.remarks)]
             return "\n".join([str(last.alignment), *(own if last.remarks else ())])
-        names = [f"{t.name}: {len(t.rows)} rows of {', '.join(t.parameters)}" for t in self._adviser.sources]
+        names = [f"{t.name}: {len(t.rows)} rows of {', '.join(t.parameters)}" for t in self._adviser.learner.sources]
         return "\n".join(["Nothing was suggested yet, so nothing had to be aligned.", *names])
 
     def explain(self, study: Study | None = None, *, outcome: str | None = None) -> Reasons:
@@ -151,17 +174,31 @@ class TransferSampler(BaseSampler):
         target = replace(observed(posterior), name="this study")
         return explanation_of(prior, target, last.x.unsqueeze(0), posterior=posterior)
 
+    def outlook(self, study: Study) -> Outlook:
+        """Whether it pays to go on: what the next trials together are expected to gain. Print it.
+
+        Of one objective in its units and beside the noise, of several as a share of the front's volume; ``advice`` is
+        what follows. See ``headstart.decide.several.stopping`` for what counts as small.
+        """
+        return self._adviser.outlook(study)
+
     # ── what Optuna calls ─────────────────────────────────────────────────────────────────────────────────────────
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:  # noqa: ARG002
-        """The parameters that are chosen before the objective asks: those that finished trials, or ``space``, know."""
+        """The parameters that are chosen before the objective asks: those that finished trials, or ``space``, know.
+
+        Where there are rules it is none: Optuna would not ask again for those that come after one which the objective
+        offers other values of, and together they could break a rule.
+        """
+        if not self._adviser.permitted.everything:
+            return {}
         trials = study.get_trials(deepcopy=False)
         finished = {name for t in trials if t.state == optuna.trial.TrialState.COMPLETE for name in t.params}
-        found = self._adviser.whole_space(study, trials).distributions
+        found = self._adviser.learner.whole_space(study, trials).distributions
         return {
             name: distribution
             for name, distribution in found.items()
-            if not distribution.single() and (self._adviser.space is not None or name in finished)
+            if not distribution.single() and (self._adviser.learner.space is not None or name in finished)
         }
 
     def sample_relative(
@@ -196,7 +233,7 @@ class TransferSampler(BaseSampler):
         elif self._last is None or self._last.trial_number != trial.number:
             self._last = Drawn(trial.number)
         self._last.drawn[name] = f"{own}: {reason}"
-        from_nothing = self._last is not suggested and not self._adviser.sources
+        from_nothing = self._last is not suggested and not self._adviser.learner.sources
         self._adviser.words.drawn(trial.number, name, own, reason, expected=from_nothing)
         return sampler.sample_independent(study, trial, name, distribution)
 
@@ -207,7 +244,8 @@ class TransferSampler(BaseSampler):
             self._independent_sampler.reseed_rng()
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Tell the independent sampler, if there is one, that a trial begins."""
+        """See that its rules are about what is known; tell the independent sampler, if any, that a trial begins."""
+        self._adviser.begin(study, trial)
         if self._independent_sampler is not None:
             self._independent_sampler.before_trial(study, trial)
 
@@ -222,7 +260,7 @@ class TransferSampler(BaseSampler):
         """The model and the sources."""
         from headstart.models.family import model_name
 
-        names = [task.name for task in self._adviser.sources]
+        names = [task.name for task in self._adviser.learner.sources]
         listed = ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
         return f"TransferSampler({model_name(self._adviser.strategy.model)}, sources: {listed or 'none'})"
 

@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from headstart.sampler.adviser import Adviser
 from headstart.sampler.model_cache import ModelCache
+from headstart.sampler.settings.permitted import Permitted
+from headstart.sampler.several.learner import Learner
 from headstart.sampler.strategy import Strategy
+from headstart.sampler.words import Words
+from headstart.sources.forms.errors import ErrorNames
 from headstart.sources.past import read_sources
+from headstart.sources.raw import RawTask
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -34,21 +39,35 @@ def start(
     rename: Mapping[str, Any] | None,
     fill: Mapping[str, Any] | None,
     cache_dir: str | PathLike[str] | None,
+    permitted: Permitted,
+    error: Any,
+    constraints: Any,
 ) -> Adviser:
     """The adviser with its sources read; the arguments are those of ``TransferSampler``."""
     strategy = Strategy.of(model, acquisition, beta=beta, deterministic=deterministic)
-    found = read_sources(sources, objective=objective, space=space, rename=rename)
-    adviser = Adviser(
+    permitted.require(space)
+    errors = ErrorNames.of(error)
+    found = read_sources(sources, objective=objective, space=space, rename=rename, error=error, constraints=constraints)
+    learner = Learner(
         sources=found,
         strategy=strategy,
         space=dict(space) if space is not None else None,
         fill=dict(fill or {}),
         cache=ModelCache(None if cache_dir is None else Path(cache_dir).expanduser()),
-        entropy=entropy,
+        words=Words(),
+        order=() if objective is None or isinstance(objective, str | Mapping) else tuple(objective),
+        errors=errors,
+        listed=permitted.candidates.task if permitted.candidates else None,
     )
+    if found and errors.every and not any(_knows_errors(task) for task in found):
+        learner.words.error_of_no_source(errors.every[0])
     for line in found.skipped:
-        adviser.words.not_used(line)
+        learner.words.not_used(line)
     if not found and strategy.model.needs_sources:
-        adviser.words.from_scratch()
-    adviser.require_common_ground()
-    return adviser
+        learner.words.from_scratch()
+    learner.require_common_ground()
+    return Adviser(learner, entropy, permitted)
+
+
+def _knows_errors(task: RawTask) -> bool:
+    return any(error is not None for error in (task.error, *(own.error for own in task.objectives.values())))

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.decide.acquisition import Acquisition
-from headstart.decide.domain import Domain, Mixed
+from headstart.decide.domain import Candidates, Domain, Searchable
 from headstart.decide.several.posteriors import OutcomePosteriors
 from headstart.decide.several.suggest import suggest_several
 from headstart.decide.suggest import suggest
@@ -57,16 +57,22 @@ class Strategy:
         """The model, or one that starts from scratch if it needs sources and none is left."""
         return self.model if sources or not self.model.needs_sources else GPBO.anywhere()
 
-    def choose(self, known: Known, domain: Mixed, seen: SeenTrials, *, seed: int) -> Float[Tensor, "d"]:
+    def tries_once(self, domain: Domain) -> bool:
+        """Whether what was tried is not to be tried again as long as there is anything else."""
+        return self.deterministic or isinstance(domain, Candidates)
+
+    def choose(self, known: Known, domain: Domain, seen: SeenTrials, *, seed: int) -> Float[Tensor, "d"]:
         """The best point that is neither awaited nor (without noise) known; if all points are, the best of them.
 
         Trials that ask at this moment are assumed to take the best points, and this one the next best. Where all that
-        is left to gain lies next to a point that is awaited, the most promising one elsewhere is taken.
+        is left to gain lies next to a point that is awaited, the most promising one elsewhere is taken. Of a list, what
+        was tried is not tried again as long as there are others.
         """
         x = self._best(known, domain, seen, seed)
         if how_often(x.unsqueeze(0), seen.pending).item() == 0:
             return x
-        X = domain.spread(_ELSEWHERE, generator_from(seed))
+        X = domain.spread(_ELSEWHERE, generator_from(seed)) if isinstance(domain, Searchable) else domain.listing()
+        assert X is not None
         free = how_often(X, seen.pending) == 0
         if not bool(free.any()):
             return x
@@ -92,9 +98,9 @@ class Strategy:
             known, domain=domain, kind=kind, q=q, pending=pending, avoid=avoid, seed=seed, n_starts=_STARTS, beta=beta
         )
 
-    def _best(self, known: Known, domain: Mixed, seen: SeenTrials, seed: int) -> Float[Tensor, "d"]:
+    def _best(self, known: Known, domain: Domain, seen: SeenTrials, seed: int) -> Float[Tensor, "d"]:
         q = 1 + min(seen.asking, _MAX_ASKING)
-        pending, finished = seen.pending, seen.target.X if self.deterministic else seen.target.X[:0]
+        pending, finished = seen.pending, seen.target.X if self.tries_once(domain) else seen.target.X[:0]
         attempts = [(q, pending, finished), (1, pending, finished), (1, pending, finished[:0]), (1, pending[:0], None)]
         for count, awaited, avoid in attempts:
             try:

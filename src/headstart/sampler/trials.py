@@ -32,9 +32,10 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.data.space import Space
 from headstart.errors import NoPlaceError
+from headstart.sources.forms.errors import errors_of_trials
 from headstart.sources.matching import match
 from headstart.sources.pruned import estimated_finals
-from headstart.sources.raw import finite
+from headstart.sources.raw import error_var, finite
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -64,9 +65,18 @@ class SeenTrials:
 
 
 def see(
-    trials: Sequence[FrozenTrial], space: Space, *, own: int, minimize: bool, fill: Mapping[str, Any] | None = None
+    trials: Sequence[FrozenTrial],
+    space: Space,
+    *,
+    own: int,
+    minimize: bool,
+    fill: Mapping[str, Any] | None = None,
+    error: str | None = None,
 ) -> SeenTrials:
-    """The trials but number ``own``, in the space; one that has no place in it does not count."""
+    """The trials but number ``own``, in the space; one that has no place in it does not count.
+
+    ``error`` is the user attribute with the standard error of a result.
+    """
     from optuna.trial import TrialState
 
     others = [trial for trial in trials if trial.number != own]
@@ -78,9 +88,10 @@ def see(
     y = finite(values)
     levels = space.categories
     known = len(kept) > 0 and not bool(np.isnan(y).any())  # without a finite value there is no result
-    target = (
-        Dataset(rows, y if minimize else -y, categories=levels) if known else Dataset.empty(space.d, categories=levels)
-    )
+    target = Dataset.empty(space.d, categories=levels)
+    if known:
+        errors, _ = errors_of_trials([finished[i] for i in kept], error, "this study")
+        target = Dataset(rows, y if minimize else -y, categories=levels, error_var=error_var(errors))
     numbers = tuple(finished[i].number for i in kept) if known else ()
 
     done = (TrialState.FAIL, TrialState.PRUNED, TrialState.COMPLETE)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ import pandas as pd
 
 from headstart.data.axis import has_single_value
 from headstart.data.conditions import Condition, learn_conditions
+from headstart.data.ranges import Distribution
 from headstart.data.space import Space
 from headstart.errors import NoPlaceError
 from headstart.sources.column_guess import spans_log
@@ -36,6 +37,7 @@ __all__ = ["SourceSpace", "WholeSpace", "clip_value", "known_space"]
 
 
 _MAX_CATEGORIES = 50  # a text column with more is a name or a remark
+_ROUNDING = 1e-12
 _ENOUGH = 3  # so many trials without a parameter are no accident
 
 
@@ -43,17 +45,22 @@ _ENOUGH = 3  # so many trials without a parameter are no accident
 class WholeSpace:
     """The parameters by name, in order, and the conditions of those that are not always there.
 
-    ``gone`` are those that were given or asked for, and are not asked for any more.
+    ``gone`` are those that were given or asked for, and are not asked for any more; ``every`` has them too, and those
+    that only a source has asked for.
     """
 
     distributions: dict[str, BaseDistribution]
     conditions: dict[str, Condition]
     gone: tuple[str, ...] = ()
+    every: Mapping[str, BaseDistribution] = field(default_factory=dict)
 
     def with_also(self, asked: Mapping[str, BaseDistribution]) -> WholeSpace:
         """The same with these parameters as they are asked for; what no trial has run with, all have been without."""
         new = {name: Condition() for name in asked if name not in self.distributions}
-        return WholeSpace(self.distributions | dict(asked), new | self.conditions, self.gone) if asked else self
+        if not asked:
+            return self
+        every = {**self.every, **asked}
+        return WholeSpace(self.distributions | dict(asked), new | self.conditions, self.gone, every)
 
 
 @dataclass(frozen=True)
@@ -65,10 +72,17 @@ class SourceSpace:
     branching: bool
 
     @classmethod
-    def of(cls, sources: Sequence[RawTask]) -> SourceSpace:
-        """The sources' own."""
-        rows = tuple(_rows(task) for task in sources if task.conditional)
-        return cls(known_space(sources), rows, any(_branching(own) for own in rows))
+    def of(cls, sources: Sequence[RawTask], listed: RawTask | None = None) -> SourceSpace:
+        """The sources' own; where there is a list of settings to try, its parameters are all there are."""
+        every = (*sources, listed) if listed is not None else tuple(sources)
+        rows = tuple(_rows(task) for task in every if task.conditional)
+        known = known_space(sources if listed is None else [listed])
+        return cls(known, rows, any(_branching(own) for own in rows))
+
+    def branches(self) -> dict[str, Condition]:
+        """The parameters of which another one says whether they are there."""
+        found = learn_conditions(self.rows) if self.branching else {}
+        return {name: condition for name, condition in found.items() if condition.parent is not None}
 
     def with_trials(
         self, trials: Sequence[FrozenTrial], given: Mapping[str, BaseDistribution] | None = None
@@ -93,7 +107,7 @@ class SourceSpace:
         }
         kept = {name: every[name] for name in sorted(every) if name not in gone}
         lacking = {name: Condition() for name in kept if any(name not in row for row in finished)}
-        return WholeSpace(kept, lacking | conditions, tuple(sorted(gone & {*tried, *(given or ())})))
+        return WholeSpace(kept, lacking | conditions, tuple(sorted(gone & {*tried, *(given or ())})), every)
 
 
 def _rows(task: RawTask) -> tuple[Mapping[str, Any], ...]:
@@ -157,15 +171,19 @@ def known_space(sources: Sequence[RawTask]) -> dict[str, BaseDistribution]:
     return dict(sorted(found.items()))
 
 
-def clip_value(value: Any, name: str, distribution: BaseDistribution) -> Any:
+def clip_value(value: Any, name: str, distribution: Distribution) -> Any:
     """The value that the distribution allows next to this one; a ``NoPlaceError`` where there is none."""
     if has_single_value(distribution):
         return getattr(distribution, "choices", (getattr(distribution, "low", None),))[0]
     matched = match([value], distribution)
     if matched.problem or matched.new_levels or not matched.ok.all():
         raise NoPlaceError(f"{value!r} is no value of {name!r}.")
-    space = Space.of({name: distribution})
-    return space.decode(space.encode([{name: matched.values[0]}]))[0][name]
+    space, own = Space.of({name: distribution}), matched.values[0]
+    nearest = space.decode(space.encode([{name: own}]))[0][name]
+    low, high = getattr(distribution, "low", 0.0), getattr(distribution, "high", 0.0)
+    if isinstance(nearest, float) and low <= own <= high and abs(own - nearest) <= _ROUNDING * max(1.0, abs(own)):
+        return float(own)  # a value that is there stays as it is to the last digit
+    return nearest
 
 
 def _spanned(column: Any) -> BaseDistribution | None:

@@ -54,6 +54,24 @@ class Words:
         """A parameter that the objective has dropped."""
         self._warn(f"{name}: the latest trials have not asked for it, so it is not chosen any more.")
 
+    def of_rules(self, what: str) -> None:
+        """A rule that does not bind, or that a trial cannot keep."""
+        self._warn(what)
+
+    def wrong_error(self, complaint: str) -> None:
+        """A trial whose stated error is none."""
+        self._warn(f"{complaint} Until then it is taken as not known.")
+
+    def error_of_no_source(self, name: str) -> None:
+        """An attribute or column that no source has."""
+        self._warn(f"error: no source has a column or user attribute {name!r}, so the errors of theirs are not known.")
+
+    def used_up(self, count: int) -> None:
+        """Every candidate was tried, or is awaited."""
+        self._warn(
+            f"Every candidate that may be tried ({count}) was tried or is awaited: from now on they are tried again."
+        )
+
     def outliers(self, what: str) -> None:
         """Results of the study that lie far from all others."""
         if "outliers" not in self.said:

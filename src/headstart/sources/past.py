@@ -62,8 +62,9 @@ class Sources(Sequence[RawTask]):
         *,
         include: str | Iterable[str] | None = None,
         exclude: str | Iterable[str] | None = None,
-        objective: str | Mapping[str, str] | None = None,
+        objective: str | Sequence[str] | Mapping[str, Any] | None = None,
         rename: Mapping[str, Any] | None = None,
+        error: str | Mapping[str, str] | None = None,
     ) -> Self:
         """Every usable study of a database, sorted by name.
 
@@ -74,6 +75,8 @@ class Sources(Sequence[RawTask]):
             objective: Of studies with several objectives, the name or number of the one that counts; or for single
                 studies, {study: name}.
             rename: New names of parameters, {old: new} or {study: {old: new}}.
+            error: The user attribute with the standard error of a trial's result; of several objectives {objective:
+                attribute}.
 
         Raises:
             InputError: If no study of that name can be learnt from.
@@ -86,7 +89,7 @@ class Sources(Sequence[RawTask]):
             others = f"{shown(storage)}: {len(names) - len(chosen)} of {len(names)} studies are not asked for."
             if names and not chosen:
                 raise InputError("\n".join(["There is nothing to start from.", *(missing or [others])]))
-            tasks, skipped = _read(every_study(storages, storage, chosen), missing, objective, rename)
+            tasks, skipped = _read(every_study(storages, storage, chosen), missing, objective, rename, error)
         return cls(tasks, skipped if len(chosen) == len(names) else (*skipped, others))
 
     @overload
@@ -111,15 +114,20 @@ class Sources(Sequence[RawTask]):
 def read_sources(
     sources: Sequence[Any],
     *,
-    objective: str | Mapping[str, str] | None = None,
+    objective: str | Sequence[str] | Mapping[str, Any] | None = None,
     space: Mapping[str, BaseDistribution] | None = None,
     rename: Mapping[str, Any] | None = None,
+    error: str | Mapping[str, str] | None = None,
+    constraints: Mapping[str, str] | None = None,
 ) -> Sources:
     """All sources, in order, under names of their own.
 
     ``objective`` names the column with the results of tables, and the objective of studies that have several: for all
-    sources, or {source: name}. ``space`` gives the parameters of a ``Dataset``, whose columns have no names. ``rename``
-    gives parameters other names: {old: new} in all sources, {source: {old: new}} in one.
+    sources, or {source: name}; a list names several, all of which are read. ``error`` names the column or user
+    attribute with the standard errors of the results, for several objectives {objective: name}; ``constraints`` the
+    columns of tables with values that must not be above 0, {key: column}. ``space`` gives the parameters of a
+    ``Dataset``, whose columns have no names. ``rename`` gives parameters other names: {old: new} in all sources,
+    {source: {old: new}} in one.
     """
     _require_list(sources)
     skipped: list[str] = [*sources.skipped] if isinstance(sources, Sources) else []
@@ -132,21 +140,23 @@ def read_sources(
                     found += [one for task in source for one in found_in(task, task.name, storages, space)]
                 else:
                     found += found_in(source, f"source {i + 1}", storages, space)
-            except UnusableSourceError as error:
-                skipped.append(str(error))
+            except UnusableSourceError as reason:
+                skipped.append(str(reason))
         if not found and not skipped:
             return Sources()
-        return Sources(*_read(found, skipped, objective, rename))
+        return Sources(*_read(found, skipped, objective, rename, error, constraints))
 
 
 def _read(
     found: Sequence[Found],
     not_found: Sequence[str],
-    objective: str | Mapping[str, str] | None,
+    objective: str | Sequence[str] | Mapping[str, Any] | None,
     rename: Mapping[str, Any] | None,
+    error: str | Mapping[str, str] | None = None,
+    constraints: Mapping[str, str] | None = None,
 ) -> tuple[tuple[RawTask, ...], tuple[str, ...]]:
     """Everything that was found and can be learnt from, and what cannot."""
-    objectives, renames = Objectives.of(objective), Renames.of(rename)
+    objectives, renames = Objectives.of(objective, error, constraints), Renames.of(rename)
     skipped = list(not_found)
 
     def complain(mistake: str) -> None:
@@ -162,10 +172,10 @@ def _read(
     for name, one in zip(names, found, strict=True):
         try:
             task = one.read(objectives.wanted(name))
-        except UnusableSourceError as error:
-            skipped.append(str(error))
+        except UnusableSourceError as reason:
+            skipped.append(str(reason))
             continue
-        if np.isnan(finite(task.y)).all():
+        if all(np.isnan(finite(y)).all() for y in (task.y, *(own.y for own in task.objectives.values()))):
             skipped.append(f"{task.where} has no result to learn from (of {len(task.rows)} none is a finite number).")
             continue
         tasks.append(thinned(task if task.name == name else replace(task, name=name)))

@@ -7,7 +7,7 @@ import re
 
 from headstart.data.axis import Axis
 from headstart.data.space import Space
-from headstart.errors import InputError
+from headstart.errors import UnknownParameterError
 
 __all__ = ["axis_named", "shown_name"]
 
@@ -16,7 +16,7 @@ _WORDS = ("and", "forbid", "from", "in", "not", "of", "steps")
 
 
 def axis_named(space: Space, name: str, where: object) -> Axis:
-    """The parameter of this name; an ``InputError`` that says where it was named, and what may be meant."""
+    """The parameter of this name; an ``UnknownParameterError`` that says where it was named, and what may be meant."""
     for axis in space.axes:
         if axis.name == name:
             return axis
@@ -27,7 +27,7 @@ def axis_named(space: Space, name: str, where: object) -> Axis:
         if close
         else f"The parameters are {', '.join(map(shown_name, space.names))}."
     )
-    raise InputError(f"{where}: there is no parameter {name!r}. {hint}")
+    raise UnknownParameterError(f"{where}: there is no parameter {name!r}. {hint}")
 
 
 def shown_name(name: str) -> str:

@@ -53,7 +53,8 @@ class Outlook:
     """What the next ``ahead`` points are expected to gain, after so many results.
 
     ``further`` is None before any result is within the limits. ``spread`` is how far a typical result, the median, is
-    from the best, in the units of the one objective; None where there are several, or no result.
+    from the best, in the units of the one objective; None where there are several, or no result. ``objective`` is what
+    people call what is improved, ``thing`` what they do: an experiment, a trial.
     """
 
     further: Further | None
@@ -61,6 +62,8 @@ class Outlook:
     results: int
     spread: float | None = None
     several: bool = False
+    objective: str = "the objective"
+    thing: str = "experiment"
 
     @property
     def small(self) -> bool:
@@ -80,8 +83,9 @@ class Outlook:
             return Advice.TOO_EARLY
         return Advice.UNLIKELY if self.small else Advice.GO_ON
 
-    def sentence(self, *, objective: str = "the objective", thing: str = "experiment") -> str:
-        """What is expected and what follows, for people; a ``thing`` is what one does: an experiment, a trial."""
+    def sentence(self, *, objective: str | None = None, thing: str | None = None) -> str:
+        """What is expected and what follows, for people, in these words or its own."""
+        objective, thing = objective or self.objective, thing or self.thing
         match self.advice:
             case Advice.NOTHING_LEFT:
                 return f"Every setting that may be tried has been tried: there are no further {thing}s."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jaxtyping import Float
@@ -21,6 +21,7 @@ from headstart.sampler.strategy import Known
 from headstart.sampler.suggested import Suggested
 from headstart.sampler.trials import SeenTrials
 from headstart.sources.aligned import Alignment
+from headstart.sources.forms.errors import ErrorNames
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -36,6 +37,7 @@ class Learnt:
     minimize: bool
     priors: Mapping[str, Prior]
     outcomes: Outcomes | None = None
+    errors: ErrorNames = field(default_factory=ErrorNames)
 
     @property
     def prior(self) -> Prior:
@@ -88,4 +90,4 @@ class Learnt:
         assert self.outcomes is not None
         by_number = {trial.number: trial for trial in trials}
         finished = [by_number[number] for number in seen.numbers]
-        return results_of(seen.target.X, finished, self.outcomes, self.alignment.space.categories)
+        return results_of(seen.target.X, finished, self.outcomes, self.alignment.space.categories, self.errors)

@@ -1,9 +1,10 @@
 """What is measured of every trial of a study, and what past studies know of it.
 
-    of the new study                                  of a past study it is
+    of the new study                                  of a past study or table it is
     an objective with a metric name                   the objective of that name
     an objective without one                          the one of that number, if it has as many; turned round where it
                                                       went the other way
+    one of as many as ``objective`` names             the one named in its place, where no name is one of the study's
     the first objective                               its only one, if that has no name or no such name is known
     a constraint                                      the constraint of that key
 
@@ -24,14 +25,15 @@ import torch
 from headstart.data.dataset import Dataset
 from headstart.data.outcomes import MOST_GOALS, Goal, Limit, Outcomes
 from headstart.errors import InputError
+from headstart.sources.forms.errors import ErrorNames, errors_of_trials
 from headstart.sources.forms.studies import constraints_of
-from headstart.sources.raw import RawObjective, RawTask, finite
+from headstart.sources.raw import RawObjective, RawTask, error_var, finite
 
 if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
 
-__all__ = ["decided", "measured_by", "outcomes_of", "results_of"]
+__all__ = ["decided", "measured_by", "no_outcome_in_words", "outcomes_of", "results_of"]
 
 _CONSTRAINT = "constraint "
 
@@ -86,30 +88,50 @@ def decided(task: RawTask, study: Study) -> RawTask:
 
 
 def results_of(
-    X: torch.Tensor, trials: Sequence[FrozenTrial], outcomes: Outcomes, categories: Any
+    X: torch.Tensor, trials: Sequence[FrozenTrial], outcomes: Outcomes, categories: Any, errors: ErrorNames
 ) -> dict[str, Dataset]:
-    """The results of every outcome in the rows X of these trials, as measured."""
+    """The results of every outcome in the rows X of these trials, as measured, with the errors that are known."""
     found = {}
     for i, name in enumerate(outcomes.names):
+        error = None
         if i < len(outcomes.goals):
             values = [trial.values[i] if trial.values else math.nan for trial in trials]
+            attribute = errors.of_objective(name, i, len(outcomes.goals), "The study")
+            error, _ = errors_of_trials(trials, attribute, "this study")
         else:
             values = [constraints_of(trial).get(_key(name), math.nan) for trial in trials]
         y = finite(np.array(values, dtype=np.float64))
         there = torch.from_numpy(~np.isnan(y))
-        found[name] = Dataset(X[there], torch.from_numpy(y)[there], "this study", categories=categories)
+        variances = None if error is None else error_var(error[there.numpy()])
+        found[name] = Dataset(
+            X[there], torch.from_numpy(y)[there], "this study", categories=categories, error_var=variances
+        )
     return found
 
 
-def measured_by(task: RawTask, outcomes: Outcomes) -> Mapping[str, RawObjective]:
-    """What the task knows of every outcome, as the new study measures it."""
+def no_outcome_in_words(task: RawTask, outcomes: Outcomes) -> str:
+    """That a source has nothing that the study measures."""
+    known = ", ".join(map(repr, (*task.objectives, *task.constraints))) or "one objective without a name"
+    return (
+        f"{task.where} is left out: the study has {', '.join(map(repr, outcomes.names))}, the source {known}. Give "
+        "both the same names, or name the source's objectives in the order of the study's with objective=[...]."
+    )
+
+
+def measured_by(task: RawTask, outcomes: Outcomes, order: Sequence[str] = ()) -> Mapping[str, RawObjective]:
+    """What the task knows of every outcome, as the new study measures it; ``order`` are the names that were given."""
     found: dict[str, RawObjective] = {}
+    names = [goal.name for goal in outcomes.goals]
+    in_order = dict(zip(names, order, strict=True)) if len(order) == len(names) and not {*order} & {*names} else {}
     unnamed = all(name.isdecimal() for name in task.objectives)
     for goal in outcomes.goals:
         own = task.objectives.get(goal.name)
         if own is not None and (not goal.name.isdecimal() or len(task.objectives) == len(outcomes.goals)):
             turn = goal.name.isdecimal() and own.maximize is not None and own.maximize != goal.maximize
             found[goal.name] = replace(own, y=-own.y if turn else own.y, maximize=goal.maximize)
+        elif (other := task.objectives.get(in_order.get(goal.name, ""))) is not None:
+            turn = other.maximize is not None and other.maximize != goal.maximize
+            found[goal.name] = replace(other, y=-other.y if turn else other.y, maximize=goal.maximize)
     if not found and len(task.objectives) <= 1 and unnamed:
         first = outcomes.goals[0]
         turn = task.maximize is not None and task.maximize != first.maximize

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from headstart.data.dataset import Dataset, require_unit_cube
 from headstart.data.space import Space
@@ -28,11 +30,6 @@ def task_of_dataset(data: Dataset, space: Mapping[str, BaseDistribution] | None,
         )
     if data.batch_shape:
         raise InputError(f"{what}: a source is one task, but this is a batch of shape {tuple(data.batch_shape)}.")
-    if data.error_var is not None:
-        raise InputError(
-            f"{what}: known errors (error_var) of a source are not read here yet, and would be lost. Pass the data set "
-            "without them, or learn the model with them directly: AUTO.learn([data])."
-        )
     places = Space.of(space)
     if data.d != places.d:
         raise InputError(
@@ -41,4 +38,13 @@ def task_of_dataset(data: Dataset, space: Mapping[str, BaseDistribution] | None,
         )
     require_unit_cube(data, what)
     rows = pd.DataFrame(places.decode(data.X), columns=list(places.names), dtype=object)
-    return RawTask(name, rows, data.y.cpu().numpy().copy(), distributions=dict(space), origin=what)
+    y = data.y.cpu().numpy().copy()
+    return RawTask(name, rows, y, distributions=dict(space), origin=what, error=_error(data))
+
+
+def _error(data: Dataset) -> NDArray[np.float64] | None:
+    """The standard errors. A variance of 0 says that there is none, which as good as no error says too."""
+    if data.error_var is None:
+        return None
+    variances: NDArray[np.float64] = data.error_var.cpu().numpy()
+    return np.sqrt(np.maximum(variances, np.finfo(np.float64).tiny))

@@ -4,6 +4,7 @@ rename={"eta": "lr"}                       wherever a source has eta
 rename={"last year": {"eta": "lr"}}        in the source of that name alone
 rename={"eta": "lr", "last year": {...}}   both; what is said of one source goes before what is said of all
 objective="loss"                           wherever there is a choice
+objective=["loss", "size"]                 both, wherever they are
 objective={"last year": "loss"}            of the source of that name alone
 """
 
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from headstart.errors import InputError
+from headstart.sources.forms.errors import ErrorNames
 from headstart.sources.forms.found import Wanted
 from headstart.sources.parameters import nearest
 from headstart.sources.raw import RawTask
@@ -33,29 +35,45 @@ def told_apart(names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Objectives:
-    """The objective of all sources, and of single ones."""
+    """The objectives of all sources, and of single ones; where their errors are, and the constraints of tables."""
 
-    common: str | None = None
-    own: Mapping[str, str] = field(default_factory=dict)
+    common: tuple[str, ...] = ()
+    own: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    errors: ErrorNames = field(default_factory=ErrorNames)
+    constraints: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, objective: str | Mapping[str, str] | None) -> Self:
-        """What the argument ``objective`` says."""
-        if objective is None or isinstance(objective, str):
-            return cls(objective)
-        if isinstance(objective, Mapping) and all(isinstance(part, str) for pair in objective.items() for part in pair):
-            return cls(None, dict(objective))
-        raise InputError(
-            f"objective must be the name of a column or objective, or {{source: name}}, but it is {objective!r}."
-        )
+    def of(cls, objective: Any, error: Any = None, constraints: Any = None) -> Self:
+        """What the arguments of these names say."""
+        errors, limited = ErrorNames.of(error), {} if constraints is None else constraints
+        if not isinstance(limited, Mapping) or not all(isinstance(p, str) for pair in limited.items() for p in pair):
+            raise InputError(f"constraints must be {{key: column of tables}}, but it is {constraints!r}.")
+        if isinstance(objective, Mapping):
+            own = {source: _names(names, objective) for source, names in objective.items()}
+            return cls((), own, errors, dict(limited))
+        return cls(_names(objective, objective), {}, errors, dict(limited))
 
     def wanted(self, source: str) -> Wanted:
-        """The objective of one source."""
-        return Wanted(self.own[source], of_this_one=True) if source in self.own else Wanted(self.common)
+        """What is asked for of one source."""
+        own = self.own.get(source)
+        return Wanted(self.common if own is None else own, own is not None, self.errors, self.constraints)
 
     def of_no_source(self, sources: Sequence[str]) -> str:
         """A sentence on what is said of a source that does not exist; empty if nothing is."""
         return _of_no_source("objective", self.own, sources)
+
+
+def _names(given: Any, objective: Any) -> tuple[str, ...]:
+    """One name, several or none."""
+    names = () if given is None else (given,) if isinstance(given, str) else given
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise InputError(
+            "objective must be the name of a column or objective, a list of them, or {source: name}, but it is "
+            f"{objective!r}."
+        )
+    if len(set(names)) < len(names):
+        raise InputError(f"objective names one thing twice: {objective!r}.")
+    return tuple(names)
 
 
 @dataclass(frozen=True)

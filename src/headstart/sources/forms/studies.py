@@ -23,6 +23,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from headstart.errors import InputError, UnusableSourceError
+from headstart.sources.forms.errors import errors_of_trials
 from headstart.sources.forms.found import Wanted
 from headstart.sources.forms.large import in_words, some_trials
 from headstart.sources.forms.storages import reading
@@ -59,7 +60,7 @@ def task_of_study(
             trials, others, notes = some.trials, some.others, notes + some.notes
     ways = [direction == StudyDirection.MAXIMIZE for direction in directions]
     named = dict(zip(metrics or map(str, range(len(ways))), ways, strict=True))
-    task = _task(name or own, origin, trials, others, place, maximize, notes, study=own, objectives=named)
+    task = _task(name or own, origin, trials, others, place, maximize, notes, wanted, study=own, objectives=named)
     return replace(task, undecided=len(named) > 1 and wanted.objective is None)
 
 
@@ -74,7 +75,7 @@ def task_of_trials(trials: Sequence[FrozenTrial], wanted: Wanted, name: str) -> 
     place, notes = _objective(wanted, None, max(numbers, default=1), origin, InputError)
     if max(numbers, default=1) > 1 and wanted.objective is None:
         raise InputError(f"{origin}: {notes[0]}, but a list needs one. Name it with objective='...'.")
-    return _task(name, origin, trials, _unfinished(trials), place, None, notes)
+    return _task(name, origin, trials, _unfinished(trials), place, None, notes, wanted)
 
 
 def is_same_study(task: RawTask, study: Study) -> bool:
@@ -128,6 +129,7 @@ def _task(
     place: int,
     maximize: bool | None,
     notes: tuple[str, ...],
+    wanted: Wanted,
     study: str | None = None,
     objectives: Mapping[str, bool] | None = None,
 ) -> RawTask:
@@ -140,6 +142,7 @@ def _task(
     if others:
         notes += (f"trials without a final value are left out: {others}",)
     names = dict.fromkeys(name for trial in finished for name in trial.params)
+    errors = _errors(finished, wanted, list(objectives or ("0",)), place, origin)
     columns = {n: pd.Series([t.params.get(n, math.nan) for t in finished], dtype=object) for n in names}
     return RawTask(
         name=name,
@@ -152,11 +155,27 @@ def _task(
         conditional=True,
         identity=None if study is None else _identity(study, trials),
         objectives={
-            own: RawObjective(np.array([_value(t, i) for t in finished], dtype=np.float64), larger)
+            own: RawObjective(np.array([_value(t, i) for t in finished], dtype=np.float64), larger, errors[i])
             for i, (own, larger) in enumerate((objectives or {}).items())
         },
         constraints=_constraints(finished),
+        error=errors[place if objectives else 0],
     )
+
+
+def _errors(
+    trials: Sequence[FrozenTrial], wanted: Wanted, names: Sequence[str], place: int, origin: str
+) -> list[NDArray[np.float64] | None]:
+    """The known errors of every objective; an ``InputError`` where one is no number above 0."""
+    found = []
+    for i, own in enumerate(names):
+        chosen = None if wanted.objective is None else place
+        attribute = wanted.errors.of_objective(own, i, len(names), origin, chosen)
+        error, complaints = errors_of_trials(trials, attribute, origin)
+        if complaints:
+            raise InputError(complaints[0])
+        found.append(error)
+    return found
 
 
 def _value(trial: FrozenTrial, place: int) -> float:

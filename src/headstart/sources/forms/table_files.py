@@ -40,19 +40,19 @@ def task_of_file(path: Path, wanted: Wanted) -> RawTask:
     if ending in _PARQUET:
         return task_of_frame(_parquet(path), wanted, path.stem, str(path))
     if ending in _WORKBOOK:
-        return task_of_frame(_sheet(path, wanted.objective), wanted, path.stem, str(path), first_row=2)
+        return task_of_frame(_sheet(path, wanted), wanted, path.stem, str(path), first_row=2)
     return _of_csv(path, wanted)
 
 
 def _of_csv(path: Path, wanted: Wanted) -> RawTask:
-    table, objective = read_table(path), wanted.objective
+    table = read_table(path)
     if not table.rows:
         raise UnusableSourceError(f"{path} has a header but no rows: nothing was measured there.")
-    there = objective is not None and objective in table.columns
-    frame = read_csv(path, ignore=(str(objective),) if there else ())
-    if there:
-        results = result_column(table, str(objective))  # "failed" is none
-        frame[objective] = pd.Series([np.nan if v is None else v for v in results], dtype=np.float64)
+    measured = [column for column in _measured(wanted) if column in table.columns]
+    frame = read_csv(path, ignore=measured)
+    for column in measured:
+        results = result_column(table, column)  # "failed" is none
+        frame[column] = pd.Series([np.nan if v is None else v for v in results], dtype=np.float64)
     return task_of_frame(frame, wanted, path.stem, str(path), first_row=2)
 
 
@@ -67,7 +67,12 @@ def _parquet(path: Path) -> pd.DataFrame:
         raise InputError(f"{path}: the file is not what its name says, or it is cut off ({_line(error)}).") from error
 
 
-def _sheet(path: Path, objective: str | None) -> pd.DataFrame:
+def _measured(wanted: Wanted) -> tuple[str, ...]:
+    """The columns that hold what was measured, where a cell may say that it failed."""
+    return tuple(dict.fromkeys((*wanted.objectives, *wanted.errors.every, *wanted.constraints.values())))
+
+
+def _sheet(path: Path, wanted: Wanted) -> pd.DataFrame:
     """The first sheet, without rows and columns that are empty."""
     try:
         with warnings.catch_warnings():
@@ -85,8 +90,9 @@ def _sheet(path: Path, objective: str | None) -> pd.DataFrame:
     if nameless:
         place = int(nameless[0].removeprefix("Unnamed: ").partition("_")[0]) + 1
         raise InputError(f"{path}: column {place} has no name. Name it in the first row, or empty it.")
-    if objective in frame.columns and not pd.api.types.is_numeric_dtype(frame[objective]):
-        frame[objective] = frame[objective].map(lambda cell: np.nan if is_failure(str(cell)) else cell)
+    for column in _measured(wanted):
+        if column in frame.columns and not pd.api.types.is_numeric_dtype(frame[column]):
+            frame[column] = frame[column].map(lambda cell: np.nan if is_failure(str(cell)) else cell)
     return frame
 
 

@@ -1,16 +1,19 @@
 """DataFrames: tables of anybody's, and those that ``Study.trials_dataframe`` makes.
 
-columns                     are
-params_x, (params, x)       the parameter x of a table of trials; an empty cell: the trial was run without it
-value, value_loss           its one objective, the second with a name
-values_0, values_loss       one of its objectives, by number or name
-state                       tells which trials are finished
-anything else               nothing, in a table of trials; in any other one, a parameter, or the objective if
-                            somebody says so
+columns                           are
+params_x, (params, x)             the parameter x of a table of trials; an empty cell: the trial was run without it
+value, value_loss                 its one objective, the second with a name
+values_0, values_loss             one of its objectives, by number or name
+user_attrs_sd                     its errors, if ``error`` is "sd"
+system_attrs_constraints:heat     the values of its constraint "heat"
+state                             tells which trials are finished
+anything else                     nothing, in a table of trials; in any other one a parameter, unless somebody says that
+                                  it is an objective, the error of one, or a constraint
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,13 +21,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from headstart.errors import InputError, UnusableSourceError
+from headstart.sources.forms.errors import stated_errors
 from headstart.sources.forms.found import Wanted
-from headstart.sources.raw import RawTask
+from headstart.sources.raw import RawObjective, RawTask
 
 __all__ = ["task_of_frame"]
 
 _PARAMETER = "params_"
 _RESULTS = ("value_", "values_")
+_ATTRIBUTE = "user_attrs_"
+_CONSTRAINT = "system_attrs_constraints:"
 
 
 def task_of_frame(frame: pd.DataFrame, wanted: Wanted, name: str, origin: str, *, first_row: int = 1) -> RawTask:
@@ -37,16 +43,27 @@ def task_of_frame(frame: pd.DataFrame, wanted: Wanted, name: str, origin: str, *
         raise InputError(f"{origin}: column {twice[0]!r} appears more than once. Rename or delete one.")
     parameters = [column for column in frame.columns if column.startswith(_PARAMETER)]
     results = {column: _metric(column) for column in frame.columns if column == "value" or column.startswith(_RESULTS)}
-    if parameters and (results or wanted.objective in frame.columns):
+    if parameters and (results or any(objective in frame.columns for objective in wanted.objectives)):
         return _of_trials(frame, parameters, results, wanted, name, origin, first_row)
-    objective = wanted.objective
+    columns, notes = _asked_for(frame, wanted, origin)
+    constraints = {key: column for key, column in wanted.constraints.items() if column in frame.columns}
+    measured, errors = _measured(frame, columns, wanted, origin, first_row)
+    taken = {*columns.values(), *constraints.values(), *errors}
+    parameters = [column for column in frame.columns if column not in taken]
+    several = len(wanted.objectives) > 1
+    return _task(frame, parameters, measured, constraints, name, origin, first_row, notes, several)
+
+
+def _asked_for(frame: pd.DataFrame, wanted: Wanted, origin: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The objectives that are wanted, each a column of its name, and what there is to say."""
     there = ", ".join(repr(column) for column in frame.columns)
-    if objective is None:
+    if not wanted.objectives:
         raise InputError(f"{origin}: which column holds the results is not said. Give objective='...', one of {there}.")
-    if objective not in frame.columns:
-        raise InputError(f"{origin}: there is no column {objective!r} with the results. It has {there}.")
-    rows = frame.drop(columns=objective).reset_index(drop=True)
-    return RawTask(name, rows, _numbers(frame[objective], objective, origin, first_row), origin=origin)
+    found = {objective: objective for objective in wanted.objectives if objective in frame.columns}
+    lacking = [objective for objective in wanted.objectives if objective not in found]
+    if lacking and (not found or wanted.of_this_one):
+        raise InputError(f"{origin}: there is no column {lacking[0]!r} with the results. It has {there}.")
+    return found, tuple(f"it has no column {objective!r}" for objective in lacking)
 
 
 def _of_trials(
@@ -58,7 +75,7 @@ def _of_trials(
     origin: str,
     first_row: int,
 ) -> RawTask:
-    column, notes = _result(frame, results, wanted, origin)
+    columns, notes = _results(frame, results, wanted, origin)
     done = pd.Series(True, index=frame.index)
     if "state" in frame.columns:
         done = frame["state"].astype(str).str.rpartition(".")[2].str.upper() == "COMPLETE"
@@ -66,28 +83,98 @@ def _of_trials(
         raise UnusableSourceError(f"{origin} has no finished trial to learn from ({len(frame)} trials).")
     if not done.all():
         notes += (f"{int((~done).sum())} unfinished trials are left out",)
-    rows = frame.loc[done.to_numpy(), parameters].rename(columns=lambda parameter: parameter.removeprefix(_PARAMETER))
-    y = _numbers(frame[column], column, origin, first_row)[done.to_numpy()]
-    return RawTask(name, rows.reset_index(drop=True), y, origin=origin, notes=notes, conditional=True)
+    measured, _ = _measured(frame, columns, wanted, origin, first_row)
+    constraints = {
+        **{column.removeprefix(_CONSTRAINT): column for column in frame.columns if column.startswith(_CONSTRAINT)},
+        **{key: column for key, column in wanted.constraints.items() if column in frame.columns},
+    }
+    several = len(columns) > 1 or len(wanted.objectives) > 1
+    task = _task(frame, parameters, measured, constraints, name, origin, first_row, notes, several, conditional=True)
+    return task.only(np.flatnonzero(done.to_numpy()))
 
 
-def _result(frame: pd.DataFrame, results: dict[str, str], wanted: Wanted, origin: str) -> tuple[str, tuple[str, ...]]:
-    """The column with the objective that is wanted, by its own name or its metric's, and what there is to say."""
-    objective = wanted.objective
-    if objective is not None and objective in frame.columns:
-        return objective, ()
-    for column, metric in results.items():
-        if objective == metric:
-            return column, ()
+def _task(
+    frame: pd.DataFrame,
+    parameters: list[str],
+    measured: dict[str, RawObjective],
+    constraints: Mapping[str, str],
+    name: str,
+    origin: str,
+    first_row: int,
+    notes: tuple[str, ...],
+    several: bool,
+    *,
+    conditional: bool = False,
+) -> RawTask:
+    first = next(iter(measured.values()))
+    rows = frame[parameters].reset_index(drop=True)
+    return RawTask(
+        name,
+        rows.rename(columns=lambda column: column.removeprefix(_PARAMETER)) if conditional else rows,
+        first.y,
+        origin=origin,
+        notes=notes,
+        conditional=conditional,
+        objectives=measured if several else {},
+        undecided=several,
+        constraints={key: _numbers(frame[column], column, origin, first_row) for key, column in constraints.items()},
+        error=first.error,
+    )
+
+
+def _results(
+    frame: pd.DataFrame, results: dict[str, str], wanted: Wanted, origin: str
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The objectives that are wanted, by their own names or their metrics', and what there is to say."""
+    by_metric = {metric: column for column, metric in results.items()}
+    if not wanted.objectives:
+        return by_metric, ()
+    found: dict[str, str] = {}
+    lacking = []
+    for objective in wanted.objectives:
+        if objective in frame.columns or objective in by_metric:
+            found[objective] = objective if objective in frame.columns else by_metric[objective]
+        else:
+            lacking.append(objective)
+    if found and not (lacking and wanted.of_this_one):
+        return found, tuple(f"it has no objective {objective!r}" for objective in lacking)
     if len(results) == 1 and not wanted.of_this_one:
         (column,) = results
-        return column, () if objective is None else (f"its results are {column!r}, which is taken as {objective!r}",)
+        taken = wanted.objectives[0]
+        return {taken: column}, (f"its results are {column!r}, which is taken as {taken!r}",)
     there = ", ".join(repr(metric) for metric in results.values())
-    if objective is None:
-        raise InputError(
-            f"{origin} has {len(results)} objectives, {there}, but a source needs one. Name it with objective='...'."
-        )
-    raise InputError(f"{origin} has no objective {objective!r}. There {'are' if len(results) > 1 else 'is'} {there}.")
+    raise InputError(f"{origin} has no objective {lacking[0]!r}. There {'are' if len(results) > 1 else 'is'} {there}.")
+
+
+def _measured(
+    frame: pd.DataFrame, columns: Mapping[str, str], wanted: Wanted, origin: str, first_row: int
+) -> tuple[dict[str, RawObjective], list[str]]:
+    """The results and errors of every objective, and the columns that hold the errors."""
+    found, used = {}, []
+    for i, (objective, column) in enumerate(columns.items()):
+        y, error = _numbers(frame[column], column, origin, first_row), None
+        named = wanted.errors.of_objective(objective, i, len(columns), origin)
+        own = next((c for c in (named, f"{_ATTRIBUTE}{named}") if named is not None and c in frame.columns), None)
+        if own is not None:
+            used.append(own)
+            error = _errors(frame[own], y, own, origin, first_row)
+        found[objective] = RawObjective(y, None, error)
+    return found, used
+
+
+def _errors(
+    column: pd.Series[Any], y: NDArray[np.float64], name: str, origin: str, first_row: int
+) -> NDArray[np.float64]:
+    """The standard errors of the results; what is said of a row without a result does not count."""
+    numbers = pd.to_numeric(column, errors="coerce")
+    values = [
+        None if np.isnan(result) or str(raw).strip() == "" else raw if np.isnan(number) else number
+        for raw, number, result in zip(column, numbers, y, strict=True)
+    ]
+    error, complaints = stated_errors(values, name, lambda i: f"{origin}, row {i + first_row}")
+    if complaints:
+        raise InputError(complaints[0])
+    return error
 
 
 def _flat(column: Any) -> str:

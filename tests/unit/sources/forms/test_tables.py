@@ -51,15 +51,17 @@ def test_the_table_of_a_study_needs_no_objective(past: optuna.Study, multi_index
 def test_one_of_the_objectives_of_a_table_of_trials(
     multi_index: bool, names: tuple[str, ...], objective: str, y: list[float]
 ) -> None:
-    """By number, by the name of the metric or of the column; without a choice, it is asked for."""
+    """By number, by the name of the metric or of the column; without a choice, all of them are read."""
     both = optuna.create_study(directions=["minimize", "maximize"])
     both.add_trials([trial(0.1, 1.0, 10.0), trial(0.2, 2.0, 20.0)])
     if names:
         name_metrics(both, *names)
     frame = both.trials_dataframe(multi_index=multi_index)
     assert read_one(frame, objective=objective).y.tolist() == y
-    with pytest.raises(InputError, match=r"has 2 objectives, '.*', '.*', but a source needs one"):
-        read_one(frame)
+    every = read_one(frame)
+    assert every.undecided
+    assert [own.y.tolist() for own in every.objectives.values()] == [[1.0, 2.0], [10.0, 20.0]]
+    assert list(every.objectives) == (list(names) or ["0", "1"])
     with pytest.raises(InputError, match=r"has no objective 'f1'\. There are '"):
         read_one(frame, objective="f1")
 

@@ -1,0 +1,1 @@
+"""Whether a run may end: what the advice on going on is worth."""

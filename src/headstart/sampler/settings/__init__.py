@@ -1,0 +1,1 @@
+"""Which settings a trial may run with: rules about them, and lists of them."""

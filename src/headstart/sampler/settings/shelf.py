@@ -1,0 +1,167 @@
+"""``Shelf``: the settings of which one is tried each time, as a list that somebody has.
+
+what is given                   a row is called
+pandas.DataFrame                by its place, from 1 on
+list of {parameter: value}      the same
+path of a CSV file              by its number in a spreadsheet program, where the header is row 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from headstart.data.axis import has_single_value
+from headstart.data.rules.listed import listed
+from headstart.data.rules.rule import SettingRule
+from headstart.data.space import Space
+from headstart.decide.domain import Candidates
+from headstart.errors import InputError, NoPlaceError
+from headstart.sampler.whole_space import clip_value
+from headstart.sources.files.frames import read_csv
+from headstart.sources.matching import is_missing, match
+from headstart.sources.raw import RawTask
+
+__all__ = ["Shelf", "Stock"]
+
+_SAME = 1e-9  # of the unit cube: two points as near are one
+
+
+@dataclass(frozen=True, eq=False)
+class Stock:
+    """The rows of a shelf in a space: the domain, and the values of each of its points as they were given."""
+
+    domain: Candidates
+    rows: tuple[Mapping[str, Any], ...]
+
+    def row(self, x: Any) -> Mapping[str, Any]:
+        """The row that is at this point."""
+        return self.rows[int((self.domain.X - x).abs().amax(-1).argmin())]
+
+    def with_values(self, pinned: Mapping[str, Any], space: Space) -> Stock | None:
+        """The rows that have these values; None where none has."""
+        there = {name: value for name, value in pinned.items() if name in space.names}
+        if not there:
+            return self
+        fits = [i for i, row in enumerate(self.rows) if _agree(row, there, space)]
+        if not fits:
+            return None
+        return Stock(Candidates(self.domain.X[fits], self.domain.levels), tuple(self.rows[i] for i in fits))
+
+
+@dataclass(frozen=True, eq=False)
+class Shelf:
+    """Rows of values; ``where`` and ``first_row`` are how messages call them."""
+
+    frame: pd.DataFrame
+    where: str = "candidates"
+    first_row: int = 1
+
+    @classmethod
+    def of(cls, given: Any) -> Shelf | None:
+        """What the argument ``candidates`` says."""
+        match given:
+            case None:
+                return None
+            case pd.DataFrame():
+                found = cls(given.reset_index(drop=True).set_axis([str(c) for c in given.columns], axis="columns"))
+            case str() | PathLike():
+                path = Path(given).expanduser()
+                if not path.exists():
+                    raise InputError(f"candidates: there is no file {path}. Look at the spelling and at the folder.")
+                found = cls(read_csv(path), str(path), 2)
+            case [*rows] if rows and all(isinstance(row, Mapping) for row in rows):
+                names = dict.fromkeys(str(name) for row in rows for name in row)
+                columns = {n: pd.Series([row.get(n, np.nan) for row in rows], dtype=object) for n in names}
+                found = cls(pd.DataFrame(columns))
+            case []:
+                found = cls(pd.DataFrame())
+            case _:
+                raise InputError(
+                    "candidates must be a DataFrame, a list of {parameter: value}, or the path of a CSV file, but "
+                    f"it is {type(given).__name__}."
+                )
+        if found.frame.empty:
+            raise InputError(f"{found.where}: there are no candidates. Give at least one row.")
+        return found
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(map(str, self.frame.columns))
+
+    def lacks(self, name: str) -> str:
+        """That a parameter is missing, in words."""
+        return (
+            f"{self.where}: the candidates have no column {name!r}, which is a parameter of the study. Add it, or give "
+            "the parameter a single value in the objective."
+        )
+
+    @property
+    def task(self) -> RawTask:
+        """The rows as if they had been tried: they show which parameters there are, and which of them in branches."""
+        return RawTask(self.where, self.frame, np.zeros(len(self.frame)), conditional=True)
+
+    def stock(self, space: Space, rules: Sequence[SettingRule] = ()) -> Stock:
+        """The rows that keep the rules, in a space; fails on a row outside it, and if no row keeps them."""
+        rows = self._rows(space)
+        try:
+            listed(space, rows)
+        except NoPlaceError:
+            for i, row in enumerate(rows):
+                self._require(space, i, row)
+            raise
+        listed(space, rows, rules)
+        kept = [row for row in rows if all(rule.holds(row) for rule in rules)]
+        return Stock(Candidates(space.encode(kept), space.categories), tuple(kept))
+
+    def _require(self, space: Space, i: int, row: Mapping[str, Any]) -> None:
+        """Raise an ``InputError`` that names the row as the user does, if it is no point of the space."""
+        lacking = [axis.name for axis in space.axes if axis.name not in self.parameters and axis.width]
+        if lacking:
+            raise InputError(self.lacks(lacking[0]))
+        try:
+            listed(space, [row])
+        except NoPlaceError as error:
+            text = str(error)
+            rest = text.removeprefix("Row 0") if text.startswith("Row 0") else f": {text}"
+            raise InputError(f"{self.where}, row {i + self.first_row}{rest}") from error
+
+    def _rows(self, space: Space) -> list[dict[str, Any]]:
+        """The values as the parameters of the space have them: text of a number is one, an empty cell is no value."""
+        rows: list[dict[str, Any]] = [{} for _ in range(len(self.frame))]
+        for axis in space.axes:
+            if axis.name not in self.frame:
+                if has_single_value(axis.distribution):
+                    rows = [{**row, axis.name: clip_value(None, axis.name, axis.distribution)} for row in rows]
+                continue
+            column = self.frame[axis.name].tolist()
+            matched = match(column, axis.distribution)
+            for row, raw, value, ok in zip(rows, column, matched.values, matched.ok, strict=True):
+                if ok and not matched.problem:
+                    whole = axis.integer and float(value).is_integer()
+                    row[axis.name] = int(value) if whole else value
+                elif not is_missing(raw):
+                    row[axis.name] = raw  # which has no place, and the message says so
+        return rows
+
+
+def _agree(row: Mapping[str, Any], values: Mapping[str, Any], space: Space) -> bool:
+    """Whether the row has these values, as near as the space can tell."""
+    for axis in space.axes:
+        if axis.name not in values or axis.width == 0:
+            continue
+        if axis.name not in row:
+            return False
+        matched = match([values[axis.name]], axis.distribution)
+        if matched.problem or matched.new_levels or not matched.ok.all():
+            return False
+        if float((axis.place([row[axis.name]]) - axis.place(matched.values)).abs().max()) > _SAME:
+            return False
+    return True
