@@ -5,14 +5,13 @@
     float, log                      1           the same of log v
     int, or float with a step       1           (i + ½) / k for number i of the k values of the grid
     int, log                        1           log v between log(low − ½) and log(high + ½)
-    categorical                     1 a level   1/√2 in its own column, 0 in the others
+    categorical                     1 a level   1/√2 in its own column, 0 in the others; then those of its descriptors
     a single value                  none        nothing to choose, so nothing to model
 
 So the values of an even grid own equal shares of [0, 1], each with its value in the middle; on a log axis an integer
-v owns what lies between the logs of v ± ½. Any two levels of a category are at distance 1, as are the ends of a
-range. A number outside the range, or between the values of a grid, keeps its
-place on the same ruler: what was measured there stays evidence. Back from the cube every point is taken to the
-nearest one that is allowed.
+v owns what lies between the logs of v ± ½. Any two levels of a category are at distance 1, as are the ends of a range.
+A number outside the range, or between the values of a grid, keeps its place on the same ruler: what was measured there
+stays evidence. Back from the cube every point is taken to the nearest one that is allowed.
 """
 
 from __future__ import annotations
@@ -32,6 +31,7 @@ from torch import Tensor
 from headstart.errors import InputError, NoPlaceError
 
 if TYPE_CHECKING:
+    from headstart.data.descriptors import Descriptors
     from headstart.data.ranges import Distribution
 
 __all__ = ["Axis", "distinct", "has_single_value", "same_category"]
@@ -54,6 +54,7 @@ class Axis:
     distribution: Distribution
     levels: tuple[Any, ...]
     columns: slice = field(hash=False)  # Python hashes slices from 3.12 on
+    descriptors: Descriptors | None = None
 
     # ── what kind it is ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -101,7 +102,20 @@ class Axis:
     @property
     def at_rest(self) -> Float[Tensor, "w"]:
         """Where a row lies that was run without the parameter: in the middle, and equally far from all categories."""
-        return torch.full((self.width,), 0.0 if self.categorical else 0.5, dtype=torch.float64)
+        middle = torch.full((self.width,), 0.5, dtype=torch.float64)
+        return middle.where(torch.arange(self.width) >= len(self.levels), 0.0)
+
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The columns that share a lengthscale: those of a category's levels, and those of its descriptors."""
+        every = range(self.columns.start, self.columns.stop) if self.categorical else range(0)
+        return tuple(tuple(part) for part in (every[: len(self.levels)], every[len(self.levels) :]) if part)
+
+    @cached_property
+    def _table(self) -> Float[Tensor, "k w"]:
+        """The coordinates of every level."""
+        own = _OWN * torch.eye(len(self.levels), dtype=torch.float64)
+        return own if self.descriptors is None else torch.cat([own, self.descriptors.points(self.levels)], dim=-1)
 
     # ── into the cube ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -110,7 +124,7 @@ class Axis:
         if self.width == 0:
             return torch.empty(len(values), 0, dtype=torch.float64)
         if self.categorical:
-            return self._one_hot(torch.tensor(self._indices(values), dtype=torch.int64))
+            return self._table[torch.tensor(self._indices(values), dtype=torch.int64)]
         numbers = [self._number(value, i) for i, value in enumerate(values)]
         if self.count is not None and not self.log:
             low, step = self._of.low, self._of.step
@@ -119,7 +133,8 @@ class Axis:
             u = self._ruler(torch.tensor(numbers, dtype=torch.float64))
         if not bool(u.isfinite().all()):
             row = int((~u.isfinite()).nonzero()[0])
-            raise NoPlaceError(f"{self._what(row)} = {values[row]!r} is too far outside {self._range()} to be used.")
+            span = f"{self._of.low} … {self._of.high}"
+            raise NoPlaceError(f"{self._what(row)} = {values[row]!r} is too far outside {span} to be used.")
         return u.unsqueeze(-1)
 
     def _indices(self, values: Sequence[Any]) -> list[int]:
@@ -138,17 +153,13 @@ class Axis:
             found.append(index)
         return found
 
-    def _one_hot(self, index: Int[Tensor, "*b n"]) -> Float[Tensor, "*b n w"]:
-        return _OWN * torch.nn.functional.one_hot(index, self.width).double()
-
     def _level(self, value: Any, row: int) -> int:
         for same in (_identical, same_category):
-            for i, level in enumerate(self.levels):
-                if same(level, value):
-                    return i
-        known = ", ".join(repr(level) for level in self.levels)
+            found = next((i for i, level in enumerate(self.levels) if same(level, value)), None)
+            if found is not None:
+                return found
         raise NoPlaceError(
-            f"{self._what(row)} = {value!r} is none of its categories ({known}). "
+            f"{self._what(row)} = {value!r} is none of its categories ({', '.join(map(repr, self.levels))}). "
             "Correct it, or add it to the extra levels if past tasks used it."
         )
 
@@ -164,9 +175,6 @@ class Axis:
 
     def _what(self, row: int) -> str:
         return f"Row {row}: parameter {self.name!r}"
-
-    def _range(self) -> str:
-        return f"{self._of.low} … {self._of.high}"
 
     # ── and back ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -194,7 +202,7 @@ class Axis:
         if self.width == 0:
             return block
         if self.categorical:
-            return self._one_hot(self._pick(block)).to(block)
+            return self._table.to(block)[self._pick(block)]
         if self.count is not None and not self.log:
             return (self._cell(block) + 0.5) / self.count
         return self._ruler(self._nearest(block))
@@ -211,11 +219,17 @@ class Axis:
         """The coordinates of all values that may be suggested; fails on a continuous axis."""
         if self.count is None:
             raise InputError(f"Parameter {self.name!r} is continuous: its values cannot be listed.")
-        if self.categorical or self.width == 0:
-            return _OWN * torch.eye(self.count, self.width, dtype=torch.float64)
+        if self.width == 0:
+            return torch.empty(self.count, 0, dtype=torch.float64)
+        if self.categorical:
+            return self._table[: self.count]
         if not self.log:
             return ((torch.arange(self.count, dtype=torch.float64) + 0.5) / self.count).unsqueeze(-1)
         return self._ruler(self._of.low + torch.arange(self.count, dtype=torch.float64)).unsqueeze(-1)
+
+    def level_at(self, block: Float[Tensor, "*b n w"]) -> Int[Tensor, "*b n"]:
+        """The number of the level at these coordinates."""
+        return block[..., : len(self.levels)].argmax(-1)
 
     def _pick(self, block: Float[Tensor, "*b n w"]) -> Int[Tensor, "*b n"]:
         return block[..., : len(self.choices)].argmax(-1)

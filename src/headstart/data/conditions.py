@@ -58,7 +58,8 @@ class Condition:
             only = parent.levels[0] if parent.categorical else getattr(parent.distribution, "low", None)
             return torch.full(block.shape[:-1], self.allows(only), device=block.device)
         if parent.categorical:
-            return torch.tensor([self.allows(level) for level in parent.levels], device=block.device)[block.argmax(-1)]
+            allowed = torch.tensor([self.allows(level) for level in parent.levels], device=block.device)
+            return allowed[parent.level_at(block)]
         u = block.squeeze(-1)
         there = torch.ones_like(u, dtype=torch.bool)
         if math.isfinite(self.least):

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from headstart.data.axis import Axis, distinct, has_single_value, same_category
 from headstart.data.conditions import Condition
+from headstart.data.descriptors import Descriptors
 from headstart.data.ranges import Choices, Distribution, FloatRange, IntRange
 from headstart.errors import InputError, NoPlaceError
 
@@ -39,25 +40,30 @@ class Space:
         *,
         extra_levels: Mapping[str, Sequence[Any]] | None = None,
         conditions: Mapping[str, Condition] | None = None,
+        descriptors: Mapping[str, Descriptors] | None = None,
     ) -> Space:
         """The space of these parameters; ``extra_levels`` are categories that only sources know, never suggested.
 
         ``conditions`` are those of the parameters that are not always there; one on a parameter that is no part of the
-        space is none.
+        space is none. ``descriptors`` are numbers that describe the categories of a parameter, all of them.
 
         Fails on an infinite range, on a distribution Optuna does not offer any more, and where nothing is to be
         chosen.
         """
-        extra = extra_levels or {}
-        _require_distributions(distributions, extra)
+        extra, described = extra_levels or {}, descriptors or {}
+        _require_distributions(distributions, {**extra, **dict.fromkeys(described, ())})
         axes, start = [], 0
         for name, distribution in distributions.items():
             choices = distinct(getattr(distribution, "choices", ()))
             levels = distinct(
                 [*choices, *(e for e in extra.get(name, ()) if not any(same_category(e, c) for c in choices))]
             )
-            width = (len(levels) if len(levels) > 1 else 0) if levels else 1 - has_single_value(distribution)
-            axes.append(Axis(name, distribution, levels, slice(start, start + width)))
+            own = described.get(name)
+            if own is not None:
+                own.require(levels, name)
+            wide = len(levels) + (0 if own is None else len(own.names))
+            width = (wide if len(levels) > 1 else 0) if levels else 1 - has_single_value(distribution)
+            axes.append(Axis(name, distribution, levels, slice(start, start + width), own))
             start += width
         if start == 0:
             raise InputError(
@@ -88,10 +94,13 @@ class Space:
 
     @cached_property
     def categories(self) -> tuple[tuple[int, ...], ...]:
-        """The columns of every categorical parameter that has any, parameter by parameter."""
-        return tuple(
-            tuple(range(axis.columns.start, axis.columns.stop)) for axis in self.axes if axis.categorical and axis.width
-        )
+        """The columns of every categorical parameter that has any: those of its levels, then of its descriptors."""
+        return tuple(group for axis in self.axes for group in axis.groups)
+
+    @cached_property
+    def described(self) -> tuple[tuple[int, ...], ...]:
+        """Those of the categories' columns that hold descriptors."""
+        return tuple(axis.groups[-1] for axis in self.axes if axis.descriptors is not None and axis.width)
 
     @cached_property
     def size(self) -> int | None:
@@ -202,7 +211,9 @@ def _require_distributions(distributions: Mapping[str, Distribution], extra: Map
             raise InputError(f"Parameter {name!r} must have a finite range with low ≤ high, but it is {low} … {high}.")
     for name in extra:
         if name not in distributions or _kind(name, distributions[name]) is not Choices:
-            raise InputError(f"Extra levels are given for {name!r}, which is no categorical parameter of the space.")
+            raise InputError(
+                f"Extra levels or descriptors are given for {name!r}, which is no categorical parameter of the space."
+            )
 
 
 def _kind(name: str, distribution: Distribution) -> type:

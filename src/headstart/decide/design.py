@@ -12,8 +12,6 @@ points: whoever has done an experiment before tries again what was best.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -60,14 +58,14 @@ def design_point(
         X = X[rows[torch.randperm(len(rows), generator=generator)[:_LOOKED_AT]]]
     if len(tried) == 0:
         return X[0]
-    return X[_torus(X, tried.to(X), domain.categories).amin(-1).argmax()]
+    return X[_torus(X, tried.to(X), domain).amin(-1).argmax()]
 
 
-def _torus(
-    A: Float[Tensor, "n d"], B: Float[Tensor, "k d"], categories: Sequence[Sequence[int]]
-) -> Float[Tensor, "n k"]:
+def _torus(A: Float[Tensor, "n d"], B: Float[Tensor, "k d"], domain: Domain) -> Float[Tensor, "n k"]:
     apart = (A.unsqueeze(-2) - B.unsqueeze(-3)).abs()
     squares = torch.minimum(apart, 1 - apart).square()
-    for levels in categories:  # ½² where they differ, shared by the columns of the two levels
+    for levels in domain.categories:  # ½² where they differ, shared by the columns of the two levels
         squares[..., list(levels)] = (apart[..., list(levels)] > 0).to(apart) / 8
+    for columns in domain.described:  # to begin with, every category is one
+        squares[..., list(columns)] = 0.0
     return squares.sum(-1)

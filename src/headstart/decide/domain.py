@@ -4,8 +4,7 @@ domain          its points                                   searched by
 Cube(d)         the unit cube                                Sobol points, polished
 Mixed(space)    the encoded points of a ``Space``, some      the same, and exchanging one discrete value at a time;
                 values of which may be pinned                comparing all of them if they are few
-Ruled(space,    those that keep rules about the settings     the same, inside the rules (decide.ruled)
-  rules)
+Ruled(space, …) those that keep rules about the settings     the same, inside the rules (decide.ruled)
 Candidates(X)   the rows of X                                comparing all of them
 """
 
@@ -51,11 +50,16 @@ class Domain(ABC):
     @property
     def inputs(self) -> int:
         """How many parameters there are to choose: a category is one, however many columns it has."""
-        return self.d - sum(len(levels) - 1 for levels in self.categories)
+        return self.d - sum(len(columns) - 1 for columns in self.categories) - len(self.described)
 
     @property
     def categories(self) -> tuple[tuple[int, ...], ...]:
-        """Groups of columns that are the levels of one category each."""
+        """Groups of columns that are the levels of one category each, or describe them."""
+        return ()
+
+    @property
+    def described(self) -> tuple[tuple[int, ...], ...]:
+        """Those of the groups that describe categories."""
         return ()
 
     @abstractmethod
@@ -163,6 +167,11 @@ class Mixed(Searchable):
         """Those of the space."""
         return self.space.categories
 
+    @property
+    def described(self) -> tuple[tuple[int, ...], ...]:
+        """Those of the space."""
+        return self.space.described
+
     @cached_property
     def _axes(self) -> tuple[Axis, ...]:
         return tuple(axis for axis in self.space.axes if axis.width)
@@ -190,10 +199,8 @@ class Mixed(Searchable):
 
     @staticmethod
     def _spread(axis: Axis, u: Float[Tensor, "n"]) -> Float[Tensor, "n w"]:
-        if not axis.categorical:
-            return u.unsqueeze(-1)
         k = len(axis.choices)
-        return torch.nn.functional.one_hot((u * k).long().clamp(max=k - 1), axis.width).double()
+        return axis.grid()[(u * k).long().clamp(max=k - 1)] if axis.categorical else u.unsqueeze(-1)
 
     def near(self, anchors: Float[Tensor, "*b k d"], n: int, generator: torch.Generator) -> Float[Tensor, "*b k*{n} d"]:
         """Normal steps, on grids of about one value at least; a categorical parameter changes now and then."""
@@ -217,9 +224,9 @@ class Mixed(Searchable):
         columns, values = self._pins
         there = X.clone()
         there[..., columns] = values.to(X)
-        snapped = self.space.snap(there)
-        snapped[..., columns] = values.to(X)
-        return snapped
+        there = self.space.snap(there)
+        there[..., columns] = values.to(X)
+        return there
 
     @cached_property
     def _pins(self) -> tuple[list[int], Float[Tensor, "k"]]:
@@ -253,8 +260,7 @@ class Mixed(Searchable):
             jumps = 2.0 ** torch.arange((count - 1).bit_length(), dtype=torch.float64, device=X.device)
             others = axis.stepped(own.squeeze(-1), torch.cat([jumps, -jumps])).unsqueeze(-1)
         moved = X.unsqueeze(-2).expand(*others.shape[:-1], -1).clone()
-        moved[..., axis.columns] = others
-        # what was not there before has to begin at one of its values
+        moved[..., axis.columns] = others  # what was not there before has to begin at one of its values
         return self.snap(moved) if self.space.conditions or self.pinned else moved
 
 
@@ -264,19 +270,18 @@ class Candidates(Domain):
 
     X: Float[Tensor, "m d"]
     levels: tuple[tuple[int, ...], ...] = ()
+    described: tuple[tuple[int, ...], ...] = ()
 
     @classmethod
     def of(cls, space: Space, rows: Sequence[Mapping[str, Any]], rules: Sequence[SettingRule | str] = ()) -> Candidates:
         """Those of the rows of values that keep the rules; fails on a row outside the space, and if none keeps them."""
-        return cls(listed(space, rows, rules), space.categories)
+        return cls(listed(space, rows, rules), space.categories, space.described)
 
     def __post_init__(self) -> None:
         """Raise an ``InputError`` unless it is a list of finite points."""
         if self.X.dim() != 2 or self.X.shape[0] == 0 or self.X.dtype != torch.float64:
-            raise InputError(
-                f"Candidates must be a float64 tensor of at least one row, (m, d), but it is {self.X.dtype} of shape "
-                f"{tuple(self.X.shape)}."
-            )
+            what = f"{self.X.dtype} of shape {tuple(self.X.shape)}"
+            raise InputError(f"Candidates must be a float64 tensor of at least one row, (m, d), but it is {what}.")
         if not bool(self.X.isfinite().all()):
             raise InputError("Candidates must be finite, but some entries are NaN or infinite: remove those rows.")
 

@@ -4,7 +4,8 @@ the source …                             what is done
 lacks a parameter                        it is a function that is constant along it, or ``fill`` gives the value
 has a parameter the new space lacks      dropped; a warning if it varied, for its effect now looks like noise
 was run in another range                 rows outside the present range stay as evidence
-used other categories                    each gets a level of its own, which is never suggested
+used other categories                    each gets a level of its own, which is never suggested; where the categories
+                                         are described (``descriptors``), it must be as well
 lacks a value or the result in a row     the row is left out; without the values of most rows, the parameter is
 ran a row without a parameter            the row has it at rest (``data.conditions``)
 has infinite results                     they count as the worst or best finite one
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 
 from headstart.data.conditions import Condition
 from headstart.data.dataset import Dataset
+from headstart.data.descriptors import Descriptors
 from headstart.data.space import Space
 from headstart.errors import InputError, NothingInCommonError
 from headstart.sources.aligned import Alignment, Decision
@@ -56,20 +58,21 @@ def align(
     elsewhere: Collection[str] = (),
     conditions: Mapping[str, Condition] | None = None,
     strict: bool = True,
+    descriptors: Mapping[str, Descriptors] | None = None,
 ) -> Alignment:
     """The sources in the space of ``distributions``, for a task that is to be minimised or maximised.
 
     ``fill`` gives the value of parameters that a source lacks, ``conditions`` when the parameters are there that are
-    not always. ``elsewhere`` are parameters that exist, but not in
-    this space, as in a conditional one: a source that knows only those is left out, not refused. Unless it is
-    ``strict``, so is, with a warning, one that has nothing in common with either.
+    not always, ``descriptors`` numbers that describe the categories of a parameter. ``elsewhere`` are parameters that
+    exist, but not in this space, as in a conditional one: a source that knows only those is left out, not refused.
+    Unless it is ``strict``, so is, with a warning, one that has nothing in common with either.
     """
-    fill = dict(fill or {})
+    fill, described = dict(fill or {}), dict(descriptors or {})
     decisions: list[Decision] = []
     placed: list[_Placed] = []
     for task in sources:
         try:
-            one = _place(task, distributions, fill, elsewhere, minimize, decisions)
+            one = _place(task, distributions, fill, elsewhere, minimize, decisions, described)
         except NothingInCommonError:
             if strict:
                 raise
@@ -92,6 +95,7 @@ def align(
         distributions,
         extra_levels={name: levels for name, levels in extra.items() if levels},
         conditions=sometimes | dict(conditions or {}),
+        descriptors=described,
     )
     return Alignment(
         space=space,
@@ -109,6 +113,7 @@ def _place(
     elsewhere: Collection[str],
     minimize: bool,
     decisions: list[Decision],
+    descriptors: Mapping[str, Descriptors],
 ) -> _Placed | None:
     """The source with its columns matched; None if it is left out."""
 
@@ -158,9 +163,11 @@ def _place(
             low, high = getattr(distribution, "low", None), getattr(distribution, "high", None)
             decide(name, f"{away} rows lie outside the present range {low} … {high} and stay as evidence")
         if matched.new_levels:
+            if name in descriptors:
+                descriptors[name].require(matched.new_levels, name, task.where)
             listed = ", ".join(repr(level) for level in matched.new_levels)
             decide(name, f"{listed}: unknown here, gets a level of its own that is never suggested")
-    _report_dropped(task, distributions, elsewhere, decide)
+    _report_dropped(task, distributions, elsewhere, descriptors, decide)
     return _Placed(task, columns, keep, tuple(name for name in free if name not in columns))
 
 
@@ -203,10 +210,18 @@ def _column(
 
 
 def _report_dropped(
-    task: RawTask, distributions: Mapping[str, BaseDistribution], elsewhere: Collection[str], decide: Any
+    task: RawTask,
+    distributions: Mapping[str, BaseDistribution],
+    elsewhere: Collection[str],
+    descriptors: Mapping[str, Descriptors],
+    decide: Any,
 ) -> None:
     for name in task.parameters:
         values = {repr(value) for value in task.rows[name]}
+        describes = [parameter for parameter, own in descriptors.items() if name in own.names]
+        if name not in distributions and describes:
+            decide(name, f"it describes {' and '.join(describes)}, and is no parameter of its own")
+            continue
         if name in distributions and distributions[name].single() and len(values) > 1:
             decide(name, "it has a single value now but varied here, which looks like noise", warning=True)
         elif name not in distributions and name in elsewhere:

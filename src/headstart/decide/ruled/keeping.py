@@ -46,7 +46,7 @@ class Reading:
         there = {name: everywhere if present is None else present[name] for name in pieces.relevant}
         levels = []
         for axis in pieces.categories:
-            level = U[:, axis.columns].argmax(-1) if axis.width else np.zeros(len(U), dtype=np.int64)
+            level = axis.level_at(X[:, axis.columns]).numpy() if axis.width else np.zeros(len(U), dtype=np.int64)
             levels.append(np.where(there[axis.name], level, ABSENT))
         table = np.stack(levels, axis=-1) if levels else np.zeros((len(U), 0), dtype=np.int64)
         values = np.stack(Z, axis=-1) if Z else np.zeros((len(U), 0))

@@ -84,6 +84,11 @@ class Ruled(Searchable):
         """Those of the space."""
         return self.space.categories
 
+    @property
+    def described(self) -> tuple[tuple[int, ...], ...]:
+        """Those of the space."""
+        return self.space.described
+
     def kept(self, X: Float[Tensor, "n d"]) -> Bool[Tensor, "n"]:
         """Which points of the space keep all rules."""
         return torch.from_numpy(self._read(X.cpu()).keeps(self.every_rule)).to(X.device)
