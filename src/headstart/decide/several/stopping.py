@@ -1,7 +1,8 @@
 """Whether it pays to go on, in a plain sentence that the folder and the sampler share.
 
-What counts is what the next few points together are expected to gain (decide.several.further): a single one may gain
-little where five gain much. It is *small* if it is below
+What counts is what the next few points together are expected to gain, as far as their results will show it
+(decide.several.further): a single one may gain little where five gain much, and with noise some point may well be
+better than the best without anybody being able to tell. The gain is *small* if it is below
 
     of one objective       a fifth of the standard error of a measurement, which nobody would notice, or a hundredth of
                            the way from a typical result to the best, whichever is more
@@ -131,7 +132,7 @@ def outlook(
     if points is None:
         return Outlook(None, 0, n, None, several)
     spread = None if several or n == 0 else _spread(known, quest)
-    return Outlook(further_gain(known, points), len(points), n, spread, several)
+    return Outlook(further_gain(known, points, shown=True), len(points), n, spread, several)
 
 
 def _next(

@@ -81,8 +81,8 @@ def test_the_gain_is_that_of_the_next_points_together() -> None:
     """Those that would be suggested as a batch, five of them, and more than one alone would gain."""
     posterior = _posterior(8, 0.05)
     found = outlook(posterior, seed=3)
-    assert found.further == further_gain(posterior, suggest(posterior, q=AHEAD, seed=3))
-    alone = further_gain(posterior, suggest(posterior, seed=3))
+    assert found.further == further_gain(posterior, suggest(posterior, q=AHEAD, seed=3), shown=True)
+    alone = further_gain(posterior, suggest(posterior, seed=3), shown=True)
     assert found.further is not None
     assert alone is not None
     assert found.further.gain > alone.gain
