@@ -55,15 +55,15 @@ def run_until_told(problem: SyntheticProblem, seed: int, *, past: bool) -> Stopp
     sources = [Dataset(s.X[0], s.y[0], s.name) for s in instance.sources]
     prior = AUTO.learn(sources) if past else GPBO.learn([])
     data, values = Dataset.empty(problem.d), list[float]()
-    told, expected, last = None, np.nan, ENOUGH + _FURTHER
+    told, expected, last = None, np.nan, _LONGEST
     n = 0
-    while n < last or told is None:
+    while True:
         posterior = prior.condition(data, seed=n)
         if told is None and ENOUGH <= n <= _LONGEST and n % _EVERY == 0:
             found = outlook(posterior, seed=n)
             if found.advice is Advice.UNLIKELY and found.further is not None:
-                told, expected, last = n, found.further.gain / problem.noise, max(last, n + _FURTHER)
-        if n == last or (told is None and n == _LONGEST):
+                told, expected, last = n, found.further.gain / problem.noise, n + _FURTHER
+        if n == last:
             break
         x = suggest(posterior, seed=n)
         values.append(float(instance.function(x.reshape(1, 1, -1))[0, 0]))
