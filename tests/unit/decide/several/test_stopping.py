@@ -101,6 +101,17 @@ def test_once_the_best_point_of_a_simple_function_was_tried_it_is_unlikely() -> 
     assert outlook(_posterior(ENOUGH - 1)).advice is Advice.TOO_EARLY
 
 
+def test_without_a_past_it_takes_twice_as_many_results() -> None:
+    """A process on its own may take a valley for noise."""
+    X = torch.cat([points(2 * ENOUGH - 2, seed=5), tensor([[0.4, 0.4]])])
+    found = outlook(quick(GPBO).learn([]).condition(Dataset(X, (X - 0.4).square().sum(-1))))
+    assert found.small
+    assert found.advice is Advice.TOO_EARLY
+    assert str(found).endswith("too early to say with 15 of at least 16 results, so go on.")
+    X = torch.cat([X, tensor([[0.9, 0.1]])])
+    assert outlook(quick(GPBO).learn([]).condition(Dataset(X, (X - 0.4).square().sum(-1)))).advice is Advice.UNLIKELY
+
+
 def test_limits_and_several_objectives() -> None:
     """Before anything is within the limits one goes on; of several objectives the next point counts."""
     outside = outlook(known(LIMITED, 0, X=tensor([[0.1, 0.1], [0.2, 0.5]])))
