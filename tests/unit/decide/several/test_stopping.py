@@ -103,7 +103,7 @@ def test_once_the_best_point_of_a_simple_function_was_tried_it_is_unlikely() -> 
 
 def test_without_a_past_it_takes_twice_as_many_results() -> None:
     """A process on its own may take a valley for noise."""
-    X = torch.cat([points(2 * ENOUGH - 2, seed=5), tensor([[0.4, 0.4]])])
+    X = torch.cat([points(2 * ENOUGH - 4, seed=5), tensor([[0.4, 0.4], [0.45, 0.4], [0.4, 0.45]])])
     found = outlook(quick(GPBO).learn([]).condition(Dataset(X, (X - 0.4).square().sum(-1))))
     assert found.small
     assert found.advice is Advice.TOO_EARLY
