@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from headstart.data.outcomes import Goal, Limit, Outcomes
+from headstart.sources.files.unit_names import with_unit
 from headstart.sources.parameters import MOST_USED, Parameter
-from headstart.sources.unit_names import with_unit
 
 __all__ = ["DEFAULT_MODEL", "TOML", "CampaignFile", "ResultColumn", "RuleLine"]
 

@@ -18,8 +18,8 @@ from headstart.sources.column_guess import Guess, Proposal, find_result, outward
 from headstart.sources.files.frames import input_column, result_column
 from headstart.sources.files.safe import alone_in, write_whole
 from headstart.sources.files.tables import Table, is_lock_file, read_table, write_rows
+from headstart.sources.files.unit_names import split_unit
 from headstart.sources.parameters import Kind, nearest
-from headstart.sources.unit_names import split_unit
 
 __all__ = ["CampaignPlan", "Looked", "Started", "look_at", "start_campaign"]
 

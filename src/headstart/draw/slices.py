@@ -21,8 +21,8 @@ from headstart.draw.canvas import INK, legend_below, look_at, out_of_view, tidy
 from headstart.draw.looks import NOW, heading, noted, past_looks, plain, short
 from headstart.models.botorch import TransferPosterior
 from headstart.models.family import GPBO
+from headstart.sources.files.unit_names import split_unit
 from headstart.sources.parameters import Kind, Parameter
-from headstart.sources.unit_names import split_unit
 
 __all__ = ["Slice", "slice_of", "slices_figure", "sources_figure"]
 

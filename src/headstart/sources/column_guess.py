@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from headstart.errors import InputError
 from headstart.sources.files.frames import input_column, result_column
 from headstart.sources.files.tables import Table
+from headstart.sources.files.unit_names import plain, split_unit
 from headstart.sources.parameters import MOST_USED, Kind, Parameter, nearest
-from headstart.sources.unit_names import plain, split_unit
 
 __all__ = ["Guess", "Proposal", "find_result", "outward", "propose", "spans_log"]
 

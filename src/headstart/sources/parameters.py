@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from headstart.errors import MissingExtraError
-from headstart.sources.unit_names import with_unit
+from headstart.sources.files.unit_names import with_unit
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
