@@ -86,10 +86,11 @@ class Campaign:
 def open_campaign(folder: Path) -> Campaign:
     """Read the folder; nothing is changed. Whatever is wrong in any of its files is an ``InputError``."""
     file = read_campaign_file(folder / TOML)
-    settings = read_settings(folder, file)
     tables = [read_table(folder / path).renamed(file.rename) for path in file.past]
     remarks = [remark for table in tables for remark in table.remarks]
     past = past_tasks(tables, file, remarks)
+    settings = read_settings(folder, file, past)
+    remarks += [remark for own in settings.descriptors.values() for remark in own.remarks]
     current = folder / file.current
     if not current.exists():
         header = ",".join([*(p.name for p in file.parameters), *file.measured_columns])

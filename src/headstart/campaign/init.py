@@ -15,6 +15,7 @@ from headstart.campaign.toml.writing import toml_text
 from headstart.data.outcomes import Goal, Limit, Outcomes
 from headstart.errors import InputError
 from headstart.sources.column_guess import Guess, Proposal, find_result, outward, propose
+from headstart.sources.described import read_descriptors
 from headstart.sources.files.frames import input_column, result_column
 from headstart.sources.files.safe import alone_in, write_whole
 from headstart.sources.files.tables import Table, is_lock_file, read_table, write_rows
@@ -38,6 +39,7 @@ class CampaignPlan:
     errors: Mapping[str, str] = field(default_factory=dict)
     rules: tuple[str, ...] = ()
     candidates: Path | None = None
+    descriptors: Mapping[str, Path] = field(default_factory=dict)
     rename: Mapping[str, str] = field(default_factory=dict)
     ignore: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
@@ -79,7 +81,7 @@ def start_campaign(past: Sequence[Path], folder: Path, wanted: CampaignPlan, *, 
         if path.resolve() == current.resolve():
             raise InputError(f"{path} is the file of the new campaign and cannot be a past one too. Rename it first.")
     looked = look_at(past, folder, wanted)
-    more = read_settings(folder, looked.file, place="--rule").more_columns
+    more = read_settings(folder, looked.file, (), place="--rule").more_columns
     kept = len(read_table(current).rows) if current.exists() and current.read_bytes().strip() else 0
     with alone_in(folder):
         write_whole(toml, toml_text(looked.file, looked.proposal).encode())
@@ -111,6 +113,7 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
     proposal = propose(tables, names, measured=errors, ignore=wanted.ignore, categories=wanted.categories)
     if wanted.candidates is not None:
         proposal = _with_candidates(proposal, read_table(wanted.candidates))
+    proposal = _with_descriptors(proposal, wanted.descriptors, folder)
     campaign = CampaignFile(
         results=results,
         past=tuple(_relative(path, folder) for path in files),
@@ -177,6 +180,24 @@ def _with_candidates(proposal: Proposal, table: Table) -> Proposal:
         kind = Kind.INT if whole else Kind.FLOAT
         reasons = {**guess.reasons, "low": f"{guess.reasons.get('low', 'the data')}; and the candidates"}
         guesses.append(Guess(replace(p, low=low, high=high, kind=kind, log=p.log and low > 0), reasons))
+    return replace(proposal, guesses=tuple(guesses))
+
+
+def _with_descriptors(proposal: Proposal, files: Mapping[str, Path], folder: Path) -> Proposal:
+    """The parameters whose categories are described, with every category that is."""
+    known = [guess.parameter.name for guess in proposal.guesses if guess.parameter.kind is Kind.CATEGORY]
+    for name in files:
+        if name not in known:
+            raise InputError(f"--descriptors names {name!r}, which has no categories. {nearest(name, known)}")
+    guesses = []
+    for guess in proposal.guesses:
+        p = guess.parameter
+        if p.name in files:
+            path = files[p.name]
+            described = read_descriptors(path, p.name, p.choices).categories
+            choices = tuple(sorted({*p.choices, *map(str, described)}))
+            p = replace(p, choices=choices, descriptors=_relative(path, folder))
+        guesses.append(Guess(p, guess.reasons))
     return replace(proposal, guesses=tuple(guesses))
 
 

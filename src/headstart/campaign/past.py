@@ -53,7 +53,11 @@ def _past(table: Table, name: str, file: CampaignFile, remarks: list[str]) -> Ra
             f"Say what is the same in [rename] of {TOML}, or take the file out of past."
         )
     frame = pd.DataFrame({p.name: _column(table, p, has.tolist()) for p in own})
-    known = {*file.measured_columns, *file.ignore, *(p.name for p in file.parameters)}
+    describing = [c for p in file.parameters if isinstance(p.descriptors, tuple) for c in p.descriptors]
+    for column in dict.fromkeys(describing):
+        if column in table.columns and table.kind(column) != "empty":
+            frame[column] = input_column(table, column, [False] * len(table.rows), text=False)
+    known = {*file.measured_columns, *file.ignore, *describing, *(p.name for p in file.parameters)}
     remarks += [
         f"{table.path}: the column {column!r} is neither a parameter nor in ignore, and is left out."
         for column in table.columns

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CategoryOption",
+    "DescriptorsOption",
     "ErrorOption",
     "FolderOption",
     "IgnoreOption",
@@ -40,12 +41,17 @@ LimitOption = Annotated[
     list[str] | None,
     typer.Option(metavar="'COLUMN<=VALUE'", help="A result that only has to be good enough; may be repeated."),
 ]
+DescriptorsOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PARAMETER=FILE", help="Numbers that describe the categories of a parameter."),
+]
 ErrorOption = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="Standard errors of the result; of several RESULT=COLUMN, repeated."),
 ]
 
 _LIMIT = re.compile(r"(?P<name>.+?)\s*(?P<relation><=|>=|≤|≥|<|>)\s*(?P<value>[^<>≤≥=]+)")
+_EXAMPLES = {"rename": "Temp=temperature", "descriptors": "solvent=solvents.csv"}
 _DIRECTIONS = {"maximize": True, "maximise": True, "minimize": False, "minimise": False}
 
 
@@ -57,6 +63,7 @@ def wanted(
     errors: Sequence[str] | None = None,
     rules: Sequence[str] | None = None,
     candidates: Path | None = None,
+    descriptors: Sequence[str] | None = None,
     rename: Sequence[str] | None = None,
     ignore: Sequence[str] | None = None,
     category: Sequence[str] | None = None,
@@ -71,6 +78,7 @@ def wanted(
         _errors(errors or (), [goal.name for goal in goals]),
         tuple(rules or ()),
         candidates,
+        {name: Path(file) for name, file in pairs(descriptors or (), "descriptors", "PARAMETER=FILE").items()},
         pairs(rename or ()),
         tuple(ignore or ()),
         tuple(category or ()),
@@ -115,13 +123,13 @@ def _errors(texts: Sequence[str], goals: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def pairs(renames: Sequence[str]) -> dict[str, str]:
-    """What --rename was given, as old and new names."""
+def pairs(texts: Sequence[str], option: str = "rename", form: str = "OLD=NEW") -> dict[str, str]:
+    """What an option such as --rename was given, as old and new names."""
     found = {}
-    for text in renames:
+    for text in texts:
         old, equals, new = (part.strip() for part in text.partition("="))
         if not (old and equals and new):
-            raise InputError(f"--rename must be OLD=NEW, as in --rename 'Temp=temperature', but it is {text!r}.")
+            raise InputError(f"--{option} must be {form}, as in --{option} '{_EXAMPLES[option]}', but it is {text!r}.")
         found[old] = new
     return found
 

@@ -11,6 +11,7 @@ import typer
 
 from headstart.cli.arguments import (
     CategoryOption,
+    DescriptorsOption,
     ErrorOption,
     FolderOption,
     IgnoreOption,
@@ -50,6 +51,7 @@ def init(
     candidates: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A list of settings: every suggestion is one of its rows.")
     ] = None,
+    descriptors: DescriptorsOption = None,
     error: ErrorOption = None,
     rename: RenameOption = None,
     ignore: IgnoreOption = None,
@@ -69,6 +71,7 @@ def init(
             errors=error,
             rules=rule,
             candidates=candidates,
+            descriptors=descriptors,
             rename=rename,
             ignore=ignore,
             category=category,
@@ -119,6 +122,8 @@ def suggest(
             typer.echo(
                 "Nothing is known about results yet, so the rows lie apart from each other, all over the ranges."
             )
+        for sentence in dict.fromkeys(told for s in suggestions for told in fitted.never_run(s.values)):
+            typer.echo(sentence)
         for own in fitted.outcomes:
             of = f", for {own.column.name}" if len(fitted.outcomes) > 1 else ""
             for source in unusual_verdicts(explained(own)):

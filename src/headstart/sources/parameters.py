@@ -31,7 +31,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a campaign. ``step`` None means any value, or for whole numbers every one."""
+    """One parameter of a campaign. ``step`` None means any value, or for whole numbers every one.
+
+    ``descriptors`` is the file with numbers that describe its categories, or the columns of the past files that do.
+    """
 
     name: str
     kind: Kind
@@ -42,6 +45,7 @@ class Parameter:
     choices: tuple[str, ...] = ()
     value: float | str = ""
     unit: str = ""
+    descriptors: str | tuple[str, ...] = ""
 
     @property
     def label(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from headstart.campaign.toml.keys import LIST, NUMBER, SWITCH, TEXT, VALUE, TomlText
+from headstart.campaign.toml.keys import LIST, NUMBER, SWITCH, TEXT, TEXT_OR_TEXTS, VALUE, TomlText
 from headstart.errors import InputError
 from headstart.sources.parameters import Kind, Parameter
 
@@ -13,7 +13,7 @@ __all__ = ["parameter_of"]
 
 _KEYS = {
     "kind": TEXT, "low": NUMBER, "high": NUMBER, "log": SWITCH, "step": NUMBER, "choices": LIST, "value": VALUE,
-    "unit": TEXT,
+    "unit": TEXT, "descriptors": TEXT_OR_TEXTS,
 }  # fmt: skip
 
 
@@ -34,6 +34,7 @@ def parameter_of(toml: TomlText, name: str, data: Any) -> Parameter:
     kind = Kind(data["kind"])
     needed = {Kind.CATEGORY: ("choices",), Kind.FIXED: ("value",)}.get(kind, ("low", "high"))
     allowed = {"kind", "unit", *needed, *(("log", "step") if "low" in needed else ())}
+    allowed |= {"descriptors"} if kind is Kind.CATEGORY else set()
     for key in needed:
         if key not in data:
             raise wrong(key, f"is missing: kind {kind.value!r} needs {' and '.join(needed)}.")
@@ -45,7 +46,10 @@ def parameter_of(toml: TomlText, name: str, data: Any) -> Parameter:
         choices = tuple(_category(c) for c in data["choices"])
         if len(set(choices)) < 2 or len(set(choices)) < len(choices):
             raise wrong("choices", f"must be two or more different values, but they are {list(choices)}.")
-        return Parameter(name, kind, choices=choices, unit=unit)
+        told = data.get("descriptors", "")
+        return Parameter(
+            name, kind, choices=choices, unit=unit, descriptors=told if isinstance(told, str) else tuple(told)
+        )
     if kind is Kind.FIXED:
         return Parameter(name, kind, value=data["value"], unit=unit)
     low, high, step, log = data["low"], data["high"], data.get("step"), data.get("log", False)

@@ -112,6 +112,8 @@ def _parameter(guess: Guess) -> list[str]:
     settings = [(f"kind = {_text(p.kind.value)}", why.get("kind", ""))]
     if p.kind is Kind.CATEGORY:
         settings.append((f"choices = [{', '.join(_text(c) for c in p.choices)}]", ""))
+        if isinstance(p.descriptors, str) and p.descriptors:
+            settings.append((f"descriptors = {_text(p.descriptors)}", "numbers that describe them: alike is near"))
     else:
         settings.append((f"low = {_number(p.low, p.kind)}", why.get("low", "")))
         settings.append((f"high = {_number(p.high, p.kind)}", ""))
