@@ -31,7 +31,7 @@ from headstart.decide.several.suggest import suggest_several
 from headstart.errors import InputError
 from headstart.models.family import AUTO
 
-__all__ = ["METHODS_COMPARED", "Comparison", "Measured", "Searcher", "draws", "method_compared"]
+__all__ = ["METHODS_COMPARED", "Contender", "Measured", "Searcher", "draws", "method_compared"]
 
 # Results by outcome, as measured
 Measured = Mapping[str, Float[Tensor, "n"]]
@@ -46,7 +46,7 @@ class Searcher(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Contender:
     """How a method begins, given the instance and words that its draws are keyed by, and what is done to sources."""
 
     begin: Callable[[OutcomeInstance, tuple[object, ...]], Searcher]
@@ -118,23 +118,23 @@ def _only(number: int) -> Callable[[OutcomeProblem], Spoiling]:
     return lambda problem: dict.fromkeys(problem.outcomes[number - 1 : number], Scenario.NEGATED)
 
 
-METHODS_COMPARED: dict[str, Comparison] = {
-    "headstart": Comparison(_with_past),
-    "alone": Comparison(lambda instance, key: _Ours(instance, key, past=False)),
-    "botorch": Comparison(_botorch),
-    "multi-task": Comparison(_multi_task),
-    "optuna-gp": Comparison(_optuna("gp")),
-    "optuna-tpe": Comparison(_optuna("tpe")),
-    "optuna-nsga2": Comparison(_optuna("nsga2")),
-    "random": Comparison(_Random),
-    "headstart-noise": Comparison(_with_past, _all(Scenario.NOISE)),
-    "headstart-negated": Comparison(_with_past, _all(Scenario.NEGATED)),
-    "headstart-negated-1": Comparison(_with_past, _only(1)),
-    "headstart-negated-2": Comparison(_with_past, _only(2)),
+METHODS_COMPARED: dict[str, Contender] = {
+    "headstart": Contender(_with_past),
+    "alone": Contender(lambda instance, key: _Ours(instance, key, past=False)),
+    "botorch": Contender(_botorch),
+    "multi-task": Contender(_multi_task),
+    "optuna-gp": Contender(_optuna("gp")),
+    "optuna-tpe": Contender(_optuna("tpe")),
+    "optuna-nsga2": Contender(_optuna("nsga2")),
+    "random": Contender(_Random),
+    "headstart-noise": Contender(_with_past, _all(Scenario.NOISE)),
+    "headstart-negated": Contender(_with_past, _all(Scenario.NEGATED)),
+    "headstart-negated-1": Contender(_with_past, _only(1)),
+    "headstart-negated-2": Contender(_with_past, _only(2)),
 }
 
 
-def method_compared(name: str) -> Comparison:
+def method_compared(name: str) -> Contender:
     """The method of that name."""
     if name in METHODS_COMPARED:
         return METHODS_COMPARED[name]
