@@ -1,62 +1,27 @@
-"""A campaign: a folder with ``headstart.toml``, the past files it names, and ``current.csv``.
-
-a row of current.csv …            is
-with a number as its result       finished
-with an empty result              pending: it was suggested, or somebody plans it, and the result is awaited
-with 'n/a' or 'failed' there      failed: nothing is learnt from it, and it is not suggested again
-without inputs and result         none: it is left alone, whatever else stands in it
-"""
+"""A campaign: a folder with ``headstart.toml``, the past files it names, and ``current.csv``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
+import torch
 
-from headstart.campaign.file import TOML, CampaignFile, read_campaign_file
+from headstart.campaign.experiments import Experiment, State, experiments_in
+from headstart.campaign.file import TOML, CampaignFile
+from headstart.campaign.past import past_tasks
+from headstart.campaign.settings import CampaignSettings, read_settings
+from headstart.campaign.toml.reading import read_campaign_file
+from headstart.decide.several.front import front_of
 from headstart.errors import InputError
-from headstart.sources.files.cells import is_failure, is_missing
-from headstart.sources.files.frames import input_column, result_column
 from headstart.sources.files.safe import write_whole
 from headstart.sources.files.tables import Table, appended, read_table
-from headstart.sources.parameters import Kind, Parameter, nearest
 from headstart.sources.raw import RawTask
 
-__all__ = [
-    "Campaign",
-    "Experiment",
-    "State",
-    "append_experiments",
-    "open_campaign",
-    "past_tasks",
-    "repeat_spread",
-    "require_closed",
-]
-
-_SAMPLE_SEED = 0
-
-
-class State(StrEnum):
-    """What is known about an experiment."""
-
-    FINISHED = "finished"
-    PENDING = "pending"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class Experiment:
-    """One row of ``current.csv``. ``number`` is the row's number in a spreadsheet program."""
-
-    number: int
-    values: Mapping[str, Any]
-    state: State
-    result: float = float("nan")
+__all__ = ["Campaign", "append_experiments", "open_campaign", "repeat_spread", "require_closed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +30,7 @@ class Campaign:
 
     folder: Path
     file: CampaignFile
+    settings: CampaignSettings
     past: tuple[RawTask, ...]
     table: Table
     experiments: tuple[Experiment, ...]
@@ -75,29 +41,64 @@ class Campaign:
         """The experiments in that state, in the order of the file."""
         return tuple(e for e in self.experiments if e.state is state)
 
+    def measured(self, name: str) -> tuple[Experiment, ...]:
+        """The experiments that have a result of this column."""
+        return tuple(e for e in self.experiments if name in e.results)
+
+    def within(self, experiment: Experiment) -> bool:
+        """Whether all limits hold, as far as they were measured there."""
+        limits = self.file.outcomes.limits
+        return all(limit.holds(experiment.results[limit.name]) for limit in limits if limit.name in experiment.results)
+
+    @property
+    def good(self) -> tuple[Experiment, ...]:
+        """The experiments with a result for every objective and no limit that is known to be broken."""
+        names = [goal.name for goal in self.file.outcomes.goals]
+        return tuple(e for e in self.experiments if all(n in e.results for n in names) and self.within(e))
+
+    @property
+    def front(self) -> tuple[Experiment, ...]:
+        """Those within the limits that no other beats in every objective; of equals the first."""
+        good, goals = self.good, self.file.outcomes.goals
+        if not good:
+            return ()
+        Y = torch.tensor([[goal.sign * e.results[goal.name] for goal in goals] for e in good], dtype=torch.float64)
+        found = [e for e, there in zip(good, front_of(Y).tolist(), strict=True) if there]
+        seen: set[tuple[float, ...]] = set()
+        each = [(e, tuple(e.results[goal.name] for goal in goals)) for e in found]
+        return tuple(e for e, values in each if not (values in seen or seen.add(values)))  # type: ignore[func-returns-value]
+
     @property
     def best(self) -> Experiment | None:
-        """The finished experiment with the best result; the first of equals."""
-        finished = self.those(State.FINISHED)
-        pick = max if self.file.maximize else min
-        return pick(finished, key=lambda e: e.result) if finished else None
+        """The best experiment within the limits: the first of equals, and of several objectives the most balanced.
+
+        That is the one on the front that is nearest to the best of every objective, in shares of the front's range.
+        """
+        front = self.front
+        if not front:
+            return None
+        Y = np.array([[goal.sign * e.results[goal.name] for goal in self.file.outcomes.goals] for e in front])
+        span = Y.max(axis=0) - Y.min(axis=0)
+        far = np.linalg.norm((Y - Y.min(axis=0)) / np.where(span > 0, span, 1.0), axis=1)
+        return front[int(far.argmin())]
 
 
 def open_campaign(folder: Path) -> Campaign:
     """Read the folder; nothing is changed. Whatever is wrong in any of its files is an ``InputError``."""
     file = read_campaign_file(folder / TOML)
+    settings = read_settings(folder, file)
     tables = [read_table(folder / path).renamed(file.rename) for path in file.past]
     remarks = [remark for table in tables for remark in table.remarks]
     past = past_tasks(tables, file, remarks)
     current = folder / file.current
     if not current.exists():
-        header = ",".join([*(p.name for p in file.parameters), file.objective])
+        header = ",".join([*(p.name for p in file.parameters), *file.measured_columns])
         raise InputError(f"{current}: there is no such file. Make one whose first row is {header}")
     table = read_table(current)
     remarks += table.remarks
-    experiments = tuple(_experiments(table, file, remarks))
+    experiments = experiments_in(table, file, remarks)
     alike = (t.layout.mark for t in tables if t.layout.mark and t.layout.delimiter == table.layout.delimiter)
-    return Campaign(folder, file, past, table, experiments, tuple(remarks), next(alike, "."))
+    return Campaign(folder, file, settings, past, table, experiments, tuple(remarks), next(alike, "."))
 
 
 def require_closed(campaign: Campaign) -> None:
@@ -131,116 +132,3 @@ def repeat_spread(tasks: Sequence[tuple[Sequence[Mapping[str, Any]], Sequence[fl
             squares += float(np.sum((np.array(group) - np.mean(group)) ** 2))
             freedom += len(group) - 1
     return ((squares / freedom) ** 0.5, freedom) if freedom else None
-
-
-# ── past files ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def past_tasks(tables: Sequence[Table], file: CampaignFile, remarks: list[str]) -> tuple[RawTask, ...]:
-    """The past files of a campaign, called by the names of the files; what is noticed is added to the remarks."""
-    stems = [Path(path).stem for path in file.past]
-    return tuple(
-        _past(table, stem if stems.count(stem) == 1 else path, file, remarks)
-        for table, stem, path in zip(tables, stems, file.past, strict=True)
-    )
-
-
-def _past(table: Table, name: str, file: CampaignFile, remarks: list[str]) -> RawTask:
-    table.require(file.objective, f'Name it in [rename] of {TOML}, as in "OLD" = "{file.objective}".')
-    results = result_column(table, file.objective)
-    has = np.array([value is not None for value in results], dtype=bool)
-    if not has.any():
-        raise InputError(
-            f"{table.path}: no row has a result in column {file.objective!r}. Take it out of past in {TOML}."
-        )
-    own = [p for p in file.parameters if p.name in table.columns and table.kind(p.name) != "empty"]
-    if not own:
-        theirs, ours = (", ".join(map(repr, names)) for names in (table.columns, [p.name for p in file.parameters]))
-        raise InputError(
-            f"{table.path} has nothing in common with the campaign: its columns are {theirs}, the parameters {ours}. "
-            f"Say what is the same in [rename] of {TOML}, or take the file out of past."
-        )
-    frame = pd.DataFrame({p.name: _column(table, p, has.tolist()) for p in own})
-    known = {file.objective, *file.ignore, *(p.name for p in file.parameters)}
-    remarks += [
-        f"{table.path}: the column {column!r} is neither a parameter nor in ignore, and is left out."
-        for column in table.columns
-        if column not in known and len(set(table.cells(column))) > 1
-    ]
-    keep = np.flatnonzero(has)
-    if len(keep) > file.max_rows:
-        remarks.append(
-            f"{table.path}: a random {file.max_rows} of its {len(keep)} results are used (max_rows in {TOML})."
-        )
-        keep = np.sort(np.random.default_rng(_SAMPLE_SEED).choice(keep, file.max_rows, replace=False))
-    elif len(keep) < len(has):
-        remarks.append(f"{table.path}: {len(has) - len(keep)} of {len(has)} rows have no result and are left out.")
-    y = np.array([results[i] for i in keep], dtype=np.float64)
-    numbers = tuple(table.numbers[i] for i in keep)
-    return RawTask(name, frame.iloc[keep].reset_index(drop=True), y, origin=str(table.path), numbers=numbers)
-
-
-def _column(table: Table, p: Parameter, has: list[bool]) -> Any:
-    """The inputs of a parameter, as the kind that it is."""
-    if p.is_text:
-        return input_column(table, p.name, has, text=True)
-    for row, needed in enumerate(has):
-        if needed:
-            table.number_at(row, p.name, remedy=_no_number(p))
-    return input_column(table, p.name, has, text=False)
-
-
-def _no_number(p: Parameter) -> str:
-    return f'Write the number alone, or give [parameters.{p.name}] the kind "category" in {TOML}.'
-
-
-# ── current.csv ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _experiments(table: Table, file: CampaignFile, remarks: list[str]) -> list[Experiment]:
-    free = [p for p in file.parameters if p.kind is not Kind.FIXED]
-    for p in free:
-        table.require(p.name, f"Add it to the header, or delete [parameters.{p.name}] in {TOML}.")
-    table.require(file.objective, f"Add it to the header, or correct objective in {TOML}.")
-    results = result_column(table, file.objective)
-    found = []
-    for i, row in enumerate(table.rows):
-        cells = dict(zip(table.columns, row, strict=True))
-        outcome = cells[file.objective]
-        if not outcome and all(is_missing(cells[p.name], numeric=True) for p in free):
-            continue
-        values = {p.name: _value(table, i, p, remarks) for p in free}
-        values |= {p.name: p.value for p in file.parameters if p.kind is Kind.FIXED}
-        result = results[i]
-        if result is not None:
-            found.append(Experiment(table.numbers[i], values, State.FINISHED, result))
-        else:
-            state = State.FAILED if is_failure(outcome) else State.PENDING
-            found.append(Experiment(table.numbers[i], values, state))
-    return found
-
-
-def _value(table: Table, row: int, p: Parameter, remarks: list[str]) -> Any:
-    place = table.place(row, p.name)
-    cell = table.rows[row][table.columns.index(p.name)]
-    if is_missing(cell, numeric=not p.is_text):
-        raise InputError(
-            f"{place}: {repr(cell) if cell else 'an empty cell'} is not a value. Fill it in, or delete the row: an "
-            "experiment needs all of its inputs."
-        )
-    if p.is_text:
-        if cell not in p.choices:
-            raise InputError(
-                f"{place}: {cell!r} is none of the choices. {nearest(cell, p.choices)} Correct it, or add it to "
-                f"choices in [parameters.{p.name}] in {TOML}."
-            )
-        return cell
-    value = table.number_at(row, p.name, remedy="Write the number alone; the unit belongs into the header.")
-    assert value is not None
-    if p.log and value <= 0:
-        raise InputError(f"{place}: {cell!r} is not above 0, as a log scale needs. Correct it, or delete the row.")
-    if not p.low <= value <= p.high:
-        remarks.append(
-            f"{place}: {cell} lies outside {p.low:g} … {p.high:g}. It counts, but look whether it is a slip."
-        )
-    return int(value) if p.kind is Kind.INT and value == int(value) else value

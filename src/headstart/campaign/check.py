@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from headstart.campaign.campaign import past_tasks
 from headstart.campaign.file import DEFAULT_MODEL
+from headstart.campaign.fitted import FittedOutcome, align_tasks
 from headstart.campaign.init import Looked
-from headstart.campaign.model import Fitted
-from headstart.errors import InputError
+from headstart.campaign.past import past_tasks
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict, auto_only, explain
 from headstart.models.family import model_named
 from headstart.sources.aligned import Alignment
-from headstart.sources.alignment import align
 
 __all__ = ["align_files", "auto_prior", "explained", "learn_past", "unusual_verdicts"]
 
 
-def align_files(looked: Looked) -> Alignment:
-    """The past files in the space that was guessed from them."""
-    file = looked.file
-    return align(
-        past_tasks(looked.tables, file, []),
-        {p.name: p.distribution() for p in file.parameters},
-        minimize=not file.maximize,
-    )
+def align_files(looked: Looked) -> dict[str, Alignment]:
+    """The past files in the space that was guessed from them, for every outcome those that know it."""
+    return align_tasks(past_tasks(looked.tables, looked.file, []), looked.file)
 
 
 def learn_past(alignment: Alignment, *, seed: int = 0) -> AutoPrior:
@@ -31,17 +24,18 @@ def learn_past(alignment: Alignment, *, seed: int = 0) -> AutoPrior:
     return auto_only(model_named(DEFAULT_MODEL).anywhere().learn(alignment.datasets, seed=seed))
 
 
-def auto_prior(fitted: Fitted) -> AutoPrior:
-    """What AUTO learnt from the past campaigns, also where the campaign is told to use another model."""
+def auto_prior(fitted: FittedOutcome) -> AutoPrior | None:
+    """What AUTO learnt from the past campaigns, also where the campaign is told to use another model.
+
+    None where no past file knows the outcome.
+    """
     if isinstance(fitted.prior, AutoPrior):
         return fitted.prior
-    if not fitted.alignment.datasets:
-        raise InputError(f"{fitted.campaign.folder}: the campaign has no past files, so there is nothing to check.")
-    return learn_past(fitted.alignment)
+    return learn_past(fitted.alignment) if fitted.alignment.datasets else None
 
 
-def explained(fitted: Fitted) -> Explanation | None:
-    """The verdicts on a campaign's sources; None where its model does not weigh them."""
+def explained(fitted: FittedOutcome) -> Explanation | None:
+    """The verdicts on an outcome's sources; None where its model does not weigh them."""
     return explain(fitted.prior, fitted.target) if isinstance(fitted.prior, AutoPrior) else None
 
 

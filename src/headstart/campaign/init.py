@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from headstart.campaign.file import TOML, CampaignFile
-from headstart.errors import InputError
-from headstart.sources.column_guess import Guess, Proposal, find_objective, propose
-from headstart.sources.files.safe import alone_in, write_whole
-from headstart.sources.files.tables import FileLayout, Table, is_lock_file, read_table, write_rows
-from headstart.sources.parameters import MOST_USED, Kind, nearest
+import numpy as np
 
-__all__ = ["Looked", "Started", "look_at", "start_campaign"]
+from headstart.campaign.file import TOML, CampaignFile, ResultColumn, RuleLine
+from headstart.campaign.settings import read_settings
+from headstart.campaign.toml.writing import toml_text
+from headstart.data.outcomes import Goal, Limit, Outcomes
+from headstart.errors import InputError
+from headstart.sources.column_guess import Guess, Proposal, find_result, outward, propose
+from headstart.sources.files.frames import input_column, result_column
+from headstart.sources.files.safe import alone_in, write_whole
+from headstart.sources.files.tables import Table, is_lock_file, read_table, write_rows
+from headstart.sources.parameters import Kind, nearest
+from headstart.sources.unit_names import split_unit
+
+__all__ = ["CampaignPlan", "Looked", "Started", "look_at", "start_campaign"]
 
 CURRENT = "current.csv"
+
+
+@dataclass(frozen=True)
+class CampaignPlan:
+    """What somebody says about a new campaign; names of results may lack unit, case and separators of the columns.
+
+    ``errors`` are the columns of standard errors by result, ``categories`` columns of numbers that are only names.
+    """
+
+    goals: tuple[Goal, ...]
+    limits: tuple[Limit, ...] = ()
+    errors: Mapping[str, str] = field(default_factory=dict)
+    rules: tuple[str, ...] = ()
+    candidates: Path | None = None
+    rename: Mapping[str, str] = field(default_factory=dict)
+    ignore: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +65,7 @@ class Started:
     remarks: tuple[str, ...]
 
 
-def start_campaign(
-    past: Sequence[Path],
-    folder: Path,
-    *,
-    objective: str,
-    maximize: bool,
-    rename: Mapping[str, str] | None = None,
-    ignore: Sequence[str] = (),
-    categories: Sequence[str] = (),
-    force: bool = False,
-) -> Started:
+def start_campaign(past: Sequence[Path], folder: Path, wanted: CampaignPlan, *, force: bool = False) -> Started:
     """Look at the past files and write the two files of a campaign into the folder.
 
     ``force`` writes over an older ``headstart.toml``. A ``current.csv`` that has rows is never written over.
@@ -66,27 +78,17 @@ def start_campaign(
     for path in past:
         if path.resolve() == current.resolve():
             raise InputError(f"{path} is the file of the new campaign and cannot be a past one too. Rename it first.")
-    looked = look_at(
-        past, folder, objective=objective, maximize=maximize, rename=rename, ignore=ignore, categories=categories
-    )
+    looked = look_at(past, folder, wanted)
+    more = read_settings(folder, looked.file, place="--rule").more_columns
     kept = len(read_table(current).rows) if current.exists() and current.read_bytes().strip() else 0
     with alone_in(folder):
         write_whole(toml, toml_text(looked.file, looked.proposal).encode())
         if not kept:
-            write_whole(current, _header(looked.file, looked.tables))
+            write_whole(current, _header(looked.file, looked.tables, more))
     return Started(looked.file, looked.proposal, toml, current, kept, looked.remarks)
 
 
-def look_at(
-    past: Sequence[Path],
-    folder: Path,
-    *,
-    objective: str,
-    maximize: bool,
-    rename: Mapping[str, str] | None = None,
-    ignore: Sequence[str] = (),
-    categories: Sequence[str] = (),
-) -> Looked:
+def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
     """The campaign that would begin with these files in the folder. Nothing is written."""
     files = [path for path in past if not is_lock_file(path)]
     remarks = [
@@ -98,27 +100,87 @@ def look_at(
         if path.resolve() in [other.resolve() for other in files[:i]]:
             raise InputError(f"{path} is named twice.")
     tables = [read_table(path) for path in files]
-    _require_names(tables, rename or {}, "rename")
-    tables = [table.renamed(rename or {}) for table in tables]
-    column, spelled = find_objective(tables, objective)
-    tables = [table.renamed(spelled) for table in tables]
-    _require_names(tables, dict.fromkeys(ignore, ""), "ignore")
-    _require_names(tables, dict.fromkeys(categories, ""), "category")
-    remarks += [f"{old!r} is taken for {new!r}, the objective." for old, new in spelled.items()]
-    proposal = propose(tables, column, ignore=ignore, categories=categories)
+    _require_names(tables, wanted.rename, "rename")
+    tables = [table.renamed(wanted.rename) for table in tables]
+    results, tables, spelled = _results(tables, wanted)
+    _require_names(tables, wanted.ignore, "ignore")
+    _require_names(tables, wanted.categories, "category")
+    remarks += [f"{old!r} is taken for {new!r}, which is a result." for old, new in spelled.items()]
+    errors = [column.error for column in results if column.error]
+    names = [column.name for column in results]
+    proposal = propose(tables, names, measured=errors, ignore=wanted.ignore, categories=wanted.categories)
+    if wanted.candidates is not None:
+        proposal = _with_candidates(proposal, read_table(wanted.candidates))
     campaign = CampaignFile(
-        objective=column,
-        maximize=maximize,
+        results=results,
         past=tuple(_relative(path, folder) for path in files),
         parameters=tuple(guess.parameter for guess in proposal.guesses),
-        unit=proposal.unit,
+        rules=tuple(RuleLine(text) for text in wanted.rules),
+        candidates="" if wanted.candidates is None else _relative(wanted.candidates, folder),
         ignore=tuple(proposal.ignored),
-        rename={**(rename or {}), **spelled},
+        rename={**wanted.rename, **spelled},
     )
     return Looked(tuple(tables), campaign, proposal, (*remarks, *proposal.remarks))
 
 
-def _require_names(tables: Sequence[Table], names: Mapping[str, str], option: str) -> None:
+def _results(
+    tables: Sequence[Table], wanted: CampaignPlan
+) -> tuple[tuple[ResultColumn, ...], list[Table], dict[str, str]]:
+    """The columns of results, the tables with one name for each, and how they are spelled elsewhere."""
+    every: list[Goal | Limit] = [*wanted.goals, *wanted.limits]
+    Outcomes(wanted.goals, wanted.limits)  # whether they go together
+    spelled: dict[str, str] = {}
+    found, renamed = [], list(tables)
+    for outcome in every:
+        name, own = find_result(renamed, outcome.name, everywhere=len(every) == 1)
+        renamed = [table.renamed(own) for table in renamed]
+        spelled |= own
+        unit = split_unit(name)[1]
+        error = wanted.errors.get(outcome.name, "")
+        if error and not any(error in table.columns for table in renamed):
+            columns = list(dict.fromkeys(column for table in renamed for column in table.columns))
+            raise InputError(f"--error names {error!r}, but no file has such a column. {nearest(error, columns)}")
+        found.append(ResultColumn(_bounded(replace(outcome, name=name), unit, renamed), unit, error))
+    unknown = [name for name in wanted.errors if name not in [outcome.name for outcome in every]]
+    if unknown:
+        raise InputError(f"--error names {unknown[0]!r}, which is no result. {nearest(unknown[0], spelled)}")
+    return tuple(found), renamed, spelled
+
+
+def _bounded(outcome: Goal | Limit, unit: str, tables: Sequence[Table]) -> Goal | Limit:
+    """With 0 and 100 as bounds where a result is a percentage and none was ever outside."""
+    if unit != "%" or (isinstance(outcome, Limit) and not 0 <= outcome.sign * outcome.bound < 100):
+        return outcome
+    values = [v for t in tables if outcome.name in t.columns for v in result_column(t, outcome.name) if v is not None]
+    return replace(outcome, low=0, high=100) if values and min(values) >= 0 and max(values) <= 100 else outcome
+
+
+def _with_candidates(proposal: Proposal, table: Table) -> Proposal:
+    """The parameters with ranges and choices that hold all candidates."""
+    guesses = []
+    for guess in proposal.guesses:
+        p = guess.parameter
+        if p.name not in table.columns:
+            guesses.append(guess)
+            continue
+        values = input_column(table, p.name, [True] * len(table.rows), text=p.kind is Kind.CATEGORY).to_numpy()
+        if p.kind is Kind.CATEGORY:
+            choices = tuple(sorted({*p.choices, *values}))
+            guesses.append(Guess(replace(p, choices=choices), guess.reasons))
+            continue
+        low, high = float(np.min(values)), float(np.max(values))
+        if p.low <= low and high <= p.high:
+            guesses.append(guess)
+            continue
+        low, high = outward(min(low, p.low), max(high, p.high), log=p.log and low > 0)
+        whole = p.kind is Kind.INT and bool(np.all(values == np.round(values)))
+        kind = Kind.INT if whole else Kind.FLOAT
+        reasons = {**guess.reasons, "low": f"{guess.reasons.get('low', 'the data')}; and the candidates"}
+        guesses.append(Guess(replace(p, low=low, high=high, kind=kind, log=p.log and low > 0), reasons))
+    return replace(proposal, guesses=tuple(guesses))
+
+
+def _require_names(tables: Sequence[Table], names: Sequence[str] | Mapping[str, str], option: str) -> None:
     every = list(dict.fromkeys(column for table in tables for column in table.columns))
     for name in names:
         if name not in every:
@@ -132,93 +194,10 @@ def _relative(path: Path, folder: Path) -> str:
         return path.resolve().as_posix()
 
 
-def _header(campaign: CampaignFile, tables: Sequence[Table]) -> bytes:
+def _header(campaign: CampaignFile, tables: Sequence[Table], more: Sequence[str]) -> bytes:
     """A header in the layout of the first past file, with a byte-order mark where the spreadsheet program needs one."""
     first = tables[0].layout
     marked = any(t.layout.bom or t.layout.encoding != "utf-8" for t in tables)
     layout = replace(first, encoding="utf-8", bom=b"\xef\xbb\xbf" if marked else b"")
-    return layout.bom + _line(layout, [*(p.name for p in campaign.parameters), campaign.objective]).encode()
-
-
-def _line(layout: FileLayout, cells: Sequence[str]) -> str:
-    return write_rows(layout, [cells])
-
-
-# ── headstart.toml ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _text(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
-
-
-def _number(value: float, kind: Kind) -> str:
-    return str(int(value)) if kind is Kind.INT else repr(float(value))
-
-
-def _commented(lines: Sequence[tuple[str, str]]) -> list[str]:
-    """Settings with their comments in one column."""
-    width = max((len(line) for line, comment in lines if comment and len(line) < 44), default=0)
-    return [f"{line:<{width}}  # {comment}" if comment else line for line, comment in lines]
-
-
-def toml_text(campaign: CampaignFile, proposal: Proposal) -> str:
-    """The file as it is first written, with a comment at everything that was guessed."""
-    past = [f"    {_text(path)}," for path in campaign.past]
-    lines = [
-        "# What this campaign optimises, and what it starts from. Everything below was guessed from the past files:",
-        "# look through it and change what is wrong. 'headstart suggest' reads it anew every time.",
-        "",
-        *_commented(
-            [
-                (f"objective = {_text(campaign.objective)}", "the column with the result"),
-                (f"unit = {_text(campaign.unit)}", "its unit, for tables and pictures"),
-                (f"direction = {_text('maximize' if campaign.maximize else 'minimize')}", "or the reverse"),
-                (f"current = {_text(campaign.current)}", "the experiments of this campaign; fill in results there"),
-                (
-                    f"model = {_text(campaign.model)}",
-                    "it weighs the past campaigns by what they predict: see 'headstart check'",
-                ),
-                (f"max_rows = {MOST_USED}", "of a longer past file a random sample of so many rows is used"),
-            ]
-        ),
-        "",
-        '# Past campaigns, as paths from this folder. Their order matters to chains alone (model = "shgp", "bhgp",',
-        '# "mhgp", "hgp"): there the one that is most like the new one stands last.',
-        "past = [",
-        *past,
-        "]",
-        "",
-        "# Columns of the past files that are not parameters. To make one a parameter, delete it here and add a table.",
-        "ignore = [",
-        *_commented([(f"    {_text(name)},", why) for name, why in proposal.ignored.items()]),
-        "]",
-    ]
-    if campaign.rename:
-        lines += ["", "# Columns with another name in some past file: old = new.", "[rename]"]
-        lines += [f"{_key(old)} = {_text(new)}" for old, new in campaign.rename.items()]
-    lines += [
-        "",
-        "# Parameters. Suggestions stay between low and high; past results outside still count.",
-        '#   kind = "float" | "int" | "category" | "fixed" (with value = ...)',
-        "#   step = 0.5 keeps suggestions on a grid, log = true makes ratios count instead of differences.",
-    ]
-    for guess in proposal.guesses:
-        lines += ["", *_parameter(guess)]
-    return "\n".join(lines) + "\n"
-
-
-def _parameter(guess: Guess) -> list[str]:
-    p, why = guess.parameter, guess.reasons
-    settings = [(f"kind = {_text(p.kind.value)}", why.get("kind", ""))]
-    if p.kind is Kind.CATEGORY:
-        settings.append((f"choices = [{', '.join(_text(c) for c in p.choices)}]", ""))
-    else:
-        settings.append((f"low = {_number(p.low, p.kind)}", why.get("low", "")))
-        settings.append((f"high = {_number(p.high, p.kind)}", ""))
-        settings += [("log = true", why.get("log", ""))] if p.log else []
-        settings.append((f"unit = {_text(p.unit)}", why.get("unit", "")))
-    return [f"[parameters.{_key(p.name)}]", *_commented(settings)]
+    columns = [*more, *(p.name for p in campaign.parameters), *campaign.measured_columns]
+    return layout.bom + write_rows(layout, [columns]).encode()

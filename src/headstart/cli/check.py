@@ -8,14 +8,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headstart.cli.campaign import FolderOption, SeedOption, existing, fitted_campaign, pairs, require_seed, working
+from headstart.cli.arguments import (
+    CategoryOption,
+    FolderOption,
+    IgnoreOption,
+    LimitOption,
+    RenameOption,
+    SeedOption,
+    existing,
+    require_seed,
+    wanted,
+)
+from headstart.cli.campaign import fitted_campaign, working
 from headstart.cli.output import errors_in_one_line, say
-from headstart.cli.tables import percent, show, table
+from headstart.cli.tables import count, percent, show, table
 from headstart.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from headstart.campaign.fitted import FittedOutcome
+    from headstart.campaign.init import CampaignPlan
     from headstart.models.auto.explanation import Explanation, SourceVerdict
     from headstart.models.auto.past_check import PastCheck
 
@@ -29,16 +42,20 @@ def check(
         list[Path] | None,
         typer.Argument(metavar="PAST.csv...", help="Files of past campaigns; none: those of the folder's campaign."),
     ] = None,
-    objective: Annotated[str | None, typer.Option(help="With files: the column with the result.")] = None,
+    objective: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="With files: the column with the result; of several repeated."),
+    ] = None,
     maximize: Annotated[
         bool,
         typer.Option(
             "--maximize/--minimize", help="As for init: bad results are seen less closely.", show_default=False
         ),
     ] = False,
-    rename: Annotated[list[str] | None, typer.Option(metavar="OLD=NEW", help="Columns that are the same.")] = None,
-    ignore: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A column that is no parameter.")] = None,
-    category: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Numbers that are only names.")] = None,
+    limit: LimitOption = None,
+    rename: RenameOption = None,
+    ignore: IgnoreOption = None,
+    category: CategoryOption = None,
     folder: FolderOption = Path(),
     out: Annotated[
         Path | None, typer.Option(help="Where the picture goes.", show_default="plots in the folder")
@@ -50,64 +67,49 @@ def check(
         require_seed(seed)
         pictures = out or existing(folder) / "plots"
         if past:
-            if objective is None:
+            if not objective:
                 raise InputError("Say which column of the files holds the result: --objective COLUMN.")
-            _check_files(
-                past,
-                folder,
-                pictures,
-                objective=objective,
-                maximize=maximize,
-                rename=pairs(rename or ()),
-                ignore=tuple(ignore or ()),
-                category=tuple(category or ()),
-                seed=seed,
-            )
+            what = wanted(objective, maximize, limits=limit, rename=rename, ignore=ignore, category=category)
+            _check_files(past, folder, what, pictures, seed)
         else:
-            if objective is not None or rename or ignore or category:
+            if objective or limit or rename or ignore or category:
                 raise InputError(
-                    "--objective, --rename, --ignore and --category go with past files: headstart check PAST.csv ... "
-                    "--objective COLUMN. Without files, headstart.toml in the folder says it all."
+                    "--objective, --limit, --rename, --ignore and --category go with past files: headstart check "
+                    "PAST.csv ... --objective COLUMN. Without files, headstart.toml in the folder says it all."
                 )
             _check_folder(folder, pictures, seed)
 
 
-def _check_files(
-    past: Sequence[Path],
-    folder: Path,
-    pictures: Path,
-    *,
-    objective: str,
-    maximize: bool,
-    rename: dict[str, str],
-    ignore: tuple[str, ...],
-    category: tuple[str, ...],
-    seed: int,
-) -> None:
+def _check_files(past: Sequence[Path], folder: Path, what: CampaignPlan, pictures: Path, seed: int) -> None:
     from headstart.campaign.init import look_at
 
-    looked = look_at(
-        past, folder, objective=objective, maximize=maximize, rename=rename, ignore=ignore, categories=category
-    )
+    looked = look_at(past, folder, what)
+    several = len(looked.file.results) > 1
+    drawn, warned = [], []
     with working():
         from headstart.campaign.check import align_files, learn_past
         from headstart.draw.explanation import draw_agreement
         from headstart.models.auto.past_check import check_past
         from headstart.sources.extremes import with_outliers
 
-        alignment = align_files(looked)
-        prior = learn_past(alignment, seed=seed)
-        alignment, found = with_outliers(alignment, prior), check_past(prior)
-        picture = draw_agreement(found, pictures)
-    say([*(f"{d}." for d in alignment.warnings), *looked.remarks])
-    show(_past_table(found))
-    _say_verdicts(found.verdicts)
-    _say_contradictions(found)
+        found = []
+        for name, aligned in align_files(looked).items():
+            prior = learn_past(aligned, seed=seed)
+            alignment = with_outliers(aligned, prior.outliers)
+            warned += [f"{decision}." for decision in alignment.warnings]
+            found.append((name if several else "", check_past(prior)))
+            drawn.append(draw_agreement(found[-1][1], pictures, of=name if several else ""))
+    say([*dict.fromkeys(warned), *looked.remarks])
+    for name, one in found:
+        show(_past_table(one, name))
+        _say_verdicts(one.verdicts)
+        _say_contradictions(one)
     typer.echo(f"'Predicts itself' is each row predicted from the others, against a constant. {_NATS}")
     typer.echo(f"Parameters: {', '.join(p.name for p in looked.file.parameters)}")
     for name, why in looked.proposal.ignored.items():
         typer.echo(f"Not a parameter: {name} ({why}).")
-    typer.echo(f"Picture: {picture}")
+    for path in drawn:
+        typer.echo(f"Picture: {path}")
 
 
 def _check_folder(folder: Path, pictures: Path, seed: int) -> None:
@@ -120,35 +122,47 @@ def _check_folder(folder: Path, pictures: Path, seed: int) -> None:
             "COLUMN', or begin a campaign with 'headstart init'."
         )
     fitted = fitted_campaign(open_campaign(folder), seed)
-    with working():
-        from headstart.campaign.check import auto_prior
-        from headstart.draw.explanation import draw_agreement, draw_verdicts
-        from headstart.models.auto.explanation import explain
-        from headstart.models.auto.past_check import check_past
-
-        prior = auto_prior(fitted)
-        found = check_past(prior)
-        explanation = explain(prior, fitted.target)
-        drawn = (draw_verdicts(explanation, pictures), draw_agreement(found, pictures))
+    if not fitted.campaign.past:
+        raise InputError(f"{folder}: the campaign has no past files, so there is nothing to check.")
     if (model := fitted.campaign.file.model.lower()) != DEFAULT_MODEL:
         say([f"The campaign's model is {model!r}. This is what {DEFAULT_MODEL!r}, which weighs its sources, says."])
-    show(_verdict_table(explanation, found))
-    _say_verdicts(explanation.sources)
-    if explanation.n_observations == 0:
-        _say_contradictions(found)
-    columns = ("candidate", "the new campaign is ...", "believed")
-    believed = ((name, explanation.meanings[name], percent(share)) for name, share in explanation.candidates.items())
-    show(table("How far the candidates are believed", columns, believed, left=columns[:2]))
+    drawn = [path for own in fitted.outcomes for path in _check_outcome(own, pictures)]
     typer.echo(f"A gain is how much better the campaign's results were predicted before they were seen. {_NATS}")
     typer.echo("A weight of 1 takes over all of a past campaign's shape, 0 none, below 0 turns it upside down.")
     for path in drawn:
         typer.echo(f"Picture: {path}")
 
 
+def _check_outcome(own: FittedOutcome, pictures: Path) -> tuple[Path, ...]:
+    """Print the verdicts on an outcome's sources; the pictures behind them."""
+    name = own.column.name if len(own.campaign.file.results) > 1 else ""
+    with working():
+        from headstart.campaign.check import auto_prior
+        from headstart.draw.explanation import draw_agreement, draw_verdicts
+        from headstart.models.auto.explanation import explain
+        from headstart.models.auto.past_check import check_past
+
+        prior = auto_prior(own)
+        if prior is None:
+            typer.echo(f"No past file knows {own.column.name}: it is learnt from this campaign alone.")
+            return ()
+        found = check_past(prior)
+        explanation = explain(prior, own.target)
+        drawn = (draw_verdicts(explanation, pictures, of=name), draw_agreement(found, pictures, of=name))
+    show(_verdict_table(explanation, found, name))
+    _say_verdicts(explanation.sources)
+    if explanation.n_observations == 0:
+        _say_contradictions(found)
+    columns = ("candidate", "the new campaign is ...", "believed")
+    believed = ((name, explanation.meanings[name], percent(share)) for name, share in explanation.candidates.items())
+    show(table("How far the candidates are believed", columns, believed, left=columns[:2]))
+    return drawn
+
+
 # ── tables and sentences ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _past_table(found: PastCheck) -> Table:
+def _past_table(found: PastCheck, of: str) -> Table:
     several = len(found.names) > 1
     columns = ("campaign", "rows", "predicts itself", *(("agrees with", "contradicts") if several else ()), "verdict")
     rows = []
@@ -158,7 +172,7 @@ def _past_table(found: PastCheck) -> Table:
             (verdict.name, str(found.rows[i]), _itself(found, i), *(others if several else ()), str(verdict.verdict))
         )
     left = ("campaign", "predicts itself", "agrees with", "contradicts", "verdict")
-    return table("What the past campaigns say", columns, rows, left=left)
+    return table(f"What the past campaigns say{_of(of)}", columns, rows, left=left)
 
 
 def _itself(found: PastCheck, i: int) -> str:
@@ -169,7 +183,7 @@ def _itself(found: PastCheck, i: int) -> str:
     return told if why is None else f"{told}: {why}" if why in (Silence.NOISE, Silence.LITTLE) else str(why)
 
 
-def _verdict_table(explanation: Explanation, found: PastCheck) -> Table:
+def _verdict_table(explanation: Explanation, found: PastCheck, of: str) -> Table:
     n = explanation.n_observations
     columns = ("campaign", "rows", "predicts itself", "gain per result", "95 % interval", "weight", "verdict")
     rows = [
@@ -184,8 +198,12 @@ def _verdict_table(explanation: Explanation, found: PastCheck) -> Table:
         )
         for i, s in enumerate(explanation.sources)
     ]
-    title = f"The past campaigns after {n} result{'' if n == 1 else 's'} of this one"
+    title = f"The past campaigns after {count(n, 'result')} of this one{_of(of)}"
     return table(title, columns, rows, left=("campaign", "predicts itself", "verdict"))
+
+
+def _of(outcome: str) -> str:
+    return f": {outcome}" if outcome else ""
 
 
 def _say_verdicts(verdicts: Sequence[SourceVerdict]) -> None:

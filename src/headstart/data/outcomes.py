@@ -4,6 +4,7 @@
     Goal("cost")                            an objective: as low as possible
     Limit("impurity", at_most=0.5)          must not be above 0.5, and no lower is any better
     Limit("turnover", at_least=20)          must not be below 20
+    Goal("yield", maximize=True, low=0, high=100)      and no yield is below 0 or above 100 (data.bounds)
 
 Inside, smaller is better and a limit is "at most c": the values of whatever is to be high, and of what has a lower
 limit, are turned round, with their limit,
@@ -22,6 +23,7 @@ from typing import TypeVar
 
 from torch import Tensor
 
+from headstart.data.bounds import Bounds
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError
 
@@ -35,14 +37,22 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Goal:
-    """An objective, to be minimised unless ``maximize``."""
+    """An objective, to be minimised unless ``maximize``; ``low`` and ``high`` are values it can have at all."""
 
     name: str
     maximize: bool = False
+    low: float | None = None
+    high: float | None = None
 
     def __post_init__(self) -> None:
-        """Check the name."""
+        """Check the name and the bounds."""
         _require_name(self.name, "An objective")
+        Bounds.of(self.low, self.high, self.name)
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """What values it can have, in the user's units; None for any."""
+        return Bounds.of(self.low, self.high, self.name)
 
     @property
     def sign(self) -> int:
@@ -52,14 +62,19 @@ class Goal:
 
 @dataclass(frozen=True)
 class Limit:
-    """A quantity that must be at most, or at least, some value; exactly one of the two is given."""
+    """A quantity that must be at most, or at least, some value; exactly one of the two is given.
+
+    ``low`` and ``high`` are values it can have at all.
+    """
 
     name: str
     at_most: float | None = None
     at_least: float | None = None
+    low: float | None = None
+    high: float | None = None
 
     def __post_init__(self) -> None:
-        """Check the name, and that there is one limit."""
+        """Check the name, that there is one limit, and that it can be kept and broken."""
         _require_name(self.name, "A limited quantity")
         if (self.at_most is None) == (self.at_least is None):
             raise InputError(
@@ -68,6 +83,19 @@ class Limit:
             )
         if not isinstance(self.value, int | float) or not math.isfinite(self.value):
             raise InputError(f"The limit on {self.name!r} must be a number, but it is {self.value!r}. Leave it out.")
+        if self.bounds is None:
+            return
+        inward = self.bounds.turned(self.sign)
+        if not inward.low <= self.bound < inward.high:
+            when = "never" if self.bound < inward.low else "always"
+            raise InputError(
+                f"The limit {self} {when} holds, for {self.name!r} is {self.bounds}. Correct the limit or the bounds."
+            )
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """What values it can have, in the user's units; None for any."""
+        return Bounds.of(self.low, self.high, self.name)
 
     @property
     def value(self) -> float:
@@ -150,8 +178,11 @@ class Outcomes:
         return self[name].sign * y
 
     def inward(self, name: str, task: Dataset) -> Dataset:
-        """A data set of an outcome, as measured, behind its sign."""
-        return task if self[name].sign > 0 else task.with_data(task.X, -task.y)
+        """A data set of an outcome, as measured, behind its sign; its values must be within the outcome's bounds."""
+        bounds = self[name].bounds
+        if bounds is not None:
+            bounds.require(task.y, f"{name} of {task.name}" if task.name else name)
+        return task if self[name].sign > 0 else task.with_data(task.X, -task.y, task.error_var)
 
     def require_all(self, given: Mapping[str, _T], what: str) -> tuple[_T, ...]:
         """What is given by name, in order; an ``InputError`` where a name is missing or unknown."""

@@ -12,6 +12,10 @@ more than any other point has to offer. And an improvement counts by what exceed
 never looks for a deeper one. The paper's β multiplies the standard deviation. BoTorch's ``beta`` multiplies
 the variance, so it is given β².
 
+Where a result cannot be below some value b (``floor``, data.bounds), neither can m(x), and no improvement is more than
+what is left to it: with H(t) = E[max(t − ½σ − m(x), 0)] LOG_EI is log(H(f*) − H(b)), f* ≥ b. The bound gives way by a
+thousandth: where f* is at b already, what is compared is how probable it is to be as good.
+
 ``acquisition`` gives BoTorch's function in the user's units, for whoever works with BoTorch. ``acquisition_values``
 has its values in model units from predictions at hand, ``acquisition_values_and_slopes`` also how they change with
 those. What ``suggest`` maximises is an ``AcquisitionValue``, which also knows of points whose result is awaited
@@ -42,6 +46,7 @@ from headstart.gp.linalg import LEAST_VAR
 from headstart.models.botorch import TransferPosterior
 
 __all__ = [
+    "LEFT",
     "MARGIN",
     "Acquisition",
     "AcquisitionValue",
@@ -49,6 +54,7 @@ __all__ = [
     "acquisition_values",
     "acquisition_values_and_slopes",
     "incumbent",
+    "log_less",
     "require_beta",
 ]
 
@@ -59,6 +65,9 @@ _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 _FAR = 1e3  # standard deviations
 # An improvement of less than this share of a measurement's standard error is none
 MARGIN = 0.5
+# In model units: what there is to gain at least, next to a bound
+LEFT = 1e-3
+_CLOSEST = -1e-12  # of the logarithms of H at two levels
 
 
 class Acquisition(Enum):
@@ -123,17 +132,26 @@ def acquisition_values(
     best_f: Float[Tensor, "*b"],
     noise_var: Float[Tensor, "*#b"],
     beta: float = 3.0,
+    floor: Float[Tensor, "*#b"] | None = None,
 ) -> Float[Tensor, "*b m"]:
-    """The acquisition function's values, from predictions that are at hand."""
+    """The acquisition function's values, from predictions that are at hand; ``floor`` bounds the improvement."""
     var = var.clamp_min(LEAST_VAR)
     match kind:
         case Acquisition.LOG_EI:
             noise = noise_var.unsqueeze(-1)
             sd = var / (var + noise).sqrt()
             value: Tensor = _log_ei_helper((best_f.unsqueeze(-1) - MARGIN * noise.sqrt() - mean) / sd) + sd.log()
-            return value
+            if floor is None:
+                return value
+            least = floor.unsqueeze(-1) - LEFT - MARGIN * noise.sqrt()
+            return log_less(value, _log_ei_helper((least - mean) / sd) + sd.log())
         case Acquisition.LCB:
             return beta * var.sqrt() - mean
+
+
+def log_less(high: Tensor, low: Tensor) -> Tensor:
+    """log(eʰ − eˡ) of two logarithms, the first of which is the higher."""
+    return high + torch.log(-torch.expm1((low - high).clamp_max(_CLOSEST)))
 
 
 def acquisition_values_and_slopes(
@@ -144,6 +162,7 @@ def acquisition_values_and_slopes(
     best_f: Float[Array, "*b"],
     noise_var: Float[Array, "*#b"],
     beta: float = 3.0,
+    floor: float | None = None,
 ) -> tuple[Float[Array, "*b m"], Float[Array, "*b m"], Float[Array, "*b m"]]:
     """The same values and their derivatives by the mean and by the variance, for a few points very often.
 
@@ -152,6 +171,8 @@ def acquisition_values_and_slopes(
 
         −Φ(u)/(h(u) s)                                  by the mean
         φ(u)/(h(u) s) · ∂s/∂var                         by the variance,  ∂s/∂var = s (1/var − ½/(var + noise_var))
+
+    With a floor b and v = (b − mean)/s each of h, Φ and φ is the difference between u and v.
     """
     match kind:
         case Acquisition.LOG_EI:
@@ -161,6 +182,15 @@ def acquisition_values_and_slopes(
             u = (best_f[..., None] - MARGIN * np.sqrt(noise) - mean) / s
             log_h = _log_ei_helper(torch.from_numpy(u)).numpy()
             rise, density = _over_h(u, log_h)
+            if floor is not None:
+                v = (floor - LEFT - MARGIN * np.sqrt(noise) - mean) / s
+                below = _log_ei_helper(torch.from_numpy(v)).numpy()
+                gap = np.minimum(below - log_h, _CLOSEST)
+                share, left = np.exp(gap), -np.expm1(gap)
+                rise, density = (
+                    (own - share * other) / left for own, other in zip((rise, density), _over_h(v, below), strict=True)
+                )
+                log_h = log_h + np.log(left)
             return log_h + np.log(s), -rise / s, density * (1 / var - 0.5 / total)
         case Acquisition.LCB:
             sd = np.sqrt(var)

@@ -84,13 +84,15 @@ class PlainAcquisition:
     kind: Acquisition
     best_f: Float[Tensor, "*b"]
     beta: float
+    floor: Float[Tensor, "*b"] | None = None
 
     def __call__(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
         """The value at every row of X."""
         predictor = self.voice.predictor
         mean, var = predictor.predict_marginal(X)
+        noise_var = predictor.noise_var
         return acquisition_values(
-            self.kind, mean, var, best_f=self.best_f, noise_var=predictor.noise_var, beta=self.beta
+            self.kind, mean, var, best_f=self.best_f, noise_var=noise_var, beta=self.beta, floor=self.floor
         )
 
 

@@ -100,6 +100,7 @@ class PendingAcquisition:
     best_f: Float[Tensor, "F *b"]
     noise_var: Float[Tensor, "*b"]
     beta: float
+    floor: Float[Tensor, "*b"] | None = None
 
     @classmethod
     def of(
@@ -111,8 +112,9 @@ class PendingAcquisition:
         best_f: Float[Tensor, "*b"],
         beta: float,
         generator: torch.Generator,
+        floor: Float[Tensor, "*b"] | None = None,
     ) -> PendingAcquisition:
-        """In model units, which ``best_f`` is in too."""
+        """In model units, which ``best_f`` and ``floor`` are in too."""
         require_beta(beta)
         with torch.no_grad():
             mean, cov = predictor.predict(pending)
@@ -128,13 +130,22 @@ class PendingAcquisition:
                 found = ByLayer(layer, solve_lower(layer.L[..., -p:, -p:], shift).movedim(-1, 0))
             else:
                 found = ByCovariance(predictor, pending, L, e)
-        return cls(found, kind, torch.minimum(best_f, y.amin(-1)), predictor.noise_var, beta)
+        best_f = torch.minimum(best_f, y.amin(-1))
+        if floor is not None:
+            best_f = torch.maximum(best_f, floor)  # no result will be better than that
+        return cls(found, kind, best_f, predictor.noise_var, beta, floor)
 
     def __call__(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
         """The value at every row of X."""
         mean, var = self.given(X)
         values = acquisition_values(
-            self.kind, mean, var.expand(mean.shape), best_f=self.best_f, noise_var=self.noise_var, beta=self.beta
+            self.kind,
+            mean,
+            var.expand(mean.shape),
+            best_f=self.best_f,
+            noise_var=self.noise_var,
+            beta=self.beta,
+            floor=self.floor,
         )
         return values.logsumexp(0) - math.log(len(values))
 

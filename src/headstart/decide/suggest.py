@@ -77,9 +77,13 @@ class OneOutcome:
         every, weights = voices(self.posterior.deciding(known.shape[-2]))
         known = known if known.shape[-2] else X
         best_f = torch.stack([means_at(every, weights, part).amin(-1) for part in known.split(ROWS, dim=-2)]).amin(0)
+        floor = self.posterior.floor
+        best_f = best_f if floor is None else torch.maximum(best_f, floor)
         if awaited.shape[-2] == 0:
             kind, beta = opening(self.posterior, self.kind, self.beta)
-            parts: tuple[AcquisitionValue, ...] = tuple(PlainAcquisition(voice, kind, best_f, beta) for voice in every)
+            parts: tuple[AcquisitionValue, ...] = tuple(
+                PlainAcquisition(voice, kind, best_f, beta, floor) for voice in every
+            )
         else:
             kind = self.kind
             seed = int(torch.randint(2**62, (), generator=generator))  # the same draws whoever else counts
@@ -91,6 +95,7 @@ class OneOutcome:
                     best_f=best_f,
                     beta=self.beta,
                     generator=generator_from(seed),
+                    floor=floor,
                 )
                 for voice in every
             )

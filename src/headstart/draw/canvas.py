@@ -23,7 +23,9 @@ __all__ = [
     "evaluations_axis",
     "legend_below",
     "log_axis",
+    "look_at",
     "number",
+    "out_of_view",
     "panels",
     "positive",
     "save",
@@ -105,6 +107,21 @@ def tidy(axes: Axes, xlabel: str = "", ylabel: str = "", *, title: str = "") -> 
     axes.grid(True, which="major", color="#E2E2E2", linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def look_at(axes: Axes, values: Sequence[ArrayLike]) -> None:
+    """Keep results and medians in view; a band that is wider than them may leave the picture."""
+    everything = np.concatenate([np.asarray(v, dtype=float) for v in values])
+    if not len(everything):
+        return
+    low, high = float(everything.min()), float(everything.max())
+    margin = 0.15 * (high - low) or 1.0
+    axes.set_ylim(low - margin, high + margin)
+
+
+def out_of_view(count: int) -> str:
+    """How many results are not in the picture, for its note."""
+    return f"; {count} result{' lies' if count == 1 else 's lie'} far outside the picture" if count else ""
 
 
 def legend_below(figure: Figure, axes: Sequence[Axes], note: str = "", *, columns: int | None = None) -> None:

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from headstart.draw.canvas import INK, legend_below, save, tidy
-from headstart.draw.looks import NOW, heading, past_looks, short
+from headstart.draw.looks import NOW, heading, named, noted, past_looks, short
 from headstart.models.auto.explanation import Explanation, Silence, SourceVerdict, Verdict
 from headstart.models.auto.past_check import PastCheck
 from headstart.sources.files.safe import make_folder
@@ -32,8 +32,8 @@ _FEW = 3  # sources that a heading can name
 _COLORS = "PuOr_r"
 
 
-def draw_agreement(check: PastCheck, out: Path) -> Path:
-    """Write agreement.png into the folder, which is made if it is not there."""
+def draw_agreement(check: PastCheck, out: Path, *, of: str = "") -> Path:
+    """Write agreement.png into the folder, which is made if it is not there; ``of`` several outcomes one for each."""
     make_folder(out)
     n = len(check.names)
     alone = n == 1
@@ -50,8 +50,8 @@ def draw_agreement(check: PastCheck, out: Path) -> Path:
     note = (
         f"they say nothing: {told}" if silent else "it predicts itself" if n == 1 else "all of them predict themselves"
     )
-    heading(figure, "What the past campaigns say", note)
-    return save(figure, out, "agreement", ("png",))[0]
+    heading(figure, "What the past campaigns say", noted(note, of))
+    return save(figure, out, named("agreement", of), ("png",))[0]
 
 
 def _self_prediction(axes: Axes, check: PastCheck) -> None:
@@ -92,8 +92,8 @@ def _names(axes: Axes, names: Sequence[str]) -> None:
     axes.set_ylim(len(names) - 0.5, -0.5)
 
 
-def draw_verdicts(explanation: Explanation, out: Path) -> Path:
-    """Write verdicts.png into the folder, which is made if it is not there."""
+def draw_verdicts(explanation: Explanation, out: Path, *, of: str = "") -> Path:
+    """Write verdicts.png into the folder, which is made if it is not there; ``of`` several outcomes one for each."""
     make_folder(out)
     figure = Figure(figsize=(13.2, 4.6 + 0.16 * max(0, len(explanation.sources) - 6)), dpi=150, layout="constrained")
     weights, gains, believed = figure.subplots(1, 3, width_ratios=[1.15, 1.0, 1.0])
@@ -103,9 +103,10 @@ def draw_verdicts(explanation: Explanation, out: Path) -> Path:
     counts = [(v, sum(s.verdict is v for s in explanation.sources)) for v in Verdict]
     n = explanation.n_observations
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts if count)
-    heading(figure, "Verdicts on the past campaigns", f"{told}, after {n} result{'' if n == 1 else 's'}")
+    note = f"{told}, after {n} result{'' if n == 1 else 's'}"
+    heading(figure, "Verdicts on the past campaigns", noted(note, of))
     legend_below(figure, [weights, believed])
-    return save(figure, out, "verdicts", ("png",))[0]
+    return save(figure, out, named("verdicts", of), ("png",))[0]
 
 
 def _weights(axes: Axes, explanation: Explanation) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 from matplotlib.figure import Figure
 
 from headstart.draw.canvas import INK
 
-__all__ = ["NOW", "heading", "past_looks", "plain", "short"]
+__all__ = ["NOW", "heading", "named", "noted", "past_looks", "plain", "short"]
 
 NOW = "#0072B2"
 # Colours that colour-blind readers can tell apart (Okabe and Ito), and markers
@@ -38,3 +39,13 @@ def heading(figure: Figure, title: str, note: str) -> None:
     """A title with a line below it, or several."""
     lines = "\n".join(textwrap.wrap(plain(note), width=int(13 * figure.get_figwidth())))
     figure.suptitle(f"$\\bf{{{title.replace(' ', '~')}}}$\n{lines}", x=0.01, ha="left", fontsize=11, color=INK)
+
+
+def named(picture: str, of: str) -> str:
+    """The name of a picture, of one of several outcomes with the outcome in it."""
+    return f"{picture}-{re.sub(r'[^A-Za-z0-9]+', '_', of).strip('_') or 'result'}" if of else picture
+
+
+def noted(note: str, of: str) -> str:
+    """A note that begins with the outcome, where there are several."""
+    return f"{of}: {note}" if of else note

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
@@ -16,13 +17,14 @@ from jaxtyping import Bool, Float
 from linear_operator import to_linear_operator
 from torch import Tensor
 
+from headstart.data.bounds import Bounds
 from headstart.data.units import Units
 from headstart.data.warp import Warp
 from headstart.errors import InputError
 from headstart.gp.hyperparameters import OFFSET_VAR, require_variance
 from headstart.gp.restarts import FitReport
 from headstart.models.chain.beliefs import At
-from headstart.models.distributions import ExactNormal, noise_likelihood, through
+from headstart.models.distributions import ExactNormal, Way, noise_likelihood, require_points, require_values
 from headstart.models.params import ModelParams
 from headstart.models.predictive import Doubt, NormalMixture, measurement, require_probability
 from headstart.models.predictor import Outcome, Predictor
@@ -38,11 +40,8 @@ class TransferPosterior(Model, FantasizeMixin):
     """The target task given its own data and the sources', as a BoTorch model with one output.
 
     It is minimised or maximised by whoever uses it: like every BoTorch model it only predicts. Analytic and Monte
-    Carlo acquisition functions, pending points and fantasies work on it. What it says passes three stations:
-
-        model units  –(units: offset and scale)→  mapped units  –(warp: a monotone map)→  the user's units
-
-    The predictor's distributions are normal up to the mapped units. Where there is no warp these are the user's.
+    Carlo acquisition functions, pending points and fantasies work on it. What it says goes its ``way`` from model units
+    over mapped units, up to which its distributions are normal, to the user's (models.distributions).
     """
 
     def __init__(
@@ -67,6 +66,16 @@ class TransferPosterior(Model, FantasizeMixin):
     def remembering(self, past_bests: Float[Tensor, "*b s d"]) -> Self:
         """The same model with the best points of the sources, for whoever looks for the next one."""
         return type(self)(self._predictor, replace(self._outcome, past_bests=past_bests), self._y, self._warp)
+
+    def bounded(self, low: float | None = None, high: float | None = None) -> Self:
+        """The same model of a result that cannot be below ``low`` or above ``high``, in the user's units.
+
+        All that is predicted stays within these bounds. A result that is outside is an ``InputError``.
+        """
+        bounds = Bounds.of(low, high, "the target")
+        if bounds is not None:
+            bounds.require(self._y, "the target")
+        return type(self)(self._predictor, replace(self._outcome, bounds=bounds), self._y, self._warp)
 
     # ── what was learnt ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -103,6 +112,21 @@ class TransferPosterior(Model, FantasizeMixin):
     def warp(self) -> Warp | None:
         """The monotone map between mapped units and the user's; None where there is none."""
         return self._warp
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """The values that a result can have; None for any."""
+        return self._outcome.bounds
+
+    @property
+    def floor(self) -> Float[Tensor, "*b"] | None:
+        """The lowest value that a result can have, in model units; None for any."""
+        return None if self.bounds is None or math.isinf(self.bounds.low) else self.bound(self.bounds.low)
+
+    @property
+    def way(self) -> Way:
+        """From model units to the user's."""
+        return Way(self.units, self._warp, self.bounds)
 
     @property
     def blind(self) -> Bool[Tensor, "*b"]:
@@ -164,8 +188,8 @@ class TransferPosterior(Model, FantasizeMixin):
     ) -> Any:
         """The joint distribution of f (of y with ``observation_noise``) at the q rows of X, in the user's units.
 
-        Behind a warp it is normal, and what is returned is that distribution seen through the map: its samples, mean
-        and variance are the user's. A tensor of ``observation_noise`` is in mapped units.
+        Behind a warp it is normal, and what is returned is that distribution seen through the map and cut off at the
+        bounds: its samples, mean and variance are the user's. A tensor of ``observation_noise`` is in mapped units.
         """
         self._require_query(X)
         if output_indices is not None and any(i != 0 for i in output_indices):
@@ -187,8 +211,7 @@ class TransferPosterior(Model, FantasizeMixin):
             cov = cov + torch.diag_embed(noise.expand(mean.shape))
         # an operator is factorised when it is needed, and with care for repeated rows; a plain matrix here and now
         posterior: Posterior = GPyTorchPosterior(ExactNormal(mean, to_linear_operator(cov)))
-        if self._warp is not None:
-            posterior = through(self._warp, posterior)
+        posterior = self.way.through(posterior)
         return posterior if posterior_transform is None else posterior_transform(posterior)
 
     def predict(self, X: Float[Tensor, "*b m d"] | At) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
@@ -198,10 +221,7 @@ class TransferPosterior(Model, FantasizeMixin):
         """
         if not isinstance(X, At):
             self._require_query(X)
-        mean, var = self._predictor.predict_marginal(X)
-        units = self.units
-        mean, var = units.offset.unsqueeze(-1) + units.scale.unsqueeze(-1) * mean, units.scale.unsqueeze(-1) ** 2 * var
-        return (mean, var) if self._warp is None else self._warp.moments(mean, var)
+        return self.way.predicted(self._predictor, X)
 
     # ── the next measurement, noise included ──────────────────────────────────────────────────────────────────────
 
@@ -210,29 +230,28 @@ class TransferPosterior(Model, FantasizeMixin):
 
         X may be located, as in ``predict``; y is in the user's units.
         """
-        return self._measurement(X).cdf(self.in_model_units(y))
+        return self.way.cdf(self._measurement(X), y)
 
     def log_density(self, X: Float[Tensor, "*b m d"] | At, y: Float[Tensor, "*#b m"]) -> Float[Tensor, "*c m"]:
-        """log p(y) of a measurement at every row of X, in the user's units."""
-        mapped = self._measurement(X).log_density(self.in_model_units(y)) - self.units.scale.log().unsqueeze(-1)
-        return mapped if self._warp is None else mapped + self._warp.log_slope(y)
+        """log p(y) of a measurement at every row of X, in the user's units.
+
+        At a bound it is the logarithm of the probability that lies there, and −∞ beyond.
+        """
+        return self.way.log_density(self._measurement(X), y)
 
     def quantile(self, X: Float[Tensor, "*b m d"] | At, p: float, *, noise: bool = True) -> Float[Tensor, "*c m"]:
         """The value that a measurement at a row of X stays below with probability p, in the user's units.
 
         Without ``noise`` it is f itself that stays below it.
         """
-        inner = self._measurement(X, noise=noise).quantile(p)
-        mapped = self.units.offset.unsqueeze(-1) + self.units.scale.unsqueeze(-1) * inner
-        return mapped if self._warp is None else self._warp.outward(mapped)
+        return self.way.outward(self._measurement(X, noise=noise).quantile(p))
 
     def interval(
         self, X: Float[Tensor, "*b m d"] | At, level: float, *, noise: bool = True
     ) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
         """The central interval of a measurement, or of f, at every row of X: as much is left out below it as above."""
         require_probability(level, "level")
-        low, high = (self.quantile(X, 0.5 + side * level / 2, noise=noise) for side in (-1, 1))
-        return low, high
+        return self.quantile(X, 0.5 - level / 2, noise=noise), self.quantile(X, 0.5 + level / 2, noise=noise)
 
     def _measurement(self, X: Float[Tensor, "*b m d"] | At, *, noise: bool = True) -> NormalMixture:
         """The distribution of a measurement, or of f, at every row of X, in model units."""
@@ -248,26 +267,17 @@ class TransferPosterior(Model, FantasizeMixin):
         ``noise``, a variance, is in mapped units.
         """
         self._require_query(X)
-        if not isinstance(Y, Tensor) or Y.dtype != torch.float64 or Y.shape[-2:] != (X.shape[-2], 1):
-            what = f"{Y.dtype} of shape {tuple(Y.shape)}" if isinstance(Y, Tensor) else type(Y).__name__
-            raise InputError(f"Y must be float64 of shape (*batch, {X.shape[-2]}, 1), but it is {what}.")
-        if not bool(Y.isfinite().all()):
-            raise InputError("Y must be finite: leave out observations that failed.")
+        require_values(Y, X.shape[-2])
         if noise is not None:
             require_variance(noise, "noise")
         units = self.units
         y = Y.squeeze(-1)
-        inward = self.in_model_units(y)
+        inward = self.way.inward(y)
         noise_var = None if noise is None else noise.squeeze(-1) / units.scale.unsqueeze(-1) ** 2
         predictor = self._predictor.observing(X, inward, noise_var=noise_var)
         batch = predictor.batch_shape
         y_all = torch.cat([self._y.expand(*batch, -1), y.expand(*batch, -1)], dim=-1)
         return type(self)(predictor, self._outcome, y_all, self._warp)
-
-    def in_model_units(self, y: Float[Tensor, "*c m"]) -> Float[Tensor, "*c m"]:
-        """Values in the user's units as the predictor means them."""
-        mapped = y if self._warp is None else self._warp.inward(y)
-        return (mapped - self.units.offset.unsqueeze(-1)) / self.units.scale.unsqueeze(-1)
 
     def bound(self, limit: float) -> Float[Tensor, "*b"]:
         """An upper limit in model units; one that lies among the outliers is pulled in as they are."""
@@ -277,7 +287,8 @@ class TransferPosterior(Model, FantasizeMixin):
 
     def within(self, X: Float[Tensor, "*b m d"] | At, limit: float) -> Float[Tensor, "*c m"]:
         """P(result ≤ limit) of a measurement at every row of X, the limit in the user's units."""
-        return self._measurement(X).cdf(self.bound(limit).unsqueeze(-1))
+        y = self._y.new_full((1,), limit)
+        return self.way.cdf(self._measurement(X), y, self.bound(limit).unsqueeze(-1))
 
     def subset_output(self, idcs: list[int]) -> Self:
         """The model itself: it has one output."""
@@ -286,11 +297,4 @@ class TransferPosterior(Model, FantasizeMixin):
         return self
 
     def _require_query(self, X: Tensor) -> None:
-        own = self._predictor.X
-        if not isinstance(X, Tensor) or X.dim() < 2 or X.shape[-1] != own.shape[-1]:
-            shape = tuple(X.shape) if isinstance(X, Tensor) else type(X).__name__
-            raise InputError(f"X must have shape (*batch, q, {own.shape[-1]}), but it is {shape}.")
-        if X.dtype != torch.float64 or X.device != own.device:
-            raise InputError(f"X must be float64 on {own.device}, but it is {X.dtype} on {X.device}.")
-        if not bool(X.isfinite().all()):
-            raise InputError("X must be finite, but it has NaN or infinite entries.")
+        require_points(X, self._predictor.X)

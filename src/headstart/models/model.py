@@ -120,14 +120,11 @@ def log_density_of(posterior: TransferPosterior, data: Dataset) -> Float[Tensor,
     """
     if data.error_var is None:
         return posterior.log_density(data.X, data.y)
-    warp, slope = posterior.warp, torch.zeros_like(data.y)
-    if warp is not None:
-        # outliers are results like any others here
-        data, slope = replace(warp.task_inward(data), y=warp.inward(data.y)), warp.log_slope(data.y)
-    inward = posterior.units.inward(data)
+    # outliers are results like any others here
+    mapped = data if posterior.warp is None else posterior.warp.task_inward(data)
+    inward = posterior.units.inward(mapped)
     assert inward.error_var is not None
-    said = posterior._measurement(data.X).with_error(inward.error_var)
-    return said.log_density(inward.y) - posterior.units.scale.log().unsqueeze(-1) + slope
+    return posterior.way.log_density(posterior._measurement(data.X).with_error(inward.error_var), data.y)
 
 
 _KINDS = (("kernel", Kernel), ("fit", FitOptions), ("units", OutputUnits), ("output_map", OutputMap))

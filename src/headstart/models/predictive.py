@@ -53,6 +53,11 @@ class NormalMixture:
         every: Tensor = torch.special.ndtr(self._standardised(y))
         return (self.weights * every).sum(-1)
 
+    def above(self, y: Float[Tensor, "*#c #m"]) -> Float[Tensor, "*c m"]:
+        """P(result > y), exact where it is small."""
+        every: Tensor = torch.special.ndtr(-self._standardised(y))
+        return (self.weights * every).sum(-1)
+
     def log_density(self, y: Float[Tensor, "*#c #m"]) -> Float[Tensor, "*c m"]:
         """log p(y), far out in the tails as well."""
         every = -0.5 * self._standardised(y).square() - _LOG_ROOT_TAU - self.sds.log()

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from headstart.data.bounds import Bounds
 from headstart.data.units import Units
 from headstart.gp.restarts import FitReport
 from headstart.models.chain.beliefs import At
@@ -61,7 +62,7 @@ class Outcome:
 
     ``blind`` says that no source is behind it, in all problems of a batch or in some; ``doubt`` is what the predictor
     does not know of its own uncertainty; ``past_bests`` are the best point of every source; ``error_var`` are the known
-    variances of the target's values, in the user's units.
+    variances of the target's values and ``bounds`` the values that it can have, in the user's units.
     """
 
     units: Units
@@ -71,3 +72,4 @@ class Outcome:
     doubt: Doubt | None = None
     past_bests: Float[Tensor, "*b s d"] | None = None
     error_var: Float[Tensor, "*b n"] | None = None
+    bounds: Bounds | None = None

@@ -29,7 +29,7 @@ from headstart.errors import NoPlaceError, NothingInCommonError, NumericalError
 from headstart.models.model import Prior
 from headstart.sampler.model_cache import ModelCache
 from headstart.sampler.several.learnt import Learnt
-from headstart.sampler.several.outcomes import decided, outcomes_of, past_datasets, with_any_result
+from headstart.sampler.several.outcomes import decided, measured_by, outcomes_of
 from headstart.sampler.strategy import Strategy
 from headstart.sampler.suggested import Suggested, find_clash
 from headstart.sampler.trials import SeenTrials, fixed_parameters, note, noted, see
@@ -39,6 +39,7 @@ from headstart.sources.aligned import Alignment
 from headstart.sources.alignment import align
 from headstart.sources.extremes import infinite_in_words, outliers_in_words, with_outliers
 from headstart.sources.forms.studies import is_same_study
+from headstart.sources.outcomes import split, with_any_result
 from headstart.sources.raw import RawTask
 
 if TYPE_CHECKING:
@@ -225,7 +226,9 @@ class Adviser:
         if outcomes is None:
             sources = tuple(decided(task, study) for task in sources)
         if self._aligned is None or self._aligned[0] != asked:
-            known = sources if outcomes is None else [with_any_result(task, outcomes) for task in sources]
+            known: Sequence[RawTask | None] = sources
+            if outcomes is not None:
+                known = [with_any_result(task, measured_by(task, outcomes)) for task in sources]
             found = align(
                 [task for task in known if task is not None],
                 whole.distributions,
@@ -239,11 +242,11 @@ class Adviser:
         alignment = self._aligned[1]
         if outcomes is None:
             prior = self.cache.learn(self.strategy.model_for(alignment.datasets), alignment.datasets)
-            return Learnt(with_outliers(alignment, prior), minimize, {"": prior})
+            return Learnt(with_outliers(alignment, prior.outliers), minimize, {"": prior})
         priors = {}
-        for name, own in past_datasets(alignment, sources, outcomes).items():
-            inward = [outcomes.inward(name, data) for data in own]
-            priors[name] = self.cache.learn(self.strategy.model_for(inward), inward)
+        measured = {task.name: measured_by(task, outcomes) for task in sources}
+        for name, own in split(alignment, measured, outcomes).items():
+            priors[name] = self.cache.learn(self.strategy.model_for(own.datasets), own.datasets)
         return Learnt(alignment, minimize, priors, outcomes)
 
     def _tell(self, alignment: Alignment, whole: WholeSpace) -> None:

@@ -8,6 +8,7 @@ used other categories                    each gets a level of its own, which is 
 lacks a value or the result in a row     the row is left out; without the values of most rows, the parameter is
 ran a row without a parameter            the row has it at rest (``data.conditions``)
 has infinite results                     they count as the worst or best finite one
+has no error of some results             they have the median of the known ones
 shares no parameter with the new space   an InputError, or it is left out
 """
 
@@ -26,7 +27,7 @@ from headstart.data.space import Space
 from headstart.errors import InputError, NothingInCommonError
 from headstart.sources.aligned import Alignment, Decision
 from headstart.sources.matching import Matched, match, outside
-from headstart.sources.raw import INFINITE, RawTask, finite
+from headstart.sources.raw import INFINITE, RawTask, error_var, finite
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -247,7 +248,8 @@ def _encode(one: _Placed, space: Space, minimize: bool) -> Dataset:
     larger_is_better = not minimize if one.task.maximize is None else one.task.maximize
     y = finite(one.task.y)[kept]
     y = -y if larger_is_better else y
-    return Dataset(X, y, one.task.name, unseen=tuple(columns), categories=space.categories)
+    error = None if one.task.error is None else error_var(one.task.error[kept])
+    return Dataset(X, y, one.task.name, unseen=tuple(columns), categories=space.categories, error_var=error)
 
 
 def _leave_out(

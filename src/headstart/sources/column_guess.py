@@ -17,7 +17,7 @@ from headstart.sources.files.tables import Table
 from headstart.sources.parameters import MOST_USED, Kind, Parameter, nearest
 from headstart.sources.unit_names import plain, split_unit
 
-__all__ = ["Guess", "Proposal", "find_objective", "outward", "propose", "spans_log"]
+__all__ = ["Guess", "Proposal", "find_result", "outward", "propose", "spans_log"]
 
 # A positive column is on a log scale if it spans so much and its median lies in the lowest part of the range
 _DECADES, _LOW_PART = 2.0, 0.2
@@ -39,17 +39,16 @@ class Guess:
 class Proposal:
     """What the files are taken for. ``ignored`` has the columns that are no parameters, with the reason."""
 
-    objective: str
-    unit: str
     guesses: tuple[Guess, ...]
     ignored: Mapping[str, str]
     remarks: tuple[str, ...]
 
 
-def find_objective(tables: Sequence[Table], wanted: str) -> tuple[str, dict[str, str]]:
+def find_result(tables: Sequence[Table], wanted: str, *, everywhere: bool = True) -> tuple[str, dict[str, str]]:
     """The column that is meant, and how it is called in files that spell it otherwise: ``yield`` for ``Yield [%]``.
 
-    An exact name wins; else the names must agree in all but unit, case and separators.
+    An exact name wins; else the names must agree in all but unit, case and separators. Unless it has to be
+    ``everywhere``, one file that has it is enough.
     """
     found: list[str] = []
     for table in tables:
@@ -57,44 +56,56 @@ def find_objective(tables: Sequence[Table], wanted: str) -> tuple[str, dict[str,
             found.append(wanted)
             continue
         alike = [column for column in table.columns if plain(column) == plain(wanted)]
-        if len(alike) != 1:
+        if len(alike) == 1:
+            found.append(alike[0])
+        elif everywhere or (table is tables[-1] and not found):
             table.require(wanted, f"{nearest(wanted, table.columns)} Or call it so with --rename 'OLD={wanted}'.")
-        found.append(alike[0])
     name = wanted if wanted in found else found[0]
     return name, {other: name for other in found if other != name}
 
 
 def propose(
-    tables: Sequence[Table], objective: str, *, ignore: Sequence[str] = (), categories: Sequence[str] = ()
+    tables: Sequence[Table],
+    results: Sequence[str],
+    *,
+    measured: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    categories: Sequence[str] = (),
 ) -> Proposal:
-    """Parameters for every column that varied. The tables have the objective under one name, and rows with results."""
-    results = [_has_result(table, objective) for table in tables]
-    names = list(dict.fromkeys(c for t in tables for c in t.columns if c != objective and c not in ignore))
+    """Parameters for every column that varied, in rows that have any of the results.
+
+    The tables have the results under one name each. Columns that are ``measured`` too, such as errors, are no
+    parameters.
+    """
+    has = [_has_result(table, results) for table in tables]
+    known = {*results, *measured, *ignore}
+    names = list(dict.fromkeys(c for t in tables for c in t.columns if c not in known))
     ignored = dict.fromkeys(ignore, "left out as told")
     guesses: list[Guess] = []
     for name in names:
-        guess = _guess(name, tables, results, text=name in categories)
+        guess = _guess(name, tables, has, text=name in categories)
         if isinstance(guess, str):
             ignored[name] = guess
         else:
             guesses.append(guess)
     if not guesses:
         raise InputError(
-            f"{tables[0].path}: no column besides {objective!r} varies, so there is nothing to choose "
-            f"({'; '.join(f'{name}: {why}' for name, why in ignored.items()) or 'there is no other'})."
+            f"{tables[0].path}: no column besides {', '.join(map(repr, results))} varies, so there is nothing to "
+            f"choose ({'; '.join(f'{name}: {why}' for name, why in ignored.items()) or 'there is no other'})."
         )
     _require_common(tables, [g.parameter.name for g in guesses])
-    unit = next((u for t in tables for c in t.columns if c == objective and (u := split_unit(c)[1])), "")
-    return Proposal(objective, unit, tuple(guesses), ignored, tuple(_remarks(tables, guesses)))
+    return Proposal(tuple(guesses), ignored, tuple(_remarks(tables, guesses)))
 
 
-def _has_result(table: Table, objective: str) -> list[bool]:
+def _has_result(table: Table, results: Sequence[str]) -> list[bool]:
     if not table.rows:
         raise InputError(f"{table.path} has a header but no rows: nothing was measured there. Leave it out.")
-    has = [value is not None for value in result_column(table, objective)]
+    known = [result_column(table, name) for name in results if name in table.columns]
+    has = [any(column[row] is not None for column in known) for row in range(len(table.rows))]
     if not any(has):
         raise InputError(
-            f"{table.path}: no row has a result in column {objective!r}. Fill them in, or leave the file out."
+            f"{table.path}: no row has a result in column {', '.join(map(repr, results))}. Fill them in, or leave the "
+            "file out."
         )
     return has
 

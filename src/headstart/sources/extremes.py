@@ -26,11 +26,14 @@ __all__ = ["infinite_in_words", "outliers_in_words", "own_outliers", "with_outli
 _LISTED = 5  # more than this are counted
 
 
-def with_outliers(alignment: Alignment, prior: Prior) -> Alignment:
-    """The alignment with a decision, which is a warning, on every source that has outliers."""
+def with_outliers(alignment: Alignment, outliers: Sequence[Bool[Tensor, "n"]]) -> Alignment:
+    """The alignment with a decision, which is a warning, on every source that has outliers.
+
+    ``outliers`` says of every row of a source whether it is one (``Prior.outliers``); none at all says that none is.
+    """
     found = []
     for task, rows, data, mask in zip(
-        alignment.tasks, alignment.rows, alignment.datasets, prior.outliers, strict=bool(prior.outliers)
+        alignment.tasks, alignment.rows, alignment.datasets, outliers, strict=bool(outliers)
     ):
         numbers = None if task.numbers is None else [task.numbers[i] for i in rows]
         if told := _in_words(data, mask, task.y[list(rows)], numbers, "row", task.origin):

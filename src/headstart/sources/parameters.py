@@ -75,9 +75,24 @@ class Parameter:
         """A value that somebody can set: about ``digits`` digits of the range, or of the value on a log scale."""
         if self.kind is not Kind.FLOAT or self.step is not None:
             return value
-        leading = math.floor(math.log10(abs(value) if self.log else (self.high - self.low) / 10))
-        places = digits - 1 - leading
+        places = digits - 1 - self._leading(abs(value) if self.log else (self.high - self.low) / 10)
         return min(max(round(float(value), places), self.low), self.high)
+
+    def unit_of(self, digits: int) -> float:
+        """The last place of values with so many digits of the range."""
+        return float(f"1e{self._leading((self.high - self.low) / 10) + 1 - digits}")
+
+    @staticmethod
+    def _leading(size: float) -> int:
+        return math.floor(math.log10(size))
+
+    def on_step(self, value: float) -> bool:
+        """Whether a value is one of those that steps, or whole numbers, reach from the lower end."""
+        step = self.step or (1 if self.kind is Kind.INT else None)
+        if step is None:
+            return True
+        steps = (value - self.low) / step
+        return abs(steps - round(steps)) < 1e-6
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -16,17 +16,25 @@ from headstart.errors import InputError
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-__all__ = ["INFINITE", "RawObjective", "RawTask", "finite"]
+__all__ = ["INFINITE", "RawObjective", "RawTask", "error_var", "finite"]
 
 INFINITE = 1e150  # a number as large counts as infinite
 
 
 @dataclass(frozen=True, eq=False)
 class RawObjective:
-    """The values of one of several objectives, and whether larger is better; None as in the new task."""
+    """The values of one of several objectives, and whether larger is better; None as in the new task.
+
+    ``error`` is the standard error of every value as far as it is known, NaN elsewhere.
+    """
 
     y: NDArray[np.float64]
-    maximize: bool | None
+    maximize: bool | None = None
+    error: NDArray[np.float64] | None = None
+
+    def only(self, rows: NDArray[np.intp]) -> RawObjective:
+        """These of its values."""
+        return replace(self, y=self.y[rows], error=None if self.error is None else self.error[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +49,8 @@ class RawTask:
     asks for some of them in some branches only; otherwise such a value was not written down. ``identity``, the name of
     a study and when its first trial began, tells whether it is the new study itself. ``objectives`` are all that a
     study has, by name or number, of which ``y`` is one (the first, if it is ``undecided`` which one counts), and
-    ``constraints`` what must not be above 0, by key; NaN where a row has none.
+    ``constraints`` what must not be above 0, by key; NaN where a row has none. ``error`` is the standard error of every
+    value of ``y`` as far as it is known, NaN elsewhere.
     """
 
     name: str
@@ -57,6 +66,7 @@ class RawTask:
     objectives: Mapping[str, RawObjective] = field(default_factory=dict)
     undecided: bool = False
     constraints: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    error: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         """Check that rows and values belong together."""
@@ -65,10 +75,37 @@ class RawTask:
                 f"{self.where}: every row needs one value of the objective, but there are {len(self.rows)} rows "
                 f"and values of shape {self.y.shape}."
             )
+        for error in (self.error, *(objective.error for objective in self.objectives.values())):
+            if error is not None:
+                self._require_errors(error)
         columns = [str(column) for column in self.rows.columns]
         double = sorted({column for column in columns if columns.count(column) > 1})
         if double:
             raise InputError(f"{self.where}: column {double[0]!r} appears more than once. Rename or delete one.")
+
+    def only(self, rows: NDArray[np.intp]) -> RawTask:
+        """The task with these of its rows, and all that belongs to them."""
+        return replace(
+            self,
+            rows=self.rows.iloc[rows].reset_index(drop=True),
+            y=self.y[rows],
+            numbers=None if self.numbers is None else tuple(self.numbers[i] for i in rows),
+            objectives={name: own.only(rows) for name, own in self.objectives.items()},
+            constraints={key: values[rows] for key, values in self.constraints.items()},
+            error=None if self.error is None else self.error[rows],
+        )
+
+    def _require_errors(self, error: NDArray[np.float64]) -> None:
+        if error.shape != self.y.shape:
+            raise InputError(f"{self.where}: there are {len(self.y)} results, but errors of shape {error.shape}.")
+        wrong = np.flatnonzero(~np.isnan(error) & ~((error > 0) & (error < INFINITE)))
+        if len(wrong):
+            i = int(wrong[0])
+            row = i if self.numbers is None else self.numbers[i]
+            raise InputError(
+                f"{self.where}, row {row}: the standard error of a result must be a number above 0, but it is "
+                f"{error[i]:g}. Correct it, or leave it out: then a typical one is taken."
+            )
 
     @property
     def where(self) -> str:
@@ -79,6 +116,14 @@ class RawTask:
     def parameters(self) -> tuple[str, ...]:
         """The names of the recorded parameters."""
         return tuple(str(column) for column in self.rows.columns)
+
+
+def error_var(error: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    """The variances behind known errors; a row without one has the median of the others, and nobody if none has any."""
+    if error is None or np.isnan(error).all():
+        return None
+    known = np.where(np.isnan(error), np.nanmedian(error), error)
+    return np.square(known)
 
 
 def finite(y: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -8,7 +8,8 @@ import pytest
 from tests.unit.campaign.campaigns import fingerprint, make
 
 from headstart import InputError
-from headstart.campaign.campaign import State, append_experiments, open_campaign, repeat_spread, require_closed
+from headstart.campaign.campaign import append_experiments, open_campaign, repeat_spread, require_closed
+from headstart.campaign.experiments import State
 
 
 def test_rows_are_finished_pending_or_failed(tmp_path: Path) -> None:
@@ -30,7 +31,7 @@ def test_the_best_is_the_lowest_where_it_is_to_be_low(tmp_path: Path) -> None:
     """The direction is the file's."""
     campaign = open_campaign(make(tmp_path, direction="minimize", current="x,s,y\n0.1,u,5\n0.2,u,3\n"))
     assert campaign.best is not None
-    assert campaign.best.result == 3
+    assert campaign.best.results == {"y": 3.0}
 
 
 def test_past_files_are_read_in_their_own_manner(tmp_path: Path) -> None:
@@ -65,7 +66,7 @@ def test_cells_that_cannot_be_used_are_named(tmp_path: Path, current: str, messa
 def test_a_decimal_comma_in_one_cell_is_read(tmp_path: Path) -> None:
     """A spreadsheet program quotes it in a file separated by commas."""
     campaign = open_campaign(make(tmp_path, current='x,s,y\n0.1,u,"12,5"\n'))
-    assert campaign.experiments[0].result == 12.5
+    assert campaign.experiments[0].results == {"y": 12.5}
 
 
 def test_a_value_outside_the_range_counts_with_a_remark(tmp_path: Path) -> None:

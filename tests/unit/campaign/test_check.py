@@ -15,8 +15,9 @@ from torch import Tensor
 from headstart import AUTO, SHGP, Dataset, InputError
 from headstart.campaign.campaign import open_campaign
 from headstart.campaign.check import align_files, auto_prior, explained, learn_past, unusual_verdicts
-from headstart.campaign.init import look_at
-from headstart.campaign.model import fit_campaign
+from headstart.campaign.fitted import fit_campaign
+from headstart.campaign.init import CampaignPlan, look_at
+from headstart.data.outcomes import Goal
 from headstart.models.auto.explanation import Verdict
 from headstart.models.auto.past_check import PastCheck, check_past
 from headstart.models.auto.reasons import explanation_of
@@ -98,8 +99,9 @@ def test_files_are_read_as_a_campaign_would_begin_with_them(tmp_path: Path) -> N
     before = sorted(tmp_path.iterdir())
     checks = []
     for maximize in (True, False):
-        looked = look_at([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path, objective="y", maximize=maximize)
-        checks.append(check_past(learn_past(align_files(looked))))
+        wanted = CampaignPlan((Goal("y", maximize=maximize),))
+        looked = look_at([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path, wanted)
+        checks.append(check_past(learn_past(align_files(looked)["y"])))
     assert sorted(tmp_path.iterdir()) == before
     up, down = checks
     assert up.names == ("a", "b")
@@ -148,18 +150,19 @@ def test_what_is_not_simply_used_is_unusual_verdicts() -> None:
 def test_a_campaign_with_another_model_is_weighed_all_the_same(tmp_path: Path) -> None:
     """Its own model has no verdicts; AUTO's are to be had on demand. Without past files there is nothing to weigh."""
     make(tmp_path, current=SOME)
-    fitted = fit_campaign(open_campaign(tmp_path))
+    fitted = fit_campaign(open_campaign(tmp_path)).first
     own = explained(fitted)
     assert own is not None
     assert auto_prior(fitted) is fitted.prior
     toml = tmp_path / "headstart.toml"
     text = toml.read_text()
     toml.write_text(text.replace("past =", 'model = "shgp"\npast ='))
-    fitted = fit_campaign(open_campaign(tmp_path))
+    fitted = fit_campaign(open_campaign(tmp_path)).first
     assert explained(fitted) is None
-    found = explanation_of(auto_prior(fitted), fitted.target).explanation
+    prior = auto_prior(fitted)
+    assert prior is not None
+    found = explanation_of(prior, fitted.target).explanation
     assert [s.verdict for s in found.sources] == [s.verdict for s in own.sources]
     assert math.isclose(found.sources[0].gain, own.sources[0].gain, rel_tol=1e-6)
     toml.write_text(text.replace('["a.csv", "b.csv"]', "[]"))
-    with pytest.raises(InputError, match="no past files"):
-        auto_prior(fit_campaign(open_campaign(tmp_path)))
+    assert auto_prior(fit_campaign(open_campaign(tmp_path)).first) is None

@@ -8,7 +8,9 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from headstart import InputError
-from headstart.campaign.file import CampaignFile, read_campaign_file
+from headstart.campaign.file import CampaignFile
+from headstart.campaign.toml.reading import read_campaign_file
+from headstart.data.outcomes import Goal
 from headstart.sources.parameters import Kind, Parameter
 
 GOOD = """
@@ -53,7 +55,8 @@ def _read(folder: Path, text: str) -> CampaignFile:
 def test_a_file_is_read_with_its_defaults(tmp_path: Path) -> None:
     """Every kind of parameter, and what need not be said."""
     file = _read(tmp_path, GOOD)
-    assert (file.objective, file.maximize, file.past, file.current) == ("yield", True, ("past/a.csv",), "current.csv")
+    assert [column.outcome for column in file.results] == [Goal("yield", maximize=True)]
+    assert (file.past, file.current, file.rules, file.candidates) == (("past/a.csv",), "current.csv", (), "")
     assert (file.model, file.max_rows, file.ignore) == ("auto", 500, ())
     assert [p.name for p in file.parameters] == ["T", "n [1]", "c", "solvent", "p"]
     assert [p.distribution() for p in file.parameters] == [
@@ -67,7 +70,7 @@ def test_a_file_is_read_with_its_defaults(tmp_path: Path) -> None:
 
 def test_a_byte_order_mark_is_no_trouble(tmp_path: Path) -> None:
     """Windows' Notepad writes one."""
-    assert _read(tmp_path, "\ufeff" + GOOD).objective == "yield"
+    assert _read(tmp_path, "\ufeff" + GOOD).results[0].name == "yield"
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from headstart.campaign.file import read_campaign_file
-from headstart.campaign.init import Started, start_campaign
+from headstart.campaign.init import CampaignPlan, Started, start_campaign
+from headstart.campaign.toml.reading import read_campaign_file
+from headstart.data.outcomes import Goal
 from headstart.sources.parameters import Kind
 
 NAMES = ["T [°C]", "a.b", 'say "hi"', "x = y", "it's", "#3", "c\\d"]
@@ -19,15 +20,14 @@ def _started(folder: Path, **options: object) -> Started:
         for i in range(8):
             texts = ['"quoted"' if i % 2 else "plain", 10.0 ** -(i / 2) * 1.5, f"remark number {i}"]
             writer.writerow([i + 1, *(i * k + k / 3 for k in range(1, len(NAMES) + 1)), *texts, 50 + i])
-    return start_campaign([folder / "past.csv"], folder, objective="yield", maximize=False, **options)  # type: ignore[arg-type]
+    return start_campaign([folder / "past.csv"], folder, CampaignPlan((Goal("yield"),), **options))  # type: ignore[arg-type]
 
 
 def test_what_is_written_is_what_was_found(tmp_path: Path) -> None:
     """Whatever the columns are called; and it is read back equal."""
     started = _started(tmp_path)
     assert read_campaign_file(tmp_path / "headstart.toml") == started.file
-    assert started.file.objective == "yield [%]"
-    assert started.file.unit == "%"
+    assert [(c.name, c.unit, c.outcome.sign) for c in started.file.results] == [("yield [%]", "%", 1)]
     assert [p.name for p in started.file.parameters] == [*NAMES, "solvent", "c"]
     assert started.file.ignore == ("run", "note")
     solvent, c = started.file.parameters[-2:]
@@ -59,7 +59,7 @@ def test_the_new_table_has_the_header_alone(tmp_path: Path) -> None:
 
 def test_renamed_columns_are_in_the_file(tmp_path: Path) -> None:
     """So that past files can stay as they are."""
-    started = _started(tmp_path, rename={"a.b": "flow"}, ignore=["it's"])
+    started = _started(tmp_path, rename={"a.b": "flow"}, ignore=("it's",))
     assert started.file.rename == {"a.b": "flow"}
     assert read_campaign_file(tmp_path / "headstart.toml") == started.file
     assert '"a.b" = "flow"\n' in (tmp_path / "headstart.toml").read_text(encoding="utf-8")

@@ -12,13 +12,8 @@ from tests.unit.campaign.campaigns import make, value
 
 from headstart import InputError
 from headstart.campaign.campaign import open_campaign
-from headstart.campaign.model import (
-    Fitted,
-    fit_campaign,
-    next_experiments,
-    noise_of,
-    reference_point,
-)
+from headstart.campaign.fitted import Fitted, fit_campaign
+from headstart.campaign.suggestions import next_experiments, noise_of, reference_point
 from headstart.models.auto.reasons import shares
 
 SOME = "x,s,y\n" + "".join(f"{x},u,{value(x, 'u')}\n" for x in (0.3, 0.5, 0.9))
@@ -36,8 +31,10 @@ def test_the_first_suggestion_is_informed(tmp_path: Path) -> None:
     (first,) = next_experiments(fitted, 1)
     assert first.values["s"] == "u"
     assert 0.5 < first.values["x"] < 0.7
-    assert first.expected > np.mean([task.y.mean() for task in fitted.campaign.past]) + 1
-    assert first.low < first.expected < 10 < first.high
+    expected = first.expected["y"]
+    assert expected.median > np.mean([task.y.mean() for task in fitted.campaign.past]) + 1
+    assert expected.low < expected.median < 10 < expected.high
+    assert first.within == 1.0
     assert reference_point(fitted)["s"] == "u"
 
 
@@ -48,9 +45,10 @@ def test_minimising_is_maximising_the_negative(tmp_path: Path) -> None:
     up = next_experiments(_fitted(tmp_path / "up"), 2)
     down = next_experiments(_fitted(tmp_path / "down", direction="minimize"), 2)
     assert [s.values for s in up] == [s.values for s in down]
-    assert [s.expected for s in up] == pytest.approx([-s.expected for s in down])
-    assert [s.low for s in up] == pytest.approx([-s.high for s in down])
-    assert [s.high for s in up] == pytest.approx([-s.low for s in down])
+    high, low = ([s.expected["y"] for s in found] for found in (up, down))
+    assert [r.median for r in high] == pytest.approx([-r.median for r in low])
+    assert [r.low for r in high] == pytest.approx([-r.high for r in low])
+    assert [r.high for r in high] == pytest.approx([-r.low for r in low])
 
 
 def test_pending_and_failed_rows_are_not_suggested_again(tmp_path: Path) -> None:
@@ -70,7 +68,7 @@ def test_pending_and_failed_rows_are_not_suggested_again(tmp_path: Path) -> None
 
 def test_predictions_follow_the_results(tmp_path: Path) -> None:
     """Where the campaign measured, the result is expected; the interval of a measurement is wider than that of f."""
-    fitted = _fitted(tmp_path, current=SOME)
+    fitted = _fitted(tmp_path, current=SOME).first
     rows = [e.values for e in fitted.campaign.experiments]
     true, measured = fitted.expected(rows), fitted.expected(rows, measured=True)
     assert true is not None
@@ -84,7 +82,7 @@ def test_predictions_follow_the_results(tmp_path: Path) -> None:
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
 def test_19_of_20_results_lie_in_the_interval(tmp_path: Path, direction: str) -> None:
     """P(low < result < high) of the model itself is 95 %, in the user's direction."""
-    fitted = _fitted(tmp_path, current=SOME, direction=direction)
+    fitted = _fitted(tmp_path, current=SOME, direction=direction).first
     row = {"x": 0.45, "s": "v"}
     X = fitted.alignment.space.encode([row])
     found = fitted.expected([row], measured=True)
@@ -100,13 +98,13 @@ def test_19_of_20_results_lie_in_the_interval(tmp_path: Path, direction: str) ->
 
 def test_shares_sum_to_one_and_only_those_with_data_have_one(tmp_path: Path) -> None:
     """Near own results the own campaign counts more than far from them."""
-    start = _fitted(tmp_path)
+    start = _fitted(tmp_path).first
     X = start.alignment.space.encode([{"x": 0.3, "s": "u"}, {"x": 0.05, "s": "v"}])
     none = shares(start.prior, start.posterior, X)
     assert torch.allclose(none.sum(-1), torch.ones(2, dtype=torch.float64))
     assert none[:, -1].tolist() == [0, 0]
     assert bool((none[:, :2] > 0).all())
-    later = _fitted(tmp_path, current=SOME)
+    later = _fitted(tmp_path, current=SOME).first
     some = shares(later.prior, later.posterior, X)
     assert torch.allclose(some.sum(-1), torch.ones(2, dtype=torch.float64))
     assert some[0, -1] > some[1, -1]
@@ -119,7 +117,7 @@ def test_a_campaign_without_past_files_stands_on_its_own(tmp_path: Path) -> None
     toml.write_text(toml.read_text().replace('["a.csv", "b.csv"]', "[]"))
     (s,) = next_experiments(fit_campaign(open_campaign(tmp_path)), 1)
     assert s.shares == (("this campaign", 1.0),)
-    assert s.low < s.expected < s.high
+    assert s.expected["y"].low < s.expected["y"].median < s.expected["y"].high
 
 
 @pytest.mark.parametrize("results", [0, 1])
@@ -130,9 +128,10 @@ def test_where_nothing_is_known_nothing_is_stated(tmp_path: Path, results: int) 
     toml.write_text(toml.read_text().replace('["a.csv", "b.csv"]', "[]"))
     fitted = fit_campaign(open_campaign(tmp_path))
     assert not fitted.knows
-    assert fitted.expected([{"x": 0.5, "s": "u"}]) is None
-    assert all(math.isnan(number) for s in next_experiments(fitted, 2) for number in (s.expected, s.low, s.high))
-    assert math.isnan(noise_of(fitted)[0])
+    assert fitted.first.expected([{"x": 0.5, "s": "u"}]) is None
+    found = [s.expected["y"] for s in next_experiments(fitted, 2)]
+    assert all(math.isnan(number) for r in found for number in (r.median, r.low, r.high))
+    assert math.isnan(noise_of(fitted.first, reference_point(fitted))[0])
 
 
 @pytest.mark.parametrize("past", ['["a.csv", "b.csv"]', "[]"], ids=["past", "no past"])
@@ -152,10 +151,11 @@ def test_the_reference_point_is_the_same_at_every_call(tmp_path: Path, past: str
 def test_the_noise_is_that_of_repeats_or_else_the_models(tmp_path: Path) -> None:
     """With the number of repeats it rests on."""
     fitted = _fitted(tmp_path, current="x,s,y\n0.3,u,4\n0.3,u,6\n")
-    scatter, repeats = noise_of(fitted)
+    scatter, repeats = noise_of(fitted.first, reference_point(fitted))
     assert (scatter, repeats) == pytest.approx((2**0.5, 1))
     without = _fitted(tmp_path)
-    assert noise_of(without) == (without.scatter(reference_point(without)), 0)
+    point = reference_point(without)
+    assert noise_of(without.first, point) == (without.first.scatter(point), 0)
 
 
 def test_whether_results_scatter_is_judged_in_the_models_units(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_whether_results_scatter_is_judged_in_the_models_units(tmp_path: Path) -
             make(tmp_path, current="x,s,y\n" + "".join(f"{x},u,{y}\n" for x, y in rows))
             toml = tmp_path / "headstart.toml"
             toml.write_text(toml.read_text().replace('["a.csv", "b.csv"]', "[]"))
-            assert fit_campaign(open_campaign(tmp_path)).deterministic == (scatter == 0)
+            assert fit_campaign(open_campaign(tmp_path)).first.deterministic == (scatter == 0)
 
 
 def test_an_unknown_model_is_named_with_file_and_nearest(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.unit.campaign.campaigns import make, value
 
 from headstart import InputError
 from headstart.campaign.campaign import open_campaign
-from headstart.campaign.model import fit_campaign
+from headstart.campaign.fitted import fit_campaign
 from headstart.draw.campaign import draw_campaign
 
 SOME = "x,s,y\n" + "".join(f"{x},u,{value(x, 'u')}\n" for x in (0.3, 0.5, 0.9))
@@ -53,7 +53,7 @@ def test_progress_shows_results_the_best_and_what_is_expected(
     for task in fitted.campaign.past:
         level = task.y.max() if direction == "maximize" else task.y.min()
         assert set(_line(axes, f"best of {task.name} (12 experiments)")[1]) == {level}
-    expected = fitted.expected([{"x": 0.6, "s": "v"}], measured=True)
+    expected = fitted.first.expected([{"x": 0.6, "s": "v"}], measured=True)
     assert expected is not None
     (pending,) = (box for box in axes.containers if box.get_label() == "pending: expected, 95 %")
     line, _, (bars,) = pending.lines  # type: ignore[attr-defined]
@@ -69,7 +69,7 @@ def test_slices_show_the_prediction_through_the_best_point(tmp_path: Path, figur
     _, slices, sources = figures
     along_x, along_s = slices.axes[:2]
     x, median = _line(along_x, "prediction: median, 95 %")
-    expected = fitted.expected([{"x": float(at), "s": "u"} for at in x])
+    expected = fitted.first.expected([{"x": float(at), "s": "u"} for at in x])
     assert expected is not None
     assert (x[0], x[-1]) == (0, 1)
     assert np.allclose(median, expected.median)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from headstart import InputError
 from headstart.sampler.whole_space import known_space
-from headstart.sources.column_guess import Proposal, find_objective, outward, propose, spans_log
+from headstart.sources.column_guess import Proposal, find_result, outward, propose, spans_log
 from headstart.sources.files.tables import Table, read_table
 from headstart.sources.parameters import Kind, Parameter
 from headstart.sources.raw import RawTask
@@ -32,7 +32,7 @@ def _column(name: str, values: list[object]) -> str:
 
 
 def _proposed(folder: Path, name: str, values: list[object], **options: list[str]) -> Proposal:
-    return propose(_tables(folder, _column(name, values)), "y", **options)
+    return propose(_tables(folder, _column(name, values)), ["y"], **options)
 
 
 def _guessed(folder: Path, name: str, values: list[object]) -> Parameter:
@@ -90,7 +90,7 @@ def test_numbers_can_be_declared_a_category(tmp_path: Path) -> None:
 def test_a_parameter_of_some_files_says_so(tmp_path: Path) -> None:
     """It is proposed all the same."""
     tables = _tables(tmp_path, "x,p,y\n1,2,3\n2,3,4\n", "x,y\n1,2\n4,4\n")
-    guess = next(g for g in propose(tables, "y").guesses if g.parameter.name == "p")
+    guess = next(g for g in propose(tables, ["y"]).guesses if g.parameter.name == "p")
     assert guess.reasons["kind"] == "whole numbers in every row; only recorded in a.csv"
 
 
@@ -99,7 +99,7 @@ def test_names_and_categories_that_look_alike_are_remarked_on(tmp_path: Path) ->
     tables = _tables(
         tmp_path, "Temp,s,x,y\n1,dmf,1,3\n2,DMF,2,4\n1,THF,1,3\n2,THF,2,3\n", "temperature,x,y\n1,2,2\n4,3,4\n"
     )
-    remarks = "\n".join(propose(tables, "y").remarks)
+    remarks = "\n".join(propose(tables, ["y"]).remarks)
     assert "'Temp' (a.csv) and 'temperature' (b.csv) never occur together" in remarks
     assert "--rename 'temperature=Temp'" in remarks
     assert "s has 'DMF' and 'dmf'" in remarks
@@ -118,18 +118,18 @@ def test_names_and_categories_that_look_alike_are_remarked_on(tmp_path: Path) ->
 def test_files_that_do_not_go_together_are_refused(tmp_path: Path, contents: list[str], message: str) -> None:
     """With the file's name and what to do."""
     with pytest.raises(InputError) as caught:
-        propose(_tables(tmp_path, *contents), "y")
+        propose(_tables(tmp_path, *contents), ["y"])
     assert message in str(caught.value)
 
 
 def test_the_objective_is_found_under_other_spellings(tmp_path: Path) -> None:
     """By its name without the unit; a file that has none is named with its columns."""
     tables = _tables(tmp_path, "x,yield_percent\n1,2\n", "x,Yield [%]\n1,2\n")
-    assert find_objective(tables, "yield") == ("yield_percent", {"Yield [%]": "yield_percent"})
+    assert find_result(tables, "yield") == ("yield_percent", {"Yield [%]": "yield_percent"})
     with pytest.raises(InputError, match=r"a\.csv: there is no column 'cost'. Its columns are 'x', 'yield_percent'"):
-        find_objective(tables, "cost")
+        find_result(tables, "cost")
     with pytest.raises(InputError, match="Did you mean 'yield_percent'"):
-        find_objective(tables, "yeild_percent")
+        find_result(tables, "yeild_percent")
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6), st.booleans())

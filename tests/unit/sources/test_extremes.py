@@ -10,7 +10,8 @@ from tests.unit.campaign.campaigns import make, value
 from typer.testing import CliRunner
 
 from headstart.campaign.campaign import open_campaign
-from headstart.campaign.model import Fitted, fit_campaign, noise_of
+from headstart.campaign.fitted import Fitted, fit_campaign
+from headstart.campaign.suggestions import noise_of, reference_point
 from headstart.cli.main import app
 from headstart.draw.campaign import draw_campaign
 from headstart.sources.extremes import infinite_in_words
@@ -35,22 +36,22 @@ def _fitted(folder: Path) -> Fitted:
 def test_nothing_is_said_where_there_is_nothing_to_say(tmp_path: Path) -> None:
     """Ordinary results are no outliers."""
     fitted = _fitted(_spoilt(tmp_path, {}))
-    assert fitted.alignment.warnings == ()
-    assert fitted.remarks == ()
-    assert not fitted.outliers.any()
+    assert fitted.first.alignment.warnings == ()
+    assert fitted.first.remarks == ()
+    assert not fitted.first.outliers.any()
 
 
 def test_outliers_are_said_with_file_and_row(tmp_path: Path) -> None:
     """On either side, in the user's units and direction; for the campaign's own results as for past ones."""
     folder = _spoilt(tmp_path, {4: "-1e9", 6: "-3e9", 9: "7e8"}, own="0.6,v,-1e6\n")
     fitted = _fitted(folder)
-    (past,), file = fitted.alignment.warnings, folder / "a.csv"
+    (past,), file = fitted.first.alignment.warnings, folder / "a.csv"
     assert str(past) == (
         f"a: 2 of 12 results lie far from all others ({file}, row 6: -3e+09, row 4: -1e+09): they count "
         f"as little worse than the rest; 1 of 12 results lies far from all others ({file}, row 9: 7e+08): it "
         "counts as little better than the rest"
     )
-    (own,) = fitted.remarks
+    (own,) = fitted.first.remarks
     assert own == (
         f"{folder / 'current.csv'}: 1 of 6 results lies far from all others (row 7: -1e+06): it counts as little worse "
         "than the rest"
@@ -79,9 +80,9 @@ def test_checking_files_shows_them(tmp_path: Path) -> None:
 def test_outliers_decide_neither_the_scatter_nor_the_pictures(tmp_path: Path) -> None:
     """A slip in a repeated experiment does not make all results uncertain."""
     fitted = _fitted(_spoilt(tmp_path, {4: "-1e9"}, own="0.3,u,-1e6\n0.3,u,3.6\n0.5,u,\n"))
-    assert fitted.outliers.tolist() == [False] * 5 + [True, False]
-    assert noise_of(fitted)[0] < 1
-    assert [len(y) for _, y in fitted.ordinary_past] == [11, 12]
+    assert fitted.first.outliers.tolist() == [False] * 5 + [True, False]
+    assert noise_of(fitted.first, reference_point(fitted))[0] < 1
+    assert [len(y) for _, y in fitted.first.ordinary_past] == [11, 12]
     assert len(draw_campaign(fitted, tmp_path / "plots")) == 3
 
 

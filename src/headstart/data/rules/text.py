@@ -48,25 +48,26 @@ class _Token:
         return _END if self.kind == "end" else repr(self.text)
 
 
-def parse_rule(text: str, space: Space) -> SettingRule:
+def parse_rule(text: str, space: Space, where: str = "") -> SettingRule:
     """The rule that the text says about the parameters of the space.
 
     Fails, with the text, the place and what to write instead, on what is no rule, and on a parameter or a category
-    that the space does not have.
+    that the space does not have. ``where`` is the file and the line that the rule stands in.
     """
-    reader = _Reader(text, space, _tokens(text))
+    cited = f"{where}: rule {text!r}" if where else f"Rule {text!r}"
+    reader = _Reader(cited, space, _tokens(text, cited))
     rule = reader.rule()
     rule.require(space)
     return rule
 
 
-def _tokens(text: str) -> list[_Token]:
+def _tokens(text: str, cited: str) -> list[_Token]:
     found, place = [], 0
     while text[place:].strip():
         match = _TOKEN.match(text, place)
         if match is None:
             place += len(text[place:]) - len(text[place:].lstrip())
-            _fail(text, place, f"{text[place]!r} means nothing there", "Put names with such characters in quotes")
+            _fail(cited, place, f"{text[place]!r} means nothing there", "Put names with such characters in quotes")
         kind = str(match.lastgroup)
         word = match.group(kind)
         found.append(_Token(kind, word[1:-1] if kind == "quoted" else word, match.start(kind)))
@@ -74,15 +75,15 @@ def _tokens(text: str) -> list[_Token]:
     return [*found, _Token("end", "", len(text))]
 
 
-def _fail(text: str, place: int, what: str, remedy: str) -> NoReturn:
-    raise InputError(f"Rule {text!r}, character {place + 1}: {what}. {remedy}.")
+def _fail(cited: str, place: int, what: str, remedy: str) -> NoReturn:
+    raise InputError(f"{cited}, character {place + 1}: {what}. {remedy}.")
 
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads one token after the other."""
+    """Reads one token after the other; ``cited`` is how messages call the rule."""
 
-    text: str
+    cited: str
     space: Space
     tokens: list[_Token]
     at: int = field(default=0)
@@ -145,14 +146,14 @@ class _Reader:
                 return self._ended(FixedValue(axis.name, value))
             case Relation.OTHER:
                 return self._ended(Forbidden((Clause(axis.name, Relation.EQUAL, value),)))
-        _fail(self.text, place, f"{axis.name!r} has categories, which have no order", "Use = or !=")
+        _fail(self.cited, place, f"{axis.name!r} has categories, which have no order", "Use = or !=")
 
     def _linear(self) -> SettingRule:
         left, known = self._sum()
         place, relation = self._now.place, self._relation()
         if relation in (Relation.ABOVE, Relation.BELOW, Relation.OTHER):
             _fail(
-                self.text, place, f"a linear rule has <=, >= or =, not {self.tokens[self.at - 1]}", "Write one of them"
+                self.cited, place, f"a linear rule has <=, >= or =, not {self.tokens[self.at - 1]}", "Write one of them"
             )
         right, other = self._sum()
         if self._now.text in _RELATIONS:
@@ -162,7 +163,7 @@ class _Reader:
             terms[name] = terms.get(name, 0.0) - factor
         terms = {name: factor for name, factor in terms.items() if factor}
         if not terms:
-            _fail(self.text, 0, "no parameter is left in it", "Name at least one")
+            _fail(self.cited, 0, "no parameter is left in it", "Name at least one")
         bound = other - known
         if relation is Relation.EQUAL and len(terms) == 1:
             ((name, factor),) = terms.items()
@@ -232,7 +233,7 @@ class _Reader:
         return self.tokens[self.at - 1]
 
     def _axis(self, token: _Token) -> Axis:
-        return axis_named(self.space, token.text, f"Rule {self.text!r}, character {token.place + 1}")
+        return axis_named(self.space, token.text, f"{self.cited}, character {token.place + 1}")
 
     def _take(self, kind: str, text: str) -> _Token | None:
         return self._next() if (self._now.kind, self._now.text) == (kind, text) else None
@@ -263,7 +264,7 @@ class _Reader:
                 return level
         known = ", ".join(str(level) for level in axis.choices)
         _fail(
-            self.text,
+            self.cited,
             token.place,
             f"{token.text!r} is no category of {axis.name!r} ({known})",
             "Correct it, and put it in quotes if it has several words",
@@ -278,4 +279,4 @@ class _Reader:
         return rule
 
     def _fail(self, what: str, remedy: str) -> NoReturn:
-        _fail(self.text, self._now.place, what, remedy)
+        _fail(self.cited, self._now.place, what, remedy)

@@ -59,6 +59,7 @@ class AverageSlopes:
     best_f: Float[Array, "k q"]
     noise_var: Float[Array, "k 1"]
     beta: float
+    floor: float | None = None
 
     @classmethod
     def of(cls, value: AcquisitionValue) -> AverageSlopes | None:
@@ -73,7 +74,7 @@ class AverageSlopes:
         best_f, noise_var = (
             np.concatenate([getattr(part, name) for part in parts]) for name in ("best_f", "noise_var")
         )
-        return cls(value.kind, surfaces, value.weights.numpy(), best_f, noise_var, parts[0].beta)
+        return cls(value.kind, surfaces, value.weights.numpy(), best_f, noise_var, parts[0].beta, parts[0].floor)
 
     @classmethod
     def _of_one(cls, value: AcquisitionValue) -> AverageSlopes | None:
@@ -88,7 +89,8 @@ class AverageSlopes:
         if surface is None:
             return None
         best_f, noise = value.best_f.reshape(1, -1).numpy(), noise_var.reshape(1, 1).numpy()
-        return cls(value.kind, (surface,), np.ones(1), best_f, noise, value.beta)
+        floor = None if value.floor is None else float(value.floor)
+        return cls(value.kind, (surface,), np.ones(1), best_f, noise, value.beta, floor)
 
     def __call__(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
         """The value at every row of X."""
@@ -118,6 +120,7 @@ class AverageSlopes:
             best_f=self.best_f,
             noise_var=self.noise_var,
             beta=self.beta,
+            floor=self.floor,
         )
 
     def _combined(self, values: Float[Array, "k q n"]) -> tuple[Float[Array, "n"], Float[Array, "k q n"]]:

@@ -35,6 +35,7 @@ from headstart.errors import InputError
 from headstart.gp.linalg import LEAST_VAR, cholesky
 from headstart.models.botorch import TransferPosterior
 from headstart.models.mixture import components
+from headstart.models.model import observed
 
 __all__ = ["Further", "further_gain"]
 
@@ -46,8 +47,9 @@ _DRAWS = 1024
 class Further:
     """What further points are expected to gain.
 
-    Of one objective ``gain`` and ``noise``, the standard error of a measurement near the best, are in its units; of
-    several ``gain`` is a share of the front's volume, and there is no noise to compare it with.
+    Of one objective ``gain`` and ``noise``, the standard error of a measurement near the best, are in its units; where
+    errors of results are known, a typical one of them is part of the noise. Of several objectives ``gain`` is a share
+    of the front's volume, and there is no noise to compare it with.
     """
 
     gain: float
@@ -80,7 +82,8 @@ def further_gain(known: OutcomePosteriors | TransferPosterior, X: Float[Tensor, 
         best = posterior.predict(results)[0].amin()
         sd = posterior.predictor.noise_var.sqrt() * posterior.units.scale
         slope = 0.0 if posterior.warp is None else posterior.warp.log_slope(best.reshape(1))[0]
-        noise = float(sd * torch.as_tensor(-slope).exp())
+        known_var = _known_error_var(posterior)
+        noise = float(((sd * torch.as_tensor(-slope).exp()).square() + known_var).sqrt())
         if len(points) == 1:
             gain = float(_of_one(posterior, points, best) * known.probability_within(points)[0])
         else:
@@ -88,9 +91,11 @@ def further_gain(known: OutcomePosteriors | TransferPosterior, X: Float[Tensor, 
     return Further(gain, noise)
 
 
-def _outward(posterior: TransferPosterior, inner: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
-    mapped = posterior.units.offset.unsqueeze(-1) + posterior.units.scale.unsqueeze(-1) * inner
-    return mapped if posterior.warp is None else posterior.warp.outward(mapped)
+def _known_error_var(posterior: TransferPosterior) -> float:
+    """The median of the variances that are known; 0 where none is."""
+    error_var = observed(posterior).error_var
+    stated = error_var[error_var > 0] if error_var is not None else torch.empty(0)
+    return float(stated.median()) if len(stated) else 0.0
 
 
 def _of_one(posterior: TransferPosterior, x: Float[Tensor, "1 d"], best: Float[Tensor, ""]) -> Float[Tensor, ""]:
@@ -98,13 +103,13 @@ def _of_one(posterior: TransferPosterior, x: Float[Tensor, "1 d"], best: Float[T
     nodes, weights = (torch.from_numpy(a) for a in np.polynomial.legendre.leggauss(_NODES))
     # p = Φ(u) v³ with v in (0, 1): the nodes crowd where the distribution has its tail
     v, dv = 0.5 * (nodes + 1), 0.5 * weights
-    inner = posterior.in_model_units(best.reshape(1))[0]
+    inner = posterior.way.inward(best.reshape(1))[0]
     total = best.new_zeros(())
     for member, share, at in components(posterior.predictor, x):
         mean, var = (part[0] for part in member.predict_marginal(at))
         sd = var.clamp_min(LEAST_VAR).sqrt()
         below = torch.special.ndtr((inner - mean) / sd)
-        values = _outward(posterior, mean + sd * torch.special.ndtri(below * v**3))
+        values = posterior.way.outward(mean + sd * torch.special.ndtri(below * v**3))
         own = below * (3 * v**2 * dv * (best - values).clamp_min(0.0).nan_to_num(nan=0.0)).sum()
         total = total + (own if share is None else share * own)
     return total
@@ -127,7 +132,7 @@ def _of_many(known: OutcomePosteriors, X: Float[Tensor, "q d"], best: Float[Tens
         mean, cov = member.predict(X)
         noise = 1e-9 * cov.diagonal().clamp_min(0.0) + LEAST_VAR
         L = cholesky(cov + torch.diag_embed(noise), of="The covariance of the next points")
-        better = (best - _outward(posterior, mean + e @ L.mT)).clamp_min(0.0) * holds
+        better = (best - posterior.way.outward(mean + e @ L.mT)).clamp_min(0.0) * holds
         own_gain = better.amax(-1).mean()
         total = total + (own_gain if share is None else share * own_gain)
     return total

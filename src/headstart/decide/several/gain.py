@@ -27,7 +27,7 @@ from botorch.acquisition.analytic import _log_ei_helper
 from jaxtyping import Float
 from torch import Tensor
 
-from headstart.decide.acquisition import MARGIN
+from headstart.decide.acquisition import LEFT, MARGIN, log_less
 from headstart.decide.several.front import Cells
 from headstart.gp.linalg import LEAST_VAR
 
@@ -44,14 +44,18 @@ class Seen:
     var: Float[Tensor, "k n"]
     noise_var: Float[Tensor, "k"]
     log_weights: Float[Tensor, "k"]
+    floor: Float[Tensor, ""] | None = None  # the lowest value that there can be
 
 
 def log_improvement(seen: Seen, levels: Float[Tensor, "q t"]) -> Float[Tensor, "q t n"]:
-    """log H: how far below every level the objective is expected to be."""
+    """log H: how far below every level, and not below its floor, the objective is expected to be."""
     var, noise = seen.var.clamp_min(LEAST_VAR), seen.noise_var.unsqueeze(-1)
     sd = (var / (var + noise).sqrt())[:, None, None, :]
     target = levels[None, :, :, None] - MARGIN * noise.sqrt()[:, None, None, :]
     log_h: Tensor = _log_ei_helper((target - seen.mean.unsqueeze(-2)) / sd) + sd.log()
+    if seen.floor is not None:
+        least = seen.floor - LEFT - MARGIN * noise.sqrt()[:, None, None, :]
+        log_h = log_less(log_h, _log_ei_helper((least - seen.mean.unsqueeze(-2)) / sd) + sd.log())
     return torch.logsumexp(log_h + seen.log_weights[:, None, None, None], dim=0) if len(log_h) > 1 else log_h[0]
 
 

@@ -39,11 +39,16 @@ class Heard:
     predictor: Predictor
     voices: tuple[Voice, ...]
     weights: Float[Tensor, "k"]
+    floor: Float[Tensor, ""] | None = None  # the lowest value that a result can have
 
     @classmethod
-    def of(cls, predictor: Predictor) -> Self:
+    def of(cls, predictor: Predictor, floor: Float[Tensor, ""] | None = None) -> Self:
         """Of a predictor of a single problem."""
-        return cls(predictor, *voices(predictor))
+        return cls(predictor, *voices(predictor), floor)
+
+    def reachable(self, values: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
+        """The values, none of them below the lowest that a result can have."""
+        return values if self.floor is None else torch.maximum(values, self.floor)
 
     def means(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
         """What is expected at every row of X, in model units."""
@@ -79,6 +84,7 @@ class Panel:
     surfaces: tuple[Surface, ...] | None
     noise_var: Float[Tensor, "k"]
     log_weights: Float[Tensor, "k"]
+    floor: Float[Tensor, ""] | None = None
 
     @classmethod
     def of(
@@ -95,12 +101,12 @@ class Panel:
             found = [_shifted(member) for member in members]
         surfaces = tuple(surface for surface in found if surface is not None)
         noise = torch.stack([voice.predictor.noise_var for voice in every])
-        return cls(members, surfaces if len(surfaces) == len(found) else None, noise, weights.log())
+        return cls(members, surfaces if len(surfaces) == len(found) else None, noise, weights.log(), heard.floor)
 
     def ask(self, X: Float[Tensor, "n d"]) -> Seen:
         """What they predict, with gradients."""
         means, variances = zip(*(member(X) for member in self.members), strict=True)
-        return Seen(torch.stack(means), torch.stack(variances), self.noise_var, self.log_weights)
+        return Seen(torch.stack(means), torch.stack(variances), self.noise_var, self.log_weights, self.floor)
 
     def look(self, X: Float[Array, "n d"]) -> Seen:
         """The same by the surfaces, of many points."""
@@ -116,7 +122,7 @@ class Panel:
 
     def _seen(self, means: list[Array] | tuple[Array, ...], variances: list[Array] | tuple[Array, ...]) -> Seen:
         mean, var = torch.from_numpy(np.stack(means)), torch.from_numpy(np.stack(variances))
-        return Seen(mean, var, self.noise_var, self.log_weights)
+        return Seen(mean, var, self.noise_var, self.log_weights, self.floor)
 
 
 def _shifted(member: Given) -> Surface | None:

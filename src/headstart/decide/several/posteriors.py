@@ -9,6 +9,7 @@ limits are upper ones, are ``OutcomePosteriors.posteriors``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -19,7 +20,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
-from headstart.data.outcomes import Outcomes
+from headstart.data.outcomes import Goal, Limit, Outcomes
 from headstart.errors import InputError
 from headstart.gp.fit import Seed
 from headstart.models.botorch import TransferPosterior
@@ -78,7 +79,10 @@ class OutcomePriors:
 
 @dataclass(frozen=True, eq=False)
 class OutcomePosteriors:
-    """One posterior per outcome, in the order of the outcomes and behind their signs, over the same inputs."""
+    """One posterior per outcome, in the order of the outcomes and behind their signs, over the same inputs.
+
+    What an outcome's bounds are its posterior is told here, whoever made it.
+    """
 
     outcomes: Outcomes
     posteriors: tuple[TransferPosterior, ...]
@@ -101,6 +105,8 @@ class OutcomePosteriors:
                     f"Several outcomes are decided for one problem at a time, but the posterior of {name!r} has the "
                     f"batch shape {tuple(posterior.batch_shape)}: take the problems one by one."
                 )
+        every = zip(self.outcomes, self.posteriors, strict=True)
+        object.__setattr__(self, "posteriors", tuple(_within_bounds(*pair) for pair in every))
 
     def __getitem__(self, name: str) -> TransferPosterior:
         """The posterior of one outcome, behind its sign."""
@@ -145,3 +151,10 @@ class OutcomePosteriors:
                 own = posterior.within(X, limit.bound)
                 probability = probability * torch.where(posterior.knows_nothing, 0.5, own)
         return probability
+
+
+def _within_bounds(outcome: Goal | Limit, posterior: TransferPosterior) -> TransferPosterior:
+    if outcome.bounds is None:
+        return posterior
+    inward = outcome.bounds.turned(outcome.sign)
+    return posterior.bounded(*(value if math.isfinite(value) else None for value in (inward.low, inward.high)))

@@ -107,12 +107,12 @@ class SeveralOutcomes:
     @cached_property
     def expecting(self) -> tuple[Heard, ...]:
         """All members of every objective."""
-        return tuple(Heard.of(goal.predictor) for goal in self.known.goals)
+        return tuple(Heard.of(goal.predictor, goal.floor) for goal in self.known.goals)
 
     def _deciding(self, n: int) -> list[Heard]:
         """Those by whom point number n is chosen."""
         every = ((goal.deciding(n), own) for goal, own in zip(self.known.goals, self.expecting, strict=True))
-        return [own if predictor is own.predictor else Heard.of(predictor) for predictor, own in every]
+        return [own if predictor is own.predictor else Heard.of(predictor, own.floor) for predictor, own in every]
 
     def holds(self, X: Float[Tensor, "n d"]) -> Bool[Tensor, "n"]:
         """Whether all limits hold at each row of X."""
@@ -149,7 +149,9 @@ class SeveralOutcomes:
         results = torch.cat([self.results, awaited], dim=-2)
         results = results[self.holds(results)]
         looked_at = X[self._likely(X)]
-        expected, typical = (torch.stack([own.means(at) for own in deciding], dim=-1) for at in (results, looked_at))
+        expected, typical = (
+            torch.stack([own.reachable(own.means(at)) for own in deciding], dim=-1) for at in (results, looked_at)
+        )
         if len(deciding) > 1:
             reference = reference_beyond(torch.cat([typical, expected]), typical.std(0, correction=0))
         else:
@@ -162,6 +164,7 @@ class SeveralOutcomes:
             goals, limits = ([Panel.of(own) for own in part] for part in (deciding, limiting))
             return SeveralValue(tuple(goals), cells, tuple(limits), bounds, share)
         drawn, within = ([draws_at(own.predictor, awaited, generator) for own in part] for part in (deciding, limiting))
+        drawn = [own.reachable(y) for own, y in zip(deciding, drawn, strict=True)]
         holds = torch.ones_like(drawn[0], dtype=torch.bool)
         for y, bound in zip(within, bounds, strict=True):
             holds = holds & (y <= bound)

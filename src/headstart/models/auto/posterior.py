@@ -107,6 +107,7 @@ class AutoPosterior(TransferPosterior):
         params = self.hyperparameters
         assert isinstance(params, AutoParams)
         own = params.candidates[k]
-        outcome = Outcome(self.units, own, doubt=self._outcome.doubt, error_var=self._outcome.error_var)
+        known = self._outcome
+        outcome = Outcome(self.units, own, doubt=known.doubt, error_var=known.error_var, bounds=known.bounds)
         parts = (self.mixture.members[k], outcome, self._y, self._warp)
         return TransferPosterior(*(parts if rows is None else take_problems(parts, rows, self.batch_shape)))

@@ -20,20 +20,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from headstart.data.dataset import Dataset
 from headstart.data.outcomes import MOST_GOALS, Goal, Limit, Outcomes
 from headstart.errors import InputError
-from headstart.sources.aligned import Alignment
 from headstart.sources.forms.studies import constraints_of
-from headstart.sources.raw import RawTask, finite
+from headstart.sources.raw import RawObjective, RawTask, finite
 
 if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
 
-__all__ = ["decided", "outcomes_of", "past_datasets", "results_of", "with_any_result"]
+__all__ = ["decided", "measured_by", "outcomes_of", "results_of"]
 
 _CONSTRAINT = "constraint "
 
@@ -84,33 +82,7 @@ def decided(task: RawTask, study: Study) -> RawTask:
             f"{task.where} has {len(task.objectives)} objectives, {', '.join(map(repr, task.objectives))}, but the "
             "study has one. Name the one that counts with objective='...'."
         )
-    return replace(task, y=own.y, maximize=own.maximize, undecided=False)
-
-
-def with_any_result(task: RawTask, outcomes: Outcomes) -> RawTask | None:
-    """The task with 0 for every row that knows one of the outcomes, so that all of these are aligned; None if none."""
-    known = np.zeros(len(task.rows), dtype=bool)
-    for values in _values(task, outcomes).values():
-        known |= ~np.isnan(values)
-    if not known.any():
-        return None
-    return replace(task, y=np.where(known, 0.0, math.nan), maximize=None)
-
-
-def past_datasets(
-    alignment: Alignment, sources: Sequence[RawTask], outcomes: Outcomes
-) -> dict[str, tuple[Dataset, ...]]:
-    """The sources of every outcome, as measured, in the space of the alignment."""
-    by_name = {task.name: task for task in sources}
-    found: dict[str, list[Dataset]] = {name: [] for name in outcomes.names}
-    for task, data, rows in zip(alignment.tasks, alignment.datasets, alignment.rows, strict=True):
-        for name, values in _values(by_name[task.name], outcomes).items():
-            y = finite(values)[list(rows)]
-            there = torch.from_numpy(~np.isnan(y))
-            if bool(there.any()):
-                own = Dataset(data.X[there], torch.from_numpy(y)[there], data.name, data.unseen, data.categories)
-                found[name].append(own)
-    return {name: tuple(own) for name, own in found.items()}
+    return replace(task, y=own.y, maximize=own.maximize, error=own.error, undecided=False)
 
 
 def results_of(
@@ -129,20 +101,20 @@ def results_of(
     return found
 
 
-def _values(task: RawTask, outcomes: Outcomes) -> Mapping[str, NDArray[np.float64]]:
+def measured_by(task: RawTask, outcomes: Outcomes) -> Mapping[str, RawObjective]:
     """What the task knows of every outcome, as the new study measures it."""
-    found: dict[str, NDArray[np.float64]] = {}
+    found: dict[str, RawObjective] = {}
     unnamed = all(name.isdecimal() for name in task.objectives)
     for goal in outcomes.goals:
         own = task.objectives.get(goal.name)
         if own is not None and (not goal.name.isdecimal() or len(task.objectives) == len(outcomes.goals)):
             turn = goal.name.isdecimal() and own.maximize is not None and own.maximize != goal.maximize
-            found[goal.name] = -own.y if turn else own.y
+            found[goal.name] = replace(own, y=-own.y if turn else own.y, maximize=goal.maximize)
     if not found and len(task.objectives) <= 1 and unnamed:
         first = outcomes.goals[0]
         turn = task.maximize is not None and task.maximize != first.maximize
-        found[first.name] = -task.y if turn else task.y
+        found[first.name] = RawObjective(-task.y if turn else task.y, first.maximize, task.error)
     for limit in outcomes.limits:
         if (key := _key(limit.name)) in task.constraints:
-            found[limit.name] = task.constraints[key]
+            found[limit.name] = RawObjective(task.constraints[key])
     return found

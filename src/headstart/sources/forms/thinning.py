@@ -40,15 +40,7 @@ def thinned(task: RawTask) -> RawTask:
     if n <= MOST_LEARNT:
         return task
     kept = rows_kept(task.y, task.maximize, MOST_LEARNT)
-    return replace(
-        task,
-        rows=task.rows.iloc[kept].reset_index(drop=True),
-        y=task.y[kept],
-        numbers=None if task.numbers is None else tuple(task.numbers[i] for i in kept),
-        notes=(*task.notes, thinned_in_words(len(kept), n)),
-        objectives={name: replace(own, y=own.y[kept]) for name, own in task.objectives.items()},
-        constraints={key: values[kept] for key, values in task.constraints.items()},
-    )
+    return replace(task.only(kept), notes=(*task.notes, thinned_in_words(len(kept), n)))
 
 
 def thinned_in_words(kept: int, n: int) -> str:

@@ -1,0 +1,105 @@
+"""The rows of ``current.csv``.
+
+a row …                              is
+with a number for every result       finished
+with 'n/a' for some results          finished, and counts for the others
+with an empty result                 pending: it was suggested, or somebody plans it, or a result is still awaited; what
+                                     it has already counts
+with 'n/a' or 'failed' for all       failed: nothing is learnt from it, and it is not suggested again
+without inputs and results           none: it is left alone, whatever else stands in it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from headstart.campaign.file import TOML, CampaignFile
+from headstart.campaign.measured import copies_in, errors_in, results_in
+from headstart.errors import InputError
+from headstart.sources.files.cells import is_failure, is_missing
+from headstart.sources.files.tables import Table
+from headstart.sources.parameters import Kind, Parameter, nearest
+
+__all__ = ["Experiment", "State", "experiments_in"]
+
+
+class State(StrEnum):
+    """What is known about an experiment."""
+
+    FINISHED = "finished"
+    PENDING = "pending"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """One row of ``current.csv``. ``number`` is the row's number in a spreadsheet program.
+
+    ``results`` has every result that is there, by its column, and ``errors`` the standard errors that are known.
+    """
+
+    number: int
+    values: Mapping[str, Any]
+    state: State
+    results: Mapping[str, float] = field(default_factory=dict)
+    errors: Mapping[str, float] = field(default_factory=dict)
+
+
+def experiments_in(table: Table, file: CampaignFile, remarks: list[str]) -> tuple[Experiment, ...]:
+    """All experiments of the file, in its order; what is noticed is added to the remarks."""
+    free = [p for p in file.parameters if p.kind is not Kind.FIXED]
+    for p in free:
+        table.require(p.name, f"Add it to the header, or delete [parameters.{p.name}] in {TOML}.")
+    for column in file.results:
+        table.require(column.name, f"Add it to the header, or correct the name in {TOML}.")
+    results = {column.name: results_in(table, column) for column in file.results}
+    errors = {column.name: errors_in(table, column, results[column.name]) for column in file.results}
+    measured = [any(own[row] is not None for own in results.values()) for row in range(len(table.rows))]
+    copies = copies_in(table, measured, file, remarks)
+    found = []
+    for i, row in enumerate(table.rows):
+        cells = dict(zip(table.columns, row, strict=True))
+        told = [cells[column.name] for column in file.results]
+        if i in copies or (not any(told) and all(is_missing(cells[p.name], numeric=True) for p in free)):
+            continue
+        values = {p.name: _value(table, i, p, remarks) for p in free}
+        values |= {p.name: p.value for p in file.parameters if p.kind is Kind.FIXED}
+        own = {name: result for name, each in results.items() if (result := each[i]) is not None}
+        own_errors = {name: each[i] for name, each in errors.items() if each is not None and each[i] == each[i]}
+        if all(is_failure(cell) for cell in told):
+            state = State.FAILED
+        elif all(name in own or is_failure(cells[name]) for name in results):
+            state = State.FINISHED
+        else:
+            state = State.PENDING
+        found.append(Experiment(table.numbers[i], values, state, own, own_errors))
+    return tuple(found)
+
+
+def _value(table: Table, row: int, p: Parameter, remarks: list[str]) -> Any:
+    place = table.place(row, p.name)
+    cell = table.rows[row][table.columns.index(p.name)]
+    if is_missing(cell, numeric=not p.is_text):
+        raise InputError(
+            f"{place}: {repr(cell) if cell else 'an empty cell'} is not a value. Fill it in, or delete the row: an "
+            "experiment needs all of its inputs."
+        )
+    if p.is_text:
+        if cell not in p.choices:
+            raise InputError(
+                f"{place}: {cell!r} is none of the choices. {nearest(cell, p.choices)} Correct it, or add it to "
+                f"choices in [parameters.{p.name}] in {TOML}."
+            )
+        return cell
+    value = table.number_at(row, p.name, remedy="Write the number alone; the unit belongs into the header.")
+    assert value is not None
+    if p.log and value <= 0:
+        raise InputError(f"{place}: {cell!r} is not above 0, as a log scale needs. Correct it, or delete the row.")
+    if not p.low <= value <= p.high:
+        remarks.append(
+            f"{place}: {cell} lies outside {p.low:g} … {p.high:g}. It counts, but look whether it is a slip."
+        )
+    return int(value) if p.kind is Kind.INT and value == int(value) else value

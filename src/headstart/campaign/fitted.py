@@ -1,0 +1,265 @@
+"""What a campaign's data say: a model of every outcome, learnt from the past files and the campaign's own results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+
+from headstart.campaign.campaign import Campaign
+from headstart.campaign.experiments import Experiment
+from headstart.campaign.file import TOML, CampaignFile, ResultColumn
+from headstart.data.dataset import Dataset
+from headstart.data.replicates import pool_replicates
+from headstart.data.space import Space
+from headstart.decide.several.posteriors import OutcomePosteriors, OutcomePriors
+from headstart.gp.threads import single_thread
+from headstart.models.botorch import TransferPosterior
+from headstart.models.family import model_named
+from headstart.models.model import Prior
+from headstart.sources.aligned import Alignment, Decision
+from headstart.sources.alignment import align
+from headstart.sources.extremes import outliers_in_words, own_outliers, with_outliers
+from headstart.sources.outcomes import split, with_any_result
+from headstart.sources.raw import RawTask, error_var
+
+__all__ = ["LEVEL", "THIS", "ExpectedResults", "Fitted", "FittedOutcome", "Pooled", "align_tasks", "fit_campaign"]
+
+# Of 20 results 19 should lie in the intervals that are stated
+LEVEL = 0.95
+# A noise below this share of the model's unit (about the spread of a task) is none: repeating teaches nothing
+_NO_NOISE = 1e-2
+# Repeats show their own scatter if there are so many; below that it is left to the model, with all other results
+_ENOUGH_REPEATS = 4
+THIS = "this campaign"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedResults:
+    """What is expected at some settings, in the user's units: the medians, and the ends of 95 % intervals."""
+
+    median: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+    @property
+    def errors(self) -> NDArray[np.float64]:
+        """How far the ends lie from the medians, below and above: what Matplotlib's error bars take."""
+        return np.stack([self.median - self.low, self.high - self.median])
+
+
+@dataclass(frozen=True, slots=True)
+class Pooled:
+    """A data set whose repeats are one row each, and the rows that are behind every one of them."""
+
+    data: Dataset
+    groups: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, data: Dataset) -> Pooled:
+        """Repeats as their mean, with the error that it has, where errors are known or shown by enough repeats."""
+        found = pool_replicates(data, equal_is_measured=True)
+        if data.error_var is not None or data.n - len(found.groups) >= _ENOUGH_REPEATS:
+            return cls(found.data, found.groups)
+        return cls(data, tuple((row,) for row in range(data.n)))
+
+    def spread_out(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """What is said of the pooled rows, for the rows behind them."""
+        every = np.zeros(sum(map(len, self.groups)), dtype=bool)
+        for there, rows in zip(mask.tolist(), self.groups, strict=True):
+            every[list(rows)] = there
+        return every
+
+
+@dataclass(frozen=True, slots=True)
+class FittedOutcome:
+    """The model of one outcome. Behind its sign smaller is better, and a limit an upper one."""
+
+    campaign: Campaign
+    column: ResultColumn
+    alignment: Alignment  # of the past files that know it
+    past: tuple[Pooled, ...]
+    prior: Prior
+    own: Pooled
+    posterior: TransferPosterior
+
+    @property
+    def sign(self) -> float:
+        """Turns the model's values into the user's."""
+        return float(self.column.outcome.sign)
+
+    @property
+    def target(self) -> Dataset:
+        """The campaign's own results, behind the sign."""
+        return self.own.data
+
+    @property
+    def experiments(self) -> tuple[Experiment, ...]:
+        """The campaign's experiments that have a result of it."""
+        return self.campaign.measured(self.column.name)
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """Their results."""
+        return np.array([e.results[self.column.name] for e in self.experiments], dtype=np.float64)
+
+    @property
+    def knows(self) -> bool:
+        """Whether anything can be said about a result: from a past that is listened to, or from two results."""
+        return not bool(self.posterior.knows_nothing)
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether results hardly scatter, compared with how much they vary."""
+        return self.target.error_var is None and float(self.posterior.predictor.noise_var) < _NO_NOISE**2
+
+    def expected(self, rows: Sequence[Mapping[str, Any]], *, measured: bool = False) -> ExpectedResults | None:
+        """What is expected of the true values, or (``measured``) of results; None where nothing is known."""
+        if not self.knows:
+            return None
+        X = self.alignment.space.encode(rows)
+        with torch.no_grad():
+            found = (
+                self.posterior.quantile(X, 0.5, noise=measured),
+                *self.posterior.interval(X, LEVEL, noise=measured),
+            )
+        median, one, other = (self.sign * part.numpy() for part in found)
+        return ExpectedResults(median, np.minimum(one, other), np.maximum(one, other))
+
+    @property
+    def outliers(self) -> NDArray[np.bool_]:
+        """Which of the campaign's own results lie far from all others."""
+        return self.own.spread_out(own_outliers(self.prior, self.target))
+
+    @property
+    def ordinary_past(self) -> tuple[tuple[pd.DataFrame, NDArray[np.float64]], ...]:
+        """Settings and results of every past campaign that knows it, outliers left out."""
+        masks = self.prior.outliers or [torch.zeros(one.data.n) > 0 for one in self.past]
+        far = [one.spread_out(mask.numpy()) for one, mask in zip(self.past, masks, strict=True)]
+        kept = [np.array(rows)[~mask] for rows, mask in zip(self.alignment.rows, far, strict=True)]
+        return tuple(
+            (task.rows.iloc[rows], task.y[rows]) for task, rows in zip(self.alignment.tasks, kept, strict=True)
+        )
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is to be looked at in the campaign's own results."""
+        first = [self.experiments[rows[0]] for rows in self.own.groups]
+        values, numbers = [e.results[self.column.name] for e in first], [e.number for e in first]
+        far = outliers_in_words(self.prior, self.target, values, numbers, "row")
+        which = f", {self.column.name}" if len(self.campaign.file.results) > 1 else ""
+        return (f"{self.campaign.table.path}{which}: {far}",) if far else ()
+
+    def scatter(self, row: Mapping[str, Any]) -> float:
+        """The standard deviation of a measurement at these settings, in the user's units.
+
+        Behind an output map it depends on how large the results are.
+        """
+        posterior = self.posterior
+        with torch.no_grad():
+            sd = posterior.predictor.noise_var.sqrt()
+            middle = posterior.way.inward(posterior.quantile(self.alignment.space.encode([row]), 0.5, noise=False))
+            return float((posterior.way.outward(middle + sd) - posterior.way.outward(middle - sd)).squeeze() / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """The models of a campaign's outcomes, objectives first, in one space."""
+
+    campaign: Campaign
+    space: Space
+    outcomes: tuple[FittedOutcome, ...]
+    known: OutcomePosteriors
+
+    def __getitem__(self, name: str) -> FittedOutcome:
+        """That of the column of this name."""
+        return next(own for own in self.outcomes if own.column.name == name)
+
+    @property
+    def first(self) -> FittedOutcome:
+        """That of the first objective."""
+        return self.outcomes[0]
+
+    @property
+    def goals(self) -> tuple[FittedOutcome, ...]:
+        """Those of the objectives."""
+        return self.outcomes[: len(self.campaign.file.outcomes.goals)]
+
+    @property
+    def knows(self) -> bool:
+        """Whether anything can be said about any result."""
+        return any(own.knows for own in self.outcomes)
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """What was decided about the past files, each decision once."""
+        return tuple(dict.fromkeys(decision for own in self.outcomes for decision in own.alignment.decisions))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is to be looked at."""
+        warnings = [str(decision) for decision in self.decisions if decision.warning]
+        return (*(remark for own in self.outcomes for remark in own.remarks), *warnings)
+
+    def probability_within(self, rows: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
+        """How probable it is that all limits hold in a measurement at each of the rows."""
+        return np.asarray(self.known.probability_within(self.space.encode(rows)).numpy())
+
+
+def align_tasks(past: Sequence[RawTask], file: CampaignFile) -> dict[str, Alignment]:
+    """The past files in the campaign's space: for every outcome those that know it, behind its sign."""
+    known = [with_any_result(task, task.objectives) for task in past]
+    distributions = {p.name: p.distribution() for p in file.parameters}
+    found = align([task for task in known if task is not None], distributions, fill=file.fill)
+    return split(found, {task.name: task.objectives for task in past}, file.outcomes)
+
+
+@single_thread()
+def fit_campaign(campaign: Campaign, *, seed: int = 0) -> Fitted:
+    """Learn the past files, then the campaign's own results."""
+    file = campaign.file
+    alone, model = (model_named(name, where=str(campaign.folder / TOML)).anywhere() for name in ("gpbo", file.model))
+    alignments = align_tasks(campaign.past, file)
+    space = next(iter(alignments.values())).space
+    past = {name: tuple(Pooled.of(data) for data in own.datasets) for name, own in alignments.items()}
+    priors = {name: (model if own else alone).learn([one.data for one in own], seed=seed) for name, own in past.items()}
+    measured = {column.name: Pooled.of(_own_results(campaign, column, space)) for column in file.results}
+    results = {name: one.data for name, one in measured.items()}
+    known = OutcomePriors(file.outcomes, tuple(priors.values()), space.d).condition(results, seed=seed)
+    outcomes = tuple(
+        FittedOutcome(
+            campaign,
+            column,
+            _with_outliers(alignments[name], past[name], priors[name]),
+            past[name],
+            priors[name],
+            replace(measured[name], data=file.outcomes.inward(name, results[name])),
+            known[name],
+        )
+        for name, column in ((column.name, column) for column in file.results)
+    )
+    return Fitted(campaign, space, outcomes, known)
+
+
+def _own_results(campaign: Campaign, column: ResultColumn, space: Space) -> Dataset:
+    """The campaign's results of a column, as measured."""
+    measured = campaign.measured(column.name)
+    if not measured:
+        return Dataset.empty(space.d, name=THIS, categories=space.categories)
+    y = np.array([e.results[column.name] for e in measured])
+    errors = np.array([e.errors.get(column.name, np.nan) for e in measured])
+    X = space.encode([e.values for e in measured])
+    return Dataset(X, y, THIS, categories=space.categories, error_var=error_var(errors))
+
+
+def _with_outliers(alignment: Alignment, past: Sequence[Pooled], prior: Prior) -> Alignment:
+    """The alignment, row by row, with decisions on outliers, which were found among pooled rows."""
+    if not prior.outliers:
+        return alignment
+    masks = [torch.from_numpy(one.spread_out(mask.numpy())) for one, mask in zip(past, prior.outliers, strict=True)]
+    return with_outliers(alignment, masks)

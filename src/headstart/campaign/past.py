@@ -1,0 +1,110 @@
+"""The past files of a campaign, as tasks in its own names and units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from headstart.campaign.file import TOML, CampaignFile
+from headstart.campaign.measured import copies_in, errors_in, results_in
+from headstart.errors import InputError
+from headstart.sources.files.frames import input_column
+from headstart.sources.files.tables import Table
+from headstart.sources.parameters import Parameter
+from headstart.sources.raw import RawObjective, RawTask
+
+__all__ = ["past_tasks"]
+
+_SAMPLE_SEED = 0
+
+
+def past_tasks(tables: Sequence[Table], file: CampaignFile, remarks: list[str]) -> tuple[RawTask, ...]:
+    """The past files of a campaign, called by the names of the files; what is noticed is added to the remarks.
+
+    What a file knows of every outcome is in the task's ``objectives``, and the first of these is its ``y``.
+    """
+    stems = [Path(path).stem for path in file.past]
+    tasks = tuple(
+        _past(table, stem if stems.count(stem) == 1 else path, file, remarks)
+        for table, stem, path in zip(tables, stems, file.past, strict=True)
+    )
+    remarks += [
+        f"No past file knows {column.name!r}: it is learnt from this campaign alone."
+        for column in file.results
+        if tables and len(file.results) > 1 and not any(column.name in task.objectives for task in tasks)
+    ]
+    return tasks
+
+
+def _past(table: Table, name: str, file: CampaignFile, remarks: list[str]) -> RawTask:
+    outcomes = _outcomes(table, file)
+    has = np.zeros(len(table.rows), dtype=bool)
+    for outcome in outcomes.values():
+        has |= ~np.isnan(outcome.y)
+    own = [p for p in file.parameters if p.name in table.columns and table.kind(p.name) != "empty"]
+    if not own:
+        theirs, ours = (", ".join(map(repr, names)) for names in (table.columns, [p.name for p in file.parameters]))
+        raise InputError(
+            f"{table.path} has nothing in common with the campaign: its columns are {theirs}, the parameters {ours}. "
+            f"Say what is the same in [rename] of {TOML}, or take the file out of past."
+        )
+    frame = pd.DataFrame({p.name: _column(table, p, has.tolist()) for p in own})
+    known = {*file.measured_columns, *file.ignore, *(p.name for p in file.parameters)}
+    remarks += [
+        f"{table.path}: the column {column!r} is neither a parameter nor in ignore, and is left out."
+        for column in table.columns
+        if column not in known and len(set(table.cells(column))) > 1
+    ]
+    copies = copies_in(table, has.tolist(), file, remarks)
+    keep = np.array([row for row in np.flatnonzero(has) if row not in copies])
+    if len(keep) > file.max_rows:
+        remarks.append(
+            f"{table.path}: a random {file.max_rows} of its {len(keep)} results are used (max_rows in {TOML})."
+        )
+        keep = np.sort(np.random.default_rng(_SAMPLE_SEED).choice(keep, file.max_rows, replace=False))
+    elif not has.all():
+        lacking = int((~has).sum())
+        remarks.append(f"{table.path}: {lacking} of {len(has)} rows have no result and are left out.")
+    first = next(iter(outcomes.values()))
+    whole = RawTask(
+        name, frame, first.y, origin=str(table.path), numbers=table.numbers, objectives=outcomes, error=first.error
+    )
+    return whole.only(keep)
+
+
+def _outcomes(table: Table, file: CampaignFile) -> Mapping[str, RawObjective]:
+    """What the file knows of every outcome: at least one of them, in at least one row."""
+    if len(file.results) == 1:
+        name = file.results[0].name
+        table.require(name, f'Name it in [rename] of {TOML}, as in "OLD" = "{name}".')
+    found = {}
+    for column in file.results:
+        if column.name not in table.columns:
+            continue
+        results = results_in(table, column)
+        if any(result is not None for result in results):
+            errors = errors_in(table, column, results)
+            y = np.array([np.nan if result is None else result for result in results], dtype=np.float64)
+            found[column.name] = RawObjective(y, error=None if errors is None else np.array(errors))
+    if not found:
+        names = ", ".join(repr(column.name) for column in file.results)
+        raise InputError(f"{table.path}: no row has a result in column {names}. Take it out of past in {TOML}.")
+    return found
+
+
+def _column(table: Table, p: Parameter, has: list[bool]) -> Any:
+    """The inputs of a parameter, as the kind that it is."""
+    if p.is_text:
+        return input_column(table, p.name, has, text=True)
+    for row, needed in enumerate(has):
+        if needed:
+            table.number_at(row, p.name, remedy=_no_number(p))
+    return input_column(table, p.name, has, text=False)
+
+
+def _no_number(p: Parameter) -> str:
+    return f'Write the number alone, or give [parameters.{p.name}] the kind "category" in {TOML}.'

@@ -1,0 +1,71 @@
+"""``[parameters.NAME]``: what may be set, and between which values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from headstart.campaign.toml.keys import LIST, NUMBER, SWITCH, TEXT, VALUE, TomlText
+from headstart.errors import InputError
+from headstart.sources.parameters import Kind, Parameter
+
+__all__ = ["parameter_of"]
+
+_KEYS = {
+    "kind": TEXT, "low": NUMBER, "high": NUMBER, "log": SWITCH, "step": NUMBER, "choices": LIST, "value": VALUE,
+    "unit": TEXT,
+}  # fmt: skip
+
+
+def parameter_of(toml: TomlText, name: str, data: Any) -> Parameter:
+    """The parameter that a table [parameters.NAME] describes."""
+    table = f"parameters.{name}"
+    if not isinstance(data, dict):
+        raise toml.fail(f"{name} must be a table [{table}] with kind, low and high.", name, "parameters")
+    toml.check(data, _KEYS, table)
+
+    def wrong(key: str, what: str) -> InputError:
+        return toml.fail(f"{key} in [{table}] {what}", key, table)
+
+    kinds = [k.value for k in Kind]
+    if data.get("kind") not in kinds:
+        what = f"must be one of {', '.join(kinds)}"
+        raise wrong("kind", f"{what}, but it is {data['kind']!r}." if "kind" in data else f"is missing: it {what}.")
+    kind = Kind(data["kind"])
+    needed = {Kind.CATEGORY: ("choices",), Kind.FIXED: ("value",)}.get(kind, ("low", "high"))
+    allowed = {"kind", "unit", *needed, *(("log", "step") if "low" in needed else ())}
+    for key in needed:
+        if key not in data:
+            raise wrong(key, f"is missing: kind {kind.value!r} needs {' and '.join(needed)}.")
+    for key in data:
+        if key not in allowed:
+            raise wrong(key, f"does not go with kind {kind.value!r}. Delete it, or change the kind.")
+    unit = data.get("unit", "")
+    if kind is Kind.CATEGORY:
+        choices = tuple(_category(c) for c in data["choices"])
+        if len(set(choices)) < 2 or len(set(choices)) < len(choices):
+            raise wrong("choices", f"must be two or more different values, but they are {list(choices)}.")
+        return Parameter(name, kind, choices=choices, unit=unit)
+    if kind is Kind.FIXED:
+        return Parameter(name, kind, value=data["value"], unit=unit)
+    low, high, step, log = data["low"], data["high"], data.get("step"), data.get("log", False)
+    for key, value in (("low", low), ("high", high), ("step", step)):
+        if value is not None and not math.isfinite(value):
+            raise wrong(key, f"must be a finite number, but it is {value}.")
+        if value is not None and kind is Kind.INT and value != int(value):
+            raise wrong(key, f'must be a whole number, but it is {value}. Or use kind = "float".')
+    if low >= high:
+        how = "Swap them" if low > high else 'Widen the range, or use kind = "fixed" with a value'
+        raise wrong("low", f"is {low}, which is not below high = {high}. {how}.")
+    if log and low <= 0:
+        raise wrong("low", f"is {low}, but a log scale needs low above 0. Raise it, or delete log = true.")
+    if step is not None and not 0 < step <= high - low:
+        raise wrong("step", f"must be positive and no wider than the range, but it is {step}.")
+    if step is not None and log:
+        raise wrong("step", "does not go with log = true. Delete one of the two.")
+    return Parameter(name, kind, low=low, high=high, log=log, step=step, unit=unit)
+
+
+def _category(value: Any) -> str:
+    """A category as it stands in a CSV file: text."""
+    return value if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)

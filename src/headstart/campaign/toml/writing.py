@@ -1,0 +1,120 @@
+"""``headstart.toml`` as it is first written, with a comment at everything that was guessed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+from headstart.campaign.file import CampaignFile, ResultColumn
+from headstart.data.outcomes import Goal
+from headstart.sources.column_guess import Guess, Proposal
+from headstart.sources.parameters import MOST_USED, Kind
+
+__all__ = ["toml_text"]
+
+
+def toml_text(campaign: CampaignFile, proposal: Proposal) -> str:
+    """The whole file."""
+    lines = [
+        "# What this campaign optimises, and what it starts from. Everything below was guessed from the past files:",
+        "# look through it and change what is wrong. 'headstart suggest' reads it anew every time.",
+        "",
+        *_commented(_top(campaign)),
+        "",
+        '# Past campaigns, as paths from this folder. Their order matters to chains alone (model = "shgp", "bhgp",',
+        '# "mhgp", "hgp"): there the one that is most like the new one stands last.',
+        "past = [",
+        *(f"    {_text(path)}," for path in campaign.past),
+        "]",
+        "",
+        "# Columns of the past files that are not parameters. To make one a parameter, delete it here and add a table.",
+        "ignore = [",
+        *_commented([(f"    {_text(name)},", why) for name, why in proposal.ignored.items()]),
+        "]",
+    ]
+    if campaign.rename:
+        lines += ["", "# Columns with another name in some past file: old = new.", "[rename]"]
+        lines += [f"{_key(old)} = {_text(new)}" for old, new in campaign.rename.items()]
+    lines += [
+        "",
+        "# Results. An [objectives.NAME] is to be high or low; up to three are weighed against each other. What only",
+        "# has to be good enough is a [limits.NAME] with at_most or at_least. error = COLUMN has the standard error of",
+        "# every result, and low and high are values that no result can be beyond.",
+    ]
+    for column in campaign.results:
+        lines += ["", *_result(column)]
+    lines += [
+        "",
+        "# Parameters. Suggestions stay between low and high; past results outside still count.",
+        '#   kind = "float" | "int" | "category" | "fixed" (with value = ...)',
+        "#   step = 0.5 keeps suggestions on a grid, log = true makes ratios count instead of differences.",
+    ]
+    for guess in proposal.guesses:
+        lines += ["", *_parameter(guess)]
+    if campaign.rules:
+        lines += ["", "# Rules that every suggestion keeps. Past results that break one still count."]
+    for rule in campaign.rules:
+        lines += ["", "[[rules]]", f"rule = {_text(rule.text)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _top(campaign: CampaignFile) -> list[tuple[str, str]]:
+    listed = [(f"candidates = {_text(campaign.candidates)}", "every suggestion is one of its rows")]
+    return [
+        (f"current = {_text(campaign.current)}", "the experiments of this campaign; fill in results there"),
+        *(listed if campaign.candidates else ()),
+        (
+            f"model = {_text(campaign.model)}",
+            "it weighs the past campaigns by what they predict: see 'headstart check'",
+        ),
+        (f"max_rows = {MOST_USED}", "of a longer past file a random sample of so many rows is used"),
+    ]
+
+
+def _result(column: ResultColumn) -> list[str]:
+    outcome = column.outcome
+    if isinstance(outcome, Goal):
+        header = f"[objectives.{_key(column.name)}]"
+        settings = [(f"direction = {_text('maximize' if outcome.maximize else 'minimize')}", "or the reverse")]
+    else:
+        header = f"[limits.{_key(column.name)}]"
+        settings = [
+            (f"{'at_most' if outcome.sign > 0 else 'at_least'} = {outcome.value!r}", "every good result keeps it")
+        ]
+    settings.append((f"unit = {_text(column.unit)}", "for tables and pictures"))
+    settings += [(f"error = {_text(column.error)}", "the column of standard errors")] if column.error else []
+    settings += [(f"low = {outcome.low!r}", "a percentage: no result can be lower")] if outcome.low is not None else []
+    settings += [(f"high = {outcome.high!r}", "or higher")] if outcome.high is not None else []
+    return [header, *_commented(settings)]
+
+
+def _text(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
+
+
+def _number(value: float, kind: Kind) -> str:
+    return str(int(value)) if kind is Kind.INT else repr(float(value))
+
+
+def _commented(lines: Sequence[tuple[str, str]]) -> list[str]:
+    """Settings with their comments in one column."""
+    width = max((len(line) for line, comment in lines if comment and len(line) < 44), default=0)
+    return [f"{line:<{width}}  # {comment}" if comment else line for line, comment in lines]
+
+
+def _parameter(guess: Guess) -> list[str]:
+    p, why = guess.parameter, guess.reasons
+    settings = [(f"kind = {_text(p.kind.value)}", why.get("kind", ""))]
+    if p.kind is Kind.CATEGORY:
+        settings.append((f"choices = [{', '.join(_text(c) for c in p.choices)}]", ""))
+    else:
+        settings.append((f"low = {_number(p.low, p.kind)}", why.get("low", "")))
+        settings.append((f"high = {_number(p.high, p.kind)}", ""))
+        settings += [("log = true", why.get("log", ""))] if p.log else []
+        settings.append((f"unit = {_text(p.unit)}", why.get("unit", "")))
+    return [f"[parameters.{_key(p.name)}]", *_commented(settings)]

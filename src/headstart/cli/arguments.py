@@ -1,0 +1,150 @@
+"""What the commands of a campaign are told, as people write it on a command line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headstart.errors import InputError
+
+if TYPE_CHECKING:
+    from headstart.campaign.init import CampaignPlan
+    from headstart.data.outcomes import Goal, Limit
+
+__all__ = [
+    "CategoryOption",
+    "ErrorOption",
+    "FolderOption",
+    "IgnoreOption",
+    "LimitOption",
+    "RenameOption",
+    "SeedOption",
+    "elsewhere",
+    "existing",
+    "pairs",
+    "require_count",
+    "require_seed",
+    "wanted",
+]
+
+FolderOption = Annotated[Path, typer.Option(help="The campaign's folder.", show_default="this one")]
+SeedOption = Annotated[int, typer.Option(help="Equal seeds and equal files give equal results.")]
+RenameOption = Annotated[list[str] | None, typer.Option(metavar="OLD=NEW", help="Columns that are the same.")]
+IgnoreOption = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A column that is no parameter.")]
+CategoryOption = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Numbers that are only names.")]
+LimitOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="'COLUMN<=VALUE'", help="A result that only has to be good enough; may be repeated."),
+]
+ErrorOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="Standard errors of the result; of several RESULT=COLUMN, repeated."),
+]
+
+_LIMIT = re.compile(r"(?P<name>.+?)\s*(?P<relation><=|>=|≤|≥|<|>)\s*(?P<value>[^<>≤≥=]+)")
+_DIRECTIONS = {"maximize": True, "maximise": True, "minimize": False, "minimise": False}
+
+
+def wanted(
+    objectives: Sequence[str],
+    maximize: bool | None,
+    *,
+    limits: Sequence[str] | None = None,
+    errors: Sequence[str] | None = None,
+    rules: Sequence[str] | None = None,
+    candidates: Path | None = None,
+    rename: Sequence[str] | None = None,
+    ignore: Sequence[str] | None = None,
+    category: Sequence[str] | None = None,
+) -> CampaignPlan:
+    """All of it together; ``maximize`` is the direction of an objective that does not say its own."""
+    from headstart.campaign.init import CampaignPlan
+
+    goals = tuple(_goal(text, maximize) for text in objectives)
+    return CampaignPlan(
+        goals,
+        tuple(_limit(text) for text in limits or ()),
+        _errors(errors or (), [goal.name for goal in goals]),
+        tuple(rules or ()),
+        candidates,
+        pairs(rename or ()),
+        tuple(ignore or ()),
+        tuple(category or ()),
+    )
+
+
+def _goal(text: str, maximize: bool | None) -> Goal:
+    from headstart.data.outcomes import Goal
+
+    name, colon, direction = (part.strip() for part in text.rpartition(":"))
+    if colon and direction.lower() in _DIRECTIONS:
+        return Goal(name, maximize=_DIRECTIONS[direction.lower()])
+    if maximize is None:
+        raise InputError(
+            f"Say what {text!r} is to be: --maximize or --minimize, or with several --objective '{text}:maximize'."
+        )
+    return Goal(text.strip(), maximize=maximize)
+
+
+def _limit(text: str) -> Limit:
+    from headstart.data.outcomes import Limit
+    from headstart.sources.files.cells import number
+
+    found = _LIMIT.fullmatch(text.strip())
+    value = None if found is None else number(found["value"])
+    if found is None or value is None:
+        raise InputError(f"--limit must be COLUMN<=VALUE or COLUMN>=VALUE, as in 'impurity<=0.5', but it is {text!r}.")
+    name = found["name"].strip()
+    return Limit(name, at_most=value) if found["relation"] in ("<=", "≤", "<") else Limit(name, at_least=value)
+
+
+def _errors(texts: Sequence[str], goals: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        name, equals, column = (part.strip() for part in text.partition("="))
+        if not equals and len(texts) == 1:
+            found[goals[0]] = text.strip()
+        elif not (name and equals and column):
+            raise InputError(f"--error must be RESULT=COLUMN, as in 'yield=yield_sd', but it is {text!r}.")
+        else:
+            found[name] = column
+    return found
+
+
+def pairs(renames: Sequence[str]) -> dict[str, str]:
+    """What --rename was given, as old and new names."""
+    found = {}
+    for text in renames:
+        old, equals, new = (part.strip() for part in text.partition("="))
+        if not (old and equals and new):
+            raise InputError(f"--rename must be OLD=NEW, as in --rename 'Temp=temperature', but it is {text!r}.")
+        found[old] = new
+    return found
+
+
+def existing(folder: Path) -> Path:
+    """The folder, or an ``InputError`` that says how to begin."""
+    if not folder.is_dir():
+        raise InputError(f"{folder}: there is no such folder. Begin a campaign with 'headstart init'.")
+    return folder
+
+
+def require_count(number: int) -> None:
+    """Raise an ``InputError`` for a number of experiments that is none."""
+    if not 1 <= number <= 100:
+        raise InputError(f"-n must be between 1 and 100, but it is {number}.")
+
+
+def require_seed(seed: int) -> None:
+    """Raise an ``InputError`` for a seed that is none."""
+    if seed < 0:
+        raise InputError(f"seed must not be negative, but it is {seed}.")
+
+
+def elsewhere(folder: Path) -> str:
+    """The option that a command needs where the folder is not the present one."""
+    return "" if folder == Path() else f" --folder {folder}"

@@ -1,0 +1,191 @@
+"""The tables and sentences that the commands of a campaign print."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from headstart.cli.tables import cell, count, percent, table, with_interval
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from headstart.campaign.campaign import Campaign
+    from headstart.campaign.experiments import Experiment
+    from headstart.campaign.file import CampaignFile
+    from headstart.campaign.fitted import Fitted, FittedOutcome
+    from headstart.campaign.init import Started
+    from headstart.campaign.suggestions import Suggestion
+
+__all__ = [
+    "best_in_words",
+    "contributions",
+    "front_table",
+    "noise_in_words",
+    "parameters_table",
+    "pending_table",
+    "suggestions_table",
+]
+
+
+def parameters_table(started: Started) -> Table:
+    """What the columns of the past files were taken for."""
+    columns = ("column", "kind", "range", "unit", "")
+    rows = []
+    for guess in started.proposal.guesses:
+        p = guess.parameter
+        limits = ", ".join(p.choices) or f"{p.low:g} … {p.high:g}{', log' if p.log else ''}"
+        rows.append((p.name, p.kind.value, limits, p.unit, guess.reasons.get("kind", "")))
+    return table("Parameters", columns, rows, left=columns)
+
+
+def suggestions_table(fitted: Fitted, suggestions: Sequence[Suggestion], numbers: Sequence[int]) -> Table:
+    """What to try, what is expected of every outcome, and what that rests on."""
+    file, more = fitted.campaign.file, fitted.campaign.settings.more_columns
+    title = f"{count(len(suggestions), 'experiment')} to try"
+    limited = ("limits hold",) if file.limits else ()
+    results = [f"expected {column.label}" for column in file.results]
+    columns = ("row", *more, *(p.label for p in file.parameters), *results, *limited, "rests on")
+    rows = (
+        (
+            str(number),
+            *(cell(s.values[name]) for name in more),
+            *(cell(s.values[p.name]) for p in file.parameters),
+            *(with_interval(r.median, r.low, r.high) for r in s.expected.values()),
+            *((_probability(fitted, s.within),) if limited else ()),
+            _rests_on(s, fitted),
+        )
+        for number, s in zip(numbers, suggestions, strict=True)
+    )
+    return table(title, columns, rows, left=("rests on", *more))
+
+
+def _probability(fitted: Fitted, within: float) -> str:
+    limits = fitted.outcomes[len(fitted.goals) :]
+    return percent(within) if any(own.knows for own in limits) else "not known yet"
+
+
+def _rests_on(suggestion: Suggestion, fitted: Fitted) -> str:
+    if not any(own.target.n for own in fitted.outcomes) and suggestion.shares[-1][1] == 1.0:
+        return "nothing yet"
+    return ", ".join(f"{name} {percent(share)}" for name, share in suggestion.shares if share >= 0.005)
+
+
+def pending_table(fitted: Fitted, pending: Sequence[Experiment]) -> Table:
+    """What is awaited, and what is expected of it; results that are there already as they are."""
+    from headstart.campaign.suggestions import Range, ranges_at
+
+    file = fitted.campaign.file
+    expected = [ranges_at(own, [e.values for e in pending]) for own in fitted.outcomes]
+
+    def told(e: Experiment, name: str, found: Range) -> str:
+        known = e.results.get(name)
+        return with_interval(found.median, found.low, found.high) if known is None else f"measured: {known:g}"
+
+    columns = ("row", *(p.label for p in file.parameters), *(f"expected {column.label}" for column in file.results))
+    rows = (
+        (
+            str(e.number),
+            *(cell(e.values[p.name]) for p in file.parameters),
+            *(told(e, column.name, own[i]) for column, own in zip(file.results, expected, strict=True)),
+        )
+        for i, e in enumerate(pending)
+    )
+    return table("Pending", columns, rows)
+
+
+def front_table(campaign: Campaign) -> Table:
+    """The results that are best in some way, the best of the first objective first."""
+    file = campaign.file
+    first = file.outcomes.goals[0]
+    front = sorted(campaign.front, key=lambda e: first.sign * e.results[first.name])
+    columns = ("row", *(column.label for column in file.results), *(p.label for p in file.parameters))
+    rows = (
+        (
+            str(e.number),
+            *(f"{e.results[column.name]:g}" if column.name in e.results else "–" for column in file.results),
+            *(cell(e.values[p.name]) for p in file.parameters),
+        )
+        for e in front
+    )
+    return table(f"The front: {count(len(front), 'result')} that no other beats in everything", columns, rows)
+
+
+def best_in_words(campaign: Campaign) -> str:
+    """The best result of one objective, or that there is none within the limits; "" before there are results."""
+    file = campaign.file
+    goal, best = file.goals[0], campaign.best
+    if best is None:
+        any_result = campaign.measured(goal.name)
+        limits = " and ".join(f"{column.name} {column.aim}" for column in file.limits)
+        return f"No result is within the limits yet ({limits})." if any_result else ""
+    others = "".join(
+        f", {column.name} {best.results[column.name]:g}{_unit(column.unit)}"
+        for column in file.limits
+        if column.name in best.results
+    )
+    known = f"{best.results[goal.name]:g}{_unit(goal.unit)}{others} in row {best.number}"
+    within = " within the limits" if file.limits else ""
+    return f"Best so far{within}: {known}: {_settings(file, best.values)}"
+
+
+def noise_in_words(fitted: Fitted, own: FittedOutcome) -> str:
+    """How much results scatter, "" where nothing is known."""
+    from headstart.campaign.suggestions import noise_of, reference_point
+
+    scatter, repeats = noise_of(own, reference_point(fitted))
+    unit = _unit(own.column.unit)
+    of = f" of {own.column.name}" if len(fitted.outcomes) > 1 else ""
+    if repeats:
+        return (
+            f"Repeated experiments{of} scatter by {scatter:.2g}{unit} (standard deviation, {count(repeats, 'repeat')})."
+        )
+    if not own.knows:
+        return ""
+    where = "the best point" if fitted.campaign.best is not None else "the most promising past point"
+    told = f"at {where} the model takes results{of} to scatter by {scatter:.2g}{unit}"
+    return f"No experiment was repeated; {told}."
+
+
+def contributions(fitted: Fitted) -> Table:
+    """What every campaign has, and its share in what is known about the best point."""
+    from headstart.campaign.fitted import THIS
+    from headstart.campaign.suggestions import reference_point, rests_on
+
+    campaign, file = fitted.campaign, fitted.campaign.file
+    shares = dict(rests_on(fitted, [reference_point(fitted)])[0])
+    where = "best point" if campaign.best is not None else "most promising past point"
+    columns = ("campaign", "results used", *(f"best {column.label}" for column in file.goals), "share")
+    rows = []
+    for name in [*(task.name for task in campaign.past), THIS]:
+        used = max(_used(own, name) for own in fitted.outcomes)
+        rows.append((name, str(used), *(_best(own, name) for own in fitted.goals), percent(shares[name])))
+    return table(f"What is known about the {where}", columns, rows, left=("campaign",))
+
+
+def _values(own: FittedOutcome, name: str) -> list[float]:
+    """The results of an outcome that a campaign has, as measured."""
+    from headstart.campaign.fitted import THIS
+
+    if name == THIS:
+        return [float(y) for y in own.values]
+    used = zip(own.alignment.tasks, own.alignment.datasets, strict=True)
+    return next(((own.sign * data.y).tolist() for task, data in used if task.name == name), [])
+
+
+def _used(own: FittedOutcome, name: str) -> int:
+    return len(_values(own, name))
+
+
+def _best(own: FittedOutcome, name: str) -> str:
+    values = _values(own, name)
+    pick = max if own.column.more_is_better else min
+    return f"{pick(values):g}" if values else "–"
+
+
+def _settings(file: CampaignFile, values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{p.name} {cell(values[p.name])}" for p in file.parameters)
+
+
+def _unit(unit: str) -> str:
+    return f" {unit}" if unit else ""

@@ -1,0 +1,112 @@
+"""``Bounds``: the values that a result can have at all, such as 0 to 100 %.
+
+A model's distributions reach every number. What is measured does not: it is
+
+    min(max(f + noise, low), high)
+
+so all probability beyond a bound lies at the bound itself. Quantiles, intervals and draws are cut off there, exactly;
+the mean is that of the cut distribution, with f = g(z), z ~ N(μ, s²) in mapped units, a = (g⁻¹(low) − μ)/s and
+b = (g⁻¹(high) − μ)/s
+
+    E = low Φ(a) + ∫ₐᵇ g(μ + s u) φ(u) du + high (1 − Φ(b))
+
+and the variance likewise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headstart.data.warp import Warp
+from headstart.errors import InputError
+
+__all__ = ["Bounds"]
+
+_FAR = 8.5  # standard deviations: what lies beyond is below rounding
+_NODES = 48
+_TINY = 1e-100
+_SLACK = 1e-9  # of the bounds' size, for values that were rounded on their way
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The lowest and the highest possible value, in the user's units; infinite where there is none."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    @classmethod
+    def of(cls, low: float | None, high: float | None, name: str) -> Bounds | None:
+        """As given for a result of this name: None where there are none, an ``InputError`` where they make no sense."""
+        for value in (low, high):
+            wrong = value is not None and (isinstance(value, bool) or not isinstance(value, int | float))
+            if wrong or (value is not None and not math.isfinite(value)):
+                raise InputError(f"A bound of {name!r} must be a number, but it is {value!r}. Leave it out for none.")
+        if low is None and high is None:
+            return None
+        if low is not None and high is not None and low >= high:
+            raise InputError(f"The bounds of {name!r} must be a lower and a higher one, but they are {low} and {high}.")
+        return cls(-math.inf if low is None else float(low), math.inf if high is None else float(high))
+
+    def turned(self, sign: int) -> Bounds:
+        """Behind a sign."""
+        return self if sign > 0 else Bounds(-self.high, -self.low)
+
+    def __str__(self) -> str:
+        """As one would say it."""
+        if math.isinf(self.low):
+            return f"at most {self.high:g}"
+        return f"at least {self.low:g}" if math.isinf(self.high) else f"between {self.low:g} and {self.high:g}"
+
+    def clip(self, y: Tensor) -> Tensor:
+        """Values with those beyond a bound put at it."""
+        return y.clamp(self.low, self.high)
+
+    def outside(self, y: Float[Tensor, "*b n"]) -> list[int]:
+        """Which values cannot be, by their rows in order, up to rounding."""
+        slack = _SLACK * max((abs(v) for v in (self.low, self.high) if math.isfinite(v)), default=0.0)
+        beyond = (y < self.low - slack) | (y > self.high + slack)
+        return sorted({int(index[-1]) for index in beyond.nonzero()})
+
+    def require(self, y: Float[Tensor, "*b n"], what: str) -> None:
+        """Raise an ``InputError`` that names the first row, counted from 0, whose value cannot be."""
+        rows = self.outside(y)
+        if rows:
+            column = y[..., rows[0]].flatten()
+            value = float(column[(column - self.clip(column)).abs().argmax()])
+            raise InputError(
+                f"{what}, row {rows[0]} (counted from 0): the value {value:g} is outside its bounds, for it is "
+                f"{self}. Correct the value, leave out the row, or widen the bounds."
+            )
+
+    def moments(
+        self, mean: Float[Tensor, "*c n"], var: Float[Tensor, "*c n"], warp: Warp | None
+    ) -> tuple[Float[Tensor, "*c n"], Float[Tensor, "*c n"]]:
+        """Mean and variance in the user's units of what is normal in mapped units and cut off at the bounds."""
+        sd = var.clamp_min(_TINY**2).sqrt()
+        ends = []
+        for bound in (self.low, self.high):
+            at = torch.full_like(mean[..., :1], bound)
+            ends.append(((at if warp is None else warp.inward(at)) - mean) / sd)
+        a, b = (end.clamp(-_FAR, _FAR) for end in ends)
+        nodes, weights = (torch.from_numpy(part).to(mean) for part in np.polynomial.legendre.leggauss(_NODES))
+        half = 0.5 * (b - a)
+        u = (0.5 * (a + b)).unsqueeze(-2) + half.unsqueeze(-2) * nodes.unsqueeze(-1)
+        w = half.unsqueeze(-2) * weights.unsqueeze(-1) * (-0.5 * u.square()).exp() / math.sqrt(2 * math.pi)
+        inner = (mean.unsqueeze(-2) + sd.unsqueeze(-2) * u).flatten(-2)
+        values = self.clip(inner if warp is None else warp.outward(inner)).unflatten(-1, u.shape[-2:])
+        below, above = torch.special.ndtr(ends[0]), torch.special.ndtr(-ends[1])
+        masses = [(p, v) for p, v in ((below, self.low), (above, self.high)) if math.isfinite(v)]
+        # the nodes' masses are the inside up to 1e-9: where nearly all of it is there, a large mean would show that
+        inside = torch.special.ndtr(b) - torch.special.ndtr(a)
+        w = w * (inside / w.sum(-2).clamp_min(_TINY)).unsqueeze(-2)
+        first = (w * values).sum(-2) + sum((p * v for p, v in masses), start=torch.zeros_like(mean))
+        second = (w * (values - first.unsqueeze(-2)).square()).sum(-2)
+        second = second + sum((p * (v - first).square() for p, v in masses), start=torch.zeros_like(mean))
+        return first, second

@@ -1,0 +1,221 @@
+"""The prediction of an outcome along each parameter through one point, by all campaigns together or by each alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
+from numpy.typing import NDArray
+
+from headstart.campaign.file import ResultColumn
+from headstart.campaign.fitted import Fitted, FittedOutcome
+from headstart.data.outcomes import Limit
+from headstart.draw.canvas import INK, legend_below, look_at, out_of_view, tidy
+from headstart.draw.looks import NOW, heading, noted, past_looks, plain, short
+from headstart.models.botorch import TransferPosterior
+from headstart.models.family import GPBO
+from headstart.sources.parameters import Kind, Parameter
+from headstart.sources.unit_names import split_unit
+
+__all__ = ["Slice", "slice_of", "slices_figure", "sources_figure"]
+
+_POINTS, _POINTS_BY_RULES = 121, 31
+_PREDICTION = "prediction: median, 95 %"
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A parameter's values along its axis with everything else as at the reference point."""
+
+    parameter: Parameter
+    values: list[Any]
+    rows: list[dict[str, Any]]
+
+    @property
+    def x(self) -> NDArray[np.float64]:
+        """Where the values are drawn."""
+        return self.where(self.values)
+
+    @property
+    def is_category(self) -> bool:
+        """Whether it has categories."""
+        return self.parameter.kind is Kind.CATEGORY
+
+    def where(self, values: Sequence[Any]) -> NDArray[np.float64]:
+        """The positions of values; a category that is not offered any more has none."""
+        if not self.is_category:
+            return np.array([math.nan if v is None else v for v in values], dtype=float)
+        places = {choice: float(i) for i, choice in enumerate(self.parameter.choices)}
+        return np.array([places.get(v, math.nan) for v in values])
+
+
+def slice_of(p: Parameter, reference: dict[str, Any], fitted: Fitted) -> Slice:
+    """The parameter over its range. Where rules tie it to others these follow; values that no setting has are gone."""
+    values: list[Any]
+    points = _POINTS if not fitted.campaign.settings.rules else _POINTS_BY_RULES
+    if p.kind is Kind.CATEGORY:
+        values = list(p.choices)
+    elif p.log:
+        values = np.geomspace(p.low, p.high, points).tolist()
+    else:
+        values = np.linspace(p.low, p.high, points).tolist()
+    if fitted.campaign.settings.rules and p.kind is Kind.INT:
+        values = sorted({round(value) for value in values})  # a rule may tie it to others by its steps
+    rows = [fitted.campaign.settings.kept(fitted.space, {**reference, p.name: value}, p.name) for value in values]
+    there = [(value, row) for value, row in zip(values, rows, strict=True) if row is not None]
+    return Slice(p, [value for value, _ in there], [row for _, row in there])
+
+
+def slices_figure(fitted: FittedOutcome, slices: Sequence[Slice], reference: dict[str, Any]) -> Figure:
+    """The prediction of all campaigns together, with past and present results."""
+    column = fitted.column
+    figure, panels = _panels(len(slices))
+    measured, results = fitted.experiments, fitted.values
+    past = dict(zip((task.name for task in fitted.campaign.past), past_looks(len(fitted.campaign.past)), strict=True))
+    medians: list[Any] = []
+    for s, axes in zip(slices, panels, strict=True):
+        name = s.parameter.name
+        for i, task in enumerate(fitted.alignment.tasks):
+            color, marker = past[task.name]
+            if name in task.rows:
+                x = s.where(list(task.rows[name])) + (0.09 * (i + 1) if s.is_category else 0.0)
+                look: dict[str, Any] = {
+                    "color": color,
+                    "marker": marker,
+                    "linestyle": "none",
+                    "markersize": 4.5,
+                    "mfc": "none",
+                }
+                axes.plot(x, task.y, alpha=0.75, label=short(task.name), zorder=1, **look)
+        found = fitted.expected(s.rows)
+        if found is None:
+            axes.annotate("nothing is known yet", (0.5, 0.5), xycoords="axes fraction", ha="center", color=INK)
+        elif s.is_category:
+            look = {"fmt": "s", "color": NOW, "capsize": 4, "zorder": 4}
+            axes.errorbar(s.x - 0.12, found.median, found.errors, label=_PREDICTION, **look)
+        else:
+            axes.plot(s.x, found.median, color=NOW, linewidth=2.2, label=_PREDICTION, zorder=3)
+            axes.fill_between(s.x, found.low, found.high, color=NOW, alpha=0.18, linewidth=0)
+        medians.append([] if found is None else found.median)
+        if len(measured):
+            x = s.where([e.values[name] for e in measured])
+            axes.plot(x, results, "o", color=INK, markersize=5.5, label="this campaign", zorder=5)
+        _axis(axes, s, column.label)
+        _mark_reference(axes, s, reference)
+        _mark_limit(axes, column)
+    tasks, far = fitted.ordinary_past, fitted.outliers
+    look_at(panels[0], [*(y for _, y in tasks), results[~far], *medians])
+    hidden = int(far.sum()) + sum(d.n for d in fitted.alignment.datasets) - sum(len(y) for _, y in tasks)
+    note = f"{_described(fitted, reference)}{out_of_view(hidden)}"
+    heading(figure, "Prediction through the best point", noted(note, _outcome(fitted)))
+    legend_below(figure, panels, note="past results were measured at other settings of the remaining parameters")
+    return figure
+
+
+def sources_figure(fitted: FittedOutcome, slices: Sequence[Slice], reference: dict[str, Any]) -> Figure:
+    """The prediction of every past campaign alone."""
+    column, space = fitted.column, fitted.alignment.space
+    figure, panels = _panels(len(slices))
+    alone = [GPBO.anywhere().learn().condition(d) for d in fitted.alignment.datasets]
+    past = dict(zip((task.name for task in fitted.campaign.past), past_looks(len(fitted.campaign.past)), strict=True))
+    looks = [past[task.name] for task in fitted.alignment.tasks]
+    for s, axes in zip(slices, panels, strict=True):
+        found = fitted.expected(s.rows)
+        lines = [] if found is None else [("all together, this campaign", INK, "o", found.median)]
+        for d, posterior, (color, marker) in zip(fitted.alignment.datasets, alone, looks, strict=True):
+            lines.append(
+                (f"{short(d.name)} alone", color, marker, fitted.sign * _median(posterior, space.encode(s.rows)))
+            )
+        for i, (label, color, marker, y) in enumerate(lines):
+            width, top = (2.4, 4) if i == 0 else (1.6, 3)
+            if s.is_category:
+                x = s.x + 0.13 * (i - (len(lines) - 1) / 2)
+                axes.plot(x, y, linestyle="none", marker=marker, color=color, markersize=7, label=label, zorder=top)
+            else:
+                axes.plot(s.x, y, color=color, linewidth=width, zorder=top)
+                at = int(np.argmax(y) if column.more_is_better else np.argmin(y))
+                axes.plot(s.x[at], y[at], marker=marker, color=color, markersize=8, mec="white", zorder=5)
+                axes.plot([], [], color=color, linewidth=width, marker=marker, label=label)
+        _axis(axes, s, column.label)
+        _mark_reference(axes, s, reference)
+    heading(figure, "What each past campaign says", noted(_described(fitted, reference), _outcome(fitted)))
+    legend_below(figure, panels, note="a marker on a line is where it is best")
+    return figure
+
+
+def _median(posterior: TransferPosterior, X: torch.Tensor) -> NDArray[np.float64]:
+    with torch.no_grad():
+        return np.asarray(posterior.quantile(X, 0.5, noise=False).numpy())
+
+
+# ── what the pictures share ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _panels(n: int) -> tuple[Figure, list[Axes]]:
+    columns = min(n, 2 if n in (2, 4) else 3)
+    rows = math.ceil(n / columns)
+    figure = Figure(
+        figsize=(4.3 * columns + (1.5 if columns == 1 else 0), 3.1 * rows + 1.5), dpi=150, layout="constrained"
+    )
+    grid = np.asarray(figure.subplots(rows, columns, squeeze=False, sharey=True)).ravel()
+    for unused in grid[n:]:
+        unused.set_axis_off()
+    return figure, list(grid[:n])
+
+
+def _axis(axes: Axes, s: Slice, ylabel: str) -> None:
+    p = s.parameter
+    tidy(axes, plain(p.label), plain(ylabel) if axes.get_subplotspec().is_first_col() else "")  # type: ignore[union-attr]
+    if s.is_category:
+        axes.xaxis.set_major_locator(FixedLocator(range(len(p.choices))))
+        long = sum(map(len, p.choices)) > 36
+        axes.set_xticklabels(
+            [short(c) for c in p.choices], rotation=30 if long else 0, ha="right" if long else "center"
+        )
+        axes.set_xlim(-0.6, len(p.choices) - 0.4)
+        return
+    if p.log:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    low, high = axes.get_xlim()
+    axes.set_xlim(low, high)
+
+
+def _mark_reference(axes: Axes, s: Slice, reference: dict[str, Any]) -> None:
+    (x,) = s.where([reference[s.parameter.name]])
+    axes.axvline(float(x), color=INK, linewidth=0.9, linestyle=":", zorder=0, label="best point")
+
+
+def _mark_limit(axes: Axes, column: ResultColumn) -> None:
+    if isinstance(column.outcome, Limit):
+        axes.axhline(column.outcome.value, color=INK, linewidth=1.1, linestyle="--", zorder=2, label="limit")
+
+
+def _outcome(fitted: FittedOutcome) -> str:
+    """Which one it is, where there are several."""
+    return fitted.column.name if len(fitted.campaign.file.results) > 1 else ""
+
+
+def _described(fitted: FittedOutcome, reference: dict[str, Any]) -> str:
+    """The reference point in words."""
+    best, file, column = fitted.campaign.best, fitted.campaign.file, fitted.column
+    what = "the best prediction among past settings"
+    if best is not None:
+        known = best.results.get(column.name)
+        unit = f" {column.unit}" if column.unit else ""
+        balanced = ", the most balanced of the front" if len(file.goals) > 1 else ""
+        what = f"row {best.number}{balanced}" + ("" if known is None else f", {known:g}{unit}")
+    settings = (f"{split_unit(p.name)[0]} {_value(reference[p.name])} {p.unit}".strip() for p in file.parameters)
+    return f"{what}: {', '.join(settings)}"
+
+
+def _value(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, int | float) else str(value)

@@ -1,0 +1,121 @@
+"""Bounds of a result: what is cut off, and what its mean and variance are then."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from scipy import integrate, stats
+from tests.problems import points, tensor
+
+from headstart import Dataset, InputError
+from headstart.data.bounds import Bounds
+from headstart.data.outcomes import Goal, Limit, Outcomes
+from headstart.data.warp import Warp
+
+WARP = Warp(*(tensor(v) for v in (40.0, 12.0, 0.3, 0.0, 0.0)))
+
+
+def _by_quadrature(mean: float, sd: float, bounds: Bounds, warp: Warp | None) -> tuple[float, float]:
+    """E and variance of what is cut off, over the probability p instead of u."""
+
+    def value(u: float) -> float:
+        w = tensor([mean + sd * u])
+        return float(bounds.clip(w if warp is None else warp.outward(w)))
+
+    parts = np.linspace(-9, 9, 181)
+    first = sum(integrate.quad(lambda u: value(u) * stats.norm.pdf(u), a, b)[0] for a, b in pairwise(parts))
+    second = sum(
+        integrate.quad(lambda u: (value(u) - first) ** 2 * stats.norm.pdf(u), a, b)[0] for a, b in pairwise(parts)
+    )
+    return first, second
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize("bounds", [Bounds(0.0, 100.0), Bounds(low=0.0), Bounds(high=45.0)], ids=str)
+def test_moments_are_those_of_what_is_cut_off(mapped: bool, bounds: Bounds) -> None:
+    """Inside, across a bound, across both, and far beyond one, with an output map and without."""
+    warp = WARP if mapped else None
+    cases = [(0.1, 0.2), (-2.0, 1.5), (1.0, 6.0), (9.0, 1.0)] if mapped else [(50.0, 3.0), (4.0, 9.0), (60.0, 80.0)]
+    mean, sd = (tensor([case[i] for case in cases]) for i in (0, 1))
+    first, second = bounds.moments(mean, sd.square(), warp)
+    expected = [_by_quadrature(m, s, bounds, warp) for m, s in cases]
+    torch.testing.assert_close(first, tensor([e[0] for e in expected]), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(second, tensor([e[1] for e in expected]), rtol=1e-4, atol=1e-4)
+
+
+def test_the_mean_of_a_cut_normal_is_the_known_formula() -> None:
+    """l Φ(α) + h (1 − Φ(β)) + μ (Φ(β) − Φ(α)) + s (φ(α) − φ(β)), and a point far beyond a bound lies at it."""
+    low, high = -1.0, 2.0
+    mean, sd = np.array([-30.0, -1.5, 0.0, 2.2, 50.0]), np.array([0.5, 1.0, 4.0, 0.3, 2.0])
+    a, b = (low - mean) / sd, (high - mean) / sd
+    expected = low * stats.norm.cdf(a) + high * stats.norm.sf(b) + mean * (stats.norm.cdf(b) - stats.norm.cdf(a))
+    expected += sd * (stats.norm.pdf(a) - stats.norm.pdf(b))
+    first, second = Bounds(low, high).moments(tensor(mean), tensor(sd**2), None)
+    np.testing.assert_allclose(first.numpy(), expected, atol=1e-8)
+    assert (float(first[0]), float(first[-1])) == (low, high)
+    assert float(second[0]) == float(second[-1]) == 0.0
+    still = Bounds(low, high).moments(tensor([0.5]), tensor([0.0]), None)
+    assert float(still[0]) == pytest.approx(0.5)
+    assert float(still[1]) == pytest.approx(0.0)
+
+
+def test_moments_have_gradients() -> None:
+    """Also far beyond a bound and without any variance."""
+    mean, var = tensor([0.3, 9.0, 0.5]).requires_grad_(), tensor([0.4, 0.1, 0.0]).requires_grad_()
+    first, second = Bounds(0.0, 1.0).moments(mean, var, None)
+    slopes = torch.autograd.grad((first + second).sum(), (mean, var))
+    assert all(bool(slope.isfinite().all()) for slope in slopes)
+    inside = stats.norm.cdf(0.7 / 0.4**0.5) - stats.norm.cdf(-0.3 / 0.4**0.5)
+    by_mean = torch.autograd.grad(Bounds(0.0, 1.0).moments(mean[:1], var[:1], None)[0].sum(), mean)[0]
+    assert float(by_mean[0]) == pytest.approx(inside, abs=1e-7)
+
+
+def test_a_sign_turns_bounds_round() -> None:
+    """What was highest is lowest."""
+    assert Bounds(0.0, 100.0).turned(-1) == Bounds(-100.0, 0.0)
+    assert Bounds(low=3.0).turned(-1) == Bounds(high=-3.0)
+    assert Bounds(0.0, 100.0).turned(1) == Bounds(0.0, 100.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Goal("yield", low=100, high=0), "must be a lower and a higher one, but they are 100 and 0"),
+        (lambda: Goal("yield", low=3, high=3), "a lower and a higher one"),
+        (lambda: Goal("yield", low=math.nan), "A bound of 'yield' must be a number, but it is nan"),
+        (lambda: Goal("yield", high=math.inf), "must be a number, but it is inf"),
+        (lambda: Goal("yield", high="100"), "must be a number, but it is '100'"),  # type: ignore[arg-type]
+        (lambda: Limit("impurity", at_most=-1, low=0), "impurity <= -1 never holds, for 'impurity' is at least 0"),
+        (lambda: Limit("impurity", at_most=100, low=0, high=100), "always holds, for 'impurity' is between 0 and 100"),
+        (lambda: Limit("purity", at_least=0, low=0, high=100), "purity >= 0 always holds"),
+        (lambda: Limit("purity", at_least=101, low=0, high=100), "purity >= 101 never holds"),
+    ],
+)
+def test_bounds_that_make_no_sense_are_refused(make: object, message: str) -> None:
+    """By name, with what is wrong."""
+    assert callable(make)
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_a_limit_may_be_at_a_bound_that_can_be_broken() -> None:
+    """At most 0 of what is never negative."""
+    assert Limit("impurity", at_most=0, low=0).bounds == Bounds(low=0.0)
+    assert Limit("purity", at_least=100, low=0, high=100).bounds == Bounds(0.0, 100.0)
+    assert Goal("yield").bounds is None
+
+
+def test_a_value_outside_is_named_by_its_row() -> None:
+    """As measured, before the sign; rounding is no reason."""
+    outcomes = Outcomes((Goal("yield", maximize=True, low=0, high=100),))
+    task = Dataset(points(3, seed=0), tensor([3.0, 104.0, 100.0]), name="May")
+    with pytest.raises(
+        InputError, match=r"yield of May, row 1 \(counted from 0\): the value 104 is outside its bounds"
+    ):
+        outcomes.inward("yield", task)
+    fine = Dataset(points(2, seed=0), tensor([-1e-9, 100 + 1e-9]))
+    assert outcomes.inward("yield", fine).y.tolist() == [1e-9, -100 - 1e-9]
