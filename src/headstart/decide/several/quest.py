@@ -152,15 +152,17 @@ class SeveralOutcomes:
         expected, typical = (
             torch.stack([own.reachable(own.means(at)) for own in deciding], dim=-1) for at in (results, looked_at)
         )
+        outward = None
         if len(deciding) > 1:
-            reference = reference_beyond(torch.cat([typical, expected]), typical.std(0, correction=0))
+            outward = [goal.way.outward for goal in self.known.goals]
+            reference = self._reference(typical, expected)
         else:
             reference = expected.amin(0) if len(expected) else typical.quantile(0.5, dim=0)
         share = 1.0 if len(expected) else _SHARE
         bounds = tuple(limited.bound for limited in self.limited)
         limiting = [limited.heard for limited in self.limited]
         if len(awaited) == 0:
-            cells = Cells.beyond([expected], reference)
+            cells = Cells.beyond([expected], reference, outward)
             goals, limits = ([Panel.of(own) for own in part] for part in (deciding, limiting))
             return SeveralValue(tuple(goals), cells, tuple(limits), bounds, share)
         drawn, within = ([draws_at(own.predictor, awaited, generator) for own in part] for part in (deciding, limiting))
@@ -175,7 +177,17 @@ class SeveralOutcomes:
             [Panel.of(own, awaited, y) for own, y in zip(part, draws, strict=True)]
             for part, draws in ((deciding, drawn), (limiting, within))
         )
-        return SeveralValue(tuple(goals), Cells.beyond(fronts, reference), tuple(limits), bounds, share)
+        return SeveralValue(tuple(goals), Cells.beyond(fronts, reference, outward), tuple(limits), bounds, share)
+
+    def _reference(self, typical: Float[Tensor, "n m"], expected: Float[Tensor, "r m"]) -> Float[Tensor, "m"]:
+        """The reference of several objectives, in model units, found in the user's."""
+        ways = [goal.way for goal in self.known.goals]
+        looked_at, results = (
+            torch.stack([way.outward(values[:, m]) for m, way in enumerate(ways)], dim=-1)
+            for values in (typical, expected)
+        )
+        found = reference_beyond(torch.cat([looked_at, results]), looked_at.std(0, correction=0))
+        return torch.stack([way.inward(found[m : m + 1])[0] for m, way in enumerate(ways)])
 
     def allowed(self, X: Float[Tensor, "n d"], awaited: Float[Tensor, "p d"]) -> Promising | None:
         """Where a point is expected to be good enough in at least one objective, among those where limits may hold.
