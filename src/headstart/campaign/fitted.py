@@ -236,7 +236,12 @@ def fit_campaign(campaign: Campaign, *, seed: int = 0) -> Fitted:
     alignments = align_tasks(campaign.past, file, campaign.settings.descriptors)
     space = next(iter(alignments.values())).space
     past = {name: tuple(Pooled.of(data) for data in own.datasets) for name, own in alignments.items()}
-    priors = {name: (model if own else alone).learn([one.data for one in own], seed=seed) for name, own in past.items()}
+    priors = {
+        name: (model if own else alone).learn(
+            [one.data for one in own], seed=seed, bounds=file.outcomes.inner_bounds(name)
+        )
+        for name, own in past.items()
+    }
     measured = {column.name: Pooled.of(_own_results(campaign, column, space)) for column in file.results}
     results = {name: one.data for name, one in measured.items()}
     known = OutcomePriors(file.outcomes, tuple(priors.values()), space.d).condition(results, seed=seed)
