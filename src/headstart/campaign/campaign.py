@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -89,8 +89,6 @@ def open_campaign(folder: Path) -> Campaign:
     tables = [read_table(folder / path).renamed(file.rename) for path in file.past]
     remarks = [remark for table in tables for remark in table.remarks]
     past = past_tasks(tables, file, remarks)
-    settings = read_settings(folder, file, past)
-    remarks += [remark for own in settings.descriptors.values() for remark in own.remarks]
     current = folder / file.current
     if not current.exists():
         header = ",".join([*(p.name for p in file.parameters), *file.measured_columns])
@@ -98,8 +96,20 @@ def open_campaign(folder: Path) -> Campaign:
     table = read_table(current)
     remarks += table.remarks
     experiments = experiments_in(table, file, remarks)
+    file = _with_recorded(file, past, experiments)
+    settings = read_settings(folder, file, past)
+    remarks += [remark for own in settings.descriptors.values() for remark in own.remarks]
     alike = (t.layout.mark for t in tables if t.layout.mark and t.layout.delimiter == table.layout.delimiter)
     return Campaign(folder, file, settings, past, table, experiments, tuple(remarks), next(alike, "."))
+
+
+def _with_recorded(file: CampaignFile, past: Sequence[RawTask], experiments: Sequence[Experiment]) -> CampaignFile:
+    """With what rows say of parameters that are fixed now: a row that was run with another value is evidence of it."""
+    parameters = []
+    for p in file.parameters:
+        old = [value for task in past if p.name in task.rows for value in task.rows[p.name]]
+        parameters.append(p.with_recorded([*old, *(e.values[p.name] for e in experiments)]))
+    return replace(file, parameters=tuple(parameters))
 
 
 def require_closed(campaign: Campaign) -> None:

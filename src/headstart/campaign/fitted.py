@@ -224,7 +224,13 @@ def align_tasks(
     """The past files in the campaign's space: for every outcome those that know it, behind its sign."""
     known = [with_any_result(task, task.objectives) for task in past]
     distributions = {p.name: p.distribution() for p in file.parameters}
-    found = align([task for task in known if task is not None], distributions, fill=file.fill, descriptors=descriptors)
+    before = {p.name: p.before for p in file.parameters if p.before is not None}
+    found = align(
+        [task for task in known if task is not None],
+        distributions,
+        fill=before | dict(file.fill),
+        descriptors=descriptors,
+    )
     return split(found, {task.name: task.objectives for task in past}, file.outcomes)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from headstart.campaign.file import TOML, CampaignFile
 from headstart.data.descriptors import Descriptors
-from headstart.data.rules.rule import OnSteps, SettingRule
+from headstart.data.rules.rule import Clause, FixedValue, Forbidden, OnSteps, Relation, SettingRule
 from headstart.data.rules.text import parse_rule
 from headstart.data.space import Space
 from headstart.decide.domain import Candidates, Domain, Mixed, Searchable
@@ -108,11 +108,13 @@ def read_settings(folder: Path, file: CampaignFile, past: Sequence[RawTask], *, 
     """
     toml = place or str(folder / TOML)
     descriptors = _descriptors(folder, file, past)
-    if not file.rules and not file.candidates:
+    implied = _implied(file.parameters)
+    if not file.rules and not implied and not file.candidates:
         return CampaignSettings(file.parameters, descriptors=descriptors)
     space = Space.of({p.name: p.distribution() for p in file.parameters}, descriptors=descriptors)
-    rules = tuple(
-        parse_rule(rule.text, space, f"{toml}, line {rule.line}" if rule.line else toml) for rule in file.rules
+    rules = (
+        tuple(parse_rule(rule.text, space, f"{toml}, line {rule.line}" if rule.line else toml) for rule in file.rules)
+        + implied
     )
     if not file.candidates:
         try:
@@ -130,6 +132,13 @@ def read_settings(folder: Path, file: CampaignFile, past: Sequence[RawTask], *, 
         )
     more = tuple(column for column in table.columns if column not in names)
     return CampaignSettings(file.parameters, rules, descriptors, tuple(kept), more)
+
+
+def _implied(parameters: Sequence[Parameter]) -> tuple[SettingRule, ...]:
+    """What may not be suggested though rows were run with it: other values of what is fixed, and what is withdrawn."""
+    fixed = [FixedValue(p.name, p.value) for p in parameters if p.kind is Kind.FIXED and p.recorded]
+    gone = [Forbidden((Clause(p.name, Relation.EQUAL, level),)) for p in parameters for level in p.withdrawn]
+    return (*fixed, *gone)
 
 
 def _descriptors(folder: Path, file: CampaignFile, past: Sequence[RawTask]) -> dict[str, Descriptors]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,8 @@ class Parameter:
     """One parameter of a campaign. ``step`` None means any value, or for whole numbers every one.
 
     ``descriptors`` is the file with numbers that describe its categories, or the columns of the past files that do.
+    ``withdrawn`` are categories that were run and are not to be suggested any more, ``before`` is the value that rows
+    were run with which do not have it, and ``recorded`` are values that a fixed parameter had in them.
     """
 
     name: str
@@ -46,6 +48,9 @@ class Parameter:
     value: float | str = ""
     unit: str = ""
     descriptors: str | tuple[str, ...] = ""
+    withdrawn: tuple[str, ...] = ()
+    before: float | str | None = None
+    recorded: tuple[Any, ...] = ()
 
     @property
     def label(self) -> str:
@@ -67,7 +72,12 @@ class Parameter:
             ) from error
         match self.kind:
             case Kind.CATEGORY:
-                return CategoricalDistribution(self.choices)
+                return CategoricalDistribution((*self.choices, *self.withdrawn))
+            case Kind.FIXED if self.recorded and self.is_text:
+                return CategoricalDistribution(tuple(dict.fromkeys((self.value, *self.recorded))))
+            case Kind.FIXED if self.recorded:
+                values = [float(self.value), *map(float, self.recorded)]
+                return FloatDistribution(min(values), max(values))
             case Kind.FIXED:
                 return CategoricalDistribution((self.value,))
             case Kind.INT:
@@ -75,8 +85,17 @@ class Parameter:
             case Kind.FLOAT:
                 return FloatDistribution(self.low, self.high, log=self.log, step=self.step)
 
+    def with_recorded(self, values: Iterable[Any]) -> Parameter:
+        """A fixed parameter with the other values that rows were run with: they stay as evidence."""
+        if self.kind is not Kind.FIXED:
+            return self
+        others = [v for v in dict.fromkeys(values) if v is not None and v == v and v != self.value]
+        return replace(self, recorded=tuple(others)) if others else self
+
     def rounded(self, value: Any, digits: int = 3) -> Any:
         """A value that somebody can set: about ``digits`` digits of the range, or of the value on a log scale."""
+        if self.kind is Kind.FIXED:
+            return self.value
         if self.kind is not Kind.FLOAT or self.step is not None:
             return value
         places = digits - 1 - self._leading(abs(value) if self.log else (self.high - self.low) / 10)
