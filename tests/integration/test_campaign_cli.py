@@ -369,3 +369,54 @@ def test_asking_for_help_loads_nothing_heavy() -> None:
         "assert not {'torch', 'matplotlib', 'pandas', 'optuna'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["suggest", "--nonsense"], "No such option: --nonsense"),
+        (["frob"], "No such command 'frob'. See 'headstart --help'."),
+        (["suggest", "-n", "many"], "Invalid value for '-n'"),
+        (["init", "a.csv", "--objective", "y", "--maximize", "--minimize"], "contradict each other"),
+    ],
+)
+def test_calls_that_cannot_be_are_said_in_one_line(arguments: list[str], part: str) -> None:
+    """As all other errors are."""
+    code = "import sys; from headstart.cli.main import app; sys.argv[0] = 'headstart'; app()"
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("headstart: ")
+    assert done.stderr.count("\n") == 1
+    assert part in done.stderr
+
+
+def test_what_nobody_can_read_is_not_appended(tmp_path: Path) -> None:
+    """Into a full disk, or a pipe that is closed, nothing is said and nothing changed."""
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no disk that is always full")
+    folder = make(tmp_path)
+    before = fingerprint(folder)
+    code = "import sys; from headstart.cli.main import app; app()"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code, "suggest", "--folder", str(folder)], stdout=full, stderr=subprocess.PIPE
+        )
+    assert done.returncode == 2
+    assert b"No space left" in done.stderr
+    assert fingerprint(folder) == before
+
+
+def test_a_wide_table_is_turned_where_the_terminal_is_narrow() -> None:
+    """Its headings become a column; as many rows as columns stay as they are."""
+    from headstart.cli.tables import _turned, table
+
+    wide = table("Title", ("row", "temperature [°C]", "yield [%]"), [("2", "80", "55"), ("3", "90", "60")])
+    turned = _turned(wide)
+    assert [str(column.header) for column in turned.columns] == ["row", "2", "3"]
+    assert [[str(cell) for cell in column.cells] for column in turned.columns] == [
+        ["temperature [°C]", "yield [%]"],
+        ["80", "55"],
+        ["90", "60"],
+    ]
+    tall = table("Title", ("a", "b"), [("1", "2"), ("3", "4")])
+    assert _turned(tall) is tall

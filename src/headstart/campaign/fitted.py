@@ -235,15 +235,16 @@ def align_tasks(
 
 
 @single_thread()
-def fit_campaign(campaign: Campaign, *, seed: int = 0) -> Fitted:
-    """Learn the past files, then the campaign's own results."""
+def fit_campaign(campaign: Campaign, *, seed: int = 0, model: str | None = None) -> Fitted:
+    """Learn the past files, then the campaign's own results; by the model that the file names, or by another."""
     file = campaign.file
-    alone, model = (model_named(name, where=str(campaign.folder / TOML)).anywhere() for name in ("gpbo", file.model))
+    where = "--model" if model else str(campaign.folder / TOML)
+    alone, chosen = (model_named(name, where=where).anywhere() for name in ("gpbo", model or file.model))
     alignments = align_tasks(campaign.past, file, campaign.settings.descriptors)
     space = next(iter(alignments.values())).space
     past = {name: tuple(Pooled.of(data) for data in own.datasets) for name, own in alignments.items()}
     priors = {
-        name: (model if own else alone).learn(
+        name: (chosen if own else alone).learn(
             [one.data for one in own], seed=seed, bounds=file.outcomes.inner_bounds(name)
         )
         for name, own in past.items()

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from headstart.campaign.file import TOML, CampaignFile, ResultColumn, RuleLine
+from headstart.campaign.file import DEFAULT_MODEL, TOML, CampaignFile, ResultColumn, RuleLine
 from headstart.campaign.settings import read_settings
 from headstart.campaign.toml.writing import toml_text
 from headstart.data.outcomes import Goal, Limit, Outcomes
 from headstart.errors import InputError
+from headstart.models.family import model_named
 from headstart.sources.column_guess import Guess, Proposal, find_result, outward, propose
 from headstart.sources.described import read_descriptors
 from headstart.sources.files.frames import input_column, result_column
@@ -43,6 +44,7 @@ class CampaignPlan:
     rename: Mapping[str, str] = field(default_factory=dict)
     ignore: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,7 @@ def start_campaign(past: Sequence[Path], folder: Path, wanted: CampaignPlan, *, 
         if path.resolve() == current.resolve():
             raise InputError(f"{path} is the file of the new campaign and cannot be a past one too. Rename it first.")
     looked = look_at(past, folder, wanted)
+    model_named(looked.file.model, where="--model")
     more = read_settings(folder, looked.file, (), place="--rule").more_columns
     kept = len(read_table(current).rows) if current.exists() and current.read_bytes().strip() else 0
     with alone_in(folder):
@@ -110,6 +113,9 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
     remarks += [f"{old!r} is taken for {new!r}, which is a result." for old, new in spelled.items()]
     errors = [column.error for column in results if column.error]
     names = [column.name for column in results]
+    ignored = next((name for name in (*names, *errors) if name in wanted.ignore), None)
+    if ignored is not None:
+        raise InputError(f"--ignore names {ignored!r}, which is a result. Leave one of the two out.")
     proposal = propose(tables, names, measured=errors, ignore=wanted.ignore, categories=wanted.categories)
     if wanted.candidates is not None:
         proposal = _with_candidates(proposal, read_table(wanted.candidates))
@@ -120,6 +126,7 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
         parameters=tuple(guess.parameter for guess in proposal.guesses),
         rules=tuple(RuleLine(text) for text in wanted.rules),
         candidates="" if wanted.candidates is None else _relative(wanted.candidates, folder),
+        model=wanted.model or DEFAULT_MODEL,
         ignore=tuple(proposal.ignored),
         rename={**wanted.rename, **spelled},
     )

@@ -22,8 +22,12 @@ __all__ = [
     "FolderOption",
     "IgnoreOption",
     "LimitOption",
+    "MaximizeOption",
+    "MinimizeOption",
+    "ModelOption",
     "RenameOption",
     "SeedOption",
+    "direction",
     "elsewhere",
     "existing",
     "pairs",
@@ -32,6 +36,9 @@ __all__ = [
     "wanted",
 ]
 
+MaximizeOption = Annotated[bool, typer.Option("--maximize", help="The result is to be high.", show_default=False)]
+MinimizeOption = Annotated[bool, typer.Option("--minimize", help="The result is to be low.", show_default=False)]
+ModelOption = Annotated[str | None, typer.Option(metavar="NAME", help="Another model than headstart.toml names.")]
 FolderOption = Annotated[Path, typer.Option(help="The campaign's folder.", show_default="this one")]
 SeedOption = Annotated[int, typer.Option(help="Equal seeds and equal files give equal results.")]
 RenameOption = Annotated[list[str] | None, typer.Option(metavar="OLD=NEW", help="Columns that are the same.")]
@@ -67,6 +74,7 @@ def wanted(
     rename: Sequence[str] | None = None,
     ignore: Sequence[str] | None = None,
     category: Sequence[str] | None = None,
+    model: str | None = None,
 ) -> CampaignPlan:
     """All of it together; ``maximize`` is the direction of an objective that does not say its own."""
     from headstart.campaign.init import CampaignPlan
@@ -82,7 +90,15 @@ def wanted(
         pairs(rename or ()),
         tuple(ignore or ()),
         tuple(category or ()),
+        model or "",
     )
+
+
+def direction(maximize: bool, minimize: bool) -> bool | None:
+    """Which way a result is to go; None where nobody says."""
+    if maximize and minimize:
+        raise InputError("--maximize and --minimize contradict each other. Leave one of them out.")
+    return True if maximize else False if minimize else None
 
 
 def _goal(text: str, maximize: bool | None) -> Goal:

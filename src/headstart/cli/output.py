@@ -33,7 +33,8 @@ def errors_in_one_line() -> Iterator[None]:
         typer.echo(f"headstart: {message}", err=True)
         raise typer.Exit(2 if isinstance(error, InputError | MissingExtraError) else 1) from error
     except OSError as error:
-        typer.echo(f"headstart: {error.filename or 'the file'}: {error.strerror or error}.", err=True)
+        what = error.filename or "what was to be printed could not be written"
+        typer.echo(f"headstart: {what}: {error.strerror or error}.", err=True)
         raise typer.Exit(2) from error
 
 

@@ -85,6 +85,9 @@ def _campaign(toml: TomlText, data: dict[str, Any]) -> CampaignFile:
     current = data.get("current", "current.csv")
     if current in data.get("past", ()):
         raise toml.fail("the current file cannot be a past one too. Take it out of past.", "past")
+    twice = next((path for path in data.get("past", ()) if data["past"].count(path) > 1), None)
+    if twice is not None:
+        raise toml.fail(f"the past file {twice!r} is there twice and would count twice. Delete one of the two.", "past")
     if current == data.get("candidates"):
         raise toml.fail("the current file cannot be the list of candidates too. Name another file.", "candidates")
     equal_rows = data.get("equal_rows", "copies")

@@ -49,6 +49,7 @@ class Table:
     raw: bytes
     remarks: tuple[str, ...] = ()
     order: tuple[str, ...] = ()  # the columns as they stand in the file, with those that are empty
+    n_records: int = 0  # rows of the file with those that are empty: the next one has the number after
 
     @property
     def mark(self) -> str:
@@ -150,6 +151,7 @@ def read_table(path: Path | str) -> Table:
         raw=raw,
         remarks=remarks,
         order=tuple(header),
+        n_records=len(records),
     )
 
 
