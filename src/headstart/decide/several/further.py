@@ -63,10 +63,18 @@ class Further:
         return self.gain / self.noise if self.noise > 0 else math.inf
 
 
-def further_gain(known: OutcomePosteriors | TransferPosterior, X: Float[Tensor, "*q d"]) -> Further | None:
+def further_gain(
+    known: OutcomePosteriors | TransferPosterior, X: Float[Tensor, "*q d"], *, shown: bool = False
+) -> Further | None:
     """What the point X, or the points in its rows, will gain; None before any result is within the limits.
 
-    X is what was suggested: the gain of the best next points is what there is to expect of going on.
+    X is what was suggested: the gain of the best next points is what there is to expect of going on. With ``shown`` a
+    gain counts as far as the results will show it: instead of f(x_i) its mean after the results at all of X,
+
+        mean + K (K + N)⁻¹ (y − mean) ~ N(mean, K (K + N)⁻¹ K)        K the covariance of f at X, N that of the noise
+
+    which is what somebody can act on. Without noise both are the same; with noise f may be lower than f* at one of many
+    points without anybody being able to tell.
     """
     if isinstance(known, TransferPosterior):
         known = OutcomePosteriors(Outcomes((Goal("objective"),)), (known,))
@@ -83,8 +91,11 @@ def further_gain(known: OutcomePosteriors | TransferPosterior, X: Float[Tensor, 
         sd = posterior.predictor.noise_var.sqrt() * posterior.units.scale
         slope = 0.0 if posterior.warp is None else posterior.warp.log_slope(best.reshape(1))[0]
         known_var = _known_error_var(posterior)
+        unit = posterior.units.scale * torch.as_tensor(-slope).exp()  # of the model, near the best
         noise = float(((sd * torch.as_tensor(-slope).exp()).square() + known_var).sqrt())
-        if len(points) == 1:
+        if shown:
+            gain = float(_of_many(known, points, best, posterior.predictor.noise_var + known_var / unit.square()))
+        elif len(points) == 1:
             gain = float(_of_one(posterior, points, best) * known.probability_within(points)[0])
         else:
             gain = float(_of_many(known, points, best))
@@ -115,8 +126,16 @@ def _of_one(posterior: TransferPosterior, x: Float[Tensor, "1 d"], best: Float[T
     return total
 
 
-def _of_many(known: OutcomePosteriors, X: Float[Tensor, "q d"], best: Float[Tensor, ""]) -> Float[Tensor, ""]:
-    """The mean over draws of f at all points together, and of whether the limits hold there."""
+def _of_many(
+    known: OutcomePosteriors,
+    X: Float[Tensor, "q d"],
+    best: Float[Tensor, ""],
+    noise_var: Float[Tensor, ""] | None = None,
+) -> Float[Tensor, ""]:
+    """The mean over draws of f at all points together, and of whether the limits hold there.
+
+    With a ``noise_var`` the draws are of the mean of f after results with that noise.
+    """
     posterior, q = known.goals[0], len(X)
     uniform = SobolEngine(q, scramble=True, seed=0).draw(_DRAWS, dtype=torch.float64).clamp(1e-9, 1 - 1e-9)
     e = torch.special.ndtri(uniform)
@@ -130,6 +149,9 @@ def _of_many(known: OutcomePosteriors, X: Float[Tensor, "q d"], best: Float[Tens
     total = best.new_zeros(())
     for member, share, _ in components(posterior.predictor, X):
         mean, cov = member.predict(X)
+        if noise_var is not None:
+            after = cov @ torch.linalg.solve(cov + noise_var * torch.eye(q, dtype=cov.dtype), cov)
+            cov = 0.5 * (after + after.mT)
         noise = 1e-9 * cov.diagonal().clamp_min(0.0) + LEAST_VAR
         L = cholesky(cov + torch.diag_embed(noise), of="The covariance of the next points")
         better = (best - posterior.way.outward(mean + e @ L.mT)).clamp_min(0.0) * holds

@@ -54,6 +54,35 @@ def test_the_gain_is_the_mean_of_what_may_be_gained(model: TransferModel, q: int
     assert further.ratio == pytest.approx(further.gain / (further.noise or 0.0))
 
 
+@pytest.mark.parametrize("q", [1, 3])
+def test_what_results_will_show_is_the_gain_of_the_mean_after_them(q: int) -> None:
+    """Results are drawn, and the mean that they leave at the points is compared with the best; f itself gains more."""
+    model = quick(SHGP).using(output_map=OutputMap.NONE)
+    X = points(8, seed=5)
+    scatter = 0.3 * torch.randn(8, generator=generator(1), dtype=torch.float64)
+    error_var = torch.full((8,), 0.5, dtype=torch.float64)
+    target = Dataset(X, (X - 0.4).square().sum(-1) + scatter, error_var=error_var)
+    posterior = model.learn([Dataset(points(15, seed=1), points(15, seed=1).sum(-1))]).condition(target)
+    # again at the best of the results, where all that there is to gain is doubt
+    at = X[posterior.predict(X)[0].argsort()[:q]]
+    found, of_f = further_gain(posterior, at, shown=True), further_gain(posterior, at)
+    assert found is not None
+    assert of_f is not None
+    best = posterior.predict(X)[0].min()
+    with torch.no_grad():
+        mvn = posterior.posterior(at)
+    mean, cov = mvn.mean.squeeze(-1), mvn.distribution.covariance_matrix
+    noise = posterior.predictor.noise_var * posterior.units.scale.square() + 0.5
+    K = cov + noise * torch.eye(q, dtype=torch.float64)
+    y = mean + torch.randn(N, q, generator=generator(2), dtype=torch.float64) @ torch.linalg.cholesky(K).mT
+    after = mean + (y - mean) @ torch.linalg.solve(K, cov)
+    better = (best - after).clamp_min(0.0).amax(-1)
+    error = float(better.std()) / N**0.5
+    assert found.gain == pytest.approx(float(better.mean()), abs=5 * error, rel=0.05)
+    assert found.gain < 0.9 * of_f.gain
+    assert found.noise == of_f.noise
+
+
 def test_the_noise_is_that_of_a_measurement_near_the_best() -> None:
     """Half the distance between the values at mean ± noise, in the user's units."""
     posterior = _posterior(AUTO)

@@ -81,8 +81,8 @@ def test_the_gain_is_that_of_the_next_points_together() -> None:
     """Those that would be suggested as a batch, five of them, and more than one alone would gain."""
     posterior = _posterior(8, 0.05)
     found = outlook(posterior, seed=3)
-    assert found.further == further_gain(posterior, suggest(posterior, q=AHEAD, seed=3))
-    alone = further_gain(posterior, suggest(posterior, seed=3))
+    assert found.further == further_gain(posterior, suggest(posterior, q=AHEAD, seed=3), shown=True)
+    alone = further_gain(posterior, suggest(posterior, seed=3), shown=True)
     assert found.further is not None
     assert alone is not None
     assert found.further.gain > alone.gain
@@ -99,6 +99,17 @@ def test_once_the_best_point_of_a_simple_function_was_tried_it_is_unlikely() -> 
     X, y = torch.cat([posterior.train_inputs[0], x]), torch.cat([posterior.train_targets, tensor([0.0])])
     assert outlook(quick(GPBO).learn([]).condition(Dataset(X, y))).advice is Advice.UNLIKELY
     assert outlook(_posterior(ENOUGH - 1)).advice is Advice.TOO_EARLY
+
+
+def test_without_a_past_it_takes_twice_as_many_results() -> None:
+    """A process on its own may take a valley for noise."""
+    X = torch.cat([points(2 * ENOUGH - 4, seed=5), tensor([[0.4, 0.4], [0.45, 0.4], [0.4, 0.45]])])
+    found = outlook(quick(GPBO).learn([]).condition(Dataset(X, (X - 0.4).square().sum(-1))))
+    assert found.small
+    assert found.advice is Advice.TOO_EARLY
+    assert str(found).endswith("too early to say with 15 of at least 16 results, so go on.")
+    X = torch.cat([X, tensor([[0.9, 0.1]])])
+    assert outlook(quick(GPBO).learn([]).condition(Dataset(X, (X - 0.4).square().sum(-1)))).advice is Advice.UNLIKELY
 
 
 def test_limits_and_several_objectives() -> None:

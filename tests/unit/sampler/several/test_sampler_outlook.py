@@ -85,5 +85,5 @@ def test_rules_bind_what_is_looked_at() -> None:
         rules=["x >= 0.6"], space={"x": optuna.distributions.FloatDistribution(0, 1)}, deterministic_objective=True
     )
     study = optuna.create_study(direction="maximize", sampler=sampler)
-    study.optimize(bowl, n_trials=12)
+    study.optimize(bowl, n_trials=16)
     assert sampler.outlook(study).advice is Advice.UNLIKELY

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 import torch
 
+from headstart import TransferPosterior
 from headstart.bench.problems.transfer import SyntheticProblem
 from headstart.bench.run.ending import stopping
 from headstart.decide.several.stopping import Advice, Outlook, outlook
+from headstart.decide.suggest import suggest
 
 
 def test_a_run_ends_ten_evaluations_after_it_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,10 +45,18 @@ def test_a_run_ends_ten_evaluations_after_it_was_told(monkeypatch: pytest.Monkey
 def test_a_run_that_is_never_told_has_no_gain_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """It ends after the longest time, and the table says how many were told."""
     monkeypatch.setattr(Outlook, "advice", Advice.GO_ON)
-    monkeypatch.setattr(stopping, "_LONGEST", 18)
+    monkeypatch.setattr(stopping, "_LONGEST", 22)
     monkeypatch.setattr(stopping, "_EVERY", 10)
+    done: list[int] = []
+
+    def counted(posterior: TransferPosterior, seed: int) -> torch.Tensor:
+        done.append(seed)
+        return suggest(posterior, seed=seed)
+
+    monkeypatch.setattr(stopping, "suggest", counted)
     monkeypatch.setattr(stopping, "_PROBLEMS", (("forrester", 0.5),))
     run = stopping.run_until_told(SyntheticProblem("forrester", n_sources=1, noise=0.5), 1, past=False)
+    assert done == list(range(22))
     assert run.told is None
     assert np.isnan(run.gained)
     assert run.early >= 0
