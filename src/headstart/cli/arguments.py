@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CategoryOption",
+    "CellOption",
     "DescriptorsOption",
     "ErrorOption",
     "FolderOption",
     "IgnoreOption",
     "LimitOption",
+    "ParameterOption",
     "RenameOption",
     "SeedOption",
     "elsewhere",
@@ -37,6 +39,14 @@ SeedOption = Annotated[int, typer.Option(help="Equal seeds and equal files give 
 RenameOption = Annotated[list[str] | None, typer.Option(metavar="OLD=NEW", help="Columns that are the same.")]
 IgnoreOption = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A column that is no parameter.")]
 CategoryOption = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Numbers that are only names.")]
+CellOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="TEXT=MEANING", help="What a cell means: missing, failed or a number; decimal_mark=, too."),
+]
+ParameterOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=LOW..HIGH", help="What can be set, also NAME=A|B; or a column that is a parameter."),
+]
 LimitOption = Annotated[
     list[str] | None,
     typer.Option(metavar="'COLUMN<=VALUE'", help="A result that only has to be good enough; may be repeated."),
@@ -51,7 +61,7 @@ ErrorOption = Annotated[
 ]
 
 _LIMIT = re.compile(r"(?P<name>.+?)\s*(?P<relation><=|>=|≤|≥|<|>)\s*(?P<value>[^<>≤≥=]+)")
-_EXAMPLES = {"rename": "Temp=temperature", "descriptors": "solvent=solvents.csv"}
+_EXAMPLES = {"rename": "Temp=temperature", "descriptors": "solvent=solvents.csv", "cell": "n.d.=failed"}
 _DIRECTIONS = {"maximize": True, "maximise": True, "minimize": False, "minimise": False}
 
 
@@ -67,6 +77,9 @@ def wanted(
     rename: Sequence[str] | None = None,
     ignore: Sequence[str] | None = None,
     category: Sequence[str] | None = None,
+    parameters: Sequence[str] | None = None,
+    cells: Sequence[str] | None = None,
+    current: str = "current.csv",
 ) -> CampaignPlan:
     """All of it together; ``maximize`` is the direction of an objective that does not say its own."""
     from headstart.campaign.init import CampaignPlan
@@ -82,7 +95,23 @@ def wanted(
         pairs(rename or ()),
         tuple(ignore or ()),
         tuple(category or ()),
+        tuple(parameters or ()),
+        _cells(cells or ()),
+        current,
     )
+
+
+def _cells(texts: Sequence[str]) -> dict[str, str | float]:
+    from headstart.sources.files.cells import number
+    from headstart.sources.files.readings import MARK_KEY, wrong_meaning
+
+    found: dict[str, str | float] = {}
+    for text, meaning in pairs(texts, "cell", "TEXT=MEANING").items():
+        value = None if text == MARK_KEY else number(meaning)
+        found[text] = meaning if value is None else value
+        if why := wrong_meaning(text, found[text]):
+            raise InputError(f"--cell: {why.replace('[cells] says', 'it is')}")
+    return found
 
 
 def _goal(text: str, maximize: bool | None) -> Goal:
@@ -127,7 +156,10 @@ def pairs(texts: Sequence[str], option: str = "rename", form: str = "OLD=NEW") -
     """What an option such as --rename was given, as old and new names."""
     found = {}
     for text in texts:
-        old, equals, new = (part.strip() for part in text.partition("="))
+        # a meaning of a cell has no = in it, and the cell may
+        old, equals, new = (
+            part.strip() for part in (text.rpartition("=") if option == "cell" else text.partition("="))
+        )
         if not (old and equals and new):
             raise InputError(f"--{option} must be {form}, as in --{option} '{_EXAMPLES[option]}', but it is {text!r}.")
         found[old] = new

@@ -11,11 +11,13 @@ import typer
 
 from headstart.cli.arguments import (
     CategoryOption,
+    CellOption,
     DescriptorsOption,
     ErrorOption,
     FolderOption,
     IgnoreOption,
     LimitOption,
+    ParameterOption,
     RenameOption,
     SeedOption,
     elsewhere,
@@ -35,11 +37,14 @@ __all__ = ["fitted_campaign", "init", "plot", "status", "suggest", "working"]
 
 
 def init(
-    past: Annotated[list[Path], typer.Argument(metavar="PAST.csv...", help="The files of past campaigns.")],
     objective: Annotated[
         list[str],
         typer.Option(metavar="COLUMN", help="The column with the result; of several COLUMN:maximize, repeated."),
     ],
+    past: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PAST.csv...", help="The files of past campaigns: .csv, .xlsx, .ods, x.xlsx#Sheet2."),
+    ] = None,
     maximize: Annotated[
         bool | None, typer.Option("--maximize/--minimize", help="Whether the result is to be high or low.")
     ] = None,
@@ -56,6 +61,11 @@ def init(
     rename: RenameOption = None,
     ignore: IgnoreOption = None,
     category: CategoryOption = None,
+    parameter: ParameterOption = None,
+    cell: CellOption = None,
+    current: Annotated[
+        str, typer.Option(metavar="FILE", help="The new table; current.xlsx makes it a workbook.")
+    ] = "current.csv",
     folder: FolderOption = Path(),
     force: Annotated[bool, typer.Option("--force", help="Write headstart.toml anew; current.csv stays.")] = False,
 ) -> None:
@@ -75,8 +85,11 @@ def init(
             rename=rename,
             ignore=ignore,
             category=category,
+            parameters=parameter,
+            cells=cell,
+            current=current,
         )
-        started = start_campaign(past, folder, what, force=force)
+        started = start_campaign(past or (), folder, what, force=force)
         say(started.remarks, at_most=None)
         for column in started.file.results if len(started.file.results) > 1 else ():
             typer.echo(f"{column.label}: {column.aim}")
