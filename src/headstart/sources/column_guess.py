@@ -214,7 +214,7 @@ def _number(name: str, columns: Sequence[NDArray[np.float64]], unit: str) -> Gue
     if low == high:
         return f"it is {low:g} in every row"
     whole = bool(np.all(values == np.round(values))) and abs(low) < 2**53 and abs(high) < 2**53
-    if whole and _COUNTER.fullmatch(name) and all(np.all(np.diff(c) == 1) for c in columns) and len(values) > 2:
+    if whole and _COUNTER.fullmatch(name) and all(len(np.unique(c)) == len(c) for c in columns) and len(values) > 2:
         return "it only counts the rows"
     log = spans_log(values)
     step = None if log else common_step(values.tolist())

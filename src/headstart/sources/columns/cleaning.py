@@ -120,6 +120,8 @@ class _Work:
                     whole_column += 1
                 else:
                     self.how.setdefault((name, reading.how), []).append((row, cell))
+            elif reading.word and cell and name in use.results:
+                self.how.setdefault((name, f"counts as {reading.word}"), []).append((row, cell))
             found.append(reading)
         if whole_column:
             self.remarks.append(
