@@ -84,7 +84,7 @@ def require_no_slips(tables: Sequence[Table], file: CampaignFile) -> None:
                 problems.append(
                     f"{table.place(row, column.name)}: {cell} is {size / rest[0]:.0f} times the largest of all other "
                     f"results. If the decimal mark has slipped ({meant:g}?), correct it; if it is right, say so with "
-                    f'"{cell}" = {cell.replace(",", ".")} in [cells] of {TOML}.'
+                    f'"{cell}" = {cell.replace(",", ".")} in [cells] of {TOML} (init: --cell).'
                 )
             break
     refuse(problems)

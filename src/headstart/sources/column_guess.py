@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +34,11 @@ _COUNTER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """A parameter, and why each of its settings is as it is."""
+    """A parameter, why each of its settings is as it is, and the least and largest value that was ever run."""
 
     parameter: Parameter
     reasons: Mapping[str, str] = field(default_factory=dict)
+    run: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +190,7 @@ def _guess(
     only = "" if len(own) == len(tables) else f"only recorded in {', '.join(str(t.path.name) for t, _ in own)}"
     guess = _category(name, np.concatenate(kept)) if all(words) else _number(name, kept, unit)
     if isinstance(guess, Guess) and only:
-        return Guess(guess.parameter, {**guess.reasons, "kind": "; ".join(filter(None, [guess.reasons["kind"], only]))})
+        return replace(guess, reasons={**guess.reasons, "kind": "; ".join(filter(None, [guess.reasons["kind"], only]))})
     return guess
 
 
@@ -230,7 +231,7 @@ def _number(name: str, columns: Sequence[NDArray[np.float64]], unit: str) -> Gue
     if whole:
         bottom, top = (max(1.0, math.floor(bottom)) if log else math.floor(bottom)), math.ceil(top)
     reasons["low"] = f"the data: {low:g} … {high:g}" + ("" if (bottom, top) == (low, high) else ", rounded outward")
-    return Guess(Parameter(name, kind, low=bottom, high=top, log=log, step=step, unit=unit), reasons)
+    return Guess(Parameter(name, kind, low=bottom, high=top, log=log, step=step, unit=unit), reasons, (low, high))
 
 
 def _require_common(tables: Sequence[Table], names: Sequence[str]) -> None:
@@ -250,11 +251,8 @@ def _remarks(tables: Sequence[Table], guesses: Sequence[Guess]) -> list[str]:
     """What is worth a second look: one column under two names, one category in two spellings."""
     parameters = [g.parameter for g in guesses]
     remarks = []
-    if beyond := [g for g in guesses if g.reasons.get("low", "").endswith("rounded outward")]:
-        told = "; ".join(
-            f"{g.parameter.name} {g.parameter.low:g} … {g.parameter.high:g}, run {g.reasons['low'][10:-17]}"
-            for g in beyond
-        )
+    if beyond := [(g.parameter, g.run) for g in guesses if g.run not in (None, (g.parameter.low, g.parameter.high))]:
+        told = "; ".join(f"{p.name} {p.low:g} … {p.high:g}, run {run[0]:g} … {run[1]:g}" for p, run in beyond if run)
         remarks.append(f"Ranges that reach past what was ever run: {told}. Narrow them in headstart.toml if need be.")
     for i, a in enumerate(parameters):
         for b in parameters[i + 1 :]:

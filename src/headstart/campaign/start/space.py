@@ -52,7 +52,7 @@ def with_candidates(proposal: Proposal, table: Table) -> Proposal:
         values = input_column(table, p.name, [True] * len(table.rows), text=p.kind is Kind.CATEGORY).to_numpy()
         if p.kind is Kind.CATEGORY:
             choices = tuple(sorted({*p.choices, *values}))
-            guesses.append(Guess(replace(p, choices=choices), guess.reasons))
+            guesses.append(replace(guess, parameter=replace(p, choices=choices)))
             continue
         low, high = float(np.min(values)), float(np.max(values))
         on_step = all(p.on_step(value) for value in values) if p.step is not None else True
@@ -63,7 +63,9 @@ def with_candidates(proposal: Proposal, table: Table) -> Proposal:
         whole = p.kind is Kind.INT and bool(np.all(values == np.round(values)))
         kind = Kind.INT if whole else Kind.FLOAT
         reasons = {**guess.reasons, "low": f"{guess.reasons.get('low', 'the data')}; and the candidates"}
-        guesses.append(Guess(replace(p, low=low, high=high, kind=kind, log=p.log and low > 0, step=None), reasons))
+        guesses.append(
+            Guess(replace(p, low=low, high=high, kind=kind, log=p.log and low > 0, step=None), reasons, guess.run)
+        )
     return replace(proposal, guesses=tuple(guesses))
 
 
@@ -80,5 +82,5 @@ def with_descriptors(proposal: Proposal, files: Mapping[str, Path], names: Mappi
             described = read_descriptors(files[p.name], p.name, p.choices).categories
             choices = tuple(sorted({*p.choices, *map(str, described)}))
             p = replace(p, choices=choices, descriptors=names[p.name])
-        guesses.append(Guess(p, guess.reasons))
+        guesses.append(replace(guess, parameter=p))
     return replace(proposal, guesses=tuple(guesses))

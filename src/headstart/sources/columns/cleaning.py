@@ -17,7 +17,7 @@ from headstart.sources.files.units import canonical_unit, converts
 
 __all__ = ["Cleaned", "TableUse", "cell_unit", "cleaned", "column_unit"]
 
-_LISTED = 3
+_LISTED, _MOST_PROBLEMS = 3, 30
 _RESULT_REMEDY = (
     "Write the number alone, with the unit in the header. Leave the cell empty while the result is awaited, and write "
     "n/a if the experiment failed."
@@ -201,7 +201,10 @@ class _Work:
             numbers=tuple(table.numbers[row] for row in keep),
             remarks=(*table.remarks, *self.remarks),
         )
-        return Cleaned(plain, tuple(self.problems))
+        problems = self.problems[:_MOST_PROBLEMS]
+        if more_problems := self.problems[_MOST_PROBLEMS:]:
+            problems.append(f"{table.path}: and {len(more_problems)} more cells that cannot be read.")
+        return Cleaned(plain, tuple(problems))
 
 
 def _plain_text(reading: CellReading, mark: str) -> str:

@@ -65,7 +65,7 @@ def find_header(records: Sequence[Sequence[str]], path: Path, delimiter: str, *,
         remarks.append(f"{path}: {rows} above the header in row {at + offset} and left out.")
     below = next((i for i in filled if i > at), at)
     start = at + 1
-    if below > at and _are_units(records[below], names):
+    if below > at and _are_units(records[below], names, [records[i] for i in filled if i > below]):
         start = below + 1
         for i, cell in enumerate(records[below][: len(names)]):
             unit = canonical_unit(cell.strip("[]() "))
@@ -95,11 +95,18 @@ def _all_numbers(cells: Sequence[str]) -> bool:
     return all(number(cell, ".") is not None for cell in cells if cell)
 
 
-def _are_units(cells: Sequence[str], names: Sequence[str]) -> bool:
-    """Whether a row names nothing but units, one at least that the names above do not have."""
-    texts = [cell.strip("[]() ") for cell in cells if cell.strip("[]() ")]
-    known = [text for text in texts if canonical_unit(text)]
-    return bool(known) and all(text in known or text in ("-", "–", "—", "/") for text in texts) and any(names)
+def _are_units(cells: Sequence[str], names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """Whether a row names nothing but units, of columns that have names above and numbers below.
+
+    A category may be called M or V.
+    """
+    texts = {i: text for i, cell in enumerate(cells) if (text := cell.strip("[]() "))}
+    known = [i for i, text in texts.items() if canonical_unit(text)]
+    if not known or not all(i in known or text in ("-", "–", "—", "/") for i, text in texts.items()):
+        return False
+    columns = [[row[i] for row in below[:_ROWS_LOOKED_AT] if i < len(row) and row[i]] for i in known]
+    named = all(i < len(names) and names[i] for i in known)
+    return named and all(any(number(c, ",") is not None or number(c, ".") is not None for c in own) for own in columns)
 
 
 def _require_names(names: Sequence[str], path: Path, row: int, delimiter: str) -> None:
