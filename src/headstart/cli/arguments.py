@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CategoryOption",
+    "CellOption",
     "DescriptorsOption",
     "ErrorOption",
     "FolderOption",
@@ -25,6 +26,7 @@ __all__ = [
     "MaximizeOption",
     "MinimizeOption",
     "ModelOption",
+    "ParameterOption",
     "RenameOption",
     "SeedOption",
     "direction",
@@ -44,6 +46,14 @@ SeedOption = Annotated[int, typer.Option(help="Equal seeds and equal files give 
 RenameOption = Annotated[list[str] | None, typer.Option(metavar="OLD=NEW", help="Columns that are the same.")]
 IgnoreOption = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A column that is no parameter.")]
 CategoryOption = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Numbers that are only names.")]
+CellOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="TEXT=MEANING", help="What a cell means: missing, failed or a number; decimal_mark=, too."),
+]
+ParameterOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=LOW..HIGH", help="What can be set, also NAME=A|B; or a column that is a parameter."),
+]
 LimitOption = Annotated[
     list[str] | None,
     typer.Option(metavar="'COLUMN<=VALUE'", help="A result that only has to be good enough; may be repeated."),
@@ -58,7 +68,7 @@ ErrorOption = Annotated[
 ]
 
 _LIMIT = re.compile(r"(?P<name>.+?)\s*(?P<relation><=|>=|≤|≥|<|>)\s*(?P<value>[^<>≤≥=]+)")
-_EXAMPLES = {"rename": "Temp=temperature", "descriptors": "solvent=solvents.csv"}
+_EXAMPLES = {"rename": "Temp=temperature", "descriptors": "solvent=solvents.csv", "cell": "n.d.=failed"}
 _DIRECTIONS = {"maximize": True, "maximise": True, "minimize": False, "minimise": False}
 
 
@@ -75,6 +85,9 @@ def wanted(
     ignore: Sequence[str] | None = None,
     category: Sequence[str] | None = None,
     model: str | None = None,
+    parameters: Sequence[str] | None = None,
+    cells: Sequence[str] | None = None,
+    current: str = "current.csv",
 ) -> CampaignPlan:
     """All of it together; ``maximize`` is the direction of an objective that does not say its own."""
     from headstart.campaign.init import CampaignPlan
@@ -90,6 +103,9 @@ def wanted(
         pairs(rename or ()),
         tuple(ignore or ()),
         tuple(category or ()),
+        tuple(parameters or ()),
+        _cells(cells or ()),
+        current,
         model or "",
     )
 
@@ -99,6 +115,19 @@ def direction(maximize: bool, minimize: bool) -> bool | None:
     if maximize and minimize:
         raise InputError("--maximize and --minimize contradict each other. Leave one of them out.")
     return True if maximize else False if minimize else None
+
+
+def _cells(texts: Sequence[str]) -> dict[str, str | float]:
+    from headstart.sources.files.cells import number
+    from headstart.sources.files.readings import MARK_KEY, wrong_meaning
+
+    found: dict[str, str | float] = {}
+    for text, meaning in pairs(texts, "cell", "TEXT=MEANING").items():
+        value = None if text == MARK_KEY else number(meaning)
+        found[text] = meaning if value is None else value
+        if why := wrong_meaning(text, found[text]):
+            raise InputError(f"--cell: {why.replace('[cells] says', 'it is')}")
+    return found
 
 
 def _goal(text: str, maximize: bool | None) -> Goal:
@@ -143,7 +172,10 @@ def pairs(texts: Sequence[str], option: str = "rename", form: str = "OLD=NEW") -
     """What an option such as --rename was given, as old and new names."""
     found = {}
     for text in texts:
-        old, equals, new = (part.strip() for part in text.partition("="))
+        # a meaning of a cell has no = in it, and the cell may
+        old, equals, new = (
+            part.strip() for part in (text.rpartition("=") if option == "cell" else text.partition("="))
+        )
         if not (old and equals and new):
             raise InputError(f"--{option} must be {form}, as in --{option} '{_EXAMPLES[option]}', but it is {text!r}.")
         found[old] = new

@@ -12,6 +12,7 @@ import typer
 
 from headstart.cli.arguments import (
     CategoryOption,
+    CellOption,
     DescriptorsOption,
     ErrorOption,
     FolderOption,
@@ -20,6 +21,7 @@ from headstart.cli.arguments import (
     MaximizeOption,
     MinimizeOption,
     ModelOption,
+    ParameterOption,
     RenameOption,
     SeedOption,
     direction,
@@ -41,11 +43,14 @@ __all__ = ["fitted_campaign", "init", "plot", "status", "suggest", "working"]
 
 
 def init(
-    past: Annotated[list[Path], typer.Argument(metavar="PAST.csv...", help="The files of past campaigns.")],
     objective: Annotated[
         list[str],
         typer.Option(metavar="COLUMN", help="The column with the result; of several COLUMN:maximize, repeated."),
     ],
+    past: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PAST.csv...", help="The files of past campaigns: .csv, .xlsx, .ods, x.xlsx#Sheet2."),
+    ] = None,
     maximize: MaximizeOption = False,
     minimize: MinimizeOption = False,
     limit: LimitOption = None,
@@ -62,6 +67,11 @@ def init(
     ignore: IgnoreOption = None,
     category: CategoryOption = None,
     model: ModelOption = None,
+    parameter: ParameterOption = None,
+    cell: CellOption = None,
+    current: Annotated[
+        str, typer.Option(metavar="FILE", help="The new table; current.xlsx makes it a workbook.")
+    ] = "current.csv",
     folder: FolderOption = Path(),
     force: Annotated[bool, typer.Option("--force", help="Write headstart.toml anew; current.csv stays.")] = False,
 ) -> None:
@@ -82,8 +92,11 @@ def init(
             ignore=ignore,
             category=category,
             model=model,
+            parameters=parameter,
+            cells=cell,
+            current=current,
         )
-        started = start_campaign(past, folder, what, force=force)
+        started = start_campaign(past or (), folder, what, force=force)
         say(started.remarks, at_most=None)
         for column in started.file.results if len(started.file.results) > 1 else ():
             typer.echo(f"{column.label}: {column.aim}")
@@ -114,7 +127,7 @@ def suggest(
             require_closed(campaign)
             fitted = fitted_campaign(campaign, seed, model)
             suggestions = next_experiments(fitted, number, seed=seed)
-            first = campaign.table.n_records + 1
+            first = campaign.table.next_row
             _tell(fitted, suggestions, range(first, first + number))
             sys.stdout.flush()  # what nobody could read is not written either
             append_experiments(campaign, [s.values for s in suggestions])

@@ -37,7 +37,8 @@ def parameters_table(started: Started) -> Table:
     rows = []
     for guess in started.proposal.guesses:
         p = guess.parameter
-        limits = ", ".join(p.choices) or f"{p.low:g} … {p.high:g}{', log' if p.log else ''}"
+        more = ", log" if p.log else f", steps of {p.step:g}" if p.step is not None else ""
+        limits = ", ".join(p.choices) or f"{p.low:g} … {p.high:g}{more}"
         rows.append((p.name, p.kind.value, limits, p.unit, guess.reasons.get("kind", "")))
     return table("Parameters", columns, rows, left=columns)
 

@@ -10,11 +10,13 @@ import typer
 
 from headstart.cli.arguments import (
     CategoryOption,
+    CellOption,
     FolderOption,
     IgnoreOption,
     LimitOption,
     MaximizeOption,
     MinimizeOption,
+    ParameterOption,
     RenameOption,
     SeedOption,
     direction,
@@ -55,6 +57,8 @@ def check(
     rename: RenameOption = None,
     ignore: IgnoreOption = None,
     category: CategoryOption = None,
+    parameter: ParameterOption = None,
+    cell: CellOption = None,
     folder: FolderOption = Path(),
     out: Annotated[
         Path | None, typer.Option(help="Where the picture goes.", show_default="plots in the folder")
@@ -75,13 +79,16 @@ def check(
                 rename=rename,
                 ignore=ignore,
                 category=category,
+                parameters=parameter,
+                cells=cell,
             )
             _check_files(past, folder, what, pictures, seed)
         else:
-            if objective or limit or rename or ignore or category:
+            if objective or limit or rename or ignore or category or parameter or cell:
                 raise InputError(
-                    "--objective, --limit, --rename, --ignore and --category go with past files: headstart check "
-                    "PAST.csv ... --objective COLUMN. Without files, headstart.toml in the folder says it all."
+                    "--objective, --limit, --rename, --ignore, --category, --parameter and --cell go with past files: "
+                    "headstart check PAST.csv ... --objective COLUMN. Without files, headstart.toml in the folder says "
+                    "it all."
                 )
             _check_folder(folder, pictures, seed)
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from headstart.errors import MissingExtraError
-from headstart.sources.files.unit_names import with_unit
+from headstart.errors import InputError, MissingExtraError
+from headstart.sources.files.cells import number
+from headstart.sources.files.unit_names import split_unit, with_unit
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-__all__ = ["MOST_USED", "Kind", "Parameter", "nearest"]
+__all__ = ["MOST_USED", "Kind", "Parameter", "nearest", "parameter_of_text"]
 
 MOST_USED = 500  # rows of a past file, unless somebody says otherwise: a fit takes time with the cube of their number
 
@@ -116,6 +118,48 @@ class Parameter:
             return True
         steps = (value - self.low) / step
         return abs(steps - round(steps)) < 1e-6
+
+
+_RANGE = re.compile(
+    r"(?P<low>.+?)\s*(?:\.\.\.?|…)\s*(?P<high>\S+)(?P<words>(?:\s+[a-z]+(?:\s+[\d.,]+)?)*)", re.IGNORECASE
+)
+
+
+def parameter_of_text(text: str) -> Parameter:
+    """A parameter as somebody writes it: ``T=20..120``, ``n=1..9 int``, ``c=0.001..1 log``, ``T=20..120 step 5``.
+
+    Categories have a bar between them, ``solvent=DMF|THF``. Whole numbers are said to be such: 20 … 120 may be either.
+    """
+    name, equals, told = (part.strip() for part in text.partition("="))
+    example = "as in 'T=20..120', 'n=1..9 int', 'c=0.001..1 log' or 'solvent=DMF|THF'"
+    if not (name and equals and told):
+        raise InputError(f"--parameter must be NAME=LOW..HIGH or NAME=A|B, {example}, but it is {text!r}.")
+    unit = split_unit(name)[1]
+    if "|" in told:
+        choices = tuple(choice.strip() for choice in told.split("|"))
+        if not all(choices) or len({choice.casefold() for choice in choices}) < len(choices):
+            raise InputError(f"--parameter {text!r}: every category needs a name of its own.")
+        return Parameter(name, Kind.CATEGORY, choices=choices, unit=unit)
+    found = _RANGE.fullmatch(told)
+    if found is None:
+        raise InputError(f"--parameter {text!r} is no range and no list of categories; write it {example}.")
+    low, high = (number(found[end], None) for end in ("low", "high"))
+    words = found["words"].split()
+    step = number(words.pop(words.index("step") + 1), None) if "step" in words[:-1] else None
+    kinds = [word.lower() for word in words if word != "step"]
+    if low is None or high is None or set(kinds) - {"int", "log", "float"} or ("step" in words and step is None):
+        raise InputError(f"--parameter {text!r} is not understood; write it {example}.")
+    log, whole = "log" in kinds, "int" in kinds
+    ends = f"--parameter {text!r}: "
+    if low >= high:
+        raise InputError(f"{ends}the lower end must be below the upper one.")
+    if log and low <= 0:
+        raise InputError(f"{ends}a log scale needs a lower end above 0.")
+    if whole and any(value is not None and value != int(value) for value in (low, high, step)):
+        raise InputError(f"{ends}whole numbers need whole ends.")
+    if step is not None and (log or not 0 < step <= high - low):
+        raise InputError(f"{ends}a step must be positive, no wider than the range, and not on a log scale.")
+    return Parameter(name, Kind.INT if whole else Kind.FLOAT, low=low, high=high, log=log, step=step, unit=unit)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
