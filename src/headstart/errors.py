@@ -10,6 +10,8 @@
     │   ├── UnusableSourceError           a source that cannot be reached, or has nothing to learn from
     │   ├── MissingDataError              a table that does not come with headstart, and is not where it was looked for
     │   ├── NotComparableError            methods whose runs have no problem or no seed in common
+    │   ├── SeveralProblemsError          all that is wrong with some files, each of it in a line
+    │   ├── UnreadableTableError          a file that is no table, next to others that may be one
     │   └── UnwritableError               a file or a folder that cannot be written
     ├── NumericalError(ArithmeticError)   the data are fine, the arithmetic was not
     └── MissingExtraError(ImportError)    an optional dependency is not installed
@@ -19,6 +21,8 @@ somebody answers by going on in another way has a name of its own, so that no ot
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 __all__ = [
     "HeadstartError",
@@ -31,9 +35,12 @@ __all__ = [
     "NotComparableError",
     "NothingInCommonError",
     "NumericalError",
+    "SeveralProblemsError",
     "UnknownParameterError",
+    "UnreadableTableError",
     "UnusableSourceError",
     "UnwritableError",
+    "refuse",
 ]
 
 
@@ -77,6 +84,18 @@ class NotComparableError(InputError):
     """Results in which no two methods can be compared on the same problems and seeds."""
 
 
+class SeveralProblemsError(InputError):
+    """Several things are wrong, each a sentence of its own in ``problems``."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
+class UnreadableTableError(InputError):
+    """A file that cannot be read as a table; those who read several files go on and tell all that is wrong at once."""
+
+
 class UnwritableError(InputError):
     """A file or a folder that the operating system does not let be written, or that changed meanwhile."""
 
@@ -87,3 +106,12 @@ class NumericalError(HeadstartError, ArithmeticError):
 
 class MissingExtraError(HeadstartError, ImportError):
     """An optional dependency is missing; the message names the extra to install."""
+
+
+def refuse(problems: Sequence[str]) -> None:
+    """Raise an ``InputError`` if there are problems: all of them together, each once."""
+    found = list(dict.fromkeys(problems))
+    if len(found) == 1:
+        raise InputError(found[0])
+    if found:
+        raise SeveralProblemsError(found)

@@ -196,14 +196,14 @@ GOOD = "x,z,y\n1,2,3\n2,3,4\n4,1,5\n"
         (b"x,z\n1,2\n", ["past.csv: there is no column 'y'", "'x', 'z'", "--rename"]),
         (b"x,z,y\n1,2,3\n2,hot,4\n3,3,5\n", ["past.csv, row 3, column 'z': 'hot' is not a number", "Write the number"]),
         (
-            b"x,z,y\n1,2,3\n2,,4\n3,3,5\n",
-            ["past.csv, row 3, column 'z': an empty cell", "Fill it in, or delete the row"],
+            b"x,z,y\n1,2,3\n2,5-7,4\n3,3,5\n",
+            ["past.csv, row 3, column 'z': '5-7' is a range, not a number", "Write one number"],
         ),
         (b"x,z,y\n1,2,good\n2,3,4\n", ["past.csv, row 2, column 'y': 'good' is not a number"]),
         (b"", ["past.csv is empty"]),
         (b"x,z,y\n", ["past.csv has a header but no rows"]),
         (b"x,z,y\n" + b"1,2,3\n" * 1_000_001, ["past.csv has about 1,000,002 rows", "random sample"]),
-        (b"x,z,y\n1,2024-03-01,3\n2,2024-03-02,4\n", ["past.csv, row 2, column 'z'", "is a date", "--ignore 'z'"]),
+        (b"x,z,y\n1,1.200,3\n2,900,4\n", ["past.csv, row 2, column 'z'", "1200 or as 1.200", "decimal_mark"]),
         (b"x,z,y\n1,2,3\n2,3. Mai,4\n3,3,5\n", ["past.csv, row 3, column 'z': '3. Mai' is a date", "as a number"]),
         (b"1,2,3\n4,5,6\n", ["past.csv, row 1: the first row must name the columns"]),
         (b"PK\x03\x04", ["past.csv is an Excel or LibreOffice workbook", "save the sheet as CSV"]),
@@ -279,7 +279,7 @@ def _remove(name: str) -> Callable[[Path], None]:
         (_write("a.csv", "q,r,y\n1,2,3\n2,3,4\n"), ["a.csv has nothing in common", "q"]),
         (_write("a.csv", "x,s,z\n0.1,u,3\n"), ["a.csv: there is no column 'y'", "[rename]"]),
         (_write("a.csv", "x,s,y\n0.1,u,3\nhot,u,3\n0.3,u,1\n"), ["a.csv, row 3, column 'x': 'hot' is not a number"]),
-        (_write("a.csv", "x,s,y\n0.1,u,3\n0.2,,3\n"), ["a.csv, row 3, column 's': an empty cell"]),
+        (_write("a.csv", "x,s,y\n0.1,u,3\n0.2,u,3 kg\n1 g,u,8 bar\n"), ["a.csv, row 4, column 'y'", "bar", "kg"]),
         (_write("current.csv", "x,s,y\n0.1,u,n.d. yet\n"), ["current.csv, row 2, column 'y': 'n.d. yet'", "n/a"]),
         (_write("current.csv", "x,s,y\n,u,5\n"), ["current.csv, row 2, column 'x': an empty cell"]),
         (_write("current.csv", "x;s;y\n0,5;w;5\n"), ["current.csv, row 2, column 's': 'w' is none of the choices"]),
@@ -369,3 +369,54 @@ def test_asking_for_help_loads_nothing_heavy() -> None:
         "assert not {'torch', 'matplotlib', 'pandas', 'optuna'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["suggest", "--nonsense"], "No such option: --nonsense"),
+        (["frob"], "No such command 'frob'. See 'headstart --help'."),
+        (["suggest", "-n", "many"], "Invalid value for '-n'"),
+        (["init", "a.csv", "--objective", "y", "--maximize", "--minimize"], "contradict each other"),
+    ],
+)
+def test_calls_that_cannot_be_are_said_in_one_line(arguments: list[str], part: str) -> None:
+    """As all other errors are."""
+    code = "import sys; from headstart.cli.main import app; sys.argv[0] = 'headstart'; app()"
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("headstart: ")
+    assert done.stderr.count("\n") == 1
+    assert part in done.stderr
+
+
+def test_what_nobody_can_read_is_not_appended(tmp_path: Path) -> None:
+    """Into a full disk, or a pipe that is closed, nothing is said and nothing changed."""
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no disk that is always full")
+    folder = make(tmp_path)
+    before = fingerprint(folder)
+    code = "import sys; from headstart.cli.main import app; app()"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code, "suggest", "--folder", str(folder)], stdout=full, stderr=subprocess.PIPE
+        )
+    assert done.returncode == 2
+    assert b"No space left" in done.stderr
+    assert fingerprint(folder) == before
+
+
+def test_a_wide_table_is_turned_where_the_terminal_is_narrow() -> None:
+    """Its headings become a column; as many rows as columns stay as they are."""
+    from headstart.cli.tables import _turned, table
+
+    wide = table("Title", ("row", "temperature [°C]", "yield [%]"), [("2", "80", "55"), ("3", "90", "60")])
+    turned = _turned(wide)
+    assert [str(column.header) for column in turned.columns] == ["row", "2", "3"]
+    assert [[str(cell) for cell in column.cells] for column in turned.columns] == [
+        ["temperature [°C]", "yield [%]"],
+        ["80", "55"],
+        ["90", "60"],
+    ]
+    tall = table("Title", ("a", "b"), [("1", "2"), ("3", "4")])
+    assert _turned(tall) is tall

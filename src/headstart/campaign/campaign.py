@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,15 @@ import torch
 
 from headstart.campaign.experiments import Experiment, State, experiments_in
 from headstart.campaign.file import TOML, CampaignFile
-from headstart.campaign.past import past_tasks
+from headstart.campaign.measured import require_no_slips
+from headstart.campaign.past import clean_tables, past_tasks, readable
 from headstart.campaign.settings import CampaignSettings, read_settings
 from headstart.campaign.toml.reading import read_campaign_file
 from headstart.decide.several.front import front_of
-from headstart.errors import InputError
+from headstart.errors import InputError, refuse
 from headstart.sources.files.safe import write_whole
 from headstart.sources.files.tables import Table, appended, read_table
+from headstart.sources.files.workbooks import split_sheet
 from headstart.sources.raw import RawTask
 
 __all__ = ["Campaign", "append_experiments", "open_campaign", "repeat_spread", "require_closed"]
@@ -86,24 +88,41 @@ class Campaign:
 def open_campaign(folder: Path) -> Campaign:
     """Read the folder; nothing is changed. Whatever is wrong in any of its files is an ``InputError``."""
     file = read_campaign_file(folder / TOML)
-    settings = read_settings(folder, file)
-    tables = [read_table(folder / path).renamed(file.rename) for path in file.past]
+    tables, problems = readable([folder / path for path in file.past])
+    tables, more = clean_tables([table.renamed(file.rename) for table in tables], file)
+    refuse([*problems, *more])
     remarks = [remark for table in tables for remark in table.remarks]
     past = past_tasks(tables, file, remarks)
     current = folder / file.current
-    if not current.exists():
+    if not (split_sheet(current) or (current,))[0].exists():
         header = ",".join([*(p.name for p in file.parameters), *file.measured_columns])
         raise InputError(f"{current}: there is no such file. Make one whose first row is {header}")
     table = read_table(current)
-    remarks += table.remarks
-    experiments = experiments_in(table, file, remarks)
+    (plain_table,), problems = clean_tables([table], file, past=False)
+    refuse(problems)
+    remarks += plain_table.remarks
+    experiments = experiments_in(plain_table, file, remarks)
+    require_no_slips([*tables, plain_table], file)
+    table = replace(table, columns=plain_table.columns, order=plain_table.order)  # names as the campaign has them
+    file = _with_recorded(file, past, experiments)
+    settings = read_settings(folder, file, past)
+    remarks += [remark for own in settings.descriptors.values() for remark in own.remarks]
     alike = (t.layout.mark for t in tables if t.layout.mark and t.layout.delimiter == table.layout.delimiter)
     return Campaign(folder, file, settings, past, table, experiments, tuple(remarks), next(alike, "."))
 
 
+def _with_recorded(file: CampaignFile, past: Sequence[RawTask], experiments: Sequence[Experiment]) -> CampaignFile:
+    """With what rows say of parameters that are fixed now: a row that was run with another value is evidence of it."""
+    parameters = []
+    for p in file.parameters:
+        old = [value for task in past if p.name in task.rows for value in task.rows[p.name]]
+        parameters.append(p.with_recorded([*old, *(e.values[p.name] for e in experiments)]))
+    return replace(file, parameters=tuple(parameters))
+
+
 def require_closed(campaign: Campaign) -> None:
     """Raise an ``InputError`` if a spreadsheet program has ``current.csv`` open: its next save would undo ours."""
-    path = campaign.table.path
+    path = campaign.table.file
     for lock in (path.with_name(f"~${path.name}"), path.with_name(f".~lock.{path.name}#")):
         if lock.exists():
             raise InputError(
@@ -115,7 +134,7 @@ def require_closed(campaign: Campaign) -> None:
 def append_experiments(campaign: Campaign, rows: Sequence[Mapping[str, Any]]) -> None:
     """Add rows without a result to ``current.csv``. What is there stays as it is, byte by byte."""
     content = appended(campaign.table, rows, campaign.mark)
-    write_whole(campaign.table.path, content, instead_of=campaign.table.raw)
+    write_whole(campaign.table.file, content, instead_of=campaign.table.raw)
 
 
 def repeat_spread(tasks: Sequence[tuple[Sequence[Mapping[str, Any]], Sequence[float]]]) -> tuple[float, int] | None:

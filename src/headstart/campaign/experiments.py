@@ -66,7 +66,7 @@ def experiments_in(table: Table, file: CampaignFile, remarks: list[str]) -> tupl
         if i in copies or (not any(told) and all(is_missing(cells[p.name], numeric=True) for p in free)):
             continue
         values = {p.name: _value(table, i, p, remarks) for p in free}
-        values |= {p.name: p.value for p in file.parameters if p.kind is Kind.FIXED}
+        values |= {p.name: _fixed(table, i, p, remarks) for p in file.parameters if p.kind is Kind.FIXED}
         own = {name: result for name, each in results.items() if (result := each[i]) is not None}
         own_errors = {name: each[i] for name, each in errors.items() if each is not None and each[i] == each[i]}
         if all(is_failure(cell) for cell in told):
@@ -79,25 +79,36 @@ def experiments_in(table: Table, file: CampaignFile, remarks: list[str]) -> tupl
     return tuple(found)
 
 
+def _fixed(table: Table, row: int, p: Parameter, remarks: list[str]) -> Any:
+    """What the row was run with; where that was not written down, the value before, or the one it has now."""
+    if p.name not in table.columns or is_missing(table.rows[row][table.columns.index(p.name)], numeric=not p.is_text):
+        return p.value if p.before is None else p.before
+    return _value(table, row, p, remarks)
+
+
 def _value(table: Table, row: int, p: Parameter, remarks: list[str]) -> Any:
     place = table.place(row, p.name)
     cell = table.rows[row][table.columns.index(p.name)]
+    if is_missing(cell, numeric=not p.is_text) and p.before is not None:
+        return p.before
     if is_missing(cell, numeric=not p.is_text):
         raise InputError(
             f"{place}: {repr(cell) if cell else 'an empty cell'} is not a value. Fill it in, or delete the row: an "
             "experiment needs all of its inputs."
         )
     if p.is_text:
-        if cell not in p.choices:
+        if p.kind is Kind.CATEGORY and cell not in (*p.choices, *p.withdrawn):
             raise InputError(
                 f"{place}: {cell!r} is none of the choices. {nearest(cell, p.choices)} Correct it, or add it to "
-                f"choices in [parameters.{p.name}] in {TOML}."
+                f"choices in [parameters.{p.name}] in {TOML}, or to withdrawn if it is not to be suggested any more."
             )
         return cell
     value = table.number_at(row, p.name, remedy="Write the number alone; the unit belongs into the header.")
     assert value is not None
     if p.log and value <= 0:
         raise InputError(f"{place}: {cell!r} is not above 0, as a log scale needs. Correct it, or delete the row.")
+    if p.kind is Kind.FIXED:
+        return value
     if not p.low <= value <= p.high:
         remarks.append(
             f"{place}: {cell} lies outside {p.low:g} … {p.high:g}. It counts, but look whether it is a slip."

@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from headstart.data.outcomes import Goal, Limit, Outcomes
+from headstart.sources.files.readings import CellRules
+from headstart.sources.files.unit_names import with_unit
 from headstart.sources.parameters import MOST_USED, Parameter
-from headstart.sources.unit_names import with_unit
 
 __all__ = ["DEFAULT_MODEL", "TOML", "CampaignFile", "ResultColumn", "RuleLine"]
 
@@ -72,6 +73,7 @@ class CampaignFile:
     equal_rows_are_repeats: bool = False
     rename: Mapping[str, str] = field(default_factory=dict)
     fill: Mapping[str, Any] = field(default_factory=dict)
+    cells: Mapping[str, Any] = field(default_factory=dict)  # what cells of the files mean, other than usual
 
     @cached_property
     def outcomes(self) -> Outcomes:
@@ -81,6 +83,11 @@ class CampaignFile:
             tuple(outcome for outcome in every if isinstance(outcome, Goal)),
             tuple(outcome for outcome in every if isinstance(outcome, Limit)),
         )
+
+    @property
+    def rules_of_cells(self) -> CellRules:
+        """What cells of the files mean."""
+        return CellRules.of(self.cells)
 
     @property
     def goals(self) -> tuple[ResultColumn, ...]:

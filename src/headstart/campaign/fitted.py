@@ -15,6 +15,7 @@ from headstart.campaign.campaign import Campaign
 from headstart.campaign.experiments import Experiment
 from headstart.campaign.file import TOML, CampaignFile, ResultColumn
 from headstart.data.dataset import Dataset
+from headstart.data.descriptors import Descriptors
 from headstart.data.replicates import pool_replicates
 from headstart.data.space import Space
 from headstart.decide.several.posteriors import OutcomePosteriors, OutcomePriors
@@ -24,6 +25,7 @@ from headstart.models.family import model_named
 from headstart.models.model import Prior
 from headstart.sources.aligned import Alignment, Decision
 from headstart.sources.alignment import align
+from headstart.sources.described import never_run
 from headstart.sources.extremes import outliers_in_words, own_outliers, with_outliers
 from headstart.sources.outcomes import split, with_any_result
 from headstart.sources.raw import RawTask, error_var
@@ -206,28 +208,47 @@ class Fitted:
         warnings = [str(decision) for decision in self.decisions if decision.warning]
         return (*(remark for own in self.outcomes for remark in own.remarks), *warnings)
 
+    def never_run(self, row: Mapping[str, Any]) -> tuple[str, ...]:
+        """Sentences on categories of a row that nobody has tried yet, and what they are placed by."""
+        seen = [data for own in self.outcomes for data in (*own.alignment.datasets, own.target)]
+        return never_run(self.space, {name: row[name] for name in self.space.names}, seen)
+
     def probability_within(self, rows: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
         """How probable it is that all limits hold in a measurement at each of the rows."""
         return np.asarray(self.known.probability_within(self.space.encode(rows)).numpy())
 
 
-def align_tasks(past: Sequence[RawTask], file: CampaignFile) -> dict[str, Alignment]:
+def align_tasks(
+    past: Sequence[RawTask], file: CampaignFile, descriptors: Mapping[str, Descriptors] | None = None
+) -> dict[str, Alignment]:
     """The past files in the campaign's space: for every outcome those that know it, behind its sign."""
     known = [with_any_result(task, task.objectives) for task in past]
     distributions = {p.name: p.distribution() for p in file.parameters}
-    found = align([task for task in known if task is not None], distributions, fill=file.fill)
+    before = {p.name: p.before for p in file.parameters if p.before is not None}
+    found = align(
+        [task for task in known if task is not None],
+        distributions,
+        fill=before | dict(file.fill),
+        descriptors=descriptors,
+    )
     return split(found, {task.name: task.objectives for task in past}, file.outcomes)
 
 
 @single_thread()
-def fit_campaign(campaign: Campaign, *, seed: int = 0) -> Fitted:
-    """Learn the past files, then the campaign's own results."""
+def fit_campaign(campaign: Campaign, *, seed: int = 0, model: str | None = None) -> Fitted:
+    """Learn the past files, then the campaign's own results; by the model that the file names, or by another."""
     file = campaign.file
-    alone, model = (model_named(name, where=str(campaign.folder / TOML)).anywhere() for name in ("gpbo", file.model))
-    alignments = align_tasks(campaign.past, file)
+    where = "--model" if model else str(campaign.folder / TOML)
+    alone, chosen = (model_named(name, where=where).anywhere() for name in ("gpbo", model or file.model))
+    alignments = align_tasks(campaign.past, file, campaign.settings.descriptors)
     space = next(iter(alignments.values())).space
     past = {name: tuple(Pooled.of(data) for data in own.datasets) for name, own in alignments.items()}
-    priors = {name: (model if own else alone).learn([one.data for one in own], seed=seed) for name, own in past.items()}
+    priors = {
+        name: (chosen if own else alone).learn(
+            [one.data for one in own], seed=seed, bounds=file.outcomes.inner_bounds(name)
+        )
+        for name, own in past.items()
+    }
     measured = {column.name: Pooled.of(_own_results(campaign, column, space)) for column in file.results}
     results = {name: one.data for name, one in measured.items()}
     known = OutcomePriors(file.outcomes, tuple(priors.values()), space.d).condition(results, seed=seed)

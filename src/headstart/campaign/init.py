@@ -7,19 +7,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import numpy as np
-
-from headstart.campaign.file import TOML, CampaignFile, ResultColumn, RuleLine
+from headstart.campaign.file import DEFAULT_MODEL, TOML, CampaignFile, RuleLine
+from headstart.campaign.measured import require_no_slips
+from headstart.campaign.past import clean_tables, readable
 from headstart.campaign.settings import read_settings
+from headstart.campaign.start.results import find_results, same_columns
+from headstart.campaign.start.space import told_parameters, with_candidates, with_descriptors, with_told
 from headstart.campaign.toml.writing import toml_text
 from headstart.data.outcomes import Goal, Limit, Outcomes
-from headstart.errors import InputError
-from headstart.sources.column_guess import Guess, Proposal, find_result, outward, propose
-from headstart.sources.files.frames import input_column, result_column
+from headstart.errors import InputError, refuse
+from headstart.models.family import model_named
+from headstart.sources.column_guess import Proposal, propose
+from headstart.sources.files.readings import CellRules
 from headstart.sources.files.safe import alone_in, write_whole
-from headstart.sources.files.tables import Table, is_lock_file, read_table, write_rows
-from headstart.sources.parameters import Kind, nearest
-from headstart.sources.unit_names import split_unit
+from headstart.sources.files.sheet_rows import new_workbook
+from headstart.sources.files.tables import FileLayout, Table, is_lock_file, read_table, write_rows
+from headstart.sources.files.unit_names import folded
+from headstart.sources.files.workbooks import split_sheet
+from headstart.sources.parameters import nearest
 
 __all__ = ["CampaignPlan", "Looked", "Started", "look_at", "start_campaign"]
 
@@ -38,9 +43,14 @@ class CampaignPlan:
     errors: Mapping[str, str] = field(default_factory=dict)
     rules: tuple[str, ...] = ()
     candidates: Path | None = None
+    descriptors: Mapping[str, Path] = field(default_factory=dict)
     rename: Mapping[str, str] = field(default_factory=dict)
     ignore: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()  # as in T=20..120, or a column that is one whatever it looks like
+    cells: Mapping[str, str | float] = field(default_factory=dict)
+    current: str = CURRENT
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +82,17 @@ def start_campaign(past: Sequence[Path], folder: Path, wanted: CampaignPlan, *, 
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such folder. Create it first.")
-    toml, current = folder / TOML, folder / CURRENT
+    toml, current = folder / TOML, folder / wanted.current
+    if split_sheet(current) is not None and current.suffix.lower() != ".xlsx":
+        raise InputError(f"--current {wanted.current}: a new table is a .csv or an .xlsx file.")
     if toml.exists() and not force:
         raise InputError(f"{toml} is there already. Edit it, or write it anew with --force.")
     for path in past:
         if path.resolve() == current.resolve():
             raise InputError(f"{path} is the file of the new campaign and cannot be a past one too. Rename it first.")
     looked = look_at(past, folder, wanted)
-    more = read_settings(folder, looked.file, place="--rule").more_columns
+    model_named(looked.file.model, where="--model")
+    more = read_settings(folder, looked.file, (), place="--rule").more_columns
     kept = len(read_table(current).rows) if current.exists() and current.read_bytes().strip() else 0
     with alone_in(folder):
         write_whole(toml, toml_text(looked.file, looked.proposal).encode())
@@ -89,102 +102,86 @@ def start_campaign(past: Sequence[Path], folder: Path, wanted: CampaignPlan, *, 
 
 
 def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
-    """The campaign that would begin with these files in the folder. Nothing is written."""
+    """The campaign that would begin with these files in the folder. Nothing is written.
+
+    All that is wrong with the files is told at once.
+    """
     files = [path for path in past if not is_lock_file(path)]
     remarks = [
         f"{path} is the lock file of a spreadsheet program and is left out." for path in past if path not in files
     ]
-    if not files:
-        raise InputError("No past file was given. Name the CSV files of earlier campaigns.")
+    told, columns = told_parameters(wanted.parameters)
+    if not files and (past or not told):
+        raise InputError(
+            "No past file was given. Name the files of earlier campaigns, or say what can be set, as in --parameter "
+            "'T=20..120' --parameter 'solvent=DMF|THF'."
+        )
     for i, path in enumerate(files):
         if path.resolve() in [other.resolve() for other in files[:i]]:
             raise InputError(f"{path} is named twice.")
-    tables = [read_table(path) for path in files]
-    _require_names(tables, wanted.rename, "rename")
+    tables, problems = readable(files)
+    refuse(problems)
+    rename = _require_names(tables, wanted.rename, "rename")
     tables = [table.renamed(wanted.rename) for table in tables]
-    results, tables, spelled = _results(tables, wanted)
-    _require_names(tables, wanted.ignore, "ignore")
-    _require_names(tables, wanted.categories, "category")
+    Outcomes(wanted.goals, wanted.limits)  # whether they go together
+    rules = CellRules.of(wanted.cells)
+    results, tables, spelled = find_results(tables, [*wanted.goals, *wanted.limits], wanted.errors, rules)
     remarks += [f"{old!r} is taken for {new!r}, which is a result." for old, new in spelled.items()]
     errors = [column.error for column in results if column.error]
     names = [column.name for column in results]
-    proposal = propose(tables, names, measured=errors, ignore=wanted.ignore, categories=wanted.categories)
+    ignore = _require_names(tables, wanted.ignore, "ignore")
+    ignored = next((name for name in (*names, *errors) if name in ignore), None)
+    if ignored is not None:
+        raise InputError(f"--ignore names {ignored!r}, which is a result. Leave one of the two out.")
+    tables, same, more = same_columns(tables, [*names, *errors, *ignore])
+    ignore = [same.get(name, name) for name in ignore]
+    categories = _require_names(tables, [same.get(name, name) for name in wanted.categories], "category")
+    forced = _require_names(tables, [same.get(name, name) for name in columns], "parameter")
+    if both := [name for name in (*forced, *told) if name in (*names, *errors, *ignore)]:
+        raise InputError(f"{both[0]!r} cannot be a parameter and a result, an error or ignored too.")
+    proposal = Proposal((), {}, ())
+    if tables:
+        proposal = propose(
+            tables,
+            names,
+            measured=errors,
+            ignore=ignore,
+            categories=[*categories, *(p.name for p in told.values() if p.is_text)],
+            parameters=[*forced, *told],
+            rules=rules,
+        )
+    proposal = with_told(proposal, told)
     if wanted.candidates is not None:
-        proposal = _with_candidates(proposal, read_table(wanted.candidates))
+        proposal = with_candidates(proposal, read_table(wanted.candidates))
+    described = {name: _relative(path, folder) for name, path in wanted.descriptors.items()}
+    proposal = with_descriptors(proposal, wanted.descriptors, described)
     campaign = CampaignFile(
         results=results,
         past=tuple(_relative(path, folder) for path in files),
         parameters=tuple(guess.parameter for guess in proposal.guesses),
         rules=tuple(RuleLine(text) for text in wanted.rules),
         candidates="" if wanted.candidates is None else _relative(wanted.candidates, folder),
+        model=wanted.model or DEFAULT_MODEL,
+        current=wanted.current,
         ignore=tuple(proposal.ignored),
-        rename={**wanted.rename, **spelled},
+        rename={**dict(zip(rename, wanted.rename.values(), strict=True)), **spelled, **same},
+        cells=wanted.cells,
     )
-    return Looked(tuple(tables), campaign, proposal, (*remarks, *proposal.remarks))
+    tables, problems = clean_tables(tables, campaign)
+    refuse(problems)
+    require_no_slips(tables, campaign)
+    remarks += [*more, *(remark for table in tables for remark in table.remarks), *proposal.remarks]
+    return Looked(tuple(tables), campaign, proposal, tuple(remarks))
 
 
-def _results(
-    tables: Sequence[Table], wanted: CampaignPlan
-) -> tuple[tuple[ResultColumn, ...], list[Table], dict[str, str]]:
-    """The columns of results, the tables with one name for each, and how they are spelled elsewhere."""
-    every: list[Goal | Limit] = [*wanted.goals, *wanted.limits]
-    Outcomes(wanted.goals, wanted.limits)  # whether they go together
-    spelled: dict[str, str] = {}
-    found, renamed = [], list(tables)
-    for outcome in every:
-        name, own = find_result(renamed, outcome.name, everywhere=len(every) == 1)
-        renamed = [table.renamed(own) for table in renamed]
-        spelled |= own
-        unit = split_unit(name)[1]
-        error = wanted.errors.get(outcome.name, "")
-        if error and not any(error in table.columns for table in renamed):
-            columns = list(dict.fromkeys(column for table in renamed for column in table.columns))
-            raise InputError(f"--error names {error!r}, but no file has such a column. {nearest(error, columns)}")
-        found.append(ResultColumn(_bounded(replace(outcome, name=name), unit, renamed), unit, error))
-    unknown = [name for name in wanted.errors if name not in [outcome.name for outcome in every]]
-    if unknown:
-        raise InputError(f"--error names {unknown[0]!r}, which is no result. {nearest(unknown[0], spelled)}")
-    return tuple(found), renamed, spelled
-
-
-def _bounded(outcome: Goal | Limit, unit: str, tables: Sequence[Table]) -> Goal | Limit:
-    """With 0 and 100 as bounds where a result is a percentage and none was ever outside."""
-    if unit != "%" or (isinstance(outcome, Limit) and not 0 <= outcome.sign * outcome.bound < 100):
-        return outcome
-    values = [v for t in tables if outcome.name in t.columns for v in result_column(t, outcome.name) if v is not None]
-    return replace(outcome, low=0, high=100) if values and min(values) >= 0 and max(values) <= 100 else outcome
-
-
-def _with_candidates(proposal: Proposal, table: Table) -> Proposal:
-    """The parameters with ranges and choices that hold all candidates."""
-    guesses = []
-    for guess in proposal.guesses:
-        p = guess.parameter
-        if p.name not in table.columns:
-            guesses.append(guess)
-            continue
-        values = input_column(table, p.name, [True] * len(table.rows), text=p.kind is Kind.CATEGORY).to_numpy()
-        if p.kind is Kind.CATEGORY:
-            choices = tuple(sorted({*p.choices, *values}))
-            guesses.append(Guess(replace(p, choices=choices), guess.reasons))
-            continue
-        low, high = float(np.min(values)), float(np.max(values))
-        if p.low <= low and high <= p.high:
-            guesses.append(guess)
-            continue
-        low, high = outward(min(low, p.low), max(high, p.high), log=p.log and low > 0)
-        whole = p.kind is Kind.INT and bool(np.all(values == np.round(values)))
-        kind = Kind.INT if whole else Kind.FLOAT
-        reasons = {**guess.reasons, "low": f"{guess.reasons.get('low', 'the data')}; and the candidates"}
-        guesses.append(Guess(replace(p, low=low, high=high, kind=kind, log=p.log and low > 0), reasons))
-    return replace(proposal, guesses=tuple(guesses))
-
-
-def _require_names(tables: Sequence[Table], names: Sequence[str] | Mapping[str, str], option: str) -> None:
+def _require_names(tables: Sequence[Table], names: Sequence[str] | Mapping[str, str], option: str) -> list[str]:
+    """The names as the files spell them; case and the composition of umlauts do not matter."""
     every = list(dict.fromkeys(column for table in tables for column in table.columns))
+    spelled = {folded(column): column for column in reversed(every)}
     for name in names:
-        if name not in every:
+        if folded(name) not in spelled:
             raise InputError(f"--{option} names {name!r}, but no file has such a column. {nearest(name, every)}")
+    return [name if name in every else spelled[folded(name)] for name in names]
 
 
 def _relative(path: Path, folder: Path) -> str:
@@ -196,8 +193,10 @@ def _relative(path: Path, folder: Path) -> str:
 
 def _header(campaign: CampaignFile, tables: Sequence[Table], more: Sequence[str]) -> bytes:
     """A header in the layout of the first past file, with a byte-order mark where the spreadsheet program needs one."""
-    first = tables[0].layout
-    marked = any(t.layout.bom or t.layout.encoding != "utf-8" for t in tables)
-    layout = replace(first, encoding="utf-8", bom=b"\xef\xbb\xbf" if marked else b"")
     columns = [*more, *(p.name for p in campaign.parameters), *campaign.measured_columns]
+    if split_sheet(Path(campaign.current)) is not None:
+        return new_workbook(columns)
+    texts = [table.layout for table in tables if not table.sheet] or [FileLayout()]
+    marked = any(layout.bom or layout.encoding != "utf-8" for layout in texts)
+    layout = replace(texts[0], encoding="utf-8", bom=b"\xef\xbb\xbf" if marked else b"")
     return layout.bom + write_rows(layout, [columns]).encode()

@@ -6,11 +6,15 @@ import math
 from collections.abc import Sequence
 
 from headstart.campaign.file import TOML, CampaignFile, ResultColumn
-from headstart.errors import InputError
+from headstart.errors import InputError, refuse
 from headstart.sources.files.frames import result_column
 from headstart.sources.files.tables import Table
 
-__all__ = ["copies_in", "errors_in", "results_in"]
+__all__ = ["copies_in", "errors_in", "require_no_slips", "results_in"]
+
+# Results may be slips of the decimal mark if they are so many times all others, of which there are so many, which keep
+# so close together themselves; more of them than that are no slips
+_TIMES, _FEWEST, _TOGETHER, _MOST = 10, 6, 5, 3
 
 
 def results_in(table: Table, column: ResultColumn) -> list[float | None]:
@@ -46,6 +50,44 @@ def errors_in(table: Table, column: ResultColumn, results: Sequence[float | None
             )
         found.append(math.nan if value is None else value)
     return found
+
+
+def require_no_slips(tables: Sequence[Table], file: CampaignFile) -> None:
+    """Raise an ``InputError`` on results such as 8840 among 60 … 95: with the mark two places on it is one of them.
+
+    Whether it is right can be said in [cells]. A 1e9 for "failed" is no such slip, nor is anything where results
+    themselves span decades.
+    """
+    rules = file.rules_of_cells
+    problems = []
+    for column in file.results:
+        found = [
+            (abs(value), table, row)
+            for table in tables
+            if column.name in table.columns
+            for row, value in enumerate(result_column(table, column.name))
+            if value is not None
+        ]
+        found.sort(key=lambda one: -one[0])
+        sizes = [size for size, _, _ in found]
+        for count in range(_MOST, 0, -1):
+            rest = sizes[count:]
+            if len(rest) < _FEWEST or not 0 < _TIMES * rest[0] <= sizes[count - 1]:
+                continue
+            if rest[0] > _TOGETHER * rest[len(rest) // 2]:
+                continue
+            for size, table, row in found[:count]:
+                cell = table.cells(column.name)[row]
+                meant = next((size / 10**k for k in (1, 2, 3) if size / 10**k <= 1.2 * rest[0]), None)
+                if meant is None or isinstance(rules.meaning(cell), float | int):
+                    continue
+                problems.append(
+                    f"{table.place(row, column.name)}: {cell} is {size / rest[0]:.0f} times the largest of all other "
+                    f"results. If the decimal mark has slipped ({meant:g}?), correct it; if it is right, say so with "
+                    f'"{cell}" = {cell.replace(",", ".")} in [cells] of {TOML} (init: --cell).'
+                )
+            break
+    refuse(problems)
 
 
 def copies_in(table: Table, has: Sequence[bool], file: CampaignFile, remarks: list[str]) -> set[int]:

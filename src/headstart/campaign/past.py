@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +12,73 @@ import pandas as pd
 
 from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.measured import copies_in, errors_in, results_in
-from headstart.errors import InputError
+from headstart.errors import InputError, UnreadableTableError
+from headstart.sources.columns.cleaning import TableUse, cleaned
 from headstart.sources.files.frames import input_column
-from headstart.sources.files.tables import Table
+from headstart.sources.files.tables import Table, read_table
+from headstart.sources.files.unit_names import folded
 from headstart.sources.parameters import Parameter
 from headstart.sources.raw import RawObjective, RawTask
 
-__all__ = ["past_tasks"]
+__all__ = ["clean_tables", "past_tasks", "readable", "table_use"]
 
 _SAMPLE_SEED = 0
+
+
+def readable(paths: Sequence[Path]) -> tuple[list[Table], list[str]]:
+    """The tables in the files, and what is wrong with those that have none."""
+    tables, problems = [], []
+    for path in paths:
+        try:
+            tables.append(read_table(path))
+        except UnreadableTableError as error:
+            problems.append(str(error))
+    return tables, problems
+
+
+def table_use(file: CampaignFile, *, past: bool) -> TableUse:
+    """What the columns of the campaign's files are to be."""
+    describing = [c for p in file.parameters if isinstance(p.descriptors, tuple) for c in p.descriptors]
+    errors = {
+        column.error: f"The standard error of {column.name} is a number; leave the cell empty where it is not known."
+        for column in file.results
+        if column.error
+    }
+    remedy = f'Write the number alone, or give the parameter the kind "category" in {TOML}.'
+    return TableUse(
+        tuple(column.name for column in file.results),
+        tuple(p.name for p in file.parameters if not p.is_text),
+        {p.name: p.choices or (str(p.value),) for p in file.parameters if p.is_text},
+        {**dict.fromkeys(describing, ""), **errors},
+        {**{p.name: p.unit for p in file.parameters}, **{c.name: c.unit for c in file.results}},
+        file.rules_of_cells,
+        past,
+        remedy if past else "Write the number alone; the unit belongs into the header.",
+    )
+
+
+def clean_tables(tables: Sequence[Table], file: CampaignFile, *, past: bool = True) -> tuple[list[Table], list[str]]:
+    """The tables with the campaign's names, in its units and with plain cells, and all that cannot be read.
+
+    Case, outer spaces and the composition of umlauts do not matter in names.
+    """
+    names = [*(p.name for p in file.parameters), *file.measured_columns, *file.ignore]
+    use, found = table_use(file, past=past), []
+    problems: list[str] = []
+    for table in tables:
+        spelled = {folded(name): name for name in names if name not in table.columns}
+        own = {c: spelled[folded(c)] for c in table.columns if c not in names and folded(c) in spelled}
+        one = cleaned(table.renamed(own), use)
+        remarks = tuple(f"{table.path}: {old!r} is taken for {new!r}." for old, new in own.items())
+        found.append(replace(one.table, remarks=(*one.table.remarks, *remarks)))
+        problems += one.problems
+    return found, problems
 
 
 def past_tasks(tables: Sequence[Table], file: CampaignFile, remarks: list[str]) -> tuple[RawTask, ...]:
     """The past files of a campaign, called by the names of the files; what is noticed is added to the remarks.
 
+    The tables are clean (``clean_tables``).
     What a file knows of every outcome is in the task's ``objectives``, and the first of these is its ``y``.
     """
     stems = [Path(path).stem for path in file.past]
@@ -53,7 +107,11 @@ def _past(table: Table, name: str, file: CampaignFile, remarks: list[str]) -> Ra
             f"Say what is the same in [rename] of {TOML}, or take the file out of past."
         )
     frame = pd.DataFrame({p.name: _column(table, p, has.tolist()) for p in own})
-    known = {*file.measured_columns, *file.ignore, *(p.name for p in file.parameters)}
+    describing = [c for p in file.parameters if isinstance(p.descriptors, tuple) for c in p.descriptors]
+    for column in dict.fromkeys(describing):
+        if column in table.columns and table.kind(column) != "empty":
+            frame[column] = input_column(table, column, [False] * len(table.rows), text=False)
+    known = {*file.measured_columns, *file.ignore, *describing, *(p.name for p in file.parameters)}
     remarks += [
         f"{table.path}: the column {column!r} is neither a parameter nor in ignore, and is left out."
         for column in table.columns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +12,18 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.campaign.file import TOML, CampaignFile
-from headstart.data.rules.rule import OnSteps, SettingRule
+from headstart.data.descriptors import Descriptors
+from headstart.data.rules.rule import Clause, FixedValue, Forbidden, OnSteps, Relation, SettingRule
 from headstart.data.rules.text import parse_rule
 from headstart.data.space import Space
 from headstart.decide.domain import Candidates, Domain, Mixed, Searchable
 from headstart.decide.ruled.ruled import Ruled
 from headstart.errors import InputError, NoSettingError
+from headstart.sources.described import descriptors_in_tasks, read_descriptors
 from headstart.sources.files.cells import is_missing
 from headstart.sources.files.tables import Table, read_table
 from headstart.sources.parameters import Kind, Parameter, nearest
+from headstart.sources.raw import RawTask
 
 __all__ = ["CampaignSettings", "read_settings"]
 
@@ -34,6 +37,7 @@ class CampaignSettings:
 
     parameters: tuple[Parameter, ...]
     rules: tuple[SettingRule, ...] = ()
+    descriptors: Mapping[str, Descriptors] = field(default_factory=dict)
     listed: tuple[Mapping[str, Any], ...] = ()
     more_columns: tuple[str, ...] = ()  # of the list: a sample's number, a place on a shelf
 
@@ -97,24 +101,27 @@ class CampaignSettings:
         return {p.name: p.rounded(row[p.name], digits) for p in self.parameters}
 
 
-def read_settings(folder: Path, file: CampaignFile, *, place: str = "") -> CampaignSettings:
-    """The rules and candidates of a campaign, checked; an ``InputError`` names file, line or row, and remedy.
+def read_settings(folder: Path, file: CampaignFile, past: Sequence[RawTask], *, place: str = "") -> CampaignSettings:
+    """The rules, descriptors and candidates of a campaign, checked; an ``InputError`` names file, row and remedy.
 
     ``place`` is where the rules stand, if not in ``headstart.toml``.
     """
     toml = place or str(folder / TOML)
-    if not file.rules and not file.candidates:
-        return CampaignSettings(file.parameters)
-    space = Space.of({p.name: p.distribution() for p in file.parameters})
-    rules = tuple(
-        parse_rule(rule.text, space, f"{toml}, line {rule.line}" if rule.line else toml) for rule in file.rules
+    descriptors = _descriptors(folder, file, past)
+    implied = _implied(file.parameters)
+    if not file.rules and not implied and not file.candidates:
+        return CampaignSettings(file.parameters, descriptors=descriptors)
+    space = Space.of({p.name: p.distribution() for p in file.parameters}, descriptors=descriptors)
+    rules = (
+        tuple(parse_rule(rule.text, space, f"{toml}, line {rule.line}" if rule.line else toml) for rule in file.rules)
+        + implied
     )
     if not file.candidates:
         try:
             Ruled(space, rules)
         except NoSettingError as error:
             raise NoSettingError(f"{toml}: {error}") from error
-        return CampaignSettings(file.parameters, rules)
+        return CampaignSettings(file.parameters, rules, descriptors)
     table = read_table(folder / file.candidates)
     rows = _candidates(table, file)
     names = [p.name for p in file.parameters]
@@ -123,7 +130,25 @@ def read_settings(folder: Path, file: CampaignFile, *, place: str = "") -> Campa
         raise NoSettingError(
             f"{table.path}: none of its {len(rows)} rows keeps all rules in {toml}. Remove one, or add rows."
         )
-    return CampaignSettings(file.parameters, rules, tuple(kept), tuple(c for c in table.columns if c not in names))
+    more = tuple(column for column in table.columns if column not in names)
+    return CampaignSettings(file.parameters, rules, descriptors, tuple(kept), more)
+
+
+def _implied(parameters: Sequence[Parameter]) -> tuple[SettingRule, ...]:
+    """What may not be suggested though rows were run with it: other values of what is fixed, and what is withdrawn."""
+    fixed = [FixedValue(p.name, p.value) for p in parameters if p.kind is Kind.FIXED and p.recorded]
+    gone = [Forbidden((Clause(p.name, Relation.EQUAL, level),)) for p in parameters for level in p.withdrawn]
+    return (*fixed, *gone)
+
+
+def _descriptors(folder: Path, file: CampaignFile, past: Sequence[RawTask]) -> dict[str, Descriptors]:
+    found = {}
+    for p in file.parameters:
+        if isinstance(p.descriptors, tuple):
+            found[p.name] = descriptors_in_tasks(past, p.name, p.descriptors, p.choices)
+        elif p.descriptors:
+            found[p.name] = read_descriptors(folder / p.descriptors, p.name, p.choices)
+    return found
 
 
 def _candidates(table: Table, file: CampaignFile) -> list[dict[str, Any]]:

@@ -17,12 +17,19 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CategoryOption",
+    "CellOption",
+    "DescriptorsOption",
     "ErrorOption",
     "FolderOption",
     "IgnoreOption",
     "LimitOption",
+    "MaximizeOption",
+    "MinimizeOption",
+    "ModelOption",
+    "ParameterOption",
     "RenameOption",
     "SeedOption",
+    "direction",
     "elsewhere",
     "existing",
     "pairs",
@@ -31,14 +38,29 @@ __all__ = [
     "wanted",
 ]
 
+MaximizeOption = Annotated[bool, typer.Option("--maximize", help="The result is to be high.", show_default=False)]
+MinimizeOption = Annotated[bool, typer.Option("--minimize", help="The result is to be low.", show_default=False)]
+ModelOption = Annotated[str | None, typer.Option(metavar="NAME", help="Another model than headstart.toml names.")]
 FolderOption = Annotated[Path, typer.Option(help="The campaign's folder.", show_default="this one")]
 SeedOption = Annotated[int, typer.Option(help="Equal seeds and equal files give equal results.")]
 RenameOption = Annotated[list[str] | None, typer.Option(metavar="OLD=NEW", help="Columns that are the same.")]
 IgnoreOption = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A column that is no parameter.")]
 CategoryOption = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Numbers that are only names.")]
+CellOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="TEXT=MEANING", help="What a cell means: missing, failed or a number; decimal_mark=, too."),
+]
+ParameterOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=LOW..HIGH", help="What can be set, also NAME=A|B; or a column that is a parameter."),
+]
 LimitOption = Annotated[
     list[str] | None,
     typer.Option(metavar="'COLUMN<=VALUE'", help="A result that only has to be good enough; may be repeated."),
+]
+DescriptorsOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PARAMETER=FILE", help="Numbers that describe the categories of a parameter."),
 ]
 ErrorOption = Annotated[
     list[str] | None,
@@ -46,6 +68,7 @@ ErrorOption = Annotated[
 ]
 
 _LIMIT = re.compile(r"(?P<name>.+?)\s*(?P<relation><=|>=|≤|≥|<|>)\s*(?P<value>[^<>≤≥=]+)")
+_EXAMPLES = {"rename": "Temp=temperature", "descriptors": "solvent=solvents.csv", "cell": "n.d.=failed"}
 _DIRECTIONS = {"maximize": True, "maximise": True, "minimize": False, "minimise": False}
 
 
@@ -57,9 +80,14 @@ def wanted(
     errors: Sequence[str] | None = None,
     rules: Sequence[str] | None = None,
     candidates: Path | None = None,
+    descriptors: Sequence[str] | None = None,
     rename: Sequence[str] | None = None,
     ignore: Sequence[str] | None = None,
     category: Sequence[str] | None = None,
+    model: str | None = None,
+    parameters: Sequence[str] | None = None,
+    cells: Sequence[str] | None = None,
+    current: str = "current.csv",
 ) -> CampaignPlan:
     """All of it together; ``maximize`` is the direction of an objective that does not say its own."""
     from headstart.campaign.init import CampaignPlan
@@ -71,10 +99,35 @@ def wanted(
         _errors(errors or (), [goal.name for goal in goals]),
         tuple(rules or ()),
         candidates,
+        {name: Path(file) for name, file in pairs(descriptors or (), "descriptors", "PARAMETER=FILE").items()},
         pairs(rename or ()),
         tuple(ignore or ()),
         tuple(category or ()),
+        tuple(parameters or ()),
+        _cells(cells or ()),
+        current,
+        model or "",
     )
+
+
+def direction(maximize: bool, minimize: bool) -> bool | None:
+    """Which way a result is to go; None where nobody says."""
+    if maximize and minimize:
+        raise InputError("--maximize and --minimize contradict each other. Leave one of them out.")
+    return True if maximize else False if minimize else None
+
+
+def _cells(texts: Sequence[str]) -> dict[str, str | float]:
+    from headstart.sources.files.cells import number
+    from headstart.sources.files.readings import MARK_KEY, wrong_meaning
+
+    found: dict[str, str | float] = {}
+    for text, meaning in pairs(texts, "cell", "TEXT=MEANING").items():
+        value = None if text == MARK_KEY else number(meaning)
+        found[text] = meaning if value is None else value
+        if why := wrong_meaning(text, found[text]):
+            raise InputError(f"--cell: {why.replace('[cells] says', 'it is')}")
+    return found
 
 
 def _goal(text: str, maximize: bool | None) -> Goal:
@@ -115,13 +168,16 @@ def _errors(texts: Sequence[str], goals: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def pairs(renames: Sequence[str]) -> dict[str, str]:
-    """What --rename was given, as old and new names."""
+def pairs(texts: Sequence[str], option: str = "rename", form: str = "OLD=NEW") -> dict[str, str]:
+    """What an option such as --rename was given, as old and new names."""
     found = {}
-    for text in renames:
-        old, equals, new = (part.strip() for part in text.partition("="))
+    for text in texts:
+        # a meaning of a cell has no = in it, and the cell may
+        old, equals, new = (
+            part.strip() for part in (text.rpartition("=") if option == "cell" else text.partition("="))
+        )
         if not (old and equals and new):
-            raise InputError(f"--rename must be OLD=NEW, as in --rename 'Temp=temperature', but it is {text!r}.")
+            raise InputError(f"--{option} must be {form}, as in --{option} '{_EXAMPLES[option]}', but it is {text!r}.")
         found[old] = new
     return found
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,12 +12,19 @@ import typer
 
 from headstart.cli.arguments import (
     CategoryOption,
+    CellOption,
+    DescriptorsOption,
     ErrorOption,
     FolderOption,
     IgnoreOption,
     LimitOption,
+    MaximizeOption,
+    MinimizeOption,
+    ModelOption,
+    ParameterOption,
     RenameOption,
     SeedOption,
+    direction,
     elsewhere,
     existing,
     require_count,
@@ -24,24 +32,27 @@ from headstart.cli.arguments import (
     wanted,
 )
 from headstart.cli.output import errors_in_one_line, say
-from headstart.cli.tables import count, show
+from headstart.cli.tables import count, in_plain_words, show
 
 if TYPE_CHECKING:
     from headstart.campaign.campaign import Campaign
     from headstart.campaign.fitted import Fitted
+    from headstart.campaign.suggestions import Suggestion
 
 __all__ = ["fitted_campaign", "init", "plot", "status", "suggest", "working"]
 
 
 def init(
-    past: Annotated[list[Path], typer.Argument(metavar="PAST.csv...", help="The files of past campaigns.")],
     objective: Annotated[
         list[str],
         typer.Option(metavar="COLUMN", help="The column with the result; of several COLUMN:maximize, repeated."),
     ],
-    maximize: Annotated[
-        bool | None, typer.Option("--maximize/--minimize", help="Whether the result is to be high or low.")
+    past: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PAST.csv...", help="The files of past campaigns: .csv, .xlsx, .ods, x.xlsx#Sheet2."),
     ] = None,
+    maximize: MaximizeOption = False,
+    minimize: MinimizeOption = False,
     limit: LimitOption = None,
     rule: Annotated[
         list[str] | None,
@@ -50,10 +61,17 @@ def init(
     candidates: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A list of settings: every suggestion is one of its rows.")
     ] = None,
+    descriptors: DescriptorsOption = None,
     error: ErrorOption = None,
     rename: RenameOption = None,
     ignore: IgnoreOption = None,
     category: CategoryOption = None,
+    model: ModelOption = None,
+    parameter: ParameterOption = None,
+    cell: CellOption = None,
+    current: Annotated[
+        str, typer.Option(metavar="FILE", help="The new table; current.xlsx makes it a workbook.")
+    ] = "current.csv",
     folder: FolderOption = Path(),
     force: Annotated[bool, typer.Option("--force", help="Write headstart.toml anew; current.csv stays.")] = False,
 ) -> None:
@@ -64,16 +82,21 @@ def init(
 
         what = wanted(
             objective,
-            maximize,
+            direction(maximize, minimize),
             limits=limit,
             errors=error,
             rules=rule,
             candidates=candidates,
+            descriptors=descriptors,
             rename=rename,
             ignore=ignore,
             category=category,
+            model=model,
+            parameters=parameter,
+            cells=cell,
+            current=current,
         )
-        started = start_campaign(past, folder, what, force=force)
+        started = start_campaign(past or (), folder, what, force=force)
         say(started.remarks, at_most=None)
         for column in started.file.results if len(started.file.results) > 1 else ():
             typer.echo(f"{column.label}: {column.aim}")
@@ -88,47 +111,55 @@ def init(
 
 def suggest(
     number: Annotated[int, typer.Option("-n", "--number", help="How many experiments.")] = 1,
+    model: ModelOption = None,
     folder: FolderOption = Path(),
     seed: SeedOption = 0,
 ) -> None:
     """Say what to try next, and append it to current.csv as rows without a result."""
     with errors_in_one_line():
         from headstart.campaign.campaign import append_experiments, open_campaign, require_closed
-        from headstart.campaign.check import explained, unusual_verdicts
         from headstart.campaign.suggestions import next_experiments
-        from headstart.cli.campaign_tables import suggestions_table
         from headstart.sources.files.safe import alone_in
-        from headstart.sources.files.tables import read_table
 
         require_count(number)
         with alone_in(existing(folder)):
             campaign = open_campaign(folder)
             require_closed(campaign)
-            fitted = fitted_campaign(campaign, seed)
+            fitted = fitted_campaign(campaign, seed, model)
             suggestions = next_experiments(fitted, number, seed=seed)
+            first = campaign.table.next_row
+            _tell(fitted, suggestions, range(first, first + number))
+            sys.stdout.flush()  # what nobody could read is not written either
             append_experiments(campaign, [s.values for s in suggestions])
-            rows = read_table(campaign.table.path).numbers[-number:]
-        show(suggestions_table(fitted, suggestions, rows))
-        if fitted.knows:
-            typer.echo("In brackets is a 95 % range: 19 of 20 results should lie in it.")
-            if campaign.file.limits:
-                limits = ", ".join(f"{column.name} {column.aim}" for column in campaign.file.limits)
-                typer.echo(f"'Limits hold' is how probable it is that a result keeps all of them ({limits}).")
-            typer.echo("'Rests on' says how much of what is known about the row comes from where.")
-        else:
-            typer.echo(
-                "Nothing is known about results yet, so the rows lie apart from each other, all over the ranges."
-            )
-        for own in fitted.outcomes:
-            of = f", for {own.column.name}" if len(fitted.outcomes) > 1 else ""
-            for source in unusual_verdicts(explained(own)):
-                typer.echo(f"{source.name} is {source.verdict}{of}. {source.reason}")
         names = campaign.file.measured_columns
         which = f"column{'s' if len(names) > 1 else ''} {', '.join(names)}"
         typer.echo(f"Appended to {campaign.table.path}. Fill in the {which}, save it, and run this again.")
 
 
-def status(folder: FolderOption = Path(), seed: SeedOption = 0) -> None:
+def _tell(fitted: Fitted, suggestions: Sequence[Suggestion], rows: Sequence[int]) -> None:
+    """Print the suggestions and what there is to say about them."""
+    from headstart.campaign.check import explained, unusual_verdicts
+    from headstart.cli.campaign_tables import suggestions_table
+
+    file = fitted.campaign.file
+    show(suggestions_table(fitted, suggestions, rows))
+    if fitted.knows:
+        typer.echo("In brackets is a 95 % range: 19 of 20 results should lie in it.")
+        if file.limits:
+            limits = ", ".join(f"{column.name} {column.aim}" for column in file.limits)
+            typer.echo(f"'Limits hold' is how probable it is that a result keeps all of them ({limits}).")
+        typer.echo("'Rests on' says how much of what is known about the row comes from where.")
+    else:
+        typer.echo("Nothing is known about results yet, so the rows lie apart from each other, all over the ranges.")
+    for sentence in dict.fromkeys(told for s in suggestions for told in fitted.never_run(s.values)):
+        typer.echo(sentence)
+    for own in fitted.outcomes:
+        of = f", for {own.column.name}" if len(fitted.outcomes) > 1 else ""
+        for source in unusual_verdicts(explained(own)):
+            typer.echo(f"{source.name} is {source.verdict}{of}. {in_plain_words(source.reason)}")
+
+
+def status(model: ModelOption = None, folder: FolderOption = Path(), seed: SeedOption = 0) -> None:
     """Show progress, the best so far, pending rows, what the past files contribute, and whether to go on."""
     with errors_in_one_line():
         from headstart.campaign.campaign import open_campaign
@@ -142,7 +173,7 @@ def status(folder: FolderOption = Path(), seed: SeedOption = 0) -> None:
             pending_table,
         )
 
-        fitted = fitted_campaign(open_campaign(existing(folder)), seed)
+        fitted = fitted_campaign(open_campaign(existing(folder)), seed, model)
         campaign, file = fitted.campaign, fitted.campaign.file
         counts = {state: len(campaign.those(state)) for state in State}
         aims = "; ".join(f"{c.label}, to be {c.aim}" if c in file.goals else f"{c.label} {c.aim}" for c in file.results)
@@ -172,6 +203,7 @@ def status(folder: FolderOption = Path(), seed: SeedOption = 0) -> None:
 def plot(
     folder: FolderOption = Path(),
     out: Annotated[Path | None, typer.Option(help="Where the pictures go.", show_default="plots in the folder")] = None,
+    model: ModelOption = None,
     seed: SeedOption = 0,
 ) -> None:
     """Draw progress, slices of the prediction, the front of several objectives, and what each past campaign says."""
@@ -179,18 +211,18 @@ def plot(
         from headstart.campaign.campaign import open_campaign
         from headstart.draw.campaign import draw_campaign
 
-        fitted = fitted_campaign(open_campaign(existing(folder)), seed)
+        fitted = fitted_campaign(open_campaign(existing(folder)), seed, model)
         for path in draw_campaign(fitted, out or folder / "plots"):
             typer.echo(f"Picture: {path}")
 
 
-def fitted_campaign(campaign: Campaign, seed: int) -> Fitted:
-    """The campaign's model; remarks on the files go to the standard error."""
+def fitted_campaign(campaign: Campaign, seed: int, model: str | None = None) -> Fitted:
+    """The campaign's model, or another one by its name; remarks on the files go to the standard error."""
     require_seed(seed)
     with working():
         from headstart.campaign.fitted import fit_campaign
 
-        fitted = fit_campaign(campaign, seed=seed)
+        fitted = fit_campaign(campaign, seed=seed, model=model)
     say([*(f"{remark}." for remark in fitted.remarks), *campaign.remarks])
     return fitted
 

@@ -28,13 +28,17 @@ __all__ = [
 ]
 
 
+_NAMED = 4  # past campaigns that a suggestion names; more are counted
+
+
 def parameters_table(started: Started) -> Table:
     """What the columns of the past files were taken for."""
     columns = ("column", "kind", "range", "unit", "")
     rows = []
     for guess in started.proposal.guesses:
         p = guess.parameter
-        limits = ", ".join(p.choices) or f"{p.low:g} … {p.high:g}{', log' if p.log else ''}"
+        more = ", log" if p.log else f", steps of {p.step:g}" if p.step is not None else ""
+        limits = ", ".join(p.choices) or f"{p.low:g} … {p.high:g}{more}"
         rows.append((p.name, p.kind.value, limits, p.unit, guess.reasons.get("kind", "")))
     return table("Parameters", columns, rows, left=columns)
 
@@ -66,9 +70,17 @@ def _probability(fitted: Fitted, within: float) -> str:
 
 
 def _rests_on(suggestion: Suggestion, fitted: Fitted) -> str:
+    from headstart.campaign.fitted import THIS
+
     if not any(own.target.n for own in fitted.outcomes) and suggestion.shares[-1][1] == 1.0:
         return "nothing yet"
-    return ", ".join(f"{name} {percent(share)}" for name, share in suggestion.shares if share >= 0.005)
+    *past, own = [(name, share) for name, share in suggestion.shares if share >= 0.005 or name == THIS]
+    if len(past) > _NAMED:
+        past = sorted(past, key=lambda pair: -pair[1])
+        rest = past[_NAMED - 1 :]
+        past = [*past[: _NAMED - 1], (f"{len(rest)} others", sum(share for _, share in rest))]
+    named = [*past, own] if own[1] >= 0.005 else past
+    return ", ".join(f"{name} {percent(share)}" for name, share in named)
 
 
 def pending_table(fitted: Fitted, pending: Sequence[Experiment]) -> Table:

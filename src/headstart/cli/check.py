@@ -10,18 +10,23 @@ import typer
 
 from headstart.cli.arguments import (
     CategoryOption,
+    CellOption,
     FolderOption,
     IgnoreOption,
     LimitOption,
+    MaximizeOption,
+    MinimizeOption,
+    ParameterOption,
     RenameOption,
     SeedOption,
+    direction,
     existing,
     require_seed,
     wanted,
 )
 from headstart.cli.campaign import fitted_campaign, working
 from headstart.cli.output import errors_in_one_line, say
-from headstart.cli.tables import count, percent, show, table
+from headstart.cli.tables import count, in_plain_words, percent, show, table
 from headstart.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,16 +51,14 @@ def check(
         list[str] | None,
         typer.Option(metavar="COLUMN", help="With files: the column with the result; of several repeated."),
     ] = None,
-    maximize: Annotated[
-        bool,
-        typer.Option(
-            "--maximize/--minimize", help="As for init: bad results are seen less closely.", show_default=False
-        ),
-    ] = False,
+    maximize: MaximizeOption = False,
+    minimize: MinimizeOption = False,
     limit: LimitOption = None,
     rename: RenameOption = None,
     ignore: IgnoreOption = None,
     category: CategoryOption = None,
+    parameter: ParameterOption = None,
+    cell: CellOption = None,
     folder: FolderOption = Path(),
     out: Annotated[
         Path | None, typer.Option(help="Where the picture goes.", show_default="plots in the folder")
@@ -69,13 +72,23 @@ def check(
         if past:
             if not objective:
                 raise InputError("Say which column of the files holds the result: --objective COLUMN.")
-            what = wanted(objective, maximize, limits=limit, rename=rename, ignore=ignore, category=category)
+            what = wanted(
+                objective,
+                bool(direction(maximize, minimize)),
+                limits=limit,
+                rename=rename,
+                ignore=ignore,
+                category=category,
+                parameters=parameter,
+                cells=cell,
+            )
             _check_files(past, folder, what, pictures, seed)
         else:
-            if objective or limit or rename or ignore or category:
+            if objective or limit or rename or ignore or category or parameter or cell:
                 raise InputError(
-                    "--objective, --limit, --rename, --ignore and --category go with past files: headstart check "
-                    "PAST.csv ... --objective COLUMN. Without files, headstart.toml in the folder says it all."
+                    "--objective, --limit, --rename, --ignore, --category, --parameter and --cell go with past files: "
+                    "headstart check PAST.csv ... --objective COLUMN. Without files, headstart.toml in the folder says "
+                    "it all."
                 )
             _check_folder(folder, pictures, seed)
 
@@ -208,7 +221,7 @@ def _of(outcome: str) -> str:
 
 def _say_verdicts(verdicts: Sequence[SourceVerdict]) -> None:
     for s in verdicts:
-        typer.echo(f"{s.name} is {s.verdict}. {s.reason}")
+        typer.echo(f"{s.name} is {s.verdict}. {in_plain_words(s.reason, figures=True)}")
 
 
 def _say_contradictions(found: PastCheck) -> None:

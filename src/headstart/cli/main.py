@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from headstart import __version__
 from headstart.cli.bench import bench
@@ -15,8 +17,36 @@ from headstart.cli.reproduce import reproduce
 
 __all__ = ["app"]
 
+
+# What typer raises where a call is not as it should be: its own copy of click's class, or click's
+_UsageError: Any = typer.BadParameter.__bases__[0]
+
+
+class _Commands(TyperGroup):
+    """Says what is wrong with a call in one line, as all other errors are said."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the command that was asked for."""
+        if not kwargs.get("standalone_mode", True):
+            return super().main(*args, **kwargs)
+        try:
+            code = super().main(*args, **{**kwargs, "standalone_mode": False})
+        except _UsageError as error:
+            if type(error).__name__ == "NoArgsIsHelpError":
+                typer.echo(error.format_message())
+                sys.exit(2)
+            where = error.ctx.command_path if error.ctx is not None else "headstart"
+            typer.echo(f"headstart: {error.format_message().rstrip('.')}. See '{where} --help'.", err=True)
+            sys.exit(2)
+        except typer.Abort:
+            typer.echo("headstart: interrupted.", err=True)
+            sys.exit(130)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
 app = typer.Typer(
     name="headstart",
+    cls=_Commands,
     help="Bayesian optimisation that starts from what you already measured.",
     no_args_is_help=True,
     add_completion=False,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from headstart.errors import HeadstartError, InputError, MissingExtraError
+from headstart.errors import HeadstartError, InputError, MissingExtraError, SeveralProblemsError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,15 +25,16 @@ _REMARKS_SHOWN = 5
 
 @contextmanager
 def errors_in_one_line() -> Iterator[None]:
-    """An error that is somebody's to mend is one line and exit code 2; a numerical one exit code 1."""
+    """What is somebody's to mend is one line each and exit code 2; a numerical error exit code 1."""
     try:
         yield
     except HeadstartError as error:
-        message = " ".join(str(error).split("\n"))
-        typer.echo(f"headstart: {message}", err=True)
+        for problem in error.problems if isinstance(error, SeveralProblemsError) else (str(error),):
+            typer.echo(f"headstart: {' '.join(problem.split(chr(10)))}", err=True)
         raise typer.Exit(2 if isinstance(error, InputError | MissingExtraError) else 1) from error
     except OSError as error:
-        typer.echo(f"headstart: {error.filename or 'the file'}: {error.strerror or error}.", err=True)
+        what = error.filename or "what was to be printed could not be written"
+        typer.echo(f"headstart: {what}: {error.strerror or error}.", err=True)
         raise typer.Exit(2) from error
 
 

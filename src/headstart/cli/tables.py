@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["cell", "count", "percent", "show", "table", "with_interval"]
+__all__ = ["cell", "count", "in_plain_words", "percent", "show", "table", "with_interval"]
 
 # More decimal places, or numbers as large, are written with a power of ten
 _PLACES, _LARGE = 6, 1e6
@@ -32,15 +33,32 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, 
 
 
 def show(made: Table) -> None:
-    """Print the table; where nobody looks at a terminal it is not folded."""
+    """Print the table; one that is wider than the terminal is turned, so that its headings stay readable.
+
+    Where nobody looks at a terminal it is not folded.
+    """
     from rich.console import Console
+    from rich.measure import Measurement
 
     console = Console()
     if not console.is_terminal:
         console = Console(width=200)
+    elif Measurement.get(console, console.options.update(max_width=10_000), made).maximum > console.width:
+        made = _turned(made)
     console.print()
     console.print(made)
     console.print()
+
+
+def _turned(made: Table) -> Table:
+    """A row for every column, if there are fewer rows than columns."""
+    if made.row_count >= len(made.columns):
+        return made
+    headings = [str(column.header) for column in made.columns]
+    cells = [[str(cell) for cell in column.cells] for column in made.columns]
+    title = str(made.title or "")
+    first, *others = zip(headings, cells, strict=True)
+    return table(title, (first[0], *first[1]), [(name, *own) for name, own in others], left=(first[0],))
 
 
 def cell(value: Any) -> str:
@@ -57,6 +75,12 @@ def with_interval(value: float, low: float, high: float) -> str:
         return f"{value:.3g} ({low:.3g} … {high:.3g})"
     value, low, high = (round(number, places) + 0.0 for number in (value, low, high))  # + 0.0: not −0.0
     return f"{value:.{places}f} ({low:.{places}f} … {high:.{places}f})"
+
+
+def in_plain_words(reason: str, *, figures: bool = False) -> str:
+    """A reason for people who do experiments: a target is their campaign; figures in nats only where they are told."""
+    words = reason.replace("the target's", "this campaign's").replace("the target", "this campaign")
+    return words if figures else re.sub(r" \([^()]*\bnats\b[^()]*\)", "", words)
 
 
 def count(n: int, what: str) -> str:

@@ -11,8 +11,9 @@ The first part shares a lengthscale, and so does the second: how much a category
 and how much they matter, are learnt from the data. Both are for the sake of descriptors that are many, correlated or
 beside the point. On the yields of a coupling, with structural counts of its additives, a lengthscale for every column
 predicted worse than no descriptors at all, and so did descriptors without the first part; so did principal components
-of the counts for the ligands of another. With both, nothing was lost where categories are known, and a category that
-was left out was predicted better wherever its descriptors had anything to say.
+of the counts for the ligands of another. With both, results with known categories were
+predicted no worse, and better on one of two tables; a category that was left out was predicted better in made-up
+problems whose descriptors say all or half of it, and on the two tables about as well as without.
 """
 
 from __future__ import annotations

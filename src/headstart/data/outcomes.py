@@ -184,6 +184,11 @@ class Outcomes:
             bounds.require(task.y, f"{name} of {task.name}" if task.name else name)
         return task if self[name].sign > 0 else task.with_data(task.X, -task.y, task.error_var)
 
+    def inner_bounds(self, name: str) -> Bounds | None:
+        """The bounds of an outcome behind its sign; None for any."""
+        bounds = self[name].bounds
+        return None if bounds is None else bounds.turned(self[name].sign)
+
     def require_all(self, given: Mapping[str, _T], what: str) -> tuple[_T, ...]:
         """What is given by name, in order; an ``InputError`` where a name is missing or unknown."""
         missing = [name for name in self.names if name not in given]

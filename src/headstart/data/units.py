@@ -16,7 +16,12 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 
-__all__ = ["OutputMap", "OutputUnits", "Units", "spread_of"]
+__all__ = ["FEW", "ROUNDING", "OutputMap", "OutputUnits", "Units", "robust_spread", "spread_of", "weighted_quantile"]
+
+FEW = 5  # fewer values have no quartiles to speak of
+ROUNDING = 1e-13  # of two values, relative to their size: they are equal
+_TO_NORMAL = 1.349  # the quartiles of a normal distribution are so many standard deviations apart
+_WIDER = 3.0
 
 # A spread below this share of the values' own size is rounding: the values are constant.
 _CONSTANT = 1e-13
@@ -58,6 +63,45 @@ def spread_of(y: Float[Tensor, "*b n"], mean: Float[Tensor, "*b"]) -> Float[Tens
     safe = torch.where(size > 0, size, torch.ones_like(size))  # squares of 1e-200 would vanish
     spread = ((y - mean.unsqueeze(-1)) / safe.unsqueeze(-1)).square().mean(-1).sqrt() * safe
     return torch.where(spread > _CONSTANT * size, spread, torch.zeros_like(spread))
+
+
+def weighted_quantile(y: Float[Tensor, "*b n"], counts: Float[Tensor, "*b n"], q: float) -> Float[Tensor, "*b"]:
+    """The value below which the share q of the counts lies; a value's own count lies half below it."""
+    ordered, index = y.sort(-1)
+    c = counts.gather(-1, index)
+    below = (c.cumsum(-1) - 0.5 * c) / c.sum(-1, keepdim=True)
+    first = (below < q).sum(-1, keepdim=True).clamp_max(y.shape[-1] - 1)
+    return ordered.gather(-1, first).squeeze(-1)
+
+
+def robust_spread(
+    y: Float[Tensor, "*b n"],
+    *,
+    rounding: Float[Tensor, "*b"] | None = None,
+    counts: Float[Tensor, "*b n"] | None = None,
+) -> Float[Tensor, "*b"]:
+    """A standard deviation from the quartiles; from all values where half are equal, or there are few.
+
+    ``counts`` says how much each value counts, by default all alike.
+    Where more than a quarter of the runs failed the upper quartile is a penalty, so the spread is at most a few times
+    that of the good half.
+    Quartiles are equal when they differ by no more than ``rounding``, by default that of the quartiles themselves. The
+    other values have no say in this: next to one of 1e12 all others would be equal.
+    """
+    if y.shape[-1] == 0:
+        return y.new_zeros(y.shape[:-1])
+    every = spread_of(y, y.mean(-1))
+    if y.shape[-1] < FEW:
+        return every
+    if counts is None:
+        low, middle, high = (y.quantile(q, dim=-1) for q in (0.25, 0.5, 0.75))
+    else:
+        low, middle, high = (weighted_quantile(y, counts, q) for q in (0.25, 0.5, 0.75))
+    between = high / _TO_NORMAL - low / _TO_NORMAL
+    rounding = ROUNDING * torch.maximum(low.abs(), high.abs()) if rounding is None else rounding
+    good = (middle - low) / (_TO_NORMAL / 2)
+    between = torch.where(good > rounding, torch.minimum(between, _WIDER * good), between)
+    return torch.where(between > rounding, between, every)
 
 
 @dataclass(frozen=True, slots=True)

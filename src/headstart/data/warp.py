@@ -12,6 +12,9 @@ variance of its own and that λ ~ N(1, ½²); λ = 1 changes nothing. It stays b
 values is shortened; one of good values is where the search goes, and is left as it is. The map reaches every number:
 whatever is predicted has a place in the user's units.
 
+Results that have both bounds (data.bounds), such as a yield, go through a logit of their share of the range first. So
+0.1 % and 1 % are as far apart as they are for whoever tries to get from one to the other, and so are 99 % and 99.9 %.
+
 Values that lie very far from the rest of their task, such as a penalty for a failed run, are not a matter of shape.
 Beyond FENCE spreads from the median w is pulled in, in the order it was in: to FENCE + log(1 + log(1 + excess)).
 """
@@ -26,22 +29,19 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from headstart.data.bounds import Bounds
 from headstart.data.dataset import Dataset
-from headstart.data.units import spread_of
+from headstart.data.units import FEW, ROUNDING, robust_spread, weighted_quantile
 
-__all__ = ["Warp", "robust_spread"]
+__all__ = ["Warp"]
 
 FENCE = 6.0
-_FEW = 5  # fewer values have no quartiles to speak of
-_TO_NORMAL = 1.349  # the quartiles of a normal distribution are so many standard deviations apart
-_WIDER = 3.0
 _TOGETHER = 0.02  # of the unit cube, in every coordinate: points of a search that count as one
 _POWERS = 41  # values of λ that are compared
 _HIGHEST = 1.0
 _PRIOR = 0.5
 _TINY = 1e-9  # λ below this is 0
 _LARGEST, _SQUARABLE = 1e300, 1e140
-_ROUNDING = 1e-13  # of two values, relative to their size: they are equal
 # Levels of tasks are as far apart as so many sources with this variance would have it, before there are any
 _LEVELS, _LEVEL_VAR = 1.0, 0.25
 # A first value so many spreads away is of a target that lies elsewhere; it is so much better than the median
@@ -64,15 +64,19 @@ class Warp:
     power: Float[Tensor, "*b"]
     known_spread: Float[Tensor, "*b"]
     level_var: Float[Tensor, "*b"]
+    bounds: Bounds | None = None
 
     @classmethod
-    def of_sources(cls, sources: Sequence[Dataset]) -> tuple[tuple[Warp, ...], Warp]:
+    def of_sources(cls, sources: Sequence[Dataset], bounds: Bounds | None = None) -> tuple[tuple[Warp, ...], Warp]:
         """The maps of the sources, and that of a target before anything of it is known: as the median source is."""
+        if bounds is not None and bounds.both:
+            every, new = cls.of_sources([Dataset(source.X, bounds.linked(source.y)) for source in sources])
+            return tuple(replace(own, bounds=bounds) for own in every), replace(new, bounds=bounds)
         centres = torch.stack([_middle(source.y) for source in sources])
         spreads = torch.stack([robust_spread(source.y) for source in sources])
         typical = spreads.masked_fill(spreads <= 0, torch.nan).nanmedian(0).values
         typical = torch.where(typical > 0, typical, torch.ones_like(typical))
-        few = torch.tensor([source.n < _FEW for source in sources], device=typical.device)
+        few = torch.tensor([source.n < FEW for source in sources], device=typical.device)
         few = few.reshape(-1, *([1] * typical.dim()))
         spreads = torch.where((spreads > 0) & ~few, spreads, typical)
         power = _most_probable([_standard(s.y, c, r) for s, c, r in zip(sources, centres, spreads, strict=True)])
@@ -89,17 +93,19 @@ class Warp:
         return tuple(replace(m, known_spread=known) for m in maps), target
 
     @classmethod
-    def of_target(cls, target: Dataset) -> Warp:
+    def of_target(cls, target: Dataset, bounds: Bounds | None = None) -> Warp:
         """From the target's own values, for there are no sources; a few do not show what they are like.
 
         A search spends most of its points in one place. Their values say nothing about how values are spread, and a map
         made for them would blow up what is noise there; so points that lie together count as one.
         """
+        if bounds is not None and bounds.both:
+            return replace(cls.of_target(Dataset(target.X, bounds.linked(target.y))), bounds=bounds)
         nothing = target.y.new_zeros(target.batch_shape)
-        if target.n < _FEW:
+        if target.n < FEW:
             return cls(nothing, nothing + 1, nothing + 1, nothing, nothing)
         counts = 1 / (torch.cdist(target.X, target.X, p=torch.inf) < _TOGETHER).to(target.y).sum(-1)
-        centre, spread = _quantile(target.y, counts, 0.5), robust_spread(target.y, counts=counts)
+        centre, spread = weighted_quantile(target.y, counts, 0.5), robust_spread(target.y, counts=counts)
         spread = torch.where(spread > 0, spread, torch.ones_like(spread))
         z, inside = _standard(target.y, centre, spread)
         warp = cls(centre, spread, _most_probable([(z, counts * inside)]), nothing, nothing)
@@ -113,7 +119,7 @@ class Warp:
         """
         if target.n == 0:
             return self
-        first = target.y[..., 0]
+        first = self._linked(target.y[..., 0])
         far = (first - self.centre).abs() > _FAR * self.spread
         return replace(self, centre=torch.where(far, first + _GOOD * self.spread, self.centre))
 
@@ -126,16 +132,20 @@ class Warp:
     @property
     def _rounding(self) -> Float[Tensor, "*b"]:
         """By how much mapped values may differ that are equal: near the centre the map is as steep as 1/spread."""
-        return _ROUNDING * self.centre.abs() / self.spread
+        return ROUNDING * self.centre.abs() / self.spread
+
+    def _linked(self, y: Float[Tensor, "*c"]) -> Float[Tensor, "*c"]:
+        return y if self.bounds is None else self.bounds.linked(y)
 
     def inward(self, y: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
         """Values in mapped units; what is beyond all numbers is the largest one."""
-        z = (y - self.centre.unsqueeze(-1)) / self.spread.unsqueeze(-1)
+        z = (self._linked(y) - self.centre.unsqueeze(-1)) / self.spread.unsqueeze(-1)
         return (z.sign() * _stretched(z.abs(), self._powers(z < 0))).clamp(-_LARGEST, _LARGEST)
 
     def outward(self, w: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
         """Mapped values in the user's units; what is beyond all numbers is the largest one."""
-        return (self.centre.unsqueeze(-1) + self.spread.unsqueeze(-1) * self._back(w)).clamp(-_LARGEST, _LARGEST)
+        y = (self.centre.unsqueeze(-1) + self.spread.unsqueeze(-1) * self._back(w)).clamp(-_LARGEST, _LARGEST)
+        return y if self.bounds is None else self.bounds.unlinked(y)
 
     def _back(self, w: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
         """z, around the centre and in spreads."""
@@ -143,8 +153,9 @@ class Warp:
 
     def log_slope(self, y: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
         """log dw/dy: what log densities of w lack to be log densities of y."""
-        z = (y - self.centre.unsqueeze(-1)) / self.spread.unsqueeze(-1)
-        return (self._powers(z < 0) - 1) * z.abs().log1p() - self.spread.unsqueeze(-1).log()
+        z = (self._linked(y) - self.centre.unsqueeze(-1)) / self.spread.unsqueeze(-1)
+        slope = (self._powers(z < 0) - 1) * z.abs().log1p() - self.spread.unsqueeze(-1).log()
+        return slope if self.bounds is None else slope + self.bounds.log_slope(y)
 
     def moments(
         self, mean: Float[Tensor, "*c n"], var: Float[Tensor, "*c n"]
@@ -153,10 +164,12 @@ class Warp:
 
         Around the centre: next to 1e15 a variance of 1 would be rounding. For λ = 1 they are exact.
         """
+        if self.bounds is not None:
+            return self.bounds.moments(mean, var, self)
         nodes, weights = (torch.from_numpy(a).to(mean) for a in np.polynomial.hermite_e.hermegauss(_NODES))
         weights = weights / weights.sum()
         at = mean.unsqueeze(-2) + var.clamp_min(0.0).sqrt().unsqueeze(-2) * nodes.unsqueeze(-1)
-        lifted = Warp(*(getattr(self, f.name).unsqueeze(-1) for f in fields(self)))
+        lifted = Warp(*(getattr(self, f.name).unsqueeze(-1) for f in fields(self) if f.name != "bounds"))
         z = lifted._back(at).clamp(-_SQUARABLE, _SQUARABLE)
         first = (weights.unsqueeze(-1) * z).sum(-2)
         second = (weights.unsqueeze(-1) * (z - first.unsqueeze(-2)).square()).sum(-2)
@@ -203,45 +216,6 @@ def _middle(y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b"]:
     return y.quantile(0.5, dim=-1) if y.shape[-1] else y.new_zeros(y.shape[:-1])
 
 
-def _quantile(y: Float[Tensor, "*b n"], counts: Float[Tensor, "*b n"], q: float) -> Float[Tensor, "*b"]:
-    """The value below which the share q of the counts lies; a value's own count lies half below it."""
-    ordered, index = y.sort(-1)
-    c = counts.gather(-1, index)
-    below = (c.cumsum(-1) - 0.5 * c) / c.sum(-1, keepdim=True)
-    first = (below < q).sum(-1, keepdim=True).clamp_max(y.shape[-1] - 1)
-    return ordered.gather(-1, first).squeeze(-1)
-
-
-def robust_spread(
-    y: Float[Tensor, "*b n"],
-    *,
-    rounding: Float[Tensor, "*b"] | None = None,
-    counts: Float[Tensor, "*b n"] | None = None,
-) -> Float[Tensor, "*b"]:
-    """A standard deviation from the quartiles; from all values where half are equal, or there are few.
-
-    ``counts`` says how much each value counts, by default all alike.
-    Where more than a quarter of the runs failed the upper quartile is a penalty, so the spread is at most a few times
-    that of the good half.
-    Quartiles are equal when they differ by no more than ``rounding``, by default that of the quartiles themselves. The
-    other values have no say in this: next to one of 1e12 all others would be equal.
-    """
-    if y.shape[-1] == 0:
-        return y.new_zeros(y.shape[:-1])
-    every = spread_of(y, y.mean(-1))
-    if y.shape[-1] < _FEW:
-        return every
-    if counts is None:
-        low, middle, high = (y.quantile(q, dim=-1) for q in (0.25, 0.5, 0.75))
-    else:
-        low, middle, high = (_quantile(y, counts, q) for q in (0.25, 0.5, 0.75))
-    between = high / _TO_NORMAL - low / _TO_NORMAL
-    rounding = _ROUNDING * torch.maximum(low.abs(), high.abs()) if rounding is None else rounding
-    good = (middle - low) / (_TO_NORMAL / 2)
-    between = torch.where(good > rounding, torch.minimum(between, _WIDER * good), between)
-    return torch.where(between > rounding, between, every)
-
-
 def _pulled_in(
     w: Float[Tensor, "*b m"],
     known_spread: Float[Tensor, "*b"],
@@ -255,7 +229,7 @@ def _pulled_in(
     others = w if among is None else among
     n = others.shape[-1]
     centre = others.quantile(0.5, dim=-1, interpolation="lower") if n else torch.zeros_like(known_spread)
-    own = robust_spread(others, rounding=rounding) if n >= _FEW else torch.zeros_like(centre)
+    own = robust_spread(others, rounding=rounding) if n >= FEW else torch.zeros_like(centre)
     size = torch.maximum(own, known_spread)
     size = torch.where(size > 0, size, torch.full_like(size, torch.inf)).unsqueeze(-1)
     z = (w - centre.unsqueeze(-1)) / size

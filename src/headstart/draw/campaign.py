@@ -23,7 +23,7 @@ from headstart.campaign.experiments import Experiment, State
 from headstart.campaign.fitted import Fitted, FittedOutcome
 from headstart.campaign.suggestions import reference_point
 from headstart.data.outcomes import Goal, Limit
-from headstart.draw.canvas import INK, legend_below, look_at, out_of_view, save, tidy
+from headstart.draw.canvas import INK, legend_below, look_at, out_of_view, save_all, tidy
 from headstart.draw.looks import NOW, heading, named, past_looks, plain, short
 from headstart.draw.slices import slice_of, slices_figure, sources_figure
 from headstart.gp.threads import single_thread
@@ -51,7 +51,7 @@ def draw_campaign(fitted: Fitted, out: Path) -> list[Path]:
             pictures[named("slices", of)] = slices_figure(own, slices, reference)
         if own.alignment.datasets:
             pictures[named("sources", of)] = sources_figure(own, slices, reference)
-    return [save(figure, out, name, ("png",))[0] for name, figure in pictures.items()]
+    return save_all(pictures, out, ("png",))
 
 
 # ── progress ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -76,9 +76,7 @@ def _progress(fitted: Fitted) -> Figure:
 
 def _progress_of(own: FittedOutcome, axes: Axes, *, last: bool) -> None:
     campaign, column = own.campaign, own.column
-    there = [e for e in campaign.experiments if e.results]
-    waiting = [e for e in campaign.experiments if e.state is State.PENDING and not e.results]
-    place = {e.number: i + 1 for i, e in enumerate([*there, *waiting])}
+    place = {e.number: i + 1 for i, e in enumerate(campaign.experiments)}
     measured, results = own.experiments, own.values
     pick = np.max if column.more_is_better else np.min
     past = dict(zip((task.name for task in campaign.past), past_looks(len(campaign.past)), strict=True))
@@ -102,6 +100,9 @@ def _progress_of(own: FittedOutcome, axes: Axes, *, last: bool) -> None:
     else:
         axes.annotate("no results yet", (0.5, 0.5), xycoords="axes fraction", ha="center", va="center", color=INK)
         axes.tick_params(labelleft=own.knows or bool(own.alignment.datasets))
+    if failed := [place[e.number] for e in campaign.those(State.FAILED)]:
+        at_the_foot = axes.get_xaxis_transform()
+        axes.plot(failed, [0.03] * len(failed), "x", color=_PALE, transform=at_the_foot, label="failed", clip_on=False)
     found = _draw_pending(own, axes, place)
     axes.set_xlim(0.5, max(len(place), 3) + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ __all__ = [
     "panels",
     "positive",
     "save",
+    "save_all",
     "tidy",
     "values_axis",
 ]
@@ -151,13 +152,21 @@ def legend_below(figure: Figure, axes: Sequence[Axes], note: str = "", *, column
 
 
 def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """``name.png`` and ``name.svg`` in the folder, each whole or not at all; equal figures give equal files."""
+    """``name.png`` and ``name.svg`` in the folder, all of them or none; equal figures give equal files."""
+    return save_all({name: figure}, folder, formats)
+
+
+def save_all(figures: Mapping[str, Figure], folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """Several figures by their names: all are drawn before the first is written."""
+    drawn = {f"{name}.{suffix}": _drawn(figure, suffix) for name, figure in figures.items() for suffix in formats}
     make_folder(folder)
-    paths = []
+    for name, content in drawn.items():
+        write_whole(folder / name, content)
+    return [folder / name for name in drawn]
+
+
+def _drawn(figure: Figure, suffix: str) -> bytes:
+    content = io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": "headstart"}):
-        for suffix in formats:
-            content = io.BytesIO()
-            figure.savefig(content, format=suffix, metadata={"Date": None} if suffix == "svg" else {"Software": None})
-            paths.append(folder / f"{name}.{suffix}")
-            write_whole(paths[-1], content.getvalue())
-    return paths
+        figure.savefig(content, format=suffix, metadata={"Date": None} if suffix == "svg" else {"Software": None})
+    return content.getvalue()

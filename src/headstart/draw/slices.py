@@ -21,13 +21,14 @@ from headstart.draw.canvas import INK, legend_below, look_at, out_of_view, tidy
 from headstart.draw.looks import NOW, heading, noted, past_looks, plain, short
 from headstart.models.botorch import TransferPosterior
 from headstart.models.family import GPBO
+from headstart.sources.files.unit_names import split_unit
 from headstart.sources.parameters import Kind, Parameter
-from headstart.sources.unit_names import split_unit
 
 __all__ = ["Slice", "slice_of", "slices_figure", "sources_figure"]
 
 _POINTS, _POINTS_BY_RULES = 121, 31
-_PREDICTION = "prediction: median, 95 %"
+_PREDICTION, _BAND = "prediction: median, 95 %", "prediction: 95 % range"
+_ROOM = 0.3  # beside a category, half of which belongs to its neighbour
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def slices_figure(fitted: FittedOutcome, slices: Sequence[Slice], reference: dic
         for i, task in enumerate(fitted.alignment.tasks):
             color, marker = past[task.name]
             if name in task.rows:
-                x = s.where(list(task.rows[name])) + (0.09 * (i + 1) if s.is_category else 0.0)
+                x = s.where(list(task.rows[name])) + (_beside(i, len(fitted.alignment.tasks)) if s.is_category else 0.0)
                 look: dict[str, Any] = {
                     "color": color,
                     "marker": marker,
@@ -99,13 +100,13 @@ def slices_figure(fitted: FittedOutcome, slices: Sequence[Slice], reference: dic
             axes.annotate("nothing is known yet", (0.5, 0.5), xycoords="axes fraction", ha="center", color=INK)
         elif s.is_category:
             look = {"fmt": "s", "color": NOW, "capsize": 4, "zorder": 4}
-            axes.errorbar(s.x - 0.12, found.median, found.errors, label=_PREDICTION, **look)
+            axes.errorbar(s.x, found.median, found.errors, label=_PREDICTION, **look)
         else:
             axes.plot(s.x, found.median, color=NOW, linewidth=2.2, label=_PREDICTION, zorder=3)
-            axes.fill_between(s.x, found.low, found.high, color=NOW, alpha=0.18, linewidth=0)
+            axes.fill_between(s.x, found.low, found.high, color=NOW, alpha=0.18, linewidth=0, label=_BAND)
         medians.append([] if found is None else found.median)
         if len(measured):
-            x = s.where([e.values[name] for e in measured])
+            x = s.where([e.values[name] for e in measured]) - (_ROOM if s.is_category else 0.0)
             axes.plot(x, results, "o", color=INK, markersize=5.5, label="this campaign", zorder=5)
         _axis(axes, s, column.label)
         _mark_reference(axes, s, reference)
@@ -136,7 +137,7 @@ def sources_figure(fitted: FittedOutcome, slices: Sequence[Slice], reference: di
         for i, (label, color, marker, y) in enumerate(lines):
             width, top = (2.4, 4) if i == 0 else (1.6, 3)
             if s.is_category:
-                x = s.x + 0.13 * (i - (len(lines) - 1) / 2)
+                x = s.x + 2 * _ROOM * (i / max(len(lines) - 1, 1) - 0.5)
                 axes.plot(x, y, linestyle="none", marker=marker, color=color, markersize=7, label=label, zorder=top)
             else:
                 axes.plot(s.x, y, color=color, linewidth=width, zorder=top)
@@ -148,6 +149,11 @@ def sources_figure(fitted: FittedOutcome, slices: Sequence[Slice], reference: di
     heading(figure, "What each past campaign says", noted(_described(fitted, reference), _outcome(fitted)))
     legend_below(figure, panels, note="a marker on a line is where it is best")
     return figure
+
+
+def _beside(i: int, n: int) -> float:
+    """How far to the right of a category the i-th of n past campaigns is drawn."""
+    return _ROOM * (i + 1) / n
 
 
 def _median(posterior: TransferPosterior, X: torch.Tensor) -> NDArray[np.float64]:

@@ -67,14 +67,9 @@ class TransferPosterior(Model, FantasizeMixin):
         """The same model with the best points of the sources, for whoever looks for the next one."""
         return type(self)(self._predictor, replace(self._outcome, past_bests=past_bests), self._y, self._warp)
 
-    def bounded(self, low: float | None = None, high: float | None = None) -> Self:
-        """The same model of a result that cannot be below ``low`` or above ``high``, in the user's units.
-
-        All that is predicted stays within these bounds. A result that is outside is an ``InputError``.
-        """
-        bounds = Bounds.of(low, high, "the target")
-        if bounds is not None:
-            bounds.require(self._y, "the target")
+    def within_bounds(self, bounds: Bounds) -> Self:
+        """The same model of a result that cannot be outside: all that is predicted is cut off at the bounds."""
+        bounds.require(self._y, "the target")
         return type(self)(self._predictor, replace(self._outcome, bounds=bounds), self._y, self._warp)
 
     # ── what was learnt ───────────────────────────────────────────────────────────────────────────────────────────

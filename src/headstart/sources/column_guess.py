@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headstart.errors import InputError
-from headstart.sources.files.frames import input_column, result_column
+from headstart.errors import InputError, refuse
+from headstart.sources.columns.cleaning import TableUse, cell_unit, cleaned
+from headstart.sources.columns.grid import common_step
+from headstart.sources.columns.roles import no_parameter
+from headstart.sources.columns.span import outward, spans_log
+from headstart.sources.files.cells import number
+from headstart.sources.files.frames import input_column
+from headstart.sources.files.readings import CellRules
 from headstart.sources.files.tables import Table
+from headstart.sources.files.unit_names import folded, plain, split_unit
 from headstart.sources.parameters import MOST_USED, Kind, Parameter, nearest
-from headstart.sources.unit_names import plain, split_unit
 
 __all__ = ["Guess", "Proposal", "find_result", "outward", "propose", "spans_log"]
 
-# A positive column is on a log scale if it spans so much and its median lies in the lowest part of the range
-_DECADES, _LOW_PART = 2.0, 0.2
+_NOTHING_THERE = "nothing was measured there. Leave it out."
 _FEW_LEVELS, _MANY_LEVELS, _LONG_TEXT = 5, 20, 40
 _COUNTER = re.compile(
     r"(?:.*[^a-z])?(?:run|no|nr|num|number|id|index|exp|experiment|trial|row|sample|#)\.?", re.IGNORECASE
@@ -29,10 +34,11 @@ _COUNTER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """A parameter, and why each of its settings is as it is."""
+    """A parameter, why each of its settings is as it is, and the least and largest value that was ever run."""
 
     parameter: Parameter
     reasons: Mapping[str, str] = field(default_factory=dict)
+    run: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +77,35 @@ def propose(
     measured: Sequence[str] = (),
     ignore: Sequence[str] = (),
     categories: Sequence[str] = (),
+    parameters: Sequence[str] = (),
+    rules: CellRules | None = None,
 ) -> Proposal:
     """Parameters for every column that varied, in rows that have any of the results.
 
     The tables have the results under one name each. Columns that are ``measured`` too, such as errors, are no
-    parameters.
+    parameters; ``parameters`` are, whatever they look like. All that is wrong in any table is told at once.
     """
-    has = [_has_result(table, results) for table in tables]
     known = {*results, *measured, *ignore}
     names = list(dict.fromkeys(c for t in tables for c in t.columns if c not in known))
+    empty = [f"{table.path} has a header but no rows: {_NOTHING_THERE}" for table in tables if not table.rows]
+    refuse(empty)
+    rules = rules or CellRules()
+    first = [cleaned(t, TableUse(tuple(results), rules=rules)) for t in tables]
+    has = [_has_result(own.table, results) for own in first]
     ignored = dict.fromkeys(ignore, "left out as told")
+    ignored |= {
+        name: why for name in names if name not in parameters and (why := no_parameter(name, tables, has, results))
+    }
+    kept = [name for name in names if name not in ignored]
+    units = {name: unit for name in kept if (unit := _unit(name, tables))}
+    every = [cleaned(table, _use(kept, categories, results, measured, units, rules, tables)) for table in tables]
+    refuse([problem for own in every for problem in own.problems])
+    plain_tables = [own.table for own in every]
+    has = [_has_result(table, results) for table in plain_tables]
+    _require_results(plain_tables, has, results)
     guesses: list[Guess] = []
-    for name in names:
-        guess = _guess(name, tables, has, text=name in categories)
+    for name in kept:
+        guess = _guess(name, plain_tables, has, text=name in categories, unit=units.get(name, ""))
         if isinstance(guess, str):
             ignored[name] = guess
         else:
@@ -93,24 +115,64 @@ def propose(
             f"{tables[0].path}: no column besides {', '.join(map(repr, results))} varies, so there is nothing to "
             f"choose ({'; '.join(f'{name}: {why}' for name, why in ignored.items()) or 'there is no other'})."
         )
+    ignored = {name: ignored[name] for name in (*ignore, *names) if name in ignored}
     _require_common(tables, [g.parameter.name for g in guesses])
     return Proposal(tuple(guesses), ignored, tuple(_remarks(tables, guesses)))
 
 
+def _use(
+    names: Sequence[str],
+    categories: Sequence[str],
+    results: Sequence[str],
+    measured: Sequence[str],
+    units: Mapping[str, str],
+    rules: CellRules,
+    tables: Sequence[Table],
+) -> TableUse:
+    """What the columns are to be: numbers where they are in every file that has them."""
+    texts = {
+        name: ()
+        for name in names
+        if name in categories or any(name in t.columns and t.kind(name, forms=True) == "text" for t in tables)
+    }
+    numbers = tuple(name for name in names if name not in texts)
+    return TableUse(tuple(results), numbers, texts, dict.fromkeys(measured, ""), units, rules)
+
+
+def _unit(name: str, tables: Sequence[Table]) -> str:
+    """The unit of a column: of its name, of the name it had in the first file that tells it, or of its cells."""
+    if unit := split_unit(name)[1]:
+        return unit
+    own = [t for t in tables if name in t.columns and t.kind(name, forms=True) == "number"]
+    told = (
+        unit
+        for find in (lambda t: t.units.get(name, ""), lambda t: cell_unit(t, name))
+        for t in own
+        if (unit := find(t))
+    )
+    return next(told, "")
+
+
 def _has_result(table: Table, results: Sequence[str]) -> list[bool]:
-    if not table.rows:
-        raise InputError(f"{table.path} has a header but no rows: nothing was measured there. Leave it out.")
-    known = [result_column(table, name) for name in results if name in table.columns]
-    has = [any(column[row] is not None for column in known) for row in range(len(table.rows))]
-    if not any(has):
-        raise InputError(
-            f"{table.path}: no row has a result in column {', '.join(map(repr, results))}. Fill them in, or leave the "
-            "file out."
-        )
-    return has
+    known = [[number(cell, table.mark) for cell in table.cells(name)] for name in results if name in table.columns]
+    return [any(column[row] is not None for column in known) for row in range(len(table.rows))]
 
 
-def _guess(name: str, tables: Sequence[Table], results: Sequence[Sequence[bool]], *, text: bool) -> Guess | str:
+def _require_results(tables: Sequence[Table], has: Sequence[Sequence[bool]], results: Sequence[str]) -> None:
+    names = ", ".join(map(repr, results))
+    refuse(
+        [
+            f"{table.path}: no row has a result in column {names}{' and all inputs' if table.rows else ''}. Fill them "
+            "in, or leave the file out."
+            for table, own in zip(tables, has, strict=True)
+            if not any(own)
+        ]
+    )
+
+
+def _guess(
+    name: str, tables: Sequence[Table], results: Sequence[Sequence[bool]], *, text: bool, unit: str
+) -> Guess | str:
     """The parameter in this column, or why it is none."""
     own = [(t, has) for t, has in zip(tables, results, strict=True) if name in t.columns and t.kind(name) != "empty"]
     if not own:
@@ -118,22 +180,25 @@ def _guess(name: str, tables: Sequence[Table], results: Sequence[Sequence[bool]]
     columns = [input_column(t, name, has, text=text) for t, has in own]
     words = [c.dtype == object for c in columns]
     if any(words) and not all(words):
-        number, (word, has) = own[words.index(False)][0].path, own[words.index(True)]
+        other, (word, has) = own[words.index(False)][0].path, own[words.index(True)]
         row = next(i for i, cell in enumerate(word.cells(name)) if cell and has[i])
         raise InputError(
-            f"{word.place(row, name)}: {word.cells(name)[row]!r} is text, but in {number} the column holds "
+            f"{word.place(row, name)}: {word.cells(name)[row]!r} is text, but in {other} the column holds "
             f"numbers. Rename one of them, or make it a category with --category {name!r}."
         )
     kept = [c[np.asarray(has)].to_numpy() for c, (_, has) in zip(columns, own, strict=True)]
     only = "" if len(own) == len(tables) else f"only recorded in {', '.join(str(t.path.name) for t, _ in own)}"
-    guess = _category(name, np.concatenate(kept)) if all(words) else _number(name, kept)
+    guess = _category(name, np.concatenate(kept)) if all(words) else _number(name, kept, unit)
     if isinstance(guess, Guess) and only:
-        return Guess(guess.parameter, {**guess.reasons, "kind": "; ".join(filter(None, [guess.reasons["kind"], only]))})
+        return replace(guess, reasons={**guess.reasons, "kind": "; ".join(filter(None, [guess.reasons["kind"], only]))})
     return guess
 
 
 def _category(name: str, values: NDArray[np.object_]) -> Guess | str:
-    levels = sorted({str(v) for v in values})
+    spellings: dict[str, Counter[str]] = {}
+    for value in map(str, values):
+        spellings.setdefault(folded(value), Counter())[value] += 1
+    levels = sorted(max(sorted(own), key=lambda spelling: own[spelling]) for own in spellings.values())
     if len(levels) == 1:
         return f"it is {levels[0]!r} in every row"
     mostly_different = len(levels) > _FEW_LEVELS and 2 * len(levels) > len(values)
@@ -144,65 +209,29 @@ def _category(name: str, values: NDArray[np.object_]) -> Guess | str:
     return Guess(parameter, {"kind": f"{len(levels)} different texts"})
 
 
-def _number(name: str, columns: Sequence[NDArray[np.float64]]) -> Guess | str:
+def _number(name: str, columns: Sequence[NDArray[np.float64]], unit: str) -> Guess | str:
     values = np.concatenate(columns)
     low, high = float(values.min()), float(values.max())
     if low == high:
         return f"it is {low:g} in every row"
     whole = bool(np.all(values == np.round(values))) and abs(low) < 2**53 and abs(high) < 2**53
-    if whole and _COUNTER.fullmatch(name) and all(np.all(np.diff(c) == 1) for c in columns) and len(values) > 2:
+    if whole and _COUNTER.fullmatch(name) and all(len(np.unique(c)) == len(c) for c in columns) and len(values) > 2:
         return "it only counts the rows"
-    unit = split_unit(name)[1]
     log = spans_log(values)
-    bottom, top = outward(low, high, log=log)
-    reasons = {"low": f"the data: {low:g} … {high:g}", "kind": "whole numbers in every row" if whole else ""}
+    step = None if log else common_step(values.tolist())
+    bottom, top = (low, high) if step else outward(low, high, log=log)
+    reasons = {"kind": "whole numbers in every row" if whole else ""}
     if log:
         reasons["log"] = f"spans {math.log10(high / low):.1f} decades"
+    if step:
+        reasons["step"] = "all values lie on it; delete it for values between"
     if unit:
-        reasons["unit"] = "from the column's name"
+        reasons["unit"] = "from the column's name" if unit == split_unit(name)[1] else "from the cells"
     kind = Kind.INT if whole else Kind.FLOAT
     if whole:
         bottom, top = (max(1.0, math.floor(bottom)) if log else math.floor(bottom)), math.ceil(top)
-    return Guess(Parameter(name, kind, low=bottom, high=top, log=log, unit=unit), reasons)
-
-
-def spans_log(values: NDArray[np.float64]) -> bool:
-    """Whether values look as if chosen on a log scale: positive, over two decades, and half of them in the low fifth.
-
-    Values that are spread evenly over 0.01 … 10 span as much, but half of them lie above the middle.
-    """
-    low, high = float(values.min()), float(values.max())
-    if low <= 0 or low == high or math.log10(high / low) < _DECADES:
-        return False
-    return (float(np.median(values)) - low) / (high - low) < _LOW_PART
-
-
-def outward(low: float, high: float, *, log: bool) -> tuple[float, float]:
-    """The range rounded outward: to 1, 2 or 5 times a power of ten on a log scale, else by an eighth at most."""
-    if log:
-        ends = []
-        for value, up in ((low, False), (high, True)):
-            power = 10.0 ** math.floor(math.log10(value) + 1e-12)
-            steps = [
-                m
-                for m in (1, 2, 5, 10)
-                if (m * power >= value * (1 - 1e-12) if up else m * power <= value * (1 + 1e-12))
-            ]
-            ends.append(_clean((min if up else max)(steps) * power))
-        return ends[0], ends[1]
-    span = high - low
-    power = 10.0 ** math.floor(math.log10(span))
-    step = next(s for s in (power / 10, power / 5, power / 2, power) if span / s <= 20)
-    bottom, top = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
-    if low > 0 >= bottom:  # nobody stirs for 0 minutes
-        digit = 10.0 ** math.floor(math.log10(low))
-        bottom = math.floor(low / digit + 1e-9) * digit
-    return _clean(bottom), _clean(top)
-
-
-def _clean(value: float) -> float:
-    """Without the dust of arithmetic: 0.3, not 0.30000000000000004."""
-    return float(f"{value:.12g}")
+    reasons["low"] = f"the data: {low:g} … {high:g}" + ("" if (bottom, top) == (low, high) else ", rounded outward")
+    return Guess(Parameter(name, kind, low=bottom, high=top, log=log, step=step, unit=unit), reasons, (low, high))
 
 
 def _require_common(tables: Sequence[Table], names: Sequence[str]) -> None:
@@ -220,8 +249,11 @@ def _require_common(tables: Sequence[Table], names: Sequence[str]) -> None:
 
 def _remarks(tables: Sequence[Table], guesses: Sequence[Guess]) -> list[str]:
     """What is worth a second look: one column under two names, one category in two spellings."""
-    remarks = [remark for table in tables for remark in table.remarks]
     parameters = [g.parameter for g in guesses]
+    remarks = []
+    if beyond := [(g.parameter, g.run) for g in guesses if g.run not in (None, (g.parameter.low, g.parameter.high))]:
+        told = "; ".join(f"{p.name} {p.low:g} … {p.high:g}, run {run[0]:g} … {run[1]:g}" for p, run in beyond if run)
+        remarks.append(f"Ranges that reach past what was ever run: {told}. Narrow them in headstart.toml if need be.")
     for i, a in enumerate(parameters):
         for b in parameters[i + 1 :]:
             together = any(a.name in t.columns and b.name in t.columns for t in tables)
@@ -231,12 +263,6 @@ def _remarks(tables: Sequence[Table], guesses: Sequence[Guess]) -> list[str]:
                     f"{a.name!r} ({files[0]}) and {b.name!r} ({files[1]}) never occur together. If they are the same, "
                     f"run again with --rename '{b.name}={a.name}' (init: and with --force)."
                 )
-    remarks += [
-        f"{p.name} has {a!r} and {b!r}. If they are the same, make them alike in the files."
-        for p in parameters
-        for a, b in itertools.combinations(p.choices, 2)
-        if a.lower() == b.lower()
-    ]
     remarks += [
         f"{table.path} has {len(table.rows)} rows; a random {MOST_USED} of them are used (max_rows in headstart.toml)."
         for table in tables

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from headstart.errors import MissingExtraError
-from headstart.sources.unit_names import with_unit
+from headstart.errors import InputError, MissingExtraError
+from headstart.sources.files.cells import number
+from headstart.sources.files.unit_names import split_unit, with_unit
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-__all__ = ["MOST_USED", "Kind", "Parameter", "nearest"]
+__all__ = ["MOST_USED", "Kind", "Parameter", "nearest", "parameter_of_text"]
 
 MOST_USED = 500  # rows of a past file, unless somebody says otherwise: a fit takes time with the cube of their number
 
@@ -31,7 +33,12 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a campaign. ``step`` None means any value, or for whole numbers every one."""
+    """One parameter of a campaign. ``step`` None means any value, or for whole numbers every one.
+
+    ``descriptors`` is the file with numbers that describe its categories, or the columns of the past files that do.
+    ``withdrawn`` are categories that were run and are not to be suggested any more, ``before`` is the value that rows
+    were run with which do not have it, and ``recorded`` are values that a fixed parameter had in them.
+    """
 
     name: str
     kind: Kind
@@ -42,6 +49,10 @@ class Parameter:
     choices: tuple[str, ...] = ()
     value: float | str = ""
     unit: str = ""
+    descriptors: str | tuple[str, ...] = ""
+    withdrawn: tuple[str, ...] = ()
+    before: float | str | None = None
+    recorded: tuple[Any, ...] = ()
 
     @property
     def label(self) -> str:
@@ -63,7 +74,12 @@ class Parameter:
             ) from error
         match self.kind:
             case Kind.CATEGORY:
-                return CategoricalDistribution(self.choices)
+                return CategoricalDistribution((*self.choices, *self.withdrawn))
+            case Kind.FIXED if self.recorded and self.is_text:
+                return CategoricalDistribution(tuple(dict.fromkeys((self.value, *self.recorded))))
+            case Kind.FIXED if self.recorded:
+                values = [float(self.value), *map(float, self.recorded)]
+                return FloatDistribution(min(values), max(values))
             case Kind.FIXED:
                 return CategoricalDistribution((self.value,))
             case Kind.INT:
@@ -71,8 +87,17 @@ class Parameter:
             case Kind.FLOAT:
                 return FloatDistribution(self.low, self.high, log=self.log, step=self.step)
 
+    def with_recorded(self, values: Iterable[Any]) -> Parameter:
+        """A fixed parameter with the other values that rows were run with: they stay as evidence."""
+        if self.kind is not Kind.FIXED:
+            return self
+        others = [v for v in dict.fromkeys(values) if v is not None and v == v and v != self.value]
+        return replace(self, recorded=tuple(others)) if others else self
+
     def rounded(self, value: Any, digits: int = 3) -> Any:
         """A value that somebody can set: about ``digits`` digits of the range, or of the value on a log scale."""
+        if self.kind is Kind.FIXED:
+            return self.value
         if self.kind is not Kind.FLOAT or self.step is not None:
             return value
         places = digits - 1 - self._leading(abs(value) if self.log else (self.high - self.low) / 10)
@@ -93,6 +118,48 @@ class Parameter:
             return True
         steps = (value - self.low) / step
         return abs(steps - round(steps)) < 1e-6
+
+
+_RANGE = re.compile(
+    r"(?P<low>.+?)\s*(?:\.\.\.?|…)\s*(?P<high>\S+)(?P<words>(?:\s+[a-z]+(?:\s+[\d.,]+)?)*)", re.IGNORECASE
+)
+
+
+def parameter_of_text(text: str) -> Parameter:
+    """A parameter as somebody writes it: ``T=20..120``, ``n=1..9 int``, ``c=0.001..1 log``, ``T=20..120 step 5``.
+
+    Categories have a bar between them, ``solvent=DMF|THF``. Whole numbers are said to be such: 20 … 120 may be either.
+    """
+    name, equals, told = (part.strip() for part in text.partition("="))
+    example = "as in 'T=20..120', 'n=1..9 int', 'c=0.001..1 log' or 'solvent=DMF|THF'"
+    if not (name and equals and told):
+        raise InputError(f"--parameter must be NAME=LOW..HIGH or NAME=A|B, {example}, but it is {text!r}.")
+    unit = split_unit(name)[1]
+    if "|" in told:
+        choices = tuple(choice.strip() for choice in told.split("|"))
+        if not all(choices) or len({choice.casefold() for choice in choices}) < len(choices):
+            raise InputError(f"--parameter {text!r}: every category needs a name of its own.")
+        return Parameter(name, Kind.CATEGORY, choices=choices, unit=unit)
+    found = _RANGE.fullmatch(told)
+    if found is None:
+        raise InputError(f"--parameter {text!r} is no range and no list of categories; write it {example}.")
+    low, high = (number(found[end], None) for end in ("low", "high"))
+    words = found["words"].split()
+    step = number(words.pop(words.index("step") + 1), None) if "step" in words[:-1] else None
+    kinds = [word.lower() for word in words if word != "step"]
+    if low is None or high is None or set(kinds) - {"int", "log", "float"} or ("step" in words and step is None):
+        raise InputError(f"--parameter {text!r} is not understood; write it {example}.")
+    log, whole = "log" in kinds, "int" in kinds
+    ends = f"--parameter {text!r}: "
+    if low >= high:
+        raise InputError(f"{ends}the lower end must be below the upper one.")
+    if log and low <= 0:
+        raise InputError(f"{ends}a log scale needs a lower end above 0.")
+    if whole and any(value is not None and value != int(value) for value in (low, high, step)):
+        raise InputError(f"{ends}whole numbers need whole ends.")
+    if step is not None and (log or not 0 < step <= high - low):
+        raise InputError(f"{ends}a step must be positive, no wider than the range, and not on a log scale.")
+    return Parameter(name, Kind.INT if whole else Kind.FLOAT, low=low, high=high, log=log, step=step, unit=unit)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -40,10 +40,10 @@ def test_every_guess_has_its_reason_in_the_file(tmp_path: Path) -> None:
     _started(tmp_path)
     lines = (tmp_path / "headstart.toml").read_text(encoding="utf-8").splitlines()
     for start, comment in [
-        ("low = 0.0002", "# the data: 0.000474342 … 1.5"),
+        ("low = 0.0002", "# the data: 0.000474342 … 1.5, rounded outward"),
         ("log = true", "# spans 3.5 decades"),
         ('unit = "°C"', "# from the column's name"),
-        ('    "note",', "# 8 different texts in 8 rows look like remarks"),
+        ('    "note",', "# remarks are no setting"),
         ('direction = "minimize"', "# or the reverse"),
     ]:
         assert any(line.startswith(start) and line.endswith(comment) for line in lines), start

@@ -16,7 +16,7 @@ from headstart.data.bounds import Bounds
 from headstart.data.outcomes import Goal, Limit, Outcomes
 from headstart.data.warp import Warp
 
-WARP = Warp(*(tensor(v) for v in (40.0, 12.0, 0.3, 0.0, 0.0)))
+WARP = Warp(tensor(40.0), tensor(12.0), tensor(0.3), tensor(0.0), tensor(0.0))
 
 
 def _by_quadrature(mean: float, sd: float, bounds: Bounds, warp: Warp | None) -> tuple[float, float]:
@@ -119,3 +119,47 @@ def test_a_value_outside_is_named_by_its_row() -> None:
         outcomes.inward("yield", task)
     fine = Dataset(points(2, seed=0), tensor([-1e-9, 100 + 1e-9]))
     assert outcomes.inward("yield", fine).y.tolist() == [1e-9, -100 - 1e-9]
+
+
+# ── the logit of the share ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_share_has_a_logit_and_back() -> None:
+    """Also at the bounds; what is beyond lies at them. The slope is that of the map."""
+    bounds = Bounds(-100.0, 0.0)
+    y = tensor([-100.0, -99.9, -50.0, -3.0, 0.0])
+    torch.testing.assert_close(bounds.unlinked(bounds.linked(y)), y, rtol=0, atol=1e-9)
+    assert float(bounds.linked(tensor([-50.0]))) == pytest.approx(0.0)
+    assert float(bounds.linked(y[-1])) == pytest.approx(math.log(0.99 / 0.01))
+    assert bounds.unlinked(tensor([-50.0, 50.0])).tolist() == [-100.0, 0.0]
+    inside = y[1:-1].clone().requires_grad_()
+    slope = torch.autograd.grad(bounds.linked(inside).sum(), inside)[0]
+    torch.testing.assert_close(bounds.log_slope(y[1:-1]), slope.log())
+
+
+@pytest.mark.parametrize("of_target", [False, True])
+def test_an_output_map_within_bounds_goes_through_the_logit(of_target: bool) -> None:
+    """It is the map of the logits, there and back, with its slope, its limits and its moments; one bound has none."""
+    bounds = Bounds(0.0, 100.0)
+    y = 100 * torch.sigmoid(torch.randn(30, generator=torch.Generator().manual_seed(0), dtype=torch.float64) - 3)
+    task, logits = Dataset(points(30, seed=0), y), Dataset(points(30, seed=0), bounds.linked(y))
+    if of_target:
+        own, plain = Warp.of_target(task, bounds), Warp.of_target(logits)
+    else:
+        own, plain = Warp.of_sources([task], bounds)[1], Warp.of_sources([logits])[1]
+    torch.testing.assert_close(own.inward(y), plain.inward(logits.y))
+    torch.testing.assert_close(own.task_inward(task).y, plain.task_inward(logits).y)
+    torch.testing.assert_close(own.outward(own.inward(y)), y, rtol=1e-8, atol=1e-8)
+    at = y.clone().requires_grad_()
+    slope = torch.autograd.grad(own.inward(at).sum(), at)[0]
+    away = slope > 0  # a value at the centre itself has no slope there by automatic differentiation
+    assert int(away.sum()) >= 29
+    torch.testing.assert_close(own.log_slope(y)[away], slope[away].log(), rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(own.moved_to(task).centre, plain.moved_to(logits).centre)
+    e = torch.randn(400_000, 1, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    mean, sd = own.inward(tensor([0.5, 20.0])), tensor([1.0, 0.5])
+    drawn = own.outward(mean + sd * e)
+    first, second = own.moments(mean, sd.square())
+    torch.testing.assert_close(first, drawn.mean(0), rtol=0.01, atol=0.01)
+    torch.testing.assert_close(second, drawn.var(0), rtol=0.03, atol=0.01)
+    assert Warp.of_target(task, Bounds(low=0.0)).bounds is None

@@ -34,6 +34,9 @@ def test_what_is_to_be_high_is_turned_round(outcome: Goal | Limit, sign: int) ->
     inward = outcomes.inward(outcome.name, task)
     assert inward.y.tolist() == (sign * y).tolist()
     assert inward.name == "May"
+    known = outcomes.inward(outcome.name, Dataset(task.X, y, error_var=tensor([0.1, 0.2])))
+    assert known.error_var is not None
+    assert known.error_var.tolist() == [0.1, 0.2]
 
 
 def test_a_limit_holds_on_one_side_and_at_the_limit_itself() -> None:

@@ -10,6 +10,7 @@ import torch
 from tests.problems import generator, points, quick, tensor
 
 from headstart import AUTO, Dataset, InputError, TransferPosterior, suggest
+from headstart.data.bounds import Bounds
 from headstart.data.outcomes import Goal, Limit, Outcomes
 from headstart.decide.acquisition import LEFT, MARGIN, Acquisition, acquisition_values, acquisition_values_and_slopes
 from headstart.decide.several.front import Cells
@@ -105,7 +106,7 @@ def _posterior(n: int = 6) -> TransferPosterior:
 @pytest.mark.parametrize("q", [1, 3])
 def test_a_search_goes_on_where_the_best_is_at_the_bound(q: int) -> None:
     """Nothing better can be found; points as good are, by slopes and without them, for one outcome and with limits."""
-    posterior = _posterior().bounded(0.0, 1.0)
+    posterior = _posterior().within_bounds(Bounds(0.0, 1.0))
     assert float(posterior.train_targets.min()) == 0.0
     X = suggest(posterior, q=q)
     assert bool((_share(X.reshape(-1, 2)) < 0.5).any())
@@ -124,4 +125,4 @@ def test_a_search_goes_on_where_the_best_is_at_the_bound(q: int) -> None:
 def test_a_bound_below_results_is_refused() -> None:
     """By suggest's caller, where it is given."""
     with pytest.raises(InputError, match="outside its bounds"):
-        _posterior().bounded(0.1)
+        _posterior().within_bounds(Bounds(0.1))

@@ -74,7 +74,8 @@ def test_slices_show_the_prediction_through_the_best_point(tmp_path: Path, figur
     assert (x[0], x[-1]) == (0, 1)
     assert np.allclose(median, expected.median)
     assert _line(along_x, "this campaign").tolist() == [[0.3, 0.5, 0.9], [value(at, "u") for at in (0.3, 0.5, 0.9)]]
-    assert _line(along_s, "this campaign")[0].tolist() == [0, 0, 0]
+    assert _line(along_s, "this campaign")[0].tolist() == [-0.3, -0.3, -0.3]  # beside the prediction, at u
+    assert [text.get_text() for text in along_s.get_xticklabels()] == ["u", "v"]
     assert set(_line(along_x, "best point")[0]) == {0.5}
     assert len(_line(along_x, "a")[0]) == 12
     # every line of a past campaign has a marker where it is highest

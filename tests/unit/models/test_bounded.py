@@ -8,7 +8,7 @@ from botorch.acquisition.logei import qLogExpectedImprovement
 from botorch.sampling.normal import SobolQMCNormalSampler
 from tests.problems import generator, points, quick, tensor
 
-from headstart import AUTO, SHGP, Dataset, InputError, TransferPosterior
+from headstart import AUTO, GPBO, SHGP, Dataset, InputError, TransferPosterior, suggest
 from headstart.data.bounds import Bounds
 from headstart.data.outcomes import Goal, Limit, Outcomes
 from headstart.decide.several.posteriors import OutcomePosteriors, OutcomePriors
@@ -38,7 +38,7 @@ def _free(n: int = 5, *, auto: bool = True) -> TransferPosterior:
 def test_quantiles_are_cut_off_and_nothing_else(n: int, auto: bool) -> None:
     """Exactly the ones of the posterior without bounds, put at the bound where they are beyond it."""
     free = _free(n, auto=auto)
-    bounded = free.bounded(LOW, HIGH)
+    bounded = free.within_bounds(Bounds(LOW, HIGH))
     for p in (0.01, 0.3, 0.5, 0.99):
         for noise in (True, False):
             expected = free.quantile(X, p, noise=noise)
@@ -51,7 +51,7 @@ def test_quantiles_are_cut_off_and_nothing_else(n: int, auto: bool) -> None:
 @pytest.mark.parametrize("mixed", [False, True])
 def test_the_mean_is_that_of_the_cut_mixture(mixed: bool) -> None:
     """Of draws from every member by its weight, through the map and cut off: to five standard errors."""
-    posterior = _free(auto=mixed).bounded(LOW, HIGH)
+    posterior = _free(auto=mixed).within_bounds(Bounds(LOW, HIGH))
     mean, var = posterior.predict(X)
     g, n = generator(0), 400_000
     parts = components(posterior.predictor, X)
@@ -71,7 +71,7 @@ def test_the_mean_is_that_of_the_cut_mixture(mixed: bool) -> None:
 def test_the_distribution_has_its_mass_at_the_bounds() -> None:
     """P(result ≤ y) is 0 below and 1 from the upper bound on; inside nothing changes; the densities add up to 1."""
     free = _free()
-    bounded = free.bounded(LOW, HIGH)
+    bounded = free.within_bounds(Bounds(LOW, HIGH))
     at = [-0.1, LOW, 0.4, HIGH - 1e-9, HIGH, 1.2]
     cdf = torch.stack([bounded.cdf(X, tensor([y] * 7)) for y in at])
     assert bool((cdf[0] == 0).all())
@@ -93,7 +93,7 @@ def test_the_distribution_has_its_mass_at_the_bounds() -> None:
 
 def test_within_knows_the_bounds() -> None:
     """A limit at the lower bound holds for all that lies there; one beyond the upper bound always."""
-    free, bounded = _free(), _free().bounded(LOW, HIGH)
+    free, bounded = _free(), _free().within_bounds(Bounds(LOW, HIGH))
     torch.testing.assert_close(bounded.within(X, 0.3), free.within(X, 0.3))
     torch.testing.assert_close(bounded.within(X, LOW), free.within(X, LOW))
     assert bool((bounded.within(X, 2.0) == 1).all())
@@ -102,7 +102,7 @@ def test_within_knows_the_bounds() -> None:
 
 def test_a_botorch_posterior_draws_within_the_bounds() -> None:
     """Samples, their mean and variance, for one point and for several together; gradients and fantasies go through."""
-    bounded = _free().bounded(LOW, HIGH)
+    bounded = _free().within_bounds(Bounds(LOW, HIGH))
     seen = bounded.posterior(X)
     y = SobolQMCNormalSampler(torch.Size((8192,)), seed=0)(seen).squeeze(-1)
     assert (float(y.min()), float(y.max())) == (LOW, HIGH)
@@ -122,12 +122,11 @@ def test_nothing_changes_without_bounds() -> None:
     """And what is between them by far is as it is without, up to the quadrature."""
     free = _free(auto=False)
     assert free.bounds is None
-    for a, b in zip(free.predict(X), free.bounded(-1e3, 1e3).predict(X), strict=True):
+    for a, b in zip(free.predict(X), free.within_bounds(Bounds(-1e3, 1e3)).predict(X), strict=True):
         torch.testing.assert_close(a, b, rtol=2e-3, atol=2e-3)
     free = _free()
-    wide = free.bounded(-1e3, 1e3)
+    wide = free.within_bounds(Bounds(-1e3, 1e3))
     assert torch.equal(free.quantile(X, 0.2), wide.quantile(X, 0.2))
-    assert free.bounded().bounds is None
     assert isinstance(wide, AutoPosterior)
     assert wide.candidate(0).bounds == wide.bounds
 
@@ -135,7 +134,7 @@ def test_nothing_changes_without_bounds() -> None:
 def test_a_result_outside_is_refused() -> None:
     """With its row."""
     with pytest.raises(InputError, match="the target, row"):
-        _free().bounded(0.2, HIGH)
+        _free().within_bounds(Bounds(0.2, HIGH))
 
 
 @pytest.mark.parametrize("high_is_good", [False, True])
@@ -156,3 +155,43 @@ def test_outcomes_bound_their_posteriors_behind_the_sign(high_is_good: bool) -> 
     bad = [Dataset(points(3, seed=1), tensor([0.0, sign * 7.0, 0.0]), name="May")]
     with pytest.raises(InputError, match="a of May, row 1"):
         OutcomePriors.learn(outcomes, {"a": bad})
+
+
+@pytest.mark.parametrize("n", [0, 5])
+@pytest.mark.parametrize("alone", [False, True])
+def test_bounds_that_are_learnt_with_are_kept(n: int, alone: bool) -> None:
+    """With sources and without; density and distribution function are each other's, and values outside are refused."""
+    bounds, at = Bounds(LOW, HIGH), points(n, seed=5)
+    prior = quick(GPBO if alone else AUTO).learn([] if alone else _sources(), bounds=bounds)
+    posterior = prior.condition(Dataset(at, _share(at)) if n else Dataset.empty(2))
+    assert posterior.bounds == bounds
+    assert posterior.warp is not None
+    assert posterior.warp.bounds == bounds
+    assert torch.equal(posterior.train_targets, _share(at))
+    low, high = posterior.interval(X, 0.99)
+    assert bool(((low >= LOW) & (high <= HIGH)).all())
+    mean, _ = posterior.predict(X)
+    assert bool(((mean > LOW) & (mean < HIGH)).all())
+    y = torch.linspace(0.1, 0.9, 2001, dtype=torch.float64)
+    density = torch.stack([posterior.log_density(X, v.expand(7)) for v in y]).exp()
+    mass = posterior.cdf(X, y[-1].expand(7)) - posterior.cdf(X, y[0].expand(7))
+    torch.testing.assert_close(torch.trapezoid(density, y, dim=0), mass, rtol=0, atol=1e-3)
+    assert suggest(posterior).isfinite().all()
+    with pytest.raises(InputError, match="the target, row 0"):
+        prior.condition(Dataset(points(1, seed=0), tensor([1.5])))
+    with pytest.raises(InputError, match="row 2"):
+        AUTO.learn([Dataset(points(3, seed=0), tensor([0.0, 1.0, 2.0]))], bounds=bounds)
+
+
+def test_known_errors_go_through_the_logit_by_its_slope() -> None:
+    """What is nearly exact stays so: the prediction at a result with a tiny error is that result."""
+    at = points(6, seed=5)
+    y = 0.2 + 0.6 * at[:, 0]
+    target = Dataset(at, y, error_var=torch.full((6,), 1e-4, dtype=torch.float64))
+    posterior = quick(GPBO).learn(bounds=Bounds(LOW, HIGH)).condition(target)
+    assert posterior.warp is not None
+    inward = posterior.warp.task_inward(target)
+    assert inward.error_var is not None
+    slope = posterior.warp.log_slope(y).exp()
+    torch.testing.assert_close(inward.error_var, slope.square() * 1e-4)
+    assert float((posterior.predict(at)[0] - y).abs().max()) < 0.05

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from headstart.campaign.toml.keys import LIST, NUMBER, SWITCH, TEXT, VALUE, TomlText
+from headstart.campaign.toml.keys import LIST, NUMBER, SWITCH, TEXT, TEXT_OR_TEXTS, VALUE, TomlText
 from headstart.errors import InputError
 from headstart.sources.parameters import Kind, Parameter
 
@@ -13,7 +13,7 @@ __all__ = ["parameter_of"]
 
 _KEYS = {
     "kind": TEXT, "low": NUMBER, "high": NUMBER, "log": SWITCH, "step": NUMBER, "choices": LIST, "value": VALUE,
-    "unit": TEXT,
+    "unit": TEXT, "descriptors": TEXT_OR_TEXTS, "withdrawn": LIST, "before": VALUE,
 }  # fmt: skip
 
 
@@ -33,21 +33,43 @@ def parameter_of(toml: TomlText, name: str, data: Any) -> Parameter:
         raise wrong("kind", f"{what}, but it is {data['kind']!r}." if "kind" in data else f"is missing: it {what}.")
     kind = Kind(data["kind"])
     needed = {Kind.CATEGORY: ("choices",), Kind.FIXED: ("value",)}.get(kind, ("low", "high"))
-    allowed = {"kind", "unit", *needed, *(("log", "step") if "low" in needed else ())}
+    allowed = {"kind", "unit", "before", *needed, *(("log", "step") if "low" in needed else ())}
+    allowed |= {"descriptors", "withdrawn"} if kind is Kind.CATEGORY else set()
     for key in needed:
         if key not in data:
             raise wrong(key, f"is missing: kind {kind.value!r} needs {' and '.join(needed)}.")
     for key in data:
         if key not in allowed:
             raise wrong(key, f"does not go with kind {kind.value!r}. Delete it, or change the kind.")
-    unit = data.get("unit", "")
+    unit, before = data.get("unit", ""), data.get("before")
+    if (
+        before is not None
+        and kind is not Kind.CATEGORY
+        and isinstance(before, str) != isinstance(data.get("value", 0.0), str)
+    ):
+        raise wrong("before", f"must be a number, but it is {before!r}.")
     if kind is Kind.CATEGORY:
         choices = tuple(_category(c) for c in data["choices"])
         if len(set(choices)) < 2 or len(set(choices)) < len(choices):
             raise wrong("choices", f"must be two or more different values, but they are {list(choices)}.")
-        return Parameter(name, kind, choices=choices, unit=unit)
+        withdrawn = tuple(_category(c) for c in data.get("withdrawn", ()))
+        both = next((c for c in withdrawn if c in choices), None)
+        if both is not None:
+            raise wrong("withdrawn", f"has {both!r}, which is one of the choices too. Delete one of the two.")
+        if before is not None and _category(before) not in (*choices, *withdrawn):
+            raise wrong("before", f"is {before!r}, which is none of the choices. Correct it, or add it to withdrawn.")
+        told = data.get("descriptors", "")
+        return Parameter(
+            name,
+            kind,
+            choices=choices,
+            unit=unit,
+            descriptors=told if isinstance(told, str) else tuple(told),
+            withdrawn=withdrawn,
+            before=None if before is None else _category(before),
+        )
     if kind is Kind.FIXED:
-        return Parameter(name, kind, value=data["value"], unit=unit)
+        return Parameter(name, kind, value=data["value"], unit=unit, before=before)
     low, high, step, log = data["low"], data["high"], data.get("step"), data.get("log", False)
     for key, value in (("low", low), ("high", high), ("step", step)):
         if value is not None and not math.isfinite(value):
@@ -63,7 +85,7 @@ def parameter_of(toml: TomlText, name: str, data: Any) -> Parameter:
         raise wrong("step", f"must be positive and no wider than the range, but it is {step}.")
     if step is not None and log:
         raise wrong("step", "does not go with log = true. Delete one of the two.")
-    return Parameter(name, kind, low=low, high=high, log=log, step=step, unit=unit)
+    return Parameter(name, kind, low=low, high=high, log=log, step=step, unit=unit, before=before)
 
 
 def _category(value: Any) -> str:

@@ -16,6 +16,9 @@ at_most = 0.5
 rule = "A + B + C = 1"
 
 [parameters.temperature]       what may be set
+
+[cells]                        what cells of the files mean, if not what is usual (sources.files.readings)
+"n.d." = "failed"
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from headstart.campaign.toml.parameters import parameter_of
 from headstart.campaign.toml.results import results_of, rules_of
 from headstart.data.outcomes import Goal
 from headstart.errors import InputError
+from headstart.sources.files.readings import wrong_meaning
 from headstart.sources.parameters import MOST_USED, Kind, nearest
 
 __all__ = ["read_campaign_file"]
@@ -38,7 +42,7 @@ _EQUAL_ROWS = {"copies": False, "repeats": True}
 _KEYS = {
     "objective": TEXT, "unit": TEXT, "direction": TEXT, "error": TEXT, "past": TEXTS, "current": TEXT,
     "candidates": TEXT, "model": TEXT, "ignore": TEXTS, "max_rows": WHOLE, "equal_rows": TEXT, "rename": TABLE,
-    "fill": TABLE, "objectives": TABLE, "limits": TABLE, "rules": LIST, "parameters": TABLE,
+    "fill": TABLE, "objectives": TABLE, "limits": TABLE, "rules": LIST, "parameters": TABLE, "cells": TABLE,
 }  # fmt: skip
 
 
@@ -85,6 +89,9 @@ def _campaign(toml: TomlText, data: dict[str, Any]) -> CampaignFile:
     current = data.get("current", "current.csv")
     if current in data.get("past", ()):
         raise toml.fail("the current file cannot be a past one too. Take it out of past.", "past")
+    twice = next((path for path in data.get("past", ()) if data["past"].count(path) > 1), None)
+    if twice is not None:
+        raise toml.fail(f"the past file {twice!r} is there twice and would count twice. Delete one of the two.", "past")
     if current == data.get("candidates"):
         raise toml.fail("the current file cannot be the list of candidates too. Name another file.", "candidates")
     equal_rows = data.get("equal_rows", "copies")
@@ -103,9 +110,18 @@ def _campaign(toml: TomlText, data: dict[str, Any]) -> CampaignFile:
         equal_rows_are_repeats=_EQUAL_ROWS[equal_rows],
         rename=data.get("rename", {}),
         fill=data.get("fill", {}),
+        cells=_cells(toml, data.get("cells", {})),
     )
     _require_one_meaning(toml, found)
     return found
+
+
+def _cells(toml: TomlText, data: dict[str, Any]) -> dict[str, Any]:
+    """What cells mean: missing, failed, or a number."""
+    for text, meaning in data.items():
+        if why := wrong_meaning(text, meaning):
+            raise toml.fail(why, text, "cells")
+    return data
 
 
 def _require_one_meaning(toml: TomlText, file: CampaignFile) -> None:

@@ -36,6 +36,12 @@ def toml_text(campaign: CampaignFile, proposal: Proposal) -> str:
     if campaign.rename:
         lines += ["", "# Columns with another name in some past file: old = new.", "[rename]"]
         lines += [f"{_key(old)} = {_text(new)}" for old, new in campaign.rename.items()]
+    if campaign.cells:
+        lines += ["", "# What cells of the files mean, other than usual.", "[cells]"]
+        lines += [
+            f"{_key(text)} = {_text(meaning) if isinstance(meaning, str) else repr(meaning)}"
+            for text, meaning in campaign.cells.items()
+        ]
     lines += [
         "",
         "# Results. An [objectives.NAME] is to be high or low; up to three are weighed against each other. What only",
@@ -112,9 +118,12 @@ def _parameter(guess: Guess) -> list[str]:
     settings = [(f"kind = {_text(p.kind.value)}", why.get("kind", ""))]
     if p.kind is Kind.CATEGORY:
         settings.append((f"choices = [{', '.join(_text(c) for c in p.choices)}]", ""))
+        if isinstance(p.descriptors, str) and p.descriptors:
+            settings.append((f"descriptors = {_text(p.descriptors)}", "numbers that describe them: alike is near"))
     else:
         settings.append((f"low = {_number(p.low, p.kind)}", why.get("low", "")))
         settings.append((f"high = {_number(p.high, p.kind)}", ""))
         settings += [("log = true", why.get("log", ""))] if p.log else []
+        settings += [(f"step = {_number(p.step, p.kind)}", why.get("step", ""))] if p.step is not None else []
         settings.append((f"unit = {_text(p.unit)}", why.get("unit", "")))
     return [f"[parameters.{_key(p.name)}]", *_commented(settings)]

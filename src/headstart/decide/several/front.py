@@ -12,7 +12,7 @@ objective there is one cell, below the lowest value.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -21,6 +21,8 @@ from botorch.utils.multi_objective.box_decompositions.non_dominated import FastN
 from botorch.utils.multi_objective.pareto import is_non_dominated
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+from headstart.decide.several.worth import Worth
 
 __all__ = ["Cells", "front_of", "reference_beyond"]
 
@@ -46,13 +48,15 @@ class Cells:
     """What would be better than each of several fronts: cells between levels of every objective.
 
     ``levels`` (m, F, T) are the levels of objective m for front F, ``upper`` and ``lower`` (m, F, C) which of them
-    bound a cell; −1 is no bound at all. Where there are fewer cells than C, ``there`` is false.
+    bound a cell; −1 is no bound at all. Where there are fewer cells than C, ``there`` is false. Levels are in model
+    units; ``worth`` says what they are in the user's.
     """
 
     levels: Float[Tensor, "m F T"]
     upper: Int[Tensor, "m F C"]
     lower: Int[Tensor, "m F C"]
     there: Bool[Tensor, "F C"]
+    worth: tuple[Worth, ...] | None = None  # what steps between levels count; None: as much as they are
 
     @classmethod
     def below(cls, values: Float[Tensor, "F"]) -> Self:
@@ -61,8 +65,16 @@ class Cells:
         return cls(values.reshape(1, -1, 1), index, index - 1, torch.ones(len(values), 1, dtype=torch.bool))
 
     @classmethod
-    def beyond(cls, fronts: Sequence[Float[Tensor, "_ m"]], reference: Float[Tensor, "m"]) -> Self:
-        """Of several objectives: what none of a front's points dominates, and is better than the reference."""
+    def beyond(
+        cls,
+        fronts: Sequence[Float[Tensor, "_ m"]],
+        reference: Float[Tensor, "m"],
+        outward: Sequence[Callable[[Tensor], Tensor]] | None = None,
+    ) -> Self:
+        """Of several objectives: what none of a front's points dominates, and is better than the reference.
+
+        ``outward`` are the ways to the user's units, in which the volume is to be had; else it is in model units.
+        """
         if len(reference) == 1:
             return cls.below(torch.stack([torch.cat([front[:, 0], reference]).amin() for front in fronts]))
         every = []
@@ -85,7 +97,8 @@ class Cells:
                 upper_index[i, f, :n] = torch.searchsorted(values, high[:, i].contiguous())
                 places = torch.searchsorted(values, low[:, i].contiguous())
                 lower_index[i, f, :n] = torch.where(low[:, i].isinf(), -1, places)
-        return cls(levels, upper_index, lower_index, there)
+        worth = None if outward is None else tuple(Worth.of(levels[i], way) for i, way in enumerate(outward))
+        return cls(levels, upper_index, lower_index, there, worth)
 
 
 def _unique(lower: Float[Tensor, "c"], upper: Float[Tensor, "c"]) -> Float[Tensor, "t"]:

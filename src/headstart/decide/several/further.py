@@ -168,8 +168,10 @@ def _share_of_volume(quest: SeveralOutcomes, points: Float[Tensor, "q d"]) -> fl
     value = quest.value(torch.cat([quest.results, points]), points[:0], torch.Generator())
     with torch.no_grad():
         added = float(value(points)[0].exp())
-    reference = torch.stack([value.cells.levels[m, 0].amax() for m in range(len(value.goals))])
-    expected = torch.stack([own.means(quest.results) for own in quest.expecting], dim=-1)
-    expected = expected[quest.holds(quest.results)]
+    results = quest.results[quest.holds(quest.results)]
+    outward = [goal.way.outward for goal in quest.known.goals]
+    reference = torch.cat([way(value.cells.levels[m, 0].amax().reshape(1)) for m, way in enumerate(outward)])
+    means = [own.means(results) for own in quest.expecting]
+    expected = torch.stack([way(mean) for way, mean in zip(outward, means, strict=True)], dim=-1)
     volume = float(DominatedPartitioning(ref_point=-reference, Y=-expected).compute_hypervolume())
     return added / volume if volume > 0 else math.inf

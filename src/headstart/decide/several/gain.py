@@ -11,7 +11,8 @@ var²/(var + σ²), and an improvement counts by what exceeds half a measurement
 limit is to hold for what will be measured.
 
 Outcomes are independent, so the mean of a product is the product of the means, and that over the members of each
-outcome is exact: all combinations of members are averaged at the cost of each of them once. Normal distributions with
+outcome is exact: all combinations of members are averaged at the cost of each of them once. Of several objectives H is
+weighed so that the volume is that in the user's units (decide.several.worth). Normal distributions with
 the moments of the mixtures found fronts as good on small problems, in twice the time. For one objective the sum over
 the cells is its expected improvement, for two and three the expected hypervolume improvement.
 """
@@ -71,7 +72,10 @@ def log_gain(goals: Sequence[Seen], cells: Cells) -> Float[Tensor, "q n"]:
     n_fronts, n_cells = cells.there.shape
     total: Tensor | None = None
     for m, seen in enumerate(goals):
-        log_h = log_improvement(seen, cells.levels[m])
+        if cells.worth is None:
+            log_h = log_improvement(seen, cells.levels[m])
+        else:
+            log_h = cells.worth[m].weighed(log_improvement(seen, cells.worth[m].levels))
         n = log_h.shape[-1]
         if n_fronts == n_cells == 1 and cells.lower[m, 0, 0] < 0:
             part = log_h[:, cells.upper[m, 0]]

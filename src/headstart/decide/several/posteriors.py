@@ -9,7 +9,6 @@ limits are upper ones, are ``OutcomePosteriors.posteriors``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -19,8 +18,9 @@ from botorch.models.model import ModelList
 from jaxtyping import Float
 from torch import Tensor
 
+from headstart.data.bounds import Bounds
 from headstart.data.dataset import Dataset
-from headstart.data.outcomes import Goal, Limit, Outcomes
+from headstart.data.outcomes import Outcomes
 from headstart.errors import InputError
 from headstart.gp.fit import Seed
 from headstart.models.botorch import TransferPosterior
@@ -56,7 +56,11 @@ class OutcomePriors:
         priors = []
         for name, own in zip(outcomes.names, every, strict=True):
             inward = [outcomes.inward(name, source) for source in own]
-            priors.append(model.learn(inward, seed=seed) if inward and model.needs_sources else alone.learn(seed=seed))
+            bounds = outcomes.inner_bounds(name)
+            with_past = inward and model.needs_sources
+            priors.append(
+                model.learn(inward, seed=seed, bounds=bounds) if with_past else alone.learn(seed=seed, bounds=bounds)
+            )
         return cls(outcomes, tuple(priors), next(iter(columns), None))
 
     def condition(self, targets: Mapping[str, Dataset] | None = None, *, seed: Seed = 0) -> OutcomePosteriors:
@@ -105,7 +109,7 @@ class OutcomePosteriors:
                     f"Several outcomes are decided for one problem at a time, but the posterior of {name!r} has the "
                     f"batch shape {tuple(posterior.batch_shape)}: take the problems one by one."
                 )
-        every = zip(self.outcomes, self.posteriors, strict=True)
+        every = zip(map(self.outcomes.inner_bounds, names), self.posteriors, strict=True)
         object.__setattr__(self, "posteriors", tuple(_within_bounds(*pair) for pair in every))
 
     def __getitem__(self, name: str) -> TransferPosterior:
@@ -153,8 +157,5 @@ class OutcomePosteriors:
         return probability
 
 
-def _within_bounds(outcome: Goal | Limit, posterior: TransferPosterior) -> TransferPosterior:
-    if outcome.bounds is None:
-        return posterior
-    inward = outcome.bounds.turned(outcome.sign)
-    return posterior.bounded(*(value if math.isfinite(value) else None for value in (inward.low, inward.high)))
+def _within_bounds(bounds: Bounds | None, posterior: TransferPosterior) -> TransferPosterior:
+    return posterior if bounds is None else posterior.within_bounds(bounds)

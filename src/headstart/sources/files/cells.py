@@ -2,8 +2,12 @@
 
 '12.5'  '12,5'  '1e-3'  '−4'  '1 234,5'  '1.234.567,8'     numbers
 '1,234' in a file with decimal points                      ambiguous: 1.234 or 1234, so nobody guesses
-''  'n/a'  '-'  'nan'                                      nothing
+'1.200' in a file where nothing shows the decimal mark     ambiguous: 1.2 or 1200
+''  'n/a'  'k.A.'  'n.d.'  '#NV'                           nothing; in a column of numbers '-' and 'none' too
+'failed'  'fehlgeschlagen'  'aborted'                      a result that there will never be
 '2024-03-01'  '1.3.2024'  '12:30'  '3. Mai'  'Mar-24'      dates and times
+
+What has more in it than a number, such as '60 °C' or '<0.1', is the matter of ``readings``.
 """
 
 from __future__ import annotations
@@ -14,9 +18,16 @@ from collections.abc import Iterable
 
 __all__ = ["decimal_mark", "is_ambiguous", "is_date", "is_failure", "is_missing", "number", "number_text"]
 
-_NOTHING = frozenset({"", "n/a", "#n/a", "nan"})  # "none" and "-" may well name a category
-_NO_NUMBER = _NOTHING | {"na", "n.a.", "-", "–", "—", "null", "none"}
-_FAILED = frozenset({"failed", "fail", "failure", "error", "aborted"})
+# "none" and "-" may well name a category
+_NOTHING = frozenset(
+    {"", "n/a", "#n/a", "#nv", "nan", "k.a.", "k. a.", "n.d.", "n. d.", "n.b.", "n. b.", "#div/0!", "#value!", "#wert!"}
+    | {"#ref!", "#bezug!", "#name?", "#num!", "#zahl!", "#null!"}
+)
+_NO_NUMBER = _NOTHING | {"na", "n.a.", "n. a.", "nd", "-", "–", "—", "--", "---", "null", "none", "keine", "tbd", "?"}
+_FAILED = frozenset(
+    {"failed", "fail", "failure", "error", "aborted", "fehlgeschlagen", "fehler", "abgebrochen", "abbruch"}
+    | {"misslungen", "gescheitert"}
+)
 
 _SPACES = dict.fromkeys(map(ord, "\u00a0\u2009\u202f"), " ") | {ord("\u2212"): "-", ord("’"): "'"}
 _PLAIN = re.compile(r"[+-]?(?:\d+(?:([.,])\d*)?|([.,])\d+)(?:[eE][+-]?\d+)?")
@@ -71,17 +82,23 @@ def _grouped(text: str) -> str | None:
     return text.replace(group, "").replace(",", ".")
 
 
-def is_ambiguous(text: str, mark: str) -> bool:
-    """Whether the cell reads as two different numbers: '1,234' where the decimal mark is a point, or the reverse."""
+def is_ambiguous(text: str, mark: str | None) -> bool:
+    """Whether the cell reads as two different numbers: '1,234' where the decimal mark is a point, or the reverse.
+
+    Where no decimal mark is known, both are.
+    """
     text = _tidy(text)
-    return bool(_THREE_DIGITS.fullmatch(text)) and mark not in text
+    return bool(_THREE_DIGITS.fullmatch(text)) and (mark is None or mark not in text)
 
 
-def number(text: str, mark: str = ".") -> float | None:
-    """The number in the cell, or None. ``mark`` is the file's decimal mark; the other one is read where it is clear."""
+def number(text: str, mark: str | None = ".", *, told: bool = False) -> float | None:
+    """The number in the cell, or None. ``mark`` is the file's decimal mark; the other one is read where it is clear.
+
+    Where somebody has ``told`` the mark, the other one stands between thousands.
+    """
     text = _tidy(text)
     if is_ambiguous(text, mark):
-        return None
+        return float(re.sub("[.,]", "", text)) if told else None
     plain = text.replace(",", ".") if _PLAIN.fullmatch(text) else _grouped(text)
     if plain is None:
         return None
@@ -93,25 +110,34 @@ def decimal_mark(cells: Iterable[str], delimiter: str) -> str | None:
     """The decimal mark that the numbers among the cells show, or None where no number has one.
 
     '12,5' and '0,123' can only be decimal; '1,234' alone counts only in a file separated by semicolons, which
-    spreadsheet programs write where the comma is the decimal mark.
+    spreadsheet programs write where the comma is the decimal mark. '1.234' alone counts in other files, if most such
+    numbers do not end in 0 as thousands do: nobody knows what '1.200' is.
     """
     clear, weak = {".": 0, ",": 0}, {".": 0, ",": 0}
+    round_ones = 0
     for cell in cells:
         text = _tidy(cell)
         if plain := _PLAIN.fullmatch(text):
             found = plain.group(1) or plain.group(2)
             if found:
-                (weak if _THREE_DIGITS.fullmatch(text) else clear)[found] += 1
+                three = _THREE_DIGITS.fullmatch(text)
+                (weak if three else clear)[found] += 1
+                round_ones += three is not None and found == "." and text.endswith("0")
         elif (grouped := _GROUPED.fullmatch(text)) and grouped.group(2):
             clear[grouped.group(2)] += 1
     if clear["."] != clear[","]:
         return max(clear, key=lambda m: clear[m])
+    if weak["."] and not weak[","] and delimiter != ";":
+        return "." if 2 * round_ones < weak["."] else None
     if weak["."]:
-        return "."
+        return None
     return "," if weak[","] and delimiter == ";" else None
 
 
-def number_text(value: float, mark: str) -> str:
-    """The number as a cell: no more digits than it needs, whole numbers without a decimal mark."""
+def number_text(value: float, mark: str, *, clear: bool = False) -> str:
+    """The number as a cell: no more digits than it needs, whole numbers without a decimal mark.
+
+    To be ``clear`` where nothing else shows the decimal mark, 1.234 gets a digit that no thousands have.
+    """
     text = repr(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
-    return text.replace(".", mark)
+    return text.replace(".", mark) + ("0" if clear and _THREE_DIGITS.fullmatch(text) else "")

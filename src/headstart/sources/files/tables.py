@@ -12,18 +12,23 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from unicodedata import normalize
 
-from headstart.errors import InputError
-from headstart.sources.files.cells import decimal_mark, is_date, is_missing, number, number_text
+from headstart.errors import InputError, UnreadableTableError
+from headstart.sources.files.cells import decimal_mark, is_ambiguous, is_date, is_missing, number, number_text
+from headstart.sources.files.headers import delimiter_of, find_header
+from headstart.sources.files.readings import CellRules, ambiguity, read_cell
+from headstart.sources.files.sheet_rows import with_rows
 from headstart.sources.files.text import bytes_of, decoded
+from headstart.sources.files.unit_names import folded, split_unit
+from headstart.sources.files.workbooks import read_sheet, split_sheet
 
 __all__ = ["FileLayout", "Table", "appended", "is_lock_file", "read_table", "write_rows"]
 
 
-_DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "|"}
-_ROWS_LOOKED_AT = 200
+_FIRST_ROW = "Its first row must name the columns, and every other row is an experiment."
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +54,20 @@ class Table:
     raw: bytes
     remarks: tuple[str, ...] = ()
     order: tuple[str, ...] = ()  # the columns as they stand in the file, with those that are empty
+    units: Mapping[str, str] = field(default_factory=dict)  # of columns whose name, or a new name, does not tell it
+    sheet: str = ""  # of a workbook
+    next_row: int = 2  # the number of the next row that is added
 
     @property
     def mark(self) -> str:
         """The decimal mark; the point where nothing shows it."""
         return self.layout.mark or "."
+
+    @property
+    def file(self) -> Path:
+        """Where it is on the disk: ``path`` may name a sheet too."""
+        named = split_sheet(self.path)
+        return self.path if named is None else named[0]
 
     def cells(self, column: str) -> list[str]:
         """A column from top to bottom."""
@@ -65,7 +79,12 @@ class Table:
         return f"{self.path}, row {self.numbers[row]}, column {column!r}"
 
     def renamed(self, names: Mapping[str, str]) -> Table:
-        """The table with other column names: old → new. A name that the file does not have is no error here."""
+        """The table with other column names: old → new. A name that the file does not have is no error here.
+
+        Case and the composition of umlauts do not count. A column keeps its unit, whatever the new name says.
+        """
+        spelled = {folded(old): new for old, new in names.items() if old not in self.columns}
+        names = {c: names.get(c, spelled.get(folded(c), c)) for c in self.order or self.columns}
         columns = tuple(names.get(c, c) for c in self.columns)
         doubled = [name for name, n in Counter(columns).items() if n > 1]
         if doubled:
@@ -74,7 +93,13 @@ class Table:
                 f"{self.path}: {both} would both be called {doubled[0]!r}. Rename only one of them, or leave the other "
                 "one out."
             )
-        return replace(self, columns=columns, order=tuple(names.get(c, c) for c in self.order))
+        units = {names.get(c, c): unit for c, unit in self.units.items()}
+        units |= {
+            new: split_unit(old)[1]
+            for old, new in names.items()
+            if old != new and split_unit(old)[1] and new not in units
+        }
+        return replace(self, columns=columns, order=tuple(names.get(c, c) for c in self.order), units=units)
 
     def require(self, column: str, hint: str = "") -> None:
         """Raise an ``InputError`` unless the column is there."""
@@ -82,12 +107,15 @@ class Table:
             there = ", ".join(map(repr, self.columns))
             raise InputError(f"{self.path}: there is no column {column!r}. Its columns are {there}. {hint}".rstrip())
 
-    def kind(self, column: str) -> str:
-        """``number``, ``date``, ``text`` or ``empty``: what most cells of the column are."""
+    def kind(self, column: str, *, forms: bool = False) -> str:
+        """``number``, ``date``, ``text`` or ``empty``: what most cells of the column are.
+
+        With other ``forms`` such as '60 °C' and '<0.1' counting as numbers, or not.
+        """
         filled = [cell for cell in self.cells(column) if not is_missing(cell, numeric=True)]
         if not filled:
             return "empty" if all(is_missing(c, numeric=False) for c in self.cells(column)) else "text"
-        numbers = sum(number(cell, ".") is not None or number(cell, ",") is not None for cell in filled)
+        numbers = sum(_is_number(cell, forms=forms) for cell in filled)
         if 2 * numbers >= len(filled):
             return "number"
         return "date" if 2 * sum(map(is_date, filled)) >= len(filled) else "text"
@@ -97,17 +125,12 @@ class Table:
         cell = self.rows[row][self.columns.index(column)]
         if is_missing(cell, numeric=True):
             return None
-        value = number(cell, self.mark)
+        value = number(cell, self.layout.mark)
         if value is not None:
             return value
         place = self.place(row, column)
-        if number(cell, ",") is not None or number(cell, ".") is not None:
-            other = "," if self.mark == "." else "."
-            bare = cell.replace(other, "")
-            raise InputError(
-                f"{place}: {cell!r} can be read as {bare} or as {cell.replace(other, self.mark)}. Decimals in this "
-                f"file have a {'point' if self.mark == '.' else 'comma'}: write the one that is meant."
-            )
+        if is_ambiguous(cell, self.layout.mark):
+            raise InputError(f"{place}: {ambiguity(cell, self.layout.mark)}.")
         if is_date(cell):
             raise InputError(
                 f"{place}: {cell!r} is a date, not a number. If a spreadsheet program made a date of a number, format "
@@ -116,14 +139,25 @@ class Table:
         raise InputError(f"{place}: {cell!r} is not a number. {remedy or 'Write the number alone, or delete the row.'}")
 
 
+def _is_number(cell: str, *, forms: bool) -> bool:
+    """Whether a cell is one, in either convention."""
+    plain = any(number(cell, mark) is not None for mark in (".", ","))
+    return plain or (forms and read_cell(cell, ".", CellRules()).value is not None)
+
+
 def is_lock_file(path: Path) -> bool:
     """Whether the file is what Excel (~$x.csv) or LibreOffice (.~lock.x.csv#) leaves while a table is open."""
     return path.name.startswith(("~$", ".~lock."))
 
 
 def read_table(path: Path | str) -> Table:
-    """The cells of a CSV file. Empty rows, and columns without a name and without cells, are left out."""
+    """The cells of a CSV file or of a sheet of a workbook, as ``runs.xlsx`` or ``runs.xlsx#Sheet2``.
+
+    Empty rows, columns without a name and without cells, and a title above the header are left out.
+    """
     path = Path(path)
+    if split_sheet(path) is not None:
+        return _of_workbook(path)
     raw = bytes_of(path)
     text, encoding, bom, remarks = decoded(raw, path)
     newline = "\r\n" if "\r\n" in text else "\n" if "\n" in text or "\r" not in text else "\r"
@@ -132,24 +166,38 @@ def read_table(path: Path | str) -> Table:
     if first.lower().startswith("sep=") and len(first) == 5:  # Excel's own way to name the delimiter
         delimiter, body = first[4], text.split("\n", 1)[-1]
     if not body.strip():
-        raise InputError(f"{path} is empty. Its first row must name the columns, and every other row is an experiment.")
-    delimiter = delimiter or _delimiter(body)
+        raise UnreadableTableError(f"{path} is empty. {_FIRST_ROW}")
+    delimiter = delimiter or delimiter_of(body)
     records = _records(body, delimiter, path)
-    header_at = next(i for i, record in enumerate(records) if any(cell for cell in record))
-    header = [" ".join(cell.split()) for cell in records[header_at]]
-    filled = [(i + 1, r) for i, r in enumerate(records) if i > header_at and any(cell for cell in r)]
-    kept = _columns(header, filled, path, delimiter)
-    rows = tuple(tuple(r[i] if i < len(r) else "" for i in kept) for _, r in filled)
-    mark = decimal_mark((cell for row in rows for cell in row), delimiter)
+    table = _table(path, records, raw, delimiter, remarks)
+    mark = decimal_mark((cell for row in table.rows for cell in row), delimiter)
+    # more rows come after empty ones, too: what is there stays as it is
+    return replace(table, layout=FileLayout(delimiter, mark, encoding, bom, newline), next_row=len(records) + 1)
+
+
+def _of_workbook(path: Path) -> Table:
+    """A sheet, in which numbers are numbers already; the decimal mark is that of texts that are numbers."""
+    sheet = read_sheet(path)
+    mark = decimal_mark(sheet.texts, "")
+    table = _table(path, sheet.records(mark), sheet.raw, "", sheet.remarks)
+    return replace(table, layout=FileLayout("", mark), sheet=sheet.title)
+
+
+def _table(path: Path, records: Sequence[Sequence[str]], raw: bytes, delimiter: str, remarks: tuple[str, ...]) -> Table:
+    if not any(cell for record in records for cell in record):
+        raise UnreadableTableError(f"{path} is empty. {_FIRST_ROW}")
+    header = find_header(records, path, delimiter)
+    filled = [(i + 1, r) for i, r in enumerate(records) if i >= header.first and any(r)]
     return Table(
         path=path,
-        layout=FileLayout(delimiter, mark, encoding, bom, newline),
-        columns=tuple(header[i] for i in kept),
-        rows=rows,
+        layout=FileLayout(),
+        columns=tuple(header.names[i] for i in header.kept),
+        rows=tuple(tuple(r[i] if i < len(r) else "" for i in header.kept) for _, r in filled),
         numbers=tuple(n for n, _ in filled),
         raw=raw,
-        remarks=remarks,
-        order=tuple(header),
+        remarks=(*remarks, *header.remarks),
+        order=header.names,
+        next_row=filled[-1][0] + 1 if filled else header.first + 1,
     )
 
 
@@ -165,8 +213,13 @@ def write_rows(layout: FileLayout, rows: Sequence[Sequence[str | float | int]]) 
 
 def appended(table: Table, rows: Sequence[Mapping[str, str | float | int]], mark: str) -> bytes:
     """The file's bytes with more rows: what was there stays as it is, and columns that a row lacks stay empty."""
+    if table.sheet:
+        return _with_sheet_rows(table, rows)
     layout = replace(table.layout, mark=table.layout.mark or mark)
-    text = write_rows(layout, [[row.get(column, "") for column in table.order] for row in rows])
+    cells = [[row.get(column, "") for column in table.order] for row in rows]
+    if table.layout.mark is None:
+        cells = [[c if isinstance(c, str) else number_text(c, mark, clear=True) for c in row] for row in cells]
+    text = write_rows(layout, cells)
     ends = table.raw.endswith((b"\n", b"\r", "\n".encode("utf-16-le"), "\n".encode("utf-16-be")))
     try:
         return table.raw + ("" if ends else layout.newline).encode(layout.encoding) + text.encode(layout.encoding)
@@ -176,66 +229,33 @@ def appended(table: Table, rows: Sequence[Mapping[str, str | float | int]], mark
         ) from error
 
 
+def _with_sheet_rows(table: Table, rows: Sequence[Mapping[str, str | float | int]]) -> bytes:
+    """The workbook with more rows, in which they read as what they are: a cell in percent would show 8 as 800 %."""
+    for styled in (True, False):
+        content = with_rows(table.raw, table.file, table.sheet, table.order, table.next_row, rows, styled=styled)
+        cells = read_sheet(Path(f"{table.file}#{table.sheet}"), content).cells[table.next_row - 1 :]
+        places = {column: i for i, column in enumerate(table.order)}
+        if all(
+            value == "" or (len(cells) > n and len(cells[n]) > places[c] and cells[n][places[c]] == value)
+            for n, row in enumerate(rows)
+            for c, value in row.items()
+            if c in places
+        ):
+            return content
+    raise InputError(f"{table.path}: rows cannot be added to this workbook. Save it anew, or use a CSV file.")
+
+
 def _records(text: str, delimiter: str, path: Path) -> list[list[str]]:
     def read(strict: bool) -> list[list[str]]:
         lines = io.StringIO(text, newline="")
         reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=strict)
-        return [[cell.strip() for cell in record] for record in reader]
+        return [[normalize("NFC", cell.strip()) for cell in record] for record in reader]
 
     try:
         return read(strict=True)
     except csv.Error as error:
         if "unexpected end" not in str(error) and "field larger" not in str(error):
             return read(strict=False)  # such as "12" inch
-        raise InputError(
+        raise UnreadableTableError(
             f'{path}: a quotation mark is opened and never closed. Look for a single " in a cell.'
         ) from error
-
-
-def _delimiter(text: str) -> str:
-    """The delimiter whose columns are many and of equal number in most rows; a comma where there is only one column."""
-    head = "\n".join(text.splitlines()[:_ROWS_LOOKED_AT])
-
-    def fit(delimiter: str) -> tuple[float, int]:
-        try:
-            records = list(csv.reader(io.StringIO(head, newline=""), delimiter=delimiter, skipinitialspace=True))
-        except csv.Error:
-            return 0.0, 0
-        widths = [len(record) for record in records if any(cell.strip() for cell in record)]
-        if not widths or widths[0] < 2:
-            return 0.0, 0
-        return sum(width == widths[0] for width in widths) / len(widths), widths[0]
-
-    best = max(_DELIMITERS, key=fit)
-    return best if fit(best)[1] else ","
-
-
-def _columns(header: list[str], rows: list[tuple[int, list[str]]], path: Path, delimiter: str) -> list[int]:
-    """Where the columns with a name are; the rest must be empty."""
-    if len([name for name in header if name]) < 2:
-        raise InputError(
-            f"{path}, row 1: only one column was found, {header[0][:60]!r}. Columns must be separated by "
-            f"{', '.join(list(_DELIMITERS.values())[:3])} or |. Save the table as CSV again."
-        )
-    if all(number(name, ".") is not None for name in header if name):
-        raise InputError(
-            f"{path}, row 1: the first row must name the columns, but it holds numbers ({', '.join(header[:4])}). "
-            "Put a row with names above it."
-        )
-    doubled = [name for name, n in Counter(header).items() if name and n > 1]
-    if doubled:
-        raise InputError(f"{path}, row 1: two columns are called {doubled[0]!r}. Give each its own name.")
-    for n, row in rows:
-        for i, cell in enumerate(row):
-            if cell and i >= len(header):
-                raise InputError(
-                    f"{path}, row {n}: it has {len(row)} cells, but the header names {len(header)} columns. Where "
-                    f"columns are separated by {_DELIMITERS.get(delimiter, delimiter)}, a number such as 12,5 or a "
-                    "remark with that sign in it needs quotation marks; saving with another delimiter helps."
-                )
-            if cell and not header[i]:
-                raise InputError(
-                    f"{path}, row {n}: {cell!r} stands in column {i + 1}, which has no name. Name it in the first row, "
-                    "or empty it."
-                )
-    return [i for i, name in enumerate(header) if name]

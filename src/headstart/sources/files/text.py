@@ -5,9 +5,9 @@ from __future__ import annotations
 import codecs
 from pathlib import Path
 
-from headstart.errors import InputError
+from headstart.errors import UnreadableTableError
 
-__all__ = ["MOST_BYTES", "MOST_ROWS", "bytes_of", "decoded"]
+__all__ = ["MOST_BYTES", "MOST_ROWS", "bytes_of", "decoded", "raw_bytes"]
 
 MOST_BYTES = 200 * 1024 * 1024
 MOST_ROWS = 1_000_000
@@ -18,30 +18,35 @@ _BINARY = {
 }
 
 
-def bytes_of(path: Path) -> bytes:
-    """What the file holds; an ``InputError`` where it is too large, cannot be read, or is no text."""
+def raw_bytes(path: Path) -> bytes:
+    """What the file holds; an ``UnreadableTableError`` where it is too large or cannot be read."""
     try:
         size = path.stat().st_size
         if path.is_dir():
-            raise InputError(f"{path} is a folder, not a CSV file.")
+            raise UnreadableTableError(f"{path} is a folder, not a file.")
         if size > MOST_BYTES:
-            raise InputError(
+            raise UnreadableTableError(
                 f"{path} has {size / 1024**2:.0f} MB; at most {MOST_BYTES // 1024**2} MB are read. A model learns all "
                 "it can from some hundred rows: keep a random sample of about 500 rows."
             )
-        raw = path.read_bytes()
+        return path.read_bytes()
     except FileNotFoundError as error:
-        raise InputError(f"{path}: there is no such file. Look at the spelling and at the folder.") from error
+        raise UnreadableTableError(f"{path}: there is no such file. Look at the spelling and at the folder.") from error
     except PermissionError as error:
-        raise InputError(f"{path} cannot be read. Close it if it is open in another program.") from error
+        raise UnreadableTableError(f"{path} cannot be read. Close it if it is open in another program.") from error
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.") from error
+        raise UnreadableTableError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def bytes_of(path: Path) -> bytes:
+    """What a file of text holds; an ``UnreadableTableError`` also where it is no text."""
+    raw = raw_bytes(path)
     for magic, what in _BINARY.items():
         if raw.startswith(magic):
-            raise InputError(f"{path} is {what}, not a CSV file. Open it and save the sheet as CSV (UTF-8).")
+            raise UnreadableTableError(f"{path} is {what}, not a CSV file. Open it and save the sheet as CSV (UTF-8).")
     rows = raw.count(b"\n")
     if rows > MOST_ROWS:
-        raise InputError(
+        raise UnreadableTableError(
             f"{path} has about {rows:,} rows; at most {MOST_ROWS:,} are read. A model learns all it can from some "
             f"hundred rows: keep a random sample of about 500, or every {rows // 500:,}th row."
         )
@@ -59,11 +64,11 @@ def decoded(raw: bytes, path: Path) -> tuple[str, str, bytes, tuple[str, ...]]:
             try:
                 return raw[len(bom) :].decode(encoding), encoding, bom, ()
             except UnicodeDecodeError as error:
-                raise InputError(
+                raise UnreadableTableError(
                     f"{path} is not {encoding.upper()} text as it says. Save it as CSV (UTF-8)."
                 ) from error
     if b"\x00" in raw:
-        raise InputError(f"{path} is not a text file. Save the table as CSV (UTF-8).")
+        raise UnreadableTableError(f"{path} is not a text file. Save the table as CSV (UTF-8).")
     try:
         return raw.decode("utf-8"), "utf-8", b"", ()
     except UnicodeDecodeError:

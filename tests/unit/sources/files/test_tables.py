@@ -53,6 +53,29 @@ def test_leftovers_of_a_spreadsheet_are_left_out(tmp_path: Path) -> None:
     assert table.numbers == (2, 5)
 
 
+def test_titles_above_the_header_are_left_out(tmp_path: Path) -> None:
+    """With a remark; the row numbers stay those of the spreadsheet."""
+    table = _read(tmp_path, "Series B; May 2024;;\n;;;\nT;c;solvent;y\n1,5;2;DMF;3\n2,5;3;THF;4\n")
+    assert table.columns == ("T", "c", "solvent", "y")
+    assert table.numbers == (4, 5)
+    assert "row 1 ('Series B') is above the header in row 3 and left out" in table.remarks[0]
+
+
+def test_a_row_of_units_belongs_to_the_header(tmp_path: Path) -> None:
+    """Below names and above numbers; a category may be called M."""
+    table = _read(tmp_path, "T,time,s,y\n[°C],min,-,%\n60,5,DMF,70\n")
+    assert table.columns == ("T [°C]", "time [min]", "s", "y [%]")
+    assert table.numbers == (3,)
+    assert _read(tmp_path, "size,y\nM,\nL,\n").rows == (("M", ""), ("L", ""))
+
+
+def test_decomposed_umlauts_are_composed(tmp_path: Path) -> None:
+    """In names and cells."""
+    table = _read(tmp_path, "Lo\u0308sung,y\nO\u0308l,2\n")
+    assert table.columns[0] == "Lösung"
+    assert table.rows[0][0] == "Öl"
+
+
 def test_excels_own_delimiter_line_is_understood(tmp_path: Path) -> None:
     """``sep=;`` is not the header."""
     table = _read(tmp_path, "sep=;\nT;y\n1;2\n")

@@ -9,6 +9,7 @@ multi-task           the same with BoTorch's MultiTaskGP per outcome over all ro
                      transfer learning does with several metrics
 optuna-gp, optuna-tpe, optuna-nsga2    Optuna's samplers, without sources
 random               uniform
+headstart-unmapped   headstart without output maps, so that volumes are in the units of what is measured
 """
 
 from __future__ import annotations
@@ -25,13 +26,15 @@ from headstart.bench.outcomes.problems.problem import OutcomeInstance, OutcomePr
 from headstart.bench.problems.adversarial import Scenario
 from headstart.bench.problems.problem import stream
 from headstart.data.dataset import Dataset
+from headstart.data.units import OutputMap
 from headstart.decide.domain import Searchable
 from headstart.decide.several.posteriors import OutcomePriors
 from headstart.decide.several.suggest import suggest_several
 from headstart.errors import InputError
 from headstart.models.family import AUTO
+from headstart.models.model import TransferModel
 
-__all__ = ["METHODS_COMPARED", "Comparison", "Measured", "Searcher", "draws", "method_compared"]
+__all__ = ["METHODS_COMPARED", "Contender", "Measured", "Searcher", "draws", "method_compared"]
 
 # Results by outcome, as measured
 Measured = Mapping[str, Float[Tensor, "n"]]
@@ -46,7 +49,7 @@ class Searcher(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Contender:
     """How a method begins, given the instance and words that its draws are keyed by, and what is done to sources."""
 
     begin: Callable[[OutcomeInstance, tuple[object, ...]], Searcher]
@@ -59,9 +62,11 @@ def draws(key: tuple[object, ...], *more: object) -> int:
 
 
 class _Ours(Searcher):
-    def __init__(self, instance: OutcomeInstance, key: tuple[object, ...], *, past: bool) -> None:
+    def __init__(
+        self, instance: OutcomeInstance, key: tuple[object, ...], *, past: bool, model: TransferModel = AUTO
+    ) -> None:
         self.instance, self.key = instance, key
-        self._priors = OutcomePriors.learn(instance.outcomes, instance.sources if past else {}, model=AUTO)
+        self._priors = OutcomePriors.learn(instance.outcomes, instance.sources if past else {}, model=model)
 
     def next(self, X: Float[Tensor, "n d"], Y: Measured) -> Float[Tensor, "d"]:
         levels = self.instance.space.categories
@@ -110,6 +115,10 @@ def _with_past(instance: OutcomeInstance, key: tuple[object, ...]) -> Searcher:
     return _Ours(instance, key, past=True)
 
 
+def _unmapped(instance: OutcomeInstance, key: tuple[object, ...]) -> Searcher:
+    return _Ours(instance, key, past=True, model=AUTO.using(output_map=OutputMap.NONE))
+
+
 def _all(scenario: Scenario) -> Callable[[OutcomeProblem], Spoiling]:
     return lambda problem: dict.fromkeys(problem.outcomes, scenario)
 
@@ -118,23 +127,24 @@ def _only(number: int) -> Callable[[OutcomeProblem], Spoiling]:
     return lambda problem: dict.fromkeys(problem.outcomes[number - 1 : number], Scenario.NEGATED)
 
 
-METHODS_COMPARED: dict[str, Comparison] = {
-    "headstart": Comparison(_with_past),
-    "alone": Comparison(lambda instance, key: _Ours(instance, key, past=False)),
-    "botorch": Comparison(_botorch),
-    "multi-task": Comparison(_multi_task),
-    "optuna-gp": Comparison(_optuna("gp")),
-    "optuna-tpe": Comparison(_optuna("tpe")),
-    "optuna-nsga2": Comparison(_optuna("nsga2")),
-    "random": Comparison(_Random),
-    "headstart-noise": Comparison(_with_past, _all(Scenario.NOISE)),
-    "headstart-negated": Comparison(_with_past, _all(Scenario.NEGATED)),
-    "headstart-negated-1": Comparison(_with_past, _only(1)),
-    "headstart-negated-2": Comparison(_with_past, _only(2)),
+METHODS_COMPARED: dict[str, Contender] = {
+    "headstart": Contender(_with_past),
+    "alone": Contender(lambda instance, key: _Ours(instance, key, past=False)),
+    "botorch": Contender(_botorch),
+    "multi-task": Contender(_multi_task),
+    "optuna-gp": Contender(_optuna("gp")),
+    "optuna-tpe": Contender(_optuna("tpe")),
+    "optuna-nsga2": Contender(_optuna("nsga2")),
+    "random": Contender(_Random),
+    "headstart-noise": Contender(_with_past, _all(Scenario.NOISE)),
+    "headstart-negated": Contender(_with_past, _all(Scenario.NEGATED)),
+    "headstart-negated-1": Contender(_with_past, _only(1)),
+    "headstart-negated-2": Contender(_with_past, _only(2)),
+    "headstart-unmapped": Contender(_unmapped),
 }
 
 
-def method_compared(name: str) -> Comparison:
+def method_compared(name: str) -> Contender:
     """The method of that name."""
     if name in METHODS_COMPARED:
         return METHODS_COMPARED[name]

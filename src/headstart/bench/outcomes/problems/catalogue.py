@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headstart.bench.outcomes.problems.pairs import PAIRS
 from headstart.bench.outcomes.problems.problem import OutcomeProblem
 from headstart.bench.outcomes.problems.ruled import RULED
 from headstart.bench.outcomes.problems.tables import TABLES
@@ -9,11 +10,13 @@ from headstart.errors import InputError
 
 __all__ = ["OUTCOME_PROBLEMS", "outcome_problem"]
 
+# Those that are judged by; the pairs are to try things out on
 OUTCOME_PROBLEMS: dict[str, OutcomeProblem] = {**TABLES, **RULED}
 
 
 def outcome_problem(name: str) -> OutcomeProblem:
     """The problem of that name."""
-    if name in OUTCOME_PROBLEMS:
-        return OUTCOME_PROBLEMS[name]
-    raise InputError(f"There is no problem {name!r}. The known ones are {', '.join(OUTCOME_PROBLEMS)}.")
+    known = {**OUTCOME_PROBLEMS, **PAIRS}
+    if name in known:
+        return known[name]
+    raise InputError(f"There is no problem {name!r}. The known ones are {', '.join(known)}.")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
-__all__ = ["plain", "split_unit", "with_unit"]
+__all__ = ["UNIT_WORDS", "folded", "plain", "split_unit", "with_unit"]
 
 _BRACKETS = re.compile(r"(?P<base>.*?\S)\s*[\[(](?P<unit>[^\[\]()]{1,20})[\])]\s*")
 _SLASH = re.compile(r"(?P<base>.*?\S)\s+/\s+(?P<unit>\S{1,20})\s*")  # temperature / °C
 _LAST_WORD = re.compile(r"(?P<base>.*[^\W_])[_ ](?P<unit>[^\W_]+)")
 # What a last word such as _min stands for; capitals count where the same letter means two things
-_WORDS = {
+UNIT_WORDS = {
     "percent": "%", "pct": "%", "perc": "%", "wtpct": "wt%", "ppm": "ppm", "ppb": "ppb",
     "degC": "°C", "degc": "°C", "C": "°C", "celsius": "°C", "K": "K", "kelvin": "K", "F": "°F", "degF": "°F",
     "ms": "ms", "s": "s", "sec": "s", "seconds": "s", "min": "min", "mins": "min", "minutes": "min", "h": "h",
@@ -29,15 +30,21 @@ def split_unit(column: str) -> tuple[str, str]:
     for pattern in (_BRACKETS, _SLASH):
         if match := pattern.fullmatch(column):
             unit = match["unit"].strip()
-            return match["base"].strip(" _"), _WORDS.get(unit, unit)
-    if (match := _LAST_WORD.fullmatch(column)) and match["unit"] in _WORDS:
-        return match["base"], _WORDS[match["unit"]]
+            return match["base"].strip(" _"), UNIT_WORDS.get(unit, unit)
+    if (match := _LAST_WORD.fullmatch(column)) and match["unit"] in UNIT_WORDS:
+        return match["base"], UNIT_WORDS[match["unit"]]
     return column, ""
 
 
 def plain(column: str) -> str:
     """The name without unit, case and separators: what two spellings of a column have in common."""
-    return re.sub(r"[\W_]+", "", split_unit(column)[0]).lower()
+    return re.sub(r"[\W_]+", "", split_unit(folded(column, case=True))[0]).casefold()
+
+
+def folded(text: str, *, case: bool = False) -> str:
+    """The text as it is compared: composed umlauts, single spaces and, unless it counts, no capitals."""
+    text = unicodedata.normalize("NFC", " ".join(text.split()))
+    return text if case else text.casefold()
 
 
 def with_unit(column: str, unit: str) -> str:

@@ -1,0 +1,1 @@
+"""What the columns of files are for, and their cells made plain."""

@@ -1,0 +1,81 @@
+"""Units of measurement: how they are spelled, and what one is in another where that is known.
+
+°C K °F     ms s min h d     Pa kPa MPa mbar bar psi torr atm     nm µm mm cm m     µg mg g kg     µL mL L
+µmol mmol mol     µmol/L mmol/L mol/L     Hz kHz rpm     mV V kV     mA A     W kW     N kN
+
+Units of one row are converted into each other. No others are: a mass is no share, and a wt% is no vol%.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from headstart.sources.files.unit_names import UNIT_WORDS
+
+__all__ = ["canonical_unit", "converted", "converts"]
+
+# base value = factor · value + offset, with a base unit for every quantity
+_SCALES: dict[str, dict[str, tuple[float, float]]] = {
+    "temperature": {"K": (1.0, 0.0), "°C": (1.0, 273.15), "°F": (5 / 9, 459.67 * 5 / 9)},
+    "time": {"ms": (1e-3, 0.0), "s": (1.0, 0.0), "min": (60.0, 0.0), "h": (3600.0, 0.0), "d": (86400.0, 0.0)},
+    "pressure": {
+        "Pa": (1.0, 0.0), "kPa": (1e3, 0.0), "MPa": (1e6, 0.0), "mbar": (100.0, 0.0), "bar": (1e5, 0.0),
+        "psi": (6894.757293168361, 0.0), "torr": (101325 / 760, 0.0), "atm": (101325.0, 0.0),
+    },
+    "length": {"nm": (1e-9, 0.0), "µm": (1e-6, 0.0), "mm": (1e-3, 0.0), "cm": (1e-2, 0.0), "m": (1.0, 0.0)},
+    "mass": {"µg": (1e-6, 0.0), "mg": (1e-3, 0.0), "g": (1.0, 0.0), "kg": (1e3, 0.0)},
+    "volume": {"µL": (1e-6, 0.0), "mL": (1e-3, 0.0), "L": (1.0, 0.0)},
+    "amount": {"µmol": (1e-6, 0.0), "mmol": (1e-3, 0.0), "mol": (1.0, 0.0)},
+    "concentration": {"µmol/L": (1e-6, 0.0), "mmol/L": (1e-3, 0.0), "mol/L": (1.0, 0.0)},
+    "frequency": {"rpm": (1 / 60, 0.0), "Hz": (1.0, 0.0), "kHz": (1e3, 0.0)},
+    "voltage": {"mV": (1e-3, 0.0), "V": (1.0, 0.0), "kV": (1e3, 0.0)},
+    "current": {"mA": (1e-3, 0.0), "A": (1.0, 0.0)},
+    "power": {"W": (1.0, 0.0), "kW": (1e3, 0.0)},
+    "force": {"N": (1.0, 0.0), "kN": (1e3, 0.0)},
+}  # fmt: skip
+_QUANTITY = {unit: quantity for quantity, units in _SCALES.items() for unit in units}
+_OTHER_SPELLINGS = {
+    "°c": "°C", "° C": "°C", "°": "°C", "grad": "°C", "grad c": "°C", "deg c": "°C", "deg": "°C", "°f": "°F",
+    "prozent": "%", "proz": "%", "v.h.": "%", "sek": "s", "sekunden": "s", "minuten": "min", "minute": "min",
+    "std": "h", "stunde": "h", "stunden": "h", "hour": "h", "tag": "d", "tage": "d", "d": "d", "day": "d",
+    "u/min": "rpm", "1/min": "rpm", "min-1": "rpm", "upm": "rpm", "µg": "µg", "ug": "µg", "äq": "equiv", "äq.": "equiv",
+    "eq.": "equiv", "equiv.": "equiv", "mol-%": "mol%", "mol%": "mol%", "mol %": "mol%", "wt%": "wt%", "wt-%": "wt%",
+    "wt %": "wt%", "gew.-%": "wt%", "gew-%": "wt%", "m%": "wt%", "vol%": "vol%", "vol-%": "vol%", "vol.-%": "vol%",
+    "vol %": "vol%", "v/v%": "vol%", "g/l": "g/L", "mg/ml": "mg/mL", "mg/l": "mg/L", "ml/min": "mL/min", "€": "EUR",
+}  # fmt: skip
+_EXACT = {**{unit: unit for unit in (*_QUANTITY, *UNIT_WORDS.values())}, **UNIT_WORDS}
+_FOLDED: dict[str, set[str]] = {}
+for _spelling, _unit in (*_EXACT.items(), *_OTHER_SPELLINGS.items()):
+    _FOLDED.setdefault(_spelling.casefold(), set()).add(_unit)
+
+
+def canonical_unit(text: str) -> str:
+    """The unit that a text is a spelling of, "" where it is none: ``°C`` of ``° c``, ``min`` of ``Minuten``.
+
+    Capitals count where they tell two units apart: mM is none of mm, and M none of m.
+    """
+    text = unicodedata.normalize("NFC", " ".join(text.split())).replace("℃", "°C").replace("º", "°")
+    text = re.sub("^[μu](?=[mgLl]|mol)", "µ", text.replace("μ", "µ"))
+    text = text.removesuffix(".") if text.removesuffix(".") in _EXACT else text
+    if text in _EXACT:
+        return _EXACT[text]
+    for spelling in (text.casefold(), text.casefold().replace(" ", ""), text.casefold().removesuffix(".")):
+        found = _FOLDED.get(spelling, set())
+        if len(found) == 1:
+            return next(iter(found))
+    return ""
+
+
+def converts(unit: str, into: str) -> bool:
+    """Whether values in the one unit are known in the other."""
+    return unit == into or (unit in _QUANTITY and _QUANTITY[unit] == _QUANTITY.get(into))
+
+
+def converted(value: float, unit: str, into: str) -> float:
+    """The value in another unit, for units that convert: (a · value + b − b′) / a′, without the dust of arithmetic."""
+    if unit == into:
+        return value
+    scale = _SCALES[_QUANTITY[unit]]
+    (factor, offset), (other_factor, other_offset) = scale[unit], scale[into]
+    return float(f"{(factor * value + offset - other_offset) / other_factor:.12g}")
