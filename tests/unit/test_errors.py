@@ -54,7 +54,7 @@ def test_every_error_is_ours_and_a_builtin(error: type[Exception], builtin: type
 
 def test_the_tree_is_drawn_whole() -> None:
     """Every class of the module stands in its docstring."""
-    assert all(f" {name}" in str(errors.__doc__) for name in errors.__all__)
+    assert all(f" {name}" in str(errors.__doc__) for name in errors.__all__ if name.endswith("Error"))
 
 
 @pytest.mark.parametrize("path", sorted(Path(headstart.__file__).parent.rglob("*.py")), ids=lambda path: path.stem)

@@ -244,10 +244,7 @@ def fit_campaign(campaign: Campaign, *, seed: int = 0, model: str | None = None)
     space = next(iter(alignments.values())).space
     past = {name: tuple(Pooled.of(data) for data in own.datasets) for name, own in alignments.items()}
     priors = {
-        name: (chosen if own else alone).learn(
-            [one.data for one in own], seed=seed, bounds=file.outcomes.inner_bounds(name)
-        )
-        for name, own in past.items()
+        name: (chosen if own else alone).learn([one.data for one in own], seed=seed) for name, own in past.items()
     }
     measured = {column.name: Pooled.of(_own_results(campaign, column, space)) for column in file.results}
     results = {name: one.data for name, one in measured.items()}

@@ -12,7 +12,7 @@ variance of its own and that λ ~ N(1, ½²); λ = 1 changes nothing. It stays b
 values is shortened; one of good values is where the search goes, and is left as it is. The map reaches every number:
 whatever is predicted has a place in the user's units.
 
-Results that have both bounds (data.bounds), such as a yield, go through a logit of their share of the range first. So
+Where a model is told of two bounds (data.bounds), results go through a logit of their share of the range first. So
 0.1 % and 1 % are as far apart as they are for whoever tries to get from one to the other, and so are 99 % and 99.9 %.
 
 Values that lie very far from the rest of their task, such as a penalty for a failed run, are not a matter of shape.

@@ -56,11 +56,7 @@ class OutcomePriors:
         priors = []
         for name, own in zip(outcomes.names, every, strict=True):
             inward = [outcomes.inward(name, source) for source in own]
-            bounds = outcomes.inner_bounds(name)
-            with_past = inward and model.needs_sources
-            priors.append(
-                model.learn(inward, seed=seed, bounds=bounds) if with_past else alone.learn(seed=seed, bounds=bounds)
-            )
+            priors.append(model.learn(inward, seed=seed) if inward and model.needs_sources else alone.learn(seed=seed))
         return cls(outcomes, tuple(priors), next(iter(columns), None))
 
     def condition(self, targets: Mapping[str, Dataset] | None = None, *, seed: Seed = 0) -> OutcomePosteriors:

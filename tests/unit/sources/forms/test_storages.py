@@ -279,7 +279,7 @@ def test_reading_leaves_no_connection_behind(url: str, tmp_path: Path) -> None:
     before = open_files(tmp_path / "past.db")  # of those who made it
     read_sources([url])
     Sources.from_storage(url)
-    assert open_files(tmp_path / "past.db") == before
+    assert open_files(tmp_path / "past.db") <= before  # theirs may be closed meanwhile
 
 
 def open_files(path: Path) -> int:
