@@ -10,7 +10,9 @@
     │   ├── UnusableSourceError           a source that cannot be reached, or has nothing to learn from
     │   ├── MissingDataError              a table that does not come with headstart, and is not where it was looked for
     │   ├── NotComparableError            methods whose runs have no problem or no seed in common
-    │   └── UnwritableError               a file or a folder that cannot be written
+    │   ├── UnwritableError               a file or a folder that cannot be written
+    │   ├── ChangedMeanwhileError         somebody else was faster: what was looked at is not there any more
+    │   └── UnusableCellsError            cells that somebody typed, with what is wrong with each
     ├── NumericalError(ArithmeticError)   the data are fine, the arithmetic was not
     └── MissingExtraError(ImportError)    an optional dependency is not installed
 
@@ -20,7 +22,10 @@ somebody answers by going on in another way has a name of its own, so that no ot
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 __all__ = [
+    "ChangedMeanwhileError",
     "HeadstartError",
     "InputError",
     "MissingDataError",
@@ -32,6 +37,7 @@ __all__ = [
     "NothingInCommonError",
     "NumericalError",
     "UnknownParameterError",
+    "UnusableCellsError",
     "UnusableSourceError",
     "UnwritableError",
 ]
@@ -79,6 +85,18 @@ class NotComparableError(InputError):
 
 class UnwritableError(InputError):
     """A file or a folder that the operating system does not let be written, or that changed meanwhile."""
+
+
+class ChangedMeanwhileError(InputError):
+    """A file that somebody else changed since it was looked at: nothing is written over what they did."""
+
+
+class UnusableCellsError(InputError):
+    """Cells that cannot be used as they were typed; ``cells`` has what is wrong by row and column."""
+
+    def __init__(self, cells: Mapping[tuple[int, str], str]) -> None:
+        super().__init__("; ".join(f"row {row}, {column}: {what}" for (row, column), what in cells.items()))
+        self.cells = dict(cells)
 
 
 class NumericalError(HeadstartError, ArithmeticError):

@@ -22,7 +22,7 @@ from headstart.sources.files.tables import Table, is_lock_file, read_table, writ
 from headstart.sources.files.unit_names import split_unit
 from headstart.sources.parameters import Kind, nearest
 
-__all__ = ["CampaignPlan", "Looked", "Started", "look_at", "start_campaign"]
+__all__ = ["CURRENT", "CampaignPlan", "Looked", "Started", "current_header", "look_at", "start_campaign"]
 
 CURRENT = "current.csv"
 
@@ -86,7 +86,7 @@ def start_campaign(past: Sequence[Path], folder: Path, wanted: CampaignPlan, *, 
     with alone_in(folder):
         write_whole(toml, toml_text(looked.file, looked.proposal).encode())
         if not kept:
-            write_whole(current, _header(looked.file, looked.tables, more))
+            write_whole(current, current_header(looked.file, looked.tables, more))
     return Started(looked.file, looked.proposal, toml, current, kept, looked.remarks)
 
 
@@ -215,7 +215,7 @@ def _relative(path: Path, folder: Path) -> str:
         return path.resolve().as_posix()
 
 
-def _header(campaign: CampaignFile, tables: Sequence[Table], more: Sequence[str]) -> bytes:
+def current_header(campaign: CampaignFile, tables: Sequence[Table], more: Sequence[str]) -> bytes:
     """A header in the layout of the first past file, with a byte-order mark where the spreadsheet program needs one."""
     first = tables[0].layout
     marked = any(t.layout.bom or t.layout.encoding != "utf-8" for t in tables)
