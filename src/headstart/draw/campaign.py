@@ -30,7 +30,7 @@ from headstart.gp.threads import single_thread
 from headstart.sources.files.safe import make_folder
 from headstart.sources.parameters import Kind
 
-__all__ = ["draw_campaign"]
+__all__ = ["campaign_figures", "draw_campaign"]
 
 _UNKNOWN = "pending: nothing is known about it yet"
 _PALE = "#9A9A9A"
@@ -40,6 +40,11 @@ _PALE = "#9A9A9A"
 def draw_campaign(fitted: Fitted, out: Path) -> list[Path]:
     """Write the pictures into the folder, which is made if it is not there; none of predictions if nothing is known."""
     make_folder(out)
+    return [save(figure, out, name, ("png",))[0] for name, figure in campaign_figures(fitted).items()]
+
+
+def campaign_figures(fitted: Fitted) -> dict[str, Figure]:
+    """The same pictures by their names, as figures."""
     reference = reference_point(fitted)
     slices = [slice_of(p, reference, fitted) for p in fitted.campaign.file.parameters if p.kind is not Kind.FIXED]
     pictures = {"progress": _progress(fitted)}
@@ -51,7 +56,7 @@ def draw_campaign(fitted: Fitted, out: Path) -> list[Path]:
             pictures[named("slices", of)] = slices_figure(own, slices, reference)
         if own.alignment.datasets:
             pictures[named("sources", of)] = sources_figure(own, slices, reference)
-    return [save(figure, out, name, ("png",))[0] for name, figure in pictures.items()]
+    return pictures
 
 
 # ── progress ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from headstart.campaign.desk.history import Step, digest, make_step
 from headstart.campaign.file import TOML
-from headstart.campaign.init import CURRENT, CampaignPlan, Looked, current_header, look_at
+from headstart.campaign.init import CURRENT, Looked, current_header
 from headstart.campaign.settings import read_settings
 from headstart.campaign.toml.reading import campaign_file_in
 from headstart.campaign.toml.writing import toml_text
@@ -29,7 +29,7 @@ __all__ = [
     "UploadedFile",
     "add_past",
     "begin",
-    "look_closer",
+    "with_parameters",
     "past_files",
     "remove_past",
 ]
@@ -103,9 +103,8 @@ def _safe_name(name: str) -> str:
     return bare
 
 
-def look_closer(folder: Path, wanted: CampaignPlan, changes: Mapping[str, Parameter]) -> Looked:
-    """What the campaign would be, with the parameters as somebody corrected them. Nothing is written."""
-    looked = look_at(past_files(folder), folder, wanted)
+def with_parameters(looked: Looked, changes: Mapping[str, Parameter]) -> Looked:
+    """What the campaign would be with the parameters as somebody corrected them. Nothing is written."""
     guesses = tuple(
         Guess(own, {**guess.reasons, "kind": "set by hand"})
         if (own := changes.get(guess.parameter.name, guess.parameter)) != guess.parameter

@@ -8,13 +8,13 @@ import pytest
 from tests.unit.campaign.campaigns import fingerprint, make
 
 from headstart.campaign.campaign import open_campaign
-from headstart.campaign.desk.beginning import UploadedFile, add_past, begin, look_closer, past_files, remove_past
+from headstart.campaign.desk.beginning import UploadedFile, add_past, begin, past_files, remove_past, with_parameters
 from headstart.campaign.desk.cells import edited
 from headstart.campaign.desk.changes import OwnRow, add_row, add_suggestions, remove_row, save_results
 from headstart.campaign.desk.contents import contents_of, evidence_of, opened_again
 from headstart.campaign.desk.history import HISTORY, digest, last_step, make_step, steps_of, undo_step
 from headstart.campaign.experiments import State
-from headstart.campaign.init import CampaignPlan
+from headstart.campaign.init import CampaignPlan, look_at
 from headstart.campaign.toml.reading import read_campaign_file
 from headstart.data.outcomes import Goal
 from headstart.errors import ChangedMeanwhileError, InputError, UnusableCellsError, UnwritableError
@@ -228,7 +228,7 @@ def test_columns_are_corrected_before_the_campaign_is_written(tmp_path: Path) ->
         "t": Parameter("t", Kind.FLOAT, low=0, high=20, step=0.5, unit="min"),
         "p": Parameter("p", Kind.FIXED, value=0.5, unit="bar"),
     }
-    looked = look_closer(tmp_path, plan, own)
+    looked = with_parameters(look_at(past_files(tmp_path), tmp_path, plan), own)
     begin(tmp_path, looked, seen=None)
     file = read_campaign_file(tmp_path / "headstart.toml")
     assert {p.name: p for p in file.parameters} | own == {p.name: p for p in file.parameters}
