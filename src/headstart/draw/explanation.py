@@ -65,7 +65,9 @@ def _self_prediction(axes: Axes, check: PastCheck) -> None:
         if known:
             axes.barh(y, gain, height=0.62, color=_PALE if why else NOW)
             axes.plot([gain - error, gain + error], [y, y], color=INK, linewidth=1.4)
-        axes.annotate(f"  {why}", (max(gain + error, 0.0) if known else 0.0, y), va="center", color=INK, fontsize=9)
+        axes.annotate(
+            f"  {why or ''}", (max(gain + error, 0.0) if known else 0.0, y), va="center", color=INK, fontsize=9
+        )
     axes.axvline(0.0, color=INK, linewidth=0.9)
     _names(axes, check.names)
     tidy(axes, "gain over a constant [nats per row]", "")

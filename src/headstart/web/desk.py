@@ -21,8 +21,20 @@ from headstart.campaign.file import TOML
 from headstart.campaign.fitted import Fitted
 from headstart.campaign.init import CampaignPlan, Looked, look_at
 from headstart.sources.files.tables import Table, read_table
-from headstart.web.jobs import Ask, Asked, Compare, Draw, Drawn, Learn, Learned, RowKey, RowOutlook, outlooks, row_key
-from headstart.web.worker import Work, Worker
+from headstart.web.jobs import (
+    Ask,
+    Asked,
+    Compare,
+    Draw,
+    DrawnPictures,
+    Learn,
+    Learned,
+    RowKey,
+    RowOutlook,
+    outlooks,
+    row_key,
+)
+from headstart.web.worker import DeskWork, Worker
 
 __all__ = ["Desk", "Snapshot"]
 
@@ -55,7 +67,7 @@ class Desk:
         self._pictures: OrderedDict[str, Mapping[str, bytes]] = OrderedDict()
         self._tables: dict[Path, tuple[str, Table]] = {}
         self._looked: tuple[str, Looked] | None = None
-        self._works: OrderedDict[str, Work] = OrderedDict()
+        self._works: OrderedDict[str, DeskWork] = OrderedDict()
         self._named: dict[str, str] = {}  # what is being worked on, by what it is for
 
     @property
@@ -109,7 +121,7 @@ class Desk:
 
     # ── what takes a while ────────────────────────────────────────────────────────────────────────────────────────
 
-    def learned(self, now: Snapshot) -> Learned | Work:
+    def learned(self, now: Snapshot) -> Learned | DeskWork:
         """What the files say, or the work that finds out, which is begun if it is not on its way."""
         with self._lock:
             if now.evidence in self._learned:
@@ -120,42 +132,42 @@ class Desk:
         """The models with the campaign as it is now."""
         return with_campaign(learned.fitted, now.campaign)
 
-    def pictures(self, now: Snapshot) -> Mapping[str, bytes] | Work:
+    def pictures(self, now: Snapshot) -> Mapping[str, bytes] | DeskWork:
         """The pictures by their names, or the work that draws them."""
         with self._lock:
             if now.contents.key in self._pictures:
                 return self._pictures[now.contents.key]
             return self._begin(f"draw {now.contents.key}", "Drawing", Draw(self.folder))
 
-    def ask(self, n: int) -> Work:
+    def ask(self, n: int) -> DeskWork:
         """Begin to choose n experiments, which are appended when they are found."""
         known = next(reversed(self._learned), "")
         doing = f"Choosing {n} experiment{'' if n == 1 else 's'}"
         return self._begin("ask", doing, Ask(self.folder, n, known), then="/experiments")
 
-    def compare(self, looked: Looked) -> Work:
+    def compare(self, looked: Looked) -> DeskWork:
         """Begin to compare past campaigns."""
         name = f"compare {digest(repr((looked.file, [table.raw for table in looked.tables])).encode())}"
         return self._begin(name, "Comparing the past campaigns", Compare(looked))
 
-    def work(self, ident: str) -> Work | None:
+    def work(self, ident: str) -> DeskWork | None:
         """The work of this name."""
         with self._lock:
             return self._works.get(ident)
 
-    def again(self, work: Work) -> None:
+    def again(self, work: DeskWork) -> None:
         """Forget work that went wrong, so that the next who asks begins it anew."""
         with self._lock:
             self._named = {name: ident for name, ident in self._named.items() if ident != work.id}
 
-    def _begin(self, name: str, what: str, job: Any, then: str = "/") -> Work:
+    def _begin(self, name: str, what: str, job: Any, then: str = "/") -> DeskWork:
         with self._lock:
             there = self._works.get(self._named.get(name, ""))
             # what went wrong is not tried again by itself, and what was found but not kept is looked for again
             kept = there is not None and name != "ask" and (bool(there.error) or isinstance(job, Compare))
             if there is not None and (kept or not there.done):
                 return there
-            work = Work(secrets.token_urlsafe(9), what, job, then)
+            work = DeskWork(secrets.token_urlsafe(9), what, job, then)
             self._works[work.id] = work
             self._named[name] = work.id
             for old in [w for w in self._works.values() if w.done][: max(0, len(self._works) - _WORKS)]:
@@ -163,7 +175,7 @@ class Desk:
             self.worker.submit(work, self._keep)
             return work
 
-    def _keep(self, work: Work) -> None:
+    def _keep(self, work: DeskWork) -> None:
         with self._lock:
             result = work.result
             if isinstance(result, Asked):
@@ -175,7 +187,7 @@ class Desk:
                 while len(self._learned) > _KEPT:
                     old, _ = self._learned.popitem(last=False)
                     self._rows = {place: row for place, row in self._rows.items() if place[0] != old}
-            elif isinstance(result, Drawn):
+            elif isinstance(result, DrawnPictures):
                 self._pictures[result.key] = result.pictures
                 while len(self._pictures) > _KEPT:
                     self._pictures.popitem(last=False)

@@ -32,7 +32,7 @@ from headstart.gp.threads import single_thread
 from headstart.models.auto.explanation import Explanation, explain
 from headstart.models.auto.past_check import PastCheck, check_past
 from headstart.web.svg import themed
-from headstart.web.worker import Memory, Report
+from headstart.web.worker import Report, WorkerMemory
 
 __all__ = [
     "Ask",
@@ -40,7 +40,7 @@ __all__ = [
     "Compare",
     "Compared",
     "Draw",
-    "Drawn",
+    "DrawnPictures",
     "Learn",
     "Learned",
     "PastOf",
@@ -104,7 +104,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnPictures:
     """SVG by name, for light and dark, and the digest of the files it shows."""
 
     key: str
@@ -132,7 +132,7 @@ class Learn:
 
     folder: Path
 
-    def run(self, report: Report, memory: Memory) -> Learned:
+    def run(self, report: Report, memory: WorkerMemory) -> Learned:
         """What they say; kept for the next job."""
         return _learned(self.folder, report, memory)[2]
 
@@ -146,7 +146,7 @@ class Ask:
     known: str = ""
     seed: int = 0
 
-    def run(self, report: Report, memory: Memory) -> Asked:
+    def run(self, report: Report, memory: WorkerMemory) -> Asked:
         """Where results come in meanwhile it begins anew with them."""
         for attempt in range(_ATTEMPTS):
             _, campaign, learned = _learned(self.folder, lambda share, doing: report(0.6 * share, doing), memory)
@@ -176,7 +176,7 @@ class Draw:
 
     folder: Path
 
-    def run(self, report: Report, memory: Memory) -> Drawn:
+    def run(self, report: Report, memory: WorkerMemory) -> DrawnPictures:
         """Progress, slices, the front, sources and verdicts."""
         key, campaign, learned = _learned(self.folder, lambda share, doing: report(0.4 * share, doing), memory)
         report(0.45, "drawing")
@@ -191,7 +191,7 @@ class Draw:
         for i, (name, figure) in enumerate(figures.items()):
             report(0.5 + 0.5 * i / len(figures), f"drawing {name}")
             drawn[name] = themed(figure)
-        return Drawn(key, drawn)
+        return DrawnPictures(key, drawn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ class Compare:
 
     looked: Looked
 
-    def run(self, report: Report, memory: Memory) -> Compared:  # noqa: ARG002 — jobs have one shape
+    def run(self, report: Report, memory: WorkerMemory) -> Compared:  # noqa: ARG002 — jobs have one shape
         """A comparison and a picture for every outcome."""
         aligned = align_files(self.looked)
         found = []
@@ -215,7 +215,7 @@ class Compare:
         return Compared(tuple(found))
 
 
-def _learned(folder: Path, report: Report, memory: Memory) -> tuple[str, Campaign, Learned]:
+def _learned(folder: Path, report: Report, memory: WorkerMemory) -> tuple[str, Campaign, Learned]:
     report(0.0, "reading the files")
     contents = contents_of(folder)
     before = memory.get("campaign")

@@ -15,14 +15,14 @@ from typing import Any, Protocol
 
 from headstart.errors import HeadstartError
 
-__all__ = ["Job", "Memory", "Report", "Work", "Worker"]
+__all__ = ["Job", "Report", "DeskWork", "Worker", "WorkerMemory"]
 
 _log = logging.getLogger(__name__)
 
 # How far a job is, from 0 to 1, and what it is doing
 Report = Callable[[float, str], None]
 # What jobs leave for the next ones
-Memory = dict[str, Any]
+WorkerMemory = dict[str, Any]
 
 _DIED = "The process that does the work has ended, perhaps for want of memory. Nothing was changed. Try again."
 
@@ -30,13 +30,13 @@ _DIED = "The process that does the work has ended, perhaps for want of memory. N
 class Job(Protocol):
     """A piece of work; it must survive pickling, as must what it returns."""
 
-    def run(self, report: Report, memory: Memory) -> Any:
+    def run(self, report: Report, memory: WorkerMemory) -> Any:
         """Do it."""
         ...
 
 
 @dataclass
-class Work:
+class DeskWork:
     """A job on its way. ``error`` is what went wrong, in words; ``then`` the page to go to when it is done."""
 
     id: str
@@ -70,14 +70,14 @@ class Worker:
 
     def __init__(self, *, apart: bool = True) -> None:
         self._apart = apart
-        self._waiting: queue.Queue[tuple[Work, Callable[[Work], None]] | None] = queue.Queue()
-        self._memory: Memory = {}
+        self._waiting: queue.Queue[tuple[DeskWork, Callable[[DeskWork], None]] | None] = queue.Queue()
+        self._memory: WorkerMemory = {}
         self._process: Any = None
         self._line: Connection | None = None
         self._thread = threading.Thread(target=self._serve, daemon=True, name="headstart worker")
         self._thread.start()
 
-    def submit(self, work: Work, on_end: Callable[[Work], None]) -> None:
+    def submit(self, work: DeskWork, on_end: Callable[[DeskWork], None]) -> None:
         """Do it when its turn comes; ``on_end`` is called before anybody can see that it is done."""
         self._waiting.put((work, on_end))
 
@@ -104,7 +104,7 @@ class Worker:
             work.took = time.monotonic() - work.began
             work.finished.set()
 
-    def _run(self, work: Work) -> Any:
+    def _run(self, work: DeskWork) -> Any:
         def report(share: float, doing: str) -> None:
             work.share, work.doing = share, doing
 
@@ -138,7 +138,7 @@ class Worker:
 def _work(line: Connection) -> None:
     """The process: jobs come in, reports and results go out, until the line is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever stops the server stops this too
-    memory: Memory = {}
+    memory: WorkerMemory = {}
     while True:
         try:
             job: Job = line.recv()

@@ -29,9 +29,9 @@ __all__ = [
     "UploadedFile",
     "add_past",
     "begin",
-    "with_parameters",
     "past_files",
     "remove_past",
+    "with_parameters",
 ]
 
 PAST = "past"

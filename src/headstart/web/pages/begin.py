@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -34,7 +35,7 @@ from headstart.web.jobs import Compared, PastOf
 from headstart.web.pages.columns import KINDS, ROLES, ColumnForm, forms_in, forms_of, parameters_in, plan_of
 from headstart.web.pages.page import desk_of, go, render
 from headstart.web.pages.reading import past_rows
-from headstart.web.worker import Work
+from headstart.web.worker import DeskWork
 
 __all__ = ["ROUTES"]
 
@@ -78,7 +79,7 @@ def _page(
         "roles": ROLES,
         "kinds": KINDS,
         "told": told,
-        "remarks": looked.remarks if looked is not None else (),
+        "remarks": [_for_the_page(remark) for remark in looked.remarks] if looked is not None else [],
         "ready": ready,
         "work": work,
         "anew": desk.begun,
@@ -88,6 +89,11 @@ def _page(
         "last": last_step(desk.folder),
     }
     return render(request, "begin.html", content, status=status)
+
+
+def _for_the_page(remark: str) -> str:
+    """A remark whose remedy is an option of the command line, with what does the same here."""
+    return re.sub(r"run again with --rename .*$", "choose so under 'the same as' below.", remark)
 
 
 def _tables(desk: Desk) -> tuple[list[tuple[Path, Table | None]], list[str]]:
@@ -184,7 +190,7 @@ def _agreement_picture(request: Request) -> Response:
     return Response(_compared(work).outcomes[i][2], media_type="image/svg+xml")
 
 
-def _compared(work: Work) -> Compared:
+def _compared(work: DeskWork) -> Compared:
     if not isinstance(work.result, Compared):
         raise HTTPException(404)
     return work.result

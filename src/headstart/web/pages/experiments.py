@@ -21,7 +21,7 @@ from headstart.web.desk import Desk, Snapshot
 from headstart.web.forms import Taken, posted, tried, whole_number
 from headstart.web.jobs import Learned, RowOutlook, row_key
 from headstart.web.pages.page import desk_of, go, render
-from headstart.web.worker import Work
+from headstart.web.worker import DeskWork
 
 __all__ = ["ROUTES", "show_again"]
 
@@ -75,8 +75,8 @@ def _page(request: Request, typed: Typed | None = None, told: str = "", status: 
     desk = desk_of(request)
     now = desk.now()
     learned = desk.learned(now)
-    work = learned if isinstance(learned, Work) else None
-    known = None if isinstance(learned, Work) else learned
+    work = learned if isinstance(learned, DeskWork) else None
+    known = None if isinstance(learned, DeskWork) else learned
     rows = _rows(desk, now, known, typed or Typed())
     pending = [row for row in rows if row.state == State.PENDING]
     content = {

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from headstart.web.desk import Desk
-from headstart.web.worker import Work
+from headstart.web.worker import DeskWork
 
 __all__ = ["desk_of", "go", "render", "waiting"]
 
@@ -55,6 +55,6 @@ def go(request: Request, path: str, said: str = "") -> Response:
     return RedirectResponse(f"{path}?said={ident}", 303)
 
 
-def waiting(request: Request, work: Work, title: str) -> HTMLResponse:
+def waiting(request: Request, work: DeskWork, title: str) -> HTMLResponse:
     """The page of work that is not done yet, or went wrong; it comes back here by itself."""
     return render(request, "work.html", {"work": work, "title": title, "then": request.url.path})

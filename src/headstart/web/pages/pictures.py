@@ -14,7 +14,7 @@ from headstart.sources.parameters import Kind
 from headstart.web.forms import tried
 from headstart.web.pages.page import desk_of, render, waiting
 from headstart.web.pages.slices import HEIGHT, WIDTH, Frame, expected_at, panels_at, point_of
-from headstart.web.worker import Work
+from headstart.web.worker import DeskWork
 
 __all__ = ["ROUTES"]
 
@@ -31,13 +31,13 @@ def _show(request: Request) -> Response:
     desk = desk_of(request)
     now = desk.now()
     learned = desk.learned(now)
-    if isinstance(learned, Work):
+    if isinstance(learned, DeskWork):
         return waiting(request, learned, "Pictures")
     drawn = desk.pictures(now)
-    names = [] if isinstance(drawn, Work) else list(drawn)
+    names = [] if isinstance(drawn, DeskWork) else list(drawn)
     content = {
         "title": "Pictures",
-        "drawing": drawn if isinstance(drawn, Work) else None,
+        "drawing": drawn if isinstance(drawn, DeskWork) else None,
         "pictures": [(name, _titled(name)) for name in names],
         "key": now.contents.key[:12],
         **_slices(request, now, learned),
@@ -78,7 +78,7 @@ def _fragment(request: Request) -> Response:
     desk = desk_of(request)
     now = desk.now()
     learned = desk.learned(now)
-    if isinstance(learned, Work):
+    if isinstance(learned, DeskWork):
         raise HTTPException(409, "It is being learnt from the files.")
     return render(request, "slices.html", _slices(request, now, learned))
 
@@ -88,7 +88,7 @@ def _predict(request: Request) -> Response:
     desk = desk_of(request)
     now = desk.now()
     learned = desk.learned(now)
-    if isinstance(learned, Work):
+    if isinstance(learned, DeskWork):
         return JSONResponse({"wrong": "It is being learnt from the files."}, 409)
     fitted = desk.fitted(now, learned)
     asked = {key: value[:60] for key, value in request.query_params.items()}
@@ -114,7 +114,7 @@ def _picture(request: Request) -> Response:
     desk = desk_of(request)
     drawn = desk.pictures(desk.now())
     name = request.path_params["name"]
-    if isinstance(drawn, Work) or name not in drawn:
+    if isinstance(drawn, DeskWork) or name not in drawn:
         raise HTTPException(404)
     kept = {"cache-control": "private, max-age=86400"} if "v" in request.query_params else {}
     return Response(drawn[name], media_type="image/svg+xml", headers=kept)

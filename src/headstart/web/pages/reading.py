@@ -20,7 +20,7 @@ from headstart.models.auto.past_check import PastCheck
 from headstart.web.desk import Desk, Snapshot
 from headstart.web.jobs import Learned, PastOf
 from headstart.web.pages.page import desk_of, render, waiting
-from headstart.web.worker import Work
+from headstart.web.worker import DeskWork
 
 __all__ = ["ROUTES", "PastRow", "past_rows"]
 
@@ -96,7 +96,7 @@ def _past(request: Request) -> Response:
     desk = desk_of(request)
     now = desk.now()
     learned = desk.learned(now)
-    if isinstance(learned, Work):
+    if isinstance(learned, DeskWork):
         return waiting(request, learned, "Past campaigns")
     content = {"title": "Past campaigns", "file": now.campaign.file, "outcomes": _outcomes(learned), "now": now}
     return render(request, "past.html", content)
@@ -118,10 +118,10 @@ def _report(request: Request) -> Response:
     desk = desk_of(request)
     now = desk.now()
     learned = desk.learned(now)
-    if isinstance(learned, Work):
+    if isinstance(learned, DeskWork):
         return waiting(request, learned, "Report")
     pictures = desk.pictures(now)
-    names = [] if isinstance(pictures, Work) else [name for name in pictures if not name.startswith("sources")]
+    names = [] if isinstance(pictures, DeskWork) else [name for name in pictures if not name.startswith("sources")]
     content = {
         "title": "Report",
         "campaign": now.campaign,
@@ -135,7 +135,7 @@ def _report(request: Request) -> Response:
         "reference": learned.reference,
         "expected": _at_reference(desk, now, learned),
         "outlook": learned.outlook,
-        "drawing": pictures if isinstance(pictures, Work) else None,
+        "drawing": pictures if isinstance(pictures, DeskWork) else None,
         "pictures": names,
         "key": now.contents.key[:12],
         "remarks": list(dict.fromkeys(now.campaign.remarks)),

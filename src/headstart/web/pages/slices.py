@@ -16,7 +16,7 @@ from headstart.gp.threads import single_thread
 from headstart.sources.files.cells import number
 from headstart.sources.parameters import Kind, Parameter
 
-__all__ = ["HEIGHT", "WIDTH", "Frame", "Panel", "Tick", "expected_at", "panels_at", "point_of"]
+__all__ = ["HEIGHT", "WIDTH", "Frame", "SlicePanel", "Tick", "expected_at", "panels_at", "point_of"]
 
 WIDTH, HEIGHT = 340, 230
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 36
@@ -43,7 +43,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class SlicePanel:
     """One outcome along one parameter. ``band`` and ``line`` are points to draw; ``bars`` stand for categories."""
 
     outcome: str
@@ -86,7 +86,7 @@ def expected_at(fitted: Fitted, row: Mapping[str, Any]) -> list[tuple[str, Range
 
 
 @single_thread()
-def panels_at(fitted: Fitted, point: Mapping[str, Any]) -> list[Panel]:
+def panels_at(fitted: Fitted, point: Mapping[str, Any]) -> list[SlicePanel]:
     """A panel for every outcome and parameter."""
     free = [(i, p) for i, p in enumerate(fitted.campaign.file.parameters) if p.kind is not Kind.FIXED]
     values = [_values(p) for _, p in free]
@@ -141,7 +141,7 @@ def _panel(
     part: slice,
     view: tuple[float, float],
     point: Mapping[str, Any],
-) -> Panel:
+) -> SlicePanel:
     frame = Frame()
 
     def up(value: float) -> float:
@@ -155,7 +155,7 @@ def _panel(
     dots = [(_across(p, e.values[p.name]), up(y)) for e, y in zip(own.experiments, own.values.tolist(), strict=True)]
     ends = found.median[part]
     told = f"{own.column.label} along {p.label}: the median goes from {ends[0]:.3g} to {ends[-1]:.3g}"
-    return Panel(
+    return SlicePanel(
         own.column.name,
         own.column.label,
         index,

@@ -49,7 +49,7 @@ def _state(request: Request) -> Response:
 
 
 def _again(request: Request, form: Taken) -> Response:
-    """Work that went wrong is forgotten; the page that needs it begins it anew."""
+    """DeskWork that went wrong is forgotten; the page that needs it begins it anew."""
     work = desk_of(request).work(str(form.get("work", "")))
     if work is not None and work.error:
         desk_of(request).again(work)
