@@ -22,8 +22,9 @@ CHROMIUM = shutil.which("chromium") or ""
 DRIVER = shutil.which("chromedriver") or ""
 ROOT = Path(__file__).parents[2]
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--window-size=1280,1000",
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update",
+    "--disable-sync", "--disable-dev-shm-usage", "--window-size=1280,1000",
 )  # fmt: skip
 START = "from headstart.cli.main import app\nif __name__ == '__main__':\n    app()\n"
 

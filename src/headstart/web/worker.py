@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from headstart.errors import HeadstartError
 
-__all__ = ["Job", "Report", "DeskWork", "Worker", "WorkerMemory"]
+__all__ = ["DeskWork", "Job", "Report", "Worker", "WorkerMemory"]
 
 _log = logging.getLogger(__name__)
 
