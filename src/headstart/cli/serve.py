@@ -56,7 +56,8 @@ def serve(
             uvicorn.Config(app, log_level="warning", server_header=False, timeout_graceful_shutdown=2)
         )
         try:
-            server.run(sockets=[listening])
+            with listening:
+                server.run(sockets=[listening])
         except KeyboardInterrupt:
             typer.echo("\nEnded.")
         finally:
@@ -64,12 +65,15 @@ def serve(
 
 
 def _listen(host: str, port: int) -> socket.socket:
+    listening = None
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listening = socket.socket(family, socket.SOCK_STREAM)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
     except OSError as error:
+        if listening is not None:
+            listening.close()
         raise InputError(
             f"{host}:{port} cannot be listened on: {error.strerror or error}. Choose another --port, or --host."
         ) from error

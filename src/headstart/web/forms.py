@@ -34,11 +34,12 @@ def posted(handle: Callable[[Request, Taken], Response]) -> Callable[[Request], 
     """A handler of forms that have this process's token."""
 
     async def answer(request: Request) -> Response:
-        form = await request.form(max_files=_MOST_FILES, max_fields=_MOST_FIELDS, max_part_size=1024 * 1024)
-        given = str(form.get("token", ""))
-        if not secrets.compare_digest(given.encode(), request.app.state.form_token.encode()):
-            raise StaleFormError(form)
-        return await run_in_threadpool(handle, request, form)
+        # as a context, so that the temporary files of an upload are gone afterwards
+        async with request.form(max_files=_MOST_FILES, max_fields=_MOST_FIELDS, max_part_size=1024 * 1024) as form:
+            given = str(form.get("token", ""))
+            if not secrets.compare_digest(given.encode(), request.app.state.form_token.encode()):
+                raise StaleFormError(form)
+            return await run_in_threadpool(handle, request, form)
 
     return answer
 

@@ -86,6 +86,7 @@ class Worker:
         self._waiting.put(None)
         if self._process is not None:
             self._process.terminate()
+            self._process.join(timeout=5)
         self._thread.join(timeout=5)
 
     def _serve(self) -> None:

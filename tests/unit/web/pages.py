@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from html import unescape
 from pathlib import Path
@@ -14,6 +14,7 @@ from httpx2 import Response
 from starlette.testclient import TestClient
 
 from headstart.web.app import make_app
+from headstart.web.worker import DeskWork
 
 HOST = "127.0.0.1:8421"
 SAME = {"origin": f"http://{HOST}"}
@@ -45,9 +46,22 @@ class Visitor:
             time.sleep(0.02)
 
 
+class Resting:
+    """A worker that never gets to its work, for pages that need none."""
+
+    def submit(self, work: DeskWork, on_end: Callable[[DeskWork], None]) -> None:
+        """Nothing happens."""
+
+    def stop(self) -> None:
+        """Nothing to stop."""
+
+
 @contextmanager
-def visiting(folder: Path, **options: Any) -> Iterator[Visitor]:
+def visiting(folder: Path, *, learning: bool = False, **options: Any) -> Iterator[Visitor]:
     app = make_app(folder, apart=False, **options)
+    if not learning:
+        app.state.desk.worker.stop()
+        app.state.desk.worker = Resting()
     try:
         with TestClient(app, base_url=f"http://{HOST}", raise_server_exceptions=True) as client:
             yield Visitor(client)

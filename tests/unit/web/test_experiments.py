@@ -26,7 +26,7 @@ def _current(folder: Path) -> str:
 
 def test_the_table_shows_what_is_pending_with_what_is_expected_and_what_it_rests_on(folder: Path) -> None:
     """While it is learnt there is a progress bar, and then numbers with intervals."""
-    with visiting(folder) as visitor:
+    with visiting(folder, learning=True) as visitor:
         first = visitor.get("/experiments").text
         assert "<progress" in first
         page = words(visitor.settled("/experiments"))
@@ -38,7 +38,7 @@ def test_the_table_shows_what_is_pending_with_what_is_expected_and_what_it_rests
 
 def test_asking_appends_rows_and_says_which(folder: Path) -> None:
     """The status page goes on by itself; the rows are in the file, in the history, and have expectations at once."""
-    with visiting(folder) as visitor:
+    with visiting(folder, learning=True) as visitor:
         visitor.settled("/experiments")
         answer = visitor.post("/experiments/ask", {"n": "2"}, of="/experiments")
         path = answer.url.path
@@ -170,7 +170,7 @@ def test_own_experiments_are_added_or_explained(folder: Path) -> None:
 def test_several_outcomes_have_cells_limits_and_errors(tmp_path: Path) -> None:
     """Every outcome and standard error has a cell, and how probably limits hold is there."""
     make_several(tmp_path, HEADER + "0.5,0.2,u,,,,\n")
-    with visiting(tmp_path) as visitor:
+    with visiting(tmp_path, learning=True) as visitor:
         page = visitor.settled("/experiments")
         assert "limits hold" in page
         assert all(f'name="r2.{i}"' in page for i in range(4))
@@ -199,7 +199,7 @@ def test_work_that_goes_wrong_is_said_and_can_be_tried_again(folder: Path) -> No
     """It is not begun anew by every look at it."""
     toml = folder / "headstart.toml"
     toml.write_text('model = "nonsense"\n' + toml.read_text())
-    with visiting(folder) as visitor:
+    with visiting(folder, learning=True) as visitor:
         page = _failed(visitor)
         assert "nonsense" in page
         assert "Try again" in visitor.get("/past").text
