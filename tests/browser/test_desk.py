@@ -6,6 +6,7 @@ import base64
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,8 @@ CELL = "td.result input:not([type=hidden])"
 # AA asks for this much between text and what is behind it
 CONTRAST = 4.5
 MEASURE = """
-const light = (c) => { const [r, g, b] = c.map((v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
+const linear = (v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+const light = (c) => { const [r, g, b] = c.map((v) => linear(v / 255));
   return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
 const read = (text) => text.match(/[\\d.]+/g).map(Number);
 const behind = (e) => { for (; e; e = e.parentElement) { const c = read(getComputedStyle(e).backgroundColor);
@@ -49,7 +51,8 @@ return found;
 """
 UNNAMED = """
 return [...document.querySelectorAll("input:not([type=hidden]), select, button, img, svg, progress")].filter((e) =>
-  !(e.getAttribute("aria-label") || e.alt || (e.labels && e.labels.length) || e.textContent.trim())).map((e) => e.outerHTML);
+  !(e.getAttribute("aria-label") || e.alt || (e.labels && e.labels.length) || e.textContent.trim())
+).map((e) => e.outerHTML);
 """
 
 if not (CHROMIUM and DRIVER) and os.environ.get("HEADSTART_BROWSER") != "required":
@@ -65,6 +68,27 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     opened.quit()
 
 
+class Served:
+    """A folder with a server that outlives the tests: the files are the only state, so each writes its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.server = Server(folder)
+
+    def begin(self, current: str) -> tuple[Path, Server]:
+        shutil.rmtree(self.folder / ".headstart", ignore_errors=True)
+        return make(self.folder, current=current), self.server
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("served") / "campaign"
+    folder.mkdir()
+    both = Served(folder)
+    yield both
+    both.server.kill()
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     folder = tmp_path / "campaign"
@@ -74,10 +98,8 @@ def home(tmp_path: Path) -> Path:
 
 def _go(browser: Chrome, address: str) -> None:
     browser.get(address)
-    try:
+    with suppress(NoAlertPresentException):
         browser.switch_to.alert.accept()
-    except NoAlertPresentException:
-        pass
 
 
 def _settled(browser: Chrome) -> None:
@@ -162,82 +184,72 @@ def test_a_campaign_from_picking_the_files_to_the_printed_report(browser: Chrome
         server.kill()
 
 
-def test_what_is_wrong_stands_beside_its_cell_with_what_was_typed(browser: Chrome, home: Path) -> None:
+def test_what_is_wrong_stands_beside_its_cell_with_what_was_typed(browser: Chrome, served: Served) -> None:
     """A text, a number that could be two; and leaving with unsaved cells is asked about."""
-    make(home, current="x,s,y\n0.1,u,1.5\n0.2,v,\n0.3,u,\n")
-    server = Server(home)
-    try:
-        _go(browser, server.address("/experiments"))
-        element(browser, "[name='r3.0']").send_keys("about 3")
-        element(browser, "[name='r4.0']").send_keys("1,234")
-        element(browser, "#save").click()
-        until(lambda: "Nothing was saved" in text_of(browser))
-        wrong = elements(browser, "[aria-invalid]")
-        assert [cell.get_attribute("value") for cell in wrong] == ["about 3", "1,234"]
-        assert browser.switch_to.active_element == wrong[0]
-        told = element(browser, "#" + str(wrong[0].get_attribute("aria-describedby")).replace(".", "\\."))
-        assert "is not a number" in told.text
-        assert (home / "current.csv").read_text().endswith("0.2,v,\n0.3,u,\n")
-        _accessible(browser)
-        element(browser, "[name='r3.0']").send_keys("!")
-        browser.execute_script("setTimeout(() => location.assign('/past'), 0)")
-        until(lambda: browser.switch_to.alert).dismiss()
-        assert "/experiments" in browser.current_url
-        _go(browser, server.address("/nowhere"))
-        assert "no such page" in text_of(browser)
-        (home / "current.csv").write_text("x,s,y\n0.1,u,oops\n")
-        _go(browser, server.address("/experiments"))
-        assert "row 2, column 'y': 'oops'" in text_of(browser)
-    finally:
-        server.kill()
+    home, server = served.begin("x,s,y\n0.1,u,1.5\n0.2,v,\n0.3,u,\n")
+    _go(browser, server.address("/experiments"))
+    element(browser, "[name='r3.0']").send_keys("about 3")
+    element(browser, "[name='r4.0']").send_keys("1,234")
+    element(browser, "#save").click()
+    until(lambda: "Nothing was saved" in text_of(browser))
+    wrong = elements(browser, "[aria-invalid]")
+    assert [cell.get_attribute("value") for cell in wrong] == ["about 3", "1,234"]
+    assert browser.switch_to.active_element == wrong[0]
+    told = element(browser, "#" + str(wrong[0].get_attribute("aria-describedby")).replace(".", "\\."))
+    assert "is not a number" in told.text
+    assert (home / "current.csv").read_text().endswith("0.2,v,\n0.3,u,\n")
+    _accessible(browser)
+    element(browser, "[name='r3.0']").send_keys("!")
+    leaving = "const e = new Event('beforeunload', { cancelable: true }); dispatchEvent(e); return e.defaultPrevented"
+    assert browser.execute_script(leaving)  # the browser asks first
+    _go(browser, server.address("/nowhere"))
+    assert "no such page" in text_of(browser)
+    (home / "current.csv").write_text("x,s,y\n0.1,u,oops\n")
+    _go(browser, server.address("/experiments"))
+    assert "row 2, column 'y': 'oops'" in text_of(browser)
 
 
-def test_two_windows_at_once_and_a_server_that_is_killed_and_started_again(browser: Chrome, home: Path) -> None:
+def test_two_windows_at_once_and_a_server_that_is_killed_and_started_again(browser: Chrome, served: Served) -> None:
     """Who is second is told and loses nothing; a page from before the crash is shown again with what was typed."""
-    make(home, current="x,s,y\n0.1,u,1.5\n0.2,v,\n0.3,u,\n")
-    server = Server(home)
+    home, server = served.begin("x,s,y\n0.1,u,1.5\n0.2,v,\n0.3,u,\n")
     first = browser.current_window_handle
-    try:
-        _go(browser, server.address("/experiments"))
-        browser.switch_to.new_window("tab")
-        second = browser.current_window_handle
-        _go(browser, server.address("/experiments"))
-        element(browser, "[name='r3.0']").send_keys("9")
-        element(browser, "#save").click()
-        until(lambda: "Saved" in text_of(browser))
-        browser.switch_to.window(first)
-        element(browser, "[name='r3.0']").send_keys("8")
-        element(browser, "[name='r4.0']").send_keys("7")
-        element(browser, "#save").click()
-        until(lambda: "Somebody else was faster" in text_of(browser))
-        assert element(browser, "[name='r3.0']").get_attribute("value") == "8"
-        assert "somebody else wrote 9 here" in text_of(browser)
-        assert (home / "current.csv").read_text().endswith("0.2,v,9\n0.3,u,\n")
-        element(browser, "#save").click()
-        until(lambda: "Saved" in text_of(browser))
-        assert (home / "current.csv").read_text().endswith("0.2,v,8\n0.3,u,7\n")
-        element(browser, "[name='r4.0']").send_keys(",5")
-        port = server.port
-        server.kill()
-        assert not list(home.glob("*.tmp"))
-        server = Server(home, port=port)
-        element(browser, "#save").click()
-        until(lambda: "started anew" in text_of(browser))
-        assert element(browser, "[name='r4.0']").get_attribute("value") == "7,5"
-        element(browser, "#save").click()
-        until(lambda: "Saved" in text_of(browser))
-        assert (home / "current.csv").read_text().endswith("0.3,u,7.5\n")
-        browser.switch_to.window(second)
-        browser.close()
-        browser.switch_to.window(first)
-    finally:
-        server.kill()
+    _go(browser, server.address("/experiments"))
+    browser.switch_to.new_window("tab")
+    second = browser.current_window_handle
+    _go(browser, server.address("/experiments"))
+    element(browser, "[name='r3.0']").send_keys("9")
+    element(browser, "#save").click()
+    until(lambda: "Saved" in text_of(browser))
+    browser.switch_to.window(first)
+    element(browser, "[name='r3.0']").send_keys("8")
+    element(browser, "[name='r4.0']").send_keys("7")
+    element(browser, "#save").click()
+    until(lambda: "Somebody else was faster" in text_of(browser))
+    assert element(browser, "[name='r3.0']").get_attribute("value") == "8"
+    assert "somebody else wrote 9 here" in text_of(browser)
+    assert (home / "current.csv").read_text().endswith("0.2,v,9\n0.3,u,\n")
+    element(browser, "#save").click()
+    until(lambda: "Saved" in text_of(browser))
+    assert (home / "current.csv").read_text().endswith("0.2,v,8\n0.3,u,7\n")
+    element(browser, "[name='r4.0']").send_keys(",5")
+    port = server.port
+    server.kill()
+    assert not list(home.glob("*.tmp"))
+    served.server = Server(home, port=port)
+    element(browser, "#save").click()
+    until(lambda: "started anew" in text_of(browser))
+    assert element(browser, "[name='r4.0']").get_attribute("value") == "7,5"
+    element(browser, "#save").click()
+    until(lambda: "Saved" in text_of(browser))
+    assert (home / "current.csv").read_text().endswith("0.3,u,7.5\n")
+    browser.switch_to.window(second)
+    browser.close()
+    browser.switch_to.window(first)
 
 
-def test_without_a_script_everything_but_the_mouse_works(tmp_path: Path, home: Path) -> None:
+def test_without_a_script_everything_but_the_mouse_works(tmp_path: Path, served: Served) -> None:
     """Plain forms and pages that renew themselves."""
-    make(home, current="x,s,y\n0.1,u,1.5\n0.2,v,\n")
-    server = Server(home)
+    home, server = served.begin("x,s,y\n0.1,u,1.5\n0.2,v,\n")
     plain = open_browser(tmp_path / "plain", script=False)
     try:
         _go(plain, server.address("/experiments"))
@@ -256,5 +268,3 @@ def test_without_a_script_everything_but_the_mouse_works(tmp_path: Path, home: P
         assert elements(plain, "svg .median")
     finally:
         plain.quit()
-        server.kill()
-    shutil.rmtree(tmp_path / "plain", ignore_errors=True)
