@@ -27,6 +27,8 @@ from headstart.web.jobs import (
     Compare,
     Draw,
     DrawnPictures,
+    Judge,
+    Judged,
     Learn,
     Learned,
     RowKey,
@@ -63,6 +65,7 @@ class Desk:
         self._lock = threading.RLock()
         self._opened: tuple[str, Snapshot] | None = None
         self._learned: OrderedDict[str, Learned] = OrderedDict()
+        self._judged: OrderedDict[str, Judged] = OrderedDict()
         self._rows: dict[tuple[str, RowKey], RowOutlook] = {}
         self._pictures: OrderedDict[str, Mapping[str, bytes]] = OrderedDict()
         self._tables: dict[Path, tuple[str, Table]] = {}
@@ -128,6 +131,18 @@ class Desk:
                 return self._learned[now.evidence]
             return self._begin(f"learn {now.evidence}", "Learning from the files", Learn(self.folder))
 
+    def judged(self, now: Snapshot) -> Judged | DeskWork:
+        """What the past is worth, or the work that finds out."""
+        with self._lock:
+            if now.evidence in self._judged:
+                return self._judged[now.evidence]
+            return self._begin(f"judge {now.evidence}", "Asking what the past is worth", Judge(self.folder))
+
+    def outlook(self, now: Snapshot) -> str:
+        """Whether it pays to go on, if somebody has asked."""
+        judged = self._judged.get(now.evidence)
+        return judged.outlook if judged is not None else ""
+
     def fitted(self, now: Snapshot, learned: Learned) -> Fitted:
         """The models with the campaign as it is now."""
         return with_campaign(learned.fitted, now.campaign)
@@ -187,6 +202,10 @@ class Desk:
                 while len(self._learned) > _KEPT:
                     old, _ = self._learned.popitem(last=False)
                     self._rows = {place: row for place, row in self._rows.items() if place[0] != old}
+            elif isinstance(result, Judged):
+                self._judged[result.evidence] = result
+                while len(self._judged) > _KEPT:
+                    self._judged.popitem(last=False)
             elif isinstance(result, DrawnPictures):
                 self._pictures[result.key] = result.pictures
                 while len(self._pictures) > _KEPT:

@@ -31,6 +31,7 @@ from headstart.errors import ChangedMeanwhileError
 from headstart.gp.threads import single_thread
 from headstart.models.auto.explanation import Explanation, explain
 from headstart.models.auto.past_check import PastCheck, check_past
+from headstart.web.pages.slices import SlicePanel, panels_at
 from headstart.web.svg import themed
 from headstart.web.worker import Report, WorkerMemory
 
@@ -41,6 +42,8 @@ __all__ = [
     "Compared",
     "Draw",
     "DrawnPictures",
+    "Judge",
+    "Judged",
     "Learn",
     "Learned",
     "PastOf",
@@ -79,8 +82,16 @@ class Learned:
     evidence: str
     fitted: Fitted
     rows: Mapping[RowKey, RowOutlook]
-    past: tuple[PastOf, ...]
     reference: Mapping[str, Any]
+    panels: tuple[SlicePanel, ...]  # slices through the reference point
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What the past is worth and whether it pays to go on, which takes longer than a suggestion."""
+
+    evidence: str
+    past: tuple[PastOf, ...]
     reference_shares: tuple[tuple[str, float], ...]
     noise: tuple[tuple[float, int], ...]
     outlook: str
@@ -138,6 +149,18 @@ class Learn:
 
 
 @dataclass(frozen=True, slots=True)
+class Judge:
+    """Find out what the past is worth."""
+
+    folder: Path
+
+    def run(self, report: Report, memory: WorkerMemory) -> Judged:
+        """The verdicts, the scatter, and the outlook."""
+        _, _, learned = _learned(self.folder, lambda share, doing: report(0.4 * share, doing), memory)
+        return _judged(learned, lambda share, doing: report(0.4 + 0.6 * share, doing), memory)
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """Choose n experiments and append them. ``known`` is what the server has learnt already."""
 
@@ -179,17 +202,18 @@ class Draw:
     def run(self, report: Report, memory: WorkerMemory) -> DrawnPictures:
         """Progress, slices, the front, sources and verdicts."""
         key, campaign, learned = _learned(self.folder, lambda share, doing: report(0.4 * share, doing), memory)
-        report(0.45, "drawing")
+        judged = _judged(learned, lambda share, doing: report(0.4 + 0.2 * share, doing), memory)
+        report(0.6, "drawing")
         with single_thread():
             figures = campaign_figures(with_campaign(learned.fitted, campaign))
-            several = len(learned.past) > 1
-            for own in learned.past:
+            several = len(judged.past) > 1
+            for own in judged.past:
                 if own.explanation is not None:
                     of = own.outcome if several else ""
                     figures[named("verdicts", of)] = verdicts_figure(own.explanation, of=of)
         drawn = {}
         for i, (name, figure) in enumerate(figures.items()):
-            report(0.5 + 0.5 * i / len(figures), f"drawing {name}")
+            report(0.6 + 0.4 * i / len(figures), f"drawing {name}")
             drawn[name] = themed(figure)
         return DrawnPictures(key, drawn)
 
@@ -229,22 +253,37 @@ def _learned(folder: Path, report: Report, memory: WorkerMemory) -> tuple[str, C
     own = sum(1 for e in campaign.experiments if e.results)
     report(0.1, f"learning from {n} past and {own} present results")
     fitted = fit_campaign(campaign)
-    report(0.6, "asking what the past is worth")
-    past = tuple(_past(fitted, i) for i in range(len(fitted.outcomes)))
     report(0.8, "predicting what is pending")
     reference = reference_point(fitted)
     learned = Learned(
         evidence,
         fitted,
         outlooks(fitted, [e.values for e in campaign.those(State.PENDING)]),
-        past,
         reference,
-        rests_on(fitted, [reference])[0],
-        tuple(noise_of(outcome, reference) for outcome in fitted.outcomes),
-        _outlook(fitted),
+        tuple(panels_at(fitted, reference)),
     )
     memory["learned"] = learned
     return contents.key, campaign, learned
+
+
+def _judged(learned: Learned, report: Report, memory: WorkerMemory) -> Judged:
+    kept: Judged | None = memory.get("judged")
+    if kept is not None and kept.evidence == learned.evidence:
+        return kept
+    fitted, past = learned.fitted, []
+    for i, own in enumerate(fitted.outcomes):
+        report(0.8 * i / len(fitted.outcomes), f"asking what the past is worth for {own.column.name}")
+        past.append(_past(fitted, i))
+    report(0.8, "looking ahead")
+    judged = Judged(
+        learned.evidence,
+        tuple(past),
+        rests_on(fitted, [learned.reference])[0],
+        tuple(noise_of(outcome, learned.reference) for outcome in fitted.outcomes),
+        _outlook(fitted),
+    )
+    memory["judged"] = judged
+    return judged
 
 
 @single_thread()

@@ -202,8 +202,8 @@ def test_work_that_goes_wrong_is_said_and_can_be_tried_again(folder: Path) -> No
     with visiting(folder, learning=True) as visitor:
         page = _failed(visitor)
         assert "nonsense" in page
-        assert "Try again" in visitor.get("/past").text
-        ident = str(field(visitor.get("/past").text, "work"))
+        assert "Try again" in visitor.get("/pictures").text
+        ident = str(field(visitor.get("/pictures").text, "work"))
         assert "nonsense" in visitor.get(f"/work/{ident}/state").json()["error"]
         token = str(field(page, "token"))
         again = visitor.client.post("/work/again", data={"token": token, "work": ident, "back": "/past"}, headers=SAME)

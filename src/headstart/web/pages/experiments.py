@@ -93,7 +93,7 @@ def _page(request: Request, typed: Typed | None = None, told: str = "", status: 
         "remarks": _remarks(desk, now, known),
         "steps": steps_of(desk.folder)[::-1][:_SHOWN_STEPS],
         "last": last_step(desk.folder),
-        "outlook": known.outlook if known else "",
+        "outlook": desk.outlook(now),
     }
     return render(request, "experiments.html", content, status=status)
 

@@ -55,19 +55,23 @@ def _slices(request: Request, now: Any, learned: Any) -> dict[str, Any]:
     asked = {key: value[:60] for key, value in request.query_params.items()}
     point, wrong = tried(lambda: point_of(fitted, asked, learned.reference))
     point = dict(learned.reference) if point is None else point
+    outlook = next(iter(desk_of(request).outlooks(now, learned, [point]).values()))  # kept: a point is looked at again
     parameters = [
         (i, p, asked.get(f"v{i}", "") if wrong else point[p.name])
         for i, p in enumerate(now.campaign.file.parameters)
         if p.kind is not Kind.FIXED
     ]
     return {
-        "panels": panels_at(fitted, point),
+        "panels": learned.panels if point == dict(learned.reference) else panels_at(fitted, point),
         "frame": Frame(),
         "width": WIDTH,
         "height": HEIGHT,
         "parameters": parameters,
-        "expected": [(label, with_interval(r.median, r.low, r.high)) for label, r in expected_at(fitted, point)],
-        "within": percent(float(fitted.probability_within([point])[0])) if now.campaign.file.limits else "",
+        "expected": [
+            (column.label, with_interval(r.median, r.low, r.high))
+            for column, r in zip(now.campaign.file.results, outlook.ranges, strict=True)
+        ],
+        "within": percent(outlook.within) if now.campaign.file.limits else "",
         "wrong": wrong,
         "is_reference": point == dict(learned.reference),
     }

@@ -18,7 +18,7 @@ from headstart.campaign.fitted import THIS
 from headstart.models.auto.explanation import Silence, SourceVerdict, Verdict
 from headstart.models.auto.past_check import PastCheck
 from headstart.web.desk import Desk, Snapshot
-from headstart.web.jobs import Learned, PastOf
+from headstart.web.jobs import Judged, Learned, PastOf
 from headstart.web.pages.page import desk_of, render, waiting
 from headstart.web.worker import DeskWork
 
@@ -95,16 +95,16 @@ def _look(check: PastCheck, i: int, verdict: SourceVerdict) -> str:
 def _past(request: Request) -> Response:
     desk = desk_of(request)
     now = desk.now()
-    learned = desk.learned(now)
-    if isinstance(learned, DeskWork):
-        return waiting(request, learned, "Past campaigns")
-    content = {"title": "Past campaigns", "file": now.campaign.file, "outcomes": _outcomes(learned), "now": now}
+    judged = desk.judged(now)
+    if isinstance(judged, DeskWork):
+        return waiting(request, judged, "Past campaigns")
+    content = {"title": "Past campaigns", "file": now.campaign.file, "outcomes": _outcomes(judged)}
     return render(request, "past.html", content)
 
 
-def _outcomes(learned: Learned) -> list[dict[str, Any]]:
+def _outcomes(judged: Judged) -> list[dict[str, Any]]:
     found = []
-    for own in learned.past:
+    for own in judged.past:
         believed = []
         if own.explanation is not None:
             shares = own.explanation.candidates
@@ -120,6 +120,9 @@ def _report(request: Request) -> Response:
     learned = desk.learned(now)
     if isinstance(learned, DeskWork):
         return waiting(request, learned, "Report")
+    judged = desk.judged(now)
+    if isinstance(judged, DeskWork):
+        return waiting(request, judged, "Report")
     pictures = desk.pictures(now)
     names = [] if isinstance(pictures, DeskWork) else [name for name in pictures if not name.startswith("sources")]
     content = {
@@ -129,12 +132,12 @@ def _report(request: Request) -> Response:
         "counts": {state.value: len(now.campaign.those(state)) for state in State},
         "best": now.campaign.best,
         "front": now.campaign.front if len(now.campaign.file.goals) > 1 else (),
-        "outcomes": _outcomes(learned),
-        "noise": _noise(learned),
-        "shares": [(n, percent(share)) for n, share in learned.reference_shares if share >= 0.005 or n == THIS],
+        "outcomes": _outcomes(judged),
+        "noise": _noise(now, judged),
+        "shares": [(n, percent(share)) for n, share in judged.reference_shares if share >= 0.005 or n == THIS],
         "reference": learned.reference,
         "expected": _at_reference(desk, now, learned),
-        "outlook": learned.outlook,
+        "outlook": judged.outlook,
         "drawing": pictures if isinstance(pictures, DeskWork) else None,
         "pictures": names,
         "key": now.contents.key[:12],
@@ -147,9 +150,9 @@ def _report(request: Request) -> Response:
     return render(request, "report.html", content)
 
 
-def _noise(learned: Learned) -> list[tuple[str, float, int]]:
-    names = [own.column.label for own in learned.fitted.outcomes]
-    return [(name, sd, n) for name, (sd, n) in zip(names, learned.noise, strict=True) if sd == sd]
+def _noise(now: Snapshot, judged: Judged) -> list[tuple[str, float, int]]:
+    names = [column.label for column in now.campaign.file.results]
+    return [(name, sd, n) for name, (sd, n) in zip(names, judged.noise, strict=True) if sd == sd]
 
 
 def _at_reference(desk: Desk, now: Snapshot, learned: Learned) -> list[tuple[str, Any]]:
