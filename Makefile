@@ -8,7 +8,7 @@ STAMP  := .venv/.installed
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types docs bench-speed bench-sampler clean
+.PHONY: help demo test browser lint types docs bench-speed bench-sampler clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,8 +16,23 @@ help:  ## list the targets
 demo: $(STAMP)  ## tune a support vector machine with a head start and from scratch
 	$(BIN)/headstart demo
 
-test: lint types  ## lint, types and tests
+test: lint types browser  ## lint, types and tests
 	$(ONE_THREAD) $(BIN)/pytest -n $(JOBS)
+
+# The page is tested in Debian's Chromium. It is installed where that may be done; elsewhere those tests are left out,
+# and with HEADSTART_BROWSER=required, as .ci/run has it, that is an error.
+browser:  ## the browser that the page is tested in
+	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "Installing chromium and chromium-driver, in which the page is tested."; \
+	  apt-get install -y -q chromium chromium-driver >/dev/null \
+	    || { apt-get update -q >/dev/null && apt-get install -y -q chromium chromium-driver >/dev/null; } \
+	    || echo "They could not be installed."; \
+	else \
+	  echo "The page's tests in a browser need chromium and chromium-driver, which only root may install: they are left out."; \
+	fi
+	@if [ "$(HEADSTART_BROWSER)" = required ]; then command -v chromium >/dev/null && command -v chromedriver >/dev/null \
+	  || { echo "chromium and chromedriver are required here (HEADSTART_BROWSER)."; exit 1; }; fi
 
 lint: $(STAMP)  ## ruff: rules and format
 	$(BIN)/ruff check

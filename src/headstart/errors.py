@@ -12,7 +12,9 @@
     │   ├── NotComparableError            methods whose runs have no problem or no seed in common
     │   ├── SeveralProblemsError          all that is wrong with some files, each of it in a line
     │   ├── UnreadableTableError          a file that is no table, next to others that may be one
-    │   └── UnwritableError               a file or a folder that cannot be written
+    │   ├── UnwritableError               a file or a folder that cannot be written
+    │   ├── ChangedMeanwhileError         somebody else was faster: what was looked at is not there any more
+    │   └── UnusableCellsError            cells that somebody typed, with what is wrong with each
     ├── NumericalError(ArithmeticError)   the data are fine, the arithmetic was not
     └── MissingExtraError(ImportError)    an optional dependency is not installed
 
@@ -22,9 +24,10 @@ somebody answers by going on in another way has a name of its own, so that no ot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 __all__ = [
+    "ChangedMeanwhileError",
     "HeadstartError",
     "InputError",
     "MissingDataError",
@@ -38,6 +41,7 @@ __all__ = [
     "SeveralProblemsError",
     "UnknownParameterError",
     "UnreadableTableError",
+    "UnusableCellsError",
     "UnusableSourceError",
     "UnwritableError",
     "refuse",
@@ -98,6 +102,18 @@ class UnreadableTableError(InputError):
 
 class UnwritableError(InputError):
     """A file or a folder that the operating system does not let be written, or that changed meanwhile."""
+
+
+class ChangedMeanwhileError(InputError):
+    """A file that somebody else changed since it was looked at: nothing is written over what they did."""
+
+
+class UnusableCellsError(InputError):
+    """Cells that cannot be used as they were typed; ``cells`` has what is wrong by row and column."""
+
+    def __init__(self, cells: Mapping[tuple[int, str], str]) -> None:
+        super().__init__("; ".join(f"row {row}, {column}: {what}" for (row, column), what in cells.items()))
+        self.cells = dict(cells)
 
 
 class NumericalError(HeadstartError, ArithmeticError):

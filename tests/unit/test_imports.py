@@ -16,12 +16,13 @@ import pytest
 import headstart
 
 ROOT = Path(headstart.__file__).parent
-ORDER = ("errors", "data", "gp", "models", "decide", "sources", "sampler", "campaign", "draw", "bench", "cli")
+ORDER = ("errors", "data", "gp", "models", "decide", "sources", "sampler", "campaign", "draw", "web", "bench", "cli")
 # What a product never loads: each stands alone. The benchmark measures the sampler, and its demonstration uses it.
 APART = {
     "sampler": ("campaign", "draw", "bench"),
-    "campaign": ("sampler", "draw", "bench"),
-    "draw": ("sampler", "bench"),
+    "campaign": ("sampler", "draw", "bench", "web"),
+    "draw": ("sampler", "bench", "web"),
+    "web": ("sampler", "bench", "cli"),
     "bench.run": ("sampler", "campaign"),
 }
 MOST_LINES, MOST_MODULES = 300, 12

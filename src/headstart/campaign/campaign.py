@@ -23,7 +23,7 @@ from headstart.sources.files.tables import Table, appended, read_table
 from headstart.sources.files.workbooks import split_sheet
 from headstart.sources.raw import RawTask
 
-__all__ = ["Campaign", "append_experiments", "open_campaign", "repeat_spread", "require_closed"]
+__all__ = ["Campaign", "append_experiments", "open_campaign", "repeat_spread", "require_closed", "require_no_program"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,11 @@ def _with_recorded(file: CampaignFile, past: Sequence[RawTask], experiments: Seq
 
 def require_closed(campaign: Campaign) -> None:
     """Raise an ``InputError`` if a spreadsheet program has ``current.csv`` open: its next save would undo ours."""
-    path = campaign.table.file
+    require_no_program(campaign.table.file)
+
+
+def require_no_program(path: Path) -> None:
+    """Raise an ``InputError`` if a spreadsheet program has the file open."""
     for lock in (path.with_name(f"~${path.name}"), path.with_name(f".~lock.{path.name}#")):
         if lock.exists():
             raise InputError(

@@ -26,7 +26,7 @@ from headstart.sources.files.unit_names import folded
 from headstart.sources.files.workbooks import split_sheet
 from headstart.sources.parameters import nearest
 
-__all__ = ["CampaignPlan", "Looked", "Started", "look_at", "start_campaign"]
+__all__ = ["CURRENT", "CampaignPlan", "Looked", "Started", "current_header", "look_at", "start_campaign"]
 
 CURRENT = "current.csv"
 
@@ -97,7 +97,7 @@ def start_campaign(past: Sequence[Path], folder: Path, wanted: CampaignPlan, *, 
     with alone_in(folder):
         write_whole(toml, toml_text(looked.file, looked.proposal).encode())
         if not kept:
-            write_whole(current, _header(looked.file, looked.tables, more))
+            write_whole(current, current_header(looked.file, looked.tables, more))
     return Started(looked.file, looked.proposal, toml, current, kept, looked.remarks)
 
 
@@ -191,7 +191,7 @@ def _relative(path: Path, folder: Path) -> str:
         return path.resolve().as_posix()
 
 
-def _header(campaign: CampaignFile, tables: Sequence[Table], more: Sequence[str]) -> bytes:
+def current_header(campaign: CampaignFile, tables: Sequence[Table], more: Sequence[str]) -> bytes:
     """A header in the layout of the first past file, with a byte-order mark where the spreadsheet program needs one."""
     columns = [*more, *(p.name for p in campaign.parameters), *campaign.measured_columns]
     if split_sheet(Path(campaign.current)) is not None:

@@ -14,6 +14,7 @@ from headstart.cli.campaign import init, plot, status, suggest
 from headstart.cli.check import check
 from headstart.cli.demo import demo
 from headstart.cli.reproduce import reproduce
+from headstart.cli.serve import serve
 
 __all__ = ["app"]
 
@@ -56,7 +57,7 @@ app = typer.Typer(
 
 
 app.add_typer(bench)
-for command in (demo, reproduce, init, suggest, status, plot, check):
+for command in (demo, reproduce, init, suggest, status, plot, check, serve):
     app.command()(command)
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from headstart.campaign.desk.words import cell, count, percent, with_interval
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 __all__ = ["cell", "count", "in_plain_words", "percent", "show", "table", "with_interval"]
-
-# More decimal places, or numbers as large, are written with a power of ten
-_PLACES, _LARGE = 6, 1e6
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence[str] = ()) -> Table:
@@ -61,33 +59,7 @@ def _turned(made: Table) -> Table:
     return table(title, (first[0], *first[1]), [(name, *own) for name, own in others], left=(first[0],))
 
 
-def cell(value: Any) -> str:
-    """A number with six digits, or the text."""
-    return f"{value:.6g}" if isinstance(value, int | float) else str(value)
-
-
-def with_interval(value: float, low: float, high: float) -> str:
-    """82 (71 … 90): as many digits as the width of the interval has two; "not known yet" where there is no number."""
-    if math.isnan(value):
-        return "not known yet"
-    places = max(0, 1 - math.floor(math.log10(high - low))) if high > low else 3
-    if places > _PLACES or max(abs(low), abs(high)) >= _LARGE:
-        return f"{value:.3g} ({low:.3g} … {high:.3g})"
-    value, low, high = (round(number, places) + 0.0 for number in (value, low, high))  # + 0.0: not −0.0
-    return f"{value:.{places}f} ({low:.{places}f} … {high:.{places}f})"
-
-
 def in_plain_words(reason: str, *, figures: bool = False) -> str:
     """A reason for people who do experiments: a target is their campaign; figures in nats only where they are told."""
     words = reason.replace("the target's", "this campaign's").replace("the target", "this campaign")
     return words if figures else re.sub(r" \([^()]*\bnats\b[^()]*\)", "", words)
-
-
-def count(n: int, what: str) -> str:
-    """1 row, 2 rows."""
-    return f"{n} {what}{'' if n == 1 else 's'}"
-
-
-def percent(value: float) -> str:
-    """0.4 as 40 %."""
-    return f"{100 * value:.0f} %"

@@ -23,14 +23,14 @@ from headstart.campaign.experiments import Experiment, State
 from headstart.campaign.fitted import Fitted, FittedOutcome
 from headstart.campaign.suggestions import reference_point
 from headstart.data.outcomes import Goal, Limit
-from headstart.draw.canvas import INK, legend_below, look_at, out_of_view, save_all, tidy
+from headstart.draw.canvas import INK, legend_below, look_at, out_of_view, tidy
 from headstart.draw.looks import NOW, heading, named, past_looks, plain, short
 from headstart.draw.slices import slice_of, slices_figure, sources_figure
 from headstart.gp.threads import single_thread
 from headstart.sources.files.safe import make_folder
 from headstart.sources.parameters import Kind
 
-__all__ = ["draw_campaign"]
+__all__ = ["campaign_figures", "draw_campaign"]
 
 _UNKNOWN = "pending: nothing is known about it yet"
 _PALE = "#9A9A9A"
@@ -40,6 +40,11 @@ _PALE = "#9A9A9A"
 def draw_campaign(fitted: Fitted, out: Path) -> list[Path]:
     """Write the pictures into the folder, which is made if it is not there; none of predictions if nothing is known."""
     make_folder(out)
+    return save_all(campaign_figures(fitted), out, ("png",))
+
+
+def campaign_figures(fitted: Fitted) -> dict[str, Figure]:
+    """The same pictures by their names, as figures."""
     reference = reference_point(fitted)
     slices = [slice_of(p, reference, fitted) for p in fitted.campaign.file.parameters if p.kind is not Kind.FIXED]
     pictures = {"progress": _progress(fitted)}
@@ -51,7 +56,7 @@ def draw_campaign(fitted: Fitted, out: Path) -> list[Path]:
             pictures[named("slices", of)] = slices_figure(own, slices, reference)
         if own.alignment.datasets:
             pictures[named("sources", of)] = sources_figure(own, slices, reference)
-    return save_all(pictures, out, ("png",))
+    return pictures
 
 
 # ── progress ──────────────────────────────────────────────────────────────────────────────────────────────────────

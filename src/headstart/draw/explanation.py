@@ -23,7 +23,7 @@ from headstart.models.auto.explanation import Explanation, Silence, SourceVerdic
 from headstart.models.auto.past_check import PastCheck
 from headstart.sources.files.safe import make_folder
 
-__all__ = ["draw_agreement", "draw_verdicts"]
+__all__ = ["agreement_figure", "draw_agreement", "draw_verdicts", "verdicts_figure"]
 
 _PALE = "#C8C8C8"
 _INFORMED = (NOW, "#56B4E9", "#12365E", "#7F9FBF", "#A9CCE3")  # candidates that know the past, in their order
@@ -35,6 +35,11 @@ _COLORS = "PuOr_r"
 def draw_agreement(check: PastCheck, out: Path, *, of: str = "") -> Path:
     """Write agreement.png into the folder, which is made if it is not there; ``of`` several outcomes one for each."""
     make_folder(out)
+    return save(agreement_figure(check, of=of), out, named("agreement", of), ("png",))[0]
+
+
+def agreement_figure(check: PastCheck, *, of: str = "") -> Figure:
+    """How well each past campaign predicts itself, and which of them show the same."""
     n = len(check.names)
     alone = n == 1
     side = min(1.4 + 0.62 * n, 9.0)  # inches of the matrix, and below of the names beside it
@@ -51,7 +56,7 @@ def draw_agreement(check: PastCheck, out: Path, *, of: str = "") -> Path:
         f"they say nothing: {told}" if silent else "it predicts itself" if n == 1 else "all of them predict themselves"
     )
     heading(figure, "What the past campaigns say", noted(note, of))
-    return save(figure, out, named("agreement", of), ("png",))[0]
+    return figure
 
 
 def _self_prediction(axes: Axes, check: PastCheck) -> None:
@@ -60,7 +65,9 @@ def _self_prediction(axes: Axes, check: PastCheck) -> None:
         if known:
             axes.barh(y, gain, height=0.62, color=_PALE if why else NOW)
             axes.plot([gain - error, gain + error], [y, y], color=INK, linewidth=1.4)
-        axes.annotate(f"  {why}", (max(gain + error, 0.0) if known else 0.0, y), va="center", color=INK, fontsize=9)
+        axes.annotate(
+            f"  {why or ''}", (max(gain + error, 0.0) if known else 0.0, y), va="center", color=INK, fontsize=9
+        )
     axes.axvline(0.0, color=INK, linewidth=0.9)
     _names(axes, check.names)
     tidy(axes, "gain over a constant [nats per row]", "")
@@ -95,6 +102,11 @@ def _names(axes: Axes, names: Sequence[str]) -> None:
 def draw_verdicts(explanation: Explanation, out: Path, *, of: str = "") -> Path:
     """Write verdicts.png into the folder, which is made if it is not there; ``of`` several outcomes one for each."""
     make_folder(out)
+    return save(verdicts_figure(explanation, of=of), out, named("verdicts", of), ("png",))[0]
+
+
+def verdicts_figure(explanation: Explanation, *, of: str = "") -> Figure:
+    """Every past campaign's weight and what it gained over the experiments, and how far candidates were believed."""
     figure = Figure(figsize=(13.2, 4.6 + 0.16 * max(0, len(explanation.sources) - 6)), dpi=150, layout="constrained")
     weights, gains, believed = figure.subplots(1, 3, width_ratios=[1.15, 1.0, 1.0])
     _weights(weights, explanation)
@@ -106,7 +118,7 @@ def draw_verdicts(explanation: Explanation, out: Path, *, of: str = "") -> Path:
     note = f"{told}, after {n} result{'' if n == 1 else 's'}"
     heading(figure, "Verdicts on the past campaigns", noted(note, of))
     legend_below(figure, [weights, believed])
-    return save(figure, out, named("verdicts", of), ("png",))[0]
+    return figure
 
 
 def _weights(axes: Axes, explanation: Explanation) -> None:

@@ -36,7 +36,7 @@ from headstart.errors import InputError
 from headstart.sources.files.readings import wrong_meaning
 from headstart.sources.parameters import MOST_USED, Kind, nearest
 
-__all__ = ["read_campaign_file"]
+__all__ = ["campaign_file_in", "read_campaign_file"]
 
 _EQUAL_ROWS = {"copies": False, "repeats": True}
 _KEYS = {
@@ -56,6 +56,11 @@ def read_campaign_file(path: Path) -> CampaignFile:
         ) from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text. Save it as UTF-8.") from error
+    return campaign_file_in(text, path)
+
+
+def campaign_file_in(text: str, path: Path) -> CampaignFile:
+    """The campaign that a text describes, which stands, or is going to stand, at that path."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

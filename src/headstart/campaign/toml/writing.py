@@ -120,6 +120,11 @@ def _parameter(guess: Guess) -> list[str]:
         settings.append((f"choices = [{', '.join(_text(c) for c in p.choices)}]", ""))
         if isinstance(p.descriptors, str) and p.descriptors:
             settings.append((f"descriptors = {_text(p.descriptors)}", "numbers that describe them: alike is near"))
+    elif p.kind is Kind.FIXED:
+        settings.append(
+            (f"value = {_text(p.value) if isinstance(p.value, str) else repr(p.value)}", why.get("value", ""))
+        )
+        settings.append((f"unit = {_text(p.unit)}", why.get("unit", "")))
     else:
         settings.append((f"low = {_number(p.low, p.kind)}", why.get("low", "")))
         settings.append((f"high = {_number(p.high, p.kind)}", ""))

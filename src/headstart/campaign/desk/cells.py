@@ -1,0 +1,72 @@
+"""Cells of a CSV file are written anew, and every other row stays as it is, byte by byte."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from headstart.errors import InputError
+from headstart.sources.files.tables import Table, write_rows
+from headstart.sources.files.text import decoded
+
+__all__ = ["edited"]
+
+
+def edited(
+    table: Table,
+    cells: Mapping[tuple[int, str], str | float],
+    mark: str,
+    *,
+    without: Collection[int] = (),
+) -> bytes:
+    """The file's bytes with other cells, each named by the row's number and the column, and without some rows."""
+    text, encoding, bom, _ = decoded(table.raw, table.path)
+    first = text.split("\n", 1)[0]
+    told = first.strip().strip('"')
+    before = len(first) + 1 if told.lower().startswith("sep=") and len(told) == 5 else 0
+    layout = replace(table.layout, mark=table.layout.mark or mark)
+    rows = dict(zip(table.numbers, table.rows, strict=True))
+    unknown = next((row for row in (*(number for number, _ in cells), *without) if row not in rows), None)
+    if unknown is not None:
+        raise InputError(f"{table.path}: there is no experiment in row {unknown}.")
+    parts = [text[:before]]
+    for number, (lines, record) in enumerate(_records(text[before:], layout.delimiter), start=1):
+        own = {column: value for (row, column), value in cells.items() if row == number}
+        if number in without:
+            continue
+        if not own:
+            parts.append(lines)
+            continue
+        places = {name: i for i, name in enumerate(table.order)}
+        whole: list[str | float] = [*record, *[""] * (len(table.order) - len(record))]
+        seen = tuple(str(whole[places[name]]).strip() for name in table.columns)
+        if seen != rows[number]:
+            raise InputError(f"{table.path}, row {number}: it cannot be found in the file. Change it there.")
+        for column, value in own.items():
+            whole[places[column]] = value
+        end = lines[len(lines.rstrip("\r\n")) :]
+        parts.append(write_rows(replace(layout, newline=end), [whole]))
+    try:
+        return bom + "".join(parts).encode(encoding)
+    except UnicodeEncodeError as error:
+        raise InputError(f"{table.path} is written as {encoding}, which has no such sign. Save it as UTF-8.") from error
+
+
+def _records(text: str, delimiter: str) -> list[tuple[str, list[str]]]:
+    """Every record with the lines that it stands in; lenient with quotation marks, as reading is."""
+
+    def read(strict: bool) -> list[tuple[str, list[str]]]:
+        lines = list(io.StringIO(text, newline=""))
+        reader = csv.reader(iter(lines), delimiter=delimiter, skipinitialspace=True, strict=strict)
+        found, at = [], 0
+        for record in reader:
+            found.append(("".join(lines[at : reader.line_num]), record))
+            at = reader.line_num
+        return found
+
+    try:
+        return read(strict=True)
+    except csv.Error:
+        return read(strict=False)

@@ -1,0 +1,1 @@
+"""The campaign's page in a browser (an extra: ``headstart[web]``)."""

@@ -1,0 +1,64 @@
+"""Work that takes a while: how far it is."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from headstart.web.forms import Taken, posted
+from headstart.web.jobs import Asked
+from headstart.web.pages.page import desk_of, go, render
+
+__all__ = ["ROUTES"]
+
+_GONE = "Nothing is known of this work: the server was started anew. What was finished is in the folder."
+
+
+def _show(request: Request) -> Response:
+    """A page that renews itself, and goes on when the work is done."""
+    work = desk_of(request).work(request.path_params["ident"])
+    if work is None:
+        return render(request, "problem.html", {"told": _GONE, "title": "Not found"}, status=404)
+    if work.done and not work.error:
+        return go(request, work.then, _said(work.result))
+    return render(request, "work.html", {"work": work, "title": work.what, "then": f"/work/{work.id}"})
+
+
+def _said(result: object) -> str:
+    if isinstance(result, Asked):
+        rows = ", ".join(map(str, result.numbers))
+        return f"New: row{'' if len(result.numbers) == 1 else 's'} {rows}."
+    return ""
+
+
+def _state(request: Request) -> Response:
+    """The same for the script."""
+    work = desk_of(request).work(request.path_params["ident"])
+    if work is None:
+        return JSONResponse({"done": True, "error": _GONE, "share": 0, "doing": "", "seconds": 0})
+    return JSONResponse(
+        {
+            "done": work.done,
+            "error": work.error,
+            "share": work.share,
+            "doing": work.doing,
+            "seconds": round(work.seconds),
+        }
+    )
+
+
+def _again(request: Request, form: Taken) -> Response:
+    """DeskWork that went wrong is forgotten; the page that needs it begins it anew."""
+    work = desk_of(request).work(str(form.get("work", "")))
+    if work is not None and work.error:
+        desk_of(request).again(work)
+    back = str(form.get("back", "/"))
+    return go(request, back if back in ("/experiments", "/pictures", "/past", "/report") else "/")
+
+
+ROUTES = (
+    Route("/work/again", posted(_again), methods=["POST"]),
+    Route("/work/{ident}", _show),
+    Route("/work/{ident}/state", _state),
+)

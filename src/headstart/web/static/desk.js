@@ -1,0 +1,214 @@
+// The page works without this. It adds: dropping files, progress that moves, parts that renew themselves, slices that
+// follow the mouse, arrow keys between cells, and a word before typed results are left behind.
+"use strict";
+
+const one = (selector, root = document) => root.querySelector(selector);
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+async function page(address) {
+  const answer = await fetch(address, { credentials: "same-origin" });
+  if (!answer.ok) throw new Error(await answer.text());
+  return new DOMParser().parseFromString(await answer.text(), "text/html");
+}
+
+// ── work that takes a while ───────────────────────────────────────────────────────────────────────────────────────
+
+async function renew() {
+  const fresh = await page(location.href);
+  for (const old of all("[data-live][id]")) {
+    const now = fresh.getElementById(old.id);
+    if (now) old.replaceWith(document.adoptNode(now));
+    else old.replaceChildren();
+  }
+  watchAll();
+}
+
+async function part(box) {
+  const fresh = await page(box.dataset.from || box.dataset.part);
+  const found = fresh.getElementById("part");
+  if (found) box.replaceChildren(document.adoptNode(found));
+}
+
+async function finished(box) {
+  const how = box.dataset.how;
+  if (how === "go") location.reload();
+  else if (how === "part") await part(box.closest("[data-from]"));
+  else await renew();
+}
+
+async function watch(box) {
+  if (box.dataset.watched || one(".told", box)) return;
+  box.dataset.watched = "1";
+  for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    if (!box.isConnected) return;
+    let state;
+    try {
+      const answer = await fetch(box.dataset.work, { credentials: "same-origin" });
+      state = await answer.json();
+    } catch {
+      say(box, "The server does not answer. It may have been stopped; start it again, and reload this page.");
+      continue;
+    }
+    if (state.error) return say(box, state.error);
+    if (state.done) return finished(box);
+    const doing = one("[data-doing]", box);
+    if (!doing) return location.reload(); // it was out of reach for a while
+    doing.textContent = state.doing;
+    one("[data-seconds]", box).textContent = state.seconds;
+    one("progress", box).value = state.share;
+  }
+}
+
+function say(box, text) {
+  const told = document.createElement("p");
+  told.className = "told";
+  told.textContent = text;
+  box.replaceChildren(told);
+}
+
+function watchAll() {
+  all("[data-work]").forEach(watch);
+}
+
+// ── files that are dropped ────────────────────────────────────────────────────────────────────────────────────────
+
+function drops(form) {
+  const field = one("input[type=file]", form);
+  field.addEventListener("change", () => field.files.length && form.requestSubmit());
+  for (const kind of ["dragenter", "dragover"]) {
+    form.addEventListener(kind, (event) => {
+      event.preventDefault();
+      form.classList.add("over");
+    });
+  }
+  form.addEventListener("dragleave", () => form.classList.remove("over"));
+  form.addEventListener("drop", (event) => {
+    event.preventDefault();
+    form.classList.remove("over");
+    if (!event.dataTransfer.files.length) return;
+    field.files = event.dataTransfer.files;
+    form.requestSubmit();
+  });
+}
+
+// ── cells ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+function cells(form) {
+  let sent = false;
+  const fields = () => all("td.result input:not([type=hidden])", form);
+  form.addEventListener("submit", () => (sent = true));
+  addEventListener("beforeunload", (event) => {
+    if (!sent && fields().some((field) => field.value !== field.defaultValue)) event.preventDefault();
+  });
+  form.addEventListener("keydown", (event) => {
+    const steps = { ArrowDown: 1, ArrowUp: -1 };
+    if (!(event.key in steps) || !event.target.closest("td.result")) return;
+    const [row, column] = event.target.name.split(".");
+    const same = fields().filter((field) => field.name.endsWith(`.${column}`));
+    const next = same[same.findIndex((field) => field.name === `${row}.${column}`) + steps[event.key]];
+    if (next) {
+      event.preventDefault();
+      next.focus();
+      next.select();
+    }
+  });
+  const wrong = one("[aria-invalid]", form);
+  if (wrong) wrong.focus();
+}
+
+// ── slices ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+function valueAt(panel, event) {
+  const box = panel.getBoundingClientRect();
+  const { left, right, width, choices, low, high, log, whole } = panel.dataset;
+  const x = ((event.clientX - box.left) / box.width) * width;
+  const share = Math.min(1, Math.max(0, (x - left) / (right - left)));
+  one(".mouse", panel).setAttribute("x1", +left + share * (right - left));
+  one(".mouse", panel).setAttribute("x2", +left + share * (right - left));
+  if (choices) {
+    const known = JSON.parse(choices);
+    return known[Math.min(known.length - 1, Math.floor(share * known.length))];
+  }
+  const value = log ? low * (high / low) ** share : +low + share * (high - low);
+  if (whole) return Math.round(value);
+  return Math.min(+high, Math.max(+low, +value.toPrecision(4)));
+}
+
+function asked(box, changed = {}) {
+  const query = new URLSearchParams(new FormData(one("#point", box)));
+  for (const [name, value] of Object.entries(changed)) query.set(name, value);
+  return query;
+}
+
+function slices(box) {
+  let waiting = null;
+  let busy = false;
+  const rest = one("[data-readout]", box).innerHTML;
+
+  async function follow() {
+    if (busy || !waiting) return;
+    busy = true;
+    const [name, value] = waiting;
+    waiting = null;
+    try {
+      const answer = await fetch(`/pictures/predict?${asked(box, { [name]: value })}`, { credentials: "same-origin" });
+      const found = await answer.json();
+      const told = (found.expected || []).map((each) => [each.outcome, each.text]);
+      const label = one(`label[for=${name}]`, box).textContent;
+      if (found.within) told.push(["limits hold", found.within]);
+      if (told.length) readout(box, [[label, String(value)], ...told]);
+    } finally {
+      busy = false;
+      follow();
+    }
+  }
+
+  for (const panel of all("[data-panel]", box)) {
+    const name = `v${panel.dataset.panel}`;
+    panel.addEventListener("pointermove", (event) => {
+      waiting = [name, valueAt(panel, event)];
+      follow();
+    });
+    panel.addEventListener("pointerleave", () => {
+      waiting = null;
+      one(".mouse", panel).setAttribute("x1", -9);
+      one(".mouse", panel).setAttribute("x2", -9);
+      one("[data-readout]", box).innerHTML = rest;
+    });
+    panel.addEventListener("click", (event) => move(box, asked(box, { [name]: valueAt(panel, event) })));
+  }
+  one("#point", box).addEventListener("submit", (event) => {
+    event.preventDefault();
+    move(box, asked(box));
+  });
+}
+
+async function move(box, query) {
+  const fresh = await page(`/pictures/slices?${query}`);
+  const now = document.adoptNode(one("[data-slices]", fresh));
+  box.replaceWith(now);
+  history.replaceState(null, "", `/pictures?${query}`);
+  slices(now);
+}
+
+function readout(box, rows) {
+  const list = one("[data-readout]", box);
+  list.replaceChildren(
+    ...rows.map(([name, text]) => {
+      const row = document.createElement("div");
+      row.append(document.createElement("dt"), document.createElement("dd"));
+      row.firstChild.textContent = name;
+      row.lastChild.textContent = text;
+      return row;
+    }),
+  );
+}
+
+addEventListener("DOMContentLoaded", () => {
+  watchAll();
+  all("[data-drop]").forEach(drops);
+  all("[data-typed]").forEach(cells);
+  all("[data-slices]").forEach(slices);
+  all("[data-part]").forEach(part);
+});

@@ -1,0 +1,161 @@
+"""Work that takes a while is done beside the server, one piece after the other, and says how far it is."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from typing import Any, Protocol
+
+from headstart.errors import HeadstartError
+
+__all__ = ["DeskWork", "Job", "Report", "Worker", "WorkerMemory"]
+
+_log = logging.getLogger(__name__)
+
+# How far a job is, from 0 to 1, and what it is doing
+Report = Callable[[float, str], None]
+# What jobs leave for the next ones
+WorkerMemory = dict[str, Any]
+
+_DIED = "The process that does the work has ended, perhaps for want of memory. Nothing was changed. Try again."
+
+
+class Job(Protocol):
+    """A piece of work; it must survive pickling, as must what it returns."""
+
+    def run(self, report: Report, memory: WorkerMemory) -> Any:
+        """Do it."""
+        ...
+
+
+@dataclass
+class DeskWork:
+    """A job on its way. ``error`` is what went wrong, in words; ``then`` the page to go to when it is done."""
+
+    id: str
+    what: str
+    job: Job
+    then: str = "/"
+    share: float = 0.0
+    doing: str = "waiting for its turn"
+    began: float = field(default_factory=time.monotonic)
+    result: Any = None
+    error: str = ""
+    finished: threading.Event = field(default_factory=threading.Event)
+    took: float = 0.0
+
+    @property
+    def done(self) -> bool:
+        """Whether it is over, well or not."""
+        return self.finished.is_set()
+
+    @property
+    def seconds(self) -> float:
+        """How long it took, or takes so far."""
+        return self.took if self.done else time.monotonic() - self.began
+
+
+class Worker:
+    """Does one job at a time in a process of its own, or (``apart=False``) in a thread of this one.
+
+    The process is started with the first job and again if it dies; it ends with this one, however that ends.
+    """
+
+    def __init__(self, *, apart: bool = True) -> None:
+        self._apart = apart
+        self._waiting: queue.Queue[tuple[DeskWork, Callable[[DeskWork], None]] | None] = queue.Queue()
+        self._memory: WorkerMemory = {}
+        self._process: Any = None
+        self._line: Connection | None = None
+        self._thread = threading.Thread(target=self._serve, daemon=True, name="headstart worker")
+        self._thread.start()
+
+    def submit(self, work: DeskWork, on_end: Callable[[DeskWork], None]) -> None:
+        """Do it when its turn comes; ``on_end`` is called before anybody can see that it is done."""
+        self._waiting.put((work, on_end))
+
+    def stop(self) -> None:
+        """End the process; work that waits is left undone."""
+        self._waiting.put(None)
+        if self._process is not None:
+            self._process.terminate()
+            self._process.join(timeout=5)
+        self._thread.join(timeout=5)
+
+    def _serve(self) -> None:
+        while (item := self._waiting.get()) is not None:
+            work, on_end = item
+            try:
+                work.result = self._run(work)
+                on_end(work)
+            except HeadstartError as error:
+                work.error = str(error)
+            except OSError as error:
+                work.error = f"{error.filename or 'A file'}: {error.strerror or error}."
+            except Exception as error:
+                _log.exception("%s failed", work.what)
+                work.error = f"This went wrong inside headstart: {type(error).__name__}: {error}"
+            work.took = time.monotonic() - work.began
+            work.finished.set()
+
+    def _run(self, work: DeskWork) -> Any:
+        def report(share: float, doing: str) -> None:
+            work.share, work.doing = share, doing
+
+        if not self._apart:
+            return work.job.run(report, self._memory)
+        try:
+            line = self._connected()
+            line.send(work.job)
+            while True:
+                kind, content = line.recv()
+                if kind == "report":
+                    report(*content)
+                elif kind == "result":
+                    return content
+                else:
+                    raise content
+        except (EOFError, BrokenPipeError, ConnectionError) as error:
+            self._line = None
+            raise HeadstartError(_DIED) from error
+
+    def _connected(self) -> Connection:
+        if self._line is None or self._process is None or not self._process.is_alive():
+            context = multiprocessing.get_context("spawn")
+            self._line, other = context.Pipe()
+            self._process = context.Process(target=_work, args=(other,), daemon=True, name="headstart worker")
+            self._process.start()
+            other.close()
+        return self._line
+
+
+def _work(line: Connection) -> None:
+    """The process: jobs come in, reports and results go out, until the line is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever stops the server stops this too
+    memory: WorkerMemory = {}
+    while True:
+        try:
+            job: Job = line.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            try:
+                line.send(("result", job.run(lambda share, doing: line.send(("report", (share, doing))), memory)))
+            except HeadstartError as error:
+                line.send(("error", HeadstartError(str(error))))
+            except OSError as error:
+                if error.filename is None:
+                    raise
+                line.send(("error", HeadstartError(f"{error.filename}: {error.strerror}.")))
+        except (BrokenPipeError, ConnectionError):
+            return
+        except Exception as error:
+            _log.exception("a job failed")
+            line.send(("error", RuntimeError(f"{type(error).__name__}: {error}")))

@@ -1,0 +1,202 @@
+"""Begin on the page: files are dropped, columns corrected, past campaigns compared, the campaign written."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+from tests.unit.campaign.campaigns import fingerprint, value
+from tests.unit.web.pages import Visitor, field, visiting, words
+
+from headstart.campaign.toml.reading import read_campaign_file
+from headstart.sources.parameters import Kind
+
+
+def table(shift: float, header: str = "run,date,x,s,y") -> bytes:
+    rows = [
+        f"{i + 1},2024-03-{i + 1:02d},{(i + 0.5) / 12:.3f},{'uv'[i % 2]},{value((i + 0.5) / 12, 'uv'[i % 2], shift)}"
+        for i in range(12)
+    ]
+    return "\n".join([header, *rows, ""]).encode()
+
+
+def drop(visitor: Visitor, *files: tuple[str, bytes]) -> str:
+    sent = [("files", (name, content, "text/csv")) for name, content in files]
+    return visitor.post("/begin/files", of="/begin", files=sent).text
+
+
+def fields_of(page: str) -> dict[str, str]:
+    """Every field of the columns' form as a browser would send it."""
+    form = page[page.index('id="columns-form"') :]
+    found = {}
+    for tag in re.findall(r"<input[^>]*>", form):
+        name, value_ = re.search(r'name="([^"]+)"', tag), re.search(r'value="([^"]*)"', tag)
+        if name and ("checkbox" not in tag or " checked" in tag):
+            found[name[1]] = unescape(value_[1]) if value_ else "on"
+    for name, options in re.findall(r'<select name="([^"]+)".*?>(.*?)</select>', form, re.DOTALL):
+        chosen = re.search(r'<option(?: value="([^"]*)")? selected>([^<]*)', options)
+        found[name] = "" if not chosen else unescape(chosen[1] if chosen[1] is not None else chosen[2])
+    return found
+
+
+def place(fields: dict[str, str], column: str) -> str:
+    return next(name[1:] for name, value_ in fields.items() if re.fullmatch(r"c\d+", name) and value_ == column)
+
+
+def test_from_files_to_a_campaign_in_three_forms(tmp_path: Path) -> None:
+    """Dates and counters are proposed as not used, the last number as the result; then it is written, and undone."""
+    with visiting(tmp_path) as visitor:
+        page = drop(visitor, ("a.csv", table(-0.05)), ("b.csv", table(0.05)))
+        assert (tmp_path / "past" / "a.csv").read_bytes() == table(-0.05)
+        fields = fields_of(page)
+        roles = {c: fields[f"role{place(fields, c)}"] for c in ("run", "date", "x", "s", "y")}
+        assert roles == {"run": "ignore", "date": "ignore", "x": "parameter", "s": "parameter", "y": "maximise"}
+        fields |= {
+            f"low{place(fields, 'x')}": "0,1",
+            f"unit{place(fields, 'x')}": "mL",
+            f"role{place(fields, 'y')}": "minimise",
+        }
+        page = visitor.post("/begin/columns", {**fields, "do": "look"}, of="/begin").text
+        assert field(page, f"low{place(fields, 'x')}") == "0.1"
+        assert not (tmp_path / "headstart.toml").exists()
+        done = visitor.post("/begin/columns", {**fields_of(page), "do": "write"}, of="/begin")
+        assert done.url.path == "/experiments"
+        file = read_campaign_file(tmp_path / "headstart.toml")
+        x = next(p for p in file.parameters if p.name == "x")
+        assert (x.low, x.high, x.unit) == (0.1, 1.0, "mL")
+        assert file.results[0].aim == "minimised"
+        assert file.past == ("past/a.csv", "past/b.csv")
+        assert "[parameters.x]" in words(visitor.get("/begin").text)
+        assert visitor.post("/experiments/undo", {"step": "2"}, of="/begin").url.path == "/begin"
+        assert not (tmp_path / "headstart.toml").exists()
+
+
+def test_kinds_limits_fixed_values_and_the_same_column_under_two_names(tmp_path: Path) -> None:
+    """What is clicked is what is written."""
+    with visiting(tmp_path) as visitor:
+        other = table(0.05).replace(b"run,date,x", b"run,date,X value")
+        page = drop(visitor, ("a.csv", table(-0.05)), ("b.csv", other))
+        fields = fields_of(page)
+        run = place(fields, "run")
+        fields |= {f"same{place(fields, 'X value')}": "x", f"role{run}": "at most", f"limit{run}": "10,5"}
+        fields |= {
+            f"kind{place(fields, 's')}": "fixed",
+            f"value{place(fields, 's')}": "u",
+            f"step{place(fields, 'x')}": "0.1",
+        }
+        page = visitor.post("/begin/columns", {**fields, "do": "write"}, of="/begin").text
+        file = read_campaign_file(tmp_path / "headstart.toml")
+        assert file.rename == {"X value": "x"}
+        assert [(c.name, c.aim) for c in file.limits] == [("run", "at most 10.5")]
+        kinds = {p.name: p for p in file.parameters}
+        assert (kinds["s"].kind, kinds["s"].value) == (Kind.FIXED, "u")
+        assert kinds["x"].step == 0.1
+
+
+@pytest.mark.parametrize(
+    ("column", "wrong", "told"),
+    [
+        ("x", {"low": "abc"}, "'abc' is not a number"),
+        ("x", {"low": "3", "high": "2"}, "3 is not below 2"),
+        ("x", {"low": "0", "log": "on"}, "log scale needs a lower end above 0"),
+        ("x", {"step": "50"}, "within the range"),
+        ("x", {"kind": "int", "low": "0.5"}, "whole ends"),
+        ("s", {"kind": "float"}, "texts, so it cannot be a number"),
+        ("s", {"choices": "u"}, "two choices at least"),
+        ("s", {"kind": "fixed", "value": ""}, "Which value is it fixed at"),
+        ("y", {"role": "parameter"}, "Say which column is the result"),
+        ("y", {"role": "at most", "limit": ""}, "say which value"),
+        ("s", {"role": "maximise"}, "is not a number"),
+        ("x", {"role": "sorcery"}, "nothing that a column can be for"),
+        ("x", {"role": "at least", "limit": "many"}, "say which value"),
+    ],
+)
+def test_a_correction_that_cannot_be_is_said_and_kept_and_nothing_is_written(
+    tmp_path: Path, column: str, wrong: dict[str, str], told: str
+) -> None:
+    """Beside its field, or above where it concerns the whole."""
+    with visiting(tmp_path) as visitor:
+        fields = fields_of(drop(visitor, ("a.csv", table(-0.05))))
+        before = fingerprint(tmp_path)
+        typed = {f"{name}{place(fields, column)}": text for name, text in wrong.items()}
+        answer = visitor.post("/begin/columns", {**fields, **typed, "do": "write"}, of="/begin")
+        assert answer.status_code == 422
+        assert told in words(answer.text)
+        name = next((n for n in typed if not n.startswith(("kind", "role", "log"))), None)
+        if name:
+            assert field(answer.text, name) == next(text for n, text in typed.items() if n == name)
+        assert fingerprint(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("a.exe", b"x,y\n1,2\n", "no table that can be read"),
+        ("a.csv", b"", "is empty"),
+        ("<script>.csv", b"x,y\n1,2\n", "no name for a file"),
+    ],
+)
+def test_files_that_cannot_be_used_are_refused_by_name(tmp_path: Path, name: str, content: bytes, told: str) -> None:
+    """And none of those that came with them is added."""
+    with visiting(tmp_path) as visitor:
+        page = drop(visitor, ("good.csv", table(0.0)), (name, content))
+        assert told in words(page)
+        assert "<script>.csv" not in page
+        assert not (tmp_path / "past").exists() or not list((tmp_path / "past").iterdir())
+        assert "No file was chosen" in visitor.post("/begin/files", of="/begin").text
+
+
+def test_a_file_that_cannot_be_read_is_named_and_can_be_taken_out(tmp_path: Path) -> None:
+    """The others wait until it is gone."""
+    with visiting(tmp_path) as visitor:
+        page = drop(visitor, ("a.csv", table(0.0)), ("twice.csv", b"x,x,y\n1,2,3\n"))
+        assert "two columns are called 'x'" in words(page)
+        assert "columns-form" not in page
+        page = visitor.post("/begin/remove", {"file": "twice.csv"}, of="/begin").text
+        assert "columns-form" in page
+        assert visitor.post("/begin/remove", {"file": "../a.csv"}, of="/begin").status_code == 422
+
+
+def test_names_and_cells_of_files_are_text_and_never_markup(tmp_path: Path) -> None:
+    """Whatever stands in a header or a cell."""
+    evil = table(0.0).replace(b"run,date", b"<img src=x onerror=alert(1)>,date").replace(b",u,", b",<b>u</b>,")
+    with visiting(tmp_path) as visitor:
+        page = drop(visitor, ("a.csv", evil))
+        assert "<img src=x" not in page
+        assert "<b>u</b>" not in page
+        visitor.post("/begin/columns", {**fields_of(page), "do": "write"}, of="/begin")
+        assert "<b>u</b>" not in visitor.get("/experiments").text
+        assert "<b>u</b>" in words(visitor.get("/experiments").text)
+        assert read_campaign_file(tmp_path / "headstart.toml").parameters[-1].choices == ("<b>u</b>", "v")
+
+
+def test_somebody_who_began_meanwhile_is_not_written_over(tmp_path: Path) -> None:
+    """The form knows which headstart.toml it was made beside: none."""
+    with visiting(tmp_path) as visitor:
+        fields = fields_of(drop(visitor, ("a.csv", table(0.0))))
+        (tmp_path / "headstart.toml").write_text("# somebody else's")
+        answer = visitor.post("/begin/columns", {**fields, "do": "write"}, of="/begin?anew")
+        assert answer.status_code == 409
+        assert (tmp_path / "headstart.toml").read_text() == "# somebody else's"
+
+
+def test_past_campaigns_are_compared_before_anything_is_written(tmp_path: Path) -> None:
+    """A table with verdicts, a picture, and what to look at where one is upside down."""
+    rows = table(0.0).decode().splitlines()
+    turned = "\n".join([rows[0], *(f"{r.rsplit(',', 1)[0]},{-float(r.rsplit(',', 1)[1])}" for r in rows[1:]), ""])
+    with visiting(tmp_path, learning=True) as visitor:
+        page = drop(visitor, ("a.csv", table(-0.03)), ("b.csv", table(0.03)), ("turned.csv", turned.encode()))
+        page = visitor.post("/begin/columns", {**fields_of(page), "do": "compare"}, of="/begin").text
+        address = re.search(r"/begin/agreement/[\w-]+", page)
+        assert address
+        found = words(visitor.settled(address[0]))
+        assert "turned" in found
+        assert "the other way round" in found
+        picture = visitor.get(f"{address[0]}/0.svg")
+        assert picture.headers["content-type"].startswith("image/svg+xml")
+        assert "script" not in picture.headers["content-security-policy"]
+        assert visitor.get(f"{address[0]}/7.svg").status_code == 404
+        assert visitor.get("/begin/agreement/none").status_code == 404
+        assert not (tmp_path / "headstart.toml").exists()

@@ -1,0 +1,110 @@
+"""Pictures, past and report; predictions of any point; and how long a page takes."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from tests.unit.campaign.several import make_several, some_rows
+from tests.unit.web.pages import Visitor, visiting, words
+
+from headstart.campaign.campaign import open_campaign
+from headstart.campaign.fitted import fit_campaign
+from headstart.campaign.suggestions import ranges_at
+
+SETTINGS = [(0.2, 0.2, "u"), (0.5, 0.3, "u"), (0.4, 0.4, "v"), (0.3, 0.1, "u")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_several(tmp_path_factory.mktemp("several"), some_rows(SETTINGS) + "0.5,0.2,u,,,,\n")
+
+
+@pytest.fixture(scope="module")
+def visitor(folder: Path) -> Iterator[Visitor]:
+    with visiting(folder, learning=True) as somebody:
+        yield somebody
+
+
+def test_pictures_are_svg_that_follows_the_theme(visitor: Visitor) -> None:
+    """Progress, the front, slices, sources and verdicts of every outcome; each readable, none with a script."""
+    page = visitor.settled("/pictures")
+    names = ("progress", "front", "slices-y", "slices-cost", "sources-dirt", "verdicts-y")
+    assert all(f"/pictures/{name}.svg" in page for name in names)
+    for name in names:
+        answer = visitor.get(f"/pictures/{name}.svg")
+        root = ElementTree.fromstring(answer.content)
+        assert root.tag.endswith("svg")
+        assert b"prefers-color-scheme: dark" in answer.content
+        assert b"<script" not in answer.content
+        assert "style-src 'unsafe-inline'" in answer.headers["content-security-policy"]
+    assert visitor.get("/pictures/nothing.svg").status_code == 404
+
+
+def test_predictions_of_a_point_are_the_models(visitor: Visitor, folder: Path) -> None:
+    """Of every outcome, with intervals, and how probably the limits hold."""
+    visitor.settled("/experiments")
+    answer = visitor.get("/pictures/predict?v0=0,25&v1=0.3&v2=v").json()
+    row = {"a": 0.25, "b": 0.3, "s": "v"}
+    assert answer["point"] == row
+    fitted = fit_campaign(open_campaign(folder))
+    for own, found in zip(fitted.outcomes, answer["expected"], strict=True):
+        r = ranges_at(own, [row])[0]
+        assert (found["median"], found["low"], found["high"]) == pytest.approx((r.median, r.low, r.high))
+    assert answer["within"] == f"{100 * float(fitted.probability_within([row])[0]):.0f} %"
+
+
+@pytest.mark.parametrize("query", ["v0=abc", "v0=7", "v2=w", "v0=nan", "v1=1e999"])
+def test_a_point_that_is_none_is_refused(visitor: Visitor, query: str) -> None:
+    """In words, on the page and for the script."""
+    visitor.settled("/experiments")
+    answer = visitor.get(f"/pictures/predict?{query}")
+    assert answer.status_code == 422
+    assert answer.json()["wrong"]
+    page = visitor.get(f"/pictures?{query}")
+    assert page.status_code == 200
+    assert 'role="alert"' in page.text
+
+
+def test_slices_go_through_the_point(visitor: Visitor) -> None:
+    """A panel for every outcome and parameter; the lines move with the point."""
+    visitor.settled("/experiments")
+    one, other = (visitor.get(f"/pictures/slices?v0={v}").text for v in ("0.1", "0.9"))
+    assert one.count("<svg") == 9
+    assert one.count('class="median"') == 6
+    assert one != other
+    assert " style=" not in one
+
+
+def test_the_past_page_has_a_verdict_and_a_reason_for_every_outcome(visitor: Visitor) -> None:
+    """Also for an outcome that only one past file knows."""
+    page = words(visitor.settled("/past"))
+    for text in ("old", "older", "used", "nats", "believed", "after 4 results"):
+        assert text in page
+
+
+def test_the_report_says_everything_on_one_page(visitor: Visitor) -> None:
+    """Goal, space, what was tried, the best, what was learnt, what the past was worth, and the versions."""
+    page = words(visitor.settled("/report"))
+    for text in (
+        "to be maximised", "dirt: at most 2", "0 … 1", "a + b <= 1", "The best", "What was learnt", "scatters by",
+        "What the past was worth", "4 finished, 1 pending, 0 failed", "headstart", "torch", "headstart.toml",
+    ):  # fmt: skip
+        assert text in page, text
+
+
+def test_a_page_takes_less_than_a_tenth_of_a_second(visitor: Visitor) -> None:
+    """Of everything but learning and drawing; the median of five, on a machine that does other things too."""
+    for path in ("/experiments", "/pictures", "/report"):
+        visitor.settled(path)
+    for path in ("/experiments", "/past", "/report", "/begin", "/pictures/progress.svg"):
+        times = []
+        for _ in range(5):
+            begin = time.perf_counter()
+            assert visitor.get(path).status_code == 200
+            times.append(time.perf_counter() - begin)
+        assert statistics.median(times) < 0.2, (path, times)
