@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import base64
+import io
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 from selenium.common.exceptions import NoAlertPresentException
 from selenium.webdriver import ActionChains, Chrome, Keys
 from selenium.webdriver.support.ui import Select
@@ -116,6 +119,16 @@ def _accessible(browser: Chrome) -> None:
     assert len(elements(browser, "h1")) == 1
 
 
+def _darkest(browser: Chrome, media: dict[str, object]) -> float:
+    """How light the ink of the first picture is, from 0 to 255: the colour in it that is farthest from its ground."""
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", **media})
+    picture = element(browser, "img.picture")
+    browser.execute_script("arguments[0].scrollIntoView()", picture)
+    grey = np.asarray(Image.open(io.BytesIO(picture.screenshot_as_png)).convert("L"), dtype=float)
+    ground = float(np.median(grey))
+    return float(grey.flat[int(np.abs(grey - ground).argmax())])
+
+
 def test_a_campaign_from_picking_the_files_to_the_printed_report(browser: Chrome, home: Path) -> None:
     """Six clicks to the first suggestion; results typed, failed, added, undone; pictures, past, report as PDF."""
     server = Server(home)
@@ -175,7 +188,10 @@ def test_a_campaign_from_picking_the_files_to_the_printed_report(browser: Chrome
         _go(browser, server.address("/report"))
         _settled(browser)
         _accessible(browser)
-        theme(browser, "dark")
+        dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+        assert _darkest(browser, {"features": []}) < 90  # ink on a light page
+        assert _darkest(browser, {"features": dark}) > 90  # light ink
+        assert _darkest(browser, {"media": "print", "features": dark}) < 90  # paper is light whatever the theme
         printed = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": False})["data"])
         assert printed.startswith(b"%PDF")
         assert len(printed) > 20_000
