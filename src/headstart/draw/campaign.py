@@ -23,7 +23,7 @@ from headstart.campaign.experiments import Experiment, State
 from headstart.campaign.fitted import Fitted, FittedOutcome
 from headstart.campaign.suggestions import reference_point
 from headstart.data.outcomes import Goal, Limit
-from headstart.draw.canvas import INK, legend_below, look_at, out_of_view, tidy
+from headstart.draw.canvas import INK, legend_below, look_at, out_of_view, save_all, tidy
 from headstart.draw.looks import NOW, heading, named, past_looks, plain, short
 from headstart.draw.slices import slice_of, slices_figure, sources_figure
 from headstart.gp.threads import single_thread

@@ -83,9 +83,16 @@ class Parameter:
             case Kind.FIXED:
                 return CategoricalDistribution((self.value,))
             case Kind.INT:
-                return IntDistribution(int(self.low), int(self.high), log=self.log, step=int(self.step or 1))
+                return IntDistribution(int(self.low), int(self._last), log=self.log, step=int(self.step or 1))
             case Kind.FLOAT:
-                return FloatDistribution(self.low, self.high, log=self.log, step=self.step)
+                return FloatDistribution(self.low, self._last, log=self.log, step=self.step)
+
+    @property
+    def _last(self) -> float:
+        """The highest value that steps from the lower end reach."""
+        if self.step is None:
+            return self.high
+        return float(f"{self.low + math.floor((self.high - self.low) / self.step + 1e-9) * self.step:.12g}")
 
     def with_recorded(self, values: Iterable[Any]) -> Parameter:
         """A fixed parameter with the other values that rows were run with: they stay as evidence."""

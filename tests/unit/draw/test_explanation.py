@@ -73,7 +73,7 @@ def test_the_picture_of_past_files_shows_gains_and_agreement(tmp_path: Path, fig
     known = [i for i, why in enumerate(check.silent) if why in (None, Silence.NOISE)]
     widths = {round(bar.get_y() + bar.get_height() / 2): bar.get_width() for bar in bars.patches}  # type: ignore[attr-defined]
     assert widths == pytest.approx({i: check.gains[i] for i in known})
-    assert [text.get_text().strip() for text in bars.texts] == [str(why) for why in check.silent]
+    assert [text.get_text().strip() for text in bars.texts] == ["" if why is None else str(why) for why in check.silent]
     drawn = np.ma.filled(matrix.images[0].get_array(), np.nan)  # type: ignore[arg-type]
     assert np.array_equal(drawn, check.agreement, equal_nan=True)
     numbers = [text.get_text() for text in matrix.texts]
