@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import re
 from html import unescape
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from tests.unit.campaign.campaigns import fingerprint, value
 from tests.unit.web.pages import Visitor, field, visiting, words
@@ -200,3 +202,17 @@ def test_past_campaigns_are_compared_before_anything_is_written(tmp_path: Path) 
         assert visitor.get(f"{address[0]}/7.svg").status_code == 404
         assert visitor.get("/begin/agreement/none").status_code == 404
         assert not (tmp_path / "headstart.toml").exists()
+
+
+def test_a_workbook_is_a_past_file_too(tmp_path: Path) -> None:
+    """Its first sheet, understood as a CSV file is; and the campaign begins with it."""
+    frame = pd.read_csv(io.BytesIO(table(0.0)))
+    content = io.BytesIO()
+    frame.to_excel(content, index=False)
+    with visiting(tmp_path) as visitor:
+        page = drop(visitor, ("a.csv", table(-0.05)), ("b.xlsx", content.getvalue()))
+        fields = fields_of(page)
+        assert fields[f"role{place(fields, 'x')}"] == "parameter"
+        done = visitor.post("/begin/columns", {**fields, "do": "write"}, of="/begin")
+        assert done.url.path == "/experiments"
+        assert read_campaign_file(tmp_path / "headstart.toml").past == ("past/a.csv", "past/b.xlsx")

@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 PAST = "past"
-SUFFIXES = (".csv", ".tsv", ".txt")
+SUFFIXES = (".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".ods")
 MOST_FILES = 100
 _LONGEST = 100
 _NAME = re.compile(r"[^\W_][\w .,()+\[\]°%#=&-]*", re.UNICODE)
@@ -96,7 +96,7 @@ def _safe_name(name: str) -> str:
     bare = name.replace("\\", "/").rsplit("/", 1)[-1].strip()
     if Path(bare).suffix.lower() not in SUFFIXES:
         raise InputError(
-            f"{bare or 'A file'} is no table that can be read here: {', '.join(SUFFIXES)}. Save it as CSV."
+            f"{bare or 'A file'} is no table that can be read here: {', '.join(SUFFIXES)}. Save it as CSV or .xlsx."
         )
     if len(bare) > _LONGEST or not _NAME.fullmatch(bare) or ".." in bare:
         raise InputError(f"{bare[:60]!r} is no name for a file here: letters, digits, spaces and - _ . ( ) alone.")
