@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -46,6 +47,11 @@ class Server:
         found = re.search(r"http://127\.0\.0\.1:(\d+)/", line)
         assert found, line
         self.port = int(found[1])
+        until(self._answers)
+
+    def _answers(self) -> bool:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=1.0):
+            return True
 
     def address(self, path: str) -> str:
         return f"http://127.0.0.1:{self.port}{path}"
@@ -87,6 +93,16 @@ def until(what: Callable[[], Any], seconds: float = 40.0) -> Any:
 
 def element(browser: Chrome, selector: str) -> WebElement:
     return browser.find_element(By.CSS_SELECTOR, selector)
+
+
+def click(browser: Chrome, selector: str) -> None:
+    """Click as soon as it can be: a page that learns moves what stands below what it says."""
+
+    def clicked() -> bool:
+        element(browser, selector).click()
+        return True
+
+    until(clicked)
 
 
 def elements(browser: Chrome, selector: str) -> list[WebElement]:

@@ -21,6 +21,7 @@ from tests.browser.browser import (
     DRIVER,
     ROOT,
     Server,
+    click,
     complaints,
     element,
     elements,
@@ -126,6 +127,7 @@ def _darkest(browser: Chrome, media: dict[str, object]) -> float:
     browser.execute_script("arguments[0].scrollIntoView()", picture)
     grey = np.asarray(Image.open(io.BytesIO(picture.screenshot_as_png)).convert("L"), dtype=float)
     ground = float(np.median(grey))
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
     return float(grey.flat[int(np.abs(grey - ground).argmax())])
 
 
@@ -138,13 +140,13 @@ def test_a_campaign_from_picking_the_files_to_the_printed_report(browser: Chrome
         until(lambda: elements(browser, ".columns"))
         _accessible(browser)
         Select(element(browser, '[aria-label="T [°C]: the same as"]')).select_by_visible_text("temperature_C")
-        element(browser, "button[value=compare]").click()
+        click(browser, "button[value=compare]")
         until(lambda: elements(browser, "#part table"), 60)
         assert "agrees with" in text_of(browser)
-        element(browser, "button[value=write]").click()
+        click(browser, "button[value=write]")
         until(lambda: "/experiments" in browser.current_url)
         assert (home / "headstart.toml").exists()
-        element(browser, ".ask button").click()
+        click(browser, ".ask button")
         until(lambda: len(elements(browser, CELL)) == 4, 60)
         assert "New: rows 2, 3, 4, 5." in text_of(browser)
         _settled(browser)
@@ -154,16 +156,16 @@ def test_a_campaign_from_picking_the_files_to_the_printed_report(browser: Chrome
         browser.switch_to.active_element.send_keys("64")
         cells[2].send_keys("80.25", Keys.ENTER)  # Enter saves
         until(lambda: "Saved" in text_of(browser))
-        element(browser, "button[name=failed]").click()
+        click(browser, "button[name=failed]")
         until(lambda: "marked as failed" in text_of(browser))
         rows = (home / "current.csv").read_text().splitlines()
         assert [row.rsplit(",", 1)[1] for row in rows[1:]] == ["71.5", "64", "80.25", "failed"]
-        element(browser, "form[action='/experiments/undo'] button").click()
+        click(browser, "form[action='/experiments/undo'] button")
         until(lambda: "Undone" in text_of(browser))
         assert (home / "current.csv").read_text().splitlines()[-1].endswith(",")
         for name, value in (("p0", "85"), ("p1", "60"), ("p2", "0,11"), ("m0", "78")):
             element(browser, f"#{name}").send_keys(value)
-        element(browser, ".own button").click()
+        click(browser, ".own button")
         until(lambda: "own experiment was added" in text_of(browser))
         _settled(browser)
         _accessible(browser)
@@ -206,7 +208,7 @@ def test_what_is_wrong_stands_beside_its_cell_with_what_was_typed(browser: Chrom
     _go(browser, server.address("/experiments"))
     element(browser, "[name='r3.0']").send_keys("about 3")
     element(browser, "[name='r4.0']").send_keys("1,234")
-    element(browser, "#save").click()
+    click(browser, "#save")
     until(lambda: "Nothing was saved" in text_of(browser))
     wrong = elements(browser, "[aria-invalid]")
     assert [cell.get_attribute("value") for cell in wrong] == ["about 3", "1,234"]
@@ -234,17 +236,17 @@ def test_two_windows_at_once_and_a_server_that_is_killed_and_started_again(brows
     second = browser.current_window_handle
     _go(browser, server.address("/experiments"))
     element(browser, "[name='r3.0']").send_keys("9")
-    element(browser, "#save").click()
+    click(browser, "#save")
     until(lambda: "Saved" in text_of(browser))
     browser.switch_to.window(first)
     element(browser, "[name='r3.0']").send_keys("8")
     element(browser, "[name='r4.0']").send_keys("7")
-    element(browser, "#save").click()
+    click(browser, "#save")
     until(lambda: "Somebody else was faster" in text_of(browser))
     assert element(browser, "[name='r3.0']").get_attribute("value") == "8"
     assert "somebody else wrote 9 here" in text_of(browser)
     assert (home / "current.csv").read_text().endswith("0.2,v,9\n0.3,u,\n")
-    element(browser, "#save").click()
+    click(browser, "#save")
     until(lambda: "Saved" in text_of(browser))
     assert (home / "current.csv").read_text().endswith("0.2,v,8\n0.3,u,7\n")
     element(browser, "[name='r4.0']").send_keys(",5")
@@ -252,10 +254,10 @@ def test_two_windows_at_once_and_a_server_that_is_killed_and_started_again(brows
     server.kill()
     assert not list(home.glob("*.tmp"))
     served.server = Server(home, port=port)
-    element(browser, "#save").click()
+    click(browser, "#save")
     until(lambda: "started anew" in text_of(browser))
     assert element(browser, "[name='r4.0']").get_attribute("value") == "7,5"
-    element(browser, "#save").click()
+    click(browser, "#save")
     until(lambda: "Saved" in text_of(browser))
     assert (home / "current.csv").read_text().endswith("0.3,u,7.5\n")
     browser.switch_to.window(second)

@@ -25,7 +25,7 @@ from tests.problems import (
 from tests.reference.answers import joint_log_evidence
 from torch import Tensor
 
-from headstart import AUTO, FAMILY, GPBO, SHGP, STAR, Dataset, InputError, Kernel, TransferModel
+from headstart import AUTO, FAMILY, GPBO, SHGP, STAR, Dataset, Kernel, TransferModel
 from headstart.gp.hyperparameters import OFFSET_VAR
 from headstart.models.auto.explanation import auto_only
 from headstart.models.auto.gate import _constant, informative
@@ -311,14 +311,17 @@ def test_likeness_knows_the_errors_of_the_source_that_is_predicted() -> None:
     torch.testing.assert_close(value[1], dense - pull, rtol=1e-8, atol=1e-8)
 
 
-# ── what does not carry them ──────────────────────────────────────────────────────────────────────────────────────────
+# ── what carries them on ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_source_of_the_sampler_with_known_errors_is_refused() -> None:
-    """They would be lost on the way through its tables."""
+def test_a_source_of_the_sampler_keeps_its_known_errors() -> None:
+    """On the way through a task: standard errors, the roots of the variances."""
     space = {name: FloatDistribution(0.0, 1.0) for name in "ab"}
-    with pytest.raises(InputError, match="known errors"):
-        task_of_dataset(KNOWN.sources[0], space, "old")
+    source = KNOWN.sources[0]
+    task = task_of_dataset(source, space, "old")
+    assert source.error_var is not None
+    assert task.error is not None
+    torch.testing.assert_close(torch.from_numpy(task.error).square(), source.error_var)
 
 
 def test_an_item_of_a_batch_keeps_its_errors() -> None:
