@@ -42,7 +42,7 @@ def test_asking_appends_rows_and_says_which(folder: Path) -> None:
         visitor.settled("/experiments")
         answer = visitor.post("/experiments/ask", {"n": "2"}, of="/experiments")
         path = answer.url.path
-        if path.startswith("/work/"):
+        if path.startswith("/job/"):
             assert 'http-equiv="refresh"' in answer.text
             page = visitor.settled(path)
         else:
@@ -140,8 +140,8 @@ def test_a_form_that_is_older_than_the_server_is_shown_again_with_what_was_typed
         assert "started anew" in answer.text
         assert field(answer.text, "r3.0") == "8,5"
         assert visitor.client.post("/experiments/undo", data=hidden, headers=SAME).status_code == 409
-        assert visitor.get("/work/gone").status_code == 404
-        assert visitor.get("/work/gone/state").json()["error"]
+        assert visitor.get("/job/gone").status_code == 404
+        assert visitor.get("/job/gone/state").json()["error"]
     assert fingerprint(folder) == before
 
 
@@ -204,12 +204,12 @@ def test_work_that_goes_wrong_is_said_and_can_be_tried_again(folder: Path) -> No
         assert "nonsense" in page
         assert "Try again" in visitor.get("/pictures").text
         ident = str(field(visitor.get("/pictures").text, "work"))
-        assert "nonsense" in visitor.get(f"/work/{ident}/state").json()["error"]
+        assert "nonsense" in visitor.get(f"/job/{ident}/state").json()["error"]
         token = str(field(page, "token"))
-        again = visitor.client.post("/work/again", data={"token": token, "work": ident, "back": "/past"}, headers=SAME)
+        again = visitor.client.post("/job/again", data={"token": token, "work": ident, "back": "/past"}, headers=SAME)
         assert again.url.path == "/past"
         away = {"token": token, "work": "", "back": "//evil.example"}
-        assert visitor.client.post("/work/again", data=away, headers=SAME).url.host == "127.0.0.1"
+        assert visitor.client.post("/job/again", data=away, headers=SAME).url.host == "127.0.0.1"
 
 
 def _failed(visitor: Visitor) -> str:

@@ -257,7 +257,7 @@ def _ask(request: Request, form: Taken) -> Response:
         return _page(request, None, wrong, 422)
     if not desk.begun:
         raise InputError("There is no campaign yet. Begin one first.")
-    return go(request, f"/work/{desk.ask(n).id}")
+    return go(request, f"/job/{desk.ask(n).id}")
 
 
 ROUTES = (

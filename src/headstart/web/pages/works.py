@@ -22,7 +22,7 @@ def _show(request: Request) -> Response:
         return render(request, "problem.html", {"told": _GONE, "title": "Not found"}, status=404)
     if work.done and not work.error:
         return go(request, work.then, _said(work.result))
-    return render(request, "work.html", {"work": work, "title": work.what, "then": f"/work/{work.id}"})
+    return render(request, "work.html", {"work": work, "title": work.what, "then": f"/job/{work.id}"})
 
 
 def _said(result: object) -> str:
@@ -58,7 +58,7 @@ def _again(request: Request, form: Taken) -> Response:
 
 
 ROUTES = (
-    Route("/work/again", posted(_again), methods=["POST"]),
-    Route("/work/{ident}", _show),
-    Route("/work/{ident}/state", _state),
+    Route("/job/again", posted(_again), methods=["POST"]),
+    Route("/job/{ident}", _show),
+    Route("/job/{ident}/state", _state),
 )
