@@ -69,7 +69,6 @@ ErrorOption = Annotated[
 
 _LIMIT = re.compile(r"(?P<name>.+?)\s*(?P<relation><=|>=|≤|≥|<|>)\s*(?P<value>[^<>≤≥=]+)")
 _EXAMPLES = {"rename": "Temp=temperature", "descriptors": "solvent=solvents.csv", "cell": "n.d.=failed"}
-_DIRECTIONS = {"maximize": True, "maximise": True, "minimize": False, "minimise": False}
 
 
 def wanted(
@@ -131,11 +130,12 @@ def _cells(texts: Sequence[str]) -> dict[str, str | float]:
 
 
 def _goal(text: str, maximize: bool | None) -> Goal:
+    from headstart.campaign.toml.results import DIRECTIONS
     from headstart.data.outcomes import Goal
 
-    name, colon, direction = (part.strip() for part in text.rpartition(":"))
-    if colon and direction.lower() in _DIRECTIONS:
-        return Goal(name, maximize=_DIRECTIONS[direction.lower()])
+    name, colon, way = (part.strip() for part in text.rpartition(":"))
+    if colon and way.lower() in DIRECTIONS:
+        return Goal(name, maximize=DIRECTIONS[way.lower()])
     if maximize is None:
         raise InputError(
             f"Say what {text!r} is to be: --maximize or --minimize, or with several --objective '{text}:maximize'."

@@ -1,24 +1,17 @@
-"""What is run, in which order, and by how many processes; what a store holds already is not run again."""
+"""What is run, and in which order; what a store holds already is not run again."""
 
 from __future__ import annotations
 
-import logging
-import signal
-import time
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from multiprocessing import get_context
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from headstart.bench.outcomes.runs import OutcomeCell, OutcomeRun, append_outcomes, compare_one, read_outcomes
+from headstart.bench.queue import run_all
 from headstart.gp.rounding import round_alike
-from headstart.gp.threads import single_thread
 
 __all__ = ["outcome_cells", "work_through"]
-
-Ended = tuple[OutcomeCell, OutcomeRun | Exception]
 
 
 def outcome_cells(
@@ -49,54 +42,16 @@ def work_through(
     After ``seconds`` nothing new is begun.
     """
     done = {run.key for run in read_outcomes(store)}
-    left = [cell for cell in wanted if cell.key not in done]
-    until, failed = time.monotonic() + seconds, []
-    n = len(left)
-    for cell, outcome in _ended(left, jobs, until, provenance or {}):
-        n -= 1
-        if isinstance(outcome, Exception):
-            failed.append((cell, outcome))
-            on_run(n, cell, outcome)
-        else:
-            append_outcomes(store, [outcome])
-            on_run(n, cell, None)
-    return failed
+    return run_all(
+        [cell for cell in wanted if cell.key not in done],
+        partial(_run, provenance or {}),
+        lambda run: append_outcomes(store, [run]),
+        jobs=jobs,
+        seconds=seconds,
+        on_run=on_run,
+    )
 
 
-def _ended(left: Sequence[OutcomeCell], jobs: int, until: float, provenance: dict[str, Any]) -> Iterator[Ended]:
-    if jobs <= 1:
-        for cell in left:
-            if time.monotonic() >= until:
-                return
-            yield cell, _tried(cell, provenance)
-        return
-    queue, running = iter(left), dict[Future[OutcomeRun | Exception], OutcomeCell]()
-    # fresh interpreters: forking a process that has used torch is not safe
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_begin_worker) as workers:
-        while True:
-            while len(running) < jobs and time.monotonic() < until and (following := next(queue, None)) is not None:
-                running[workers.submit(_tried, following, provenance)] = following
-            if not running:
-                return
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                yield running.pop(future), future.result()
-
-
-def _begin_worker() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
-
-
-def _tried(cell: OutcomeCell, provenance: dict[str, Any]) -> OutcomeRun | Exception:
-    """The run, or why there is none. What is said about single points is not wanted here."""
-    logger = logging.getLogger("headstart")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings(), single_thread():
-            warnings.simplefilter("ignore")
-            round_alike()
-            return compare_one(cell, provenance)
-    except Exception as error:  # whatever it is, it is reported, and the others are still to be done
-        return error
-    finally:
-        logger.setLevel(level)
+def _run(provenance: dict[str, Any], cell: OutcomeCell) -> OutcomeRun:
+    round_alike()
+    return compare_one(cell, provenance)

@@ -1,29 +1,21 @@
-"""What is run, in which order, and by how many processes; what a store holds already is not run again."""
+"""What is run, and in which order; what a store holds already is not run again."""
 
 from __future__ import annotations
 
-import logging
-import signal
-import time
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from functools import cache
-from multiprocessing import get_context
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import optuna
 
+from headstart.bench.queue import run_all
 from headstart.bench.tuning.evaluations import Evaluations
 from headstart.bench.tuning.problems.catalogue import tuning_problem
 from headstart.bench.tuning.rivals import POOL
 from headstart.bench.tuning.runs import TuningCell, TuningRun, append_runs, read_runs, tune
-from headstart.gp.threads import single_thread
 
 __all__ = ["cells", "work_off"]
-
-Outcome = tuple[TuningCell, TuningRun | Exception]
 
 
 def cells(
@@ -58,44 +50,14 @@ def work_off(
     After ``seconds`` nothing new is begun.
     """
     done = {run.key for run in read_runs(store)}
-    left = [cell for cell in wanted if cell.key not in done]
-    until = time.monotonic() + seconds
-    failed = []
-    n = len(left)
-    for cell, outcome in _outcomes(left, cache_folder, jobs, until, provenance or {}):
-        n -= 1
-        if isinstance(outcome, Exception):
-            failed.append((cell, outcome))
-            on_run(n, cell, outcome)
-        else:
-            append_runs(store, [outcome])
-            on_run(n, cell, None)
-    return failed
-
-
-def _outcomes(
-    left: Sequence[TuningCell], folder: Path, jobs: int, until: float, provenance: dict[str, Any]
-) -> Iterator[Outcome]:
-    if jobs <= 1:
-        for cell in left:
-            if time.monotonic() >= until:
-                return
-            yield cell, _tried(cell, folder, provenance)
-        return
-    queue, running = iter(left), dict[Future[TuningRun | Exception], TuningCell]()
-    # fresh interpreters: forking a process that has used torch is not safe
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_begin_worker) as workers:
-        while True:
-            while len(running) < jobs and time.monotonic() < until and (following := next(queue, None)) is not None:
-                running[workers.submit(_tried, following, folder, provenance)] = following
-            if not running:
-                return
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                yield running.pop(future), future.result()
-
-
-def _begin_worker() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
+    return run_all(
+        [cell for cell in wanted if cell.key not in done],
+        partial(_run, cache_folder, provenance or {}),
+        lambda run: append_runs(store, [run]),
+        jobs=jobs,
+        seconds=seconds,
+        on_run=on_run,
+    )
 
 
 @cache
@@ -103,18 +65,11 @@ def _evaluations(folder: Path) -> Evaluations:
     return Evaluations(folder)
 
 
-def _tried(cell: TuningCell, folder: Path, provenance: dict[str, Any]) -> TuningRun | Exception:
-    """The run, or why there is none. What samplers have to say about single trials is not wanted here."""
-    logger, before = logging.getLogger("headstart"), optuna.logging.get_verbosity()
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+def _run(folder: Path, provenance: dict[str, Any], cell: TuningCell) -> TuningRun:
+    """One run; what samplers have to say about single trials is not wanted here."""
+    before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
-        with warnings.catch_warnings(), single_thread():
-            warnings.simplefilter("ignore")
-            return tune(cell, _evaluations(folder), provenance)
-    except Exception as error:  # whatever it is, it is reported, and the others are still to be done
-        return error
+        return tune(cell, _evaluations(folder), provenance)
     finally:
-        logger.setLevel(level)
         optuna.logging.set_verbosity(before)
