@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,10 +13,10 @@ from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.measured import copies_in, errors_in, results_in
 from headstart.errors import InputError, UnreadableTableError
 from headstart.sources.columns.cleaning import TableUse, cleaned
+from headstart.sources.files.cells import is_missing
 from headstart.sources.files.frames import input_column
 from headstart.sources.files.tables import Table, read_table
 from headstart.sources.files.unit_names import folded
-from headstart.sources.parameters import Parameter
 from headstart.sources.raw import RawObjective, RawTask
 
 __all__ = ["clean_tables", "past_tasks", "readable", "table_use"]
@@ -99,14 +98,18 @@ def _past(table: Table, name: str, file: CampaignFile, remarks: list[str]) -> Ra
     has = np.zeros(len(table.rows), dtype=bool)
     for outcome in outcomes.values():
         has |= ~np.isnan(outcome.y)
-    own = [p for p in file.parameters if p.name in table.columns and table.kind(p.name) != "empty"]
+    own = [
+        p
+        for p in file.parameters
+        if p.name in table.columns and not all(is_missing(c, numeric=not p.is_text) for c in table.cells(p.name))
+    ]
     if not own:
         theirs, ours = (", ".join(map(repr, names)) for names in (table.columns, [p.name for p in file.parameters]))
         raise InputError(
             f"{table.path} has nothing in common with the campaign: its columns are {theirs}, the parameters {ours}. "
             f"Say what is the same in [rename] of {TOML}, or take the file out of past."
         )
-    frame = pd.DataFrame({p.name: _column(table, p, has.tolist()) for p in own})
+    frame = pd.DataFrame({p.name: input_column(table, p.name, has.tolist(), text=p.is_text) for p in own})
     describing = [c for p in file.parameters if isinstance(p.descriptors, tuple) for c in p.descriptors]
     for column in dict.fromkeys(describing):
         if column in table.columns and table.kind(column) != "empty":
@@ -152,17 +155,3 @@ def _outcomes(table: Table, file: CampaignFile) -> Mapping[str, RawObjective]:
         names = ", ".join(repr(column.name) for column in file.results)
         raise InputError(f"{table.path}: no row has a result in column {names}. Take it out of past in {TOML}.")
     return found
-
-
-def _column(table: Table, p: Parameter, has: list[bool]) -> Any:
-    """The inputs of a parameter, as the kind that it is."""
-    if p.is_text:
-        return input_column(table, p.name, has, text=True)
-    for row, needed in enumerate(has):
-        if needed:
-            table.number_at(row, p.name, remedy=_no_number(p))
-    return input_column(table, p.name, has, text=False)
-
-
-def _no_number(p: Parameter) -> str:
-    return f'Write the number alone, or give [parameters.{p.name}] the kind "category" in {TOML}.'

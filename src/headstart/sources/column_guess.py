@@ -16,7 +16,7 @@ from headstart.sources.columns.cleaning import TableUse, cell_unit, cleaned
 from headstart.sources.columns.grid import common_step
 from headstart.sources.columns.roles import no_parameter
 from headstart.sources.columns.span import outward, spans_log
-from headstart.sources.files.cells import number
+from headstart.sources.files.cells import is_missing, number
 from headstart.sources.files.frames import input_column
 from headstart.sources.files.readings import CellRules
 from headstart.sources.files.tables import Table
@@ -98,7 +98,8 @@ def propose(
     }
     kept = [name for name in names if name not in ignored]
     units = {name: unit for name in kept if (unit := _unit(name, tables))}
-    every = [cleaned(table, _use(kept, categories, results, measured, units, rules, tables)) for table in tables]
+    use = _use(kept, categories, results, measured, units, rules, tables)
+    every = [cleaned(table, use) for table in tables]
     refuse([problem for own in every for problem in own.problems])
     plain_tables = [own.table for own in every]
     has = [_has_result(table, results) for table in plain_tables]
@@ -133,10 +134,17 @@ def _use(
     texts = {
         name: ()
         for name in names
-        if name in categories or any(name in t.columns and t.kind(name, forms=True) == "text" for t in tables)
+        if name in categories or any(t.kind(name, forms=True) == "text" for t in _having(name, tables))
     }
     numbers = tuple(name for name in names if name not in texts)
     return TableUse(tuple(results), numbers, texts, dict.fromkeys(measured, ""), units, rules)
+
+
+def _having(name: str, tables: Sequence[Table]) -> list[Table]:
+    """The tables in which the column is filled; where it is '-' throughout and numbers elsewhere, it is not."""
+    own = [t for t in tables if name in t.columns and t.kind(name) != "empty"]
+    filled = [t for t in own if not all(is_missing(cell, numeric=True) for cell in t.cells(name))]
+    return filled or own
 
 
 def _unit(name: str, tables: Sequence[Table]) -> str:
@@ -174,7 +182,8 @@ def _guess(
     name: str, tables: Sequence[Table], results: Sequence[Sequence[bool]], *, text: bool, unit: str
 ) -> Guess | str:
     """The parameter in this column, or why it is none."""
-    own = [(t, has) for t, has in zip(tables, results, strict=True) if name in t.columns and t.kind(name) != "empty"]
+    having = _having(name, tables)
+    own = [(t, has) for t, has in zip(tables, results, strict=True) if any(t is one for one in having)]
     if not own:
         return "it is empty"
     columns = [input_column(t, name, has, text=text) for t, has in own]

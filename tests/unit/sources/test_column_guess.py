@@ -95,6 +95,14 @@ def test_a_parameter_of_some_files_says_so(tmp_path: Path) -> None:
     assert guess.reasons["kind"] == "whole numbers in every row; only recorded in a.csv"
 
 
+def test_a_column_of_dashes_is_one_that_the_file_does_not_have(tmp_path: Path) -> None:
+    """Where another file has numbers."""
+    tables = _tables(tmp_path, "x,p,y\n1,2,3\n2,3,4\n", "x,p,y\n1,-,2\n4,-,4\n")
+    guess = next(g for g in propose(tables, ["y"]).guesses if g.parameter.name == "p")
+    assert guess.parameter.kind is Kind.INT
+    assert guess.reasons["kind"] == "whole numbers in every row; only recorded in a.csv"
+
+
 def test_names_and_categories_that_look_alike_are_remarked_on(tmp_path: Path) -> None:
     """They may be the same thing."""
     tables = _tables(

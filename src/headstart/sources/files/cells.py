@@ -51,7 +51,7 @@ _DATES = tuple(
 
 
 def _tidy(text: str) -> str:
-    return text.translate(_SPACES).strip()
+    return text.strip() if text.isascii() else text.translate(_SPACES).strip()
 
 
 def is_missing(text: str, *, numeric: bool) -> bool:
@@ -87,8 +87,11 @@ def is_ambiguous(text: str, mark: str | None) -> bool:
 
     Where no decimal mark is known, both are.
     """
-    text = _tidy(text)
-    return bool(_THREE_DIGITS.fullmatch(text)) and (mark is None or mark not in text)
+    return _could_be_two(_tidy(text), mark)
+
+
+def _could_be_two(text: str, mark: str | None) -> bool:
+    return (mark is None or mark not in text) and _THREE_DIGITS.fullmatch(text) is not None
 
 
 def number(text: str, mark: str | None = ".", *, told: bool = False) -> float | None:
@@ -97,7 +100,7 @@ def number(text: str, mark: str | None = ".", *, told: bool = False) -> float | 
     Where somebody has ``told`` the mark, the other one stands between thousands.
     """
     text = _tidy(text)
-    if is_ambiguous(text, mark):
+    if _could_be_two(text, mark):
         return float(re.sub("[.,]", "", text)) if told else None
     plain = text.replace(",", ".") if _PLAIN.fullmatch(text) else _grouped(text)
     if plain is None:

@@ -141,7 +141,7 @@ class Table:
 
 def _is_number(cell: str, *, forms: bool) -> bool:
     """Whether a cell is one, in either convention."""
-    plain = any(number(cell, mark) is not None for mark in (".", ","))
+    plain = number(cell, ".") is not None or number(cell, ",") is not None
     return plain or (forms and read_cell(cell, ".", CellRules()).value is not None)
 
 
