@@ -35,7 +35,7 @@ from headstart.models.auto.prequential import scores_alone, sequential_scores
 from headstart.models.auto.reasons import explanation_of, shares
 from headstart.models.chain.layer import Layer
 from headstart.models.model import observed
-from headstart.models.star.star import learn_alone
+from headstart.models.star.alone import learn_alone
 from headstart.models.star.weighting import Integrated
 from headstart.sources.forms.datasets import task_of_dataset
 

@@ -50,7 +50,8 @@ from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import AutoParams, ModelParams
 from headstart.models.single import SinglePrior
-from headstart.models.star.star import Alone, Star, StarPrior, learn_alone
+from headstart.models.star.alone import Alone, learn_alone
+from headstart.models.star.star import Star, StarPrior
 from headstart.models.star.weighting import Integrated
 
 __all__ = ["Auto", "AutoPrior"]
@@ -199,8 +200,7 @@ class AutoPrior(Prior):
 
     def _condition(self, target: Dataset, seed: Seed) -> AutoPosterior:  # noqa: ARG002
         units = self.alone.units.completed(target)
-        posteriors = self._candidates(target)
-        judgement = self.judged(self._scores(target))
+        posteriors, judgement = self._candidates(target), self.judged(self._scores(target))
         plain = self.model.plain
         members = [in_units(units, posterior, target) for posterior in posteriors]
         doubting = members[plain]

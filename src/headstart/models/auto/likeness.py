@@ -27,8 +27,8 @@ from headstart.data.dataset import Dataset
 from headstart.gp.fit import FitOptions, fit
 from headstart.gp.hyperparameters import Expected, Inputs, Layout
 from headstart.gp.kernels import Kernel
+from headstart.models.star.alone import Alone
 from headstart.models.star.evidence import StarEvidence
-from headstart.models.star.star import Alone
 from headstart.models.star.weighting import Amplitude, Integrated, SourceFacts
 from headstart.models.star.weights import StarBeliefs
 

@@ -27,8 +27,8 @@ from headstart.models.chain.beliefs import At
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture
 from headstart.models.model import TransferModel
+from headstart.models.star.alone import Alone
 from headstart.models.star.evidence import StarEvidence
-from headstart.models.star.star import Alone
 from headstart.models.star.weighting import Amplitude, Integrated, SourceFacts
 from headstart.models.star.weights import StarBeliefs
 

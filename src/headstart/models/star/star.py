@@ -2,120 +2,29 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, replace
-from functools import cached_property
 
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from headstart.data.dataset import Dataset, task_name
-from headstart.data.units import Units, spread_of
+from headstart.data.dataset import Dataset
+from headstart.data.units import Units
 from headstart.errors import InputError
-from headstart.gp.fit import Seed, fit, generator_from
+from headstart.gp.fit import Seed, fit
 from headstart.gp.hyperparameters import Expected
 from headstart.gp.restarts import FitReport
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import At, Beliefs, ExactBeliefs, NoBeliefs
-from headstart.models.chain.fitting import fit_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.chain.sequential import expanded_levels
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ModelParams, StarParams
 from headstart.models.predictor import Outcome
+from headstart.models.star.alone import Alone, exact_beliefs, learn_alone
 from headstart.models.star.weighting import SourceFacts, Weighting
 from headstart.models.star.weights import StarBeliefs, StarWeights
 
-__all__ = ["Alone", "Star", "StarPrior", "learn_alone"]
-
-
-@dataclass(frozen=True)
-class Alone:
-    """Every source learnt on its own: a layer each, in common model units. All models with sources can begin here."""
-
-    sources: tuple[Dataset, ...]
-    units: Units
-    layers: tuple[Layer, ...]
-    reports: tuple[FitReport, ...]
-
-    @property
-    def known(self) -> Units:
-        """The units, with the scale set to 1 where it can only come from the target."""
-        return _known(self.units, self.sources)
-
-    @cached_property
-    def members(self) -> tuple[ExactBeliefs, ...]:
-        """Every source's own posterior, which the weighted sum is made of."""
-        return tuple(_exact(layer) for layer in self.layers)
-
-    @property
-    def facts(self) -> SourceFacts:
-        """The sources' spreads in model units; every source counts."""
-        spread = torch.stack([spread_of(s.y, s.y.mean(-1)) / self.known.scale for s in self.sources], dim=-1)
-        return SourceFacts(spread, torch.ones_like(spread))
-
-    def only(self, i: int) -> Alone:
-        """Source i as the only one."""
-        one = slice(i, i + 1)
-        return replace(self, sources=self.sources[one], layers=self.layers[one], reports=self.reports[one])
-
-    def locate(self, X: Float[Tensor, "*b m d"]) -> At:
-        """Every source's posterior at X; the weights come with the target."""
-        with torch.no_grad():
-            return At(X, 0.0 * X.sum(-1), parts=tuple(member.at(X) for member in self.members))
-
-
-def _known(units: Units, sources: tuple[Dataset, ...]) -> Units:
-    first = sources[0]
-    return units.completed(Dataset.empty(first.d, batch_shape=first.batch_shape, device=first.X.device))
-
-
-def learn_alone(sources: tuple[Dataset, ...], model: TransferModel, seed: Seed) -> Alone:
-    """A Gaussian process for every source, those of equal size in lockstep, fitted in their own units.
-
-    The layers speak common units. A source whose values are small next to the others' is not fitted with bounds that
-    are made for unit variance; one that is constant has no units but the common ones.
-    """
-    shared = Units.of(sources)
-    units = _known(shared, sources)
-    generator = generator_from(seed)
-    alike: dict[tuple[int, tuple[int, ...], bool], list[int]] = defaultdict(list)
-    for i, source in enumerate(sources):
-        alike[source.n, source.unseen, source.error_var is None].append(i)
-    layers: dict[int, Layer] = {}
-    reports: dict[int, FitReport] = {}
-    for members in alike.values():
-        first = members[0]
-        X, y = (torch.stack([getattr(sources[i], what) for i in members]) for what in ("X", "y"))
-        known = [error_var for i in members if (error_var := sources[i].error_var) is not None]
-        name, error_var = task_name(sources[first], first), torch.stack(known) if known else None
-        together = replace(sources[first], X=X, y=y, name=name, error_var=error_var)
-        own = Units.of([together])
-        own = Units(own.offset, torch.where(own.scale > 0, own.scale, units.scale))
-        layer, report = fit_layer(
-            NoBeliefs(together.batch_shape),
-            own.inward(together),
-            model=model,
-            propagation=Propagation.EXACT,
-            seed=generator,
-            name=together.name,
-        )
-        params = layer.params.scaled(own.scale, own.offset).scaled(1 / units.scale, -units.offset / units.scale)
-        for row, i in enumerate(members):
-            inward = units.inward(sources[i])
-            layers[i] = Layer.observe(
-                NoBeliefs(inward.batch_shape),
-                params.at_row(row),
-                inward.X,
-                inward.y,
-                kernel=model.kernel,
-                propagation=Propagation.EXACT,
-                error_var=inward.error_var,
-            )
-            reports[i] = report.at_row(row, task_name(sources[i], i))
-    n = range(len(sources))
-    return Alone(sources, shared, tuple(layers[i] for i in n), tuple(reports[i] for i in n))
+__all__ = ["Star", "StarPrior"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,12 +75,6 @@ class StarPrior(Prior):
         return TransferPosterior(layer, Outcome(units, scaled, (*self.alone.reports, report)), target.y)
 
 
-def _exact(layer: Layer) -> ExactBeliefs:
-    beliefs = layer.as_beliefs()
-    assert isinstance(beliefs, ExactBeliefs)
-    return beliefs
-
-
 def _on_top(
     members: tuple[ExactBeliefs, ...],
     params: StarParams,
@@ -216,7 +119,7 @@ class Star(TransferModel):
         own = (params.weights, params.weight_var, params.own, params.balance)
         params = StarParams(levels, *(w.expand(*b, -1) for w in own))
         members = tuple(
-            _exact(
+            exact_beliefs(
                 Layer.observe(
                     NoBeliefs(b),
                     level,

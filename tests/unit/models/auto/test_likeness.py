@@ -18,7 +18,8 @@ from headstart.gp.kernels import Kernel
 from headstart.models.auto import likeness as module
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.likeness import OWN, STRENGTH, Likeness, _expected, _proportions, likeness
-from headstart.models.star.star import Alone, Star, StarPrior, learn_alone
+from headstart.models.star.alone import Alone, learn_alone
+from headstart.models.star.star import Star, StarPrior
 from headstart.models.star.weighting import Integrated
 
 KIN, FREE = Integrated(mean=1.0, spread=1.0, balance=0.9), Integrated()
