@@ -8,7 +8,7 @@ STAMP  := .venv/.installed
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test browser lint types docs bench-speed bench-sampler clean
+.PHONY: help demo test browser lint types docs bench-speed bench-sampler bench-scale clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ bench-speed: $(STAMP)  ## fitting and prediction times against BoTorch's
 bench-sampler: $(STAMP)  ## the Optuna sampler: seconds, memory, trials saved, and tuning against its rivals
 	$(ONE_THREAD) $(BIN)/python -m headstart.bench.speed.sampler
 	$(ONE_THREAD) $(BIN)/python -m headstart.bench.tuning.compare --jobs $(JOBS)
+
+bench-scale: $(STAMP)  ## seconds and memory with thousands of rows, a thousand sources, long studies
+	$(ONE_THREAD) $(BIN)/python -m headstart.bench.scale.measure
 
 clean:  ## remove .venv, builds and caches
 	rm -rf .venv build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache

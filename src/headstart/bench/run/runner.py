@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 import platform
-import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,7 +16,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 import headstart
-from headstart.bench.methods.registry import Choice, Settings, method
+from headstart.bench.commit import commit
+from headstart.bench.methods.registry import Choice, Method, Settings, method
 from headstart.bench.problems.problem import Instance, Problem
 from headstart.bench.run.store import Run
 from headstart.data.dataset import Dataset
@@ -34,36 +33,36 @@ _DIGITS = 10  # of what is written down; computations keep them all
 def provenance(device: str) -> dict[str, Any]:
     """What a result depends on besides its settings: versions, commit, hardware."""
     versions = {name: __import__(name).__version__ for name in ("torch", "botorch", "gpytorch", "scipy", "numpy")}
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.strip()
     hardware = torch.cuda.get_device_name() if device.startswith("cuda") else platform.machine()
-    return {"headstart": headstart.__version__, **versions, "commit": commit, "device": device, "hardware": hardware}
+    return {"headstart": headstart.__version__, **versions, "commit": commit(), "device": device, "hardware": hardware}
 
 
 def run_batch(
-    problem: Problem, method_name: str, seeds: Sequence[int], *, steps: int, settings: Settings, device: str = "cpu"
+    problem: Problem,
+    method_or_name: Method | str,
+    seeds: Sequence[int],
+    *,
+    steps: int,
+    settings: Settings,
+    device: str = "cpu",
 ) -> list[Run]:
     """``steps`` evaluations of every seed's target, all seeds in lockstep; one record per seed.
 
     Seconds are CPU seconds of the batch divided by the number of its problems.
     """
     with single_thread() if device == "cpu" else nullcontext():
-        return _run_batch(problem, method_name, seeds, steps, settings, device)
+        chosen = method(method_or_name) if isinstance(method_or_name, str) else method_or_name
+        return _run_batch(problem, chosen, seeds, steps, settings, device)
 
 
 def _run_batch(
-    problem: Problem, method_name: str, seeds: Sequence[int], steps: int, settings: Settings, device: str
+    problem: Problem, chosen: Method, seeds: Sequence[int], steps: int, settings: Settings, device: str
 ) -> list[Run]:
     instance = problem.draw(seeds, steps).to(device)
     P, d = len(seeds), instance.d
     begin = time.process_time()
     # random points are those of the family or table: an ablation over its settings meets the same ones
-    search = method(method_name).begin(instance, problem.name.partition("[")[0], seeds, settings)
+    search = chosen.begin(instance, problem.name.partition("[")[0], seeds, settings)
     learn_seconds = (time.process_time() - begin) / P
     levels = () if instance.space is None else instance.space.categories
     target = Dataset.empty(d, batch_shape=(P,), device=device, categories=levels)
@@ -95,7 +94,7 @@ def _run_batch(
     return [
         Run(
             problem=problem.name,
-            method=method_name,
+            method=chosen.name,
             seed=seed,
             settings={**asdict(settings), "steps": steps},
             label=instance.labels[i],

@@ -1,0 +1,1 @@
+"""How it grows: many rows, many sources, long studies."""
