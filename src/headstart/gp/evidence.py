@@ -23,7 +23,7 @@ from torch import Tensor
 from headstart.gp.geometry import FEW, geometry_of, of_problems
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Inputs, Layout, gp_layout
 from headstart.gp.kernels import Kernel
-from headstart.gp.linalg import cholesky, try_cholesky
+from headstart.gp.linalg import cholesky, inverse_from_factor, try_cholesky
 from headstart.gp.restarts import Joining
 from headstart.gp.rounding import times
 
@@ -90,7 +90,7 @@ def gaussian(
 ) -> tuple[Float[Tensor, "B"], Float[Tensor, "B n n"], Float[Tensor, "B n"], Bool[Tensor, "B"]]:
     """−log N(r; 0, K), its derivative G = ½ (K⁻¹ − α αᵀ) by K, α = K⁻¹ r, and which rows could be computed."""
     L, ok = try_cholesky(K)
-    K_inverse = torch.cholesky_inverse(L).mT  # symmetric, and in row order again
+    K_inverse = inverse_from_factor(L).mT  # symmetric, and in row order again
     few = r.shape[-1] <= FEW
     alpha = (K_inverse * r.unsqueeze(-2)).sum(-1) if few else times(K_inverse, r)
     log_diagonal = L.diagonal(dim1=-2, dim2=-1).log()

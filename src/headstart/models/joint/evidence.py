@@ -16,7 +16,7 @@ from headstart.gp.evidence import Evaluation, SearchPlan, gaussian
 from headstart.gp.geometry import lengthscale_gradient
 from headstart.gp.hyperparameters import OFFSET_VAR, Inputs, Layout, lengthscale_slot, noise_slot
 from headstart.gp.kernels import Kernel
-from headstart.gp.linalg import try_cholesky
+from headstart.gp.linalg import inverse_from_factor, try_cholesky
 from headstart.gp.rounding import times
 from headstart.models.joint.coregion import Coregion, Values, WeightedSource
 from headstart.models.params import ModelParams
@@ -235,7 +235,7 @@ class ArrowEvidence(JointEvidence):
         D.diagonal(dim1=-2, dim2=-1).add_(noise_var[:, s:]).add_(error_t)
 
         L, ok = try_cholesky(A)
-        A_inverse = torch.cholesky_inverse(L.flatten(0, 1)).unflatten(0, L.shape[:2])
+        A_inverse = inverse_from_factor(L.flatten(0, 1)).unflatten(0, L.shape[:2])
         Q = A_inverse @ B
         a = times(A_inverse, y_s)
         S = D - (B.mT @ Q).sum(1)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from headstart.bench.commit import commit
 from headstart.bench.scale import measure
 from headstart.bench.scale.accuracy import ExactMethod, errors, exact_posterior
 from headstart.bench.scale.plan import PARTS, ScaleCase, all_cases
@@ -81,7 +82,7 @@ def test_an_interrupted_measurement_goes_on_where_it_was(tmp_path: Path, monkeyp
         asked.append(case.name)
         if case.name == stop:
             raise KeyboardInterrupt
-        return record(case.name, learn=1.0, regrets=[0.5]) | {"commit": measure.commit()}
+        return record(case.name, learn=1.0, regrets=[0.5]) | {"commit": commit()}
 
     monkeypatch.setattr(measure, "measured", fake)
     out, store = tmp_path / "scale.json", tmp_path / "kept.jsonl"

@@ -1,0 +1,1 @@
+"""What a GPU wants to be done otherwise."""
