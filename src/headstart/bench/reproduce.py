@@ -105,7 +105,7 @@ def reproduce(name: str, out: Path, *, store: Path | None = None, work: HowToRun
         return _complexity(folder, work)
     experiments = preset(name, runs=work.runs, quick=work.quick)
     results, remarks, failed = _run(
-        experiments, Store((store or out) / own), work, chunk=1 if name == "runtime" else 25
+        experiments, Store((store or out) / own), work, chunk=1 if name == "runtime" else None
     )
     problems = [spec.build().name for e in experiments for spec in e.problems]
     results = results.among(problems)
@@ -118,7 +118,7 @@ def reproduce(name: str, out: Path, *, store: Path | None = None, work: HowToRun
 
 
 def _run(
-    experiments: Sequence[BenchExperiment], store: Store, work: HowToRun, *, chunk: int
+    experiments: Sequence[BenchExperiment], store: Store, work: HowToRun, *, chunk: int | None
 ) -> tuple[Results, tuple[str, ...], list[tuple[Unit, Exception]]]:
     failed = execute(
         experiments,

@@ -10,7 +10,10 @@ from headstart.bench.run.experiment import BenchExperiment, ProblemSpec, Unit
 from headstart.bench.run.store import Run, Store
 from headstart.errors import InputError
 
-__all__ = ["Progress", "execute"]
+__all__ = ["Progress", "execute", "lockstep_on"]
+
+# How many runs go in lockstep: a processor gains nothing by more, a GPU has room for all runs of a cell
+_ON_CPU, _ON_GPU = 25, 200
 
 Progress = Callable[[Unit, Exception | None], None]
 
@@ -22,15 +25,17 @@ def execute(
     device: str = "cpu",
     jobs: int = 1,
     engine: str = "process",
-    chunk: int = 25,
+    chunk: int | None = None,
     on_start: Callable[[int], None] = lambda _: None,
     on_unit: Progress = lambda _unit, _error: None,
 ) -> list[tuple[Unit, Exception]]:
     """Run what the store does not hold yet; a unit that fails is reported, and the rest goes on.
 
+    A unit is at most ``chunk`` runs in lockstep, by default as many as the device is good for (``lockstep_on``).
     ``jobs`` processes work at once (``engine="ray"``: on a Ray cluster). Only this process writes to the store. What
     cannot be run at all is refused before anything runs.
     """
+    chunk = lockstep_on(device) if chunk is None else chunk
     if jobs < 1 or chunk < 1:
         raise InputError(f"jobs and chunk must be at least 1, but are {jobs} and {chunk}.")
     _require_device(device)
@@ -55,6 +60,11 @@ def execute(
                 store.append(outcome)
                 on_unit(unit, None)
     return failed
+
+
+def lockstep_on(device: str) -> int:
+    """How many runs go in lockstep on such a device."""
+    return _ON_GPU if device.startswith("cuda") else _ON_CPU
 
 
 def _require_the_same_data(specs: Iterable[ProblemSpec], runs: Iterable[Run], store: Store) -> None:

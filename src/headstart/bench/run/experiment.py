@@ -18,12 +18,15 @@ noise = 0.1
 from __future__ import annotations
 
 import copy
+import logging
 import tomllib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
+
+import torch
 
 from headstart.bench.methods.registry import Settings, method
 from headstart.bench.problems.adversarial import Scenario, SpoiltProblem
@@ -35,6 +38,8 @@ from headstart.decide.acquisition import Acquisition
 from headstart.errors import InputError
 
 __all__ = ["BenchExperiment", "ProblemSpec", "Unit", "read_experiment"]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +163,20 @@ class Unit:
     settings: Settings
 
     def run(self, device: str) -> list[Run]:
-        """The records of all its seeds, computed in lockstep on the device."""
-        return run_batch(
-            self.problem.build(), self.method, self.seeds, steps=self.steps, settings=self.settings, device=device
-        )
+        """The records of all its seeds, computed in lockstep on the device; in two halves where its memory is full."""
+        try:
+            return run_batch(
+                self.problem.build(), self.method, self.seeds, steps=self.steps, settings=self.settings, device=device
+            )
+        except torch.OutOfMemoryError:
+            if len(self.seeds) == 1:
+                raise
+            logger.warning("%s: %d runs at once do not fit into its memory; half of them.", device, len(self.seeds))
+        torch.cuda.empty_cache()  # when the traceback, and all that it holds, is gone
+        half = len(self.seeds) // 2
+        return [
+            run for seeds in (self.seeds[:half], self.seeds[half:]) for run in replace(self, seeds=seeds).run(device)
+        ]
 
     def without(self, done: set[tuple[str, str, int, str]]) -> Unit | None:
         """What is left of it when some runs exist already."""

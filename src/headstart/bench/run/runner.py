@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 import headstart
@@ -24,7 +24,7 @@ from headstart.data.dataset import Dataset
 from headstart.data.units import Units
 from headstart.gp.threads import single_thread
 
-__all__ = ["provenance", "run_batch"]
+__all__ = ["evaluate", "provenance", "run_batch"]
 
 _DIGITS = 10  # of what is written down; computations keep them all
 
@@ -73,15 +73,7 @@ def _run_batch(
     scale = _scale_of_results(instance)
     for step in range(steps):
         choice = search.propose(target, allowed)
-        if choice.row is None:
-            assert instance.function is not None
-            value = instance.function(choice.x.unsqueeze(-2)).squeeze(-1)
-        else:
-            assert instance.candidates is not None
-            assert allowed is not None
-            value = instance.candidates.values.gather(-1, choice.row.unsqueeze(-1)).squeeze(-1)
-            if not instance.candidates.repeats:
-                allowed.scatter_(-1, choice.row.unsqueeze(-1), False)
+        value = evaluate(instance, choice, allowed)
         result = value + instance.noise[:, step]
         predictions.append(_predictions(choice, result, scale))
         target = target.with_point(choice.x, result)
@@ -111,6 +103,19 @@ def _run_batch(
         )
         for i, seed in enumerate(seeds)
     ]
+
+
+def evaluate(instance: Instance, choice: Choice, allowed: Bool[Tensor, "P M"] | None) -> Float[Tensor, "P"]:
+    """The noiseless value of every choice; a row that may not be evaluated twice is struck off those ``allowed``."""
+    if choice.row is None:
+        assert instance.function is not None
+        return instance.function(choice.x.unsqueeze(-2)).squeeze(-1)
+    assert instance.candidates is not None
+    assert allowed is not None
+    value = instance.candidates.values.gather(-1, choice.row.unsqueeze(-1)).squeeze(-1)
+    if not instance.candidates.repeats:
+        allowed.scatter_(-1, choice.row.unsqueeze(-1), False)
+    return value
 
 
 def _scale_of_results(instance: Instance) -> Float[Tensor, "P"]:

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from headstart import InputError, MissingExtraError
 from headstart.bench.methods.registry import Settings
 from headstart.bench.problems.shared_tables import SHARED
-from headstart.bench.run.execution import execute
-from headstart.bench.run.experiment import BenchExperiment, ProblemSpec, read_experiment
+from headstart.bench.run.execution import execute, lockstep_on
+from headstart.bench.run.experiment import BenchExperiment, ProblemSpec, Unit, read_experiment
 from headstart.bench.run.presets import JOINT, PRESETS, preset
 from headstart.bench.run.requests import on_table, requested
 from headstart.bench.run.store import Run, Store
@@ -320,7 +321,7 @@ def test_tables_of_one_name_are_told_apart_by_their_data(tmp_path: Path) -> None
 _PROGRAM = """
 import sys
 from pathlib import Path
-from headstart.bench.run.execution import execute
+from headstart.bench.run.execution import execute, lockstep_on
 from headstart.bench.run.experiment import BenchExperiment, ProblemSpec
 from headstart.bench.methods.registry import Settings
 from headstart.bench.run.store import Store
@@ -360,3 +361,31 @@ def test_a_killed_program_loses_the_unit_in_flight_and_no_more(tmp_path: Path) -
     kept: dict[Any, Run] = {run.key: run for run in after.runs}
     assert all(kept[run.key] == run for run in saved.runs)
     assert len(after.remarks) == 1
+
+
+def test_a_unit_that_does_not_fit_into_the_gpu_runs_in_halves(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The runs come in their order, and it is said; one run that does not fit is an error."""
+    tried: list[tuple[int, ...]] = []
+
+    def full(_: object, method: str, seeds: tuple[int, ...], **__: object) -> list[Run]:
+        tried.append(seeds)
+        if len(seeds) > fits:
+            raise torch.OutOfMemoryError("full")
+        return [Run("p", method, seed, {}, "", [], [], [], [], [], [], 0.0) for seed in seeds]
+
+    monkeypatch.setattr("headstart.bench.run.experiment.run_batch", full)
+    unit = Unit(ProblemSpec(family="branin"), "gpbo", (0, 1, 2, 3, 4), 3, Settings())
+    fits = 2
+    assert [run.seed for run in unit.run("cuda")] == [0, 1, 2, 3, 4]
+    assert tried == [(0, 1, 2, 3, 4), (0, 1), (2, 3, 4), (2,), (3, 4)]
+    assert "cuda: 5 runs at once do not fit into its memory; half of them." in caplog.text
+    fits = 0
+    with pytest.raises(torch.OutOfMemoryError):
+        unit.run("cuda")
+
+
+def test_a_gpu_takes_all_runs_of_a_cell_at_once() -> None:
+    """25 runs in lockstep on a processor, 200 on a GPU, whichever one it is."""
+    assert [lockstep_on(device) for device in ("cpu", "cuda", "cuda:1")] == [25, 200, 200]
