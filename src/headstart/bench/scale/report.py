@@ -1,7 +1,8 @@
 """What was measured of how it grows, as tables: for the terminal, and for docs/scale.md.
 
-``python -m headstart.bench.scale.report`` writes the tables of results/scale.json into docs/scale.md, between its two
-marks; where results/scale-before.json has the same case, what it took before stands beside it.
+``python -m headstart.bench.scale.report`` writes the tables of results/scale.json and results/gpu.json into
+docs/scale.md, each between its two marks; where results/scale-before.json has the same case, what it took before stands
+beside it.
 """
 
 from __future__ import annotations
@@ -17,9 +18,21 @@ from rich.table import Table
 
 from headstart.bench.scale.plan import MOST_SLOPE, ScaleCase
 
-__all__ = ["BEGIN", "END", "Line", "as_markdown", "as_tables", "lines_of", "main", "slope"]
+__all__ = [
+    "GPU_MARKS",
+    "MARKS",
+    "Line",
+    "as_markdown",
+    "as_tables",
+    "gpu_markdown",
+    "lines_of",
+    "main",
+    "slope",
+    "written",
+]
 
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+MARKS = ("<!-- measured: begin -->", "<!-- measured: end -->")
+GPU_MARKS = ("<!-- on a GPU: begin -->", "<!-- on a GPU: end -->")
 
 Record = dict[str, Any]
 
@@ -43,6 +56,7 @@ _TITLES = {
     "resume": "A study that is resumed with so many trials",
     "exact": "Error against the exact posterior, in its standard deviations",
     "regret": "Regret on Hartmann-6, so many source points, 15 evaluations",
+    "slope": "How learning grows",
 }
 _WITH_MEMORY = ("learn", "many", "target")
 _COLUMNS = ("size", "model", "what", "measured", "before", "asked", "")
@@ -136,10 +150,10 @@ def lines_of(cases: Iterable[Record], before: Iterable[Record] = ()) -> Iterator
                 continue
             ours = model != "botorch"
             yield Line(
-                part=part,
-                size="to 5000" if part == "learn" else "10 to 100",
+                part="slope",
+                size="to 5000 rows" if part == "learn" else "10 to 100 sources",
                 model=model.upper() if ours else "BoTorch, one fit",
-                what="exponent of learning in " + ("rows" if part == "learn" else "sources"),
+                what="exponent",
                 measured=f"{found:.2f}",
                 before="" if old is None else f"{old:.2f}",
                 asked=f"≤ {most:g}" if ours else "",
@@ -197,26 +211,74 @@ def as_tables(cases: Iterable[Record], before: Iterable[Record] = ()) -> Iterato
 
 
 def as_markdown(cases: Iterable[Record], before: Iterable[Record] = ()) -> str:
-    """The same for the documentation."""
+    """The same for the documentation, a row for every case."""
     parts, lines = [], list(lines_of(cases, before))
     for part, title in _TITLES.items():
-        own = [line.cells for line in lines if line.part == part]
-        if not own:
-            continue
-        shown = [i for i, name in enumerate(_COLUMNS) if any(cells[i] for cells in own) or name in ("size", "model")]
-        rows = [_COLUMNS, tuple("---" for _ in _COLUMNS), *own]
-        parts.append("\n".join(["### " + title, "", *("| " + " | ".join(r[i] for i in shown) + " |" for r in rows)]))
+        rows: dict[tuple[str, str], dict[str, str]] = {}
+        for line in (line for line in lines if line.part == part):
+            rows.setdefault((line.size, line.model), {})[line.what] = _in_a_cell(line)
+        if rows:
+            columns = list(dict.fromkeys(what for row in rows.values() for what in row))
+            table = [("size", "model", *columns), ("---",) * (2 + len(columns))]
+            table += [(*case, *(row.get(what, "") for what in columns)) for case, row in rows.items()]
+            parts.append("\n".join(["### " + title, "", *("| " + " | ".join(row) + " |" for row in table)]))
     return "\n\n".join(parts)
+
+
+def _in_a_cell(line: Line) -> str:
+    """``3.9 s (was 73 s; ≤ 4 s: reached)``."""
+    notes = [f"was {line.before}"] if line.before else []
+    if line.reached is not None:
+        notes.append(f"{line.asked}: {'reached' if line.reached else '**missed**'}")
+    return line.measured + (f" ({'; '.join(notes)})" if notes else "")
+
+
+def _between(page: str, marks: tuple[str, str], text: str) -> str:
+    """The page with the text between its two marks, which stay."""
+    head, _, rest = page.partition(marks[0])
+    return f"{head}{marks[0]}\n\n{text}\n\n{marks[1]}{rest.partition(marks[1])[2]}"
+
+
+def written(page: str, results: Path) -> str:
+    """The page with the tables of these results; what was not measured stays as it is."""
+    if (results / "scale.json").exists():
+        cases = json.loads((results / "scale.json").read_text())["cases"]
+        old = results / "scale-before.json"
+        before = json.loads(old.read_text())["cases"] if old.exists() else []
+        page = _between(page, MARKS, as_markdown(cases, before))
+    if (results / "gpu.json").exists():
+        page = _between(page, GPU_MARKS, gpu_markdown(json.loads((results / "gpu.json").read_text())))
+    return page
+
+
+def gpu_markdown(record: Record) -> str:
+    """Runs per GPU-second of every experiment, and what the paper's study takes."""
+    lines = [
+        "| experiment | runs | GPU-hours | runs per GPU-second | cells measured |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    for name, own in record["experiments"].items():
+        speed = "" if own["runs_per_gpu_second"] is None else _figure(own["runs_per_gpu_second"])
+        hours, of = _figure(own["gpu_seconds"] / 3600), f"{own['measured']} of {own['cells']}"
+        lines.append(f"| {name} | {own['runs']:,} | {hours} | {speed} | {of} |")
+    paper, jobs = record["paper"], record["jobs"]
+    one = "one process" if jobs == 1 else f"{jobs} processes"
+    unknown = f" {paper['cells_unknown']} cells are not counted: nothing was measured of their methods."
+    lines += [
+        "",
+        f"All {paper['runs']:,} runs of the paper's experiments, at its numbers of runs: "
+        f"**{_figure(paper['gpu_hours'])} GPU-hours** ({record['provenance']['hardware']}, {one}). "
+        f"{paper['share_measured']:.0%} of that are cells of which learning and two steps were timed; the others are "
+        f"taken to cost what the next larger one of their method does. The paper states {paper['cpu_hours']:,} "
+        "CPU-hours for all it ran, early debugging and evaluations included."
+        + (unknown if paper["cells_unknown"] else ""),
+    ]
+    return "\n".join(lines)
 
 
 def main(results: Path = Path("results"), page: Path = Path("docs/scale.md")) -> None:
     """Write the tables into the page."""
-    cases = json.loads((results / "scale.json").read_text())["cases"]
-    old = results / "scale-before.json"
-    before = json.loads(old.read_text())["cases"] if old.exists() else []
-    head, _, rest = page.read_text().partition(BEGIN)
-    tail = rest.partition(END)[2]
-    page.write_text(f"{head}{BEGIN}\n\n{as_markdown(cases, before)}\n\n{END}{tail}")
+    page.write_text(written(page.read_text(), results))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from headstart.bench.commit import commit
 from headstart.bench.scale import measure
 from headstart.bench.scale.accuracy import ExactMethod, errors, exact_posterior
 from headstart.bench.scale.plan import PARTS, ScaleCase, all_cases
-from headstart.bench.scale.report import BEGIN, END, as_markdown, as_tables, lines_of, slope
+from headstart.bench.scale.report import GPU_MARKS, MARKS, as_tables, lines_of, slope, written
 from headstart.bench.scale.report import main as write_page
 from headstart.bench.scale.tasks import draw_task
 from headstart.bench.scale.work import measures_of
@@ -146,21 +146,46 @@ def test_regrets_are_compared_run_by_run() -> None:
     assert [line.reached for line in lines_of(alike) if line.model == "SHGP − EXACT"] == [True]
 
 
+GPU = {
+    "experiments": {
+        "fig2": {"cells": 9, "measured": 4, "runs": 1650, "gpu_seconds": 3600.0, "runs_per_gpu_second": 0.458}
+    },
+    "paper": {"cpu_hours": 154353, "runs": 1650, "gpu_hours": 1.0, "share_measured": 0.75, "cells_unknown": 0},
+    "provenance": {"hardware": "a GPU"},
+    "jobs": 4,
+}
+
+
 def test_the_page_has_the_tables_between_its_marks(tmp_path: Path) -> None:
-    """Text around the marks stays, and writing twice changes nothing."""
-    cases = [record("learn/2000/auto", learn=3.9), record("target/1000/auto", first=1.0, mean=0.4, most=2.0)]
-    (tmp_path / "scale.json").write_text(json.dumps({"cases": cases}))
+    """Text around the marks stays, what was not measured as well, and writing twice changes nothing."""
+    cases = [record("learn/2000/auto", learn=3.9), record("learn/5000/auto", learn=99.0)]
     page = tmp_path / "scale.md"
-    page.write_text(f"# Head\n\n{BEGIN}\nold\n{END}\n\nTail\n")
+    page.write_text(
+        "# Head\n\n" + "\n\n".join(f"{begin}\nold\n{end}" for begin, end in (MARKS, GPU_MARKS)) + "\n\nTail\n"
+    )
+    (tmp_path / "scale.json").write_text(json.dumps({"cases": cases}))
+    (tmp_path / "scale-before.json").write_text(json.dumps({"cases": [record("learn/2000/auto", learn=73.0)]}))
+    write_page(tmp_path, page)
+    assert page.read_text().count("old") == 1
+    (tmp_path / "gpu.json").write_text(json.dumps(GPU))
     write_page(tmp_path, page)
     first = page.read_text()
-    assert as_markdown(cases) in first
-    assert "old" not in first
     assert first.startswith("# Head\n")
     assert first.endswith("Tail\n")
-    assert "| 2000 | AUTO | learn | 3.9 s | ≤ 4 s | reached |" in first
+    assert "| 2000 | AUTO | 3.9 s (was 73.0 s; ≤ 4 s: reached) |" in first
+    assert "| 5000 | AUTO | 99.0 s (≤ 15 s: **missed**) |" in first
+    assert "| fig2 | 1,650 | 1 | 0.46 | 4 of 9 |" in first
+    assert "**1 GPU-hours** (a GPU, 4 processes). 75% of that" in first
     write_page(tmp_path, page)
     assert page.read_text() == first
+
+
+def test_the_page_of_the_documentation_is_that_of_the_results() -> None:
+    """docs/scale.md holds what ``python -m headstart.bench.scale.report`` makes of results/."""
+    root = Path(__file__).parents[4]
+    page = (root / "docs" / "scale.md").read_text(encoding="utf-8")
+    assert all(page.count(mark) == 1 for mark in (*MARKS, *GPU_MARKS))
+    assert written(page, root / "results") == page
 
 
 # ── against the exact posterior ───────────────────────────────────────────────────────────────────────────────────────
