@@ -26,7 +26,7 @@ from headstart.bench.commit import commit
 from headstart.gp.cuda.blocked import blocked_cholesky, blocked_inverse
 from headstart.gp.kernels import Kernel
 
-__all__ = ["Cell", "main", "measure", "suggested"]
+__all__ = ["FactorTimes", "main", "measure", "suggested"]
 
 SIZES = (48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 4096)
 BATCHES = (1, 10, 100, 500, 2000)
@@ -36,7 +36,7 @@ _FASTER = 1.05  # what is called faster
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class FactorTimes:
     """Milliseconds of factorising, and of factorising and inverting, a batch: by the library, and by size of block.
 
     ``apart`` is the largest difference of the two inverses in units of the largest entry.
@@ -82,7 +82,7 @@ def _library(K: Tensor) -> Tensor:
 
 def measure(
     sizes: Sequence[int], batches: Sequence[int], blocks: Sequence[int], *, device: str, seconds: float
-) -> Iterator[Cell]:
+) -> Iterator[FactorTimes]:
     """Every size with every batch that fits into memory, the smaller ones first, until the time is up."""
     cells = sorted(
         ((n, b) for n in sizes for b in batches if n * n * b <= _MOST_NUMBERS), key=lambda c: c[0] ** 3 * c[1]
@@ -115,11 +115,11 @@ def measure(
             block = min(found, key=lambda b: found[b][1])
             ours = blocked_inverse(blocked_cholesky(K, block=block)[0], block=block)
             apart = float((ours - theirs).abs().max() / theirs.abs().max())
-        yield Cell(n, batch, library, found, apart)
+        yield FactorTimes(n, batch, library, found, apart)
         slowest = time.perf_counter() - begin
 
 
-def suggested(cells: Sequence[Cell]) -> dict[str, int | None]:
+def suggested(cells: Sequence[FactorTimes]) -> dict[str, int | None]:
     """The constants of gp.cuda.blocked that these cells speak for; None where blocks never pay."""
     cells = [cell for cell in cells if cell.blocks]
     large = [cell for cell in cells if cell.n > max(BLOCKS)] or cells[-1:]  # where every block has room
@@ -132,7 +132,7 @@ def suggested(cells: Sequence[Cell]) -> dict[str, int | None]:
 
     block = min(common, key=waste)
 
-    def from_where(chosen: Sequence[Cell]) -> int | None:
+    def from_where(chosen: Sequence[FactorTimes]) -> int | None:
         slow = [cell.n for cell in chosen if block not in cell.blocks or cell.gain(block) < _FASTER]
         fast = [cell.n for cell in chosen if cell.n > max(slow, default=0)]
         return min(fast, default=None)

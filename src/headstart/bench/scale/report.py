@@ -21,7 +21,7 @@ from headstart.bench.scale.plan import MOST_SLOPE, ScaleCase
 __all__ = [
     "GPU_MARKS",
     "MARKS",
-    "Line",
+    "ScaleLine",
     "as_markdown",
     "as_tables",
     "gpu_markdown",
@@ -63,7 +63,7 @@ _COLUMNS = ("size", "model", "what", "measured", "before", "asked", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ScaleLine:
     """One measure of one case, in words; ``reached`` is None where nothing is asked for."""
 
     part: str
@@ -121,7 +121,7 @@ def _missing(record: Record) -> str | None:
     return next((name for name in wanted if name not in record["measures"]), None) if record["ended"] else None
 
 
-def lines_of(cases: Iterable[Record], before: Iterable[Record] = ()) -> Iterator[Line]:
+def lines_of(cases: Iterable[Record], before: Iterable[Record] = ()) -> Iterator[ScaleLine]:
     """Every measure of every case, then the exponents."""
     cases, earlier = list(cases), {record["name"]: record for record in before}
     for record in cases:
@@ -132,7 +132,7 @@ def lines_of(cases: Iterable[Record], before: Iterable[Record] = ()) -> Iterator
             if measure == "memory" and case.part not in _WITH_MEMORY:
                 continue
             asked, found = case.asked(measure), record["measures"].get(measure)
-            yield Line(
+            yield ScaleLine(
                 part=case.part,
                 size=case.size.replace("x", " × "),
                 model=case.model.upper() if case.model != "botorch" else "BoTorch, one fit",
@@ -149,7 +149,7 @@ def lines_of(cases: Iterable[Record], before: Iterable[Record] = ()) -> Iterator
             if found is None:
                 continue
             ours = model != "botorch"
-            yield Line(
+            yield ScaleLine(
                 part="slope",
                 size="to 5000 rows" if part == "learn" else "10 to 100 sources",
                 model=model.upper() if ours else "BoTorch, one fit",
@@ -161,7 +161,7 @@ def lines_of(cases: Iterable[Record], before: Iterable[Record] = ()) -> Iterator
             )
 
 
-def _against_exact(cases: Sequence[Record]) -> Iterator[Line]:
+def _against_exact(cases: Sequence[Record]) -> Iterator[ScaleLine]:
     """SHGP's regret less that with every row in every fit, run by run, with twice its standard error."""
     runs = {record["model"]: record["measures"].get("regrets", []) for record in cases if record["part"] == "regret"}
     pairs = list(zip(runs.get("shgp", []), runs.get("exact", []), strict=False))
@@ -172,7 +172,7 @@ def _against_exact(cases: Sequence[Record]) -> Iterator[Line]:
     within = 2 * math.sqrt(sum((gap - mean) ** 2 for gap in gaps) / (len(gaps) - 1) / len(gaps))
     size = next(record["size"] for record in cases if record["part"] == "regret")
     shown = f"{mean:+.2g} ± {within:.2g} ({len(gaps)} runs)"
-    yield Line("regret", size, "SHGP − EXACT", "regret, run by run", shown, "", "0 within ±", abs(mean) <= within)
+    yield ScaleLine("regret", size, "SHGP − EXACT", "regret, run by run", shown, "", "0 within ±", abs(mean) <= within)
 
 
 def slope(cases: Sequence[Record], part: str, model: str) -> float | None:
@@ -225,7 +225,7 @@ def as_markdown(cases: Iterable[Record], before: Iterable[Record] = ()) -> str:
     return "\n\n".join(parts)
 
 
-def _in_a_cell(line: Line) -> str:
+def _in_a_cell(line: ScaleLine) -> str:
     """``3.9 s (was 73 s; ≤ 4 s: reached)``."""
     notes = [f"was {line.before}"] if line.before else []
     if line.reached is not None:

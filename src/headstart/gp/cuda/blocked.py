@@ -70,13 +70,14 @@ def blocked_inverse(L: Float[Tensor, "*b n n"], *, block: int = BLOCK) -> Float[
     factors = L.reshape(-1, n, n)
     M = torch.zeros_like(factors, memory_format=torch.contiguous_format)
     _invert(factors, M, 0, n, block)
-    inverse = torch.zeros_like(M)
+    inverse = torch.empty_like(M)
     for begin in range(0, n, block):
         end = min(begin + block, n)
         # (L Lᵀ)⁻¹ = Mᵀ M, and M is zero above its diagonal: rows from ``begin`` on say all of these columns up to there
         torch.bmm(M[:, begin:, begin:end].mT, M[:, begin:, :end], out=inverse[:, begin:end, :end])
-    below = inverse.tril(-1)
-    inverse = below + below.mT + torch.diag_embed(inverse.diagonal(dim1=-2, dim2=-1))
+        corner = inverse[:, begin:end, begin:end]
+        inverse[:, begin:end, begin:end] = 0.5 * (corner + corner.mT)
+        inverse[:, :begin, begin:end] = inverse[:, begin:end, :begin].mT
     return inverse.reshape(L.shape)
 
 

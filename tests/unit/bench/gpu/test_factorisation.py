@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from headstart.bench.gpu.factorisation import Cell, main, measure, suggested
+from headstart.bench.gpu.factorisation import FactorTimes, main, measure, suggested
 
 
-def cell(n: int, batch: int, **gains: float) -> Cell:
+def cell(n: int, batch: int, **gains: float) -> FactorTimes:
     """A cell in which the library takes 10 ms, and every block so many times less."""
     blocks = {int(block[1:]): (1.0, 10.0 / gain) for block, gain in gains.items()}
-    return Cell(n, batch, (4.0, 10.0), blocks, 0.0)
+    return FactorTimes(n, batch, (4.0, 10.0), blocks, 0.0)
 
 
 def test_the_block_is_the_best_where_all_have_room_and_pays_from_where_it_stays_faster() -> None:

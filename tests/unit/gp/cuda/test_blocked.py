@@ -120,3 +120,17 @@ def test_the_evidence_is_the_same_by_blocks(monkeypatch: pytest.MonkeyPatch) -> 
     assert torch.allclose(plain[0], blocks[0], rtol=1e-12)
     assert torch.allclose(plain[1], blocks[1], rtol=1e-9)
     assert bool(blocks[2].all())
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+def test_a_gpu_gives_what_lapack_gives() -> None:
+    """Factors, inverses and the items that fail, for sizes on both sides of where blocks begin."""
+    for batch, n in ((3, 40), (3, 300), (1, 700)):
+        K = covariances(batch, n)
+        L, ok = try_cholesky(K.cuda())
+        assert bool(ok.all())
+        assert apart(L.cpu(), torch.linalg.cholesky(K)) < 1e-12
+        theirs = torch.cholesky_inverse(torch.linalg.cholesky(K))
+        assert apart(inverse_from_factor(L).cpu(), theirs) < 1e-11
+        K[0, -1, -1] = -1.0
+        assert try_cholesky(K.cuda())[1].tolist() == [False] + [True] * (batch - 1)
