@@ -77,13 +77,11 @@ def source_layer(
     if plan.n_rows < data.n:
         kept = plan.rows(data)
         data, noise = _rows_of(data, kept), noise.gather(-1, kept)
-    empty = Layer.observe(
-        below, params, data.X[..., :0, :], data.y[..., :0], kernel=kernel, propagation=propagation
-    )
+    empty = Layer.observe(below, params, data.X[..., :0, :], data.y[..., :0], kernel=kernel, propagation=propagation)
     if plan.n_points is None:
         return _exact(empty, data, noise, free=free)
-    flat = data.y.reshape(-1, data.n)
-    points = leading_rows(flat, plan.n_points).reshape(*data.batch_shape, -1)
+    scaled = (data.X / params.lengthscale.unsqueeze(-2)).reshape(-1, data.n, data.d)
+    points = leading_rows(scaled, data.y.reshape(-1, data.n), plan.n_points).reshape(*data.batch_shape, -1)
     return condensed(empty, data, noise, points, free=free)
 
 
@@ -110,7 +108,7 @@ class _Plan:
     def of(cls, below: Beliefs, data: Dataset, propagation: Propagation) -> _Plan:
         exact = below.exact if isinstance(below, BoostedBeliefs) else below
         N = exact.z.shape[-1] if isinstance(exact, ExactBeliefs) else 0
-        room = max(EXACT - N, _POINTS_ON_TOP)
+        room = max(EXACT - N, _POINTS_ON_TOP) if N else EXACT
         if data.n <= room:
             return cls(data.n, None)
         if propagation is Propagation.BOOSTED:  # its covariance is that of rows with noise of their own
@@ -124,9 +122,7 @@ class _Plan:
     def rows(self, data: Dataset) -> Int[Tensor, "*b k"]:
         """The rows that are used: all over the results and the inputs, or with very many simply all over."""
         if self.n_points is None and self.n_rows <= _POINTS:
-            chosen = representative_rows(
-                data.X.reshape(-1, data.n, data.d), data.y.reshape(-1, data.n), self.n_rows
-            )
+            chosen = representative_rows(data.X.reshape(-1, data.n, data.d), data.y.reshape(-1, data.n), self.n_rows)
             return chosen.reshape(*data.batch_shape, -1)
         even = torch.linspace(0, data.n - 1, self.n_rows, dtype=torch.float64, device=data.X.device).round().long()
         return even.expand(*data.batch_shape, -1)

@@ -26,7 +26,7 @@ from headstart.models.large.pooling import PooledEvidence, PooledRows, pooled_ro
 from headstart.models.large.rows import representative_rows
 from headstart.models.model import TransferModel
 
-__all__ = ["FIRST", "MOST", "Found", "hyperparameters_of_many"]
+__all__ = ["FIRST", "MOST", "FromSome", "hyperparameters_of_many"]
 
 FIRST, MOST = 300, 1200
 # Twice as many rows change nothing if no parameter changes its effect by more than that, in logarithms
@@ -36,7 +36,7 @@ _FTOL, _GTOL = 1e-6, 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FromSome:
     """θ in the units of the evidence, how it becomes parameters, the report, and how many rows it was found with."""
 
     theta: Float[Tensor, "P p"]
@@ -50,7 +50,7 @@ class Found:
 
 def hyperparameters_of_many(
     below: Beliefs, task: Dataset, *, model: TransferModel, propagation: Propagation, seed: Seed, name: str
-) -> Found:
+) -> FromSome:
     """The most probable hyperparameters of one level; the offset is the one before any data, in the task's units."""
     b, P = task.batch_shape, task.batch_shape.numel()
     pooled = pooled_rows(task)
@@ -80,7 +80,7 @@ def hyperparameters_of_many(
     zero = torch.zeros_like(theta[:, -1])
     own = GPParams(theta[:, inputs.group].exp(), theta[:, -2].exp(), theta[:, -1].exp(), zero)
     params = own.reshaped(b).scaled(scale, shift).blind_to(task.unseen)
-    return Found(theta, params, replace(report, n_observations=task.n), evidence, scale, shift, n)
+    return FromSome(theta, params, replace(report, n_observations=task.n), evidence, scale, shift, n)
 
 
 def _units(below: Beliefs, data: Dataset, *, per_level: bool) -> tuple[Float[Tensor, "*b"], Float[Tensor, "*b"]]:

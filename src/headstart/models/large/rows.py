@@ -4,7 +4,7 @@
                           each stratum the row that is farthest from those chosen before. What is rare among the results
                           (the best ones) is there in its share, and no two rows are needlessly alike
     leading_rows          for predictions: half of them the best, for near the optimum a source is asked most closely,
-                          the others an even spread of the rest
+                          the others as far from these and from each other as can be
 
 Both are the same for the same data, whatever the seed.
 """
@@ -16,10 +16,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-__all__ = ["leading_rows", "representative_rows"]
+from headstart.data.dataset import Dataset
+
+__all__ = ["every_so_many", "leading_rows", "representative_rows"]
 
 # Rows of a stratum that are compared: the farthest of so many is nearly the farthest of all
 _COMPARED = 16
+_TOGETHER = 1024  # rows whose distances are worked out at once
 
 
 def representative_rows(X: Float[Tensor, "P n d"], y: Float[Tensor, "P n"], m: int) -> Int[Tensor, "P m"]:
@@ -61,13 +64,31 @@ def _strided(n: int) -> np.ndarray:
     return np.asarray(backwards)[backwards < n]
 
 
-def leading_rows(y: Float[Tensor, "P n"], m: int) -> Int[Tensor, "P m"]:
-    """m rows of every problem, in ascending order: the m/2 lowest results, and an even spread of the other rows."""
-    P, n = y.shape
-    if m >= n:
-        return torch.arange(n, device=y.device).expand(P, -1)
-    ranked = y.argsort(-1, stable=True)
-    n_best = m // 2
-    rest = ranked[:, n_best:].sort(-1).values
-    even = torch.linspace(0, n - n_best - 1, m - n_best, dtype=y.dtype, device=y.device).round().long()
-    return torch.cat([ranked[:, :n_best], rest[:, even]], dim=-1).sort(-1).values
+def every_so_many(data: Dataset, m: int) -> Dataset:
+    """An even spread of m rows, as they come."""
+    return data.rows(
+        torch.linspace(0, data.n - 1, min(m, data.n), dtype=torch.float64).round().long().to(data.X.device)
+    )
+
+
+def leading_rows(X: Float[Tensor, "P n d"], y: Float[Tensor, "P n"], m: int) -> Int[Tensor, "P m"]:
+    """m rows of every problem, in ascending order: the m/2 lowest results, and then always the row farthest from all.
+
+    X is as the kernel sees it, in lengthscales.
+    """
+    if m >= y.shape[-1]:
+        return torch.arange(y.shape[-1], device=y.device).expand(y.shape[0], -1)
+    return torch.stack([_leading(X_i, y_i, m) for X_i, y_i in zip(X, y, strict=True)])
+
+
+def _leading(X: Float[Tensor, "n d"], y: Float[Tensor, "n"], m: int) -> Int[Tensor, "m"]:
+    best = y.argsort(stable=True)[: max(1, m // 2)]
+    near = torch.cat([torch.cdist(part, X[best]).amin(-1).square() for part in X.split(_TOGETHER)])
+    near[best] = -1.0  # never again
+    chosen = torch.empty(m - len(best), dtype=torch.int64, device=y.device)
+    for k in range(len(chosen)):
+        row = near.argmax()
+        chosen[k] = row
+        near = torch.minimum(near, (X - X[row]).square().sum(-1))
+        near[row] = -1.0
+    return torch.cat([best, chosen]).sort().values

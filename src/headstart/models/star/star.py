@@ -120,9 +120,7 @@ class Star(TransferModel):
         own = (params.weights, params.weight_var, params.own, params.balance)
         params = StarParams(levels, *(w.expand(*b, -1) for w in own))
         members = tuple(
-            exact_beliefs(
-                source_layer(NoBeliefs(b), level, source, kernel=self.kernel, propagation=Propagation.EXACT)
-            )
+            exact_beliefs(source_layer(NoBeliefs(b), level, source, kernel=self.kernel, propagation=Propagation.EXACT))
             for level, source in zip(levels, sources, strict=False)
         )
         layer = _on_top(members, params, target, self)
