@@ -115,13 +115,15 @@ def fit(
     task: str,
     batch_shape: torch.Size,
     expected: Expected | None = None,
+    start: Float[Tensor, "P p"] | None = None,
 ) -> tuple[Float[Tensor, "*b p"], FitReport]:
     """The best θ of every problem, and the report.
 
     All problems of a batch share their starting points, relative to what is ``expected`` of each, so each gives what it
-    gives alone. Without observations θ is the prior's median.
+    gives alone. Without observations θ is the prior's median. With ``start`` there is a single run, which begins there.
     """
     layout, n, P = evidence.layout, evidence.n_observations, evidence.n_problems
+    options = options if start is None else replace(options, restarts=1, natural_too=False)
     generator = generator_from(seed)
     common = layout.centre()
     if n == 0:
@@ -140,6 +142,7 @@ def fit(
     if expected is not None:
         centre, precision = expected.centre.cpu().numpy(), expected.spread.cpu().pow(-2).numpy()
         first = first + (centre - common.numpy()).repeat(R, axis=0)
+    first = first if start is None else start.cpu().numpy()
     maximum_a_posteriori = options.objective is Objective.POSTERIOR
     failures = np.zeros(P * R, dtype=np.int64)
     lowest_found = np.full(P * R, np.inf)  # of those that could be evaluated

@@ -111,6 +111,7 @@ class FitReport:
     best: Int[Tensor, "*b"]
     n_observations: int = 0
     n_natural: int = 0  # how many restarts, the last ones, were (at first) searched in natural parameters
+    note: str = ""  # how a task of very many rows was learnt, in words
 
     def __str__(self) -> str:
         """A line for the fit and, for a single problem, a line per restart."""
@@ -122,6 +123,7 @@ class FitReport:
             f"{int(self.converged.sum())} of {self.converged.numel()} converged, "
             f"{int(self.evaluations.sum())} evaluations, {int(self.failures.sum())} failed factorisations"
         )
+        head += f"; {self.note}" if self.note else ""
         if self.objective.dim() > 1 or self.objective.numel() == 0:
             return head
         rows = [

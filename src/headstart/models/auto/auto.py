@@ -108,8 +108,8 @@ class Auto(TransferModel):
             return self.using(candidates=unordered)._learn(sources, seed)
         generator = generator_from(seed)
         alone = learn_alone(sources, self, generator)
-        inward = tuple(alone.known.inward(source) for source in sources)
-        gate = informative(alone.layers, tuple(s.y for s in inward), tuple(s.error_var for s in inward))
+        y, known, X = zip(*((s.y, s.error_var, s.X) for s in map(alone.known.inward, sources)), strict=True)
+        gate = informative(alone.layers, y, known, X)
         models = self._models()
         # stars and the plain process are tried on the sources; a chain has an order, and nothing to be tried on
         tested = [k for k, model in enumerate(models) if weighting_of(model) is not None or k == self.plain]

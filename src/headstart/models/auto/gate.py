@@ -21,7 +21,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from headstart.data.dataset import Dataset
 from headstart.models.chain.layer import Layer
+from headstart.models.large.rows import every_so_many
 from headstart.models.leave_one_out import leave_one_out
 
 __all__ = ["Informative", "informative"]
@@ -34,6 +36,7 @@ _HALVINGS = 50
 _MOST_FROM_NOISE = 0.7
 # By so many nats a single observation can speak for or against a source
 _MOST = 8.0
+_ENOUGH = 500  # rows to see whether a source is more than noise
 # Trust rises around so many standard errors of the gain, so steeply, from so little
 _MIDDLE, _STEEP, _LEAST = 0.6, 2.0, 0.15
 
@@ -118,12 +121,29 @@ def _gain(
     return gains.mean(-1) - (p / n).clamp_max(_MOST_FROM_NOISE), gains.std(-1) / math.sqrt(n)
 
 
+def _some_of(
+    layer: Layer, y: Float[Tensor, "*b n"], error_var: Float[Tensor, "*b n"] | None, X: Float[Tensor, "*b n d"]
+) -> tuple[Layer, Float[Tensor, "*b m"], Float[Tensor, "*b m"] | None]:
+    """The process as it would be with some of its rows, where there are many: each is predicted from the others."""
+    if y.shape[-1] <= _ENOUGH:
+        return layer, y, error_var
+    few = every_so_many(Dataset(X, y, error_var=error_var), _ENOUGH)
+    known = {"kernel": layer.kernel, "propagation": layer.propagation, "error_var": few.error_var}
+    return Layer.observe(layer.below, layer.params, few.X, few.y, **known), few.y, few.error_var  # type: ignore[arg-type]
+
+
 def informative(
     layers: tuple[Layer, ...],
     values: tuple[Float[Tensor, "*b _"], ...],
     error_vars: tuple[Float[Tensor, "*b _"] | None, ...] = (),
+    inputs: tuple[Float[Tensor, "*b _ d"], ...] | None = None,
 ) -> Informative:
-    """The gains of all sources, from their processes and their values, with known variances if any, in one unit."""
-    each = zip(layers, values, error_vars or (None,) * len(layers), strict=True)
+    """The gains of all sources, from their processes and their values, with known variances if any, in one unit.
+
+    With their ``inputs`` large sources are judged by some of their rows.
+    """
+    each = list(zip(layers, values, error_vars or (None,) * len(layers), strict=True))
+    if inputs is not None:
+        each = [_some_of(*source, X) for source, X in zip(each, inputs, strict=True)]
     gains, errors = zip(*(_gain(*source) for source in each), strict=True)
     return Informative(torch.stack(gains, dim=-1), torch.stack(errors, dim=-1))

@@ -63,6 +63,15 @@ class At:
             u=None if self.u is None else self.u[..., :0],
         )
 
+    def rows(self, which: slice) -> At:
+        """The same beliefs at some of the points."""
+        return At(
+            X=self.X[..., which, :],
+            mean=self.mean[..., which],
+            v=None if self.v is None else self.v[..., which],
+            u=None if self.u is None else self.u[..., which],
+        )
+
     def joined(self, other: At) -> At:
         """These points and then the others."""
         return At(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
@@ -17,6 +17,9 @@ from headstart.gp.hyperparameters import GPParams, Inputs
 from headstart.gp.restarts import FitReport
 from headstart.models.chain.beliefs import Beliefs, NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
+from headstart.models.large.condensed import ALL_ROWS, learnt_through, source_layer
+from headstart.models.large.hyperparameters import hyperparameters_of_many
+from headstart.models.large.pooling import PooledEvidence
 from headstart.models.model import TransferModel
 
 __all__ = ["Fit", "fit_layer", "fit_with_evidence"]
@@ -24,25 +27,46 @@ __all__ = ["Fit", "fit_layer", "fit_with_evidence"]
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A level that was learnt: the layer at the most probable θ, the report, and how to try another θ."""
+    """A level that was learnt: the layer at the most probable θ, the report, and how to try another θ.
+
+    Of a task with very many rows the evidence is that of some of them.
+    """
 
     layer: Layer
     report: FitReport
-    evidence: PlainEvidence
+    evidence: PlainEvidence | PooledEvidence
     theta: Float[Tensor, "P p"]
     as_params: Callable[[Float[Tensor, "P p"]], GPParams]
 
 
 def fit_layer(
-    below: Beliefs, task: Dataset, *, model: TransferModel, propagation: Propagation, seed: Seed, name: str
+    below: Beliefs,
+    task: Dataset,
+    *,
+    model: TransferModel,
+    propagation: Propagation,
+    seed: Seed,
+    name: str,
+    source: bool = False,
 ) -> tuple[Layer, FitReport]:
-    """One level learnt on top of fixed beliefs: the paper's partial likelihood, O(n³) per evaluation."""
-    found = fit_with_evidence(below, task, model=model, propagation=propagation, seed=seed, name=name)
+    """One level learnt on top of fixed beliefs: the paper's partial likelihood, O(n³) per evaluation.
+
+    The layer of a ``source`` of very many rows stands for more rows than it has (models.large.condensed).
+    """
+    options = {"model": model, "propagation": propagation, "seed": seed, "name": name, "source": source}
+    found = fit_with_evidence(below, task, **options)  # type: ignore[arg-type]
     return found.layer, found.report
 
 
 def fit_with_evidence(
-    below: Beliefs, task: Dataset, *, model: TransferModel, propagation: Propagation, seed: Seed, name: str
+    below: Beliefs,
+    task: Dataset,
+    *,
+    model: TransferModel,
+    propagation: Propagation,
+    seed: Seed,
+    name: str,
+    source: bool = False,
 ) -> Fit:
     """The same, with what was maximised.
 
@@ -50,6 +74,8 @@ def fit_with_evidence(
     scaled by the residual's variance (ERRATA, fact 8), and the layer is given back in the units it came in. What the
     task did not record its own kernel does not see: all rows are equal there while fitting, and blind afterwards.
     """
+    if task.n > ALL_ROWS:
+        return _fit_many(below, task, model=model, propagation=propagation, seed=seed, name=name, source=source)
     at = below.at(task.X)
     residual = task.y - at.mean
     C = below.cov(at, at) if propagation is Propagation.EXACT and not isinstance(below, NoBeliefs) else None
@@ -81,3 +107,36 @@ def fit_with_evidence(
     options = {"kernel": model.kernel, "propagation": propagation, "at": at, "error_var": task.error_var}
     layer = Layer.observe(below, params, task.X, task.y, **options)  # type: ignore[arg-type]
     return Fit(layer, report, evidence, theta, as_params)
+
+
+def _fit_many(
+    below: Beliefs,
+    task: Dataset,
+    *,
+    model: TransferModel,
+    propagation: Propagation,
+    seed: Seed,
+    name: str,
+    source: bool,
+) -> Fit:
+    """A level of many rows: hyperparameters from some of them, the layer from all."""
+    found = hyperparameters_of_many(below, task, model=model, propagation=propagation, seed=seed, name=name)
+    layer = source_layer(
+        below,
+        found.params,
+        task,
+        kernel=model.kernel,
+        propagation=propagation,
+        free=model.units is OutputUnits.SHARED,
+        every_row=not source,
+    )
+    how = learnt_through(below, task, propagation) if source else f"learnt from {task.n:,} rows"
+    report = replace(found.report, note=f"{how}, hyperparameters from {found.n_rows:,} of them")
+
+    def as_params(theta: Float[Tensor, "P p"]) -> GPParams:
+        inputs = Inputs.of(task.d, task.categories)
+        own = GPParams(theta[:, inputs.group].exp(), theta[:, -2].exp(), theta[:, -1].exp(), 0.0 * theta[:, -1])
+        scaled = own.reshaped(task.batch_shape).scaled(found.scale, found.shift).blind_to(task.unseen)
+        return replace(scaled, offset=layer.params.offset)
+
+    return Fit(layer, report, found.evidence, found.theta, as_params)

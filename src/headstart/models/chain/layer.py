@@ -125,9 +125,20 @@ class Layer:
         K = self._delta_cov(a.X, b.X)
         return K + self.below.cov(a, b) if self.propagation is Propagation.EXACT else K
 
-    def _gain_var(self, a: At) -> Float[Tensor, "*b m"]:
+    def gain_var(self, a: At) -> Float[Tensor, "*b m"]:
+        """P of every point of a with itself."""
         K = self.params.outputscale.unsqueeze(-1).expand(a.mean.shape)
         return K + self.below.var(a) if self.propagation is Propagation.EXACT else K
+
+    def scaled(self, scale: Float[Tensor, "*b"], offset: Float[Tensor, "*b"]) -> Layer:
+        """The same layer, of a task with nothing below it, for outputs scale · y + offset."""
+        assert isinstance(self.below, NoBeliefs)
+        return replace(
+            self,
+            params=self.params.scaled(scale, offset),
+            L=scale[..., None, None] * self.L,
+            noise=scale.square().unsqueeze(-1) * self.noise,
+        )
 
     # ── observations ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -191,7 +202,7 @@ class Layer:
     ) -> tuple[Float[Tensor, "*out m"], Float[Tensor, "*out m"]]:
         """Mean and variance of f at every row of X, or at points whose beliefs are at hand."""
         at, v, mean = self._query(X)
-        var = self._gain_var(at) - v.square().sum(-2)
+        var = self.gain_var(at) - v.square().sum(-2)
         if self.propagation is Propagation.BOOSTED:
             alpha = solve_upper(self.L, v)
             kept = self.below.cov(self.at, self.at) @ alpha - 2 * self.below.cov(self.at, at)

@@ -18,6 +18,7 @@ from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import At, Beliefs, NoBeliefs
 from headstart.models.chain.fitting import fit_layer
 from headstart.models.chain.layer import Layer, Propagation
+from headstart.models.large.condensed import source_layer
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ChainParams, ModelParams
 from headstart.models.predictor import Outcome
@@ -88,6 +89,7 @@ class Sequential(TransferModel):
                     propagation=self.propagation,
                     seed=generator,
                     name=task_name(source, i),
+                    source=True,
                 )
             below = layer.as_beliefs()
             levels.append(layer.params)
@@ -101,8 +103,7 @@ class Sequential(TransferModel):
         below: Beliefs = NoBeliefs(target.batch_shape)
         options = {"kernel": self.kernel, "propagation": self.propagation}
         for level, source in zip(levels, sources, strict=False):
-            known = {**options, "error_var": source.error_var}
-            below = Layer.observe(below, level, source.X, source.y, **known).as_beliefs()  # type: ignore[arg-type]
+            below = source_layer(below, level, source, **options).as_beliefs()  # type: ignore[arg-type]
         known = {**options, "error_var": target.error_var}
         layer = Layer.observe(below, levels[-1], target.X, target.y, **known)  # type: ignore[arg-type]
         return TransferPosterior(layer, Outcome(Units.identity(target), ChainParams(levels)), target.y)

@@ -18,6 +18,7 @@ from headstart.gp.restarts import FitReport
 from headstart.models.chain.beliefs import At, ExactBeliefs, NoBeliefs
 from headstart.models.chain.fitting import fit_layer
 from headstart.models.chain.layer import Layer, Propagation
+from headstart.models.large.condensed import ALL_ROWS
 from headstart.models.model import TransferModel
 from headstart.models.star.weighting import SourceFacts
 
@@ -77,6 +78,10 @@ def learn_alone(sources: tuple[Dataset, ...], model: TransferModel, seed: Seed) 
     layers: dict[int, Layer] = {}
     reports: dict[int, FitReport] = {}
     for members in _alike(sources):
+        if sources[members[0]].n > ALL_ROWS:
+            (i,) = members
+            layers[i], reports[i] = _learn_large(sources[i], units, model, generator, task_name(sources[i], i))
+            continue
         for i, (params, report) in zip(members, _fit_together(sources, members, units, model, generator), strict=True):
             inward = units.inward(sources[i])
             layers[i] = Layer.observe(
@@ -94,10 +99,10 @@ def learn_alone(sources: tuple[Dataset, ...], model: TransferModel, seed: Seed) 
 
 
 def _alike(sources: tuple[Dataset, ...]) -> list[list[int]]:
-    """Which sources can be learnt in lockstep."""
-    alike: dict[tuple[int, tuple[int, ...], bool], list[int]] = defaultdict(list)
+    """Which sources can be learnt in lockstep; a large one is learnt by itself."""
+    alike: dict[tuple[int, tuple[int, ...], bool, int], list[int]] = defaultdict(list)
     for i, source in enumerate(sources):
-        alike[source.n, source.unseen, source.error_var is None].append(i)
+        alike[source.n, source.unseen, source.error_var is None, i if source.n > ALL_ROWS else -1].append(i)
     return list(alike.values())
 
 
@@ -122,6 +127,24 @@ def _fit_together(
     )
     params = layer.params.scaled(own.scale, own.offset).scaled(1 / units.scale, -units.offset / units.scale)
     return [(params.at_row(row), report.at_row(row, task_name(sources[i], i))) for row, i in enumerate(members)]
+
+
+def _learn_large(
+    source: Dataset, units: Units, model: TransferModel, generator: torch.Generator, name: str
+) -> tuple[Layer, FitReport]:
+    """The layer of a source of many rows, fitted in its own units, in the common ones: its factor is made once."""
+    own = Units.of([source])
+    own = Units(own.offset, torch.where(own.scale > 0, own.scale, units.scale))
+    layer, report = fit_layer(
+        NoBeliefs(source.batch_shape),
+        own.inward(source),
+        model=model,
+        propagation=Propagation.EXACT,
+        seed=generator,
+        name=name,
+        source=True,
+    )
+    return layer.scaled(own.scale / units.scale, (own.offset - units.offset) / units.scale), report
 
 
 def exact_beliefs(layer: Layer) -> ExactBeliefs:

@@ -17,6 +17,7 @@ from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import At, Beliefs, ExactBeliefs, NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.chain.sequential import expanded_levels
+from headstart.models.large.condensed import source_layer
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ModelParams, StarParams
 from headstart.models.predictor import Outcome
@@ -119,17 +120,7 @@ class Star(TransferModel):
         own = (params.weights, params.weight_var, params.own, params.balance)
         params = StarParams(levels, *(w.expand(*b, -1) for w in own))
         members = tuple(
-            exact_beliefs(
-                Layer.observe(
-                    NoBeliefs(b),
-                    level,
-                    source.X,
-                    source.y,
-                    kernel=self.kernel,
-                    propagation=Propagation.EXACT,
-                    error_var=source.error_var,
-                )
-            )
+            exact_beliefs(source_layer(NoBeliefs(b), level, source, kernel=self.kernel, propagation=Propagation.EXACT))
             for level, source in zip(levels, sources, strict=False)
         )
         layer = _on_top(members, params, target, self)
