@@ -107,7 +107,7 @@ class Auto(TransferModel):
         if len(sources) > _ORDER_UP_TO and len(unordered) < len(self.candidates):
             return self.using(candidates=unordered)._learn(sources, seed)
         generator = generator_from(seed)
-        alone = learn_alone(sources, self, generator)
+        alone = learn_alone(sources, self, seed)
         inward = tuple(alone.known.inward(source) for source in sources)
         gate = informative(alone.layers, tuple(s.y for s in inward), tuple(s.error_var for s in inward))
         models = self._models()
