@@ -14,7 +14,7 @@ from headstart.models.chain.fitting import fit_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.learning.learning import learning
 from headstart.models.learning.lessons import expected_seconds
-from headstart.models.learning.numbers import Numbers, content_key, fit_in_numbers, fit_of_numbers, options_of
+from headstart.models.learning.numbers import Numbers, content_key, fit_in_numbers, fit_of_numbers, is_fit, options_of
 from headstart.models.model import TransferModel
 
 __all__ = ["LevelLesson"]
@@ -47,6 +47,10 @@ class LevelLesson:
     def only(self, which: Sequence[int]) -> LevelLesson:  # noqa: ARG002
         """There is only one result."""
         return self
+
+    def accepts(self, i: int, numbers: Numbers) -> bool:  # noqa: ARG002
+        """Whether these can be the level's process."""
+        return is_fit(numbers, self.tasks[-1])
 
     def run(self) -> list[Numbers]:
         """The level's hyperparameters and report."""

@@ -19,7 +19,7 @@ from headstart.gp.rounding import round_alike
 from headstart.gp.threads import single_thread
 from headstart.models.learning.numbers import Numbers
 
-__all__ = ["Crew", "InTurn", "Lesson", "Processes", "do_lesson", "jobs_from"]
+__all__ = ["Crew", "InTurn", "Lesson", "Processes", "do_lesson", "jobs_from", "processors"]
 
 _log = logging.getLogger(__name__)
 
@@ -45,6 +45,10 @@ class Lesson(Protocol):
 
     def only(self, which: Sequence[int]) -> Lesson:
         """The part with these results."""
+        ...
+
+    def accepts(self, i: int, numbers: Numbers) -> bool:
+        """Whether these can be result i: they come from a file that anybody may have written."""
         ...
 
     def run(self) -> list[Numbers]:
@@ -92,16 +96,17 @@ class Processes:
         waiting = iter(lessons)
         first = list(islice(waiting, 2 * self.jobs))
         saved = sum(lesson.cost for lesson in first) * (1 - 1 / self.jobs)
+        every = chain(first, waiting)
         if len(first) < 2 or (saved < _PAYS * _START and not self.always):
-            yield from InTurn().work(chain(first, waiting))
+            yield from InTurn().work(every)
             return
         running: dict[int, Lesson] = {}
         try:
-            for i, results in _in_processes(self.jobs, _noted(chain(first, waiting), running)):
+            for i, results in _in_processes(self.jobs, _noted(every, running)):
                 yield running.pop(i), results
         except BrokenProcessPool:  # of which joblib's error is one
             _log.warning("A process that learnt from sources died. What it was doing is done in this one.")
-        yield from InTurn().work(chain(list(running.values()), waiting))
+        yield from InTurn().work(chain(list(running.values()), every))
 
 
 def _noted(lessons: Iterable[Lesson], running: dict[int, Lesson]) -> Iterator[tuple[int, Lesson]]:
@@ -133,11 +138,9 @@ def jobs_from(n_jobs: int, name: str = "n_jobs") -> Crew:
             f"{name} is how many processes learn at once, from 1 on, or -1 for as many as there are processors, but "
             f"it is {n_jobs!r}."
         )
-    jobs = processors() if n_jobs == -1 else n_jobs
-    if jobs == 1:
-        return InTurn()
     round_alike()
-    return Processes(jobs)
+    jobs = processors() if n_jobs == -1 else n_jobs
+    return InTurn() if jobs == 1 else Processes(jobs)
 
 
 def processors() -> int:

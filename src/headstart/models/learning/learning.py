@@ -7,6 +7,7 @@ settled by whoever calls ``TransferModel.learn``, and holds for all that is lear
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -51,7 +52,7 @@ class Learning:
             self.progress.begin(doing, sum(_without(lesson, known).cost for lesson in open_))
         crew = InTurn() if here else self.crew
         claimed: set[str] = set()
-        patient = True
+        patient, latest = True, time.monotonic()
         try:
             while open_:
                 before = len(known)
@@ -61,9 +62,11 @@ class Learning:
                         known[key] = numbers
                     self.progress.did(lesson.cost)
                 left = [lesson for lesson in open_ if not _is_known(lesson, known)]
-                if left and len(known) == before:
+                if len(known) > before:
+                    latest = time.monotonic()
+                elif left:
                     # somebody else is at it; if that takes too long it is learnt here as well
-                    patient = self.notebook.wait()
+                    patient = self.notebook.wait(time.monotonic() - latest)
                 self._look_up(left, known)
                 open_ = [lesson for lesson in left if not _is_known(lesson, known)]
         finally:
@@ -71,9 +74,14 @@ class Learning:
         return [[known[key] for key in lesson.keys] for lesson in lessons]
 
     def _look_up(self, lessons: Sequence[Lesson], known: dict[str, Numbers]) -> None:
-        for key in (key for lesson in lessons for key in lesson.keys if key not in known):
-            if (found := self.notebook.look_up(key)) is not None:
-                known[key] = found
+        for lesson in lessons:
+            for i, key in enumerate(lesson.keys):
+                if key in known or (found := self.notebook.look_up(key)) is None:
+                    continue
+                if lesson.accepts(i, found):
+                    known[key] = found
+                else:
+                    self.notebook.reject(key)
 
     def _ours(
         self, lessons: Sequence[Lesson], known: dict[str, Numbers], claimed: set[str], *, patient: bool

@@ -30,6 +30,12 @@ class Notebook:
     def give_up(self, keys: Sequence[str]) -> None:
         """End claims without a result."""
 
-    def wait(self) -> bool:
-        """Wait a moment for what others are learning; False when it has been too long, or there are no others."""
+    def reject(self, key: str) -> None:
+        """What was found under the key does not fit what it is for, so it is learnt."""
+
+    def wait(self, seconds: float) -> bool:  # noqa: ARG002
+        """Wait a moment for what others are learning; False when it has been too long, or there are no others.
+
+        ``seconds`` is how long there was no news of it.
+        """
         return False

@@ -20,7 +20,7 @@ from headstart.gp.restarts import FitReport
 if TYPE_CHECKING:
     from headstart.models.model import TransferModel
 
-__all__ = ["Numbers", "content_key", "fit_in_numbers", "fit_of_numbers", "options_of"]
+__all__ = ["Numbers", "content_key", "fit_in_numbers", "fit_of_numbers", "is_fit", "options_of"]
 
 # Arrays by name
 Numbers = Mapping[str, NDArray[Any]]
@@ -73,3 +73,22 @@ def fit_of_numbers(numbers: Numbers, task: str, device: torch.device) -> tuple[G
     report: dict[str, Any] = {f.name: numbers[f"report.{f.name}"] for f in fields(FitReport) if f.name != "task"}
     report = {name: int(v) if name in whole else torch.from_numpy(v.copy()) for name, v in report.items()}
     return GPParams(**params), FitReport(task, **report)
+
+
+def is_fit(numbers: Numbers, task: Dataset) -> bool:
+    """Whether the numbers are a fit of this task: every one is there, of the right shape, and possible."""
+    try:
+        params, report = fit_of_numbers(numbers, "", torch.device("cpu"))
+        params.require("the entry", task.d)
+    except (KeyError, TypeError, ValueError):  # of which an InputError is one
+        return False
+    b, shapes = task.batch_shape, {f.name: getattr(report, f.name) for f in fields(report)}
+    restarts = report.objective.shape[len(b) :]
+    return (
+        all(getattr(params, f.name).dtype == torch.float64 for f in fields(params))
+        and params.lengthscale.shape == (*b, task.d)
+        and all(getattr(params, f.name).shape == b for f in fields(params) if f.name != "lengthscale")
+        and report.best.shape == b
+        and len(restarts) == 1
+        and all(v.shape == (*b, *restarts) for n, v in shapes.items() if isinstance(v, Tensor) and n != "best")
+    )

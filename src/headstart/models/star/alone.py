@@ -21,7 +21,7 @@ from headstart.models.chain.fitting import fit_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.learning.learning import learning
 from headstart.models.learning.lessons import entropy_from, expected_seconds, in_number
-from headstart.models.learning.numbers import Numbers, content_key, fit_in_numbers, fit_of_numbers, options_of
+from headstart.models.learning.numbers import Numbers, content_key, fit_in_numbers, fit_of_numbers, is_fit, options_of
 from headstart.models.model import TransferModel
 from headstart.models.star.weighting import SourceFacts
 
@@ -159,6 +159,10 @@ class AloneLesson:
         own = ((self.sources[i], self.names[i]) for i in which)
         sources, names = zip(*own, strict=True)
         return replace(self, sources=sources, names=names)
+
+    def accepts(self, i: int, numbers: Numbers) -> bool:
+        """Whether these can be the process of source i."""
+        return is_fit(numbers, self.sources[i])
 
     def run(self) -> list[Numbers]:
         """The hyperparameters of every source, in the units of its values, and its report."""
