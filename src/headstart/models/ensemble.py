@@ -8,10 +8,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headstart.data.dataset import Dataset, task_name
+from headstart.data.dataset import Dataset
 from headstart.data.units import Units
 from headstart.errors import InputError
 from headstart.gp.fit import Seed, generator_from
+from headstart.gp.hyperparameters import GPParams
 from headstart.gp.restarts import FitReport
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import At, NoBeliefs
@@ -21,6 +22,7 @@ from headstart.models.leave_one_out import leave_one_out
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import EnsembleParams, ModelParams
 from headstart.models.predictor import Outcome
+from headstart.models.star.alone import fit_each
 
 __all__ = ["Ensemble", "RankingPrior", "RankingWeighted", "misranked_pairs"]
 
@@ -169,6 +171,18 @@ def _member(task: Dataset, model: TransferModel, seed: Seed, name: str) -> tuple
     )
 
 
+def _observed(task: Dataset, params: GPParams, model: TransferModel) -> Layer:
+    return Layer.observe(
+        NoBeliefs(task.batch_shape),
+        params,
+        task.X,
+        task.y,
+        kernel=model.kernel,
+        propagation=Propagation.EXACT,
+        error_var=task.error_var,
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class RankingWeighted(TransferModel):
     """Weights are the share of ``samples`` in which a member ranks the target's points best.
@@ -186,12 +200,12 @@ class RankingWeighted(TransferModel):
             raise InputError(f"samples and horizon must be at least 1, but are {self.samples} and {self.horizon}.")
 
     def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> RankingPrior:
-        generator = generator_from(seed)
         members, units, reports = [], [], []
-        for i, source in enumerate(sources):
+        found = fit_each(sources, torch.ones_like(sources[0].y.sum(-1)), self, seed)
+        for source, (params, report) in zip(sources, found, strict=True):
             unit = Units.of([source]).completed(source)
-            member, report = _member(unit.inward(source), self, generator, task_name(source, i))
-            members.append(member)
+            own = params.scaled(1 / unit.scale, -unit.offset / unit.scale)
+            members.append(_observed(unit.inward(source), own, self))
             units.append(unit)
             reports.append(report)
         return RankingPrior(
@@ -211,18 +225,6 @@ class RankingWeighted(TransferModel):
         for i, (task, level) in enumerate(zip(tasks, params.levels, strict=True)):
             level.require(f"level {i}", target.d)
             unit = Units(params.offsets[..., i], params.scales[..., i])
-            inward = unit.inward(task)
-            scaled = level.scaled(1 / unit.scale, -unit.offset / unit.scale)
-            members.append(
-                Layer.observe(
-                    NoBeliefs(task.batch_shape),
-                    scaled,
-                    inward.X,
-                    inward.y,
-                    kernel=self.kernel,
-                    propagation=Propagation.EXACT,
-                    error_var=inward.error_var,
-                )
-            )
+            members.append(_observed(unit.inward(task), level.scaled(1 / unit.scale, -unit.offset / unit.scale), self))
         unit = Units(params.offsets[..., -1], params.scales[..., -1])
         return TransferPosterior(Ensemble(tuple(members), params.weights), Outcome(unit, params), target.y)

@@ -21,6 +21,8 @@ from headstart.gp.kernels import Kernel
 from headstart.gp.restarts import FitReport
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import At
+from headstart.models.learning.crew import jobs_from
+from headstart.models.learning.learning import learning
 from headstart.models.params import ModelParams
 
 __all__ = ["Prior", "TransferModel", "log_density_of", "observed"]
@@ -170,12 +172,23 @@ class TransferModel(ABC):
             kernel=Kernel.RBF, fit=FitOptions.paper(), units=OutputUnits.PER_LEVEL, output_map=OutputMap.NONE
         )
 
-    def learn(self, sources: Sequence[Dataset] = (), *, seed: Seed = 0, bounds: Bounds | None = None) -> Prior:
+    def learn(
+        self,
+        sources: Sequence[Dataset] = (),
+        *,
+        seed: Seed = 0,
+        bounds: Bounds | None = None,
+        n_jobs: int | None = None,
+    ) -> Prior:
         """Everything the sources can teach before the target's first observation.
 
         ``bounds`` are the values that a result can have, of the sources and of the target: all that is predicted stays
-        within them, and a value that is outside is an ``InputError``.
+        within them, and a value that is outside is an ``InputError``. With ``n_jobs`` sources that do not rest on each
+        other are learnt by so many processes at once, where that pays; the result is the same.
         """
+        if n_jobs is not None:
+            with replace(learning(), crew=jobs_from(n_jobs)).applied():
+                return self.learn(sources, seed=seed, bounds=bounds)
         if isinstance(sources, Dataset):
             raise InputError("sources must be a list of data sets, but it is one: put it in brackets.")
         sources = tuple(sources)

@@ -61,7 +61,10 @@ class TransferSampler(BaseSampler):
         fill: Values of parameters that a source did not record, such as {"dropout": 0.0}. Without one, the source
             is taken as constant along the parameter.
         deterministic_objective: Whether repeating a finished trial is a waste.
-        cache_dir: A folder in which what was learnt from the sources is kept for other processes and runs.
+        cache_dir: A folder in which what was learnt from the sources is kept for other processes and runs: numbers,
+            which are read and never run. Processes that start at once learn every source once.
+        n_jobs: How many processes learn sources at once, where that pays; -1 is one for every processor. "ray" has the
+            Ray cluster learn them that is there. What is learnt is the same.
         independent_sampler: For parameters that no source and no finished trial knows; by default TPE.
         error: The user attribute of trials, of this study and of past ones, and the column of tables with the standard
             error of a result; of several objectives {objective: name}. A result without one has a typical error.
@@ -94,6 +97,7 @@ class TransferSampler(BaseSampler):
         fill: Mapping[str, Any] | None = None,
         deterministic_objective: bool = False,
         cache_dir: str | PathLike[str] | None = None,
+        n_jobs: int | str = 1,
         independent_sampler: BaseSampler | None = None,
         constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
         error: str | Mapping[str, str] | None = None,
@@ -127,6 +131,7 @@ class TransferSampler(BaseSampler):
             rename=rename,
             fill=fill,
             cache_dir=cache_dir,
+            n_jobs=n_jobs,
             permitted=Permitted.of(rules, fixed, steps, candidates),
             error=error,
             constraints=constraints,

@@ -7,6 +7,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headstart.gp.rounding import round_alike
+from headstart.models.learning.on_ray import crew_from
 from headstart.sampler.adviser import Adviser
 from headstart.sampler.model_cache import ModelCache
 from headstart.sampler.settings.permitted import Permitted
@@ -39,12 +41,15 @@ def start(
     rename: Mapping[str, Any] | None,
     fill: Mapping[str, Any] | None,
     cache_dir: str | PathLike[str] | None,
+    n_jobs: int | str,
     permitted: Permitted,
     error: Any,
     constraints: Any,
 ) -> Adviser:
     """The adviser with its sources read; the arguments are those of ``TransferSampler``."""
     strategy = Strategy.of(model, acquisition, beta=beta, deterministic=deterministic)
+    round_alike()
+    crew = crew_from(n_jobs)
     permitted.require(space)
     errors = ErrorNames.of(error)
     found = read_sources(sources, objective=objective, space=space, rename=rename, error=error, constraints=constraints)
@@ -53,7 +58,7 @@ def start(
         strategy=strategy,
         space=dict(space) if space is not None else None,
         fill=dict(fill or {}),
-        cache=ModelCache(None if cache_dir is None else Path(cache_dir).expanduser()),
+        cache=ModelCache(None if cache_dir is None else Path(cache_dir).expanduser(), crew),
         words=Words(),
         order=() if objective is None or isinstance(objective, str | Mapping) else tuple(objective),
         errors=errors,

@@ -107,7 +107,7 @@ class Auto(TransferModel):
         if len(sources) > _ORDER_UP_TO and len(unordered) < len(self.candidates):
             return self.using(candidates=unordered)._learn(sources, seed)
         generator = generator_from(seed)
-        alone = learn_alone(sources, self, generator)
+        alone = learn_alone(sources, self, seed)
         y, known, X = zip(*((s.y, s.error_var, s.X) for s in map(alone.known.inward, sources)), strict=True)
         gate = informative(alone.layers, y, known, X)
         models = self._models()

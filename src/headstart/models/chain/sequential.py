@@ -11,14 +11,17 @@ from torch import Tensor
 from headstart.data.dataset import Dataset, task_name
 from headstart.data.units import OutputUnits, Units
 from headstart.errors import InputError
-from headstart.gp.fit import Seed, generator_from
+from headstart.gp.fit import Seed
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.restarts import FitReport
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import At, Beliefs, NoBeliefs
 from headstart.models.chain.fitting import fit_layer
 from headstart.models.chain.layer import Layer, Propagation
+from headstart.models.chain.level import LevelLesson
 from headstart.models.large.condensed import source_layer
+from headstart.models.learning.learning import learning
+from headstart.models.learning.lessons import entropy_from, expected_seconds, in_number, of_level
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ChainParams, ModelParams
 from headstart.models.predictor import Outcome
@@ -73,24 +76,21 @@ class Sequential(TransferModel):
         self, sources: tuple[Dataset, ...], seed: Seed, first: tuple[Layer, FitReport] | None = None
     ) -> SequentialPrior:
         """The chain of the sources. ``first`` is the first of them, where that was learnt already, in shared units."""
-        generator = generator_from(seed)
+        entropy = entropy_from(seed)
         shared = self.units is OutputUnits.SHARED
         units = Units.of(sources) if shared else Units.identity(sources[0])
         below: Beliefs = NoBeliefs(sources[0].batch_shape)
-        levels, reports = [], []
+        inward = tuple(units.inward(source) for source in sources)
+        levels: list[GPParams] = []
+        reports: list[FitReport] = []
+        learning().progress.begin(f"Learning a chain of {in_number(sources)}", sum(map(expected_seconds, sources)))
         for i, source in enumerate(sources):
             if i == 0 and first is not None:
                 layer, report = first
             else:
-                layer, report = fit_layer(
-                    below,
-                    units.inward(source),
-                    model=self,
-                    propagation=self.propagation,
-                    seed=generator,
-                    name=task_name(source, i),
-                    source=True,
-                )
+                tasks, own = inward[: i + 1], of_level(entropy, i)
+                lesson = LevelLesson(below, tasks, tuple(levels), self, self.propagation, own, task_name(source, i))
+                layer, report = lesson.learn()
             below = layer.as_beliefs()
             levels.append(layer.params)
             reports.append(report)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
@@ -12,17 +13,23 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset, task_name
 from headstart.data.units import Units, spread_of
-from headstart.gp.fit import Seed, generator_from
+from headstart.gp.fit import Seed
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.restarts import FitReport
 from headstart.models.chain.beliefs import At, ExactBeliefs, NoBeliefs
 from headstart.models.chain.fitting import fit_layer
 from headstart.models.chain.layer import Layer, Propagation
-from headstart.models.large.condensed import ALL_ROWS
+from headstart.models.large.condensed import ALL_ROWS, source_layer
+from headstart.models.learning.learning import learning
+from headstart.models.learning.lessons import entropy_from, expected_seconds, in_number
+from headstart.models.learning.numbers import Numbers, content_key, fit_in_numbers, fit_of_numbers, is_fit, options_of
 from headstart.models.model import TransferModel
 from headstart.models.star.weighting import SourceFacts
 
-__all__ = ["Alone", "exact_beliefs", "learn_alone"]
+__all__ = ["Alone", "AloneLesson", "exact_beliefs", "fit_each", "learn_alone"]
+
+# Elements of all covariance matrices that are worked on in lockstep: more of them gain nothing
+_TOGETHER = 1 << 19
 
 
 @dataclass(frozen=True)
@@ -70,81 +77,125 @@ def learn_alone(sources: tuple[Dataset, ...], model: TransferModel, seed: Seed) 
     """A Gaussian process for every source, those of equal size in lockstep, fitted in their own units.
 
     The layers speak common units. A source whose values are small next to the others' is not fitted with bounds that
-    are made for unit variance; one that is constant has no units but the common ones.
+    are made for unit variance; one that is constant has no units but the common ones. Every source is fitted from the
+    same starting points, so that it gives what it gives alone, whatever else is learnt.
     """
     shared = Units.of(sources)
     units = _known(shared, sources)
-    generator = generator_from(seed)
-    layers: dict[int, Layer] = {}
-    reports: dict[int, FitReport] = {}
-    for members in _alike(sources):
-        if sources[members[0]].n > ALL_ROWS:
-            (i,) = members
-            layers[i], reports[i] = _learn_large(sources[i], units, model, generator, task_name(sources[i], i))
+    made: dict[int, Layer] = {}
+    found = fit_each(sources, units.scale, model, seed, made)
+    layers = []
+    for i, (source, (params, _)) in enumerate(zip(sources, found, strict=True)):
+        if i in made:
+            layers.append(made[i].scaled(1 / units.scale, -units.offset / units.scale))
             continue
-        for i, (params, report) in zip(members, _fit_together(sources, members, units, model, generator), strict=True):
-            inward = units.inward(sources[i])
-            layers[i] = Layer.observe(
-                NoBeliefs(inward.batch_shape),
-                params,
-                inward.X,
-                inward.y,
-                kernel=model.kernel,
-                propagation=Propagation.EXACT,
-                error_var=inward.error_var,
-            )
-            reports[i] = report
-    n = range(len(sources))
-    return Alone(sources, shared, tuple(layers[i] for i in n), tuple(reports[i] for i in n))
+        known = params.scaled(1 / units.scale, -units.offset / units.scale)
+        inward, options = units.inward(source), {"kernel": model.kernel, "propagation": Propagation.EXACT}
+        layers.append(source_layer(NoBeliefs(source.batch_shape), known, inward, **options))  # type: ignore[arg-type]
+    return Alone(sources, shared, tuple(layers), tuple(report for _, report in found))
 
 
-def _alike(sources: tuple[Dataset, ...]) -> list[list[int]]:
-    """Which sources can be learnt in lockstep; a large one is learnt by itself."""
-    alike: dict[tuple[int, tuple[int, ...], bool, int], list[int]] = defaultdict(list)
-    for i, source in enumerate(sources):
-        alike[source.n, source.unseen, source.error_var is None, i if source.n > ALL_ROWS else -1].append(i)
-    return list(alike.values())
-
-
-def _fit_together(
-    sources: tuple[Dataset, ...], members: list[int], units: Units, model: TransferModel, generator: torch.Generator
+def fit_each(
+    sources: tuple[Dataset, ...],
+    scale: Float[Tensor, "*b"],
+    model: TransferModel,
+    seed: Seed,
+    made: dict[int, Layer] | None = None,
 ) -> list[tuple[GPParams, FitReport]]:
-    """Hyperparameters of these sources, in the common units, and the report of each."""
-    first = members[0]
-    X, y = (torch.stack([getattr(sources[i], what) for i in members]) for what in ("X", "y"))
-    known = [error_var for i in members if (error_var := sources[i].error_var) is not None]
-    name, error_var = task_name(sources[first], first), torch.stack(known) if known else None
-    together = replace(sources[first], X=X, y=y, name=name, error_var=error_var)
-    own = Units.of([together])
-    own = Units(own.offset, torch.where(own.scale > 0, own.scale, units.scale))
-    layer, report = fit_layer(
-        NoBeliefs(together.batch_shape),
-        own.inward(together),
-        model=model,
-        propagation=Propagation.EXACT,
-        seed=generator,
-        name=together.name,
-    )
-    params = layer.params.scaled(own.scale, own.offset).scaled(1 / units.scale, -units.offset / units.scale)
-    return [(params.at_row(row), report.at_row(row, task_name(sources[i], i))) for row, i in enumerate(members)]
+    """The process of every source in the units of its values, fitted in its own, and how it was found.
+
+    ``scale`` is that of a source that is constant. The layers of large sources that are fitted in this process, in the
+    same units, are put into ``made``: their factors are costly.
+    """
+    groups, entropy = _alike(sources, model), entropy_from(seed)
+    lessons = [
+        AloneLesson(tuple(sources[i] for i in m), tuple(task_name(sources[i], i) for i in m), scale, model, entropy)
+        for m in groups
+    ]
+    results = learning().numbers_of(lessons, f"Learning from {in_number(sources)}")
+    order = [i for members in groups for i in members]
+    found = dict(zip(order, (own for each in results for own in each), strict=True))
+    if made is not None:
+        made |= {m[0]: lesson.made[0] for m, lesson in zip(groups, lessons, strict=True) if lesson.made}
+    return [fit_of_numbers(found[i], task_name(source, i), source.X.device) for i, source in enumerate(sources)]
 
 
-def _learn_large(
-    source: Dataset, units: Units, model: TransferModel, generator: torch.Generator, name: str
-) -> tuple[Layer, FitReport]:
-    """The layer of a source of many rows, fitted in its own units, in the common ones: its factor is made once."""
-    own = Units.of([source])
-    own = Units(own.offset, torch.where(own.scale > 0, own.scale, units.scale))
-    layer, report = fit_layer(
-        NoBeliefs(source.batch_shape),
-        own.inward(source),
-        model=model,
-        propagation=Propagation.EXACT,
-        seed=generator,
-        name=name,
-        source=True,
-    )
-    return layer.scaled(own.scale / units.scale, (own.offset - units.offset) / units.scale), report
+def _alike(sources: tuple[Dataset, ...], model: TransferModel) -> list[list[int]]:
+    """Which sources are learnt in lockstep: of one size, and no more of them than gain by it."""
+    alike: dict[tuple[int, tuple[int, ...], bool], list[int]] = defaultdict(list)
+    for i, source in enumerate(sources):
+        alike[source.n, source.unseen, source.error_var is None].append(i)
+    groups = []
+    for (n, _, _), members in alike.items():
+        most = max(1, _TOGETHER // (model.fit.restarts * n * n * sources[0].batch_shape.numel()))
+        most = 1 if n > ALL_ROWS else most
+        groups += [members[i : i + most] for i in range(0, len(members), most)]
+    return groups
+
+
+@dataclass(frozen=True, eq=False)
+class AloneLesson:
+    """Sources of one size, to be fitted in lockstep; ``scale`` is that of one that is constant."""
+
+    sources: tuple[Dataset, ...]
+    names: tuple[str, ...]
+    scale: Float[Tensor, "*b"]
+    model: TransferModel
+    entropy: int
+    made: list[Layer] = field(default_factory=list, repr=False)  # that of a large source, which is alone in its lesson
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """One for every source, which says nothing of the others."""
+        options = options_of(self.model)
+        return tuple(content_key("alone", [s], options, self.entropy, *self._lent(s)) for s in self.sources)
+
+    def _lent(self, source: Dataset) -> tuple[object, ...]:
+        constant = Units.of([source]).scale <= 0
+        return (self.scale.tolist(),) if bool(constant.any()) else ()
+
+    @property
+    def cost(self) -> float:
+        """Seconds."""
+        return sum(expected_seconds(source) for source in self.sources)
+
+    def only(self, which: Sequence[int]) -> AloneLesson:
+        """Some of the sources."""
+        own = ((self.sources[i], self.names[i]) for i in which)
+        sources, names = zip(*own, strict=True)
+        return replace(self, sources=sources, names=names)
+
+    def accepts(self, i: int, numbers: Numbers) -> bool:
+        """Whether these can be the process of source i."""
+        return is_fit(numbers, self.sources[i])
+
+    def run(self) -> list[Numbers]:
+        """The hyperparameters of every source, in the units of its values, and its report."""
+        sources, large = self.sources, self.sources[0].n > ALL_ROWS
+        together = sources[0] if large else _stacked(sources)
+        own = Units.of([together])
+        own = Units(own.offset, torch.where(own.scale > 0, own.scale, self.scale))
+        layer, report = fit_layer(
+            NoBeliefs(together.batch_shape),
+            own.inward(together),
+            model=self.model,
+            propagation=Propagation.EXACT,
+            seed=self.entropy,
+            name=self.names[0],
+            source=True,
+        )
+        params = layer.params.scaled(own.scale, own.offset)
+        if large:
+            self.made.append(layer.scaled(own.scale, own.offset))
+            return [fit_in_numbers(params, report)]
+        return [fit_in_numbers(params.at_row(row), report.at_row(row, "")) for row in range(len(sources))]
+
+
+def _stacked(sources: tuple[Dataset, ...]) -> Dataset:
+    """Sources of one size as a batch of problems."""
+    X, y = (torch.stack([getattr(source, what) for source in sources]) for what in ("X", "y"))
+    known = [source.error_var for source in sources if source.error_var is not None]
+    return replace(sources[0], X=X, y=y, error_var=torch.stack(known) if known else None)
 
 
 def exact_beliefs(layer: Layer) -> ExactBeliefs:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from headstart.errors import InputError, UnwritableError
 
-__all__ = ["LOCK", "alone_in", "make_folder", "write_whole"]
+__all__ = ["LOCK", "alone_in", "lock_handle", "make_folder", "write_whole"]
 
 LOCK = ".headstart.lock"
 
@@ -99,7 +99,7 @@ def _locked(path: Path) -> int:
         except OSError as error:
             raise UnwritableError(f"{path.parent} cannot be written to: {error.strerror}.") from error
         try:
-            _lock(handle)
+            lock_handle(handle)
             # whoever held it before may have removed it between our opening and our locking: then it locks nothing
             if path.exists() and path.stat().st_ino == os.fstat(handle).st_ino:
                 return handle
@@ -113,7 +113,8 @@ def _locked(path: Path) -> int:
             ) from error
 
 
-def _lock(handle: int) -> None:
+def lock_handle(handle: int) -> None:
+    """Lock an open file for this process, without waiting; an ``OSError`` where another one has it."""
     if sys.platform == "win32":  # pragma: no cover
         import msvcrt
 
