@@ -236,13 +236,16 @@ def summary(cells: Sequence[GpuCell], found: Sequence[CellSpeed], jobs: int) -> 
     for own in experiments.values():
         for part in (own, *own["methods"].values()):
             part["runs_per_gpu_second"] = part["runs"] / part["gpu_seconds"] if part["gpu_seconds"] else None
+    unknown = sum(len(own["unknown"]) for name, own in experiments.items() if name in PAPER_RUNS)
+    complete = not unknown and set(PAPER_RUNS) <= set(experiments) and any(c.problem.table == "svm" for c in cells)
     paper = {
         "cpu_hours": PAPER_HOURS,
         "runs": runs_in_paper,
         "gpu_hours": total / 3600,
         "share_measured": measured / total if total else 0.0,
-        "cells_unknown": sum(len(own["unknown"]) for name, own in experiments.items() if name in PAPER_RUNS),
-        "cpu_hours_per_gpu_hour": PAPER_HOURS * 3600 / total if total else None,
+        "cells_unknown": unknown,
+        "complete": complete,
+        "cpu_hours_per_gpu_hour": PAPER_HOURS * 3600 / total if complete else None,
     }
     return {"paper": paper, "experiments": experiments}
 

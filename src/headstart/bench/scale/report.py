@@ -266,7 +266,8 @@ def gpu_markdown(record: Record) -> str:
     unknown = f" {paper['cells_unknown']} cells are not counted: nothing was measured of their methods."
     lines += [
         "",
-        f"All {paper['runs']:,} runs of the paper's experiments, at its numbers of runs: "
+        f"{'All' if paper['complete'] else 'Not all, but'} {paper['runs']:,} runs of the paper's experiments, at its "
+        "numbers of runs: "
         f"**{_figure(paper['gpu_hours'])} GPU-hours** ({record['provenance']['hardware']}, {one}). "
         f"{paper['share_measured']:.0%} of that are cells of which learning and two steps were timed; the others are "
         f"taken to cost what the next larger one of their method does. The paper states {paper['cpu_hours']:,} "

@@ -110,6 +110,20 @@ def test_a_cell_that_was_not_reached_costs_what_the_next_larger_one_does() -> No
     assert paper["gpu_hours"] == pytest.approx(sum(seconds) / 3600)
     assert paper["share_measured"] == pytest.approx(sum(seconds[1:3]) / sum(seconds))
     assert paper["cells_unknown"] == 1
+    assert not paper["complete"]
+    assert paper["cpu_hours_per_gpu_hour"] is None
+
+
+def test_hours_are_compared_only_where_all_of_the_paper_is_there() -> None:
+    """Every experiment, the SVM table among them, and no cell of which nothing is known."""
+    names = [name for name in throughput.PAPER_RUNS if name != "fig4"]
+    svm = replace(cell("svm", experiment="fig4"), problem=ProblemSpec(table="svm"))
+    cells = [*(cell(name, experiment=name) for name in names), svm]
+    found = [CellSpeed(each, 0.0, 0.18, 0.0) for each in cells]
+    paper = summary(cells, found, jobs=1)["paper"]
+    assert paper["gpu_hours"] == pytest.approx(6 * 10 * 20 * 0.18 / 3600)
+    assert paper["cpu_hours_per_gpu_hour"] == pytest.approx(154_353 / paper["gpu_hours"])
+    assert not summary(cells[:-1], found, jobs=1)["paper"]["complete"]
 
 
 def test_what_is_not_in_the_paper_does_not_count_for_its_study() -> None:
