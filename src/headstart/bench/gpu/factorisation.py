@@ -1,18 +1,14 @@
 """From where do blocks pay? ``python -m headstart.bench.gpu.factorisation --device cuda``.
 
 Times the library's factorisation and inverse of batches of covariances, and those in blocks of several sizes
-(gp.cuda.blocked), prints one JSON object, and suggests the constants of that module from it:
-
-    block          the rows of a block that take the least time, as a multiple of the best where every block has room
-    from_alone     the least n from which that block is the faster way for one matrix, and stays it
-    from_several   the same for every batch of more
+(gp.cuda.blocked), and says in every cell what the rule of that module chooses, and what that takes in units of the
+better way.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -23,16 +19,15 @@ import torch
 from torch import Tensor
 
 from headstart.bench.commit import commit
-from headstart.gp.cuda.blocked import blocked_cholesky, blocked_inverse
+from headstart.gp.cuda.blocked import block_for, blocked_cholesky, blocked_inverse
 from headstart.gp.kernels import Kernel
 
-__all__ = ["FactorTimes", "main", "measure", "suggested"]
+__all__ = ["FactorTimes", "main", "measure"]
 
 SIZES = (48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 4096)
 BATCHES = (1, 10, 100, 500, 2000)
 BLOCKS = (32, 48, 64, 96, 128, 256)
 _MOST_NUMBERS = 1 << 28  # of a batch: 2 GB
-_FASTER = 1.05  # what is called faster
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +46,18 @@ class FactorTimes:
     def gain(self, block: int) -> float:
         """How many times as fast factor and inverse are in such blocks."""
         return self.library[1] / self.blocks[block][1]
+
+    @property
+    def chosen(self) -> int | None:
+        """The block of the rule in use, None for the library; the nearest that was measured stands for it."""
+        rule = block_for(self.batch, self.n)
+        return None if rule is None or not self.blocks else min(self.blocks, key=lambda block: abs(block - rule))
+
+    @property
+    def regret(self) -> float:
+        """What the rule takes in units of the best of all ways."""
+        taken = self.library[1] if self.chosen is None else self.blocks[self.chosen][1]
+        return taken / min([self.library[1], *(both for _, both in self.blocks.values())])
 
 
 def _covariances(n: int, batch: int, device: str) -> Tensor:
@@ -119,31 +126,6 @@ def measure(
         slowest = time.perf_counter() - begin
 
 
-def suggested(cells: Sequence[FactorTimes]) -> dict[str, int | None]:
-    """The constants of gp.cuda.blocked that these cells speak for; None where blocks never pay."""
-    cells = [cell for cell in cells if cell.blocks]
-    large = [cell for cell in cells if cell.n > max(BLOCKS)] or cells[-1:]  # where every block has room
-    common = set.intersection(*(set(cell.blocks) for cell in large)) if large else set()
-    if not common:
-        return {"block": None, "from_alone": None, "from_several": None}
-
-    def waste(block: int) -> float:
-        return sum(math.log(cell.blocks[block][1] / min(v[1] for v in cell.blocks.values())) for cell in large)
-
-    block = min(common, key=waste)
-
-    def from_where(chosen: Sequence[FactorTimes]) -> int | None:
-        slow = [cell.n for cell in chosen if block not in cell.blocks or cell.gain(block) < _FASTER]
-        fast = [cell.n for cell in chosen if cell.n > max(slow, default=0)]
-        return min(fast, default=None)
-
-    return {
-        "block": block,
-        "from_alone": from_where([cell for cell in cells if cell.batch == 1]),
-        "from_several": from_where([cell for cell in cells if cell.batch > 1]),
-    }
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Measure, print the JSON object, and write it where that is asked for."""
     parser = argparse.ArgumentParser(description="Factorisations in blocks beside those of the library.")
@@ -156,7 +138,7 @@ def main(arguments: list[str] | None = None) -> None:
     sizes, batches = (SIZES[:7], BATCHES[:2]) if options.quick else (SIZES, BATCHES)
     cells = list(measure(sizes, batches, BLOCKS, device=device, seconds=options.seconds))
     record = {
-        "suggested": suggested(cells),
+        "worst_choice": max((cell.regret for cell in cells), default=1.0),
         "cells": [asdict(cell) for cell in cells],
         "hardware": torch.cuda.get_device_name() if device.startswith("cuda") else "cpu",
         "torch": torch.__version__,
@@ -168,8 +150,10 @@ def main(arguments: list[str] | None = None) -> None:
         options.out.write_text(text + "\n")
     for cell in cells:
         gains = ", ".join(f"{block}: {cell.gain(block):.2f}" for block in cell.blocks)
-        print(f"n {cell.n:5d} batch {cell.batch:5d} library {cell.library[1]:9.3f} ms, × by block {gains}")
-    print(text if options.out is None else json.dumps(record["suggested"]))
+        rule = f"rule {cell.chosen or 'library'}, {cell.regret:.2f} of the best"
+        print(f"n {cell.n:5d} batch {cell.batch:5d} library {cell.library[1]:9.3f} ms, × by block {gains}; {rule}")
+    if options.out is None:
+        print(text)
 
 
 if __name__ == "__main__":

@@ -21,12 +21,20 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-__all__ = ["BLOCK", "blocked_cholesky", "blocked_inverse", "blocks_pay"]
+__all__ = ["block_for", "blocked_cholesky", "blocked_inverse", "blocks_pay"]
 
-# Set by `python -m headstart.bench.gpu.factorisation`: rows of a block, and from how many rows blocks are faster, for
-# one matrix and for each of several
-BLOCK: Final = 64
-_FROM_ALONE, _FROM_SEVERAL = 512, 128
+# As measured by `python -m headstart.bench.gpu.factorisation` (results/factorisation.json): from so many rows, and from
+# so many numbers in a batch, blocks are faster, four to six times in the end; one matrix alone is left to the library
+_FROM, _FROM_NUMBERS = 128, 10_000_000
+# Many matrices fill a GPU with small blocks, few need large ones: (from so many matrices, rows of a block)
+_BLOCKS: Final = ((300, 64), (50, 128), (2, 256))
+
+
+def block_for(batch: int, n: int) -> int | None:
+    """The rows of a block with which a batch of n × n matrices is factorised on a GPU; None: better by the library."""
+    if batch < 2 or n < _FROM or batch * n * n < _FROM_NUMBERS:
+        return None
+    return next(rows for least, rows in _BLOCKS if batch >= least)
 
 
 def blocks_pay(K: Float[Tensor, "*b n n"]) -> bool:
@@ -36,17 +44,21 @@ def blocks_pay(K: Float[Tensor, "*b n n"]) -> bool:
     """
     if not K.is_cuda or (K.requires_grad and torch.is_grad_enabled()):
         return False
-    return K.shape[-1] >= (_FROM_SEVERAL if K.shape[:-2].numel() > 1 else _FROM_ALONE)
+    return block_for(K.shape[:-2].numel(), K.shape[-1]) is not None
+
+
+def _rows_of_block(K: Float[Tensor, "*b n n"], block: int | None) -> int:
+    return block or block_for(K.shape[:-2].numel(), K.shape[-1]) or _BLOCKS[-1][1]
 
 
 def blocked_cholesky(
-    K: Float[Tensor, "*b n n"], *, block: int = BLOCK
+    K: Float[Tensor, "*b n n"], *, block: int | None = None
 ) -> tuple[Float[Tensor, "*b n n"], Bool[Tensor, "*b"]]:
     """L with L Lᵀ = K, and which batch items could be factorised (the others hold no meaning).
 
     Only the lower triangle of K is read.
     """
-    n, batch = K.shape[-1], K.shape[:-2]
+    n, batch, block = K.shape[-1], K.shape[:-2], _rows_of_block(K, block)
     A = K.reshape(-1, n, n)
     L = torch.zeros_like(A, memory_format=torch.contiguous_format)
     ok = torch.ones(len(A), dtype=torch.bool, device=K.device)
@@ -64,9 +76,9 @@ def blocked_cholesky(
     return L.reshape(K.shape), ok.reshape(batch)
 
 
-def blocked_inverse(L: Float[Tensor, "*b n n"], *, block: int = BLOCK) -> Float[Tensor, "*b n n"]:
+def blocked_inverse(L: Float[Tensor, "*b n n"], *, block: int | None = None) -> Float[Tensor, "*b n n"]:
     """(L Lᵀ)⁻¹ for a lower triangular L, symmetric to the last bit."""
-    n = L.shape[-1]
+    n, block = L.shape[-1], _rows_of_block(L, block)
     factors = L.reshape(-1, n, n)
     M = torch.zeros_like(factors, memory_format=torch.contiguous_format)
     _invert(factors, M, 0, n, block)
