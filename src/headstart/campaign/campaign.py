@@ -106,7 +106,7 @@ def open_campaign(folder: Path) -> Campaign:
     table = replace(table, columns=plain_table.columns, order=plain_table.order)  # names as the campaign has them
     file = _with_recorded(file, past, experiments)
     settings = read_settings(folder, file, past)
-    remarks += [remark for own in settings.descriptors.values() for remark in own.remarks]
+    remarks += [*settings.remarks, *(remark for own in settings.descriptors.values() for remark in own.remarks)]
     alike = (t.layout.mark for t in tables if t.layout.mark and t.layout.delimiter == table.layout.delimiter)
     return Campaign(folder, file, settings, past, table, experiments, tuple(remarks), next(alike, "."))
 

@@ -253,7 +253,7 @@ def says_little(source: Dataset) -> bool:
 def _count_inputs(source: Dataset) -> int:
     """How many parameters a source recorded: a category is one, with its descriptors, which say nothing more of it.
 
-    Descriptors stand right behind the levels that they describe; of levels, of which there are several, each row has one at most.
+    Descriptors stand right behind the levels that they describe; levels are several, and a row has one at most.
     """
     groups = [group for group in source.categories if not set(group) <= set(source.unseen)]
     grouped = {column for group in source.categories for column in group}
