@@ -121,8 +121,17 @@ def _with_recorded(file: CampaignFile, past: Sequence[RawTask], experiments: Seq
 
 
 def require_closed(campaign: Campaign) -> None:
-    """Raise an ``InputError`` if a spreadsheet program has ``current.csv`` open: its next save would undo ours."""
-    require_no_program(campaign.table.file)
+    """Raise an ``InputError`` if a spreadsheet program has ``current.csv`` open: its next save would undo ours.
+
+    So it is for a table that no rows can be added to, before anything is computed.
+    """
+    file = campaign.table.file
+    if file.suffix.lower() == ".ods":
+        raise InputError(
+            f"{file}: rows are added to .xlsx and .csv files alone. Save it as {file.with_suffix('.xlsx').name}, and "
+            f'write current = "{file.with_suffix(".xlsx").name}" in {campaign.folder / TOML}.'
+        )
+    require_no_program(file)
 
 
 def require_no_program(path: Path) -> None:

@@ -127,6 +127,12 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
     rules = CellRules.of(wanted.cells)
     results, tables, spelled = find_results(tables, [*wanted.goals, *wanted.limits], wanted.errors, rules)
     remarks += [f"{old!r} is taken for {new!r}, which is a result." for old, new in spelled.items()]
+    remarks += [
+        f"{c.name!r} is a percentage: no result below 0 or above 100 will be taken. If one can be, delete low and high "
+        f"in [{'objectives' if isinstance(c.outcome, Goal) else 'limits'}.{c.name}] of {TOML}."
+        for c in results
+        if c.outcome.high is not None and not any(c.name in table.columns for table in tables)
+    ]
     errors = [column.error for column in results if column.error]
     names = [column.name for column in results]
     ignore = _require_names(tables, wanted.ignore, "ignore")
