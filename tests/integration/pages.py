@@ -31,3 +31,37 @@ def execute(block: str, page: str, names: dict[str, Any] | None = None) -> dict[
     names = {} if names is None else names
     exec(compile(block, page, "exec"), names)
     return names
+
+
+def printed_tables(text: str) -> list[list[list[str]]]:
+    """The tables of a text as the commands print them: the cells of the headings, then of every row."""
+    lines = text.splitlines()
+    found = []
+    for i, line in enumerate(lines):
+        if line.strip() and not line.strip("─ "):
+            rows = [lines[i - 1]]
+            for row in lines[i + 1 :]:
+                if not row.strip():
+                    break
+                rows.append(row)
+            found.append([re.split(r" {2,}", row.strip()) for row in rows])
+    return found
+
+
+def same_cell(shown: str, printed: str) -> bool:
+    """Whether a page shows the cell that was printed; numbers may differ by a twentieth, as they do between machines.
+
+    A cell that ends in '…' shows only the beginning.
+    """
+    if shown.endswith(", …"):
+        shown, printed = shown[:-3], printed[: len(shown) - 3]
+    number = r"[+-]?\d+(?:\.\d+)?"
+    if re.sub(number, "0", shown) != re.sub(number, "0", printed):
+        return False
+    pairs = zip(re.findall(number, shown), re.findall(number, printed), strict=True)
+    return all(abs(float(a) - float(b)) <= 0.05 * abs(float(b)) + _unit(a) for a, b in pairs)
+
+
+def _unit(number: str) -> float:
+    """What the last digit of a number counts."""
+    return float(10 ** -len(number.partition(".")[2]))

@@ -404,19 +404,3 @@ def test_what_nobody_can_read_is_not_appended(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert b"No space left" in done.stderr
     assert fingerprint(folder) == before
-
-
-def test_a_wide_table_is_turned_where_the_terminal_is_narrow() -> None:
-    """Its headings become a column; as many rows as columns stay as they are."""
-    from headstart.cli.tables import _turned, table
-
-    wide = table("Title", ("row", "temperature [°C]", "yield [%]"), [("2", "80", "55"), ("3", "90", "60")])
-    turned = _turned(wide)
-    assert [str(column.header) for column in turned.columns] == ["row", "2", "3"]
-    assert [[str(cell) for cell in column.cells] for column in turned.columns] == [
-        ["temperature [°C]", "yield [%]"],
-        ["80", "55"],
-        ["90", "60"],
-    ]
-    tall = table("Title", ("a", "b"), [("1", "2"), ("3", "4")])
-    assert _turned(tall) is tall

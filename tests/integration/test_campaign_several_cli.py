@@ -41,7 +41,7 @@ def _fill_in(folder: Path, draw: Random) -> list[dict[str, str]]:
 
 
 def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its commands run, its toml lines are written, and what they print and draw is what it says."""
+    """Its commands run, its toml lines are written, and what they draw is what it says."""
     folder = tmp_path / "blend"
     shutil.copytree(ROOT / "examples" / "blend", folder)
     monkeypatch.chdir(folder)
@@ -52,10 +52,6 @@ def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             given = [str(p) for a in arguments for p in (sorted(Path().glob(a)) if "*.csv" in a else [a])]
             result = invoke(*given)
             assert result.exit_code == 0, result.output
-    printed = [" ".join(line.split()) for line in result.stdout.splitlines()]
-    shown = re.search(r"^ +2 +0\..*$", PAGE, flags=re.MULTILINE)
-    assert shown is not None
-    assert any(line.startswith(" ".join(shown[0].split())) for line in printed), printed
     written = (folder / "headstart.toml").read_text(encoding="utf-8").splitlines()
     for block in re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL):
         assert [line for line in block.splitlines() if line and line not in written] == []

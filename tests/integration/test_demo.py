@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
+import optuna
 import pytest
 from typer.testing import CliRunner
 
@@ -32,6 +35,26 @@ def test_the_demo_prints_a_comparison_and_saves_a_picture(tmp_path: Path) -> Non
     assert "Best of all: " in result.stdout
     assert f"Picture: {out}\n" in result.stdout
     assert out.read_bytes().startswith(b"\x89PNG")
+
+
+def test_warnings_come_after_the_live_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each once, with how often it came; none breaks into the lines, nor does one get lost."""
+    ask = optuna.Study.ask
+
+    def warn(study: optuna.Study, *arguments: Any, **options: Any) -> optuna.Trial:
+        logging.getLogger("headstart.sampler.words").warning("a result lies %s", "far away")
+        optuna.logging.get_logger("optuna.study").warning("a storage is slow")
+        return ask(study, *arguments, **options)
+
+    monkeypatch.setattr(optuna.Study, "ask", warn)
+    result = CliRunner().invoke(app, [*TINY, "--model", "shgp", "--out", str(tmp_path / "tiny.png")])
+    assert result.exit_code == 0, result.output
+    *_, live, far, slow = result.stderr.strip().splitlines()
+    assert "trial 3 of 3" in live
+    assert far == "a result lies far away (6 times)"
+    assert slow == "a storage is slow (6 times)"
+    assert result.stderr.count("far away") == 1
+    assert logging.getLogger("headstart").handlers == []
 
 
 def test_an_interrupted_demo_shows_what_it_has(tmp_path: Path) -> None:

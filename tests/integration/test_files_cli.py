@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import shutil
 from pathlib import Path
 
 import pytest
-from openpyxl import load_workbook
+from openpyxl import Workbook, load_workbook
 from tests.integration.command import assert_refused, invoke
+from tests.integration.odd_files import ods_bytes
 from tests.unit.campaign.campaigns import fingerprint, make
 
 from headstart.campaign.campaign import open_campaign
@@ -153,6 +155,9 @@ def test_a_campaign_by_hand_in_a_workbook(tmp_path: Path) -> None:
     command = ["init", "--objective", "yield [%]", "--maximize", "--folder", tmp_path, "--current", "current.xlsx"]
     result = invoke(*command, *options)
     assert result.exit_code == 0, result.output
+    assert "'yield [%]' is a percentage: no result below 0 or above 100 will be taken" in result.stderr
+    outcome = open_campaign(tmp_path).file.results[0].outcome
+    assert (outcome.low, outcome.high) == (0, 100)
     result = invoke("suggest", "-n", "4", "--folder", tmp_path)
     assert result.exit_code == 0, result.output
     assert result.stdout.count("not known yet   nothing yet") == 4
@@ -205,3 +210,71 @@ def test_a_parameter_by_hand_that_is_none(tmp_path: Path, told: str, part: str) 
 def test_neither_files_nor_parameters_is_nothing(tmp_path: Path) -> None:
     """It says what would do."""
     assert_refused(invoke("init", *INIT, "--folder", tmp_path), "No past file was given", "--parameter 'T=20..120'")
+
+
+def test_the_sheet_of_all_workbooks_is_said_once(tmp_path: Path) -> None:
+    """Other files are read as they are; a sheet that is not there, or of no workbook, is refused."""
+    make(tmp_path)
+    book = Workbook()
+    assert book.active is not None
+    book.active.append(["nothing", "here"])
+    sheet = book.create_sheet("Runs 2024")
+    for row in [["x", "s", "y"], *([i / 10, "uv"[i % 2], float(i)] for i in range(8))]:
+        sheet.append(row)
+    book.save(tmp_path / "c.xlsx")
+    (tmp_path / "headstart.toml").unlink()
+    folder = ["--folder", tmp_path]
+    files = [tmp_path / name for name in ("a.csv", "c.xlsx")]
+    result = invoke("init", *files, *INIT, "--sheet", "runs 2024", *folder)
+    assert result.exit_code == 0, result.output
+    assert [len(task.y) for task in open_campaign(tmp_path).past] == [12, 8]
+    before = fingerprint(tmp_path)
+    refused = invoke("init", *files, *INIT, "--sheet", "Run", "--force", *folder)
+    assert_refused(refused, "c.xlsx: there is no sheet 'Run'. Its sheets are 'Sheet', 'Runs 2024'")
+    assert_refused(
+        invoke("check", files[0], "--objective", "y", "--sheet", "Run"),
+        "--sheet names 'Run', but no file is a workbook",
+    )
+    assert_refused(invoke("check", "--sheet", "Run", *folder), "--sheet go with past files")
+    assert fingerprint(tmp_path) == before
+
+
+def test_a_current_table_that_cannot_grow_is_refused_before_anything_is_computed(tmp_path: Path) -> None:
+    """It can be read, and the message says what to save it as and where to name it."""
+    make(tmp_path)
+    (tmp_path / "current.ods").write_bytes(ods_bytes([["x", "s", "y"], ["0.5", "u", "9"]]))
+    toml = tmp_path / "headstart.toml"
+    toml.write_text('current = "current.ods"\n' + toml.read_text())
+    before = fingerprint(tmp_path)
+    assert_refused(
+        invoke("suggest", "--folder", tmp_path),
+        "current.ods: rows are added to .xlsx and .csv files alone. Save it as current.xlsx",
+        'write current = "current.xlsx" in',
+    )
+    assert fingerprint(tmp_path) == before
+    result = invoke("status", "--folder", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "1 finished" in result.stdout
+
+
+def test_dates_of_a_list_stay_dates(tmp_path: Path) -> None:
+    """As they are printed, and as they are written into the new table."""
+    make(tmp_path, current="made,x,s,y\n")
+    book = Workbook()
+    assert book.active is not None
+    for row in [
+        ["made", "x", "s"],
+        [datetime.datetime(2024, 3, 1), 0.5, "u"],
+        [datetime.datetime(2024, 3, 2), 0.7, "v"],
+    ]:
+        book.active.append(row)
+        book.active.cell(book.active.max_row, 1).number_format = "DD.MM.YYYY"
+    book.save(tmp_path / "shelf.xlsx")
+    toml = tmp_path / "headstart.toml"
+    toml.write_text('candidates = "shelf.xlsx"\n' + toml.read_text())
+    result = invoke("suggest", "-n", "2", "--folder", tmp_path)
+    assert result.exit_code == 0, result.output
+    for text in (result.stdout, (tmp_path / "current.csv").read_text()):
+        assert "2024-03-01" in text
+        assert "2024-03-02" in text
+        assert "00:00" not in text

@@ -106,7 +106,7 @@ def open_campaign(folder: Path) -> Campaign:
     table = replace(table, columns=plain_table.columns, order=plain_table.order)  # names as the campaign has them
     file = _with_recorded(file, past, experiments)
     settings = read_settings(folder, file, past)
-    remarks += [remark for own in settings.descriptors.values() for remark in own.remarks]
+    remarks += [*settings.remarks, *(remark for own in settings.descriptors.values() for remark in own.remarks)]
     alike = (t.layout.mark for t in tables if t.layout.mark and t.layout.delimiter == table.layout.delimiter)
     return Campaign(folder, file, settings, past, table, experiments, tuple(remarks), next(alike, "."))
 
@@ -121,8 +121,17 @@ def _with_recorded(file: CampaignFile, past: Sequence[RawTask], experiments: Seq
 
 
 def require_closed(campaign: Campaign) -> None:
-    """Raise an ``InputError`` if a spreadsheet program has ``current.csv`` open: its next save would undo ours."""
-    require_no_program(campaign.table.file)
+    """Raise an ``InputError`` if a spreadsheet program has ``current.csv`` open: its next save would undo ours.
+
+    So it is for a table that no rows can be added to, before anything is computed.
+    """
+    file = campaign.table.file
+    if file.suffix.lower() == ".ods":
+        raise InputError(
+            f"{file}: rows are added to .xlsx and .csv files alone. Save it as {file.with_suffix('.xlsx').name}, and "
+            f'write current = "{file.with_suffix(".xlsx").name}" in {campaign.folder / TOML}.'
+        )
+    require_no_program(file)
 
 
 def require_no_program(path: Path) -> None:

@@ -11,7 +11,7 @@ without inputs and results           none: it is left alone, whatever else stand
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -23,7 +23,7 @@ from headstart.sources.files.cells import is_failure, is_missing
 from headstart.sources.files.tables import Table
 from headstart.sources.parameters import Kind, Parameter, nearest
 
-__all__ = ["Experiment", "State", "experiments_in"]
+__all__ = ["Experiment", "State", "experiments_in", "setting_at"]
 
 
 class State(StrEnum):
@@ -87,24 +87,19 @@ def _fixed(table: Table, row: int, p: Parameter, remarks: list[str]) -> Any:
 
 
 def _value(table: Table, row: int, p: Parameter, remarks: list[str]) -> Any:
-    place = table.place(row, p.name)
-    cell = table.rows[row][table.columns.index(p.name)]
+    place, cell = table.place(row, p.name), table.rows[row][table.columns.index(p.name)]
     if is_missing(cell, numeric=not p.is_text) and p.before is not None:
         return p.before
-    if is_missing(cell, numeric=not p.is_text):
-        raise InputError(
-            f"{place}: {repr(cell) if cell else 'an empty cell'} is not a value. Fill it in, or delete the row: an "
-            "experiment needs all of its inputs."
-        )
-    if p.is_text:
-        if p.kind is Kind.CATEGORY and cell not in (*p.choices, *p.withdrawn):
-            raise InputError(
-                f"{place}: {cell!r} is none of the choices. {nearest(cell, p.choices)} Correct it, or add it to "
-                f"choices in [parameters.{p.name}] in {TOML}, or to withdrawn if it is not to be suggested any more."
-            )
-        return cell
-    value = table.number_at(row, p.name, remedy="Write the number alone; the unit belongs into the header.")
-    assert value is not None
+    value = setting_at(
+        table,
+        row,
+        p,
+        missing="Fill it in, or delete the row: an experiment needs all of its inputs.",
+        choices=(*p.choices, *p.withdrawn),
+        unknown=", or to withdrawn if it is not to be suggested any more",
+    )
+    if isinstance(value, str):
+        return value
     if p.log and value <= 0:
         raise InputError(f"{place}: {cell!r} is not above 0, as a log scale needs. Correct it, or delete the row.")
     if p.kind is Kind.FIXED:
@@ -114,3 +109,22 @@ def _value(table: Table, row: int, p: Parameter, remarks: list[str]) -> Any:
             f"{place}: {cell} lies outside {p.low:g} … {p.high:g}. It counts, but look whether it is a slip."
         )
     return int(value) if p.kind is Kind.INT and value == int(value) else value
+
+
+def setting_at(
+    table: Table, row: int, p: Parameter, *, missing: str, choices: Sequence[str], unknown: str = ""
+) -> str | float:
+    """What a cell says of a parameter: one of the ``choices`` or a number; else an ``InputError`` with the remedies."""
+    place, cell = table.place(row, p.name), table.rows[row][table.columns.index(p.name)]
+    if is_missing(cell, numeric=not p.is_text):
+        raise InputError(f"{place}: {repr(cell) if cell else 'an empty cell'} is not a value. {missing}")
+    if p.is_text:
+        if p.kind is Kind.CATEGORY and cell not in choices:
+            raise InputError(
+                f"{place}: {cell!r} is none of the choices. {nearest(cell, p.choices)} Correct it, or add it to "
+                f"choices in [parameters.{p.name}] in {TOML}{unknown}."
+            )
+        return cell
+    value = table.number_at(row, p.name, remedy="Write the number alone; the unit belongs into the header.")
+    assert value is not None
+    return value

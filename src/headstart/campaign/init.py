@@ -9,7 +9,7 @@ from pathlib import Path
 
 from headstart.campaign.file import DEFAULT_MODEL, TOML, CampaignFile, RuleLine
 from headstart.campaign.measured import require_no_slips
-from headstart.campaign.past import clean_tables, readable
+from headstart.campaign.past import clean_list, clean_tables, readable
 from headstart.campaign.settings import read_settings
 from headstart.campaign.start.results import find_results, same_columns
 from headstart.campaign.start.space import told_parameters, with_candidates, with_descriptors, with_told
@@ -127,6 +127,12 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
     rules = CellRules.of(wanted.cells)
     results, tables, spelled = find_results(tables, [*wanted.goals, *wanted.limits], wanted.errors, rules)
     remarks += [f"{old!r} is taken for {new!r}, which is a result." for old, new in spelled.items()]
+    remarks += [
+        f"{c.name!r} is a percentage: no result below 0 or above 100 will be taken. If one can be, delete low and high "
+        f"in [{'objectives' if isinstance(c.outcome, Goal) else 'limits'}.{c.name}] of {TOML}."
+        for c in results
+        if c.outcome.high is not None and not any(c.name in table.columns for table in tables)
+    ]
     errors = [column.error for column in results if column.error]
     names = [column.name for column in results]
     ignore = _require_names(tables, wanted.ignore, "ignore")
@@ -152,9 +158,12 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
         )
     proposal = with_told(proposal, told)
     if wanted.candidates is not None:
-        proposal = with_candidates(proposal, read_table(wanted.candidates))
+        listed = [guess.parameter for guess in proposal.guesses]
+        table = clean_list(read_table(wanted.candidates), listed, rules)
+        remarks += table.remarks
+        proposal = with_candidates(proposal, table)
     described = {name: _relative(path, folder) for name, path in wanted.descriptors.items()}
-    proposal = with_descriptors(proposal, wanted.descriptors, described)
+    proposal = with_descriptors(proposal, wanted.descriptors, described, rules)
     campaign = CampaignFile(
         results=results,
         past=tuple(_relative(path, folder) for path in files),

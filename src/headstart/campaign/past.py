@@ -11,15 +11,17 @@ import pandas as pd
 
 from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.measured import copies_in, errors_in, results_in
-from headstart.errors import InputError, UnreadableTableError
+from headstart.errors import InputError, UnreadableTableError, refuse
 from headstart.sources.columns.cleaning import TableUse, cleaned
 from headstart.sources.files.cells import is_missing
 from headstart.sources.files.frames import input_column
+from headstart.sources.files.readings import CellRules
 from headstart.sources.files.tables import Table, read_table
 from headstart.sources.files.unit_names import folded
+from headstart.sources.parameters import Kind, Parameter
 from headstart.sources.raw import RawObjective, RawTask
 
-__all__ = ["clean_tables", "past_tasks", "readable", "table_use"]
+__all__ = ["clean_list", "clean_tables", "past_tasks", "readable", "table_use"]
 
 _SAMPLE_SEED = 0
 
@@ -72,6 +74,24 @@ def clean_tables(tables: Sequence[Table], file: CampaignFile, *, past: bool = Tr
         found.append(replace(one.table, remarks=(*one.table.remarks, *remarks)))
         problems += one.problems
     return found, problems
+
+
+def clean_list(table: Table, parameters: Sequence[Parameter], rules: CellRules) -> Table:
+    """A list of candidates with plain cells, read by the same rules as every other file; an ``InputError`` if not."""
+    free = [p for p in parameters if p.kind is not Kind.FIXED]
+    use = TableUse(
+        (),
+        tuple(p.name for p in free if not p.is_text),
+        {p.name: p.choices for p in free if p.is_text},
+        units={p.name: p.unit for p in free},
+        rules=rules,
+        past=False,
+        remedy="Write the number alone; the unit belongs into the header.",
+    )
+    spelled = {folded(p.name): p.name for p in free if p.name not in table.columns}
+    found = cleaned(table.renamed({c: spelled[folded(c)] for c in table.columns if folded(c) in spelled}), use)
+    refuse(found.problems)
+    return found.table
 
 
 def past_tasks(tables: Sequence[Table], file: CampaignFile, remarks: list[str]) -> tuple[RawTask, ...]:

@@ -11,7 +11,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from headstart.campaign.experiments import setting_at
 from headstart.campaign.file import TOML, CampaignFile
+from headstart.campaign.past import clean_list
 from headstart.data.descriptors import Descriptors
 from headstart.data.rules.rule import Clause, FixedValue, Forbidden, OnSteps, Relation, SettingRule
 from headstart.data.rules.text import parse_rule
@@ -20,9 +22,8 @@ from headstart.decide.domain import Candidates, Domain, Mixed, Searchable
 from headstart.decide.ruled.ruled import Ruled
 from headstart.errors import InputError, NoSettingError
 from headstart.sources.described import descriptors_in_tasks, read_descriptors
-from headstart.sources.files.cells import is_missing
 from headstart.sources.files.tables import Table, read_table
-from headstart.sources.parameters import Kind, Parameter, nearest
+from headstart.sources.parameters import Kind, Parameter
 from headstart.sources.raw import RawTask
 
 __all__ = ["CampaignSettings", "read_settings"]
@@ -40,6 +41,7 @@ class CampaignSettings:
     descriptors: Mapping[str, Descriptors] = field(default_factory=dict)
     listed: tuple[Mapping[str, Any], ...] = ()
     more_columns: tuple[str, ...] = ()  # of the list: a sample's number, a place on a shelf
+    remarks: tuple[str, ...] = ()  # on how the list was read
 
     def domain(self, space: Space) -> Domain:
         """The points of the space that may be suggested."""
@@ -122,7 +124,7 @@ def read_settings(folder: Path, file: CampaignFile, past: Sequence[RawTask], *, 
         except NoSettingError as error:
             raise NoSettingError(f"{toml}: {error}") from error
         return CampaignSettings(file.parameters, rules, descriptors)
-    table = read_table(folder / file.candidates)
+    table = clean_list(read_table(folder / file.candidates), file.parameters, file.rules_of_cells)
     rows = _candidates(table, file)
     names = [p.name for p in file.parameters]
     kept = [row for row in rows if all(rule.holds(row) for rule in rules)]
@@ -131,7 +133,7 @@ def read_settings(folder: Path, file: CampaignFile, past: Sequence[RawTask], *, 
             f"{table.path}: none of its {len(rows)} rows keeps all rules in {toml}. Remove one, or add rows."
         )
     more = tuple(column for column in table.columns if column not in names)
-    return CampaignSettings(file.parameters, rules, descriptors, tuple(kept), more)
+    return CampaignSettings(file.parameters, rules, descriptors, tuple(kept), more, table.remarks)
 
 
 def _implied(parameters: Sequence[Parameter]) -> tuple[SettingRule, ...]:
@@ -147,7 +149,7 @@ def _descriptors(folder: Path, file: CampaignFile, past: Sequence[RawTask]) -> d
         if isinstance(p.descriptors, tuple):
             found[p.name] = descriptors_in_tasks(past, p.name, p.descriptors, p.choices)
         elif p.descriptors:
-            found[p.name] = read_descriptors(folder / p.descriptors, p.name, p.choices)
+            found[p.name] = read_descriptors(folder / p.descriptors, p.name, p.choices, file.rules_of_cells)
     return found
 
 
@@ -167,18 +169,10 @@ def _candidates(table: Table, file: CampaignFile) -> list[dict[str, Any]]:
 
 
 def _candidate_value(table: Table, row: int, p: Parameter) -> Any:
+    value = setting_at(table, row, p, missing="Fill it in.", choices=p.choices)
+    if isinstance(value, str):
+        return value
     place, cell = table.place(row, p.name), table.rows[row][table.columns.index(p.name)]
-    if is_missing(cell, numeric=not p.is_text):
-        raise InputError(f"{place}: {repr(cell) if cell else 'an empty cell'} is not a value. Fill it in.")
-    if p.is_text:
-        if cell not in p.choices:
-            raise InputError(
-                f"{place}: {cell!r} is none of the choices. {nearest(cell, p.choices)} Correct it, or add it to "
-                f"choices in [parameters.{p.name}] in {TOML}."
-            )
-        return cell
-    value = table.number_at(row, p.name, remedy="Write the number alone; the unit belongs into the header.")
-    assert value is not None
     if not p.low <= value <= p.high:
         raise InputError(
             f"{place}: {cell} lies outside {p.low:g} … {p.high:g}. Widen the range in [parameters.{p.name}] in {TOML}, "

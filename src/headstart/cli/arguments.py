@@ -29,9 +29,11 @@ __all__ = [
     "ParameterOption",
     "RenameOption",
     "SeedOption",
+    "SheetOption",
     "direction",
     "elsewhere",
     "existing",
+    "of_sheet",
     "pairs",
     "require_count",
     "require_seed",
@@ -46,6 +48,9 @@ SeedOption = Annotated[int, typer.Option(help="Equal seeds and equal files give 
 RenameOption = Annotated[list[str] | None, typer.Option(metavar="OLD=NEW", help="Columns that are the same.")]
 IgnoreOption = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A column that is no parameter.")]
 CategoryOption = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Numbers that are only names.")]
+SheetOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The sheet of workbooks; of one alone runs.xlsx#NAME.")
+]
 CellOption = Annotated[
     list[str] | None,
     typer.Option(metavar="TEXT=MEANING", help="What a cell means: missing, failed or a number; decimal_mark=, too."),
@@ -107,6 +112,19 @@ def wanted(
         current,
         model or "",
     )
+
+
+def of_sheet(past: Sequence[Path], sheet: str | None) -> list[Path]:
+    """The files, workbooks with the sheet that is to be read; one that names its own keeps it."""
+    from headstart.sources.files.workbooks import WORKBOOKS
+
+    if sheet is None:
+        return list(past)
+    if not any(path.suffix.lower() in WORKBOOKS for path in past):
+        raise InputError(
+            f"--sheet names {sheet!r}, but no file is a workbook without a sheet of its own. Leave it out."
+        )
+    return [Path(f"{path}#{sheet}") if path.suffix.lower() in WORKBOOKS else path for path in past]
 
 
 def direction(maximize: bool, minimize: bool) -> bool | None:

@@ -24,9 +24,11 @@ from headstart.cli.arguments import (
     ParameterOption,
     RenameOption,
     SeedOption,
+    SheetOption,
     direction,
     elsewhere,
     existing,
+    of_sheet,
     require_count,
     require_seed,
     wanted,
@@ -69,6 +71,7 @@ def init(
     model: ModelOption = None,
     parameter: ParameterOption = None,
     cell: CellOption = None,
+    sheet: SheetOption = None,
     current: Annotated[
         str, typer.Option(metavar="FILE", help="The new table; current.xlsx makes it a workbook.")
     ] = "current.csv",
@@ -96,7 +99,7 @@ def init(
             cells=cell,
             current=current,
         )
-        started = start_campaign(past or (), folder, what, force=force)
+        started = start_campaign(of_sheet(past or (), sheet), folder, what, force=force)
         say(started.remarks, at_most=None)
         for column in started.file.results if len(started.file.results) > 1 else ():
             typer.echo(f"{column.label}: {column.aim}")

@@ -19,8 +19,10 @@ from headstart.cli.arguments import (
     ParameterOption,
     RenameOption,
     SeedOption,
+    SheetOption,
     direction,
     existing,
+    of_sheet,
     require_seed,
     wanted,
 )
@@ -59,6 +61,7 @@ def check(
     category: CategoryOption = None,
     parameter: ParameterOption = None,
     cell: CellOption = None,
+    sheet: SheetOption = None,
     folder: FolderOption = Path(),
     out: Annotated[
         Path | None, typer.Option(help="Where the picture goes.", show_default="plots in the folder")
@@ -82,13 +85,13 @@ def check(
                 parameters=parameter,
                 cells=cell,
             )
-            _check_files(past, folder, what, pictures, seed)
+            _check_files(of_sheet(past, sheet), folder, what, pictures, seed)
         else:
-            if objective or limit or rename or ignore or category or parameter or cell:
+            if objective or limit or rename or ignore or category or parameter or cell or sheet:
                 raise InputError(
-                    "--objective, --limit, --rename, --ignore, --category, --parameter and --cell go with past files: "
-                    "headstart check PAST.csv ... --objective COLUMN. Without files, headstart.toml in the folder says "
-                    "it all."
+                    "--objective, --limit, --rename, --ignore, --category, --parameter, --cell and --sheet go with "
+                    "past files: headstart check PAST.csv ... --objective COLUMN. Without files, headstart.toml in the "
+                    "folder says it all."
                 )
             _check_folder(folder, pictures, seed)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headstart.cli.output import errors_in_one_line
+from headstart.cli.output import errors_in_one_line, say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,7 +50,7 @@ def demo(
         settings = Demo(data_set=data, trials=trials, runs=runs, model=model, seed=seed)
         require_writable(out)
         typer.echo(_introduction(settings), err=True)
-        with single_thread(), _quiet_optuna(), _two_lines(settings, Console(stderr=True)) as show:
+        with single_thread(), _told_afterwards(), _two_lines(settings, Console(stderr=True)) as show:
             result = run_demo(settings, on_trial=show)
         if result.trials:
             draw_demo(result, out)
@@ -71,16 +72,40 @@ def _introduction(demo: Demo) -> str:
 
 
 @contextmanager
-def _quiet_optuna() -> Iterator[None]:
-    """Optuna tells of every new study; warnings still come through."""
+def _told_afterwards() -> Iterator[None]:
+    """Warnings are kept until the live lines have ended, and then told once each, with how often they came.
+
+    Optuna also tells of every new study: not here.
+    """
     import optuna
 
+    kept = _Kept(logging.WARNING)
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(logging.WARNING)
+    optuna.logging.disable_default_handler()
+    loggers = [logging.getLogger(name) for name in ("headstart", "optuna")]
+    for logger in loggers:
+        logger.addHandler(kept)
     try:
         yield
     finally:
+        for logger in loggers:
+            logger.removeHandler(kept)
+        optuna.logging.enable_default_handler()
         optuna.logging.set_verbosity(before)
+        say(f"{text} ({n} times)" if n > 1 else text for text, n in kept.counts.items())
+
+
+class _Kept(logging.Handler):
+    """Keeps what is logged, with how often it was."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self.counts: Counter[str] = Counter()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Count it."""
+        self.counts[record.getMessage()] += 1
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from headstart.campaign.fitted import Fitted, FittedOutcome
 from headstart.campaign.suggestions import reference_point
 from headstart.data.outcomes import Goal, Limit
 from headstart.draw.canvas import INK, legend_below, look_at, out_of_view, save_all, tidy
-from headstart.draw.looks import NOW, heading, named, past_looks, plain, short
+from headstart.draw.looks import NOW, PastLook, heading, label, named, past_label, past_looks, short
 from headstart.draw.slices import slice_of, slices_figure, sources_figure
 from headstart.gp.threads import single_thread
 from headstart.sources.files.safe import make_folder
@@ -34,6 +34,9 @@ __all__ = ["campaign_figures", "draw_campaign"]
 
 _UNKNOWN = "pending: nothing is known about it yet"
 _PALE = "#9A9A9A"
+_FEW = 3  # past campaigns that a narrow picture has room for
+# Beside the axes, in shares of their width: where the marks of the past campaigns stand, and how far apart
+_MARKS, _APART = 1.012, 0.017
 
 
 @single_thread()
@@ -64,7 +67,8 @@ def campaign_figures(fitted: Fitted) -> dict[str, Figure]:
 
 def _progress(fitted: Fitted) -> Figure:
     n = len(fitted.outcomes)
-    figure = Figure(figsize=(7.6, 4.6 if n == 1 else 1.4 + 2.9 * n), dpi=150, layout="constrained")
+    width = 7.6 if len(fitted.campaign.past) <= _FEW else 8.8  # for two columns of names in the legend
+    figure = Figure(figsize=(width, 4.6 if n == 1 else 1.4 + 2.9 * n), dpi=150, layout="constrained")
     panels = list(np.atleast_1d(np.asarray(figure.subplots(n, 1, squeeze=False))).ravel())
     for own, axes in zip(fitted.outcomes, panels, strict=True):
         _progress_of(own, axes, last=axes is panels[-1])
@@ -86,12 +90,13 @@ def _progress_of(own: FittedOutcome, axes: Axes, *, last: bool) -> None:
     pick = np.max if column.more_is_better else np.min
     past = dict(zip((task.name for task in campaign.past), past_looks(len(campaign.past)), strict=True))
     bests = []
-    for task, (_, y) in zip(own.alignment.tasks, own.ordinary_past, strict=True):
+    for i, (task, (_, y)) in enumerate(zip(own.alignment.tasks, own.ordinary_past, strict=True)):
         bests.append(float(pick(y)))
-        label = f"best of {short(task.name)} ({len(task.rows)} experiments)"
-        look: dict[str, Any] = {"color": past[task.name][0], "linewidth": 1.3, "linestyle": (0, (5, 2)), "zorder": 1}
         if isinstance(column.outcome, Goal):
-            axes.axhline(bests[-1], label=label, **look)
+            told = f"best of {short(task.name)} ({len(task.rows)} experiments)"
+            _draw_level(
+                axes, bests[-1], past[task.name], i, past_label(told, "best of each of {} past campaigns", len(past))
+            )
     if isinstance(column.outcome, Limit):
         axes.axhline(column.outcome.value, color=INK, linewidth=1.1, linestyle="--", label="limit", zorder=1)
     if len(measured):
@@ -111,9 +116,22 @@ def _progress_of(own: FittedOutcome, axes: Axes, *, last: bool) -> None:
     found = _draw_pending(own, axes, place)
     axes.set_xlim(0.5, max(len(place), 3) + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    tidy(axes, "experiments of this campaign" if last else "", plain(column.label))
+    tall = 2.9 if len(campaign.file.results) == 1 else 1.9
+    tidy(axes, "experiments of this campaign" if last else "", label(column.label, tall))
     if (far := own.outliers).any():
         look_at(axes, [results[~far], bests, *found])
+
+
+def _draw_level(axes: Axes, y: float, look: PastLook, place: int, told: str) -> None:
+    """The best of a past campaign: a line through the picture, and its mark beside it."""
+    across: dict[str, Any] = {"color": look.color, "label": told, "zorder": 1}
+    if look.crowd:
+        axes.axhline(y, linewidth=0.7, alpha=0.6, **across)
+        return
+    marked: dict[str, Any] = {"marker": look.marker, "markevery": [1], "markersize": 5, "clip_on": False}
+    ends = [0.0, _MARKS + _APART * (place % 3)]  # equal ones beside each other
+    across |= {"linewidth": 1.3, "linestyle": (0, (5, 2)), "transform": axes.get_yaxis_transform()}
+    axes.plot(ends, [y, y], **across, **marked)
 
 
 def _best_so_far(own: FittedOutcome, axes: Axes, at: np.ndarray) -> None:
@@ -127,8 +145,7 @@ def _best_so_far(own: FittedOutcome, axes: Axes, at: np.ndarray) -> None:
     values = np.where(within, own.values, worst)
     best = np.maximum.accumulate(values) if own.column.more_is_better else np.minimum.accumulate(values)
     known = np.isfinite(best)
-    label = "best of this campaign"
-    axes.step(at[known], best[known], where="post", color=NOW, linewidth=2.0, label=label, zorder=2)
+    axes.step(at[known], best[known], where="post", color=NOW, linewidth=2.0, label="best of this campaign", zorder=2)
 
 
 def _draw_pending(own: FittedOutcome, axes: Axes, place: dict[int, int]) -> list[np.ndarray]:
@@ -166,11 +183,19 @@ def _front(fitted: Fitted) -> Figure:
 
 def _couple(fitted: Fitted, one: FittedOutcome, other: FittedOutcome, axes: Axes) -> None:
     campaign, names = fitted.campaign, (one.column.name, other.column.name)
-    for task, (color, marker) in zip(campaign.past, past_looks(len(campaign.past)), strict=True):
+    n = len(campaign.past)
+    for task, own in zip(campaign.past, past_looks(n), strict=True):
         if all(name in task.objectives for name in names):
             x, y = (task.objectives[name].y for name in names)
-            look: dict[str, Any] = {"color": color, "marker": marker, "markersize": 4.5, "mfc": "none", "alpha": 0.75}
-            axes.plot(x, y, linestyle="none", label=short(task.name), zorder=1, **look)
+            look: dict[str, Any] = {
+                "color": own.color,
+                "marker": own.marker,
+                "markersize": 4.5,
+                "mfc": "none",
+                "alpha": 0.75,
+            }
+            told = past_label(short(task.name), "{} past campaigns", n)
+            axes.plot(x, y, linestyle="none", label=told, zorder=1, **look)
     both = [e for e in campaign.experiments if all(name in e.results for name in names)]
     front = {e.number for e in campaign.front}
     groups: dict[str, tuple[list[Experiment], dict[str, Any]]] = {
@@ -181,10 +206,10 @@ def _couple(fitted: Fitted, one: FittedOutcome, other: FittedOutcome, axes: Axes
         ),
         "outside the limits": ([e for e in both if not campaign.within(e)], {"marker": "x", "color": _PALE}),
     }
-    for label, (experiments, own_look) in groups.items():
+    for told, (experiments, own_look) in groups.items():
         if experiments:
             x, y = (np.array([e.results[name] for e in experiments]) for name in names)
-            axes.plot(x, y, linestyle="none", label=label, zorder=5, **own_look)
+            axes.plot(x, y, linestyle="none", label=told, zorder=5, **own_look)
     if len(fitted.goals) == 2 and front:
         _draw_line(one, other, [e for e in both if e.number in front], axes)
     if pending := [e for e in campaign.those(State.PENDING) if not e.results]:
@@ -203,7 +228,7 @@ def _couple(fitted: Fitted, one: FittedOutcome, other: FittedOutcome, axes: Axes
                 zorder=4,
                 label="pending: expected, 95 %",
             )
-    tidy(axes, plain(one.column.label), plain(other.column.label))
+    tidy(axes, label(one.column.label, 4.6), label(other.column.label, 3.0))
 
 
 def _draw_line(one: FittedOutcome, other: FittedOutcome, front: list[Experiment], axes: Axes) -> None:

@@ -12,6 +12,8 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
@@ -21,6 +23,7 @@ __all__ = [
     "FORMATS",
     "INK",
     "evaluations_axis",
+    "fitting",
     "legend_below",
     "log_axis",
     "look_at",
@@ -41,6 +44,8 @@ FORMATS = ("png", "svg")
 _FLOOR = 1e-9
 # Room in a legend
 _INCHES_A_LETTER, _INCHES_A_HANDLE, _HANDLE = 0.066, 0.8, 3.0
+_ROWS_OF_A_LEGEND, _INCHES_A_ROW = 3, 0.2  # for more of them a figure grows
+_POINTS_AN_INCH = 72
 
 
 def panels(n: int, *, columns: int = 3, size: tuple[float, float] = (4.2, 3.4)) -> tuple[Figure, list[Axes]]:
@@ -125,10 +130,37 @@ def out_of_view(count: int) -> str:
     return f"; {count} result{' lies' if count == 1 else 's lie'} far outside the picture" if count else ""
 
 
+def fitting(text: str, inches: float, *, size: float, lines: int) -> str:
+    """The text in lines that are no longer than this, by the widths of its letters; what is too much ends in '…'."""
+    room, font = inches * _POINTS_AN_INCH, FontProperties(size=size)
+
+    def fits(line: str) -> bool:
+        return bool(text_to_path.get_text_width_height_descent(line, font, False)[0] <= room)
+
+    found = [""]
+    for word in text.split():
+        if fits(f"{found[-1]} {word}".strip()):
+            found[-1] = f"{found[-1]} {word}".strip()
+            continue
+        if found[-1]:
+            found.append("")
+        for letter in word:  # one that is longer than a line is broken
+            if found[-1] and not fits(found[-1] + letter):
+                found.append("")
+            found[-1] += letter
+    if len(found) > lines:
+        last = found[lines - 1]
+        while last and not fits(f"{last}…"):
+            last = last[:-1]
+        found = [*found[: lines - 1], f"{last.rstrip()}…"]
+    return "\n".join(found)
+
+
 def legend_below(figure: Figure, axes: Sequence[Axes], note: str = "", *, columns: int | None = None) -> None:
     """One legend for all panels, in which every label stands once, and a note on what is drawn.
 
-    By default it has as many columns as there is room for the longest label.
+    By default it has as many columns as there is room for the longest label. For more than a few rows the figure grows,
+    so that the panels keep their height.
     """
     found: dict[str, Any] = {}
     for panel in axes:
@@ -137,6 +169,7 @@ def legend_below(figure: Figure, axes: Sequence[Axes], note: str = "", *, column
     longest = max(map(len, found), default=1)
     most = columns or max(1, int(figure.get_figwidth() / (_INCHES_A_LETTER * longest + _INCHES_A_HANDLE)))
     rows = max(1, math.ceil(len(found) / most))
+    figure.set_figheight(figure.get_figheight() + _INCHES_A_ROW * max(0, rows - _ROWS_OF_A_LEGEND))
     legend = figure.legend(
         list(found.values()),
         list(found),

@@ -11,6 +11,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -18,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from headstart.draw.canvas import INK, legend_below, save, tidy
-from headstart.draw.looks import NOW, heading, named, noted, past_looks, short
+from headstart.draw.looks import MANY, NOW, PastLook, heading, named, noted, past_looks, short
 from headstart.models.auto.explanation import Explanation, Silence, SourceVerdict, Verdict
 from headstart.models.auto.past_check import PastCheck
 from headstart.sources.files.safe import make_folder
@@ -27,7 +28,12 @@ __all__ = ["agreement_figure", "draw_agreement", "draw_verdicts", "verdicts_figu
 
 _PALE = "#C8C8C8"
 _INFORMED = (NOW, "#56B4E9", "#12365E", "#7F9FBF", "#A9CCE3")  # candidates that know the past, in their order
-_MANY = 12  # sources beyond which a matrix has no numbers in it
+# Of many sources the verdicts are told apart, no longer the sources
+_VERDICTS = {
+    Verdict.USED: PastLook(NOW, "o"),
+    Verdict.REDUCED: PastLook("#E69F00", "v"),
+    Verdict.IGNORED: PastLook("#7A7A7A", "x"),
+}
 _FEW = 3  # sources that a heading can name
 _COLORS = "PuOr_r"
 
@@ -80,14 +86,15 @@ def _matrix(figure: Figure, axes: Axes, check: PastCheck) -> None:
     values = check.agreement.copy()
     axes.set_facecolor("#F2F2F2")
     image = axes.imshow(np.ma.masked_invalid(values), cmap=_COLORS, vmin=-1, vmax=1, aspect="equal")
-    if n <= _MANY:
+    if n <= MANY:
         for i in range(n):
             for j in range(n):
                 value = values[i, j]
                 text = "–" if math.isnan(value) else f"{round(value, 2) + 0.0:+.2f}" if i != j else "1"
-                dark = not math.isnan(value) and abs(value) > 0.65
+                dark = not math.isnan(value) and abs(value) > 0.55
                 axes.text(j, i, text, ha="center", va="center", fontsize=9, color="white" if dark else INK)
-    axes.set_xticks(range(n), [short(name) for name in check.names], rotation=35, ha="right", fontsize=9)
+    slant: dict[str, Any] = {"rotation": 90} if n > MANY else {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
+    axes.set_xticks(range(n), [short(name) for name in check.names], fontsize=9, **slant)
     _names(axes, check.names)
     axes.set_title("what the row predicts,\nagainst what the column measured", loc="left", fontsize=10, color=INK)
     bar = figure.colorbar(image, ax=axes, shrink=0.8, ticks=[-1, 0, 1])
@@ -121,49 +128,57 @@ def verdicts_figure(explanation: Explanation, *, of: str = "") -> Figure:
     return figure
 
 
+def _looks(explanation: Explanation) -> list[tuple[PastLook, str]]:
+    """How every source is drawn, and what the legend says of it."""
+    sources = explanation.sources
+    if len(sources) > MANY:
+        return [(_VERDICTS[source.verdict], f"{source.verdict}") for source in sources]
+    return [(look, short(source.name)) for source, look in zip(sources, past_looks(len(sources)), strict=True)]
+
+
 def _weights(axes: Axes, explanation: Explanation) -> None:
-    for source, (color, marker) in zip(explanation.sources, past_looks(len(explanation.sources)), strict=True):
+    looks, last = _looks(explanation), explanation.n_observations
+    many = len(looks) > MANY
+    for source, (look, told) in zip(explanation.sources, looks, strict=True):
         seen, weight = zip(*source.history, strict=True)
-        ignored = source.verdict is Verdict.IGNORED
         axes.plot(
             seen,
             weight,
-            color=color,
-            marker=marker,
-            markersize=5,
-            linewidth=1.8,
-            linestyle=":" if ignored else "-",
-            label=short(source.name),
+            color=look.color,
+            marker=look.marker,
+            markersize=3 if many else 5,
+            linewidth=0.8 if many else 1.8,
+            linestyle=":" if source.verdict is Verdict.IGNORED else look.line,
+            label=told,
         )
-    last, n = explanation.n_observations, len(explanation.sources)
-    for i, (source, (color, marker)) in enumerate(zip(explanation.sources, past_looks(n), strict=True)):
-        x = last + (0.02 * (i + 1)) * max(last, 4)  # beside each other
-        axes.errorbar([x], [source.weight], [source.weight_sd], color=color, fmt=marker, markersize=4, capsize=3)
+    apart = 0.03 * max(last, 4)
+    strip = 0.0 if many else apart * (len(looks) + 1)  # right of the results, with the errors beside each other
+    if not many:
+        for i, (source, (look, _)) in enumerate(zip(explanation.sources, looks, strict=True)):
+            at, mark = [last + apart * (i + 1.5)], {"color": look.color, "fmt": look.marker}
+            axes.errorbar(at, [source.weight], [source.weight_sd], markersize=4, capsize=3, **mark)  # type: ignore[arg-type]
+        axes.axvspan(last + apart / 2, last + strip + apart / 2, color="#F2F2F2", linewidth=0, zorder=0)
     axes.axhline(0.0, color=INK, linewidth=0.9)
     axes.axhline(1.0, color=INK, linewidth=0.9, linestyle=(0, (5, 3)))
-    _experiments(axes, last, 0.02 * (n + 1) * max(last, 4))
-    tidy(axes, "results of this campaign", "weight, ± standard deviation now")
+    _experiments(axes, last, strip)
+    if not many:
+        ticks = [tick for tick in axes.get_xticks() if 0 <= tick <= last]
+        axes.set_xticks([*ticks, last + (strip + apart) / 2], [*(f"{tick:g}" for tick in ticks), "now"])
+    tidy(axes, "results of this campaign", "weight" if many else "weight, ± standard deviation now")
     axes.set_title("how much of its shape is used (1: all, below 0: reversed)", loc="left", fontsize=10, color=INK)
 
 
 def _gains(axes: Axes, explanation: Explanation) -> None:
-    looks = past_looks(len(explanation.sources))
-    for y, (source, (color, marker)) in enumerate(zip(explanation.sources, looks, strict=True)):
+    for y, (source, (look, _)) in enumerate(zip(explanation.sources, _looks(explanation), strict=True)):
         if source.interval is not None:
-            seen = 0.45 if source.verdict is Verdict.IGNORED else 1.0
-            axes.plot(source.interval, [y, y], color=color, linewidth=2.2, solid_capstyle="butt", alpha=seen)
-            axes.plot([source.gain], [y], color=color, marker=marker, markersize=7, alpha=seen)
-        axes.annotate(
-            _verdict(source),
-            (1.0, y),
-            xycoords=("axes fraction", "data"),
-            xytext=(-4, 11),
-            textcoords="offset points",
-            ha="right",
-            va="center",
-            fontsize=9,
-            color=INK,
-        )
+            own: dict[str, Any] = {"color": look.color, "alpha": 0.45 if source.verdict is Verdict.IGNORED else 1.0}
+            axes.plot(source.interval, [y, y], linewidth=2.2, solid_capstyle="butt", **own)
+            axes.plot(
+                [source.gain], [y], marker=look.marker, markersize=7 if len(explanation.sources) <= MANY else 5, **own
+            )
+        # beside the axes, so that it cannot be read as the verdict on the row above
+        beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+        axes.annotate(_verdict(source), (1.0, y), xytext=(4, 0), va="center", fontsize=9, color=INK, **beside)
     if all(source.interval is None for source in explanation.sources):
         axes.set_xlim(-1, 1)
     axes.axvline(0.0, color=INK, linewidth=0.9)

@@ -3,25 +3,62 @@
 from __future__ import annotations
 
 import re
-import textwrap
+from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
-from headstart.draw.canvas import INK
+from headstart.draw.canvas import INK, fitting
 
-__all__ = ["NOW", "heading", "named", "noted", "past_looks", "plain", "short"]
+__all__ = [
+    "MANY",
+    "NOW",
+    "PastLook",
+    "heading",
+    "label",
+    "named",
+    "noted",
+    "past_label",
+    "past_looks",
+    "plain",
+    "short",
+]
 
 NOW = "#0072B2"
+MANY = 12  # past campaigns beyond which none has a look of its own: nobody finds 50 in a legend
 # Colours that colour-blind readers can tell apart (Okabe and Ito), and markers
 _COLORS = ("#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255")
 _MARKERS = ("s", "^", "D", "v", "P", "X")
+_LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)))
+_CROWD = "#8C8C8C"
 _LONG_NAME = 28
+_HEADING = 11  # points
+_INCHES_A_LINE = 0.2
+_MOST_LINES = 5
 
 
-def past_looks(n: int) -> list[tuple[str, str]]:
-    """A colour and a marker for each of n past campaigns; when the colours begin anew, with other markers."""
+class PastLook(NamedTuple):
+    """How a past campaign is drawn, wherever it is."""
+
+    color: str
+    marker: str
+    line: Any = "-"
+    crowd: bool = False  # whether it is one of so many that all look alike
+
+
+def past_looks(n: int) -> list[PastLook]:
+    """A look for each of n past campaigns; when the colours begin anew, with other markers and broken lines.
+
+    Of more than ``MANY`` all look alike.
+    """
+    if n > MANY:
+        return [PastLook(_CROWD, ".", crowd=True)] * n
     k = len(_COLORS)
-    return [(_COLORS[i % k], _MARKERS[(i + i // k) % k]) for i in range(n)]
+    return [PastLook(_COLORS[i % k], _MARKERS[(i + i // k) % k], _LINES[i // k]) for i in range(n)]
+
+
+def past_label(own: str, of_all: str, n: int) -> str:
+    """What the legend says of one of n past campaigns: its ``own`` words, or those ``of_all`` where they are many."""
+    return own if n <= MANY else of_all.format(n)
 
 
 def short(name: str) -> str:
@@ -35,10 +72,17 @@ def plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
+def label(text: str, inches: float) -> str:
+    """The label of an axis that is so long, in up to three lines."""
+    return plain(fitting(text, inches, size=10, lines=3))
+
+
 def heading(figure: Figure, title: str, note: str) -> None:
-    """A title with a line below it, or several."""
-    lines = "\n".join(textwrap.wrap(plain(note), width=int(13 * figure.get_figwidth())))
-    figure.suptitle(f"$\\bf{{{title.replace(' ', '~')}}}$\n{lines}", x=0.01, ha="left", fontsize=11, color=INK)
+    """A title with a line below it, or several, for which the figure grows."""
+    lines = fitting(note, 0.97 * figure.get_figwidth(), size=_HEADING, lines=_MOST_LINES)
+    figure.set_figheight(figure.get_figheight() + _INCHES_A_LINE * lines.count("\n"))
+    bold = f"$\\bf{{{title.replace(' ', '~')}}}$"
+    figure.suptitle(f"{bold}\n{plain(lines)}", x=0.01, ha="left", fontsize=_HEADING, color=INK)
 
 
 def named(picture: str, of: str) -> str:

@@ -18,7 +18,7 @@ from headstart.campaign.file import ResultColumn
 from headstart.campaign.fitted import Fitted, FittedOutcome
 from headstart.data.outcomes import Limit
 from headstart.draw.canvas import INK, legend_below, look_at, out_of_view, tidy
-from headstart.draw.looks import NOW, heading, noted, past_looks, plain, short
+from headstart.draw.looks import NOW, PastLook, heading, label, noted, past_label, past_looks, short
 from headstart.models.botorch import TransferPosterior
 from headstart.models.family import GPBO
 from headstart.sources.files.unit_names import split_unit
@@ -28,6 +28,7 @@ __all__ = ["Slice", "slice_of", "slices_figure", "sources_figure"]
 
 _POINTS, _POINTS_BY_RULES = 121, 31
 _PREDICTION, _BAND = "prediction: median, 95 %", "prediction: 95 % range"
+_INCHES_A_LETTER = 0.04  # of height, at 30°
 _ROOM = 0.3  # beside a category, half of which belongs to its neighbour
 
 
@@ -77,24 +78,18 @@ def slice_of(p: Parameter, reference: dict[str, Any], fitted: Fitted) -> Slice:
 def slices_figure(fitted: FittedOutcome, slices: Sequence[Slice], reference: dict[str, Any]) -> Figure:
     """The prediction of all campaigns together, with past and present results."""
     column = fitted.column
-    figure, panels = _panels(len(slices))
+    figure, panels = _panels(slices)
     measured, results = fitted.experiments, fitted.values
     past = dict(zip((task.name for task in fitted.campaign.past), past_looks(len(fitted.campaign.past)), strict=True))
     medians: list[Any] = []
     for s, axes in zip(slices, panels, strict=True):
         name = s.parameter.name
         for i, task in enumerate(fitted.alignment.tasks):
-            color, marker = past[task.name]
             if name in task.rows:
                 x = s.where(list(task.rows[name])) + (_beside(i, len(fitted.alignment.tasks)) if s.is_category else 0.0)
-                look: dict[str, Any] = {
-                    "color": color,
-                    "marker": marker,
-                    "linestyle": "none",
-                    "markersize": 4.5,
-                    "mfc": "none",
-                }
-                axes.plot(x, task.y, alpha=0.75, label=short(task.name), zorder=1, **look)
+                look: dict[str, Any] = {"color": past[task.name].color, "marker": past[task.name].marker, "mfc": "none"}
+                told = past_label(short(task.name), "results of {} past campaigns", len(past))
+                axes.plot(x, task.y, linestyle="none", markersize=4.5, alpha=0.75, label=told, zorder=1, **look)
         found = fitted.expected(s.rows)
         if found is None:
             axes.annotate("nothing is known yet", (0.5, 0.5), xycoords="axes fraction", ha="center", color=INK)
@@ -121,29 +116,32 @@ def slices_figure(fitted: FittedOutcome, slices: Sequence[Slice], reference: dic
 
 
 def sources_figure(fitted: FittedOutcome, slices: Sequence[Slice], reference: dict[str, Any]) -> Figure:
-    """The prediction of every past campaign alone."""
-    column, space = fitted.column, fitted.alignment.space
-    figure, panels = _panels(len(slices))
+    """The prediction of every past campaign alone, inside the bounds of the outcome."""
+    column, space, outcome = fitted.column, fitted.alignment.space, fitted.column.outcome
+    figure, panels = _panels(slices)
     alone = [GPBO.anywhere().learn().condition(d) for d in fitted.alignment.datasets]
     past = dict(zip((task.name for task in fitted.campaign.past), past_looks(len(fitted.campaign.past)), strict=True))
     looks = [past[task.name] for task in fitted.alignment.tasks]
     for s, axes in zip(slices, panels, strict=True):
         found = fitted.expected(s.rows)
-        lines = [] if found is None else [("all together, this campaign", INK, "o", found.median)]
-        for d, posterior, (color, marker) in zip(fitted.alignment.datasets, alone, looks, strict=True):
-            lines.append(
-                (f"{short(d.name)} alone", color, marker, fitted.sign * _median(posterior, space.encode(s.rows)))
-            )
-        for i, (label, color, marker, y) in enumerate(lines):
-            width, top = (2.4, 4) if i == 0 else (1.6, 3)
+        together = PastLook(INK, "o")
+        lines = [] if found is None else [("all together, this campaign", together, found.median)]
+        for d, posterior, look in zip(fitted.alignment.datasets, alone, looks, strict=True):
+            told = past_label(f"{short(d.name)} alone", "each of {} past campaigns alone", len(past))
+            y = np.clip(fitted.sign * _median(posterior, space.encode(s.rows)), outcome.low, outcome.high)
+            lines.append((told, look, y))
+        for i, (told, look, y) in enumerate(lines):
+            width, top = (2.4, 4) if look is together else (0.7, 2) if look.crowd else (1.6, 3)
+            mark: dict[str, Any] = {"marker": look.marker, "color": look.color, "markersize": 5 if look.crowd else 7.5}
             if s.is_category:
                 x = s.x + 2 * _ROOM * (i / max(len(lines) - 1, 1) - 0.5)
-                axes.plot(x, y, linestyle="none", marker=marker, color=color, markersize=7, label=label, zorder=top)
+                axes.plot(x, y, linestyle="none", label=told, zorder=top, **mark)
             else:
-                axes.plot(s.x, y, color=color, linewidth=width, zorder=top)
+                line: dict[str, Any] = {"color": look.color, "linewidth": width, "linestyle": look.line}
+                axes.plot(s.x, y, zorder=top, **line)
                 at = int(np.argmax(y) if column.more_is_better else np.argmin(y))
-                axes.plot(s.x[at], y[at], marker=marker, color=color, markersize=8, mec="white", zorder=5)
-                axes.plot([], [], color=color, linewidth=width, marker=marker, label=label)
+                axes.plot(s.x[at], y[at], mec=look.color if look.crowd else "white", zorder=top + 1, **mark)
+                axes.plot([], [], label=told, **{**line, **mark})
         _axis(axes, s, column.label)
         _mark_reference(axes, s, reference)
     heading(figure, "What each past campaign says", noted(_described(fitted, reference), _outcome(fitted)))
@@ -164,12 +162,15 @@ def _median(posterior: TransferPosterior, X: torch.Tensor) -> NDArray[np.float64
 # ── what the pictures share ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _panels(n: int) -> tuple[Figure, list[Axes]]:
+def _panels(slices: Sequence[Slice]) -> tuple[Figure, list[Axes]]:
+    n = len(slices)
     columns = min(n, 2 if n in (2, 4) else 3)
     rows = math.ceil(n / columns)
-    figure = Figure(
-        figsize=(4.3 * columns + (1.5 if columns == 1 else 0), 3.1 * rows + 1.5), dpi=150, layout="constrained"
-    )
+    # letters of slanted names, which take height from their row
+    letters = [max((len(short(c)) for c in s.parameter.choices), default=0) * _is_slanted(s.parameter) for s in slices]
+    slanted = sum(_INCHES_A_LETTER * max(letters[i : i + columns]) for i in range(0, n, columns))
+    width = 4.3 * columns + (1.5 if columns == 1 else 0)
+    figure = Figure(figsize=(width, 3.1 * rows + 1.5 + slanted), dpi=150, layout="constrained")
     grid = np.asarray(figure.subplots(rows, columns, squeeze=False, sharey=True)).ravel()
     for unused in grid[n:]:
         unused.set_axis_off()
@@ -178,13 +179,12 @@ def _panels(n: int) -> tuple[Figure, list[Axes]]:
 
 def _axis(axes: Axes, s: Slice, ylabel: str) -> None:
     p = s.parameter
-    tidy(axes, plain(p.label), plain(ylabel) if axes.get_subplotspec().is_first_col() else "")  # type: ignore[union-attr]
+    first = axes.get_subplotspec().is_first_col()  # type: ignore[union-attr]
+    tidy(axes, label(p.label, 3.4), label(ylabel, 2.2) if first else "")
     if s.is_category:
         axes.xaxis.set_major_locator(FixedLocator(range(len(p.choices))))
-        long = sum(map(len, p.choices)) > 36
-        axes.set_xticklabels(
-            [short(c) for c in p.choices], rotation=30 if long else 0, ha="right" if long else "center"
-        )
+        slant: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if _is_slanted(p) else {}
+        axes.set_xticklabels([short(c) for c in p.choices], **slant)
         axes.set_xlim(-0.6, len(p.choices) - 0.4)
         return
     if p.log:
@@ -193,6 +193,11 @@ def _axis(axes: Axes, s: Slice, ylabel: str) -> None:
         axes.xaxis.set_minor_formatter(NullFormatter())
     low, high = axes.get_xlim()
     axes.set_xlim(low, high)
+
+
+def _is_slanted(p: Parameter) -> bool:
+    """Whether the names of its categories are too long to stand beside each other."""
+    return sum(map(len, p.choices)) > 36
 
 
 def _mark_reference(axes: Axes, s: Slice, reference: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ never_run              the sentences about those values of a suggestion that nob
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,27 +16,38 @@ from headstart.data.dataset import Dataset
 from headstart.data.descriptors import Descriptors
 from headstart.data.ranges import Choices, FloatRange
 from headstart.data.space import Space
-from headstart.errors import InputError
+from headstart.errors import InputError, refuse
+from headstart.sources.columns.cleaning import TableUse, cleaned
 from headstart.sources.files.cells import is_missing as is_empty
+from headstart.sources.files.readings import CellRules
 from headstart.sources.files.tables import Table, read_table
+from headstart.sources.files.unit_names import folded
 from headstart.sources.matching import is_missing, match
 from headstart.sources.raw import RawTask
 
 __all__ = ["descriptors_in_tasks", "never_run", "read_descriptors"]
 
+_REMEDY = "Descriptors are numbers: write one, or remove the column."
 
-def read_descriptors(path: Path | str, parameter: str, choices: Sequence[Any]) -> Descriptors:
+
+def read_descriptors(
+    path: Path | str, parameter: str, choices: Sequence[Any], rules: CellRules | None = None
+) -> Descriptors:
     """The descriptors of a parameter's categories in a CSV file, which may describe more categories than there are.
 
     The categories are in the column that is called as the parameter, or in the first one. Fails, with file, row and
     column, on a category that comes twice or has no name, on a number that is missing or none, and where one of the
-    ``choices`` is not described.
+    ``choices`` is not described. Cells mean what they mean in any file (``docs/files.md``), and by these ``rules``.
     """
     table = read_table(path)
-    own = parameter if parameter in table.columns else table.columns[0]
+    own = next((c for c in table.columns if folded(c) == folded(parameter)), table.columns[0])
     names = [column for column in table.columns if column != own]
     if not names:
         raise InputError(f"{path}: there is no column of numbers beside {own!r}. Add what describes the {parameter}.")
+    use = TableUse((), tuple(names), rules=rules or CellRules(), past=False, remedy=_REMEDY)
+    plain = cleaned(table, use)
+    refuse(plain.problems)
+    table = plain.table
     found: dict[Any, dict[str, float]] = {}
     rows: dict[Any, int] = {}
     for i, cell in enumerate(table.cells(own)):
@@ -49,7 +61,8 @@ def read_descriptors(path: Path | str, parameter: str, choices: Sequence[Any]) -
             )
         found[category], rows[category] = {name: _number(table, i, name) for name in names}, i
     _require_choices(found, choices, parameter, f"{path}", "Add a row for it")
-    return Descriptors.of(found, parameter)
+    made = Descriptors.of(found, parameter)
+    return replace(made, remarks=(*table.remarks, *made.remarks))
 
 
 def descriptors_in_tasks(
@@ -148,7 +161,7 @@ def _category(value: Any, choices: Sequence[Any]) -> Any:
 
 
 def _number(table: Table, row: int, column: str) -> float:
-    value = table.number_at(row, column, remedy="Descriptors are numbers: write one, or remove the column.")
+    value = table.number_at(row, column, remedy=_REMEDY)
     if value is None:
         raise InputError(f"{table.place(row, column)}: the cell is empty. Fill it in, or remove the row or the column.")
     return float(value)

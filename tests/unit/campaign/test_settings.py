@@ -83,6 +83,19 @@ def test_a_list_that_cannot_be_used_is_named(tmp_path: Path, content: str, messa
     assert message in str(caught.value)
 
 
+def test_cells_of_a_list_mean_what_they_mean_in_any_file(tmp_path: Path) -> None:
+    """A decimal comma, a sign, another case; it is remarked on, and what means nothing is named with its row."""
+    campaign = _with_list(tmp_path, 'well,A,b,s\nA1,"0,1",~0.2,U\nA2,0.3,0.2,v\n')
+    first, second = campaign.settings.listed
+    assert (first["well"], first["a"], first["b"], first["s"]) == ("A1", 0.1, 0.2, "u")
+    assert (second["a"], second["s"]) == (0.3, "v")
+    told = " ".join(campaign.remarks)
+    assert "shelf.csv, column 'b' (row 2: '~0.2') is read without the '~'" in told
+    assert "column 's' (row 2: 'U') is taken for 'u'" in told
+    with pytest.raises(InputError, match=r"shelf\.csv, row 2, column 'a': '0\.1 apples' is not a number\. Write the"):
+        _with_list(tmp_path, "a,b,s\n0.1 apples,0.2,u\n0.2,0.2,u\n")
+
+
 def test_a_candidate_between_the_steps_is_named(tmp_path: Path) -> None:
     """It could not be suggested."""
     toml = 'candidates = "shelf.csv"\n' + TOML.replace("high = 1.0", "high = 1.0\nstep = 0.1", 1)

@@ -36,6 +36,15 @@ def test_a_file_of_descriptors_is_read_as_laboratories_write_it(tmp_path: Path) 
     assert found.row("DMSO") == (0.45, 29.8)
 
 
+def test_cells_of_descriptors_mean_what_they_mean_in_any_file(tmp_path: Path) -> None:
+    """A unit, thousands and a sign; it is remarked on, and the parameter's name may be in another case."""
+    text = "Solvent,bp [°C],price\nTHF,66 °C,1 200\nDMSO,462.15 K,~900\ntoluene,111,950\n"
+    found = read_descriptors(written(tmp_path, text), "solvent", CHOICES)
+    assert found.row("THF") == (66, 1200)
+    assert found.row("DMSO") == pytest.approx((189, 900))
+    assert any("(row 3: '462.15 K') is converted from K to °C" in remark for remark in found.remarks)
+
+
 def test_categories_of_a_file_are_the_choices_that_they_stand_for(tmp_path: Path) -> None:
     """The text 3 is the number 3; where no column has the parameter's name it is the first."""
     found = read_descriptors(written(tmp_path, "which,size\n3,1\n4,2\n5,9\n"), "sieve", (3, 4))

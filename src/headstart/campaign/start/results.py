@@ -42,7 +42,7 @@ def find_results(
 
 
 def _bounded(outcome: Goal | Limit, unit: str, tables: Sequence[Table], rules: CellRules) -> Goal | Limit:
-    """With 0 and 100 as bounds where a result is a percentage and none was ever outside."""
+    """With 0 and 100 as bounds where a result is a percentage and none was ever outside; nor is any where none is."""
     if unit != "%" or (isinstance(outcome, Limit) and not 0 <= outcome.sign * outcome.bound < 100):
         return outcome
     readings = [
@@ -52,7 +52,9 @@ def _bounded(outcome: Goal | Limit, unit: str, tables: Sequence[Table], rules: C
         for cell in table.cells(outcome.name)
     ]
     values = [reading.value for reading in readings if reading.value is not None]
-    return replace(outcome, low=0, high=100) if values and min(values) >= 0 and max(values) <= 100 else outcome
+    unknown = not any(outcome.name in table.columns for table in tables)
+    inside = bool(values) and min(values) >= 0 and max(values) <= 100
+    return replace(outcome, low=0, high=100) if unknown or inside else outcome
 
 
 def same_columns(tables: Sequence[Table], apart: Sequence[str]) -> tuple[list[Table], dict[str, str], list[str]]:

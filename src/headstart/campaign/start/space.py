@@ -12,6 +12,7 @@ from headstart.errors import InputError
 from headstart.sources.column_guess import Guess, Proposal, outward
 from headstart.sources.described import read_descriptors
 from headstart.sources.files.frames import input_column
+from headstart.sources.files.readings import CellRules
 from headstart.sources.files.tables import Table
 from headstart.sources.parameters import Kind, Parameter, nearest, parameter_of_text
 
@@ -69,7 +70,9 @@ def with_candidates(proposal: Proposal, table: Table) -> Proposal:
     return replace(proposal, guesses=tuple(guesses))
 
 
-def with_descriptors(proposal: Proposal, files: Mapping[str, Path], names: Mapping[str, str]) -> Proposal:
+def with_descriptors(
+    proposal: Proposal, files: Mapping[str, Path], names: Mapping[str, str], rules: CellRules
+) -> Proposal:
     """The parameters whose categories are described, with every category that is; ``names`` are the files' paths."""
     known = [guess.parameter.name for guess in proposal.guesses if guess.parameter.kind is Kind.CATEGORY]
     for name in files:
@@ -79,7 +82,7 @@ def with_descriptors(proposal: Proposal, files: Mapping[str, Path], names: Mappi
     for guess in proposal.guesses:
         p = guess.parameter
         if p.name in files:
-            described = read_descriptors(files[p.name], p.name, p.choices).categories
+            described = read_descriptors(files[p.name], p.name, p.choices, rules).categories
             choices = tuple(sorted({*p.choices, *map(str, described)}))
             p = replace(p, choices=choices, descriptors=names[p.name])
         guesses.append(replace(guess, parameter=p))

@@ -247,8 +247,20 @@ def silence_of(prior: AutoPrior, i: int) -> Silence | None:
 
 def says_little(source: Dataset) -> bool:
     """Whether a source has too few rows for its inputs to show that it is more than noise, even if it is."""
-    inputs = source.d - len(source.unseen) - sum(len(levels) - 1 for levels in source.categories)
-    return source.n < _ROWS_PER_INPUT * (inputs + 1)
+    return source.n < _ROWS_PER_INPUT * (_count_inputs(source) + 1)
+
+
+def _count_inputs(source: Dataset) -> int:
+    """How many parameters a source recorded: a category is one, with its descriptors, which say nothing more of it.
+
+    Descriptors stand right behind the levels that they describe; levels are several, and a row has one at most.
+    """
+    groups = [group for group in source.categories if not set(group) <= set(source.unseen)]
+    grouped = {column for group in source.categories for column in group}
+    ends = {group[-1] for group in groups}
+    single = [len(g) > 1 and bool((source.X[..., list(g)] != 0).sum(-1).le(1).all()) for g in groups]
+    levels = [g for g, one in zip(groups, single, strict=True) if one or g[0] - 1 not in ends]
+    return source.d - len(grouped | set(source.unseen)) + len(levels)
 
 
 def _judge(

@@ -24,7 +24,8 @@ from headstart.data.space import Space
 from headstart.decide.domain import Candidates
 from headstart.errors import InputError, NoPlaceError
 from headstart.sampler.whole_space import clip_value
-from headstart.sources.files.frames import read_csv
+from headstart.sources.files.frames import read_frame
+from headstart.sources.files.workbooks import split_sheet
 from headstart.sources.matching import is_missing, match
 from headstart.sources.raw import RawTask
 
@@ -73,9 +74,9 @@ class Shelf:
                 found = cls(given.reset_index(drop=True).set_axis([str(c) for c in given.columns], axis="columns"))
             case str() | PathLike():
                 path = Path(given).expanduser()
-                if not path.exists():
+                if not (split_sheet(path) or (path,))[0].exists():
                     raise InputError(f"candidates: there is no file {path}. Look at the spelling and at the folder.")
-                found = cls(read_csv(path), str(path), 2)
+                found = cls(read_frame(path), str(path), 2)
             case [*rows] if rows and all(isinstance(row, Mapping) for row in rows):
                 names = dict.fromkeys(str(name) for row in rows for name in row)
                 columns = {n: pd.Series([row.get(n, np.nan) for row in rows], dtype=object) for n in names}

@@ -1,59 +1,45 @@
-"""A CSV file as a DataFrame: numbers where a column holds numbers, text elsewhere, and no guess where it is unclear."""
+"""A file as a DataFrame: numbers where a column holds numbers, text elsewhere, and no guess where it is unclear."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headstart.errors import InputError
+from headstart.errors import InputError, refuse
+from headstart.sources.columns.cleaning import TableUse, cleaned
 from headstart.sources.files.cells import is_date, is_failure, is_missing, number
 from headstart.sources.files.tables import Table, read_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["input_column", "read_csv", "result_column"]
+__all__ = ["input_column", "read_frame", "result_column"]
 
 
-def read_csv(
-    path: Path | str,
-    *,
-    objective: str | None = None,
-    rename: Mapping[str, str] | None = None,
-    ignore: Sequence[str] = (),
-    categories: Sequence[str] = (),
-) -> pd.DataFrame:
-    """The file as a DataFrame: float64 where a column holds numbers (NaN: no cell), else text (None: no cell).
+def read_frame(path: Path | str, *, measured: Sequence[str] = ()) -> pd.DataFrame:
+    """The table as a DataFrame: float64 where a column holds numbers (NaN: no cell), else text (None: no cell).
 
-    ``rename`` (old → new) comes first; ``ignore`` are columns that nobody looks at, ``categories`` those that are
-    text even if it reads as numbers. With an ``objective``, rows that have one must have every input, a result that
-    failed or is missing is NaN, and dates are refused; without one nobody knows what is needed, and dates are text.
-    The remarks on how the file was read are in ``attrs["remarks"]``.
+    Cells mean what they mean in any file: '60 °C' is 60, and a date is text. In columns of what was ``measured`` there
+    are numbers alone, NaN for a result that failed. The remarks on how cells were read are in ``attrs["remarks"]``;
+    all that cannot be read is told together.
     """
     import pandas as pd
 
-    table = read_table(path).renamed(rename or {})
-    if objective is not None:
-        table.require(objective, "Say which one holds the result.")
+    table = read_table(path)
     if not table.rows:
         raise InputError(f"{path} has a header but no rows: nothing was measured there. Leave it out.")
-    wanted = [c for c in table.columns if c not in ignore]
-    frame: dict[str, Any] = {}
-    has_result = [False] * len(table.rows)
-    if objective is not None:
-        results = result_column(table, objective)
-        has_result = [value is not None for value in results]
-        frame[objective] = pd.Series([float("nan") if v is None else v for v in results], dtype="float64")
-    for column in wanted:
-        if column != objective and table.kind(column) != "empty":
-            frame[column] = input_column(
-                table,
-                column,
-                has_result,
-                text=column in categories or (objective is None and table.kind(column) == "date"),
-            )
-    found = pd.DataFrame({c: frame[c] for c in wanted if c in frame})
+    results = tuple(column for column in measured if column in table.columns)
+    inputs = [c for c in table.columns if c not in results and table.kind(c, forms=True) != "empty"]
+    numbers = tuple(column for column in inputs if table.kind(column, forms=True) == "number")
+    plain = cleaned(table, TableUse(results, numbers, past=False))
+    refuse(plain.problems)
+    table, nobody = plain.table, [False] * len(plain.table.rows)
+    frame: dict[str, Any] = {c: input_column(table, c, nobody, text=c not in numbers) for c in inputs}
+    for column in results:
+        values = [float("nan") if value is None else value for value in result_column(table, column)]
+        frame[column] = pd.Series(values, dtype="float64")
+    found = pd.DataFrame({c: frame[c] for c in table.columns if c in frame})
     found.attrs["remarks"] = list(table.remarks)
     return found
 

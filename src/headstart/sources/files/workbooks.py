@@ -2,7 +2,7 @@
 
 a cell is            it is read as
 a number             that number; with a format in percent, 0.885 is '88.5 %', as it is shown
-a date or a time     text of it: no number
+a date or a time     text of it: no number; without a time of day where none was written
 a formula            its value when the workbook was saved
 """
 
@@ -158,8 +158,11 @@ def _value(value: object, shown: str) -> CellValue:
         return str(value).upper()
     if isinstance(value, int | float):
         return f"{number_text(float(f'{value * 100:.12g}'), '.')} %" if "%" in shown else float(value)
-    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
-        return value.isoformat(*((" ", "minutes") if isinstance(value, datetime.datetime) else ()))
+    if isinstance(value, datetime.datetime):
+        midnight = value.time() == datetime.time()
+        return value.date().isoformat() if midnight and "h" not in shown.lower() else value.isoformat(" ", "minutes")
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
     return str(value)
 
 
@@ -200,5 +203,5 @@ def _ods_value(cell: ElementTree.Element) -> CellValue:
     if kind in ("float", "currency") and value is not None:
         return float(value)
     if kind == "date":
-        return (cell.get(f"{_OFFICE}date-value") or "").replace("T", " ")
+        return (cell.get(f"{_OFFICE}date-value") or "").removesuffix("T00:00:00").replace("T", " ")
     return "\n".join("".join(line.itertext()) for line in cell.iter(f"{_TEXT}p"))

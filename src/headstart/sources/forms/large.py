@@ -6,7 +6,7 @@ storages keep their trials in memory anyhow, so there is nothing to be saved.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,8 +38,11 @@ class SomeTrials:
     others: str
 
 
-def some_trials(study: Study, place: int, maximize: bool) -> SomeTrials | None:
-    """The best tenth and an even spread of a large study in a database; None where all trials can be loaded."""
+def some_trials(study: Study, goals: Sequence[tuple[int, bool]]) -> SomeTrials | None:
+    """The best tenth and an even spread of a large study in a database; None where all trials can be loaded.
+
+    ``goals`` are the places of the objectives that count, and whether they are maximised.
+    """
     from optuna.storages import RDBStorage
 
     storage, key = getattr(study, "_storage", None), getattr(study, "_study_id", None)
@@ -53,11 +56,16 @@ def some_trials(study: Study, place: int, maximize: bool) -> SomeTrials | None:
         counts = {str(state): int(count) for state, count in found}
         if sum(counts.values()) <= LARGE:
             return None
-        ids, y = [], []
-        for trial_id, value, kind in connection.execute(sqlalchemy.text(_VALUES), {"study": key, "place": place}):
-            ids.append(trial_id)
-            y.append(_INFINITE.get(str(kind), np.nan if value is None else value))
-    kept = thinning.rows_kept(np.array(y, dtype=np.float64), maximize, thinning.MOST_LEARNT)
+        found_values: list[dict[int, float]] = []
+        for place, _ in goals:
+            values = connection.execute(sqlalchemy.text(_VALUES), {"study": key, "place": place})
+            found_values.append({i: _INFINITE.get(str(k), np.nan if v is None else v) for i, v, k in values})
+    ids = list(dict.fromkeys(trial_id for own in found_values for trial_id in own))  # a finished trial has all of them
+    results = [
+        (np.array([own.get(i, np.nan) for i in ids], dtype=np.float64), maximize)
+        for own, (_, maximize) in zip(found_values, goals, strict=True)
+    ]
+    kept = thinning.rows_kept_of(results, thinning.MOST_LEARNT)
     finished = counts.pop("COMPLETE", 0)
     notes = (thinning.thinned_in_words(len(kept), finished),) if len(kept) < finished else ()
     return SomeTrials(tuple(database.get_trial(ids[i]) for i in kept), notes, in_words(counts))

@@ -50,18 +50,19 @@ def task_of_study(
     with reading(origin):
         own, directions, metrics = study.study_name, study.directions, study.metric_names
     place, notes = _objective(wanted, metrics, len(directions), origin, refusal)
-    maximize = directions[place] == StudyDirection.MAXIMIZE
+    ways = [direction == StudyDirection.MAXIMIZE for direction in directions]
+    maximize = ways[place]
+    undecided = len(ways) > 1 and wanted.objective is None
     with reading(origin):
-        some = some_trials(study, place, maximize)
+        some = some_trials(study, list(enumerate(ways)) if undecided else [(place, maximize)])
         if some is None:
             trials: Sequence[FrozenTrial] = study.get_trials(deepcopy=False)
             others = _unfinished(trials)
         else:
             trials, others, notes = some.trials, some.others, notes + some.notes
-    ways = [direction == StudyDirection.MAXIMIZE for direction in directions]
     named = dict(zip(metrics or map(str, range(len(ways))), ways, strict=True))
     task = _task(name or own, origin, trials, others, place, maximize, notes, wanted, study=own, objectives=named)
-    return replace(task, undecided=len(named) > 1 and wanted.objective is None)
+    return replace(task, undecided=undecided)
 
 
 def task_of_trials(trials: Sequence[FrozenTrial], wanted: Wanted, name: str) -> RawTask:

@@ -3,10 +3,13 @@
 kept            which                                             because
 a tenth         the best; of a table, both ends                   the optimum is what is transferred
 the others      an even spread of the remaining rows, in order    the function must be known elsewhere too
+
+Of several objectives each has its part of the tenth, so that the best of none of them is lost.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +17,7 @@ from numpy.typing import NDArray
 
 from headstart.sources.raw import RawTask, finite
 
-__all__ = ["MOST_LEARNT", "rows_kept", "thinned", "thinned_in_words"]
+__all__ = ["MOST_LEARNT", "rows_kept", "rows_kept_of", "thinned", "thinned_in_words"]
 
 MOST_LEARNT = 1000  # rows of one source: AUTO learns them in a dozen seconds, and twice as many in over a minute
 _BEST = 10  # one in so many is among the best
@@ -22,16 +25,36 @@ _BEST = 10  # one in so many is among the best
 
 def rows_kept(y: NDArray[np.float64], maximize: bool | None, most: int) -> NDArray[np.intp]:
     """At most so many rows that have a result, in order."""
-    known = np.flatnonzero(~np.isnan(finite(y)))
+    return rows_kept_of([(y, maximize)], most)
+
+
+def rows_kept_of(results: Sequence[tuple[NDArray[np.float64], bool | None]], most: int) -> NDArray[np.intp]:
+    """The same of several results of every row: a row counts that has one of them."""
+    values = [finite(y) for y, _ in results]
+    known = np.flatnonzero(~np.all([np.isnan(y) for y in values], axis=0))
     if len(known) <= most:
         return known
-    n_best = most // _BEST
-    ranked = known[np.argsort(finite(y)[known], kind="stable")]
-    n_low = {False: n_best, True: 0, None: n_best // 2}[maximize]
-    best = np.concatenate([ranked[:n_low], ranked[len(ranked) - (n_best - n_low) :]])
+    share = most // _BEST // len(results)
+    best = np.unique(
+        np.concatenate([_best(y, maximize, share) for y, (_, maximize) in zip(values, results, strict=True)])
+    )
     rest = np.setdiff1d(known, best)
-    spread = rest[np.linspace(0, len(rest) - 1, most - n_best).round().astype(int)]
+    spread = rest[np.linspace(0, len(rest) - 1, most - len(best)).round().astype(int)]
     return np.sort(np.concatenate([best, spread]))
+
+
+def _best(y: NDArray[np.float64], maximize: bool | None, n: int) -> NDArray[np.intp]:
+    """The n best rows; of both ends where it is not known which one is good."""
+    known = np.flatnonzero(~np.isnan(y))
+    ranked = known[np.argsort(y[known], kind="stable")]
+    n_low = {False: n, True: 0, None: n // 2}[maximize]
+    return np.concatenate([ranked[:n_low], ranked[max(0, len(ranked) - (n - n_low)) :]])
+
+
+def _kept_of(task: RawTask, most: int) -> NDArray[np.intp]:
+    if task.undecided and task.objectives:  # which of them counts is not known yet
+        return rows_kept_of([(own.y, own.maximize) for own in task.objectives.values()], most)
+    return rows_kept(task.y, task.maximize, most)
 
 
 def thinned(task: RawTask) -> RawTask:
@@ -39,7 +62,7 @@ def thinned(task: RawTask) -> RawTask:
     n = len(task.rows)
     if n <= MOST_LEARNT:
         return task
-    kept = rows_kept(task.y, task.maximize, MOST_LEARNT)
+    kept = _kept_of(task, MOST_LEARNT)
     return replace(task.only(kept), notes=(*task.notes, thinned_in_words(len(kept), n)))
 
 

@@ -10,6 +10,9 @@ from tests.problems import points
 from torch import Tensor
 
 from headstart import AUTO, GPBO, SHGP, STAR, Dataset, InputError
+from headstart.data.descriptors import Descriptors
+from headstart.data.ranges import Choices, FloatRange
+from headstart.data.space import Space
 from headstart.gp.fit import fit
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.kernels import Kernel
@@ -235,6 +238,24 @@ def test_few_rows_are_called_few_and_not_noise() -> None:
     assert ignored is Verdict.IGNORED
     assert "12 rows say little" in told
     assert "best point is tried" in told
+
+
+@pytest.mark.parametrize("described", [(), ("polarity",), ("polarity", "donor number")])
+def test_a_category_is_one_input_whatever_describes_it(described: tuple[str, ...]) -> None:
+    """A number and two categories want twenty rows, with descriptors or without; an input that is not there none."""
+    numbers = {"DMF": (0.4, 26.6), "MeCN": (0.5, 14.1), "NMP": (0.3, 27.3)}
+    told = {c: dict(zip(described, own, strict=False)) for c, own in numbers.items()}
+    space = Space.of(
+        {"x": FloatRange(0.0, 1.0), "solvent": Choices(tuple(numbers)), "base": Choices(("KOH", "NaOH"))},
+        descriptors={"solvent": Descriptors.of(told, "solvent")} if described else {},
+    )
+    rows = [{"x": i / 20, "solvent": [*numbers][i % 3], "base": ("KOH", "NaOH")[i % 2]} for i in range(20)]
+    X, y = space.encode(rows), torch.arange(20.0, dtype=torch.float64)
+    assert not says_little(Dataset(X, y, categories=space.categories))
+    assert says_little(Dataset(X[:19], y[:19], categories=space.categories))
+    solvent = [c for axis in space.axes if axis.name == "solvent" for c in range(*axis.columns.indices(space.d))]
+    assert not says_little(Dataset(X[:15], y[:15], unseen=solvent, categories=space.categories))
+    assert says_little(Dataset(X[:14], y[:14], unseen=solvent, categories=space.categories))
 
 
 def test_the_history_begins_with_the_prior_and_ends_now(explained: Explanation, prior: AutoPrior) -> None:

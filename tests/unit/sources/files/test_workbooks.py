@@ -53,9 +53,24 @@ def test_cells_are_read_as_they_are_shown(tmp_path: Path) -> None:
     book["Sheet"]["A2"].number_format = "0.0%"
     book.save(path)
     table = read_table(path)
-    assert table.rows == (("88.5 %", "2024-03-01 00:00", "TRUE", "1.200"),)
+    assert table.rows == (("88.5 %", "2024-03-01", "TRUE", "1.200"),)
     with pytest.raises(InputError, match="can be read as 1200 or as"):
         table.number_at(0, "d")
+
+
+def test_a_date_is_the_date_that_was_written(tmp_path: Path) -> None:
+    """With a time of day only where the cell shows one; so it is printed, and copied from a list of candidates."""
+    moments: list[object] = [
+        datetime.datetime(2024, 3, 1),
+        datetime.datetime(2024, 3, 1),
+        datetime.datetime(2024, 3, 1, 14, 30),
+    ]
+    path = _book(tmp_path, [["a", "b", "c"], moments])
+    book = load_workbook(path)
+    for cell, shown in (("A2", "DD.MM.YYYY"), ("B2", "yyyy-mm-dd hh:mm"), ("C2", "yyyy-mm-dd")):
+        book["Sheet"][cell].number_format = shown
+    book.save(path)
+    assert read_table(path).rows == (("2024-03-01", "2024-03-01 00:00", "2024-03-01 14:30"),)
 
 
 def test_a_formula_without_a_value_is_no_number(tmp_path: Path) -> None:

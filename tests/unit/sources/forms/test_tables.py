@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import optuna
@@ -129,18 +130,21 @@ def test_a_workbook_is_a_table(tmp_path: Path) -> None:
     table = pd.DataFrame({"x": [1.5, 2.5, 3.5], "kind": ["a", None, "b"], "": [None] * 3, "loss": [0.5, "failed", 0.7]})
     with pd.ExcelWriter(path, engine="openpyxl") as writer:
         table.to_excel(writer, index=False, sheet_name="runs")
-        pd.DataFrame({"y": [1]}).to_excel(writer, index=False, sheet_name="other")
+        pd.DataFrame({"x": [2], "y": [1]}).to_excel(writer, index=False, sheet_name="other")
     task = read_one(path, objective="loss")
     assert task.parameters == ("x", "kind")
     np.testing.assert_array_equal(task.y, [0.5, np.nan, 0.7])
+    assert task.notes[0].startswith("the sheet 'runs' is read")
+    other = read_one(f"{path}#other", objective="y")
+    assert (other.name, other.y.tolist()) == ("march", [1.0])
     table.assign(loss=[0.5, "good", 0.7]).to_excel(path, index=False, engine="openpyxl")
-    with pytest.raises(InputError, match=r"march\.xlsx, row 3: loss = 'good' is not a number"):
+    with pytest.raises(InputError, match=r"march\.xlsx, row 3, column 'loss': 'good' is not a number"):
         read_one(path, objective="loss")
     table.rename(columns={"kind": None}).to_excel(path, index=False, engine="openpyxl")
-    with pytest.raises(InputError, match=r"march\.xlsx: column 2 has no name"):
+    with pytest.raises(InputError, match=r"march\.xlsx, row 2: 'a' stands in column 2, which has no name"):
         read_one(path, objective="loss")
     path.write_text("no workbook")
-    with pytest.raises(InputError, match=r"march\.xlsx: the file is not what its name says"):
+    with pytest.raises(InputError, match=r"march\.xlsx: the file is not the workbook that its name says"):
         read_one(path, objective="loss")
 
 
@@ -152,7 +156,8 @@ def test_a_file_that_needs_an_extra_says_which(
 ) -> None:
     """And what can be done without it."""
     path = tmp_path / f"march.{ending}"
-    path.write_bytes(b"PK\x03\x04")
+    with ZipFile(path, "w") as archive:
+        archive.writestr("xl/workbook.xml", "")
     load = builtins.__import__
 
     def without(name: str, *arguments: Any, **options: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import optuna
 import pandas as pd
 import pytest
+from optuna.distributions import FloatDistribution
 from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 from tests.unit.sources.forms.past_studies import read_one, study, trial
@@ -17,7 +19,7 @@ from headstart.errors import InputError
 from headstart.sources.forms import large, thinning
 from headstart.sources.forms.studies import is_same_study
 from headstart.sources.forms.thinning import rows_kept, thinned
-from headstart.sources.raw import RawTask
+from headstart.sources.raw import RawObjective, RawTask
 
 pytestmark = pytest.mark.usefixtures("quiet_optuna")
 
@@ -60,6 +62,47 @@ def test_a_long_table_is_thinned_and_says_so(y: Any) -> None:
     assert read_one(pd.DataFrame({"x": y, "loss": y}), objective="loss").y.shape == (1000,)
     few = RawTask("t", pd.DataFrame({"x": y[:100]}), y[:100])
     assert thinned(few) is few
+
+
+def test_the_best_of_every_objective_are_kept(y: Any) -> None:
+    """As long as it is not known which of them counts; a row that has any of them may be kept."""
+    other = np.random.default_rng(1).permutation(N).astype(float)
+    other[:10] = np.nan
+    task = RawTask(
+        "t",
+        pd.DataFrame({"x": y}),
+        y,
+        objectives={"y": RawObjective(y, maximize=False), "other": RawObjective(other, maximize=True)},
+        undecided=True,
+    )
+    kept = thinned(task)
+    assert len(kept.rows) == 1000
+    assert set(range(50)) <= set(kept.objectives["y"].y)
+    assert set(np.sort(other[10:])[-50:]) <= set(kept.objectives["other"].y)
+    only = thinned(replace(task, undecided=False, maximize=False))
+    assert set(range(100)) <= set(only.y)
+
+
+def test_of_a_large_study_the_best_of_every_objective_are_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever of them is asked about later."""
+    past = optuna.create_study(
+        study_name="large", storage=f"sqlite:///{tmp_path / 'past.db'}", directions=["minimize", "maximize"]
+    )
+    ranks = np.random.default_rng(2).permutation(60)
+    for i, rank in enumerate(ranks):
+        past.add_trial(
+            optuna.trial.create_trial(
+                params={"x": i / 60}, distributions={"x": FloatDistribution(0, 1)}, values=[float(i), float(rank)]
+            )
+        )
+    monkeypatch.setattr(large, "LARGE", 40)
+    monkeypatch.setattr(thinning, "MOST_LEARNT", 40)
+    first, second = read_one(past).objectives.values()
+    assert len(first.y) == 40
+    assert {0.0, 1.0} <= set(first.y)
+    assert {58.0, 59.0} <= set(second.y)
 
 
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
