@@ -110,7 +110,7 @@ class RankingPrior(Prior):
         known = own.scale > 0
         units = Units(torch.where(known, own.offset, shared.offset), torch.where(known, own.scale, shared.scale))
         inward = units.inward(target)
-        member, report = _member(inward, self.model, generator, "target")
+        member, report = _member(inward, self.model, generator, "target", source=False)
         weights = self._weights(member, inward, generator)
         ensemble = Ensemble((*self.members, member), weights)
         every = (*self.units, units)
@@ -165,10 +165,11 @@ def _samples(mean: Tensor, cov: Tensor, n: int, generator: torch.Generator) -> F
     return mean.unsqueeze(-2) + draws @ root
 
 
-def _member(task: Dataset, model: TransferModel, seed: Seed, name: str) -> tuple[Layer, FitReport]:
-    return fit_layer(
-        NoBeliefs(task.batch_shape), task, model=model, propagation=Propagation.EXACT, seed=seed, name=name
-    )
+def _member(
+    task: Dataset, model: TransferModel, seed: Seed, name: str, *, source: bool = True
+) -> tuple[Layer, FitReport]:
+    options = {"propagation": Propagation.EXACT, "seed": seed, "name": name, "source": source}
+    return fit_layer(NoBeliefs(task.batch_shape), task, model=model, **options)  # type: ignore[arg-type]
 
 
 def _observed(task: Dataset, params: GPParams, model: TransferModel) -> Layer:

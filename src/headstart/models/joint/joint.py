@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from headstart.data.dataset import Dataset, error_vars
+from headstart.data.dataset import Dataset, error_vars, task_name
 from headstart.data.units import OutputUnits, Units
 from headstart.gp.fit import Objective, Seed, fit
 from headstart.gp.hyperparameters import GPParams
@@ -18,11 +18,14 @@ from headstart.models.chain.beliefs import CrossTerm, ExactBeliefs
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.joint.coregion import Coregion, WeightedSource
 from headstart.models.joint.evidence import ArrowEvidence, DenseEvidence, JointEvidence
+from headstart.models.large.rows import representative
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import AutoParams, CoregionalParams, EnsembleParams, ModelParams
 from headstart.models.predictor import Outcome
 
-__all__ = ["Joint", "JointPrior", "believe_sources"]
+__all__ = ["MOST_OF_A_SOURCE", "Joint", "JointPrior", "believe_sources"]
+
+MOST_OF_A_SOURCE = 1000  # rows
 
 
 def believe_sources(
@@ -83,6 +86,7 @@ class JointPrior(Prior):
     """The sources in model units: a joint model has to be trained anew with every target observation."""
 
     model: Joint
+    note: str = ""  # which sources are used in part
 
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
         model = self.model
@@ -94,6 +98,7 @@ class JointPrior(Prior):
         # Likelihood alone says nothing about a target without data: then the weak priors decide.
         options = replace(model.fit, objective=Objective.POSTERIOR) if target.n == 0 else model.fit
         theta, report = fit(evidence, options, seed=seed, task="all tasks", batch_shape=target.batch_shape)
+        report = replace(report, note=self.note)
         params = evidence.params(theta.reshape(evidence.n_problems, -1), target.batch_shape)
         canonical = model.coregion.coregional(params, evidence.T)
         layer = _observe(canonical, sources, inward, coregion=model.coregion, kernel=model.kernel)
@@ -115,7 +120,14 @@ class Joint(TransferModel):
         return DenseEvidence(tasks, coregion=self.coregion, kernel=self.kernel, free_offset=free)
 
     def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> JointPrior:  # noqa: ARG002
-        return JointPrior(model=self, sources=sources)
+        # every evaluation of the joint evidence factorises all rows: of large sources some have to do
+        few = tuple(representative(source, MOST_OF_A_SOURCE) for source in sources)
+        notes = [
+            f"{own.n:,} of {source.n:,} rows of {task_name(source, i)} are used"
+            for i, (own, source) in enumerate(zip(few, sources, strict=True))
+            if own.n < source.n
+        ]
+        return JointPrior(model=self, sources=few, note="; ".join(notes))
 
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
         canonical = self.coregion.coregional(params, len(sources) + 1)

@@ -34,7 +34,7 @@ from headstart.models.chain.beliefs import Beliefs, ExactBeliefs
 from headstart.models.chain.boosted import BoostedBeliefs
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.large.pooling import pooled_rows
-from headstart.models.large.rows import leading_rows, representative_rows
+from headstart.models.large.rows import leading_rows, representative_rows, rows_of
 
 __all__ = ["ALL_ROWS", "condensed", "learnt_through", "source_layer"]
 
@@ -76,7 +76,7 @@ def source_layer(
     plan = _Plan(data.n, None) if every_row else _Plan.of(below, data, propagation)
     if plan.n_rows < data.n:
         kept = plan.rows(data)
-        data, noise = _rows_of(data, kept), noise.gather(-1, kept)
+        data, noise = rows_of(data, kept), noise.gather(-1, kept)
     empty = Layer.observe(below, params, data.X[..., :0, :], data.y[..., :0], kernel=kernel, propagation=propagation)
     if plan.n_points is None:
         return _exact(empty, data, noise, free=free)
@@ -128,13 +128,6 @@ class _Plan:
         return even.expand(*data.batch_shape, -1)
 
 
-def _rows_of(data: Dataset, which: Int[Tensor, "*b k"]) -> Dataset:
-    """Rows of every problem of a batch."""
-    X = data.X.gather(-2, which.unsqueeze(-1).expand(*which.shape, data.d))
-    error_var = None if data.error_var is None else data.error_var.gather(-1, which)
-    return data.with_data(X, data.y.gather(-1, which), error_var)
-
-
 def _exact(empty: Layer, data: Dataset, noise: Float[Tensor, "*b n"], *, free: bool) -> Layer:
     """All rows as they are. The covariance is filled block by block, so that there are never more than two of it."""
     at = empty.below.at(data.X)
@@ -158,7 +151,7 @@ def condensed(
     empty: Layer, data: Dataset, noise: Float[Tensor, "*b n"], points: Int[Tensor, "*b m"], *, free: bool = False
 ) -> Layer:
     """The layer given all rows of data through those that ``points`` names; ``empty`` is the layer without data."""
-    at = empty.below.at(_rows_of(data, points).X)
+    at = empty.below.at(rows_of(data, points).X)
     m, identity = points.shape[-1], torch.eye(points.shape[-1], dtype=data.X.dtype, device=data.X.device)
     P = empty.gain_cov(at, at)
     P.diagonal(dim1=-2, dim2=-1).mul_(1 + _JITTER)

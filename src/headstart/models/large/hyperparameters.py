@@ -1,7 +1,7 @@
 """Hyperparameters of a task with many rows: searched for on some of them, then followed to more.
 
 The search with all its restarts sees FIRST rows, well chosen (models.large.rows). From the best place found there a
-single run goes on with twice as many rows, and again, until twice as many change nothing any more, or there are MOST:
+single run goes on with twice as many rows, and again, until that changes nothing any more, or there are ``most_rows``:
 a likelihood of a thousand rows has one optimum worth the name, and it lies near that of some hundred.
 """
 
@@ -26,9 +26,10 @@ from headstart.models.large.pooling import PooledEvidence, PooledRows, pooled_ro
 from headstart.models.large.rows import representative_rows
 from headstart.models.model import TransferModel
 
-__all__ = ["FIRST", "MOST", "FromSome", "hyperparameters_of_many"]
+__all__ = ["FIRST", "FromSome", "hyperparameters_of_many", "most_rows"]
 
-FIRST, MOST = 300, 1200
+FIRST = 300
+_MOST, _ALWAYS, _SHARE = 2400, 1200, 0.36  # what takes as long as the layer of all rows, or less
 # Twice as many rows change nothing if no parameter changes its effect by more than that, in logarithms
 _SETTLED = 0.1
 # A run that follows need not be exact to the last digit: per observation, of which there are hundreds
@@ -46,6 +47,11 @@ class FromSome:
     scale: Float[Tensor, "*b"]
     shift: Float[Tensor, "*b"]
     n_rows: int
+
+
+def most_rows(n: int) -> int:
+    """With how many of n rows, at most, a run goes on: all up to 1,200; 1,800 of 5,000; never more than 2,400."""
+    return min(n, _MOST, max(_ALWAYS, int(_SHARE * n)))
 
 
 def hyperparameters_of_many(
@@ -68,8 +74,8 @@ def hyperparameters_of_many(
     theta, report = fit(evidence, model.fit, seed=seed, task=name, batch_shape=b)
     theta = theta.reshape(P, -1)
     looser = replace(model.fit, ftol=max(_FTOL, model.fit.ftol), gtol=max(_GTOL, model.fit.gtol))
-    while n < min(MOST, data.n):
-        n = min(2 * n, MOST, data.n)
+    while n < (most := most_rows(data.n)):
+        n = min(2 * n, most)
         evidence = evidence_of(n)
         further, _ = fit(evidence, looser, seed=seed, task=name, batch_shape=b, start=theta)
         further = further.reshape(P, -1)
@@ -91,7 +97,7 @@ def _units(below: Beliefs, data: Dataset, *, per_level: bool) -> tuple[Float[Ten
     residual = data.y
     if not isinstance(below, NoBeliefs):
         P = data.batch_shape.numel()
-        which = representative_rows(data.X.reshape(P, data.n, data.d), data.y.reshape(P, data.n), MOST)
+        which = representative_rows(data.X.reshape(P, data.n, data.d), data.y.reshape(P, data.n), _ALWAYS)
         X, y = _at_rows(data, which)
         b = data.batch_shape
         residual = y.reshape(*b, -1) - below.at(X.reshape(*b, -1, data.d)).mean

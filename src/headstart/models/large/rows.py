@@ -18,7 +18,7 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 
-__all__ = ["every_so_many", "leading_rows", "representative_rows"]
+__all__ = ["every_so_many", "leading_rows", "representative", "representative_rows", "rows_of"]
 
 # Rows of a stratum that are compared: the farthest of so many is nearly the farthest of all
 _COMPARED = 16
@@ -31,6 +31,22 @@ def representative_rows(X: Float[Tensor, "P n d"], y: Float[Tensor, "P n"], m: i
         return torch.arange(y.shape[-1], device=y.device).expand(y.shape[0], -1)
     chosen = [_representative(X_i.cpu().numpy(), y_i.cpu().numpy(), m) for X_i, y_i in zip(X, y, strict=True)]
     return torch.from_numpy(np.stack(chosen)).to(y.device)
+
+
+def representative(data: Dataset, m: int) -> Dataset:
+    """The task with m such rows, where it has more."""
+    if data.n <= m:
+        return data
+    b = data.batch_shape
+    which = representative_rows(data.X.reshape(-1, data.n, data.d), data.y.reshape(-1, data.n), m).reshape(*b, m)
+    return rows_of(data, which)
+
+
+def rows_of(data: Dataset, which: Int[Tensor, "*b k"]) -> Dataset:
+    """Rows of every problem of a batch, each with numbers of its own."""
+    X = data.X.gather(-2, which.unsqueeze(-1).expand(*which.shape, data.d))
+    error_var = None if data.error_var is None else data.error_var.gather(-1, which)
+    return data.with_data(X, data.y.gather(-1, which), error_var)
 
 
 def _representative(X: np.ndarray, y: np.ndarray, m: int) -> np.ndarray:

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
 
-__all__ = ["LARGE", "SomeTrials", "in_words", "some_trials"]
+__all__ = ["LARGE", "MOST_LOADED", "SomeTrials", "in_words", "some_trials"]
 
-LARGE = 10_000  # trials; loading as many takes some three seconds and 120 MB
+LARGE = 20_000  # trials; loading as many takes some eight seconds and 240 MB
+MOST_LOADED = 5000  # trials of a larger one; one by one they take as long
 _COUNTS = "SELECT state, COUNT(*) FROM trials WHERE study_id = :study GROUP BY state"
 _VALUES = (
     "SELECT t.trial_id, v.value, v.value_type FROM trials t JOIN trial_values v ON v.trial_id = t.trial_id "
@@ -65,7 +66,7 @@ def some_trials(study: Study, goals: Sequence[tuple[int, bool]]) -> SomeTrials |
         (np.array([own.get(i, np.nan) for i in ids], dtype=np.float64), maximize)
         for own, (_, maximize) in zip(found_values, goals, strict=True)
     ]
-    kept = thinning.rows_kept_of(results, thinning.MOST_LEARNT)
+    kept = thinning.rows_kept_of(results, MOST_LOADED)
     finished = counts.pop("COMPLETE", 0)
     notes = (thinning.thinned_in_words(len(kept), finished),) if len(kept) < finished else ()
     return SomeTrials(tuple(database.get_trial(ids[i]) for i in kept), notes, in_words(counts))

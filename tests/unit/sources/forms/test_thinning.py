@@ -51,8 +51,9 @@ def test_rows_without_a_result_are_the_first_to_go(y: Any) -> None:
     assert 4800 in rows_kept(y, True, 50)
 
 
-def test_a_long_table_is_thinned_and_says_so(y: Any) -> None:
+def test_a_long_table_is_thinned_and_says_so(y: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows, values and their numbers in the file stay together."""
+    monkeypatch.setattr(thinning, "MOST_LEARNT", 1000)
     task = RawTask("t", pd.DataFrame({"x": y}), y, numbers=tuple(range(2, N + 2)), notes=("first",))
     short = thinned(task)
     assert short.notes == ("first", "1,000 of 5,000 rows are used: the best tenth, and an even spread of the others")
@@ -115,7 +116,7 @@ def test_a_large_study_in_a_database_is_not_loaded_whole(
     past = study("large", storage=url, y=values, direction=direction)
     past.add_trials([trial(0.5, state=TrialState.FAIL), trial(0.6, state=TrialState.PRUNED)])
     monkeypatch.setattr(large, "LARGE", 40)
-    monkeypatch.setattr(thinning, "MOST_LEARNT", 20)
+    monkeypatch.setattr(large, "MOST_LOADED", 20)
 
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError
