@@ -71,6 +71,7 @@ class BadLesson:
 
     keys = ("bad",)
     cost = 1.0
+    rows = 1
 
     def only(self, which: Sequence[int]) -> BadLesson:
         return self

@@ -16,6 +16,7 @@ import optuna
 
 from headstart.data.dataset import Dataset
 from headstart.models.learning.crew import Crew, InTurn
+from headstart.models.learning.device import CPU, ComputeDevice
 from headstart.models.learning.learning import Learning
 from headstart.models.learning.notebook import Notebook
 from headstart.models.learning.numbers import content_key
@@ -36,17 +37,18 @@ _LONG, _OFTEN = 2.0, 10.0
 class ModelCache:
     """Priors by the content they were learnt from; ``crew`` learns what neither memory nor ``folder`` has."""
 
-    def __init__(self, folder: Path | None = None, crew: Crew | None = None) -> None:
+    def __init__(self, folder: Path | None = None, crew: Crew | None = None, device: ComputeDevice = CPU) -> None:
         self._kept: OrderedDict[str, Prior] = OrderedDict()
         self._notebook = Notebook() if folder is None else FolderNotebook(folder, _warn)
         self._crew = InTurn() if crew is None else crew
+        self._device = device
 
     def learn(self, model: TransferModel, sources: Sequence[Dataset]) -> Prior:
         """What the model learns from the sources: known already, or learnt now. Every process learns the same."""
         key = content_key("prior", sources, repr(model), [source.name for source in sources])
         prior = self._kept.get(key)
         if prior is None:
-            with Learning(self._notebook, self._crew, Progress(_Throttled())).applied():
+            with Learning(self._notebook, self._crew, Progress(_Throttled()), self._device).applied():
                 prior = model.learn(sources, seed=0)
         self._kept[key] = prior
         self._kept.move_to_end(key)

@@ -44,6 +44,11 @@ class LevelLesson:
         """Seconds."""
         return expected_seconds(self.tasks[-1])
 
+    @property
+    def rows(self) -> int:
+        """Of its matrix."""
+        return self.tasks[-1].n
+
     def only(self, which: Sequence[int]) -> LevelLesson:  # noqa: ARG002
         """There is only one result."""
         return self
@@ -65,7 +70,7 @@ class LevelLesson:
         task = self.tasks[-1]
         ((numbers,),) = learning().numbers_of([self], here=True)
         params, report = fit_of_numbers(numbers, self.name, task.X.device)
-        if self._fitted:
+        if self._fitted and self._fitted[0].X.device == task.X.device:
             return self._fitted[0], report
         options = {"kernel": self.model.kernel, "propagation": self.propagation, "error_var": task.error_var}
         return Layer.observe(self.below, params, task.X, task.y, **options), report  # type: ignore[arg-type]

@@ -43,6 +43,11 @@ class Lesson(Protocol):
         """Seconds."""
         ...
 
+    @property
+    def rows(self) -> int:
+        """Of its largest matrix."""
+        ...
+
     def only(self, which: Sequence[int]) -> Lesson:
         """The part with these results."""
         ...

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from headstart.models.learning.crew import Crew, InTurn, Lesson
+from headstart.models.learning.device import CPU, ComputeDevice, OnDevice
 from headstart.models.learning.notebook import Notebook
 from headstart.models.learning.numbers import Numbers
 from headstart.models.learning.progress import Progress
@@ -23,11 +24,12 @@ __all__ = ["Learning", "learning"]
 
 @dataclass(frozen=True, eq=False)
 class Learning:
-    """What is known, who works, and who is told. By default: nothing, this process, nobody."""
+    """What is known, who works, who is told, and where. By default: nothing, this process, nobody, the CPU."""
 
     notebook: Notebook = field(default_factory=Notebook)
     crew: Crew = field(default_factory=InTurn)
     progress: Progress = field(default_factory=Progress)
+    device: ComputeDevice = CPU
 
     @contextmanager
     def applied(self) -> Iterator[None]:
@@ -50,7 +52,8 @@ class Learning:
             self.progress.did(sum(lesson.cost for lesson in lessons if _is_known(lesson, known)))
         elif open_:
             self.progress.begin(doing, sum(_without(lesson, known).cost for lesson in open_))
-        crew = InTurn() if here else self.crew
+        crew: Crew = InTurn() if here else self.crew
+        crew = crew if self.device.is_cpu else OnDevice(crew, self.device)
         claimed: set[str] = set()
         patient, latest = True, time.monotonic()
         try:

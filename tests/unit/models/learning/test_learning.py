@@ -292,6 +292,7 @@ class Deadly:
 
     keys = ("deadly",)
     cost = 1.0
+    rows = 1
 
     def __init__(self) -> None:
         self.home = os.getpid()
