@@ -42,7 +42,8 @@ _EQUAL_ROWS = {"copies": False, "repeats": True}
 _KEYS = {
     "objective": TEXT, "unit": TEXT, "direction": TEXT, "error": TEXT, "past": TEXTS, "current": TEXT,
     "candidates": TEXT, "model": TEXT, "jobs": WHOLE, "device": TEXT, "ignore": TEXTS, "max_rows": WHOLE,
-    "equal_rows": TEXT, "rename": TABLE, "fill": TABLE, "objectives": TABLE, "limits": TABLE, "rules": LIST, "parameters": TABLE, "cells": TABLE,
+    "equal_rows": TEXT, "rename": TABLE, "fill": TABLE, "objectives": TABLE, "limits": TABLE, "rules": LIST,
+    "parameters": TABLE, "cells": TABLE,
 }  # fmt: skip
 
 

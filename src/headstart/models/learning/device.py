@@ -32,7 +32,7 @@ _FIT_ROWS = 500
 _SEARCH_ELEMENTS = 1500**2
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class ComputeDevice:
     """A device of torch's, from which size on it is used, and who is told that it does not do."""
 
@@ -40,7 +40,7 @@ class ComputeDevice:
     say: Callable[[str], None] = field(default=_log.warning)
     fit_rows: int = _FIT_ROWS
     search_elements: int = _SEARCH_ELEMENTS
-    _said: bool = False
+    _said: set[str] = field(default_factory=set)
 
     @property
     def is_cpu(self) -> bool:
@@ -55,7 +55,7 @@ class ComputeDevice:
             if self.is_cpu:
                 raise
         if not self._said:
-            self._said = True
+            self._said.add(self.name)
             self.say(f"{self.name} has too little memory for the largest sources: the CPU does that part.")
         return work("cpu")
 
