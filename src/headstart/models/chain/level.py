@@ -70,7 +70,7 @@ class LevelLesson:
         task = self.tasks[-1]
         ((numbers,),) = learning().numbers_of([self], here=True)
         params, report = fit_of_numbers(numbers, self.name, task.X.device)
-        if self._fitted and self._fitted[0].X.device == task.X.device:
+        if self._fitted:
             return self._fitted[0], report
         options = {"kernel": self.model.kernel, "propagation": self.propagation, "error_var": task.error_var}
         return Layer.observe(self.below, params, task.X, task.y, **options), report  # type: ignore[arg-type]
