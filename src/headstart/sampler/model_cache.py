@@ -20,12 +20,12 @@ from headstart.models.learning.device import CPU, ComputeDevice
 from headstart.models.learning.learning import Learning
 from headstart.models.learning.notebook import Notebook
 from headstart.models.learning.numbers import content_key
-from headstart.models.learning.progress import HowFar, Progress
+from headstart.models.learning.progress import HowFar, Progress, Told
 from headstart.models.model import Prior, TransferModel
 from headstart.sampler.words import LOGGER
 from headstart.sources.keeping.folder import FolderNotebook
 
-__all__ = ["ModelCache"]
+__all__ = ["ModelCache", "throttled"]
 
 _logger = optuna.logging.get_logger(LOGGER)
 
@@ -48,7 +48,7 @@ class ModelCache:
         key = content_key("prior", sources, repr(model), [source.name for source in sources])
         prior = self._kept.get(key)
         if prior is None:
-            with Learning(self._notebook, self._crew, Progress(_Throttled()), self._device).applied():
+            with Learning(self._notebook, self._crew, Progress(throttled()), self._device).applied():
                 prior = model.learn(sources, seed=0)
         self._kept[key] = prior
         self._kept.move_to_end(key)
@@ -61,16 +61,17 @@ class ModelCache:
         return vars(self) | {"_kept": OrderedDict()}
 
 
-class _Throttled:
-    """Says how far learning is, where it takes a while."""
+def throttled() -> Told:
+    """Says how far learning is, where it takes a while, and not all the time."""
+    said = float("-inf")
 
-    def __init__(self) -> None:
-        self._said = float("-inf")
-
-    def __call__(self, now: HowFar) -> None:
-        if now.share < 1 and now.seconds + now.left >= _LONG and time.monotonic() - self._said >= _OFTEN:
-            self._said = time.monotonic()
+    def tell(now: HowFar) -> None:
+        nonlocal said
+        if now.share < 1 and now.seconds + now.left >= _LONG and time.monotonic() - said >= _OFTEN:
+            said = time.monotonic()
             _logger.info("%s.", now)
+
+    return tell
 
 
 def _warn(text: str) -> None:

@@ -76,10 +76,10 @@ class OnDevice:
     crew: Crew
     device: ComputeDevice
 
-    def work(self, lessons: Iterable[Lesson]) -> Iterator[tuple[Lesson, list[Numbers]]]:
+    def work(self, lessons: Iterable[Lesson], cost: float = 0.0) -> Iterator[tuple[Lesson, list[Numbers]]]:
         """Every lesson with its results."""
         large: list[Lesson] = []
-        yield from self.crew.work(self._small(lessons, large))
+        yield from self.crew.work(self._small(lessons, large), cost)
         for lesson in large:
             yield lesson, self.device.run(lambda device, own=lesson: do_lesson(moved(own, device)))  # type: ignore[misc]
 

@@ -59,7 +59,8 @@ class Learning:
         try:
             while open_:
                 before = len(known)
-                for lesson, results in crew.work(self._ours(open_, known, claimed, patient=patient)):
+                ours = self._ours(open_, known, claimed, patient=patient)
+                for lesson, results in crew.work(ours, sum(_without(lesson, known).cost for lesson in open_)):
                     for key, numbers in zip(lesson.keys, results, strict=True):
                         self.notebook.note(key, numbers)
                         known[key] = numbers

@@ -179,6 +179,23 @@ def test_numbers_that_do_not_fit_are_learnt_anew() -> None:
     assert np.array_equal(book.kept[key]["params.lengthscale"], good["params.lengthscale"])
 
 
+def test_every_entry_of_auto_is_looked_at_before_it_is_believed() -> None:
+    """Those of the sources, of the chain, and of the comparison: one of another shape is learnt anew."""
+    book, sources = Remembering(), [source(0), source(1), source(2, 9)]
+    with Learning(book).applied():
+        quick(AUTO).learn(sources)
+        kept = dict(book.kept)
+        for key, numbers in kept.items():
+            wrong: dict[str, Any] = {name: np.concatenate([v.ravel(), v.ravel()]) for name, v in numbers.items()}
+            book.kept[key] = wrong
+        quick(AUTO).learn(sources)
+    assert len(kept) == 6
+    assert set(book.rejected) == set(kept)
+    assert {key: {n: v.shape for n, v in book.kept[key].items()} for key in kept} == {
+        key: {n: v.shape for n, v in numbers.items()} for key, numbers in kept.items()
+    }
+
+
 class Taken(Remembering):
     """Everything is claimed by somebody else, who never ends."""
 
@@ -334,6 +351,8 @@ def test_processes_are_started_only_where_that_pays(monkeypatch: pytest.MonkeyPa
             list(Processes(2).work(lessons))
     finally:
         Deadly.cost = 1.0
+    with pytest.raises(AssertionError):
+        list(Processes(2).work(lessons, 100.0))  # many small ones
 
 
 @pytest.mark.parametrize("wrong", [0, -2, 1.5, True, "two"])
