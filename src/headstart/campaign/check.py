@@ -12,7 +12,7 @@ from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict, auto_only, explain
 from headstart.models.family import model_named
 from headstart.models.learning.learning import learning
-from headstart.models.learning.progress import Progress, Told
+from headstart.models.learning.progress import LearningProgress, Told
 from headstart.sources.aligned import Alignment
 
 __all__ = ["align_files", "auto_prior", "explained", "learn_past", "unusual_verdicts"]
@@ -25,7 +25,7 @@ def align_files(looked: Looked) -> dict[str, Alignment]:
 
 def learn_past(alignment: Alignment, *, seed: int = 0, told: Told | None = None) -> AutoPrior:
     """What AUTO learns from the past tasks; ``told`` is how far it is."""
-    with replace(learning(), progress=Progress(told)).applied():
+    with replace(learning(), progress=LearningProgress(told)).applied():
         return auto_only(model_named(DEFAULT_MODEL).anywhere().learn(alignment.datasets, seed=seed))
 
 

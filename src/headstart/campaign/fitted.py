@@ -25,7 +25,7 @@ from headstart.models.family import model_named
 from headstart.models.learning.crew import jobs_from
 from headstart.models.learning.device import CPU, ComputeDevice, device_from
 from headstart.models.learning.learning import learning
-from headstart.models.learning.progress import Progress, Told
+from headstart.models.learning.progress import LearningProgress, Told
 from headstart.models.model import Prior
 from headstart.sources.aligned import Alignment, Decision
 from headstart.sources.alignment import align
@@ -249,12 +249,8 @@ def fit_campaign(
     device: str | None = None,
     told: Told | None = None,
 ) -> Fitted:
-    """Learn the past files, then the campaign's own results; by the model that the file names, or by another.
-
-    ``jobs`` processes learn at once, on the ``device``, as the file says or otherwise; ``told`` is how far it is.
-    """
-    file = campaign.file
-    toml = str(campaign.folder / TOML)
+    """Learn the past files, then the campaign's results, as the file says or otherwise; ``told`` is how far it is."""
+    file, toml = campaign.file, str(campaign.folder / TOML)
     where = "--model" if model else toml
     crew = jobs_from(file.jobs, f"{toml}: jobs") if jobs is None else jobs_from(jobs, "--jobs")
     place = device_from(device or file.device)
@@ -262,7 +258,7 @@ def fit_campaign(
     alignments = align_tasks(campaign.past, file, campaign.settings.descriptors)
     space = next(iter(alignments.values())).space
     past = {name: tuple(Pooled.of(data) for data in own.datasets) for name, own in alignments.items()}
-    with replace(learning(), crew=crew, device=place, progress=Progress(told)).applied():
+    with replace(learning(), crew=crew, device=place, progress=LearningProgress(told)).applied():
         priors = {
             name: (chosen if own else alone).learn([one.data for one in own], seed=seed) for name, own in past.items()
         }

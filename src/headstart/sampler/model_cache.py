@@ -20,7 +20,7 @@ from headstart.models.learning.device import CPU, ComputeDevice
 from headstart.models.learning.learning import Learning
 from headstart.models.learning.notebook import Notebook
 from headstart.models.learning.numbers import content_key
-from headstart.models.learning.progress import HowFar, Progress, Told
+from headstart.models.learning.progress import HowFar, LearningProgress, Told
 from headstart.models.model import Prior, TransferModel
 from headstart.sampler.words import LOGGER
 from headstart.sources.keeping.folder import FolderNotebook
@@ -48,7 +48,7 @@ class ModelCache:
         key = content_key("prior", sources, repr(model), [source.name for source in sources])
         prior = self._kept.get(key)
         if prior is None:
-            with Learning(self._notebook, self._crew, Progress(throttled()), self._device).applied():
+            with Learning(self._notebook, self._crew, LearningProgress(throttled()), self._device).applied():
                 prior = model.learn(sources, seed=0)
         self._kept[key] = prior
         self._kept.move_to_end(key)

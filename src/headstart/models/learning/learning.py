@@ -17,7 +17,7 @@ from headstart.models.learning.crew import Crew, InTurn, Lesson
 from headstart.models.learning.device import CPU, ComputeDevice, OnDevice
 from headstart.models.learning.notebook import Notebook
 from headstart.models.learning.numbers import Numbers
-from headstart.models.learning.progress import Progress
+from headstart.models.learning.progress import LearningProgress
 
 __all__ = ["Learning", "learning"]
 
@@ -28,7 +28,7 @@ class Learning:
 
     notebook: Notebook = field(default_factory=Notebook)
     crew: Crew = field(default_factory=InTurn)
-    progress: Progress = field(default_factory=Progress)
+    progress: LearningProgress = field(default_factory=LearningProgress)
     device: ComputeDevice = CPU
 
     @contextmanager

@@ -24,7 +24,7 @@ from headstart.models.learning.crew import InTurn, Lesson, Processes, jobs_from
 from headstart.models.learning.learning import Learning, learning
 from headstart.models.learning.notebook import Notebook
 from headstart.models.learning.numbers import Numbers, content_key, fit_in_numbers, fit_of_numbers, is_fit, options_of
-from headstart.models.learning.progress import HowFar, Progress, in_words
+from headstart.models.learning.progress import HowFar, LearningProgress, in_words
 from headstart.models.star.alone import learn_alone
 
 
@@ -376,7 +376,7 @@ def test_progress_says_what_how_far_and_how_long() -> None:
     """Before anything is done by experience, then by what it took so far."""
     told: list[HowFar] = []
     now = [100.0]
-    progress = Progress(told.append, lambda: now[0])
+    progress = LearningProgress(told.append, lambda: now[0])
     progress.begin("Learning", 8.0)
     now[0] = 103.0
     progress.did(2.0)
@@ -393,7 +393,7 @@ def test_progress_says_what_how_far_and_how_long() -> None:
 def test_progress_goes_from_nothing_to_all(name: str) -> None:
     """Also where some of it is known already."""
     told: list[HowFar] = []
-    with Learning(Remembering(), progress=Progress(told.append)).applied():
+    with Learning(Remembering(), progress=LearningProgress(told.append)).applied():
         quick(FAMILY[name]).learn([source(0), source(1, 9)])
         shares = [one.share for one in told]
         assert shares[0] == 0.0
