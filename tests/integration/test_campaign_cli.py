@@ -10,15 +10,19 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from rich.console import Console
 from tests.integration.command import assert_refused, invoke
 from tests.unit.campaign.campaigns import fingerprint, make
 
+from headstart.cli.output import how_far
 from headstart.cli.tables import with_interval
+from headstart.models.learning.progress import HowFar
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "folder.md").read_text(encoding="utf-8")
@@ -404,3 +408,42 @@ def test_what_nobody_can_read_is_not_appended(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert b"No space left" in done.stderr
     assert fingerprint(folder) == before
+
+
+# ── how far it is ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _shown(now: HowFar, *, quiet: bool = False, terminal: bool = True) -> str:
+    console = Console(file=StringIO(), force_terminal=terminal, width=100)
+    with how_far("learning …", quiet=quiet, console=console) as tell:
+        tell(now)
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def test_a_terminal_shows_how_far_it_is_where_that_takes_long() -> None:
+    """With what is done and the time left; nothing is shown with --quiet, and where nobody looks."""
+    long = HowFar("Learning from 30 sources (3000 rows)", 0.25, 3.0, 9.0)
+    text = _shown(long)
+    assert "Learning from 30 sources (3000 rows) …" in text
+    assert "about 9 s left" in text
+    short = _shown(HowFar("Learning from 1 source (9 rows)", 0.0, 0.1, 0.1))
+    assert "learning …" in short
+    assert "left" not in short
+    assert _shown(long, quiet=True) == ""
+    assert _shown(long, terminal=False).strip() == ""
+
+
+def test_processes_and_devices_are_said_in_the_file_or_on_the_command_line(tmp_path: Path) -> None:
+    """They change no suggestion; a wrong number names where it stands, and a GPU that is not there is none."""
+    make(tmp_path)
+    before = invoke("suggest", "--folder", tmp_path, "--quiet").stdout.splitlines()[:4]
+    (tmp_path / "current.csv").write_text((tmp_path / "current.csv").read_text().rsplit("\n", 2)[0] + "\n")
+    again = invoke("suggest", "--folder", tmp_path, "--jobs", "2")
+    assert again.exit_code == 0, again.output
+    assert again.stdout.splitlines()[:4] == before
+    assert_refused(invoke("status", "--folder", tmp_path, "--jobs", "0"), "--jobs is how many processes")
+    assert_refused(invoke("status", "--folder", tmp_path, "--device", "gpu"), "device must be")
+    toml = tmp_path / "headstart.toml"
+    toml.write_text("jobs = -3\n" + toml.read_text())
+    assert_refused(invoke("status", "--folder", tmp_path), "headstart.toml: jobs is how many processes", "-3")

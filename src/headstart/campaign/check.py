@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headstart.campaign.file import DEFAULT_MODEL
 from headstart.campaign.fitted import FittedOutcome, align_tasks
 from headstart.campaign.init import Looked
@@ -9,6 +11,8 @@ from headstart.campaign.past import past_tasks
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict, auto_only, explain
 from headstart.models.family import model_named
+from headstart.models.learning.learning import learning
+from headstart.models.learning.progress import LearningProgress, Told
 from headstart.sources.aligned import Alignment
 
 __all__ = ["align_files", "auto_prior", "explained", "learn_past", "unusual_verdicts"]
@@ -19,19 +23,20 @@ def align_files(looked: Looked) -> dict[str, Alignment]:
     return align_tasks(past_tasks(looked.tables, looked.file, []), looked.file)
 
 
-def learn_past(alignment: Alignment, *, seed: int = 0) -> AutoPrior:
-    """What AUTO learns from the past tasks."""
-    return auto_only(model_named(DEFAULT_MODEL).anywhere().learn(alignment.datasets, seed=seed))
+def learn_past(alignment: Alignment, *, seed: int = 0, told: Told | None = None) -> AutoPrior:
+    """What AUTO learns from the past tasks; ``told`` is how far it is."""
+    with replace(learning(), progress=LearningProgress(told)).applied():
+        return auto_only(model_named(DEFAULT_MODEL).anywhere().learn(alignment.datasets, seed=seed))
 
 
-def auto_prior(fitted: FittedOutcome) -> AutoPrior | None:
+def auto_prior(fitted: FittedOutcome, told: Told | None = None) -> AutoPrior | None:
     """What AUTO learnt from the past campaigns, also where the campaign is told to use another model.
 
     None where no past file knows the outcome.
     """
     if isinstance(fitted.prior, AutoPrior):
         return fitted.prior
-    return learn_past(fitted.alignment) if fitted.alignment.datasets else None
+    return learn_past(fitted.alignment, told=told) if fitted.alignment.datasets else None
 
 
 def explained(fitted: FittedOutcome) -> Explanation | None:

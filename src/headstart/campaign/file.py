@@ -68,6 +68,8 @@ class CampaignFile:
     candidates: str = ""
     current: str = "current.csv"
     model: str = DEFAULT_MODEL
+    jobs: int = 1
+    device: str = "cpu"
     ignore: tuple[str, ...] = ()
     max_rows: int = MOST_USED
     equal_rows_are_repeats: bool = False

@@ -22,6 +22,10 @@ from headstart.decide.several.posteriors import OutcomePosteriors, OutcomePriors
 from headstart.gp.threads import single_thread
 from headstart.models.botorch import TransferPosterior
 from headstart.models.family import model_named
+from headstart.models.learning.crew import jobs_from
+from headstart.models.learning.device import CPU, ComputeDevice, device_from
+from headstart.models.learning.learning import learning
+from headstart.models.learning.progress import LearningProgress, Told
 from headstart.models.model import Prior
 from headstart.sources.aligned import Alignment, Decision
 from headstart.sources.alignment import align
@@ -177,6 +181,7 @@ class Fitted:
     space: Space
     outcomes: tuple[FittedOutcome, ...]
     known: OutcomePosteriors
+    device: ComputeDevice = CPU
 
     def __getitem__(self, name: str) -> FittedOutcome:
         """That of the column of this name."""
@@ -235,17 +240,28 @@ def align_tasks(
 
 
 @single_thread()
-def fit_campaign(campaign: Campaign, *, seed: int = 0, model: str | None = None) -> Fitted:
-    """Learn the past files, then the campaign's own results; by the model that the file names, or by another."""
-    file = campaign.file
-    where = "--model" if model else str(campaign.folder / TOML)
+def fit_campaign(
+    campaign: Campaign,
+    *,
+    seed: int = 0,
+    model: str | None = None,
+    jobs: int | None = None,
+    device: str | None = None,
+    told: Told | None = None,
+) -> Fitted:
+    """Learn the past files, then the campaign's results, as the file says or otherwise; ``told`` is how far it is."""
+    file, toml = campaign.file, str(campaign.folder / TOML)
+    where = "--model" if model else toml
+    crew = jobs_from(file.jobs, f"{toml}: jobs") if jobs is None else jobs_from(jobs, "--jobs")
+    place = device_from(device or file.device)
     alone, chosen = (model_named(name, where=where).anywhere() for name in ("gpbo", model or file.model))
     alignments = align_tasks(campaign.past, file, campaign.settings.descriptors)
     space = next(iter(alignments.values())).space
     past = {name: tuple(Pooled.of(data) for data in own.datasets) for name, own in alignments.items()}
-    priors = {
-        name: (chosen if own else alone).learn([one.data for one in own], seed=seed) for name, own in past.items()
-    }
+    with replace(learning(), crew=crew, device=place, progress=LearningProgress(told)).applied():
+        priors = {
+            name: (chosen if own else alone).learn([one.data for one in own], seed=seed) for name, own in past.items()
+        }
     measured = {column.name: Pooled.of(_own_results(campaign, column, space)) for column in file.results}
     results = {name: one.data for name, one in measured.items()}
     known = OutcomePriors(file.outcomes, tuple(priors.values()), space.d).condition(results, seed=seed)
@@ -261,7 +277,7 @@ def fit_campaign(campaign: Campaign, *, seed: int = 0, model: str | None = None)
         )
         for name, column in ((column.name, column) for column in file.results)
     )
-    return Fitted(campaign, space, outcomes, known)
+    return Fitted(campaign, space, outcomes, known, place)
 
 
 def _own_results(campaign: Campaign, column: ResultColumn, space: Space) -> Dataset:

@@ -66,13 +66,16 @@ def next_experiments(fitted: Fitted, n: int, *, seed: int = 0) -> tuple[Suggesti
     campaign, space = fitted.campaign, fitted.space
     waiting, tried = _taken(fitted)
     try:
-        X = suggest_several(
+        X = fitted.device.searching(
             fitted.known,
-            domain=campaign.settings.domain(space),
-            q=n,
-            pending=space.encode(waiting) if waiting else None,
-            avoid=space.encode(tried) if tried else None,
-            seed=seed,
+            lambda known, device: suggest_several(
+                known,
+                domain=campaign.settings.domain(space),
+                q=n,
+                pending=space.encode(waiting).to(device) if waiting else None,
+                avoid=space.encode(tried).to(device) if tried else None,
+                seed=seed,
+            ).cpu(),
         ).reshape(n, space.d)
     except NoPointLeftError as error:
         more = "one more setting" if n == 1 else f"{n} more settings"

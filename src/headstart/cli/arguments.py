@@ -19,14 +19,17 @@ __all__ = [
     "CategoryOption",
     "CellOption",
     "DescriptorsOption",
+    "DeviceOption",
     "ErrorOption",
     "FolderOption",
     "IgnoreOption",
+    "JobsOption",
     "LimitOption",
     "MaximizeOption",
     "MinimizeOption",
     "ModelOption",
     "ParameterOption",
+    "QuietOption",
     "RenameOption",
     "SeedOption",
     "SheetOption",
@@ -45,6 +48,11 @@ MinimizeOption = Annotated[bool, typer.Option("--minimize", help="The result is 
 ModelOption = Annotated[str | None, typer.Option(metavar="NAME", help="Another model than headstart.toml names.")]
 FolderOption = Annotated[Path, typer.Option(help="The campaign's folder.", show_default="this one")]
 SeedOption = Annotated[int, typer.Option(help="Equal seeds and equal files give equal results.")]
+JobsOption = Annotated[
+    int | None, typer.Option(metavar="N", help="Processes that learn at once; -1: one for every processor.")
+]
+DeviceOption = Annotated[str | None, typer.Option(metavar="NAME", help="cuda: large past files on the GPU.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show how far it is.", show_default=False)]
 RenameOption = Annotated[list[str] | None, typer.Option(metavar="OLD=NEW", help="Columns that are the same.")]
 IgnoreOption = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A column that is no parameter.")]
 CategoryOption = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Numbers that are only names.")]

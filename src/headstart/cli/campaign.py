@@ -14,14 +14,17 @@ from headstart.cli.arguments import (
     CategoryOption,
     CellOption,
     DescriptorsOption,
+    DeviceOption,
     ErrorOption,
     FolderOption,
     IgnoreOption,
+    JobsOption,
     LimitOption,
     MaximizeOption,
     MinimizeOption,
     ModelOption,
     ParameterOption,
+    QuietOption,
     RenameOption,
     SeedOption,
     SheetOption,
@@ -33,13 +36,14 @@ from headstart.cli.arguments import (
     require_seed,
     wanted,
 )
-from headstart.cli.output import errors_in_one_line, say
+from headstart.cli.output import errors_in_one_line, how_far, say
 from headstart.cli.tables import count, in_plain_words, show
 
 if TYPE_CHECKING:
     from headstart.campaign.campaign import Campaign
     from headstart.campaign.fitted import Fitted
     from headstart.campaign.suggestions import Suggestion
+    from headstart.models.learning.progress import Told
 
 __all__ = ["fitted_campaign", "init", "plot", "status", "suggest", "working"]
 
@@ -117,6 +121,9 @@ def suggest(
     model: ModelOption = None,
     folder: FolderOption = Path(),
     seed: SeedOption = 0,
+    jobs: JobsOption = None,
+    device: DeviceOption = None,
+    quiet: QuietOption = False,
 ) -> None:
     """Say what to try next, and append it to current.csv as rows without a result."""
     with errors_in_one_line():
@@ -128,8 +135,9 @@ def suggest(
         with alone_in(existing(folder)):
             campaign = open_campaign(folder)
             require_closed(campaign)
-            fitted = fitted_campaign(campaign, seed, model)
-            suggestions = next_experiments(fitted, number, seed=seed)
+            fitted = fitted_campaign(campaign, seed, model, jobs=jobs, device=device, quiet=quiet)
+            with working("choosing what to try …", quiet=quiet):
+                suggestions = next_experiments(fitted, number, seed=seed)
             first = campaign.table.next_row
             _tell(fitted, suggestions, range(first, first + number))
             sys.stdout.flush()  # what nobody could read is not written either
@@ -162,7 +170,14 @@ def _tell(fitted: Fitted, suggestions: Sequence[Suggestion], rows: Sequence[int]
             typer.echo(f"{source.name} is {source.verdict}{of}. {in_plain_words(source.reason)}")
 
 
-def status(model: ModelOption = None, folder: FolderOption = Path(), seed: SeedOption = 0) -> None:
+def status(
+    model: ModelOption = None,
+    folder: FolderOption = Path(),
+    seed: SeedOption = 0,
+    jobs: JobsOption = None,
+    device: DeviceOption = None,
+    quiet: QuietOption = False,
+) -> None:
     """Show progress, the best so far, pending rows, what the past files contribute, and whether to go on."""
     with errors_in_one_line():
         from headstart.campaign.campaign import open_campaign
@@ -176,7 +191,8 @@ def status(model: ModelOption = None, folder: FolderOption = Path(), seed: SeedO
             pending_table,
         )
 
-        fitted = fitted_campaign(open_campaign(existing(folder)), seed, model)
+        opened = open_campaign(existing(folder))
+        fitted = fitted_campaign(opened, seed, model, jobs=jobs, device=device, quiet=quiet)
         campaign, file = fitted.campaign, fitted.campaign.file
         counts = {state: len(campaign.those(state)) for state in State}
         aims = "; ".join(f"{c.label}, to be {c.aim}" if c in file.goals else f"{c.label} {c.aim}" for c in file.results)
@@ -197,7 +213,7 @@ def status(model: ModelOption = None, folder: FolderOption = Path(), seed: SeedO
             show(pending_table(fitted, pending))
         else:
             typer.echo(f"Nothing is pending. Next: headstart suggest -n 4{elsewhere(folder)}")
-        with working("looking ahead …"):
+        with working("looking ahead …", quiet=quiet):
             ahead = outlook_of(fitted, seed=seed)
         if ahead is not None:
             typer.echo(ahead.sentence(objective=file.goals[0].name))
@@ -208,35 +224,50 @@ def plot(
     out: Annotated[Path | None, typer.Option(help="Where the pictures go.", show_default="plots in the folder")] = None,
     model: ModelOption = None,
     seed: SeedOption = 0,
+    jobs: JobsOption = None,
+    device: DeviceOption = None,
+    quiet: QuietOption = False,
 ) -> None:
     """Draw progress, slices of the prediction, the front of several objectives, and what each past campaign says."""
     with errors_in_one_line():
         from headstart.campaign.campaign import open_campaign
         from headstart.draw.campaign import draw_campaign
 
-        fitted = fitted_campaign(open_campaign(existing(folder)), seed, model)
+        opened = open_campaign(existing(folder))
+        fitted = fitted_campaign(opened, seed, model, jobs=jobs, device=device, quiet=quiet)
         for path in draw_campaign(fitted, out or folder / "plots"):
             typer.echo(f"Picture: {path}")
 
 
-def fitted_campaign(campaign: Campaign, seed: int, model: str | None = None) -> Fitted:
+def fitted_campaign(
+    campaign: Campaign,
+    seed: int,
+    model: str | None = None,
+    *,
+    jobs: int | None = None,
+    device: str | None = None,
+    quiet: bool = False,
+) -> Fitted:
     """The campaign's model, or another one by its name; remarks on the files go to the standard error."""
     require_seed(seed)
-    with working():
+    with working(quiet=quiet) as told:
         from headstart.campaign.fitted import fit_campaign
 
-        fitted = fit_campaign(campaign, seed=seed, model=model)
+        fitted = fit_campaign(campaign, seed=seed, model=model, jobs=jobs, device=device, told=told)
     say([*(f"{remark}." for remark in fitted.remarks), *campaign.remarks])
     return fitted
 
 
 @contextmanager
-def working(doing: str = "learning from the past campaigns …") -> Iterator[None]:
-    """A sign of life on a terminal, while one thread works: small matrices lose by threading."""
-    from rich.console import Console
+def working(doing: str = "learning from the past campaigns …", *, quiet: bool = False) -> Iterator[Told]:
+    """A sign of life on a terminal, while one thread works: small matrices lose by threading.
 
-    with Console(stderr=True).status(doing):
+    Whoever is told how far it is shows it there as soon as it takes over two seconds.
+    """
+    with how_far(doing, quiet=quiet) as told:
+        from headstart.gp.rounding import round_alike
         from headstart.gp.threads import single_thread
 
+        round_alike()
         with single_thread():
-            yield
+            yield told

@@ -17,6 +17,7 @@ from headstart.cli.arguments import (
     MaximizeOption,
     MinimizeOption,
     ParameterOption,
+    QuietOption,
     RenameOption,
     SeedOption,
     SheetOption,
@@ -67,6 +68,7 @@ def check(
         Path | None, typer.Option(help="Where the picture goes.", show_default="plots in the folder")
     ] = None,
     seed: SeedOption = 0,
+    quiet: QuietOption = False,
 ) -> None:
     """Say which past campaigns can be trusted, and why: before the first experiment, or in a campaign's folder."""
     with errors_in_one_line():
@@ -85,7 +87,7 @@ def check(
                 parameters=parameter,
                 cells=cell,
             )
-            _check_files(of_sheet(past, sheet), folder, what, pictures, seed)
+            _check_files(of_sheet(past, sheet), folder, what, pictures, seed, quiet)
         else:
             if objective or limit or rename or ignore or category or parameter or cell or sheet:
                 raise InputError(
@@ -93,16 +95,18 @@ def check(
                     "past files: headstart check PAST.csv ... --objective COLUMN. Without files, headstart.toml in the "
                     "folder says it all."
                 )
-            _check_folder(folder, pictures, seed)
+            _check_folder(folder, pictures, seed, quiet)
 
 
-def _check_files(past: Sequence[Path], folder: Path, what: CampaignPlan, pictures: Path, seed: int) -> None:
+def _check_files(
+    past: Sequence[Path], folder: Path, what: CampaignPlan, pictures: Path, seed: int, quiet: bool
+) -> None:
     from headstart.campaign.init import look_at
 
     looked = look_at(past, folder, what)
     several = len(looked.file.results) > 1
     drawn, warned = [], []
-    with working():
+    with working(quiet=quiet) as told:
         from headstart.campaign.check import align_files, learn_past
         from headstart.draw.explanation import draw_agreement
         from headstart.models.auto.past_check import check_past
@@ -110,7 +114,7 @@ def _check_files(past: Sequence[Path], folder: Path, what: CampaignPlan, picture
 
         found = []
         for name, aligned in align_files(looked).items():
-            prior = learn_past(aligned, seed=seed)
+            prior = learn_past(aligned, seed=seed, told=told)
             alignment = with_outliers(aligned, prior.outliers)
             warned += [f"{decision}." for decision in alignment.warnings]
             found.append((name if several else "", check_past(prior)))
@@ -128,7 +132,7 @@ def _check_files(past: Sequence[Path], folder: Path, what: CampaignPlan, picture
         typer.echo(f"Picture: {path}")
 
 
-def _check_folder(folder: Path, pictures: Path, seed: int) -> None:
+def _check_folder(folder: Path, pictures: Path, seed: int, quiet: bool) -> None:
     from headstart.campaign.campaign import open_campaign
     from headstart.campaign.file import DEFAULT_MODEL, TOML
 
@@ -137,28 +141,28 @@ def _check_folder(folder: Path, pictures: Path, seed: int) -> None:
             f"{folder / TOML}: there is no such file. Name past files, as in 'headstart check PAST.csv --objective "
             "COLUMN', or begin a campaign with 'headstart init'."
         )
-    fitted = fitted_campaign(open_campaign(folder), seed)
+    fitted = fitted_campaign(open_campaign(folder), seed, quiet=quiet)
     if not fitted.campaign.past:
         raise InputError(f"{folder}: the campaign has no past files, so there is nothing to check.")
     if (model := fitted.campaign.file.model.lower()) != DEFAULT_MODEL:
         say([f"The campaign's model is {model!r}. This is what {DEFAULT_MODEL!r}, which weighs its sources, says."])
-    drawn = [path for own in fitted.outcomes for path in _check_outcome(own, pictures)]
+    drawn = [path for own in fitted.outcomes for path in _check_outcome(own, pictures, quiet)]
     typer.echo(f"A gain is how much better the campaign's results were predicted before they were seen. {_NATS}")
     typer.echo("A weight of 1 takes over all of a past campaign's shape, 0 none, below 0 turns it upside down.")
     for path in drawn:
         typer.echo(f"Picture: {path}")
 
 
-def _check_outcome(own: FittedOutcome, pictures: Path) -> tuple[Path, ...]:
+def _check_outcome(own: FittedOutcome, pictures: Path, quiet: bool) -> tuple[Path, ...]:
     """Print the verdicts on an outcome's sources; the pictures behind them."""
     name = own.column.name if len(own.campaign.file.results) > 1 else ""
-    with working():
+    with working(quiet=quiet) as told:
         from headstart.campaign.check import auto_prior
         from headstart.draw.explanation import draw_agreement, draw_verdicts
         from headstart.models.auto.explanation import explain
         from headstart.models.auto.past_check import check_past
 
-        prior = auto_prior(own)
+        prior = auto_prior(own, told)
         if prior is None:
             typer.echo(f"No past file knows {own.column.name}: it is learnt from this campaign alone.")
             return ()

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
     from headstart.bench.read.sheet import Sheet
     from headstart.bench.run.experiment import Unit
+    from headstart.models.learning.progress import HowFar, Told
 
-__all__ = ["Watch", "errors_in_one_line", "interruptible", "names", "print_sheets", "say", "watching"]
+__all__ = ["Watch", "errors_in_one_line", "how_far", "interruptible", "names", "print_sheets", "say", "watching"]
 
 _REMARKS_SHOWN = 5
+_LONG = 2.0  # seconds: what takes longer shows how far it is
 
 
 @contextmanager
@@ -156,3 +158,28 @@ def watching(description: str, console: Console | None = None) -> Iterator[Watch
         yield watch
     finally:
         progress.stop()
+
+
+@contextmanager
+def how_far(doing: str, *, quiet: bool = False, console: Console | None = None) -> Iterator[Told]:
+    """What is being done, on a terminal; from two seconds on with a bar, and how long it will probably take."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TextColumn
+
+    console = console or Console(stderr=True)
+    short: list[ProgressColumn] = [SpinnerColumn(), TextColumn("{task.description}", markup=False)]
+    long = [*short, BarColumn(), TextColumn("{task.fields[left]}", markup=False)]
+    # where nobody looks at a terminal nothing is shown
+    progress = Progress(*short, console=console, transient=True, disable=quiet or not console.is_terminal)
+    task = progress.add_task(doing, total=1.0, left="")
+
+    def tell(now: HowFar) -> None:
+        from headstart.models.learning.progress import in_words
+
+        if now.seconds + now.left >= _LONG:
+            progress.columns = tuple(long)
+            left = f"about {in_words(now.left)} left" if now.left >= 1 else ""
+            progress.update(task, description=f"{now.doing} …", completed=now.share, left=left)
+
+    with progress:
+        yield tell

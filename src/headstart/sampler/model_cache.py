@@ -16,15 +16,16 @@ import optuna
 
 from headstart.data.dataset import Dataset
 from headstart.models.learning.crew import Crew, InTurn
+from headstart.models.learning.device import CPU, ComputeDevice
 from headstart.models.learning.learning import Learning
 from headstart.models.learning.notebook import Notebook
 from headstart.models.learning.numbers import content_key
-from headstart.models.learning.progress import HowFar, Progress
+from headstart.models.learning.progress import HowFar, LearningProgress, Told
 from headstart.models.model import Prior, TransferModel
 from headstart.sampler.words import LOGGER
 from headstart.sources.keeping.folder import FolderNotebook
 
-__all__ = ["ModelCache"]
+__all__ = ["ModelCache", "throttled"]
 
 _logger = optuna.logging.get_logger(LOGGER)
 
@@ -36,17 +37,18 @@ _LONG, _OFTEN = 2.0, 10.0
 class ModelCache:
     """Priors by the content they were learnt from; ``crew`` learns what neither memory nor ``folder`` has."""
 
-    def __init__(self, folder: Path | None = None, crew: Crew | None = None) -> None:
+    def __init__(self, folder: Path | None = None, crew: Crew | None = None, device: ComputeDevice = CPU) -> None:
         self._kept: OrderedDict[str, Prior] = OrderedDict()
         self._notebook = Notebook() if folder is None else FolderNotebook(folder, _warn)
         self._crew = InTurn() if crew is None else crew
+        self._device = device
 
     def learn(self, model: TransferModel, sources: Sequence[Dataset]) -> Prior:
         """What the model learns from the sources: known already, or learnt now. Every process learns the same."""
         key = content_key("prior", sources, repr(model), [source.name for source in sources])
         prior = self._kept.get(key)
         if prior is None:
-            with Learning(self._notebook, self._crew, Progress(_Throttled())).applied():
+            with Learning(self._notebook, self._crew, LearningProgress(throttled()), self._device).applied():
                 prior = model.learn(sources, seed=0)
         self._kept[key] = prior
         self._kept.move_to_end(key)
@@ -59,16 +61,17 @@ class ModelCache:
         return vars(self) | {"_kept": OrderedDict()}
 
 
-class _Throttled:
-    """Says how far learning is, where it takes a while."""
+def throttled() -> Told:
+    """Says how far learning is, where it takes a while, and not all the time."""
+    said = float("-inf")
 
-    def __init__(self) -> None:
-        self._said = float("-inf")
-
-    def __call__(self, now: HowFar) -> None:
-        if now.share < 1 and now.seconds + now.left >= _LONG and time.monotonic() - self._said >= _OFTEN:
-            self._said = time.monotonic()
+    def tell(now: HowFar) -> None:
+        nonlocal said
+        if now.share < 1 and now.seconds + now.left >= _LONG and time.monotonic() - said >= _OFTEN:
+            said = time.monotonic()
             _logger.info("%s.", now)
+
+    return tell
 
 
 def _warn(text: str) -> None:

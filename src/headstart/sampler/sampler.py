@@ -65,6 +65,7 @@ class TransferSampler(BaseSampler):
             which are read and never run. Processes that start at once learn every source once.
         n_jobs: How many processes learn sources at once, where that pays; -1 is one for every processor. "ray" has the
             Ray cluster learn them that is there. What is learnt is the same.
+        device: "cuda" has large sources learnt, and searched, on the GPU, where that pays; without one it is the CPU.
         independent_sampler: For parameters that no source and no finished trial knows; by default TPE.
         error: The user attribute of trials, of this study and of past ones, and the column of tables with the standard
             error of a result; of several objectives {objective: name}. A result without one has a typical error.
@@ -98,6 +99,7 @@ class TransferSampler(BaseSampler):
         deterministic_objective: bool = False,
         cache_dir: str | PathLike[str] | None = None,
         n_jobs: int | str = 1,
+        device: str = "cpu",
         independent_sampler: BaseSampler | None = None,
         constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
         error: str | Mapping[str, str] | None = None,
@@ -132,6 +134,7 @@ class TransferSampler(BaseSampler):
             fill=fill,
             cache_dir=cache_dir,
             n_jobs=n_jobs,
+            device=device,
             permitted=Permitted.of(rules, fixed, steps, candidates),
             error=error,
             constraints=constraints,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headstart.gp.rounding import round_alike
+from headstart.models.learning.device import device_from
 from headstart.models.learning.on_ray import crew_from
 from headstart.sampler.adviser import Adviser
 from headstart.sampler.model_cache import ModelCache
@@ -42,12 +43,15 @@ def start(
     fill: Mapping[str, Any] | None,
     cache_dir: str | PathLike[str] | None,
     n_jobs: int | str,
+    device: str,
     permitted: Permitted,
     error: Any,
     constraints: Any,
 ) -> Adviser:
     """The adviser with its sources read; the arguments are those of ``TransferSampler``."""
-    strategy = Strategy.of(model, acquisition, beta=beta, deterministic=deterministic)
+    words = Words()
+    place = device_from(device, words.of_device)
+    strategy = Strategy.of(model, acquisition, beta=beta, deterministic=deterministic, device=place)
     round_alike()
     crew = crew_from(n_jobs)
     permitted.require(space)
@@ -58,8 +62,8 @@ def start(
         strategy=strategy,
         space=dict(space) if space is not None else None,
         fill=dict(fill or {}),
-        cache=ModelCache(None if cache_dir is None else Path(cache_dir).expanduser(), crew),
-        words=Words(),
+        cache=ModelCache(None if cache_dir is None else Path(cache_dir).expanduser(), crew, place),
+        words=words,
         order=() if objective is None or isinstance(objective, str | Mapping) else tuple(objective),
         errors=errors,
         listed=permitted.candidates.task if permitted.candidates else None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Float, Int
@@ -20,6 +20,7 @@ from headstart.errors import InputError, NoPointLeftError
 from headstart.gp.fit import generator_from
 from headstart.models.botorch import TransferPosterior
 from headstart.models.family import GPBO, model_named
+from headstart.models.learning.device import CPU, ComputeDevice
 from headstart.models.model import TransferModel
 from headstart.sampler.trials import SeenTrials
 
@@ -45,13 +46,20 @@ class Strategy:
     acquisition: Acquisition
     beta: float
     deterministic: bool
+    device: ComputeDevice = CPU
 
     @classmethod
     def of(
-        cls, model: str | TransferModel, acquisition: str | Acquisition, *, beta: float, deterministic: bool
+        cls,
+        model: str | TransferModel,
+        acquisition: str | Acquisition,
+        *,
+        beta: float,
+        deterministic: bool,
+        device: ComputeDevice = CPU,
     ) -> Strategy:
         """By names, or by the objects themselves."""
-        return cls(_model(model).anywhere(), _acquisition(acquisition), float(beta), deterministic)
+        return cls(_model(model).anywhere(), _acquisition(acquisition), float(beta), deterministic, device)
 
     def model_for(self, sources: Sequence[Dataset]) -> TransferModel:
         """The model, or one that starts from scratch if it needs sources and none is left."""
@@ -91,12 +99,15 @@ class Strategy:
         avoid: Float[Tensor, "k d"] | None = None,
     ) -> Float[Tensor, "*out d"]:
         """The next points by what is known of the one outcome, or of all of them."""
-        if isinstance(known, OutcomePosteriors):
-            return suggest_several(known, domain=domain, q=q, pending=pending, avoid=avoid, seed=seed, n_starts=_STARTS)
-        kind, beta = self.acquisition, self.beta
-        return suggest(
-            known, domain=domain, kind=kind, q=q, pending=pending, avoid=avoid, seed=seed, n_starts=_STARTS, beta=beta
-        )
+
+        def search(on: Known, device: str) -> Float[Tensor, "*out d"]:
+            awaited, used = (None if X is None else X.to(device) for X in (pending, avoid))
+            common: dict[str, Any] = {"domain": domain, "q": q, "seed": seed, "n_starts": _STARTS}
+            if isinstance(on, OutcomePosteriors):
+                return suggest_several(on, pending=awaited, avoid=used, **common).cpu()
+            return suggest(on, kind=self.acquisition, beta=self.beta, pending=awaited, avoid=used, **common).cpu()
+
+        return self.device.searching(known, search)
 
     def _best(self, known: Known, domain: Domain, seen: SeenTrials, seed: int) -> Float[Tensor, "d"]:
         q = 1 + min(seen.asking, _MAX_ASKING)

@@ -66,6 +66,10 @@ class Words:
         """An attribute or column that no source has."""
         self._warn(f"error: no source has a column or user attribute {name!r}, so the errors of theirs are not known.")
 
+    def of_device(self, what: str) -> None:
+        """A GPU that is not there, or has too little memory."""
+        self._warn(what)
+
     def used_up(self, count: int) -> None:
         """Every candidate was tried, or is awaited."""
         self._warn(

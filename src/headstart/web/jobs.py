@@ -252,7 +252,7 @@ def _learned(folder: Path, report: Report, memory: WorkerMemory) -> tuple[str, C
     n = sum(len(task.rows) for task in campaign.past)
     own = sum(1 for e in campaign.experiments if e.results)
     report(0.1, f"learning from {n} past and {own} present results")
-    fitted = fit_campaign(campaign)
+    fitted = fit_campaign(campaign, told=lambda now: report(0.1 + 0.6 * now.share, str(now)))
     report(0.8, "predicting what is pending")
     reference = reference_point(fitted)
     learned = Learned(

@@ -95,6 +95,7 @@ def test_a_byte_order_mark_is_no_trouble(tmp_path: Path) -> None:
         ('kind = "category"', 'kind = "categorical"', "kind in [parameters.solvent] must be one of float, int"),
         ('"yield"', '"T"', "line 2: 'T' is the objective and cannot be a parameter too"),
         ("past = [", 'ignore = ["c"]\npast = [', "'c' is a parameter and cannot be ignored too"),
+        ("past = [", "jobs = true\npast = [", "line 4: jobs must be a whole number"),
         ("past = [", "max_rows = 0\npast = [", "line 4: max_rows must be at least 1"),
         ('"past/a.csv"', '"current.csv"', "the current file cannot be a past one too"),
         ("[parameters.p]", "[fill]\nq = 3\n[parameters.p]", "fill gives a value for 'q', which is no parameter"),

@@ -23,6 +23,9 @@ SPACE = {"x": FloatDistribution(0, 1), "dropout": FloatDistribution(0, 0.5)}
         ({"beta": "a"}, "beta is how much uncertainty attracts, a number from 0 on, but it is 'a'"),
         ({"beta": float("nan")}, "beta is how much"),
         ({"cache_dir": 3}, "cache_dir must be the path of a folder, but it is 3"),
+        ({"n_jobs": 0}, "n_jobs is how many processes learn at once, from 1 on, or -1 .*, but it is 0"),
+        ({"n_jobs": "two"}, "n_jobs is a number of processes, or \"ray\", but it is 'two'"),
+        ({"device": "gpu"}, 'device must be "cpu", "cuda" or one of several, .*, but it is \'gpu\''),
         (
             {"independent_sampler": "tpe"},
             "independent_sampler must be one of Optuna's samplers",

@@ -25,7 +25,8 @@ from headstart.gp.fit import FitOptions
 from headstart.models.auto.auto import Auto
 from headstart.models.chain.level import LevelLesson
 from headstart.models.family import AUTO, SHGP
-from headstart.sampler.model_cache import ModelCache
+from headstart.models.learning.progress import HowFar
+from headstart.sampler.model_cache import ModelCache, throttled
 from headstart.sampler.sampler import TransferSampler
 from headstart.sampler.suggested import Suggested
 from headstart.sampler.trials import note, noted, parameters
@@ -475,3 +476,26 @@ def test_sources_are_learnt_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         study = optuna.create_study(sampler=make(cache_dir=tmp_path / "cache"))
         study.optimize(objective, n_trials=3)
     assert len(learnt) == 2  # for the space as the table shows it, and for the study's own
+
+
+def test_learning_that_takes_long_is_spoken_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What, how far, how long, once in a while; what takes less than two seconds is not."""
+    now = HowFar("Learning from 30 sources (3000 rows)", 0.25, 3.0, 9.0)
+    tell = throttled()
+    tell(HowFar("Learning from 1 source (9 rows)", 0.0, 0.0, 0.1))
+    assert caplog.text == ""
+    tell(now)
+    tell(now)
+    lines = [record.message for record in caplog.records]
+    assert lines == ["Learning from 30 sources (3000 rows): 25% after 3 s, about 9 s to go."]
+
+
+def test_a_gpu_that_is_not_there_is_said_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the study goes on with the CPU; the sampler can be pickled."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    sampler = make(device="cuda", n_jobs=2)
+    study = optuna.create_study(sampler=pickle.loads(pickle.dumps(sampler)))
+    study.optimize(objective, n_trials=1)
+    assert caplog.text.count("the CPU does all the work") == 1

@@ -41,8 +41,9 @@ __all__ = ["campaign_file_in", "read_campaign_file"]
 _EQUAL_ROWS = {"copies": False, "repeats": True}
 _KEYS = {
     "objective": TEXT, "unit": TEXT, "direction": TEXT, "error": TEXT, "past": TEXTS, "current": TEXT,
-    "candidates": TEXT, "model": TEXT, "ignore": TEXTS, "max_rows": WHOLE, "equal_rows": TEXT, "rename": TABLE,
-    "fill": TABLE, "objectives": TABLE, "limits": TABLE, "rules": LIST, "parameters": TABLE, "cells": TABLE,
+    "candidates": TEXT, "model": TEXT, "jobs": WHOLE, "device": TEXT, "ignore": TEXTS, "max_rows": WHOLE,
+    "equal_rows": TEXT, "rename": TABLE, "fill": TABLE, "objectives": TABLE, "limits": TABLE, "rules": LIST,
+    "parameters": TABLE, "cells": TABLE,
 }  # fmt: skip
 
 
@@ -110,6 +111,8 @@ def _campaign(toml: TomlText, data: dict[str, Any]) -> CampaignFile:
         candidates=data.get("candidates", ""),
         current=current,
         model=data.get("model", DEFAULT_MODEL),
+        jobs=data.get("jobs", 1),
+        device=data.get("device", "cpu"),
         ignore=tuple(data.get("ignore", ())),
         max_rows=rows,
         equal_rows_are_repeats=_EQUAL_ROWS[equal_rows],

@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -27,12 +29,15 @@ from headstart.data.dataset import Dataset
 from headstart.gp.fit import FitOptions, fit
 from headstart.gp.hyperparameters import Expected, Inputs, Layout
 from headstart.gp.kernels import Kernel
+from headstart.models.learning.learning import learning
+from headstart.models.learning.lessons import in_number
+from headstart.models.learning.numbers import Numbers, content_key
 from headstart.models.star.alone import Alone
 from headstart.models.star.evidence import StarEvidence
 from headstart.models.star.weighting import Amplitude, Integrated, SourceFacts
 from headstart.models.star.weights import StarBeliefs
 
-__all__ = ["OWN", "Likeness", "likeness"]
+__all__ = ["OWN", "Likeness", "LikenessLesson", "likeness"]
 
 # What a task may have of its own, and how probable that is before any two sources were compared
 OWN = (0.05, 0.1, 0.2, 0.4)
@@ -41,6 +46,8 @@ _PROBABLE = (0.2, 0.3, 0.3, 0.2)
 STRENGTH = 2.0
 _ROWS = 20  # of a source are enough to see how it is predicted
 _STEPS = 6  # of expectation and maximisation; it has converged long before
+# What a comparison gives, by name
+_PARTS = ("own", "believed", "expected.centre", "expected.spread")
 _QUICK = FitOptions(restarts=2, max_iterations=40)
 
 
@@ -72,6 +79,81 @@ def likeness(
     if len(alone.sources) < 2 or first is None:
         own = (probable.exp() * grid).sum().exp().expand(*let_in.shape[:-1], 1)
         return Likeness(own, chances)
+    lesson = LikenessLesson(alone, let_in, tuple(candidates), tuple(believed), kernel)
+    ((numbers,),) = learning().numbers_of([lesson], f"Comparing {in_number(alone.sources)} with each other", here=True)
+    own, found, centre, spread = (torch.from_numpy(numbers[name].copy()).to(let_in) for name in _PARTS)
+    return Likeness(own, found, Expected(centre, spread))
+
+
+@dataclass(frozen=True, eq=False)
+class LikenessLesson:
+    """The comparison of all sources, which rests on what was found of each."""
+
+    alone: Alone
+    let_in: Float[Tensor, "*b s"]
+    candidates: tuple[Integrated | None, ...]
+    believed: tuple[float, ...]
+    kernel: Kernel
+
+    @cached_property
+    def keys(self) -> tuple[str]:
+        """One, of the sources, their processes, and the candidates."""
+        params = [getattr(layer.params, f.name).tolist() for layer in self.alone.layers for f in fields(layer.params)]
+        also = (self.kernel, self.candidates, self.believed, self.let_in.tolist(), params)
+        return (content_key("likeness", self.alone.sources, *also),)
+
+    @property
+    def cost(self) -> float:
+        """Seconds."""
+        return 0.03 * len(self.alone.sources)
+
+    @property
+    def rows(self) -> int:
+        """Of its matrices, which are small."""
+        return _ROWS
+
+    def only(self, which: Sequence[int]) -> LikenessLesson:  # noqa: ARG002
+        """There is only one result."""
+        return self
+
+    def accepts(self, i: int, numbers: Numbers) -> bool:  # noqa: ARG002
+        """Whether these can be a likeness: of the right shapes, finite, proportions, and spreads above 0."""
+        b, P = self.let_in.shape[:-1], self.let_in.shape[:-1].numel()
+        if set(numbers) != set(_PARTS) or any(
+            v.dtype != np.float64 or not np.isfinite(v).all() for v in numbers.values()
+        ):
+            return False
+        own, believed, centre, spread = (numbers[name] for name in _PARTS)
+        return (
+            own.shape == (*b, 1)
+            and believed.shape == (*b, len(self.candidates))
+            and centre.shape == spread.shape
+            and len(centre.shape) == 2
+            and len(centre) == P
+            and bool((own > 0).all() and (believed > 0).all() and (spread > 0).all())
+            and bool(np.allclose(believed.sum(-1), 1.0))
+        )
+
+    def run(self) -> list[Numbers]:
+        """Compare them."""
+        found = _compared(self.alone, self.let_in, self.candidates, self.believed, self.kernel)
+        assert found.expected is not None
+        parts = (found.own, found.believed, found.expected.centre, found.expected.spread)
+        return [{name: part.detach().cpu().contiguous().numpy() for name, part in zip(_PARTS, parts, strict=True)}]
+
+
+def _compared(
+    alone: Alone,
+    let_in: Float[Tensor, "*b s"],
+    candidates: Sequence[Integrated | None],
+    believed: Sequence[float],
+    kernel: Kernel,
+) -> Likeness:
+    chances = let_in.new_tensor(believed)
+    chances = (chances / chances.sum()).expand(*let_in.shape[:-1], -1)
+    probable, grid = let_in.new_tensor(_PROBABLE).log(), let_in.new_tensor(OWN).log()
+    first = candidates[0]
+    assert first is not None
     tried = [*(replace(first, own=own) for own in OWN), *candidates[1:]]
     # evidence (*b, source, candidate); a source that is not let in has no say
     found = [_evidences(alone, let_in, i, tried, kernel) for i in range(len(alone.sources))]

@@ -45,6 +45,11 @@ class LevelLesson:
         """Seconds."""
         return expected_seconds(self.tasks[-1])
 
+    @property
+    def rows(self) -> int:
+        """Of its matrix."""
+        return self.tasks[-1].n
+
     def only(self, which: Sequence[int]) -> LevelLesson:  # noqa: ARG002
         """There is only one result."""
         return self

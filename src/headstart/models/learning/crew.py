@@ -43,6 +43,11 @@ class Lesson(Protocol):
         """Seconds."""
         ...
 
+    @property
+    def rows(self) -> int:
+        """Of its largest matrix."""
+        ...
+
     def only(self, which: Sequence[int]) -> Lesson:
         """The part with these results."""
         ...
@@ -59,8 +64,8 @@ class Lesson(Protocol):
 class Crew(Protocol):
     """Does lessons, in any order; takes the next one from the iterator when somebody is free."""
 
-    def work(self, lessons: Iterable[Lesson]) -> Iterator[tuple[Lesson, list[Numbers]]]:
-        """Every lesson with its results."""
+    def work(self, lessons: Iterable[Lesson], cost: float = 0.0) -> Iterator[tuple[Lesson, list[Numbers]]]:
+        """Every lesson with its results; ``cost`` is how many seconds all of them probably take."""
         ...
 
 
@@ -74,7 +79,11 @@ def do_lesson(lesson: Lesson) -> list[Numbers]:
 class InTurn:
     """This process does one after the other."""
 
-    def work(self, lessons: Iterable[Lesson]) -> Iterator[tuple[Lesson, list[Numbers]]]:
+    def work(
+        self,
+        lessons: Iterable[Lesson],
+        cost: float = 0.0,  # noqa: ARG002
+    ) -> Iterator[tuple[Lesson, list[Numbers]]]:
         """Every lesson with its results."""
         for lesson in lessons:
             yield lesson, do_lesson(lesson)
@@ -91,11 +100,11 @@ class Processes:
     jobs: int
     always: bool = False
 
-    def work(self, lessons: Iterable[Lesson]) -> Iterator[tuple[Lesson, list[Numbers]]]:
+    def work(self, lessons: Iterable[Lesson], cost: float = 0.0) -> Iterator[tuple[Lesson, list[Numbers]]]:
         """Every lesson with its results."""
         waiting = iter(lessons)
-        first = list(islice(waiting, 2 * self.jobs))
-        saved = sum(lesson.cost for lesson in first) * (1 - 1 / self.jobs)
+        first = list(islice(waiting, 2))
+        saved = max(cost, sum(lesson.cost for lesson in first)) * (1 - 1 / self.jobs)
         every = chain(first, waiting)
         if len(first) < 2 or (saved < _PAYS * _START and not self.always):
             yield from InTurn().work(every)

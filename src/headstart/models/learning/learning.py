@@ -14,20 +14,22 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from headstart.models.learning.crew import Crew, InTurn, Lesson
+from headstart.models.learning.device import CPU, ComputeDevice, OnDevice
 from headstart.models.learning.notebook import Notebook
 from headstart.models.learning.numbers import Numbers
-from headstart.models.learning.progress import Progress
+from headstart.models.learning.progress import LearningProgress
 
 __all__ = ["Learning", "learning"]
 
 
 @dataclass(frozen=True, eq=False)
 class Learning:
-    """What is known, who works, and who is told. By default: nothing, this process, nobody."""
+    """What is known, who works, who is told, and where. By default: nothing, this process, nobody, the CPU."""
 
     notebook: Notebook = field(default_factory=Notebook)
     crew: Crew = field(default_factory=InTurn)
-    progress: Progress = field(default_factory=Progress)
+    progress: LearningProgress = field(default_factory=LearningProgress)
+    device: ComputeDevice = CPU
 
     @contextmanager
     def applied(self) -> Iterator[None]:
@@ -50,13 +52,15 @@ class Learning:
             self.progress.did(sum(lesson.cost for lesson in lessons if _is_known(lesson, known)))
         elif open_:
             self.progress.begin(doing, sum(_without(lesson, known).cost for lesson in open_))
-        crew = InTurn() if here else self.crew
+        crew: Crew = InTurn() if here else self.crew
+        crew = crew if self.device.is_cpu else OnDevice(crew, self.device)
         claimed: set[str] = set()
         patient, latest = True, time.monotonic()
         try:
             while open_:
                 before = len(known)
-                for lesson, results in crew.work(self._ours(open_, known, claimed, patient=patient)):
+                ours = self._ours(open_, known, claimed, patient=patient)
+                for lesson, results in crew.work(ours, sum(_without(lesson, known).cost for lesson in open_)):
                     for key, numbers in zip(lesson.keys, results, strict=True):
                         self.notebook.note(key, numbers)
                         known[key] = numbers

@@ -50,7 +50,11 @@ def crew_from(n_jobs: int | str) -> Crew:
 class OnRay:
     """The Ray cluster that is there; a task of its own for every lesson, each on one processor."""
 
-    def work(self, lessons: Iterable[Lesson]) -> Iterator[tuple[Lesson, list[Numbers]]]:
+    def work(
+        self,
+        lessons: Iterable[Lesson],
+        cost: float = 0.0,  # noqa: ARG002
+    ) -> Iterator[tuple[Lesson, list[Numbers]]]:
         """Every lesson with its results."""
         waiting = iter(lessons)
         first = list(islice(waiting, 1))

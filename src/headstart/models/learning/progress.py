@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-__all__ = ["HowFar", "Progress", "Told", "in_words"]
+__all__ = ["HowFar", "LearningProgress", "Told", "in_words"]
 
 # Before anything is done, so many seconds are expected per unit of cost, which is a second on an ordinary processor
 _EXPECTED = 1.0
@@ -30,7 +30,7 @@ Told = Callable[[HowFar], None]
 
 
 @dataclass
-class Progress:
+class LearningProgress:
     """Counts the cost that is done of what was announced, and tells at every step; nobody, if nobody wants to know."""
 
     tell: Told | None = None

@@ -159,6 +159,11 @@ class AloneLesson:
         """Seconds."""
         return sum(expected_seconds(source) for source in self.sources)
 
+    @property
+    def rows(self) -> int:
+        """Of its matrix."""
+        return self.sources[0].n
+
     def only(self, which: Sequence[int]) -> AloneLesson:
         """Some of the sources."""
         own = ((self.sources[i], self.names[i]) for i in which)

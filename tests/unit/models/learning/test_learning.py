@@ -24,7 +24,7 @@ from headstart.models.learning.crew import InTurn, Lesson, Processes, jobs_from
 from headstart.models.learning.learning import Learning, learning
 from headstart.models.learning.notebook import Notebook
 from headstart.models.learning.numbers import Numbers, content_key, fit_in_numbers, fit_of_numbers, is_fit, options_of
-from headstart.models.learning.progress import HowFar, Progress, in_words
+from headstart.models.learning.progress import HowFar, LearningProgress, in_words
 from headstart.models.star.alone import learn_alone
 
 
@@ -179,6 +179,23 @@ def test_numbers_that_do_not_fit_are_learnt_anew() -> None:
     assert np.array_equal(book.kept[key]["params.lengthscale"], good["params.lengthscale"])
 
 
+def test_every_entry_of_auto_is_looked_at_before_it_is_believed() -> None:
+    """Those of the sources, of the chain, and of the comparison: one of another shape is learnt anew."""
+    book, sources = Remembering(), [source(0), source(1), source(2, 9)]
+    with Learning(book).applied():
+        quick(AUTO).learn(sources)
+        kept = dict(book.kept)
+        for key, numbers in kept.items():
+            wrong: dict[str, Any] = {name: np.concatenate([v.ravel(), v.ravel()]) for name, v in numbers.items()}
+            book.kept[key] = wrong
+        quick(AUTO).learn(sources)
+    assert len(kept) == 6
+    assert set(book.rejected) == set(kept)
+    assert {key: {n: v.shape for n, v in book.kept[key].items()} for key in kept} == {
+        key: {n: v.shape for n, v in numbers.items()} for key, numbers in kept.items()
+    }
+
+
 class Taken(Remembering):
     """Everything is claimed by somebody else, who never ends."""
 
@@ -292,6 +309,7 @@ class Deadly:
 
     keys = ("deadly",)
     cost = 1.0
+    rows = 1
 
     def __init__(self) -> None:
         self.home = os.getpid()
@@ -333,6 +351,8 @@ def test_processes_are_started_only_where_that_pays(monkeypatch: pytest.MonkeyPa
             list(Processes(2).work(lessons))
     finally:
         Deadly.cost = 1.0
+    with pytest.raises(AssertionError):
+        list(Processes(2).work(lessons, 100.0))  # many small ones
 
 
 @pytest.mark.parametrize("wrong", [0, -2, 1.5, True, "two"])
@@ -356,7 +376,7 @@ def test_progress_says_what_how_far_and_how_long() -> None:
     """Before anything is done by experience, then by what it took so far."""
     told: list[HowFar] = []
     now = [100.0]
-    progress = Progress(told.append, lambda: now[0])
+    progress = LearningProgress(told.append, lambda: now[0])
     progress.begin("Learning", 8.0)
     now[0] = 103.0
     progress.did(2.0)
@@ -373,7 +393,7 @@ def test_progress_says_what_how_far_and_how_long() -> None:
 def test_progress_goes_from_nothing_to_all(name: str) -> None:
     """Also where some of it is known already."""
     told: list[HowFar] = []
-    with Learning(Remembering(), progress=Progress(told.append)).applied():
+    with Learning(Remembering(), progress=LearningProgress(told.append)).applied():
         quick(FAMILY[name]).learn([source(0), source(1, 9)])
         shares = [one.share for one in told]
         assert shares[0] == 0.0
