@@ -23,7 +23,16 @@ from headstart.sources.files.tables import Table, appended, read_table
 from headstart.sources.files.workbooks import split_sheet
 from headstart.sources.raw import RawTask
 
-__all__ = ["Campaign", "append_experiments", "open_campaign", "repeat_spread", "require_closed", "require_no_program"]
+__all__ = [
+    "Campaign",
+    "PastRead",
+    "append_experiments",
+    "open_campaign",
+    "read_past",
+    "repeat_spread",
+    "require_closed",
+    "require_no_program",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +94,47 @@ class Campaign:
         return front[int(far.argmin())]
 
 
-def open_campaign(folder: Path) -> Campaign:
-    """Read the folder; nothing is changed. Whatever is wrong in any of its files is an ``InputError``."""
+@dataclass(frozen=True, slots=True)
+class PastRead:
+    """What ``headstart.toml`` and the past files say, which takes longest to read and changes least."""
+
+    file: CampaignFile
+    tables: tuple[Table, ...]
+    tasks: tuple[RawTask, ...]
+    remarks: tuple[str, ...]
+
+
+def read_past(folder: Path) -> PastRead:
+    """Read ``headstart.toml`` and the past files; whatever is wrong in any of them is an ``InputError``."""
     file = read_campaign_file(folder / TOML)
     tables, problems = readable([folder / path for path in file.past])
     tables, more = clean_tables([table.renamed(file.rename) for table in tables], file)
     refuse([*problems, *more])
     remarks = [remark for table in tables for remark in table.remarks]
     past = past_tasks(tables, file, remarks)
+    return PastRead(file, tuple(tables), past, tuple(remarks))
+
+
+def open_campaign(
+    folder: Path,
+    read: PastRead | None = None,
+    *,
+    content: bytes | None = None,
+    right: Mapping[str, float] | None = None,
+) -> Campaign:
+    """Read the folder; nothing is changed. Whatever is wrong in any of its files is an ``InputError``.
+
+    ``read`` is what ``read_past`` gave, if those files have not changed since. The campaign may also be opened as it
+    would be: with another ``content`` of the file of experiments, and with cells that somebody says are ``right``.
+    """
+    read = read_past(folder) if read is None else read
+    file, tables, past, remarks = read.file, read.tables, read.tasks, list(read.remarks)
+    file = replace(file, cells={**file.cells, **right}) if right else file
     current = folder / file.current
     if not (split_sheet(current) or (current,))[0].exists():
         header = ",".join([*(p.name for p in file.parameters), *file.measured_columns])
         raise InputError(f"{current}: there is no such file. Make one whose first row is {header}")
-    table = read_table(current)
+    table = read_table(current, content)
     (plain_table,), problems = clean_tables([table], file, past=False)
     refuse(problems)
     remarks += plain_table.remarks
