@@ -80,7 +80,7 @@ def with_cells(
 def _rewritten(raw: bytes, path: Path, sheet: str, change: Callable[[str], str]) -> bytes:
     """The workbook with the sheet's XML changed, and all else byte by byte."""
     if path.suffix.lower() == ".ods":
-        raise InputError(f"{path}: rows are written into .xlsx and .csv files alone. Save it as one of them.")
+        raise InputError(f"{path}: rows are added to .xlsx and .csv files alone. Save it as one of them.")
     out = io.BytesIO()
     with ZipFile(io.BytesIO(raw)) as archive, ZipFile(out, "w") as copy:
         part = _part(archive, sheet)
