@@ -21,6 +21,7 @@ from headstart.campaign.file import TOML
 from headstart.campaign.fitted import Fitted
 from headstart.campaign.init import CampaignPlan, Looked, look_at
 from headstart.sources.files.tables import Table, read_table
+from headstart.web.forms import tried
 from headstart.web.jobs import (
     Ask,
     Asked,
@@ -90,6 +91,15 @@ class Desk:
             found = Snapshot(campaign, contents, evidence, str(digest(campaign.table.raw)))
             self._opened = (contents.key, found)
             return found
+
+    def warm(self) -> None:
+        """Read the files and begin to learn from them before anybody asks; what is wrong with them is told then."""
+
+        def read() -> None:
+            if self.begun:
+                tried(lambda: self.learned(self.now()))
+
+        threading.Thread(target=read, daemon=True, name="headstart reads ahead").start()
 
     def opening(self, folder: Path, **more: Any) -> Campaign:
         """The campaign anew (``open_campaign``), with past files as they were read before if they are the same."""

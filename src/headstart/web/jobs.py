@@ -54,7 +54,6 @@ __all__ = [
 ]
 
 _ATTEMPTS = 3
-_PAST = "past"  # where the past files are kept between jobs
 RowKey = tuple[tuple[str, Any], ...]
 
 
@@ -129,6 +128,7 @@ def row_key(campaign: Campaign, values: Mapping[str, Any]) -> RowKey:
 
 
 @single_thread()
+@single_thread()
 def outlooks(fitted: Fitted, rows: Sequence[Mapping[str, Any]]) -> dict[RowKey, RowOutlook]:
     """What is expected of every row."""
     if not rows:
@@ -181,7 +181,7 @@ class Ask:
             report(0.95, "writing them into the table")
             try:
                 seen, chosen = str(digest(campaign.table.raw)), [s.values for s in suggestions]
-                numbers = add_suggestions(self.folder, seen, chosen, opening=memory[_PAST].opened)
+                numbers = add_suggestions(self.folder, seen, chosen, opening=memory["past"].opened)
             except ChangedMeanwhileError:
                 if attempt == _ATTEMPTS - 1:
                     raise
@@ -244,7 +244,7 @@ class Compare:
 def _learned(folder: Path, report: Report, memory: WorkerMemory) -> tuple[str, Campaign, Learned]:
     report(0.0, "reading the files")
     contents = contents_of(folder)
-    campaign = memory.setdefault(_PAST, PastKept()).opened(folder)
+    campaign = memory.setdefault("past", PastKept()).opened(folder)
     evidence = evidence_of(campaign, contents.besides)
     kept: Learned | None = memory.get("learned")
     if kept is not None and kept.evidence == evidence:
