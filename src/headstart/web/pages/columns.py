@@ -71,10 +71,12 @@ def forms_of(tables: Sequence[Table]) -> list[ColumnForm]:
 
 
 def _guessed_result(tables: Sequence[Table], names: Sequence[str], kinds: Mapping[str, str]) -> str:
-    """The last column of numbers whose name is that of a result; else the last one of all that every file has."""
+    """The last column of numbers whose name is that of a result, spelled as most files do; else the last of all."""
     numbers = [name for name in names if kinds[name] == "number"]
     named = [name for name in numbers if _RESULT.fullmatch(split_unit(name)[0].strip())]
     everywhere = [name for name in numbers if all(name in table.columns for table in tables)]
+    often = [sum(name in table.columns for table in tables) for name in named]
+    named = [name for name, n in zip(named, often, strict=True) if n == max(often)]
     return (named or everywhere or numbers or [""])[-1]
 
 
@@ -141,9 +143,10 @@ def parameters_in(columns: Sequence[ColumnForm], looked: Looked) -> tuple[dict[s
     for c in columns:
         guess = guesses.get(c.name)
         if guess is None or c["same"]:
-            said = f"the same as {c['same']}" if c["same"] else looked.proposal.ignored.get(c.name, "")
+            same = c["same"] or looked.file.rename.get(c.name, "")
+            said = f"the same as {same}" if same else looked.proposal.ignored.get(c.name, "")
             role = "ignore" if c.name in looked.proposal.ignored else c["role"]
-            shown.append(replace(c, said=said, fields={**c.fields, "role": role}))
+            shown.append(replace(c, said=said, fields={**c.fields, "role": role, "same": same}))
             continue
         wrong: dict[str, str] = {}
         p = _corrected(c, guess.parameter, wrong)
