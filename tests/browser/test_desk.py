@@ -99,7 +99,7 @@ def test_a_campaign_from_picking_the_files_to_the_printed_report(browser: Chrome
         assert (home / "current.csv").read_text().splitlines()[-1].endswith(",")
         for name, value in (("p0", "85"), ("p1", "60"), ("p2", "0,11"), ("m0", "78")):
             element(browser, f"#{name}").send_keys(value)
-        click(browser, ".own button")
+        click(browser, ".own button:not(.hidden)")
         until(lambda: "own experiment was added" in text_of(browser))
         settled(browser)
         accessible(browser)

@@ -19,6 +19,7 @@ from headstart.campaign.toml.reading import read_campaign_file
 from headstart.web.pages.remedies import for_the_page
 
 ROWS = "x,s,y\n0.1,u,1.5\n0.2,v,\n0.3,u,\n"
+BOUNDED = '\n[objectives.y]\ndirection = "maximize"\nlow = -5\nhigh = 10\n'
 SOURCE = Path(headstart.__file__).parent
 
 
@@ -229,6 +230,25 @@ def test_standard_errors_have_cells_of_their_own(tmp_path: Path) -> None:
     with visiting(tmp_path) as visitor:
         page = visitor.get("/experiments").text
         assert len(re.findall(r'aria-label="standard error of [^"]+ of row 2"', page)) >= 1
+
+
+@pytest.mark.parametrize("path", ["/experiments/save", "/experiments/add", "/begin/rules", "/begin/columns"])
+def test_a_page_that_answered_a_form_can_be_loaded_again(folder: Path, path: str) -> None:
+    """By whoever reloads it, and by the script that waits for what is learnt."""
+    with visiting(folder) as visitor:
+        answer = visitor.get(path)
+        assert answer.status_code == 200
+        assert answer.url.path == path.rsplit("/", 1)[0]
+
+
+def test_a_result_beyond_its_bounds_may_be_a_slip(folder: Path) -> None:
+    """What it is with the mark where it may belong is said with the refusal."""
+    toml = folder / "headstart.toml"
+    toml.write_text(toml.read_text().replace('objective = "y"\ndirection = "maximize"\n', "") + BOUNDED)
+    with visiting(folder) as visitor:
+        answer = visitor.post("/experiments/save", {"r3.0": "884"})
+        assert answer.status_code == 422
+        assert "884 lies above 10, where no y can be. Has the decimal mark slipped (8.84?)" in words(answer.text)
 
 
 def _told() -> list[tuple[str, str]]:

@@ -85,9 +85,10 @@ def _require_possible(file: CampaignFile, column: str, value: float) -> None:
     low, high = result.outcome.low, result.outcome.high
     if (low is not None and value < low) or (high is not None and value > high):
         below = low is not None and value < low
-        raise InputError(
-            f"{value:g} lies {'below' if below else 'above'} {low if below else high:g}, where no {column} can be."
-        )
+        slipped = next((value / 10**k for k in (1, 2, 3) if (low or 0.0) <= value / 10**k <= (high or 0.0)), None)
+        meant = "" if slipped is None else f" Has the decimal mark slipped ({slipped:g}?)"
+        where = f"below {low:g}" if below else f"above {high:g}"
+        raise InputError(f"{value:g} lies {where}, where no {column} can be.{meant}")
 
 
 def one_setting(campaign: Campaign, p: Parameter, text: str) -> Any:

@@ -218,6 +218,8 @@ def _compared(work: DeskWork) -> Compared:
 
 ROUTES = (
     Route("/begin", _show),
+    Route("/begin/rules", partial(go, path="/begin")),
+    Route("/begin/columns", partial(go, path="/begin")),
     Route("/begin/rules", posted(change_rules), methods=["POST"]),
     Route("/begin/files", posted(_upload), methods=["POST"]),
     Route("/begin/remove", posted(_remove), methods=["POST"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -181,6 +182,9 @@ def _ask(request: Request, form: Taken) -> Response:
 
 ROUTES = (
     Route("/experiments", _show),
+    # a page that answers a form has the form's address, where its script, and whoever loads it again, looks for it
+    Route("/experiments/save", partial(go, path="/experiments")),
+    Route("/experiments/add", partial(go, path="/experiments")),
     Route("/experiments/save", posted(_save), methods=["POST"]),
     Route("/experiments/add", posted(_add), methods=["POST"]),
     Route("/experiments/right", posted(_right), methods=["POST"]),
