@@ -12,7 +12,7 @@ import torch
 
 from headstart.campaign.experiments import Experiment, State, experiments_in
 from headstart.campaign.file import TOML, CampaignFile
-from headstart.campaign.measured import require_no_slips
+from headstart.campaign.measured import ResultSizes, require_no_slips, sizes_in
 from headstart.campaign.past import clean_tables, past_tasks, readable
 from headstart.campaign.settings import CampaignSettings, read_settings
 from headstart.campaign.toml.reading import read_campaign_file
@@ -21,6 +21,7 @@ from headstart.errors import InputError, refuse
 from headstart.sources.files.safe import write_whole
 from headstart.sources.files.tables import Table, appended, read_table
 from headstart.sources.files.workbooks import split_sheet
+from headstart.sources.parameters import Kind
 from headstart.sources.raw import RawTask
 
 __all__ = [
@@ -100,6 +101,7 @@ class PastRead:
 
     file: CampaignFile
     tables: tuple[Table, ...]
+    sizes: ResultSizes
     tasks: tuple[RawTask, ...]
     remarks: tuple[str, ...]
 
@@ -112,7 +114,7 @@ def read_past(folder: Path) -> PastRead:
     refuse([*problems, *more])
     remarks = [remark for table in tables for remark in table.remarks]
     past = past_tasks(tables, file, remarks)
-    return PastRead(file, tuple(tables), past, tuple(remarks))
+    return PastRead(file, tuple(tables), sizes_in(tables, file), past, tuple(remarks))
 
 
 def open_campaign(
@@ -139,7 +141,7 @@ def open_campaign(
     refuse(problems)
     remarks += plain_table.remarks
     experiments = experiments_in(plain_table, file, remarks)
-    require_no_slips([*tables, plain_table], file)
+    require_no_slips([plain_table], file, read.sizes)
     table = replace(table, columns=plain_table.columns, order=plain_table.order)  # names as the campaign has them
     file = _with_recorded(file, past, experiments)
     settings = read_settings(folder, file, past)
@@ -152,6 +154,9 @@ def _with_recorded(file: CampaignFile, past: Sequence[RawTask], experiments: Seq
     """With what rows say of parameters that are fixed now: a row that was run with another value is evidence of it."""
     parameters = []
     for p in file.parameters:
+        if p.kind is not Kind.FIXED:
+            parameters.append(p)
+            continue
         old = [value for task in past if p.name in task.rows for value in task.rows[p.name]]
         parameters.append(p.with_recorded([*old, *(e.values[p.name] for e in experiments)]))
     return replace(file, parameters=tuple(parameters))
