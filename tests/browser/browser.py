@@ -11,9 +11,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from selenium.common.exceptions import NoAlertPresentException
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -121,3 +123,15 @@ def complaints(browser: Chrome) -> list[str]:
 def theme(browser: Chrome, name: str) -> None:
     features = [{"name": "prefers-color-scheme", "value": name}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+def go_to(browser: Chrome, address: str) -> None:
+    """Open an address, whatever is left behind."""
+    browser.get(address)
+    with suppress(NoAlertPresentException):
+        browser.switch_to.alert.accept()
+
+
+def settled(browser: Chrome) -> None:
+    """Wait until nothing is worked on for the page."""
+    until(lambda: not elements(browser, "[data-work]"), 120)

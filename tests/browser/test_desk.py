@@ -4,72 +4,33 @@ from __future__ import annotations
 
 import base64
 import io
-import os
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
-from selenium.common.exceptions import NoAlertPresentException
 from selenium.webdriver import ActionChains, Chrome, Keys
 from selenium.webdriver.support.ui import Select
+from tests.browser.access import accessible
 from tests.browser.browser import (
-    CHROMIUM,
-    DRIVER,
     ROOT,
     Server,
     click,
     complaints,
     element,
     elements,
+    go_to,
     open_browser,
+    settled,
     text_of,
-    theme,
     until,
 )
 from tests.unit.campaign.campaigns import make
 
 PAST = ROOT / "examples" / "past"
 CELL = "td.result input:not([type=hidden])"
-# AA asks for this much between text and what is behind it
-CONTRAST = 4.5
-MEASURE = """
-const linear = (v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-const light = (c) => { const [r, g, b] = c.map((v) => linear(v / 255));
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
-const read = (text) => text.match(/[\\d.]+/g).map(Number);
-const behind = (e) => { for (; e; e = e.parentElement) { const c = read(getComputedStyle(e).backgroundColor);
-  if (c.length < 4 || c[3] > 0) return c.slice(0, 3); } return [255, 255, 255]; };
-const found = [];
-for (const e of document.querySelectorAll("main *, header *")) {
-  const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
-  if (!(own || e.matches("input, select")) || !e.checkVisibility() || e.closest("svg, option, .hidden")) continue;
-  const [a, b] = [light(read(getComputedStyle(e).color).slice(0, 3)), light(behind(e))];
-  const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-  if (ratio < arguments[0]) found.push(`${e.tagName}.${e.className}: ${ratio.toFixed(2)}`);
-}
-return found;
-"""
-UNNAMED = """
-return [...document.querySelectorAll("input:not([type=hidden]), select, button, img, svg, progress")].filter((e) =>
-  !(e.getAttribute("aria-label") || e.alt || (e.labels && e.labels.length) || e.textContent.trim())
-).map((e) => e.outerHTML);
-"""
-
-if not (CHROMIUM and DRIVER) and os.environ.get("HEADSTART_BROWSER") != "required":
-    pytest.skip(
-        "Chromium and its driver are not installed: apt-get install chromium chromium-driver", allow_module_level=True
-    )
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    opened = open_browser(tmp_path_factory.mktemp("profile"))
-    yield opened
-    opened.quit()
 
 
 class Served:
@@ -93,33 +54,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     both.server.kill()
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    folder = tmp_path / "campaign"
-    folder.mkdir()
-    return folder
-
-
-def _go(browser: Chrome, address: str) -> None:
-    browser.get(address)
-    with suppress(NoAlertPresentException):
-        browser.switch_to.alert.accept()
-
-
-def _settled(browser: Chrome) -> None:
-    until(lambda: not elements(browser, "[data-work]"), 60)
-
-
-def _accessible(browser: Chrome) -> None:
-    """Contrast in both themes, a name for everything that can be used, one heading of the first order."""
-    for name in ("light", "dark"):
-        theme(browser, name)
-        assert browser.execute_script(MEASURE, CONTRAST) == [], (browser.current_url, name)
-    theme(browser, "light")
-    assert browser.execute_script(UNNAMED) == []
-    assert len(elements(browser, "h1")) == 1
-
-
 def _darkest(browser: Chrome, media: dict[str, object]) -> float:
     """How light the ink of the first picture is, from 0 to 255: the colour in it that is farthest from its ground."""
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", **media})
@@ -135,10 +69,10 @@ def test_a_campaign_from_picking_the_files_to_the_printed_report(browser: Chrome
     """Six clicks to the first suggestion; results typed, failed, added, undone; pictures, past, report as PDF."""
     server = Server(home)
     try:
-        _go(browser, server.address("/"))
+        go_to(browser, server.address("/"))
         element(browser, "#pick").send_keys("\n".join(map(str, sorted(PAST.glob("*.csv")))))  # picking is enough
         until(lambda: elements(browser, ".columns"))
-        _accessible(browser)
+        accessible(browser)
         Select(element(browser, '[aria-label="T [°C]: the same as"]')).select_by_visible_text("temperature_C")
         click(browser, "button[value=compare]")
         until(lambda: elements(browser, "#part table"), 60)
@@ -149,7 +83,7 @@ def test_a_campaign_from_picking_the_files_to_the_printed_report(browser: Chrome
         click(browser, ".ask button")
         until(lambda: len(elements(browser, CELL)) == 4, 60)
         assert "New: rows 2, 3, 4, 5." in text_of(browser)
-        _settled(browser)
+        settled(browser)
         assert "rests on" in text_of(browser)
         cells = elements(browser, CELL)
         cells[0].send_keys("71,5", Keys.ARROW_DOWN)
@@ -165,16 +99,16 @@ def test_a_campaign_from_picking_the_files_to_the_printed_report(browser: Chrome
         assert (home / "current.csv").read_text().splitlines()[-1].endswith(",")
         for name, value in (("p0", "85"), ("p1", "60"), ("p2", "0,11"), ("m0", "78")):
             element(browser, f"#{name}").send_keys(value)
-        click(browser, ".own button")
+        click(browser, ".own button:not(.hidden)")
         until(lambda: "own experiment was added" in text_of(browser))
-        _settled(browser)
-        _accessible(browser)
-        _go(browser, server.address("/pictures"))
-        _settled(browser)
+        settled(browser)
+        accessible(browser)
+        go_to(browser, server.address("/pictures"))
+        settled(browser)
         until(lambda: len(elements(browser, "img.picture")) >= 4)
         sizes = "return [...document.images].map((i) => i.complete && i.naturalWidth > 100)"
         until(lambda: all(browser.execute_script(sizes)))
-        _accessible(browser)
+        accessible(browser)
         panel = element(browser, "[data-panel]")
         before = element(browser, "[data-readout]").text
         ActionChains(browser).move_to_element_with_offset(panel, 60, 0).perform()
@@ -183,13 +117,13 @@ def test_a_campaign_from_picking_the_files_to_the_printed_report(browser: Chrome
         ActionChains(browser).move_to_element_with_offset(panel, 60, 0).click().perform()
         until(lambda: element(browser, "#v0").get_attribute("value") != where)
         assert "v0=" in browser.current_url
-        _go(browser, server.address("/past"))
-        _settled(browser)
+        go_to(browser, server.address("/past"))
+        settled(browser)
         assert "2023-amide-a" in text_of(browser)
-        _accessible(browser)
-        _go(browser, server.address("/report"))
-        _settled(browser)
-        _accessible(browser)
+        accessible(browser)
+        go_to(browser, server.address("/report"))
+        settled(browser)
+        accessible(browser)
         dark = [{"name": "prefers-color-scheme", "value": "dark"}]
         assert _darkest(browser, {"features": []}) < 90  # ink on a light page
         assert _darkest(browser, {"features": dark}) > 90  # light ink
@@ -205,7 +139,7 @@ def test_a_campaign_from_picking_the_files_to_the_printed_report(browser: Chrome
 def test_what_is_wrong_stands_beside_its_cell_with_what_was_typed(browser: Chrome, served: Served) -> None:
     """A text, a number that could be two; and leaving with unsaved cells is asked about."""
     home, server = served.begin("x,s,y\n0.1,u,1.5\n0.2,v,\n0.3,u,\n")
-    _go(browser, server.address("/experiments"))
+    go_to(browser, server.address("/experiments"))
     element(browser, "[name='r3.0']").send_keys("about 3")
     element(browser, "[name='r4.0']").send_keys("1,234")
     click(browser, "#save")
@@ -216,14 +150,14 @@ def test_what_is_wrong_stands_beside_its_cell_with_what_was_typed(browser: Chrom
     told = element(browser, "#" + str(wrong[0].get_attribute("aria-describedby")).replace(".", "\\."))
     assert "is not a number" in told.text
     assert (home / "current.csv").read_text().endswith("0.2,v,\n0.3,u,\n")
-    _accessible(browser)
+    accessible(browser)
     element(browser, "[name='r3.0']").send_keys("!")
     leaving = "const e = new Event('beforeunload', { cancelable: true }); dispatchEvent(e); return e.defaultPrevented"
     assert browser.execute_script(leaving)  # the browser asks first
-    _go(browser, server.address("/nowhere"))
+    go_to(browser, server.address("/nowhere"))
     assert "no such page" in text_of(browser)
     (home / "current.csv").write_text("x,s,y\n0.1,u,oops\n")
-    _go(browser, server.address("/experiments"))
+    go_to(browser, server.address("/experiments"))
     assert "row 2, column 'y': 'oops'" in text_of(browser)
 
 
@@ -231,10 +165,10 @@ def test_two_windows_at_once_and_a_server_that_is_killed_and_started_again(brows
     """Who is second is told and loses nothing; a page from before the crash is shown again with what was typed."""
     home, server = served.begin("x,s,y\n0.1,u,1.5\n0.2,v,\n0.3,u,\n")
     first = browser.current_window_handle
-    _go(browser, server.address("/experiments"))
+    go_to(browser, server.address("/experiments"))
     browser.switch_to.new_window("tab")
     second = browser.current_window_handle
-    _go(browser, server.address("/experiments"))
+    go_to(browser, server.address("/experiments"))
     element(browser, "[name='r3.0']").send_keys("9")
     click(browser, "#save")
     until(lambda: "Saved" in text_of(browser))
@@ -270,14 +204,14 @@ def test_without_a_script_everything_but_the_mouse_works(tmp_path: Path, served:
     home, server = served.begin("x,s,y\n0.1,u,1.5\n0.2,v,\n")
     plain = open_browser(tmp_path / "plain", script=False)
     try:
-        _go(plain, server.address("/experiments"))
+        go_to(plain, server.address("/experiments"))
         element(plain, "[name='r3.0']").send_keys("2,5")
         element(plain, "#save").click()
         until(lambda: "Saved" in text_of(plain))
         element(plain, ".ask button").click()
         until(lambda: "New: rows" in text_of(plain), 60)
         assert len((home / "current.csv").read_text().splitlines()) == 7
-        _go(plain, server.address("/pictures"))
+        go_to(plain, server.address("/pictures"))
         until(lambda: elements(plain, "#v0"), 60)
         element(plain, "#v0").clear()
         element(plain, "#v0").send_keys("0.9")

@@ -12,7 +12,7 @@ import torch
 
 from headstart.campaign.experiments import Experiment, State, experiments_in
 from headstart.campaign.file import TOML, CampaignFile
-from headstart.campaign.measured import require_no_slips
+from headstart.campaign.measured import ResultSizes, require_no_slips, sizes_in
 from headstart.campaign.past import clean_tables, past_tasks, readable
 from headstart.campaign.settings import CampaignSettings, read_settings
 from headstart.campaign.toml.reading import read_campaign_file
@@ -21,9 +21,19 @@ from headstart.errors import InputError, refuse
 from headstart.sources.files.safe import write_whole
 from headstart.sources.files.tables import Table, appended, read_table
 from headstart.sources.files.workbooks import split_sheet
+from headstart.sources.parameters import Kind
 from headstart.sources.raw import RawTask
 
-__all__ = ["Campaign", "append_experiments", "open_campaign", "repeat_spread", "require_closed", "require_no_program"]
+__all__ = [
+    "Campaign",
+    "PastRead",
+    "append_experiments",
+    "open_campaign",
+    "read_past",
+    "repeat_spread",
+    "require_closed",
+    "require_no_program",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,24 +95,53 @@ class Campaign:
         return front[int(far.argmin())]
 
 
-def open_campaign(folder: Path) -> Campaign:
-    """Read the folder; nothing is changed. Whatever is wrong in any of its files is an ``InputError``."""
+@dataclass(frozen=True, slots=True)
+class PastRead:
+    """What ``headstart.toml`` and the past files say, which takes longest to read and changes least."""
+
+    file: CampaignFile
+    tables: tuple[Table, ...]
+    sizes: ResultSizes
+    tasks: tuple[RawTask, ...]
+    remarks: tuple[str, ...]
+
+
+def read_past(folder: Path) -> PastRead:
+    """Read ``headstart.toml`` and the past files; whatever is wrong in any of them is an ``InputError``."""
     file = read_campaign_file(folder / TOML)
     tables, problems = readable([folder / path for path in file.past])
     tables, more = clean_tables([table.renamed(file.rename) for table in tables], file)
     refuse([*problems, *more])
     remarks = [remark for table in tables for remark in table.remarks]
     past = past_tasks(tables, file, remarks)
+    return PastRead(file, tuple(tables), sizes_in(tables, file), past, tuple(remarks))
+
+
+def open_campaign(
+    folder: Path,
+    read: PastRead | None = None,
+    *,
+    content: bytes | None = None,
+    right: Mapping[str, float] | None = None,
+) -> Campaign:
+    """Read the folder; nothing is changed. Whatever is wrong in any of its files is an ``InputError``.
+
+    ``read`` is what ``read_past`` gave, if those files have not changed since. The campaign may also be opened as it
+    would be: with another ``content`` of the file of experiments, and with cells that somebody says are ``right``.
+    """
+    read = read_past(folder) if read is None else read
+    file, tables, past, remarks = read.file, read.tables, read.tasks, list(read.remarks)
+    file = replace(file, cells={**file.cells, **right}) if right else file
     current = folder / file.current
     if not (split_sheet(current) or (current,))[0].exists():
         header = ",".join([*(p.name for p in file.parameters), *file.measured_columns])
         raise InputError(f"{current}: there is no such file. Make one whose first row is {header}")
-    table = read_table(current)
+    table = read_table(current, content)
     (plain_table,), problems = clean_tables([table], file, past=False)
     refuse(problems)
     remarks += plain_table.remarks
     experiments = experiments_in(plain_table, file, remarks)
-    require_no_slips([*tables, plain_table], file)
+    require_no_slips([plain_table], file, read.sizes)
     table = replace(table, columns=plain_table.columns, order=plain_table.order)  # names as the campaign has them
     file = _with_recorded(file, past, experiments)
     settings = read_settings(folder, file, past)
@@ -115,6 +154,9 @@ def _with_recorded(file: CampaignFile, past: Sequence[RawTask], experiments: Seq
     """With what rows say of parameters that are fixed now: a row that was run with another value is evidence of it."""
     parameters = []
     for p in file.parameters:
+        if p.kind is not Kind.FIXED:
+            parameters.append(p)
+            continue
         old = [value for task in past if p.name in task.rows for value in task.rows[p.name]]
         parameters.append(p.with_recorded([*old, *(e.values[p.name] for e in experiments)]))
     return replace(file, parameters=tuple(parameters))

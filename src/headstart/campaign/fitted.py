@@ -130,10 +130,7 @@ class FittedOutcome:
             return None
         X = self.alignment.space.encode(rows)
         with torch.no_grad():
-            found = (
-                self.posterior.quantile(X, 0.5, noise=measured),
-                *self.posterior.interval(X, LEVEL, noise=measured),
-            )
+            found = self.posterior.quantiles(X, (0.5, 0.5 - LEVEL / 2, 0.5 + LEVEL / 2), noise=measured)
         median, one, other = (self.sign * part.numpy() for part in found)
         return ExpectedResults(median, np.minimum(one, other), np.maximum(one, other))
 

@@ -3,18 +3,70 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from headstart.campaign.file import TOML, CampaignFile, ResultColumn
-from headstart.errors import InputError, refuse
+from headstart.errors import InputError, SeveralProblemsError
 from headstart.sources.files.frames import result_column
 from headstart.sources.files.tables import Table
 
-__all__ = ["copies_in", "errors_in", "require_no_slips", "results_in"]
+__all__ = [
+    "ResultSizes",
+    "ResultSlip",
+    "SlippedResultsError",
+    "copies_in",
+    "errors_in",
+    "require_no_slips",
+    "results_in",
+    "sizes_in",
+]
+
+# The sizes of results by their column, each with the table and the row that it stands in
+ResultSizes = Mapping[str, Sequence[tuple[float, Table, int]]]
 
 # Results may be slips of the decimal mark if they are so many times all others, of which there are so many, which keep
 # so close together themselves; more of them than that are no slips
 _TIMES, _FEWEST, _TOGETHER, _MOST = 10, 6, 5, 3
+# A good new result may be better than any before, but hardly so many times: 8840 among 60s is 88.40 rather than 8.84
+_BEYOND = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ResultSlip:
+    """A result that may be a slip of the decimal mark. ``row`` is its number, ``cell`` what stands there.
+
+    ``times`` says how far it is beyond all other results, ``meant`` what it is with the mark where it may belong.
+    """
+
+    path: Path
+    row: int
+    column: str
+    cell: str
+    times: float
+    meant: float
+
+    @property
+    def value(self) -> float:
+        """The number that it is if it is right."""
+        return float(self.cell.replace(",", "."))
+
+    def __str__(self) -> str:
+        """The question, and both ways to answer it."""
+        return (
+            f"{self.path}, row {self.row}, column {self.column!r}: {self.cell} is {self.times:.0f} times the largest "
+            f"of all other results. If the decimal mark has slipped ({self.meant:g}?), correct it; if it is right, say "
+            f'so with "{self.cell}" = {self.cell.replace(",", ".")} in [cells] of {TOML} (init: --cell).'
+        )
+
+
+class SlippedResultsError(SeveralProblemsError):
+    """Results that may be slips of the decimal mark: somebody has to say whether they are right."""
+
+    def __init__(self, slips: Sequence[ResultSlip]) -> None:
+        super().__init__(list(dict.fromkeys(map(str, slips))))
+        self.slips = tuple(slips)
 
 
 def results_in(table: Table, column: ResultColumn) -> list[float | None]:
@@ -52,22 +104,30 @@ def errors_in(table: Table, column: ResultColumn, results: Sequence[float | None
     return found
 
 
-def require_no_slips(tables: Sequence[Table], file: CampaignFile) -> None:
-    """Raise an ``InputError`` on results such as 8840 among 60 … 95: with the mark two places on it is one of them.
-
-    Whether it is right can be said in [cells]. A 1e9 for "failed" is no such slip, nor is anything where results
-    themselves span decades.
-    """
-    rules = file.rules_of_cells
-    problems = []
-    for column in file.results:
-        found = [
+def sizes_in(tables: Sequence[Table], file: CampaignFile) -> ResultSizes:
+    """How large the results of every column are, whatever their sign, and where they stand: a table and its row."""
+    return {
+        column.name: [
             (abs(value), table, row)
             for table in tables
             if column.name in table.columns
             for row, value in enumerate(result_column(table, column.name))
             if value is not None
         ]
+        for column in file.results
+    }
+
+
+def require_no_slips(tables: Sequence[Table], file: CampaignFile, known: ResultSizes | None = None) -> None:
+    """Raise an error on results such as 8840 among 60 … 95: with the mark two places on it is one of them.
+
+    ``known`` are results besides those of the tables. Whether it is right can be said in [cells]. A 1e9 for "failed" is
+    no such slip, nor is anything where results themselves span decades.
+    """
+    rules = file.rules_of_cells
+    slips, own = [], sizes_in(tables, file)
+    for column in file.results:
+        found = [*(known or {}).get(column.name, ()), *own[column.name]]
         found.sort(key=lambda one: -one[0])
         sizes = [size for size, _, _ in found]
         for count in range(_MOST, 0, -1):
@@ -78,16 +138,14 @@ def require_no_slips(tables: Sequence[Table], file: CampaignFile) -> None:
                 continue
             for size, table, row in found[:count]:
                 cell = table.cells(column.name)[row]
-                meant = next((size / 10**k for k in (1, 2, 3) if size / 10**k <= 1.2 * rest[0]), None)
+                meant = next((size / 10**k for k in (1, 2, 3) if size / 10**k <= _BEYOND * rest[0]), None)
                 if meant is None or isinstance(rules.meaning(cell), float | int):
                     continue
-                problems.append(
-                    f"{table.place(row, column.name)}: {cell} is {size / rest[0]:.0f} times the largest of all other "
-                    f"results. If the decimal mark has slipped ({meant:g}?), correct it; if it is right, say so with "
-                    f'"{cell}" = {cell.replace(",", ".")} in [cells] of {TOML} (init: --cell).'
-                )
+                number = table.numbers[row]
+                slips.append(ResultSlip(table.path, number, column.name, cell, size / rest[0], meant))
             break
-    refuse(problems)
+    if slips:
+        raise SlippedResultsError(slips)
 
 
 def copies_in(table: Table, has: Sequence[bool], file: CampaignFile, remarks: list[str]) -> set[int]:

@@ -55,6 +55,7 @@ def serve(
         server = uvicorn.Server(
             uvicorn.Config(app, log_level="warning", server_header=False, timeout_graceful_shutdown=2)
         )
+        app.state.desk.warm()
         try:
             with listening:
                 server.run(sockets=[listening])

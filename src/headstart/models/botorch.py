@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -235,18 +235,21 @@ class TransferPosterior(Model, FantasizeMixin):
         return self.way.log_density(self._measurement(X), y)
 
     def quantile(self, X: Float[Tensor, "*b m d"] | At, p: float, *, noise: bool = True) -> Float[Tensor, "*c m"]:
-        """The value that a measurement at a row of X stays below with probability p, in the user's units.
+        """What a measurement (f, without ``noise``) at a row stays below with probability p, in the user's units."""
+        return self.quantiles(X, (p,), noise=noise)[0]
 
-        Without ``noise`` it is f itself that stays below it.
-        """
-        return self.way.outward(self._measurement(X, noise=noise).quantile(p))
+    def quantiles(self, X: Tensor | At, levels: Sequence[float], *, noise: bool = True) -> tuple[Tensor, ...]:
+        """The same for every p of the levels, by one prediction."""
+        found = self._measurement(X, noise=noise)
+        return tuple(self.way.outward(found.quantile(p)) for p in levels)
 
     def interval(
         self, X: Float[Tensor, "*b m d"] | At, level: float, *, noise: bool = True
     ) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
         """The central interval of a measurement, or of f, at every row of X: as much is left out below it as above."""
         require_probability(level, "level")
-        return self.quantile(X, 0.5 - level / 2, noise=noise), self.quantile(X, 0.5 + level / 2, noise=noise)
+        low, high = self.quantiles(X, (0.5 - level / 2, 0.5 + level / 2), noise=noise)
+        return low, high
 
     def _measurement(self, X: Float[Tensor, "*b m d"] | At, *, noise: bool = True) -> NormalMixture:
         """The distribution of a measurement, or of f, at every row of X, in model units."""

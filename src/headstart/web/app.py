@@ -17,12 +17,14 @@ from starlette.staticfiles import StaticFiles
 
 from headstart import __version__
 from headstart.campaign.desk.words import cell, count, percent, with_interval
+from headstart.campaign.measured import SlippedResultsError
 from headstart.errors import HeadstartError
 from headstart.web.desk import Desk
 from headstart.web.forms import StaleFormError
 from headstart.web.guard import Guard
 from headstart.web.pages import begin, experiments, pictures, reading, works
 from headstart.web.pages.page import render
+from headstart.web.pages.remedies import for_the_page
 from headstart.web.worker import Worker
 
 __all__ = ["make_app"]
@@ -46,6 +48,7 @@ def make_app(
     app = Starlette(
         routes=routes,
         exception_handlers={
+            SlippedResultsError: experiments.ask_about,
             HeadstartError: _problem,
             OSError: _problem,
             StaleFormError: _stale,
@@ -80,7 +83,11 @@ def _home(request: Request) -> Response:
 
 def _problem(request: Request, error: Exception) -> Response:
     """What is somebody's to mend, in a sentence; nothing was changed."""
-    told = f"{error.filename}: {error.strerror}." if isinstance(error, OSError) and error.filename else str(error)
+    told = (
+        f"{error.filename}: {error.strerror}."
+        if isinstance(error, OSError) and error.filename
+        else for_the_page(str(error))
+    )
     return render(request, "problem.html", {"told": told, "title": "That did not work"}, status=422)
 
 

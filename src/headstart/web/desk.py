@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headstart.campaign.campaign import Campaign, open_campaign
-from headstart.campaign.desk.contents import FolderContents, contents_of, evidence_of, opened_again, with_campaign
+from headstart.campaign.campaign import Campaign
+from headstart.campaign.desk.contents import FolderContents, PastKept, contents_of, evidence_of, with_campaign
 from headstart.campaign.desk.history import digest
 from headstart.campaign.file import TOML
 from headstart.campaign.fitted import Fitted
 from headstart.campaign.init import CampaignPlan, Looked, look_at
 from headstart.sources.files.tables import Table, read_table
+from headstart.web.forms import tried
 from headstart.web.jobs import (
     Ask,
     Asked,
@@ -64,6 +65,7 @@ class Desk:
         self.changing = threading.Lock()  # of the folder, by one request at a time
         self._lock = threading.RLock()
         self._opened: tuple[str, Snapshot] | None = None
+        self._past = PastKept()
         self._learned: OrderedDict[str, Learned] = OrderedDict()
         self._judged: OrderedDict[str, Judged] = OrderedDict()
         self._rows: dict[tuple[str, RowKey], RowOutlook] = {}
@@ -84,21 +86,25 @@ class Desk:
         with self._lock:
             if self._opened is not None and self._opened[0] == contents.key:
                 return self._opened[1]
-            before = self._opened[1] if self._opened else None
-            same = before is not None and before.contents.besides == contents.besides
-            campaign = opened_again(self.folder, before.campaign if same and before else None)
+            campaign = self._past.opened(self.folder)
             evidence = evidence_of(campaign, contents.besides)
             found = Snapshot(campaign, contents, evidence, str(digest(campaign.table.raw)))
             self._opened = (contents.key, found)
             return found
 
-    def opening(self, folder: Path) -> Campaign:
-        """The campaign anew, with past files as they were read before if they are the same."""
+    def warm(self) -> None:
+        """Read the files and begin to learn from them before anybody asks; what is wrong with them is told then."""
+
+        def read() -> None:
+            if self.begun:
+                tried(lambda: self.learned(self.now()))
+
+        threading.Thread(target=read, daemon=True, name="headstart reads ahead").start()
+
+    def opening(self, folder: Path, **more: Any) -> Campaign:
+        """The campaign anew (``open_campaign``), with past files as they were read before if they are the same."""
         with self._lock:
-            before = self._opened[1] if self._opened else None
-        if before is not None and before.contents.besides == contents_of(folder).besides:
-            return opened_again(folder, before.campaign)
-        return open_campaign(folder)
+            return self._past.opened(folder, **more)
 
     def table(self, path: Path) -> Table:
         """A past file, read once as long as it does not change."""

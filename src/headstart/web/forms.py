@@ -11,9 +11,10 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headstart.campaign.measured import SlippedResultsError
 from headstart.errors import HeadstartError, InputError
 
-__all__ = ["StaleFormError", "Taken", "posted", "tried", "whole_number"]
+__all__ = ["StaleFormError", "Taken", "posted", "tried", "tried_but_slips", "whole_number"]
 
 _MOST_FIELDS = 20_000
 _MOST_FILES = 200
@@ -55,7 +56,17 @@ def whole_number(text: str, what: str, low: int, high: int) -> int:
 def tried(do: Callable[[], Any]) -> tuple[Any, str]:
     """What it gives and "", or None and what is wrong, in words."""
     try:
+        return tried_but_slips(do)
+    except SlippedResultsError as error:
+        return None, str(error)
+
+
+def tried_but_slips(do: Callable[[], Any]) -> tuple[Any, str]:
+    """The same; but a result that somebody has to be asked about is an error still."""
+    try:
         return do(), ""
+    except SlippedResultsError:
+        raise
     except HeadstartError as error:
         return None, str(error)
     except OSError as error:

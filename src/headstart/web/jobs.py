@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headstart.campaign.campaign import Campaign, open_campaign, require_closed
+from headstart.campaign.campaign import Campaign, require_closed
 from headstart.campaign.check import align_files, auto_prior, learn_past
 from headstart.campaign.desk.changes import add_suggestions
-from headstart.campaign.desk.contents import contents_of, evidence_of, opened_again, with_campaign
+from headstart.campaign.desk.contents import PastKept, contents_of, evidence_of, with_campaign
 from headstart.campaign.desk.history import digest
 from headstart.campaign.experiments import State
 from headstart.campaign.fitted import Fitted, fit_campaign
@@ -128,6 +128,7 @@ def row_key(campaign: Campaign, values: Mapping[str, Any]) -> RowKey:
 
 
 @single_thread()
+@single_thread()
 def outlooks(fitted: Fitted, rows: Sequence[Mapping[str, Any]]) -> dict[RowKey, RowOutlook]:
     """What is expected of every row."""
     if not rows:
@@ -179,7 +180,8 @@ class Ask:
             suggestions = next_experiments(fitted, self.n, seed=self.seed)
             report(0.95, "writing them into the table")
             try:
-                numbers = add_suggestions(self.folder, str(digest(campaign.table.raw)), [s.values for s in suggestions])
+                seen, chosen = str(digest(campaign.table.raw)), [s.values for s in suggestions]
+                numbers = add_suggestions(self.folder, seen, chosen, opening=memory["past"].opened)
             except ChangedMeanwhileError:
                 if attempt == _ATTEMPTS - 1:
                     raise
@@ -242,9 +244,7 @@ class Compare:
 def _learned(folder: Path, report: Report, memory: WorkerMemory) -> tuple[str, Campaign, Learned]:
     report(0.0, "reading the files")
     contents = contents_of(folder)
-    before = memory.get("campaign")
-    campaign = opened_again(folder, before[1]) if before and before[0] == contents.besides else open_campaign(folder)
-    memory["campaign"] = (contents.besides, campaign)
+    campaign = memory.setdefault("past", PastKept()).opened(folder)
     evidence = evidence_of(campaign, contents.besides)
     kept: Learned | None = memory.get("learned")
     if kept is not None and kept.evidence == evidence:
@@ -273,7 +273,7 @@ def _judged(learned: Learned, report: Report, memory: WorkerMemory) -> Judged:
     fitted, past = learned.fitted, []
     for i, own in enumerate(fitted.outcomes):
         report(0.8 * i / len(fitted.outcomes), f"asking what the past is worth for {own.column.name}")
-        past.append(_past(fitted, i))
+        past.append(_past_of(fitted, i))
     report(0.8, "looking ahead")
     judged = Judged(
         learned.evidence,
@@ -287,7 +287,7 @@ def _judged(learned: Learned, report: Report, memory: WorkerMemory) -> Judged:
 
 
 @single_thread()
-def _past(fitted: Fitted, i: int) -> PastOf:
+def _past_of(fitted: Fitted, i: int) -> PastOf:
     own = fitted.outcomes[i]
     prior = auto_prior(own)
     if prior is None:

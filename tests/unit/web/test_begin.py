@@ -40,6 +40,8 @@ def fields_of(page: str) -> dict[str, str]:
     for name, options in re.findall(r'<select name="([^"]+)".*?>(.*?)</select>', form, re.DOTALL):
         chosen = re.search(r'<option(?: value="([^"]*)")? selected>([^<]*)', options)
         found[name] = "" if not chosen else unescape(chosen[1] if chosen[1] is not None else chosen[2])
+    for name, text in re.findall(r'<textarea[^>]*name="([^"]+)"[^>]*>(.*?)</textarea>', form, re.DOTALL):
+        found[name] = unescape(text)
     return found
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from headstart.campaign.desk.history import Step, digest, make_step
 from headstart.campaign.file import TOML
-from headstart.campaign.init import CURRENT, Looked, current_header
+from headstart.campaign.init import Looked, current_header
 from headstart.campaign.settings import read_settings
 from headstart.campaign.toml.reading import campaign_file_in
 from headstart.campaign.toml.writing import toml_text
@@ -20,6 +20,7 @@ from headstart.errors import ChangedMeanwhileError, InputError
 from headstart.sources.column_guess import Guess
 from headstart.sources.files.safe import alone_in
 from headstart.sources.files.tables import is_lock_file, read_table
+from headstart.sources.files.workbooks import split_sheet
 from headstart.sources.parameters import Parameter
 
 __all__ = [
@@ -120,11 +121,12 @@ def with_parameters(looked: Looked, changes: Mapping[str, Parameter]) -> Looked:
 
 
 def begin(folder: Path, looked: Looked, *, seen: str | None) -> Step:
-    """Write ``headstart.toml`` and, where it has no rows yet, ``current.csv``.
+    """Write ``headstart.toml`` and, where it has no rows yet, the file of the experiments.
 
     ``seen`` is the digest of the ``headstart.toml`` that is written over, None where there was none.
     """
-    toml, current = folder / TOML, folder / CURRENT
+    toml, told = folder / TOML, folder / looked.file.current
+    current = (split_sheet(told) or (told,))[0]
     text = toml_text(looked.file, looked.proposal)
     campaign_file_in(text, toml)  # whether it can be read again
     more = read_settings(folder, looked.file, (), place="rules").more_columns
@@ -134,6 +136,6 @@ def begin(folder: Path, looked: Looked, *, seen: str | None) -> Step:
             raise ChangedMeanwhileError(f"{toml} was changed by somebody else meanwhile; nothing was written.")
         changes: dict[str, tuple[bytes | None, bytes | None]] = {TOML: (old, text.encode())}
         kept = current.read_bytes() if current.exists() else None
-        if not (kept and kept.strip() and read_table(current).rows):
-            changes[CURRENT] = (kept, current_header(looked.file, looked.tables, more))
+        if not (kept and kept.strip() and read_table(told).rows):
+            changes[current.relative_to(folder).as_posix()] = (kept, current_header(looked.file, looked.tables, more))
         return make_step(folder, f"{TOML} was written", changes)

@@ -1,4 +1,4 @@
-"""What people change in ``current.csv``: results, failures, rows of their own, and suggestions that are asked for."""
+"""What people change in the file of experiments: results, settings, failures, rows of their own, and suggestions."""
 
 from __future__ import annotations
 
@@ -10,20 +10,31 @@ from typing import Any
 from headstart.campaign.campaign import Campaign, open_campaign, require_closed
 from headstart.campaign.desk.cells import edited
 from headstart.campaign.desk.history import Step, digest, make_step
-from headstart.campaign.experiments import State, experiments_in
-from headstart.campaign.file import CampaignFile
+from headstart.campaign.desk.typed import OWN_ROW, CellPlace, one_setting, result_typed, setting_typed
+from headstart.campaign.experiments import State
+from headstart.campaign.file import TOML
+from headstart.campaign.measured import SlippedResultsError
+from headstart.campaign.toml.editing import with_told_cells
 from headstart.errors import ChangedMeanwhileError, HeadstartError, InputError, UnusableCellsError
-from headstart.sources.files.cells import is_failure, number
+from headstart.sources.files.cells import number
 from headstart.sources.files.safe import alone_in
 from headstart.sources.files.tables import Table, appended, read_table
-from headstart.sources.parameters import Kind, Parameter
+from headstart.sources.parameters import Kind
 
-__all__ = ["FAILED", "Opening", "OwnRow", "add_row", "add_suggestions", "remove_row", "save_results"]
+__all__ = [
+    "FAILED",
+    "Opening",
+    "OwnRow",
+    "add_row",
+    "add_suggestions",
+    "remove_row",
+    "save_results",
+    "say_right",
+]
 
 FAILED = "failed"
-# How a folder is opened: whoever has read its past files before need not read them again
-Opening = Callable[[Path], Campaign]
-_OWN = 0  # the number of a row that is not in the file yet
+# How a folder is opened, as ``open_campaign`` does: whoever has read its past files before need not read them again
+Opening = Callable[..., Campaign]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +47,29 @@ class OwnRow:
 def save_results(
     folder: Path,
     seen: str,
-    typed: Mapping[tuple[int, str], str],
+    typed: Mapping[CellPlace, str],
     *,
     failed: Collection[int] = (),
+    right: Collection[CellPlace] = (),
     opening: Opening = open_campaign,
 ) -> Step | None:
-    """Write results into their cells, each by its row's number and its column; ``failed`` are rows without any.
+    """Write results and settings into their cells; ``failed`` are rows without any result.
 
     ``seen`` is the digest of the file that whoever typed them looked at. None if nothing is new. Where a cell cannot
-    be used nothing is written, and the error has all such cells.
+    be used nothing is written, and the error has all such cells. A result far outside anything seen is asked about
+    (``SlippedResultsError``) unless it is among those that somebody says are ``right``, which ``headstart.toml`` keeps.
     """
 
     def change(campaign: Campaign) -> tuple[str, bytes] | None:
         table, file = campaign.table, campaign.file
-        cells: dict[tuple[int, str], str | float] = {}
-        wrong: dict[tuple[int, str], str] = {}
+        settings = {p.name: p for p in file.parameters}
+        cells: dict[CellPlace, str | float] = {}
+        wrong: dict[CellPlace, str] = {}
         for (row, column), text in typed.items():
-            if row not in failed:
-                _understand(campaign, row, column, text, cells, wrong)
+            if column in settings:
+                setting_typed(campaign, row, settings[column], text, cells, wrong)
+            elif row not in failed:
+                result_typed(campaign, row, column, text, cells, wrong)
         if wrong:
             raise UnusableCellsError(wrong)
         cells |= {(row, column.name): FAILED for row in failed for column in file.results}
@@ -61,36 +77,47 @@ def save_results(
         cells = {place: value for place, value in cells.items() if now.get(place) != value}
         if not cells:
             return None
-        rows = sorted({row for row, _ in cells})
-        return _told(rows, failed), edited(table, cells, campaign.mark)
+        set_anew = sorted({row for row, column in cells if column in settings})
+        rows = sorted({row for row, column in cells if column not in settings})
+        return _told(rows, failed, set_anew), edited(table, cells, campaign.mark)
 
-    return _changed(folder, seen, change, opening)
+    return _changed(folder, seen, change, opening, right)
 
 
-def add_row(folder: Path, seen: str, row: OwnRow, *, opening: Opening = open_campaign) -> Step | None:
-    """Add an experiment of one's own; its results may be there already, or come later."""
+def add_row(
+    folder: Path,
+    seen: str,
+    row: OwnRow,
+    *,
+    right: Collection[str] = (),
+    opening: Opening = open_campaign,
+) -> Step | None:
+    """Add an experiment of one's own; its results may be there already, or come later.
+
+    ``right`` are columns whose result somebody says is right, far outside anything seen as it is.
+    """
 
     def change(campaign: Campaign) -> tuple[str, bytes]:
         values: dict[str, Any] = {}
-        wrong: dict[tuple[int, str], str] = {}
+        wrong: dict[CellPlace, str] = {}
         for p in campaign.file.parameters:
             if p.kind is Kind.FIXED:
                 values[p.name] = p.value
                 continue
             try:
-                values[p.name] = _setting(campaign, p, row.cells.get(p.name, ""))
+                values[p.name] = one_setting(campaign, p, row.cells.get(p.name, ""))
             except HeadstartError as error:
-                wrong[_OWN, p.name] = str(error)
+                wrong[OWN_ROW, p.name] = str(error)
         for column in campaign.file.measured_columns:
             text = row.cells.get(column, "").strip()
-            found: dict[tuple[int, str], str | float] = {}
-            _understand(campaign, _OWN, column, text, found, wrong)
+            found: dict[CellPlace, str | float] = {}
+            result_typed(campaign, OWN_ROW, column, text, found, wrong)
             values |= {column: value for (_, column), value in found.items()}
         if wrong:
             raise UnusableCellsError(wrong)
         return "an own experiment was added", appended(campaign.table, [values], campaign.mark)
 
-    return _changed(folder, seen, change, opening)
+    return _changed(folder, seen, change, opening, [(OWN_ROW, column) for column in right])
 
 
 def remove_row(folder: Path, seen: str, number: int, *, opening: Opening = open_campaign) -> Step | None:
@@ -104,7 +131,9 @@ def remove_row(folder: Path, seen: str, number: int, *, opening: Opening = open_
     return _changed(folder, seen, change, opening)
 
 
-def add_suggestions(folder: Path, seen: str, rows: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
+def add_suggestions(
+    folder: Path, seen: str, rows: Sequence[Mapping[str, Any]], *, opening: Opening = open_campaign
+) -> tuple[int, ...]:
     """Append rows that were suggested for the file with this digest; the numbers that they get."""
     told = "1 suggestion was" if len(rows) == 1 else f"{len(rows)} suggestions were"
     paths: list[Path] = []
@@ -113,12 +142,23 @@ def add_suggestions(folder: Path, seen: str, rows: Sequence[Mapping[str, Any]]) 
         paths.append(campaign.table.path)
         return f"{told} added", appended(campaign.table, rows, campaign.mark)
 
-    _changed(folder, seen, change, open_campaign)
+    _changed(folder, seen, change, opening)
     return read_table(paths[0]).numbers[-len(rows) :]
 
 
+def say_right(folder: Path, told: Mapping[str, float]) -> Step:
+    """Note in ``headstart.toml`` that cells with these texts are the numbers that they say, far out as they are."""
+    with alone_in(folder):
+        old, new = _toml_with(folder, told)
+        return make_step(folder, f"{' and '.join(told)} was said to be right", {TOML: (old, new)})
+
+
 def _changed(
-    folder: Path, seen: str, change: Callable[[Campaign], tuple[str, bytes] | None], opening: Opening
+    folder: Path,
+    seen: str,
+    change: Callable[[Campaign], tuple[str, bytes] | None],
+    opening: Opening,
+    right: Collection[CellPlace] = (),
 ) -> Step | None:
     with alone_in(folder):
         campaign = opening(folder)
@@ -132,85 +172,43 @@ def _changed(
         if found is None:
             return None
         what, content = found
-        path = campaign.file.current
-        return make_step(folder, what, {path: (campaign.table.raw, content)})
+        files: dict[str, tuple[bytes | None, bytes | None]] = {}
+        if told := _said_right(folder, campaign, content, opening, right):
+            files[TOML] = _toml_with(folder, told)
+        path = campaign.table.file.relative_to(campaign.folder).as_posix()
+        return make_step(folder, what, {path: (campaign.table.raw, content), **files})
 
 
-# ── what was typed ────────────────────────────────────────────────────────────────────────────────────────────────
+def _said_right(
+    folder: Path, campaign: Campaign, content: bytes, opening: Opening, right: Collection[CellPlace]
+) -> dict[str, float]:
+    """The folder is opened as it would be; what would be asked about in it and is said to be right, by the cell's text.
 
-
-def _understand(
-    campaign: Campaign,
-    row: int,
-    column: str,
-    text: str,
-    cells: dict[tuple[int, str], str | float],
-    wrong: dict[tuple[int, str], str],
-) -> None:
-    """A result as typed: a number with either decimal mark, nothing, or that it failed; else what is wrong with it."""
-    text = text.strip()
+    A question that nobody has answered is an error, and so is everything else that would be wrong.
+    """
     try:
-        if column not in campaign.file.measured_columns:
-            raise InputError(f"{column!r} is no column of results.")
-        if row != _OWN and row not in campaign.table.numbers:
-            raise InputError(f"{campaign.table.path}: there is no experiment in row {row}.")
-        value: str | float = text if not text or is_failure(text) else _typed_number(text)
-        if isinstance(value, float):
-            _require_possible(campaign.file, column, value)
-        cells[row, column] = value
-    except HeadstartError as error:
-        wrong[row, column] = str(error)
+        opening(folder, content=content)
+    except SlippedResultsError as error:
+        path, there = campaign.table.path, campaign.table.numbers
+        own = [replace(slip, row=slip.row if slip.row in there else OWN_ROW) for slip in error.slips]
+        open_ = [slip for slip in own if slip.path != path or (slip.row, slip.column) not in right]
+        if open_:
+            raise SlippedResultsError(open_) from error
+        told = {slip.cell: slip.value for slip in own}
+        opening(folder, content=content, right=told)
+        return told
+    return {}
 
 
-def _typed_number(text: str) -> float:
-    """A number that somebody typed; either decimal mark, where it can only be one."""
-    value = number(text, ".")
-    if value is not None:
-        return value
-    if number(text, ",") is not None:
-        raise InputError(
-            f"{text!r} can be read as {text.replace(',', '')} or as {text.replace(',', '.')}. Write the one that is "
-            "meant, with a point or without."
-        )
-    raise InputError(f"{text!r} is not a number. Write the number alone; leave it empty while it is awaited.")
+def _toml_with(folder: Path, told: Mapping[str, float]) -> tuple[bytes, bytes]:
+    """``headstart.toml`` as it is, and with what cells are said to mean."""
+    old = (folder / TOML).read_bytes()
+    return old, with_told_cells(old, folder / TOML, told)
 
 
-def _require_possible(file: CampaignFile, column: str, value: float) -> None:
-    result = next((r for r in file.results if r.name == column), None)
-    if result is None:
-        if value <= 0:
-            raise InputError(f"A standard error must be above 0, but it is {value:g}.")
-        return
-    low, high = result.outcome.low, result.outcome.high
-    if (low is not None and value < low) or (high is not None and value > high):
-        below = low is not None and value < low
-        raise InputError(
-            f"{value:g} lies {'below' if below else 'above'} {low if below else high:g}, where no {column} can be."
-        )
-
-
-def _setting(campaign: Campaign, p: Parameter, text: str) -> Any:
-    text = text.strip()
-    if not text:
-        raise InputError("An experiment needs all of its settings.")
-    value = text if p.is_text else _typed_number(text)
-    told = str(value) if p.is_text else repr(value)
-    # the same checks that reading the file makes, on a table of this cell alone
-    alone = CampaignFile(campaign.file.results, (), (p,))
-    columns = (p.name, *(result.name for result in campaign.file.results))
-    row = (told, *("" for _ in campaign.file.results))
-    layout = replace(campaign.table.layout, mark=".")
-    table = Table(campaign.table.path, layout, columns, (row,), (_OWN,), b"", order=columns)
-    place = f"{table.place(0, p.name)}: "
-    try:
-        return experiments_in(table, alone, [])[0].values[p.name]
-    except HeadstartError as error:
-        raise InputError(str(error).removeprefix(place)) from error
-
-
-def _texts(table: Table) -> dict[tuple[int, str], str | float]:
+def _texts(table: Table) -> dict[CellPlace, str | float]:
     """What the cells hold, numbers as numbers: a result that is typed again is no change."""
-    found: dict[tuple[int, str], str | float] = {}
+    found: dict[CellPlace, str | float] = {}
     for row, cells in zip(table.numbers, table.rows, strict=True):
         for column, cell in zip(table.columns, cells, strict=True):
             value = number(cell, table.mark)
@@ -218,11 +216,15 @@ def _texts(table: Table) -> dict[tuple[int, str], str | float]:
     return found
 
 
-def _told(rows: Sequence[int], failed: Collection[int]) -> str:
+def _told(rows: Sequence[int], failed: Collection[int], set_anew: Sequence[int]) -> str:
     bad = sorted(failed)
     good = [row for row in rows if row not in bad]
     words = []
-    for numbers, what in ((good, "results were written into"), (bad, "marked as failed:")):
+    for numbers, what in (
+        (good, "results were written into"),
+        (set_anew, "settings were corrected in"),
+        (bad, "marked as failed:"),
+    ):
         if numbers:
             shown = ", ".join(map(str, numbers[:6])) + (" …" if len(numbers) > 6 else "")
             words.append(f"{what} row{'s' if len(numbers) > 1 else ''} {shown}")

@@ -6,16 +6,16 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from headstart.campaign.campaign import Campaign, open_campaign
+from headstart.campaign.campaign import Campaign, PastRead, open_campaign, read_past
 from headstart.campaign.desk.history import digest
-from headstart.campaign.experiments import experiments_in
 from headstart.campaign.file import TOML
 from headstart.campaign.fitted import Fitted
 from headstart.campaign.toml.reading import read_campaign_file
-from headstart.sources.files.tables import read_table
+from headstart.sources.files.workbooks import split_sheet
 
-__all__ = ["FolderContents", "contents_of", "evidence_of", "opened_again", "with_campaign"]
+__all__ = ["FolderContents", "PastKept", "contents_of", "evidence_of", "with_campaign"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +45,22 @@ def contents_of(folder: Path) -> FolderContents:
 
 
 def _digest_at(path: Path) -> str | None:
+    path = (split_sheet(path) or (path,))[0]  # a sheet is named with its workbook
     return digest(path.read_bytes()) if path.is_file() else None
 
 
-def opened_again(folder: Path, before: Campaign | None) -> Campaign:
-    """The campaign; ``before`` is as it was when the same files but ``current.csv`` were read, if they were."""
-    if before is None or before.folder != folder:
-        return open_campaign(folder)
-    own: list[str] = []
-    table = read_table(before.table.path)
-    experiments = experiments_in(table, before.file, own)
-    path = str(before.table.path)
-    kept = [remark for remark in before.remarks if not remark.startswith(path)]
-    return replace(before, table=table, experiments=experiments, remarks=(*kept, *table.remarks, *own))
+class PastKept:
+    """A folder's past files, which are read once as long as nothing but the experiments changes."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[Path, str, PastRead] | None = None
+
+    def opened(self, folder: Path, **more: Any) -> Campaign:
+        """The campaign, as ``open_campaign`` gives it."""
+        besides = contents_of(folder).besides
+        if self._kept is None or self._kept[:2] != (folder, besides):
+            self._kept = (folder, besides, read_past(folder))
+        return open_campaign(folder, self._kept[2], **more)
 
 
 def evidence_of(campaign: Campaign, besides: str) -> str:

@@ -137,10 +137,12 @@ class _Work:
         if self.use.rules.decimal_mark is not None or mark != ".":
             return
         odd = [row for row, cell in enumerate(cells) if is_ambiguous(cell, None) and not is_ambiguous(cell, mark)]
+        if not odd:
+            return
         others = [number(c, mark) for c in cells if not is_ambiguous(c, None) and not is_missing(c, numeric=True)]
         plain = [abs(value) for value in others if value is not None]
         whole = all(v == int(v) and v >= 100 for v in plain)
-        if not odd or len(plain) < max(len(others), len(odd)) or not whole:
+        if len(plain) < max(len(others), len(odd)) or not whole:
             return
         for row in odd:
             if needed[row] and self.use.rules.meaning(cells[row]) is None:

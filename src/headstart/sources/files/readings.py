@@ -42,6 +42,7 @@ _BOUND = re.compile(r"(<=|>=|≤|≥|<|>)\s*")
 _SPREAD = re.compile(r"\s*(?:±|\+/-|\+-)\s*\d+(?:[.,]\d+)?")
 _NUMBER = r"[+-]?(?:\d{1,3}(?:[ '’]\d{3})+|\d[\d.,]*|[.,]\d+)(?:[.,]\d+)?(?:[eE][+-]?\d+)?"
 _WITH_UNIT = re.compile(rf"(?P<number>{_NUMBER})\s*(?P<unit>[^\d\s].*)")
+_BARE = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 _RANGE = re.compile(rf"{_NUMBER}\s*(?:-|–|\.\.|…|bis|to)\s*{_NUMBER}(?:\s*\D+)?")
 
 
@@ -170,6 +171,8 @@ def _in_unit(value: float, word: str, unit: str, how: list[str], spelled: str = 
 
 def unit_in(text: str) -> str:
     """The unit that a cell has behind its number, "" for none."""
+    if _BARE.fullmatch(text):  # as nearly all are
+        return ""
     found = _WITH_UNIT.fullmatch(_BOUND.sub("", _ABOUT.sub("", text.translate(_MINUS).strip(), count=1), count=1))
     return canonical_unit(found["unit"]) if found else ""
 

@@ -1,7 +1,7 @@
-"""More rows in a sheet of an Excel workbook: the sheet's XML gets them, and every other byte stays what it was.
+"""Other cells and more rows in a sheet of an Excel workbook: its XML gets them, and every other byte stays as it was.
 
 Formulas with their values, charts, styles, other sheets and whatever else a workbook can hold are copied as they are. A
-new cell looks like the one above it.
+new cell looks like the one above it, and one that is written over as it did before.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape, quoteattr
@@ -18,10 +18,11 @@ from zipfile import ZipFile
 from headstart.errors import InputError, MissingExtraError
 from headstart.sources.files.cells import number_text
 
-__all__ = ["new_workbook", "with_rows"]
+__all__ = ["new_workbook", "with_cells", "with_rows"]
 
 _ROW = re.compile(r"<(?P<ns>\w+:)?row\b(?P<attributes>[^>]*?)(?:/>|>(?P<cells>.*?)</(?:\w+:)?row>)", re.DOTALL)
 _CELL = re.compile(r"<(?:\w+:)?c\b(?P<attributes>[^>]*?)(?:/>|>.*?</(?:\w+:)?c>)", re.DOTALL)
+_FORMULA = re.compile(r"<(?:\w+:)?f\b")
 _DATA = re.compile(r"<(?P<ns>\w+:)?sheetData\b(?P<more>[^>]*?)(?:/>|>(?P<rows>.*?)</(?:\w+:)?sheetData>)", re.DOTALL)
 _DIMENSION = re.compile(r'(<(?:\w+:)?dimension\b[^>]*?\bref=")([A-Z]+)(\d+)(?::([A-Z]+)(\d+))?(")')
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
@@ -57,6 +58,27 @@ def with_rows(
 
     Only where it is to be ``styled`` do cells get a format, which may show the number as another one.
     """
+    return _rewritten(raw, path, sheet, lambda xml: _extended(xml, columns, first, rows, styled))
+
+
+def with_cells(
+    raw: bytes,
+    path: Path,
+    sheet: str,
+    columns: Sequence[str],
+    cells: Mapping[tuple[int, str], object],
+    *,
+    plain: Collection[tuple[int, str]] = (),
+) -> bytes:
+    """The workbook with other cells in the sheet, each named by its row's number and its column; "" empties one.
+
+    A cell keeps its format unless it is among the ``plain`` ones. One with a formula is not written over.
+    """
+    return _rewritten(raw, path, sheet, lambda xml: _with_cells(xml, path, columns, cells, plain))
+
+
+def _rewritten(raw: bytes, path: Path, sheet: str, change: Callable[[str], str]) -> bytes:
+    """The workbook with the sheet's XML changed, and all else byte by byte."""
     if path.suffix.lower() == ".ods":
         raise InputError(f"{path}: rows are added to .xlsx and .csv files alone. Save it as one of them.")
     out = io.BytesIO()
@@ -65,7 +87,7 @@ def with_rows(
         for info in archive.infolist():
             content = archive.read(info)
             if info.filename == part:
-                content = _extended(content.decode("utf-8"), columns, first, rows, styled).encode("utf-8")
+                content = change(content.decode("utf-8")).encode("utf-8")
             copy.writestr(info, content, compress_type=info.compress_type)
     return out.getvalue()
 
@@ -80,10 +102,8 @@ def _part(archive: ZipFile, sheet: str) -> str:
 
 
 def _extended(xml: str, columns: Sequence[str], first: int, rows: Sequence[Mapping[str, object]], styled: bool) -> str:
-    data = _DATA.search(xml)
-    assert data is not None, "a sheet has sheetData"
+    data, there = _rows_in(xml)
     ns = data["ns"] or ""
-    there = {_row_number(found): found for found in _ROW.finditer(data["rows"] or "")}
     above = there.get(first - 1)
     looks = _cells(above["cells"] or "") if above is not None and first > 2 else {}
     written: dict[int, str] = {}
@@ -96,13 +116,58 @@ def _extended(xml: str, columns: Sequence[str], first: int, rows: Sequence[Mappi
                 letters = _letters(k)
                 like = (cells.get(letters) or looks.get(letters)) if styled else None
                 cells[letters] = _cell(ns, f"{letters}{number}", row[column], like)
-        attributes = old["attributes"].rstrip() if old is not None else f' r="{number}"'
-        inside = "".join(cells[letters] for letters in sorted(cells, key=lambda name: (len(name), name)))
-        written[number] = f"<{ns}row{attributes}>{inside}</{ns}row>"
-    every = {number: found[0] for number, found in there.items()} | written
-    body = "".join(every[number] for number in sorted(every))
-    xml = f"{xml[: data.start()]}<{ns}sheetData{data['more']}>{body}</{ns}sheetData>{xml[data.end() :]}"
+        written[number] = _row(ns, number, old, cells)
+    xml = _with_written(xml, data, there, written)
     return _DIMENSION.sub(lambda found: _grown(found, first + len(rows) - 1), xml, count=1)
+
+
+def _with_cells(
+    xml: str,
+    path: Path,
+    columns: Sequence[str],
+    told: Mapping[tuple[int, str], object],
+    plain: Collection[tuple[int, str]],
+) -> str:
+    data, there = _rows_in(xml)
+    ns = data["ns"] or ""
+    written: dict[int, str] = {}
+    for number in sorted({row for row, _ in told}):
+        old, above = there.get(number), there.get(number - 1)
+        cells = _cells((old["cells"] or "") if old is not None else "")
+        looks = _cells(above["cells"] or "") if above is not None and number > 2 else {}
+        for k, column in enumerate(columns):
+            if (number, column) not in told:
+                continue
+            letters, value = _letters(k), told[number, column]
+            if _FORMULA.search(cells.get(letters, "")):
+                raise InputError(
+                    f"{path}, row {number}, column {column!r}: the cell has a formula, which would be lost. Change it "
+                    "in the spreadsheet program."
+                )
+            like = None if (number, column) in plain else cells.get(letters) or looks.get(letters)
+            cells[letters] = _cell(ns, f"{letters}{number}", value, like)
+        written[number] = _row(ns, number, old, cells)
+    return _with_written(xml, data, there, written)
+
+
+def _rows_in(xml: str) -> tuple[re.Match[str], dict[int, re.Match[str]]]:
+    """Where the rows stand, and each of them by its number."""
+    data = _DATA.search(xml)
+    assert data is not None, "a sheet has sheetData"
+    return data, {_row_number(found): found for found in _ROW.finditer(data["rows"] or "")}
+
+
+def _row(ns: str, number: int, old: re.Match[str] | None, cells: Mapping[str, str]) -> str:
+    attributes = old["attributes"].rstrip() if old is not None else f' r="{number}"'
+    inside = "".join(cells[letters] for letters in sorted(cells, key=lambda name: (len(name), name)))
+    return f"<{ns}row{attributes}>{inside}</{ns}row>"
+
+
+def _with_written(xml: str, data: re.Match[str], there: Mapping[int, re.Match[str]], written: Mapping[int, str]) -> str:
+    ns = data["ns"] or ""
+    every = {**{number: found[0] for number, found in there.items()}, **written}
+    body = "".join(every[number] for number in sorted(every))
+    return f"{xml[: data.start()]}<{ns}sheetData{data['more']}>{body}</{ns}sheetData>{xml[data.end() :]}"
 
 
 def _row_number(row: re.Match[str]) -> int:
@@ -125,6 +190,8 @@ def _cells(xml: str) -> dict[str, str]:
 def _cell(ns: str, place: str, value: object, like: str | None) -> str:
     style = re.search(r'<[^>]*?\bs="(\d+)"', like.split(">", 1)[0] + ">") if like else None
     look = f" s={quoteattr(style[1])}" if style else ""
+    if value == "":
+        return f'<{ns}c r="{place}"{look}/>'
     if isinstance(value, int | float):
         return f'<{ns}c r="{place}"{look}><{ns}v>{number_text(value, ".")}</{ns}v></{ns}c>'
     text = f'<{ns}t xml:space="preserve">{escape(str(value))}</{ns}t>'

@@ -150,15 +150,16 @@ def is_lock_file(path: Path) -> bool:
     return path.name.startswith(("~$", ".~lock."))
 
 
-def read_table(path: Path | str) -> Table:
+def read_table(path: Path | str, raw: bytes | None = None) -> Table:
     """The cells of a CSV file or of a sheet of a workbook, as ``runs.xlsx`` or ``runs.xlsx#Sheet2``.
 
-    Empty rows, columns without a name and without cells, and a title above the header are left out.
+    Empty rows, columns without a name and without cells, and a title above the header are left out. ``raw`` are the
+    file's bytes, if they are not those on the disk.
     """
     path = Path(path)
     if split_sheet(path) is not None:
-        return _of_workbook(path)
-    raw = bytes_of(path)
+        return _of_workbook(path, raw)
+    raw = bytes_of(path) if raw is None else raw
     text, encoding, bom, remarks = decoded(raw, path)
     newline = "\r\n" if "\r\n" in text else "\n" if "\n" in text or "\r" not in text else "\r"
     body, delimiter = text, None
@@ -175,9 +176,9 @@ def read_table(path: Path | str) -> Table:
     return replace(table, layout=FileLayout(delimiter, mark, encoding, bom, newline), next_row=len(records) + 1)
 
 
-def _of_workbook(path: Path) -> Table:
+def _of_workbook(path: Path, raw: bytes | None) -> Table:
     """A sheet, in which numbers are numbers already; the decimal mark is that of texts that are numbers."""
-    sheet = read_sheet(path)
+    sheet = read_sheet(path, raw)
     mark = decimal_mark(sheet.texts, "")
     table = _table(path, sheet.records(mark), sheet.raw, "", sheet.remarks)
     return replace(table, layout=FileLayout("", mark), sheet=sheet.title)

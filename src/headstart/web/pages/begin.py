@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,14 +27,17 @@ from headstart.campaign.desk.beginning import (
 from headstart.campaign.desk.history import digest, last_step
 from headstart.campaign.file import TOML
 from headstart.campaign.init import Looked
+from headstart.campaign.measured import ResultSlip, SlippedResultsError
 from headstart.errors import ChangedMeanwhileError, InputError
 from headstart.sources.files.tables import Table
 from headstart.web.desk import Desk
-from headstart.web.forms import Taken, posted, tried
+from headstart.web.forms import Taken, posted, tried, tried_but_slips
 from headstart.web.jobs import Compared, PastOf
 from headstart.web.pages.columns import KINDS, ROLES, ColumnForm, forms_in, forms_of, parameters_in, plan_of
 from headstart.web.pages.page import desk_of, go, render
 from headstart.web.pages.reading import past_rows
+from headstart.web.pages.remedies import for_the_page
+from headstart.web.pages.settings import MoreForm, change_rules, more_in, more_of, show_settings, wrong_rules
 from headstart.web.worker import DeskWork
 
 __all__ = ["ROUTES"]
@@ -43,8 +46,7 @@ __all__ = ["ROUTES"]
 def _show(request: Request) -> Response:
     desk = desk_of(request)
     if desk.begun and "anew" not in request.query_params:
-        text = (desk.folder / TOML).read_text(encoding="utf-8", errors="replace")
-        return render(request, "begun.html", {"title": "The campaign", "text": text, "last": last_step(desk.folder)})
+        return show_settings(request)
     return _page(request)
 
 
@@ -54,32 +56,42 @@ def _page(
     told: str = "",
     status: int = 200,
     *,
+    more: MoreForm | None = None,
     compare: bool = False,
 ) -> Response:
     """The page; with columns as somebody corrected them, or as they are guessed."""
     desk = desk_of(request)
+    told_more = _understood(more_of(desk) if more is None else more)
+    slips: Sequence[ResultSlip] = ()
     files, problems = _tables(desk)
     tables = [table for _, table in files if table is not None]
     looked: Looked | None = None
     shown: list[ColumnForm] = []
     if tables and not problems:
         shown = columns or forms_of(tables)
-        found, wrong = tried(lambda: _look(desk, shown))
+        try:
+            found, wrong = tried_but_slips(lambda: _look(desk, shown, told_more))
+        except SlippedResultsError as error:
+            found, wrong, slips = None, "A result lies far outside anything seen: is it right?", error.slips
         looked, shown = found or (None, shown)
         if wrong and not told:
             told, status = wrong, status if columns is None else 422
-    ready = looked is not None and not any(c.wrong for c in shown)
+        if looked is not None and (bad := wrong_rules(desk.folder, looked.file)):
+            told_more = replace(told_more, wrong={**told_more.wrong, "rules": for_the_page(bad)})
+    ready = looked is not None and not told_more.wrong and not any(c.wrong for c in shown)
     work = desk.compare(looked) if looked is not None and compare and ready else None
     content = {
         "title": "Begin",
         "files": [(path.name, len(table.rows) if table else 0) for path, table in files],
-        "problems": problems,
-        "columns": shown,
+        "problems": [for_the_page(problem) for problem in problems],
+        "columns": [replace(c, said=for_the_page(c.said)) for c in shown],
+        "more": told_more,
+        "slips": list({slip.cell: slip for slip in slips}.values()),
         "several": len(tables) > 1,
         "roles": ROLES,
         "kinds": KINDS,
-        "told": told,
-        "remarks": [_for_the_page(remark) for remark in looked.remarks] if looked is not None else [],
+        "told": for_the_page(told),
+        "remarks": [for_the_page(remark) for remark in looked.remarks] if looked is not None else [],
         "ready": ready,
         "work": work,
         "anew": desk.begun,
@@ -91,9 +103,10 @@ def _page(
     return render(request, "begin.html", content, status=status)
 
 
-def _for_the_page(remark: str) -> str:
-    """A remark whose remedy is an option of the command line, with what does the same here."""
-    return re.sub(r"run again with --rename .*$", "choose so under 'the same as' below.", remark)
+def _understood(more: MoreForm) -> MoreForm:
+    """With what is wrong with what cells are said to mean."""
+    _, wrong = tried(more.meaning)
+    return replace(more, wrong={"cells": wrong}) if wrong else replace(more, wrong={})
 
 
 def _tables(desk: Desk) -> tuple[list[tuple[Path, Table | None]], list[str]]:
@@ -106,9 +119,9 @@ def _tables(desk: Desk) -> tuple[list[tuple[Path, Table | None]], list[str]]:
     return files, problems
 
 
-def _look(desk: Desk, columns: Sequence[ColumnForm]) -> tuple[Looked, list[ColumnForm]]:
+def _look(desk: Desk, columns: Sequence[ColumnForm], more: MoreForm) -> tuple[Looked, list[ColumnForm]]:
     """What the campaign would be, and the columns with what was understood."""
-    plan = plan_of(columns)
+    plan = more.plan(plan_of(columns), desk.folder)
     looked = desk.looked(past_files(desk.folder), plan)
     parameters, shown = parameters_in(columns, looked)
     return with_parameters(looked, parameters), shown
@@ -152,19 +165,26 @@ def _columns(request: Request, form: Taken) -> Response:
     if not tables:
         raise InputError("There are no past files yet. Drop some first.")
     columns = forms_in(form, forms_of(tables))
+    more = more_in(form, more_of(desk))
+    if "right" in form:
+        more = more.with_right(str(form["right"])[:60])
     if form.get("do") != "write":
-        return _page(request, columns, compare=form.get("do") == "compare")
-    found, wrong = tried(lambda: _look(desk, columns))
+        return _page(request, columns, more=more, compare=form.get("do") == "compare")
+    more = _understood(more)
+    try:
+        found, wrong = tried_but_slips(lambda: _look(desk, columns, more))
+    except SlippedResultsError:
+        return _page(request, columns, status=422, more=more)
     if wrong:
-        return _page(request, columns, wrong, 422)
+        return _page(request, columns, wrong, 422, more=more)
     looked, shown = found
-    if any(c.wrong for c in shown):
-        return _page(request, columns, "Nothing was written: some fields need another look.", 422)
+    if any(c.wrong for c in shown) or wrong_rules(desk.folder, looked.file):
+        return _page(request, columns, "Nothing was written: some fields need another look.", 422, more=more)
     try:
         with desk.changing:
             begin(desk.folder, looked, seen=str(form.get("seen", "")) or None)
     except ChangedMeanwhileError as error:
-        return _page(request, columns, f"Somebody else was faster: {error}", 409)
+        return _page(request, columns, f"Somebody else was faster: {error}", 409, more=more)
     return go(request, "/experiments", f"{TOML} was written. Ask for the first experiments.")
 
 
@@ -198,6 +218,9 @@ def _compared(work: DeskWork) -> Compared:
 
 ROUTES = (
     Route("/begin", _show),
+    Route("/begin/rules", partial(go, path="/begin")),
+    Route("/begin/columns", partial(go, path="/begin")),
+    Route("/begin/rules", posted(change_rules), methods=["POST"]),
     Route("/begin/files", posted(_upload), methods=["POST"]),
     Route("/begin/remove", posted(_remove), methods=["POST"]),
     Route("/begin/columns", posted(_columns), methods=["POST"]),

@@ -23,11 +23,11 @@ ROLES = {
     "minimise": "result: minimise",
     "at most": "result: at most …",
     "at least": "result: at least …",
-    "error": "standard error of the result",
+    "error": "standard error of …",
     "ignore": "not used",
 }
 KINDS = {"": "as found", "float": "number", "int": "whole number", "category": "category", "fixed": "fixed value"}
-_FIELDS = ("role", "limit", "kind", "low", "high", "step", "value", "unit", "choices", "same")
+_FIELDS = ("role", "limit", "kind", "low", "high", "step", "value", "unit", "choices", "same", "of")
 _RESULT = re.compile(r"yield|ausbeute|result|objective|score|efficiency|response|target|loss|cost|y", re.IGNORECASE)
 _LOW_IS_GOOD = re.compile(r"loss|cost|impurit|waste|error|verunreinigung", re.IGNORECASE)
 _SHOWN = 4
@@ -71,10 +71,12 @@ def forms_of(tables: Sequence[Table]) -> list[ColumnForm]:
 
 
 def _guessed_result(tables: Sequence[Table], names: Sequence[str], kinds: Mapping[str, str]) -> str:
-    """The last column of numbers whose name is that of a result; else the last one of all that every file has."""
+    """The last column of numbers whose name is that of a result, spelled as most files do; else the last of all."""
     numbers = [name for name in names if kinds[name] == "number"]
     named = [name for name in numbers if _RESULT.fullmatch(split_unit(name)[0].strip())]
     everywhere = [name for name in numbers if all(name in table.columns for table in tables)]
+    often = [sum(name in table.columns for table in tables) for name in named]
+    named = [name for name, n in zip(named, often, strict=True) if n == max(often)]
     return (named or everywhere or numbers or [""])[-1]
 
 
@@ -105,19 +107,32 @@ def plan_of(columns: Sequence[ColumnForm]) -> CampaignPlan:
             raise InputError(f"{c.name}: {c['role']!r} is nothing that a column can be for.")
     if not goals:
         raise InputError("Say which column is the result to maximise or minimise.")
-    errors = [c.name for c in columns if c["role"] == "error" and not c["same"]]
-    if len(errors) > 1:
-        raise InputError(f"{' and '.join(errors)} cannot both be the standard error of {goals[0].name}. Choose one.")
     return CampaignPlan(
         tuple(goals),
         tuple(limits),
-        {goals[0].name: errors[0]} if errors else {},
+        _errors(columns, [*(goal.name for goal in goals), *(limit.name for limit in limits)]),
         rename={c.name: c["same"] for c in columns if c["same"] and c["same"] != c.name},
         ignore=tuple(c.name for c in columns if c["role"] == "ignore" and not c["same"]),
         categories=tuple(
             c.name for c in columns if c["kind"] == "category" and c["role"] == "parameter" and not c["same"]
         ),
     )
+
+
+def _errors(columns: Sequence[ColumnForm], results: Sequence[str]) -> dict[str, str]:
+    """The columns of standard errors by the result that they belong to."""
+    found: dict[str, str] = {}
+    for c in columns:
+        if c["role"] != "error" or c["same"]:
+            continue
+        alike = [name for name in results if c.name.casefold().startswith(split_unit(name)[0].strip().casefold())]
+        of = c["of"] or (results[0] if len(results) == 1 else max(alike, key=len, default=""))
+        if of not in results:
+            raise InputError(f"{c.name}: say which result it is the standard error of.")
+        if of in found:
+            raise InputError(f"{found[of]} and {c.name} cannot both be the standard error of {of}. Choose one.")
+        found[of] = c.name
+    return found
 
 
 def parameters_in(columns: Sequence[ColumnForm], looked: Looked) -> tuple[dict[str, Parameter], list[ColumnForm]]:
@@ -128,9 +143,10 @@ def parameters_in(columns: Sequence[ColumnForm], looked: Looked) -> tuple[dict[s
     for c in columns:
         guess = guesses.get(c.name)
         if guess is None or c["same"]:
-            said = f"the same as {c['same']}" if c["same"] else looked.proposal.ignored.get(c.name, "")
+            same = c["same"] or looked.file.rename.get(c.name, "")
+            said = f"the same as {same}" if same else looked.proposal.ignored.get(c.name, "")
             role = "ignore" if c.name in looked.proposal.ignored else c["role"]
-            shown.append(replace(c, said=said, fields={**c.fields, "role": role}))
+            shown.append(replace(c, said=said, fields={**c.fields, "role": role, "same": same}))
             continue
         wrong: dict[str, str] = {}
         p = _corrected(c, guess.parameter, wrong)

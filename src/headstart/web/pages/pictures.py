@@ -13,7 +13,7 @@ from headstart.campaign.desk.words import percent, with_interval
 from headstart.sources.parameters import Kind
 from headstart.web.forms import tried
 from headstart.web.pages.page import desk_of, render, waiting
-from headstart.web.pages.slices import HEIGHT, WIDTH, Frame, expected_at, panels_at, point_of
+from headstart.web.pages.slices import HEIGHT, WIDTH, Frame, expected_at, panels_at, point_of, within_at
 from headstart.web.worker import DeskWork
 
 __all__ = ["ROUTES"]
@@ -55,7 +55,6 @@ def _slices(request: Request, now: Any, learned: Any) -> dict[str, Any]:
     asked = {key: value[:60] for key, value in request.query_params.items()}
     point, wrong = tried(lambda: point_of(fitted, asked, learned.reference))
     point = dict(learned.reference) if point is None else point
-    outlook = next(iter(desk_of(request).outlooks(now, learned, [point]).values()))  # kept: a point is looked at again
     parameters = [
         (i, p, asked.get(f"v{i}", "") if wrong else point[p.name])
         for i, p in enumerate(now.campaign.file.parameters)
@@ -67,11 +66,8 @@ def _slices(request: Request, now: Any, learned: Any) -> dict[str, Any]:
         "width": WIDTH,
         "height": HEIGHT,
         "parameters": parameters,
-        "expected": [
-            (column.label, with_interval(r.median, r.low, r.high))
-            for column, r in zip(now.campaign.file.results, outlook.ranges, strict=True)
-        ],
-        "within": percent(outlook.within) if now.campaign.file.limits else "",
+        "expected": [(label, with_interval(r.median, r.low, r.high)) for label, r in expected_at(fitted, point)],
+        "within": percent(within_at(fitted, point)) if now.campaign.file.limits else "",
         "wrong": wrong,
         "is_reference": point == dict(learned.reference),
     }
@@ -106,7 +102,7 @@ def _predict(request: Request) -> Response:
     ]
     answer: dict[str, Any] = {"point": point, "expected": rows}
     if now.campaign.file.limits:
-        answer["within"] = percent(float(fitted.probability_within([point])[0]))
+        answer["within"] = percent(within_at(fitted, point))
     return JSONResponse(answer)
 
 

@@ -16,7 +16,7 @@ from headstart.gp.threads import single_thread
 from headstart.sources.files.cells import number
 from headstart.sources.parameters import Kind, Parameter
 
-__all__ = ["HEIGHT", "WIDTH", "Frame", "SlicePanel", "Tick", "expected_at", "panels_at", "point_of"]
+__all__ = ["HEIGHT", "WIDTH", "Frame", "SlicePanel", "Tick", "expected_at", "panels_at", "point_of", "within_at"]
 
 WIDTH, HEIGHT = 340, 230
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 36
@@ -83,6 +83,12 @@ def point_of(fitted: Fitted, asked: Mapping[str, str], reference: Mapping[str, A
 def expected_at(fitted: Fitted, row: Mapping[str, Any]) -> list[tuple[str, Range]]:
     """What a measurement of every outcome is expected to be at a point."""
     return [(own.column.label, ranges_at(own, [row])[0]) for own in fitted.outcomes]
+
+
+@single_thread()
+def within_at(fitted: Fitted, row: Mapping[str, Any]) -> float:
+    """How probably all limits hold at a point."""
+    return float(fitted.probability_within([row])[0])
 
 
 @single_thread()

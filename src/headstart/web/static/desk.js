@@ -54,7 +54,7 @@ async function watch(box) {
     if (state.done) return finished(box);
     const doing = one("[data-doing]", box);
     if (!doing) return location.reload(); // it was out of reach for a while
-    doing.textContent = state.doing;
+    if (doing.textContent !== state.doing) doing.textContent = state.doing; // it is read aloud
     one("[data-seconds]", box).textContent = state.seconds;
     one("progress", box).value = state.share;
   }
@@ -63,6 +63,7 @@ async function watch(box) {
 function say(box, text) {
   const told = document.createElement("p");
   told.className = "told";
+  told.setAttribute("role", "alert");
   told.textContent = text;
   box.replaceChildren(told);
 }

@@ -11,7 +11,7 @@ from headstart.campaign.campaign import open_campaign
 from headstart.campaign.desk.beginning import UploadedFile, add_past, begin, past_files, remove_past, with_parameters
 from headstart.campaign.desk.cells import edited
 from headstart.campaign.desk.changes import OwnRow, add_row, add_suggestions, remove_row, save_results
-from headstart.campaign.desk.contents import contents_of, evidence_of, opened_again
+from headstart.campaign.desk.contents import PastKept, contents_of, evidence_of
 from headstart.campaign.desk.history import HISTORY, digest, last_step, make_step, steps_of, undo_step
 from headstart.campaign.experiments import State
 from headstart.campaign.init import CampaignPlan, look_at
@@ -85,10 +85,10 @@ def test_cells_that_cannot_be_used_are_named_all_at_once_and_nothing_is_written(
     """Text, a number that could be two, a row or column that is not there."""
     make(tmp_path, current=ROWS)
     before = fingerprint(tmp_path)
-    typed = {(2, "y"): "2.5", (3, "y"): "about 3", (4, "y"): "1,234", (9, "y"): "1", (2, "x"): "0.5"}
+    typed = {(2, "y"): "2.5", (3, "y"): "about 3", (4, "y"): "1,234", (9, "y"): "1", (2, "z"): "0.5"}
     with pytest.raises(UnusableCellsError) as caught:
         save_results(tmp_path, _seen(tmp_path), typed)
-    assert set(caught.value.cells) == {(3, "y"), (4, "y"), (9, "y"), (2, "x")}
+    assert set(caught.value.cells) == {(3, "y"), (4, "y"), (9, "y"), (2, "z")}
     assert "1234 or as 1.234" in caught.value.cells[4, "y"]
     assert fingerprint(tmp_path) == before
 
@@ -243,16 +243,17 @@ def test_what_a_model_learns_from_changes_with_results_and_not_with_plans(tmp_pa
     """So that nothing is learnt anew when rows without a result come or go."""
     make(tmp_path, current=ROWS)
     first = contents_of(tmp_path)
-    campaign = open_campaign(tmp_path)
+    kept = PastKept()
+    campaign = kept.opened(tmp_path)
     evidence = evidence_of(campaign, first.besides)
     add_row(tmp_path, _seen(tmp_path), OwnRow({"x": "0.9", "s": "u"}))
-    second, again = contents_of(tmp_path), opened_again(tmp_path, campaign)
+    second, again = contents_of(tmp_path), kept.opened(tmp_path)
     assert second.key != first.key
     assert second.besides == first.besides
     fresh = open_campaign(tmp_path)
     assert (again.table, again.experiments, again.remarks) == (fresh.table, fresh.experiments, fresh.remarks)
     assert evidence_of(again, second.besides) == evidence
-    save_results(tmp_path, _seen(tmp_path), {(3, "y"): "2"}, opening=lambda folder: opened_again(folder, campaign))
+    save_results(tmp_path, _seen(tmp_path), {(3, "y"): "2"}, opening=kept.opened)
     assert evidence_of(open_campaign(tmp_path), contents_of(tmp_path).besides) != evidence
     (tmp_path / "a.csv").write_text((tmp_path / "a.csv").read_text() + "13,0.5,u,1\n")
     assert contents_of(tmp_path).besides != first.besides
