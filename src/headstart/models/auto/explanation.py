@@ -78,7 +78,7 @@ class SourceVerdict:
     """One source: the verdict, a sentence that gives the reason, and the numbers behind it.
 
     ``history`` are pairs of (number of target observations, weight). ``interval`` is None while too few values of the
-    target were predicted.
+    target were predicted; ``gain`` is NaN where others stand for the source (models.auto.study.kept).
     """
 
     name: str
@@ -161,9 +161,11 @@ def explain(prior: Prior, target: Dataset | None = None, *, posterior: TransferP
         times = [n for n in (0, *REFITS) if n < target.n] + [target.n]
         weights = [_weights(prior, target, n, judgement) for n in times]
         # the first observation only says where the target lies
-        gains = (scores_alone(prior.alone, prior.model, target) - judgement.scores[prior.model.plain])[:, 1:]
+        asked = prior.informed.kept(target).index
+        alone = scores_alone(prior.alone.some(asked), prior.model, target)
+        gains = dict(zip(asked, (alone - judgement.scores[prior.model.plain])[:, 1:], strict=True))
         verdicts = tuple(
-            _verdict(prior, i, gains[i], weights, source.name or task_name(source, i))
+            _verdict(prior, i, gains.get(i), weights, source.name or task_name(source, i))
             for i, source in enumerate(prior.sources)
         )
         history = tuple(
@@ -201,20 +203,23 @@ def source_weights(n: int, believed: Float[Tensor, "k"], stars: Sequence[Predict
 
 
 def _verdict(
-    prior: AutoPrior, i: int, gains: Float[Tensor, "n"], history: Sequence[SourceWeights], name: str
+    prior: AutoPrior, i: int, gains: Float[Tensor, "n"] | None, history: Sequence[SourceWeights], name: str
 ) -> SourceVerdict:
     gate, error = float(prior.gate.gain[i]), float(prior.gate.error[i])
     trust, source = float(prior.gate.trust[i]), prior.sources[i]
     small = f"{source.n} rows say little on their own" if says_little(source) else ""
-    gain = float(gains.mean()) if len(gains) else 0.0
-    interval = None
-    if len(gains) >= _FEW:
+    gain, interval = (0.0 if gains is not None else math.nan), None
+    if gains is not None and len(gains):
+        gain = float(gains.mean())
+    if gains is not None and len(gains) >= _FEW:
         # of a few values the standard deviation is hardly known either: Student's distribution
         half = float(stdtrit(len(gains) - 1, _UPPER)) * float(gains.std()) / math.sqrt(len(gains))
         interval = (gain - half, gain + half)
     now, before = history[-1], history[0]
     weight, sd = float(now.mean[i]), float(now.sd[i])
     verdict, reason = _judge(trust, small, gate, error, gain, interval, weight, sd, float(before.mean[i]))
+    if gains is None and trust > 0:
+        verdict, reason = Verdict.REDUCED, f"Of {len(prior.sources)} sources others stand for it at the moment."
     match silence_of(prior, i):  # a plainer reason
         case Silence.TOO_FEW:
             reason = f"It has {source.n} row{'s'[: source.n - 1]}: too few to see whether it predicts itself."
@@ -230,7 +235,7 @@ def verdict_by_weight(trust: float, weight: float, sd: float, before: float) -> 
         return Verdict.IGNORED
     if weight + sd < 0:  # upside down
         return Verdict.USED
-    return Verdict.REDUCED if trust < _FULLY or abs(weight) < _MUCH_LESS * before else Verdict.USED
+    return Verdict.REDUCED if trust < _FULLY or abs(weight) <= _MUCH_LESS * before else Verdict.USED
 
 
 def silence_of(prior: AutoPrior, i: int) -> Silence | None:

@@ -67,15 +67,28 @@ class StarWeights:
 
 @dataclass(frozen=True, slots=True)
 class StarBeliefs(Beliefs):
-    """The prior of the target: the sources' posteriors, weighted and summed."""
+    """The prior of the target: the sources' posteriors, weighted and summed.
+
+    Where only some of the sources are asked, ``index`` are their places among all ``n_sources``.
+    """
 
     members: tuple[ExactBeliefs, ...]
     weights: StarWeights
+    index: tuple[int, ...] | None = None
+    n_sources: int = 0
 
     @property
     def batch_shape(self) -> torch.Size:  # type: ignore[override]
         """The independent problems."""
         return self.members[0].batch_shape
+
+    def of_all(self, values: Float[Tensor, "*b k"]) -> Float[Tensor, "*b s"]:
+        """A value for every source, from those of the sources that are asked: 0 for the others."""
+        if self.index is None:
+            return values
+        found = values.new_zeros(*values.shape[:-1], self.n_sources)
+        found[..., self.index] = values
+        return found
 
     def _at(self, X: Float[Tensor, "*b m d"]) -> At:
         return self.weigh(At(X, 0.0 * X.sum(-1), parts=tuple(member.at(X) for member in self.members)))
