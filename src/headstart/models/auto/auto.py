@@ -43,7 +43,7 @@ from headstart.models.auto.members import in_units, predictor_of, sure_of_itself
 from headstart.models.auto.posterior import AutoOutcome, AutoPosterior, Judgement, Turns
 from headstart.models.auto.prequential import refits_up_to, scores_of
 from headstart.models.auto.study.informed import Informed
-from headstart.models.auto.study.kept import MOST, kept_at_first
+from headstart.models.auto.study.kept import kept_at_first, most_of
 from headstart.models.auto.study.plain import PlainProcess
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import At
@@ -114,7 +114,7 @@ class Auto(TransferModel):
         alone = learn_alone(sources, self, generator)
         inward = tuple(alone.known.inward(source) for source in sources)
         gate = informative(alone.layers, tuple(s.y for s in inward), tuple(s.error_var for s in inward))
-        kept = kept_at_first(gate.trust)
+        kept = kept_at_first(gate.trust, most_of(sources))
         models = self._models()
         # stars and the plain process are tried on the sources; a chain has an order, and nothing to be tried on
         tested = [k for k, model in enumerate(models) if weighting_of(model) is not None or k == self.plain]
@@ -202,7 +202,7 @@ class AutoPrior(Prior):
         """The points for every candidate; all stars have the same sources. X where there are so many that some are
         asked now and others later.
         """
-        if len(self.sources) > MOST:
+        if len(self.sources) > most_of(self.sources):
             return X
         nothing = At(X, 0.0 * X.sum(-1))
         stars = self.alone.locate(X)

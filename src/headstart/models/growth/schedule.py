@@ -8,16 +8,21 @@ the factor, O(n²). The numbers are fixed: whoever reads a study from a file fin
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from headstart.data.dataset import Dataset
+from headstart.gp.fit import FitOptions
 
-__all__ = ["EVERY", "FITTED_ON", "settled", "typical_rows"]
+__all__ = ["EVERY", "FITTED_ON", "fit_of_many", "settled", "typical_rows"]
 
 EVERY = 128
 # Hyperparameters of a star's target are found from at most so many rows: an evaluation costs their cube
 FITTED_ON = 256
 _IN_A_DOUBLING = 4
+# Hundreds of results leave a fit little to choose between
+_RESTARTS = 2
 
 
 def settled(n: int) -> int:
@@ -26,6 +31,11 @@ def settled(n: int) -> int:
         return n
     octave = 1 << (n.bit_length() - 1)
     return n - (n - octave) % (octave // _IN_A_DOUBLING)
+
+
+def fit_of_many(options: FitOptions) -> FitOptions:
+    """How the hyperparameters of a long target are found: from fewer starts."""
+    return replace(options, restarts=min(options.restarts, _RESTARTS))
 
 
 def typical_rows(task: Dataset, most: int) -> Dataset:

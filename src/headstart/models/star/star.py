@@ -17,9 +17,9 @@ from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import At, Beliefs, NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.chain.sequential import expanded_levels
-from headstart.models.growth.grown import grown
+from headstart.models.growth.grown import grown, with_its_offset
 from headstart.models.growth.memory import Memory
-from headstart.models.growth.schedule import EVERY, FITTED_ON, settled, typical_rows
+from headstart.models.growth.schedule import EVERY, FITTED_ON, fit_of_many, settled, typical_rows
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ModelParams, StarParams
 from headstart.models.predictor import Outcome
@@ -88,8 +88,7 @@ class StarPrior(Prior):
         located = at if fitted_on is inward else self.alone.locate(fitted_on.X)
         evidence = self.model.weighting.evidence(members, self.facts, fitted_on, self.model.kernel, located)
         b, options = target.batch_shape, self.model.fit
-        if begin is not None:
-            options = replace(options, restarts=min(options.restarts, 2))
+        options = options if begin is None else fit_of_many(options)
         theta, report = fit(
             evidence, options, seed=seed, task="target", batch_shape=b, expected=self.expected, begin=begin
         )
@@ -100,7 +99,8 @@ class StarPrior(Prior):
         if self.every is not None:
             below = replace(below, index=self.index, n_sources=len(self.sources))
         layer = _on_top(below, own.reshaped(b), inward, self.model, at)
-        levels = (*(layer.params for layer in (self.every or self.alone).layers), own.reshaped(b))
+        layer = layer if fitted_on is inward else with_its_offset(layer)
+        levels = (*(source.params for source in (self.every or self.alone).layers), layer.params)
         sums = (below.of_all(weights.mean), below.of_all(weights.var), below.of_all(weights.own))
         params = StarParams(levels, *sums, weights.balance).scaled(units.scale, units.offset)
         return TransferPosterior(layer, Outcome(units, params, (*self.fit_reports, report)), target.y), theta

@@ -119,6 +119,14 @@ class StarBeliefs(Beliefs):
         )
         return sum(parts, start=A.new_zeros(()))
 
+    def cov_from(self, kernels: Float[Tensor, "s *b n n"], at: At) -> Float[Tensor, "*b n n"]:
+        """``cov(at, at)`` with the sources' k_ν at hand: they are the same whatever the weights."""
+        assert at.v is not None
+        assert at.u is not None
+        sizes = self._sizes().movedim(-1, 0)[..., None, None]
+        prior: Tensor = (sizes * kernels).sum(0)
+        return prior - at.v.mT @ at.v + at.u.mT @ at.u
+
     def prior_var(self) -> Float[Tensor, "*b 1"]:
         """Σ (mean_ν² + var(w_ν) + own_ν) k_ν(x, x)."""
         sizes = self._sizes().unbind(-1)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from jaxtyping import Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.models.auto.prequential import REFITS, refits_up_to
-from headstart.models.auto.study.kept import MOST, Kept, chosen_at, kept_at_first, kept_for
+from headstart.models.auto.study.kept import Kept, chosen_at, kept_at_first, kept_for, most_of
 from headstart.models.botorch import TransferPosterior
-from headstart.models.growth.grown import grown
+from headstart.models.chain.sequential import SequentialPrior
+from headstart.models.growth.grown import fitted_on_some, grown
 from headstart.models.growth.memory import Memory
-from headstart.models.growth.schedule import EVERY, settled
+from headstart.models.growth.schedule import EVERY, fit_of_many, settled
 from headstart.models.model import Prior
 from headstart.models.star.alone import Alone
 from headstart.models.star.star import StarPrior
@@ -39,11 +41,11 @@ class Informed:
 
     def kept(self, target: Dataset) -> Kept:
         """The sources that are asked, given the target's results (models.auto.study.kept)."""
-        seen = target.head(chosen_at(target.n))
-        if len(self.alone.sources) <= MOST or seen.n == 0:
-            return kept_at_first(self.trust)
+        seen, most = target.head(chosen_at(target.n)), most_of(self.alone.sources)
+        if len(self.alone.sources) <= most or seen.n == 0:
+            return kept_at_first(self.trust, most)
         units = self.alone.units.completed(seen)
-        return self._kept.of(seen, lambda: kept_for(self.trust, self.alone.members, units.inward(seen)))
+        return self._kept.of(seen, lambda: kept_for(self.trust, most, self.alone.members, units.inward(seen)))
 
     def given(self, target: Dataset) -> tuple[TransferPosterior, ...]:
         """All candidates given the target, with hyperparameters as they were found last (models.growth.schedule)."""
@@ -72,6 +74,9 @@ class Informed:
                 some = len(kept.index) < len(self.alone.sources)
                 asked = prior.narrowed(kept.index, kept.trust) if some else prior
                 fitted.append(asked.found(seen, n, at, None if before is None else before[k][1]))
+            elif isinstance(prior, SequentialPrior) and n > EVERY:
+                later = replace(prior, model=prior.model.using(fit=fit_of_many(prior.model.fit)))
+                fitted.append((fitted_on_some(partial(later.fitted, seed=n), seen), None))
             else:
                 fitted.append((prior.condition(seen, seed=n), None))
         return tuple(fitted)

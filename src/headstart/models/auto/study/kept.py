@@ -1,10 +1,11 @@
 """With many sources some of them are asked: which ones, at first and as results of the target come in.
 
 A target that is one more of the sources' kind differs from their average as they differ among themselves. Of s sources
-the average is known up to 1/s of that variance: 32 of them, or a thousand, is a difference of 3 %. So at most MOST are
-asked at a time, and what a suggestion costs does not grow with the number of sources any more:
+the average is known up to 1/s of that variance: 32 of them, or a thousand, is a difference of 3 %. Small ones are noisy
+besides, and cost less. So at most as many are asked at a time as have ROWS rows together, but MOST in any case and no
+more than SMALL, and what a suggestion costs does not grow with the number of sources any more:
 
-    at first                        MOST of those that are trusted, drawn once and for all
+    at first                        some of those that are trusted, drawn once and for all
     from FROM results on, at        half of them those, and half the ones most like the target: those whose means are
     every refit                     correlated most with its results
 
@@ -25,9 +26,9 @@ from headstart.data.dataset import Dataset
 from headstart.models.auto.prequential import REFITS
 from headstart.models.chain.beliefs import ExactBeliefs, weights_of
 
-__all__ = ["FROM", "MOST", "Kept", "chosen_at", "kept_at_first", "kept_for", "means_at"]
+__all__ = ["FROM", "MOST", "ROWS", "SMALL", "Kept", "chosen_at", "kept_at_first", "kept_for", "means_at", "most_of"]
 
-MOST = 32
+MOST, SMALL, ROWS = 32, 128, 3200
 FROM = 8  # results; of fewer any correlation may be chance
 _ELEMENTS = 1 << 22  # of the covariances between sources and target that are there at once
 
@@ -48,21 +49,27 @@ def chosen_at(n: int) -> int:
     return max((refit for refit in REFITS if FROM <= refit <= n), default=0)
 
 
-def kept_at_first(trust: Float[Tensor, "*b s"]) -> Kept:
+def most_of(sources: Sequence[Dataset]) -> int:
+    """How many of these may be asked at a time."""
+    rows = sum(source.n for source in sources) / len(sources)
+    return max(MOST, min(SMALL, int(ROWS / rows)))
+
+
+def kept_at_first(trust: Float[Tensor, "*b s"], most: int) -> Kept:
     """The sources that are asked before the target's results have a say."""
-    if trust.shape[-1] <= MOST:
+    if trust.shape[-1] <= most:
         return Kept(tuple(range(trust.shape[-1])), trust)
-    return _kept(trust, _drawn(trust, MOST))
+    return _kept(trust, _drawn(trust, most))
 
 
-def kept_for(trust: Float[Tensor, "*b s"], members: Sequence[ExactBeliefs], seen: Dataset) -> Kept:
+def kept_for(trust: Float[Tensor, "*b s"], most: int, members: Sequence[ExactBeliefs], seen: Dataset) -> Kept:
     """The sources that are asked from these results of the target on, which are in the units of the sources."""
-    if trust.shape[-1] <= MOST or seen.n < FROM:
-        return kept_at_first(trust)
-    first = _drawn(trust, MOST // 2)
+    if trust.shape[-1] <= most or seen.n < FROM:
+        return kept_at_first(trust, most)
+    first = _drawn(trust, most // 2)
     alike = _correlation(means_at(members, seen.X), seen.y)
     alike = alike.masked_fill(first | (trust <= 0), -torch.inf)
-    best = alike.topk(MOST - MOST // 2, dim=-1)
+    best = alike.topk(most - most // 2, dim=-1)
     more = torch.zeros_like(first).scatter(-1, best.indices, best.values > -torch.inf)
     return _kept(trust, first | more)
 

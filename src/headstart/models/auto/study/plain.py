@@ -12,16 +12,14 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.data.units import Units
 from headstart.models.botorch import TransferPosterior
-from headstart.models.growth.grown import grown
+from headstart.models.growth.grown import fitted_on_some, grown
 from headstart.models.growth.memory import Memory
-from headstart.models.growth.schedule import EVERY, settled
+from headstart.models.growth.schedule import EVERY, fit_of_many, settled
 from headstart.models.single import SinglePrior
 
 __all__ = ["PlainProcess"]
 
 _SPREAD_KNOWN, _ANOTHER_SCALE = 5, 10.0
-# Hundreds of results leave a fit little to choose between
-_RESTARTS_LATER = 2
 
 
 @dataclass(frozen=True)
@@ -35,10 +33,9 @@ class PlainProcess:
 
     def given(self, target: Dataset) -> TransferPosterior:
         """GPBO to the last bit; a target whose spread is unknown is to vary as the sources do."""
-        n = settled(target.n)
-        if n <= EVERY:
+        if target.n <= EVERY:
             return self._in_its_own_units(target)
-        seen = target.head(n)
+        seen = target.head(settled(target.n))
         return grown(self._settled.of(seen, lambda: self._in_its_own_units(seen)), target)
 
     def _in_its_own_units(self, seen: Dataset) -> TransferPosterior:
@@ -66,5 +63,6 @@ class PlainProcess:
         known = Units(torch.where(own_units, own.offset, units.offset), torch.where(own_units, own.scale, units.scale))
         fit = self.prior.model.fit
         fit = fit if draws is None else replace(fit, draws=draws)
-        fit = fit if target.n <= EVERY else replace(fit, restarts=min(fit.restarts, _RESTARTS_LATER))
-        return replace(self.prior, model=self.prior.model.using(fit=fit), known=known).fitted(target, target.n)
+        fit = fit if target.n <= EVERY else fit_of_many(fit)
+        prior = replace(self.prior, model=self.prior.model.using(fit=fit), known=known)
+        return fitted_on_some(lambda rows: prior.fitted(rows, target.n), target)
