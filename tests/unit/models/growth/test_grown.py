@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -10,6 +13,7 @@ from tests.problems import params_for, points, quick, transfer_problem
 from torch import Tensor
 
 from headstart import AUTO, FAMILY, GPBO, SHGP, Dataset
+from headstart.decide.suggest import suggest
 from headstart.gp import fit as fitting
 from headstart.gp.lbfgs import minimize_lockstep
 from headstart.models.auto.explanation import auto_only
@@ -139,3 +143,24 @@ def test_outliers_of_a_long_target_do_not_move_with_every_result() -> None:
     now, later = (prior.inward(Dataset(target.X[:n], y[:n])) for n in (LONG, LONG + 5))
     assert float(now.y.max()) < 1e3
     assert torch.equal(later.y[: settled(LONG)], now.y[: settled(LONG)])
+
+
+_FRESH = """
+import torch
+from tests.problems import quick
+from tests.unit.models.growth.test_grown import LONG, _sources, _target
+from headstart import AUTO
+from headstart.decide.suggest import suggest
+print(*suggest(quick(AUTO).learn(_sources()).condition(_target(LONG)), seed=4).tolist())
+"""
+
+
+def test_another_process_suggests_the_same() -> None:
+    """One that opens a long study suggests what the process suggests that has been there since the beginning."""
+    along = quick(AUTO).learn(_sources())
+    for n in (5, EVERY - 1, EVERY, LONG):
+        posterior = along.condition(_target(n))
+    here = suggest(posterior, seed=4).tolist()
+    known = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.run([sys.executable, "-c", _FRESH], check=True, stdout=subprocess.PIPE, text=True, env=known)
+    assert [float(x) for x in process.stdout.split()] == pytest.approx(here, abs=1e-6)
