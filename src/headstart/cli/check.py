@@ -196,7 +196,7 @@ def _past_table(found: PastCheck, of: str) -> Table:
 
 
 def _itself(found: PastCheck, i: int) -> str:
-    from headstart.models.auto.explanation import Silence
+    from headstart.models.auto.silence import Silence
 
     told = f"{found.gains[i]:+.2f} ± {found.errors[i]:.2f}"
     why = found.silent[i]

@@ -180,12 +180,14 @@ class Warp:
 
     # ── tasks ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def task_inward(self, task: Dataset) -> Dataset:
+    def task_inward(self, task: Dataset, among: int | None = None) -> Dataset:
         """The task in mapped units, its outliers pulled in; known errors go by the map's slope at their values.
 
-        An outlier keeps the error that it has without being pulled in: it became no better known by that.
+        An outlier keeps the error that it has without being pulled in: it became no better known by that. What one is,
+        and where it goes, is said by the first so many values of a long task: ``among``.
         """
-        y = _pulled_in(self.inward(task.y), self.known_spread, self._rounding)[0]
+        w = self.inward(task.y)
+        y = _pulled_in(w, self.known_spread, self._rounding, None if among is None else w[..., :among])[0]
         if task.error_var is None:
             return task.with_data(task.X, y)
         error_var = (task.error_var.log() + 2 * self.log_slope(task.y)).exp()  # (dw/dy)² error_var; 0 stays 0

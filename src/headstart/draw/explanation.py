@@ -20,8 +20,9 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from headstart.draw.canvas import INK, legend_below, save, tidy
 from headstart.draw.looks import MANY, NOW, PastLook, heading, named, noted, past_looks, short
-from headstart.models.auto.explanation import Explanation, Silence, SourceVerdict, Verdict
+from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict
 from headstart.models.auto.past_check import PastCheck
+from headstart.models.auto.silence import Silence
 from headstart.sources.files.safe import make_folder
 
 __all__ = ["agreement_figure", "draw_agreement", "draw_verdicts", "verdicts_figure"]

@@ -116,8 +116,11 @@ def fit(
     batch_shape: torch.Size,
     expected: Expected | None = None,
     start: Float[Tensor, "P p"] | None = None,
+    begin: Float[Tensor, "P p"] | None = None,
 ) -> tuple[Float[Tensor, "*b p"], FitReport]:
     """The best θ of every problem, and the report.
+
+    ``begin`` is a θ of every problem to begin at, in place of the last of the starts that are drawn.
 
     All problems of a batch share their starting points, relative to what is ``expected`` of each, so each gives what it
     gives alone. Without observations θ is the prior's median. With ``start`` there is a single run, which begins there.
@@ -143,6 +146,8 @@ def fit(
         centre, precision = expected.centre.cpu().numpy(), expected.spread.cpu().pow(-2).numpy()
         first = first + (centre - common.numpy()).repeat(R, axis=0)
     first = first if start is None else start.cpu().numpy()
+    if begin is not None:
+        first[R - 1 :: R] = begin.cpu().numpy()
     maximum_a_posteriori = options.objective is Objective.POSTERIOR
     failures = np.zeros(P * R, dtype=np.int64)
     lowest_found = np.full(P * R, np.inf)  # of those that could be evaluated

@@ -124,6 +124,8 @@ def append_rows(
     """The block lower triangular [[L, 0], [below, corner]]."""
     shape = broadcast_shapes(L.shape[:-2], below.shape[:-2], corner.shape[:-2])
     n, k = L.shape[-1], corner.shape[-1]
-    top = torch.cat([L.expand(*shape, n, n), L.new_zeros(*shape, n, k)], dim=-1)
-    bottom = torch.cat([below.expand(*shape, k, n), corner.expand(*shape, k, k)], dim=-1)
-    return torch.cat([top, bottom], dim=-2)
+    grown = L.new_zeros(*shape, n + k, n + k)  # written once: with many rows copies are what takes time
+    grown[..., :n, :n] = L
+    grown[..., n:, :n] = below
+    grown[..., n:, n:] = corner
+    return grown

@@ -21,6 +21,7 @@ from headstart.gp.kernels import Kernel
 from headstart.gp.restarts import FitReport
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import At
+from headstart.models.growth.schedule import settled
 from headstart.models.learning.crew import jobs_from
 from headstart.models.learning.learning import learning
 from headstart.models.params import ModelParams
@@ -63,7 +64,8 @@ class Prior(ABC):
             if warp is None:
                 posterior = self._condition(target, seed)
             else:
-                posterior = self._condition(warp.task_inward(target), seed).seen_through(warp, target.y)
+                inward = warp.task_inward(target, settled(target.n))
+                posterior = self._condition(inward, seed).seen_through(warp, target.y)
             posterior = posterior if target.error_var is None else _knowing(posterior, target.error_var)
             posterior = posterior if self.bounds is None else posterior.within_bounds(self.bounds)
             return posterior.remembering(self._past_bests()) if self._with_past else posterior
@@ -81,12 +83,15 @@ class Prior(ABC):
         """The output map of a target with these data."""
         if self.warp is not None:
             return self.warp.moved_to(target)
-        return Warp.of_target(target, self.bounds) if self.model.output_map is OutputMap.LEARNT else None
+        if self.model.output_map is not OutputMap.LEARNT:
+            return None
+        # of a long target it is found anew when the hyperparameters are
+        return Warp.of_target(target.head(settled(target.n)), self.bounds)
 
     def inward(self, target: Dataset) -> Dataset:
         """The target as the model sees it."""
         warp = self.warp_of(target)
-        return target if warp is None else warp.task_inward(target)
+        return target if warp is None else warp.task_inward(target, settled(target.n))
 
     @abstractmethod
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -15,6 +15,9 @@ from headstart.models.chain.beliefs import NoBeliefs
 from headstart.models.chain.fitting import Fit, fit_with_evidence
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.chain.sequential import Sequential
+from headstart.models.growth.grown import grown
+from headstart.models.growth.memory import Memory
+from headstart.models.growth.schedule import EVERY, settled
 from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ChainParams, ModelParams
@@ -28,12 +31,23 @@ UNCERTAIN_UP_TO = 24
 
 @dataclass(frozen=True, kw_only=True)
 class SinglePrior(Prior):
-    """Nothing: the sources are not looked at. ``known`` are units to take instead of the target's own."""
+    """Nothing: the sources are not looked at. ``known`` are units to take instead of the target's own.
+
+    With many results the hyperparameters are those of the first of them (models.growth.schedule), which are kept.
+    """
 
     model: Single
     known: Units | None = None
+    _settled: Memory[TransferPosterior] = field(default_factory=lambda: Memory(most=2), repr=False, compare=False)
 
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
+        if target.n <= EVERY:
+            return self.fitted(target, seed)
+        seen = target.head(settled(target.n))
+        return grown(self._settled.of(seen, lambda: self.fitted(seen, seen.n)), target)
+
+    def fitted(self, target: Dataset, seed: Seed) -> TransferPosterior:
+        """With hyperparameters that are found from all of the target's results."""
         # Its units are the target's own. No value, or one, has no spread: with N_t < 2 the scale stays the user's, and
         # this is the one place where a prediction depends on the units of y.
         shared = self.model.units is OutputUnits.SHARED

@@ -21,13 +21,13 @@ candidates are weighed by points that they chose themselves.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Self
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
@@ -40,12 +40,17 @@ from headstart.models.auto.candidates import DEFAULT, Candidate, require_candida
 from headstart.models.auto.gate import Informative, informative
 from headstart.models.auto.likeness import likeness
 from headstart.models.auto.members import in_units, predictor_of, sure_of_itself
-from headstart.models.auto.memory import Memory
 from headstart.models.auto.posterior import AutoOutcome, AutoPosterior, Judgement, Turns
-from headstart.models.auto.prequential import REFITS, refits_up_to, sequential_scores
+from headstart.models.auto.prequential import refits_up_to, scores_of
+from headstart.models.auto.study.informed import Informed
+from headstart.models.auto.study.kept import kept_at_first, most_of
+from headstart.models.auto.study.plain import PlainProcess
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import At
+from headstart.models.chain.layer import Layer
 from headstart.models.chain.sequential import Sequential
+from headstart.models.growth.grown import grown
+from headstart.models.growth.memory import Memory
 from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import AutoParams, ModelParams
@@ -56,7 +61,6 @@ from headstart.models.star.weighting import Integrated
 
 __all__ = ["Auto", "AutoPrior"]
 
-_SPREAD_KNOWN, _ANOTHER_SCALE = 5, 10.0
 _ON_ITS_OWN = 0.5  # with at least this weight the plain process decides on its own
 # With more sources next to nothing is believed of any order, and a chain of them costs more than all the rest
 _ORDER_UP_TO = 5
@@ -110,12 +114,13 @@ class Auto(TransferModel):
         alone = learn_alone(sources, self, seed)
         y, known, X = zip(*((s.y, s.error_var, s.X) for s in map(alone.known.inward, sources)), strict=True)
         gate = informative(alone.layers, y, known, X)
+        kept = kept_at_first(gate.trust, most_of(sources))
         models = self._models()
         # stars and the plain process are tried on the sources; a chain has an order, and nothing to be tried on
         tested = [k for k, model in enumerate(models) if weighting_of(model) is not None or k == self.plain]
         alike = likeness(
-            alone,
-            gate.trust,
+            alone.some(kept.index),
+            kept.trust,
             [weighting_of(models[k]) for k in tested],
             [self.candidates[k].believed for k in tested],
             self.kernel,
@@ -159,8 +164,8 @@ class AutoPrior(Prior):
     """What the candidates learnt from the sources.
 
     What was found of a target is kept, for it is asked for again, when it is explained and at the next step: all
-    candidates given the latest one; those that know the sources given its first rows, at every refit; the plain process
-    as it is tested; and all scores up to the last refit. The seed of ``condition`` changes nothing: fits begin at
+    candidates given the latest one; those that know the sources given its first rows, at every refit; and all scores up
+    to the last refit. The seed of ``condition`` changes nothing: fits begin at
     points that depend on the number of results alone, so that the same ones can be had again.
     """
 
@@ -172,9 +177,20 @@ class AutoPrior(Prior):
     _latest: Memory[tuple[TransferPosterior, ...]] = field(
         default_factory=lambda: Memory(most=1), repr=False, compare=False
     )
-    _informed: Memory[tuple[TransferPosterior, ...]] = field(default_factory=Memory, repr=False, compare=False)
-    _tested: Memory[TransferPosterior] = field(default_factory=Memory, repr=False, compare=False)
     _scored: Memory[Tensor] = field(default_factory=Memory, repr=False, compare=False)
+
+    @cached_property
+    def plain(self) -> PlainProcess:
+        """The candidate that goes without sources."""
+        prior = self.priors[self.model.plain]
+        assert isinstance(prior, SinglePrior)
+        return PlainProcess(prior, self.alone.units)
+
+    @cached_property
+    def informed(self) -> Informed:
+        """The candidates that know the sources."""
+        priors = tuple(prior for prior in self.priors if not isinstance(prior, SinglePrior))
+        return Informed(self.alone, self.gate.trust, priors)
 
     @property
     def fit_reports(self) -> tuple[FitReport, ...]:
@@ -182,8 +198,12 @@ class AutoPrior(Prior):
         further = (prior.fit_reports for prior in self.priors if not isinstance(prior, StarPrior))
         return (*self.alone.reports, *(report for reports in further for report in reports))
 
-    def locate(self, X: Float[Tensor, "*b m d"]) -> At:
-        """The points for every candidate; all stars have the same sources."""
+    def locate(self, X: Float[Tensor, "*b m d"]) -> Float[Tensor, "*b m d"] | At:
+        """The points for every candidate; all stars have the same sources. X where there are so many that some are
+        asked now and others later.
+        """
+        if len(self.sources) > most_of(self.sources):
+            return X
         nothing = At(X, 0.0 * X.sum(-1))
         stars = self.alone.locate(X)
         parts = []
@@ -220,61 +240,17 @@ class AutoPrior(Prior):
         """Candidate k, which knows the sources, given the first n observations of the target."""
         if 0 < n == target.n:
             return self._candidates(target)[k]
-        return self._with_sources(target.head(n))[k - (k > self.model.plain)]
+        return self.informed.given(target.head(n))[k - (k > self.model.plain)]
 
     def _candidates(self, target: Dataset) -> tuple[TransferPosterior, ...]:
         """All candidates given the target."""
-        return self._latest.of(target, lambda: self._with_plain(self._with_sources(target), self._plain(target)))
+        return self._latest.of(target, lambda: self._with_plain(self.informed.given(target), self.plain.given(target)))
 
     def _with_plain(
         self, informed: tuple[TransferPosterior, ...], plain: TransferPosterior
     ) -> tuple[TransferPosterior, ...]:
         k = self.model.plain
         return (*informed[:k], plain, *informed[k:])
-
-    def _with_sources(self, target: Dataset) -> tuple[TransferPosterior, ...]:
-        """Those that know the sources, to be had again, for their starts depend on the target's size; some are kept."""
-
-        def fitted() -> tuple[TransferPosterior, ...]:
-            at, n = self.alone.locate(target.X), target.n  # all stars have the same sources
-            informed = (prior for prior in self.priors if not isinstance(prior, SinglePrior))
-            return tuple(
-                prior.given(target, n, at) if isinstance(prior, StarPrior) else prior.condition(target, seed=n)
-                for prior in informed
-            )
-
-        return self._informed.of(target, fitted) if target.n in (0, *REFITS) else fitted()
-
-    def _plain(self, target: Dataset) -> TransferPosterior:
-        """The plain process, GPBO to the last bit; a target whose spread is unknown is to vary as the sources do."""
-        varies = Units.of([target]).scale > 0 if target.n > 1 else target.y.new_zeros(target.batch_shape).bool()
-        return self._plain_with(target, own_units=varies)
-
-    def _plain_as_tested(self, seen: Dataset) -> TransferPosterior:
-        """The plain process in the sources' units: two or three values that happen to be close say nothing of a spread.
-
-        In its own units it would be all too sure of the next one, and lose its credit for good. From five values on it
-        has its own where they vary by a different order of magnitude than the sources.
-        """
-
-        def fitted() -> TransferPosterior:
-            units, own = self.alone.units.completed(seen), Units.of([seen])
-            apart = (own.scale / units.scale).log().abs() > math.log(_ANOTHER_SCALE)
-            known = (own.scale > 0) & (seen.n >= _SPREAD_KNOWN)
-            return self._plain_with(seen, own_units=apart & known, draws=0)
-
-        return self._tested.of(seen, fitted)
-
-    def _plain_with(
-        self, target: Dataset, *, own_units: Bool[Tensor, "*b"], draws: int | None = None
-    ) -> TransferPosterior:
-        """The plain process in the target's own units in some problems, and in those of the sources in the others."""
-        units, own = self.alone.units.completed(target), Units.of([target])
-        known = Units(torch.where(own_units, own.offset, units.offset), torch.where(own_units, own.scale, units.scale))
-        plain = self.priors[self.model.plain]
-        assert isinstance(plain, SinglePrior)
-        model = plain.model if draws is None else plain.model.using(fit=replace(plain.model.fit, draws=draws))
-        return replace(plain, model=model, known=known).condition(target, seed=target.n)
 
     def _scores(self, target: Dataset) -> Float[Tensor, "*b k n"]:
         """Every candidate's scores of every value, in mapped units.
@@ -286,13 +262,13 @@ class AutoPrior(Prior):
             return target.y.new_zeros(*target.batch_shape, len(self.priors), target.n)
         seen = target.head(refits[-1])
         before = self._scored.of(seen, lambda: self._scores(seen))
-        new, at = [], self.alone.locate(target.X)
-        for posterior in self._with_plain(self._with_sources(seen), self._plain_as_tested(seen)):
+        plain = grown(self.plain.as_tested(seen), target)
+        new = []
+        for posterior in self._with_plain(self.informed.after(seen, target), plain):
             # in units of its own: where the sources' are unknown those of the first values are not those of all
-            inward = posterior.units.inward(target)
-            predictor, known = predictor_of(posterior), inward.error_var
-            scores = sequential_scores(predictor, inward.X, inward.y, after=seen.n, at=at, error_var=known)
-            new.append(scores[..., seen.n :] - posterior.units.scale.log().unsqueeze(-1))
+            layer = posterior.predictor
+            assert isinstance(layer, Layer)
+            new.append(scores_of(layer)[..., seen.n :] - posterior.units.scale.log().unsqueeze(-1))
         return torch.cat([before, torch.stack(new, dim=-2)], dim=-1)
 
 

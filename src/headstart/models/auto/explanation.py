@@ -20,11 +20,11 @@ from scipy.special import stdtrit
 from torch import Tensor
 
 from headstart.data.dataset import Dataset, task_name
-from headstart.data.units import spread_of
 from headstart.errors import InputError
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.posterior import AutoPosterior, Judgement
 from headstart.models.auto.prequential import REFITS, scores_alone
+from headstart.models.auto.silence import Silence, says_little, silence_of
 from headstart.models.botorch import TransferPosterior
 from headstart.models.model import Prior
 from headstart.models.predictor import Predictor
@@ -33,14 +33,11 @@ from headstart.models.star.star import StarPrior
 
 __all__ = [
     "Explanation",
-    "Silence",
     "SourceVerdict",
     "SourceWeights",
     "Verdict",
     "auto_only",
     "explain",
-    "says_little",
-    "silence_of",
     "source_weights",
     "stars_of",
     "verdict_by_weight",
@@ -51,9 +48,7 @@ _NOTHING = 1e-12
 _MUCH_LESS = 0.5  # of the weight it began with: then a source counts as down-weighted
 _SURELY = 2  # standard deviations below 0: then a source is upside down, whatever it has gained so far
 _FULLY = 0.9  # what is trusted more is trusted
-_ROWS_PER_INPUT = 5  # with less a source that is not noise often looks like it
 _FEW = 3  # scored observations below which an interval says nothing
-_FEW_ROWS = 3  # with less, nothing can be left out and predicted from the others
 
 
 class Verdict(StrEnum):
@@ -64,21 +59,12 @@ class Verdict(StrEnum):
     IGNORED = "ignored"
 
 
-class Silence(StrEnum):
-    """Why a source says nothing about anything."""
-
-    NOISE = "noise"
-    LITTLE = "says little"
-    CONSTANT = "constant"
-    TOO_FEW = "too few rows"
-
-
 @dataclass(frozen=True, slots=True)
 class SourceVerdict:
     """One source: the verdict, a sentence that gives the reason, and the numbers behind it.
 
     ``history`` are pairs of (number of target observations, weight). ``interval`` is None while too few values of the
-    target were predicted.
+    target were predicted; ``gain`` is NaN where others stand for the source (models.auto.study.kept).
     """
 
     name: str
@@ -161,9 +147,11 @@ def explain(prior: Prior, target: Dataset | None = None, *, posterior: TransferP
         times = [n for n in (0, *REFITS) if n < target.n] + [target.n]
         weights = [_weights(prior, target, n, judgement) for n in times]
         # the first observation only says where the target lies
-        gains = (scores_alone(prior.alone, prior.model, target) - judgement.scores[prior.model.plain])[:, 1:]
+        asked = prior.informed.kept(target).index
+        alone = scores_alone(prior.alone.some(asked), prior.model, target)
+        gains = dict(zip(asked, (alone - judgement.scores[prior.model.plain])[:, 1:], strict=True))
         verdicts = tuple(
-            _verdict(prior, i, gains[i], weights, source.name or task_name(source, i))
+            _verdict(prior, i, gains.get(i), weights, source.name or task_name(source, i))
             for i, source in enumerate(prior.sources)
         )
         history = tuple(
@@ -201,20 +189,23 @@ def source_weights(n: int, believed: Float[Tensor, "k"], stars: Sequence[Predict
 
 
 def _verdict(
-    prior: AutoPrior, i: int, gains: Float[Tensor, "n"], history: Sequence[SourceWeights], name: str
+    prior: AutoPrior, i: int, gains: Float[Tensor, "n"] | None, history: Sequence[SourceWeights], name: str
 ) -> SourceVerdict:
     gate, error = float(prior.gate.gain[i]), float(prior.gate.error[i])
     trust, source = float(prior.gate.trust[i]), prior.sources[i]
     small = f"{source.n} rows say little on their own" if says_little(source) else ""
-    gain = float(gains.mean()) if len(gains) else 0.0
-    interval = None
-    if len(gains) >= _FEW:
+    gain, interval = (0.0 if gains is not None else math.nan), None
+    if gains is not None and len(gains):
+        gain = float(gains.mean())
+    if gains is not None and len(gains) >= _FEW:
         # of a few values the standard deviation is hardly known either: Student's distribution
         half = float(stdtrit(len(gains) - 1, _UPPER)) * float(gains.std()) / math.sqrt(len(gains))
         interval = (gain - half, gain + half)
     now, before = history[-1], history[0]
     weight, sd = float(now.mean[i]), float(now.sd[i])
     verdict, reason = _judge(trust, small, gate, error, gain, interval, weight, sd, float(before.mean[i]))
+    if gains is None and trust > 0:
+        verdict, reason = Verdict.REDUCED, f"Of {len(prior.sources)} sources others stand for it at the moment."
     match silence_of(prior, i):  # a plainer reason
         case Silence.TOO_FEW:
             reason = f"It has {source.n} row{'s'[: source.n - 1]}: too few to see whether it predicts itself."
@@ -230,37 +221,7 @@ def verdict_by_weight(trust: float, weight: float, sd: float, before: float) -> 
         return Verdict.IGNORED
     if weight + sd < 0:  # upside down
         return Verdict.USED
-    return Verdict.REDUCED if trust < _FULLY or abs(weight) < _MUCH_LESS * before else Verdict.USED
-
-
-def silence_of(prior: AutoPrior, i: int) -> Silence | None:
-    """Why source i says nothing; None where it does."""
-    source = prior.sources[i]
-    if bool(prior.gate.open[i]):
-        return None
-    if source.n < _FEW_ROWS:
-        return Silence.TOO_FEW
-    if float(spread_of(source.y, source.y.mean(-1))) == 0:
-        return Silence.CONSTANT
-    return Silence.LITTLE if says_little(source) else Silence.NOISE
-
-
-def says_little(source: Dataset) -> bool:
-    """Whether a source has too few rows for its inputs to show that it is more than noise, even if it is."""
-    return source.n < _ROWS_PER_INPUT * (_count_inputs(source) + 1)
-
-
-def _count_inputs(source: Dataset) -> int:
-    """How many parameters a source recorded: a category is one, with its descriptors, which say nothing more of it.
-
-    Descriptors stand right behind the levels that they describe; levels are several, and a row has one at most.
-    """
-    groups = [group for group in source.categories if not set(group) <= set(source.unseen)]
-    grouped = {column for group in source.categories for column in group}
-    ends = {group[-1] for group in groups}
-    single = [len(g) > 1 and bool((source.X[..., list(g)] != 0).sum(-1).le(1).all()) for g in groups]
-    levels = [g for g, one in zip(groups, single, strict=True) if one or g[0] - 1 not in ends]
-    return source.d - len(grouped | set(source.unseen)) + len(levels)
+    return Verdict.REDUCED if trust < _FULLY or abs(weight) <= _MUCH_LESS * before else Verdict.USED
 
 
 def _judge(

@@ -45,6 +45,7 @@ _PROBABLE = (0.2, 0.3, 0.3, 0.2)
 # The prior of the proportions counts as so many sources
 STRENGTH = 2.0
 _ROWS = 20  # of a source are enough to see how it is predicted
+_TRIED = 32  # sources are enough to see how they are predicted from the others
 _STEPS = 6  # of expectation and maximisation; it has converged long before
 # What a comparison gives, by name
 _PARTS = ("own", "believed", "expected.centre", "expected.spread")
@@ -156,9 +157,9 @@ def _compared(
     assert first is not None
     tried = [*(replace(first, own=own) for own in OWN), *candidates[1:]]
     # evidence (*b, source, candidate); a source that is not let in has no say
-    found = [_evidences(alone, let_in, i, tried, kernel) for i in range(len(alone.sources))]
+    found = [_evidences(alone, let_in, i, tried, kernel) for i in range(len(alone.sources[:_TRIED]))]
     evidence, thetas = torch.stack([one[0] for one in found], -2), torch.stack([one[1] for one in found], -3)
-    says = let_in.unsqueeze(-1)
+    says = let_in[..., :_TRIED].unsqueeze(-1)
     of_own, others = evidence[..., : len(OWN)], evidence[..., len(OWN) :]
     weights = torch.softmax(probable + (says * of_own).sum(-2), dim=-1)
     own = (weights * grid).sum(-1, keepdim=True).exp()
@@ -201,6 +202,7 @@ def _evidences(
     others[..., i] = 0.0
     facts = SourceFacts(alone.facts.spread, others)
     at = alone.locate(source.X)
+    kernels = torch.stack([member.prior_cov(source.X, source.X) for member in alone.members])
     means, covs = [], []
     for weighting in tried:
         if weighting is None:
@@ -210,7 +212,7 @@ def _evidences(
         below = StarBeliefs(alone.members, weighting.unit(facts))
         own = below.weigh(at)
         means.append(own.mean.reshape(P, n))
-        covs.append(below.cov(own, own).reshape(P, n, n))
+        covs.append(below.cov_from(kernels, own).reshape(P, n, n))
     k = len(tried)
     amplitude = next(weighting.amplitude for weighting in tried if weighting is not None)
     evidence = StarEvidence(

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
-from headstart.models.auto.explanation import Silence, SourceVerdict, auto_only, explain, silence_of
+from headstart.models.auto.explanation import SourceVerdict, auto_only, explain
+from headstart.models.auto.silence import Silence, silence_of
 from headstart.models.chain.layer import Layer
 from headstart.models.model import Prior
 

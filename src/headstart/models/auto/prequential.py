@@ -32,11 +32,15 @@ from headstart.models.star.evidence import StarEvidence
 from headstart.models.star.weighting import Amplitude, Integrated, SourceFacts
 from headstart.models.star.weights import StarBeliefs
 
-__all__ = ["REFITS", "refits_up_to", "scores_alone", "sequential_scores"]
+__all__ = ["REFITS", "refits_up_to", "scores_alone", "scores_of", "sequential_scores"]
 
 # Numbers of observations at which the hyperparameters behind the scores are found anew: often while every
 # observation tells much, then ever less often. The same for a run from the start and for one that was read from a file.
-REFITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192)
+REFITS = (1, *(size for k in range(1, 20) for size in (1 << k, 3 << (k - 1))))
+
+# Stars of each source alone, which nobody predicts with, are fitted again up to here
+_LAST_ALONE = 192
+_ELEMENTS = 1 << 24  # of the covariances of the target, seen from several sources, that are there at once
 
 
 def refits_up_to(n: int) -> list[int]:
@@ -50,11 +54,19 @@ def scores_alone(alone: Alone, model: TransferModel, target: Dataset) -> Float[T
     Every source has a star of its own, with the kernel and the fits of ``model``. At the target's inputs a source is a
     mean and a covariance, whatever its size: so all stars are fitted in lockstep, and each as it would be alone.
     """
+    n, s = target.n, len(alone.sources)
+    refits = [refit for refit in refits_up_to(n) if refit <= _LAST_ALONE]
+    if not refits:
+        return target.y.new_zeros(s, n)
+    together = max(1, _ELEMENTS // n**2)
+    parts = (alone.some(range(start, min(start + together, s))) for start in range(0, s, together))
+    return torch.cat([_in_lockstep(part, model, target, refits) for part in parts])
+
+
+def _in_lockstep(alone: Alone, model: TransferModel, target: Dataset, refits: list[int]) -> Float[Tensor, "s n"]:
+    """The scores under each of so many sources as can be worked on at once."""
     weighting, n_sources = Integrated(), len(alone.sources)
     scores = target.y.new_zeros(n_sources, target.n)
-    refits = refits_up_to(target.n)
-    if not refits:
-        return scores
     means, covs = _seen_from(alone, weighting, target.X)
     inputs = Inputs.of(target.d, target.categories or alone.sources[0].categories)
     for refit, end in zip(refits, [*refits[1:], target.n], strict=True):
@@ -118,6 +130,29 @@ def sequential_scores(
     every[..., :after] = 0.0
     together = torch.logsumexp(every.cumsum(-1) + predictor.weights.log().unsqueeze(-1), dim=-2)
     return together.diff(dim=-1, prepend=torch.zeros_like(together[..., :1]))
+
+
+def scores_of(layer: Layer) -> Float[Tensor, "*b n"]:
+    """The scores of all that a layer has observed, at its hyperparameters, from the factor that it holds; 0 first.
+
+    With z = L⁻¹ r and e = L⁻¹ 1, and the offset given a flat prior, the first i values leave it with precision S_i and
+    mean c_i/S_i; the next one is then predicted with
+
+        S_i = Σ_{j≤i} e_j²       variance    L_ii² (1 + e_i²/S_{i−1})
+        c_i = Σ_{j≤i} e_j z_j    residual    L_ii (z_i − e_i c_{i−1}/S_{i−1})
+
+    which are the scores of the contrasts y_i − y_1: what O(n³) would say again costs O(n²), or a row more.
+    """
+    z = layer.z
+    if z.shape[-1] < 2:
+        return torch.zeros_like(z)
+    e = solve_lower(layer.L, torch.ones_like(layer.L[..., :1])).squeeze(-1)
+    S, c = e.square().cumsum(-1), (e * z).cumsum(-1)
+    grows = S[..., 1:] / S[..., :-1]
+    residual = z[..., 1:] - e[..., 1:] * c[..., :-1] / S[..., :-1]
+    log_sd = layer.L.diagonal(dim1=-2, dim2=-1)[..., 1:].log() + 0.5 * grows.log()
+    scores = -0.5 * (residual.square() / grows + math.log(2 * math.pi)) - log_sd
+    return torch.cat([torch.zeros_like(z[..., :1]), scores], dim=-1)
 
 
 def _noise(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Float
@@ -19,6 +19,9 @@ from headstart.models.chain.beliefs import At, Beliefs, NoBeliefs
 from headstart.models.chain.fitting import fit_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.chain.level import LevelLesson
+from headstart.models.growth.grown import grown
+from headstart.models.growth.memory import Memory
+from headstart.models.growth.schedule import EVERY, settled
 from headstart.models.large.condensed import source_layer
 from headstart.models.learning.learning import learning
 from headstart.models.learning.lessons import entropy_from, expected_seconds, in_number, of_level
@@ -31,13 +34,17 @@ __all__ = ["Sequential", "SequentialPrior", "expanded_levels"]
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialPrior(Prior):
-    """The stack of sources, factorised once; a new target data set costs O(N_t N_s² + N_t² N_s + N_t³)."""
+    """The stack of sources, factorised once; a new target data set costs O(N_t N_s² + N_t² N_s + N_t³).
+
+    With many results the hyperparameters are those of the first of them (models.growth.schedule), which are kept.
+    """
 
     model: Sequential
     units: Units
     levels: tuple[GPParams, ...]
     below: Beliefs
     reports: tuple[FitReport, ...]
+    _settled: Memory[TransferPosterior] = field(default_factory=lambda: Memory(most=2), repr=False, compare=False)
 
     @property
     def fit_reports(self) -> tuple[FitReport, ...]:
@@ -50,6 +57,13 @@ class SequentialPrior(Prior):
             return self.below.at(X)
 
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
+        if target.n <= EVERY:
+            return self.fitted(target, seed)
+        seen = target.head(settled(target.n))
+        return grown(self._settled.of(seen, lambda: self.fitted(seen, seen.n)), target)
+
+    def fitted(self, target: Dataset, seed: Seed) -> TransferPosterior:
+        """With hyperparameters that are found from all of the target's results."""
         units = self.units.completed(target)
         layer, report = fit_layer(
             self.below,

@@ -59,8 +59,13 @@ class Alone:
 
     def only(self, i: int) -> Alone:
         """Source i as the only one."""
-        one = slice(i, i + 1)
-        return replace(self, sources=self.sources[one], layers=self.layers[one], reports=self.reports[one])
+        return self.some((i,))
+
+    def some(self, index: Sequence[int]) -> Alone:
+        """Some of the sources, in the common units of all."""
+        sources = tuple(self.sources[i] for i in index)
+        layers = tuple(self.layers[i] for i in index)
+        return replace(self, sources=sources, layers=layers, reports=tuple(self.reports[i] for i in index))
 
     def locate(self, X: Float[Tensor, "*b m d"]) -> At:
         """Every source's posterior at X; the weights come with the target."""

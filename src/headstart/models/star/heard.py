@@ -28,10 +28,20 @@ def predict_heard(
 ) -> tuple[Float[Tensor, "c m"], Float[Tensor, "c m"]]:
     """Mean and variance of f at X in every case: ``heard`` says which sources, and last if the target, have data.
 
-    The layer is a star's, of one problem.
+    The layer is a star's, of one problem. Cases that differ in sources that are not asked are worked out once.
     """
     below = layer.below
     assert isinstance(below, StarBeliefs)
+    if below.index is not None:
+        heard, case = heard[:, [*below.index, -1]].unique(dim=0, return_inverse=True)
+        mean, var = _predict_heard(layer, below, X, heard)
+        return mean[case], var[case]
+    return _predict_heard(layer, below, X, heard)
+
+
+def _predict_heard(
+    layer: Layer, below: StarBeliefs, X: Float[Tensor, "m d"], heard: Bool[Tensor, "c k"]
+) -> tuple[Float[Tensor, "c m"], Float[Tensor, "c m"]]:
     weights, n = below.weights, layer.X.shape[-2]
     h = heard[:, :-1].to(X)
     at = [member.at(torch.cat([layer.X, X])) for member in below.members]

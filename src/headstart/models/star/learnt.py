@@ -21,7 +21,10 @@ __all__ = ["posterior_weights"]
 
 
 def posterior_weights(star: Predictor) -> tuple[Float[Tensor, "*b s"], Float[Tensor, "*b s"]]:
-    """Mean and standard deviation of the sources' weights in a star, given the target's data."""
+    """Mean and standard deviation of the sources' weights in a star, given the target's data.
+
+    Both are 0 for a source that is not asked.
+    """
     layer = star.members[0] if isinstance(star, Mixture) else star  # at the most probable hyperparameters
     assert isinstance(layer, Layer)
     below = layer.below
@@ -29,9 +32,10 @@ def posterior_weights(star: Predictor) -> tuple[Float[Tensor, "*b s"], Float[Ten
     weights, u = below.weights, layer.at.u
     assert u is not None  # Rᵀ M
     if layer.L.shape[-1] == 0:
-        return weights.mean, weights.marginal_var.sqrt()
+        return below.of_all(weights.mean), below.of_all(weights.marginal_var.sqrt())
     sd = weights.var.sqrt()
     alpha = solve_upper(layer.L, layer.z.unsqueeze(-1))  # K⁻¹ r
     moved = weights.mean + sd * weights.balanced(u @ alpha).squeeze(-1)
     known = solve_lower(layer.L, weights.balanced(u).mT).square().sum(-2)
-    return moved, (weights.marginal_var - weights.var * known).clamp_min(0.0).sqrt()
+    left = (weights.marginal_var - weights.var * known).clamp_min(0.0).sqrt()
+    return below.of_all(moved), below.of_all(left)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -11,12 +11,15 @@ from headstart.data.dataset import Dataset
 from headstart.data.units import Units
 from headstart.errors import InputError
 from headstart.gp.fit import Seed, fit
-from headstart.gp.hyperparameters import Expected
+from headstart.gp.hyperparameters import Expected, GPParams
 from headstart.gp.restarts import FitReport
 from headstart.models.botorch import TransferPosterior
-from headstart.models.chain.beliefs import At, Beliefs, ExactBeliefs, NoBeliefs
+from headstart.models.chain.beliefs import At, Beliefs, NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.chain.sequential import expanded_levels
+from headstart.models.growth.grown import grown, with_its_offset
+from headstart.models.growth.memory import Memory
+from headstart.models.growth.schedule import EVERY, FITTED_ON, fit_of_many, settled, typical_rows
 from headstart.models.large.condensed import source_layer
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ModelParams, StarParams
@@ -30,17 +33,28 @@ __all__ = ["Star", "StarPrior"]
 
 @dataclass(frozen=True, kw_only=True)
 class StarPrior(Prior):
-    """The sources' posteriors, learnt once. A new target data set costs O(N_t Σ N_ν² + s N_t² + N_t³)."""
+    """The sources' posteriors, learnt once. A new target data set costs O(N_t Σ N_ν² + s N_t² + N_t³).
+
+    Where only some of the sources are asked (``narrowed``), these are ``alone``, and all of them ``every``.
+    """
 
     model: Star
     alone: Alone
     facts: SourceFacts
     expected: Expected | None = None  # of the target's own hyperparameters
+    every: Alone | None = None
+    index: tuple[int, ...] = ()  # of those that are asked among all
+    _settled: Memory[TransferPosterior] = field(default_factory=lambda: Memory(most=2), repr=False, compare=False)
 
     @property
     def fit_reports(self) -> tuple[FitReport, ...]:
         """One per source, in order."""
-        return self.alone.reports
+        return (self.every or self.alone).reports
+
+    def narrowed(self, index: tuple[int, ...], let_in: Float[Tensor, "*b k"]) -> StarPrior:
+        """The same with these sources alone, which count as far as they are let in; the others have no weight."""
+        facts = replace(self.facts, spread=self.facts.spread[..., index], open=let_in.to(self.facts.open))
+        return replace(self, alone=self.alone.some(index), facts=facts, every=self.alone, index=index)
 
     def gated(self, let_in: Float[Tensor, "*b s"] | Bool[Tensor, "*b s"]) -> StarPrior:
         """The same with sources that count as far as they are let in: 0 is a weight of 0."""
@@ -51,44 +65,53 @@ class StarPrior(Prior):
         return self.alone.locate(X)
 
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
-        return self.given(target, seed, self.alone.locate(target.X))
+        if target.n <= EVERY:
+            return self.given(target, seed, self.alone.locate(target.X))
+        seen = target.head(settled(target.n))
+        return grown(self._settled.of(seen, lambda: self.given(seen, seen.n, self.alone.locate(seen.X))), target)
 
     def given(self, target: Dataset, seed: Seed, at: At) -> TransferPosterior:
         """As ``condition`` for a target behind its map, with the sources at its inputs at hand; nothing is checked."""
+        return self.found(target, seed, at)[0]
+
+    def found(
+        self, target: Dataset, seed: Seed, at: At, begin: Float[Tensor, "P p"] | None = None
+    ) -> tuple[TransferPosterior, Float[Tensor, "P p"]]:
+        """The same with θ, at which the fit of a longer target may ``begin``, besides the prior's median.
+
+        Of a long target θ is found from some typical rows.
+        """
         if not target.categories:
             target = replace(target, categories=self.sources[0].categories)
         units = self.alone.units.completed(target)
         inward, members = units.inward(target), self.alone.members
-        evidence = self.model.weighting.evidence(members, self.facts, inward, self.model.kernel, at)
-        b = target.batch_shape
-        theta, report = fit(evidence, self.model.fit, seed=seed, task="target", batch_shape=b, expected=self.expected)
-        own, omega = evidence.solution(theta.reshape(b.numel(), -1))
-        weights = self.model.weighting.weights(omega.reshape(*b, -1), self.facts)
-        params = StarParams(
-            (*(layer.params for layer in self.alone.layers), own.reshaped(b)),
-            weights.mean,
-            weights.var,
-            weights.own,
-            weights.balance,
+        fitted_on = typical_rows(inward, FITTED_ON)
+        located = at if fitted_on is inward else self.alone.locate(fitted_on.X)
+        evidence = self.model.weighting.evidence(members, self.facts, fitted_on, self.model.kernel, located)
+        b, options = target.batch_shape, self.model.fit
+        options = options if begin is None else fit_of_many(options)
+        theta, report = fit(
+            evidence, options, seed=seed, task="target", batch_shape=b, expected=self.expected, begin=begin
         )
-        layer = _on_top(members, params, inward, self.model, at)
-        scaled = params.scaled(units.scale, units.offset)
-        return TransferPosterior(layer, Outcome(units, scaled, (*self.alone.reports, report)), target.y)
+        theta = theta.reshape(b.numel(), -1)
+        own, omega = evidence.solution(theta)
+        weights = self.model.weighting.weights(omega.reshape(*b, -1), self.facts)
+        below = StarBeliefs(members, weights)
+        if self.every is not None:
+            below = replace(below, index=self.index, n_sources=len(self.sources))
+        layer = _on_top(below, own.reshaped(b), inward, self.model, at)
+        layer = layer if fitted_on is inward else with_its_offset(layer)
+        levels = (*(source.params for source in (self.every or self.alone).layers), layer.params)
+        sums = (below.of_all(weights.mean), below.of_all(weights.var), below.of_all(weights.own))
+        params = StarParams(levels, *sums, weights.balance).scaled(units.scale, units.offset)
+        return TransferPosterior(layer, Outcome(units, params, (*self.fit_reports, report)), target.y), theta
 
 
-def _on_top(
-    members: tuple[ExactBeliefs, ...],
-    params: StarParams,
-    target: Dataset,
-    model: TransferModel,
-    at: At | None = None,
-) -> Layer:
+def _on_top(below: Beliefs, own: GPParams, target: Dataset, model: TransferModel, at: At | None = None) -> Layer:
     """The target's layer; ``at`` are the sources at its inputs, if they are at hand."""
-    weights = StarWeights(params.weights, params.weight_var, params.own, params.balance)
-    below: Beliefs = StarBeliefs(members, weights) if members else NoBeliefs(target.batch_shape)
     return Layer.observe(
         below,
-        params.levels[-1],
+        own,
         target.X,
         target.y,
         kernel=model.kernel,
@@ -123,5 +146,7 @@ class Star(TransferModel):
             exact_beliefs(source_layer(NoBeliefs(b), level, source, kernel=self.kernel, propagation=Propagation.EXACT))
             for level, source in zip(levels, sources, strict=False)
         )
-        layer = _on_top(members, params, target, self)
+        weights = StarWeights(params.weights, params.weight_var, params.own, params.balance)
+        below: Beliefs = StarBeliefs(members, weights) if members else NoBeliefs(b)
+        layer = _on_top(below, params.levels[-1], target, self)
         return TransferPosterior(layer, Outcome(Units.identity(target), params), target.y)

@@ -27,9 +27,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from headstart.gp.linalg import broadcast_shapes
 from headstart.models.chain.beliefs import At, Beliefs, ExactBeliefs
 
 __all__ = ["StarBeliefs", "StarWeights"]
+
+_ONE_BY_ONE = 32  # of more sources the kernels are worked out together
+_ELEMENTS = 1 << 20  # of kernels that are there at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +71,28 @@ class StarWeights:
 
 @dataclass(frozen=True, slots=True)
 class StarBeliefs(Beliefs):
-    """The prior of the target: the sources' posteriors, weighted and summed."""
+    """The prior of the target: the sources' posteriors, weighted and summed.
+
+    Where only some of the sources are asked, ``index`` are their places among all ``n_sources``.
+    """
 
     members: tuple[ExactBeliefs, ...]
     weights: StarWeights
+    index: tuple[int, ...] | None = None
+    n_sources: int = 0
 
     @property
     def batch_shape(self) -> torch.Size:  # type: ignore[override]
         """The independent problems."""
         return self.members[0].batch_shape
+
+    def of_all(self, values: Float[Tensor, "*b k"]) -> Float[Tensor, "*b s"]:
+        """A value for every source, from those of the sources that are asked: 0 for the others."""
+        if self.index is None:
+            return values
+        found = values.new_zeros(*values.shape[:-1], self.n_sources)
+        found[..., self.index] = values
+        return found
 
     def _at(self, X: Float[Tensor, "*b m d"]) -> At:
         return self.weigh(At(X, 0.0 * X.sum(-1), parts=tuple(member.at(X) for member in self.members)))
@@ -100,11 +117,32 @@ class StarBeliefs(Beliefs):
 
     def prior_cov(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"]) -> Float[Tensor, "*out n m"]:
         """Σ (mean_ν² + var(w_ν) + own_ν) k_ν(A, B)."""
+        if len(self.members) > _ONE_BY_ONE and all(len(member.prior) == 1 for member in self.members):
+            return self._prior_cov_together(A, B)
         parts = (
             size[..., None, None] * member.prior_cov(A, B)
             for size, member in zip(self._sizes().unbind(-1), self.members, strict=True)
         )
         return sum(parts, start=A.new_zeros(()))
+
+    def _prior_cov_together(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"]) -> Float[Tensor, "*out n m"]:
+        """The same for many sources that are a process each: as many kernels at once as there is room for."""
+        lengthscale = torch.stack([member.prior[0][0] for member in self.members])
+        size = self._sizes().movedim(-1, 0) * torch.stack([member.prior[0][1] for member in self.members])
+        one = broadcast_shapes(A.shape[:-2], B.shape[:-2], self.batch_shape).numel() * A.shape[-2] * B.shape[-2]
+        together = max(1, _ELEMENTS // max(1, one))
+        kernel = self.members[0].kernel
+        parts = zip(lengthscale.split(together), size.split(together), strict=True)
+        found = [(w[..., None, None] * kernel(A, B, scale)).sum(0) for scale, w in parts]
+        return sum(found, start=A.new_zeros(()))
+
+    def cov_from(self, kernels: Float[Tensor, "s *b n n"], at: At) -> Float[Tensor, "*b n n"]:
+        """``cov(at, at)`` with the sources' k_ν at hand: they are the same whatever the weights."""
+        assert at.v is not None
+        assert at.u is not None
+        sizes = self._sizes().movedim(-1, 0)[..., None, None]
+        prior: Tensor = (sizes * kernels).sum(0)
+        return prior - at.v.mT @ at.v + at.u.mT @ at.u
 
     def prior_var(self) -> Float[Tensor, "*b 1"]:
         """Σ (mean_ν² + var(w_ν) + own_ν) k_ν(x, x)."""

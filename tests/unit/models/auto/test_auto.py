@@ -20,10 +20,10 @@ from headstart.models.auto.auto import Auto, AutoPrior
 from headstart.models.auto.candidates import Candidate, trusted, weighed
 from headstart.models.auto.gate import Informative
 from headstart.models.auto.members import sure_of_itself
-from headstart.models.auto.memory import Memory
 from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.auto.prequential import sequential_scores
 from headstart.models.chain.layer import Layer
+from headstart.models.growth.memory import Memory
 from headstart.models.mixture import Mixture
 from headstart.models.model import TransferModel
 from headstart.models.single import SinglePrior
@@ -304,7 +304,7 @@ def test_a_copy_of_a_prior_has_a_memory_of_its_own() -> None:
     prior = auto_prior(PROBLEM.sources)
     other = copy.deepcopy(prior)
     after(other, PROBLEM.target)
-    assert not prior._informed
+    assert not prior.informed._fitted
     assert torch.equal(after(prior, PROBLEM.target).weights, after(other, PROBLEM.target).weights)
 
 

@@ -305,7 +305,7 @@ def test_nothing_is_fitted_twice_to_explain(prior: AutoPrior, monkeypatch: pytes
         return fit(evidence, *args, **options)
 
     monkeypatch.setattr(prequential, "fit", counted)
-    kept = (fresh._informed, fresh._tested, fresh._scored, fresh._latest)
+    kept = (fresh.informed._fitted, fresh.plain._tested, fresh._scored, fresh._latest)
     known = [len(memory) for memory in kept]
     again, given = explain(fresh, target), explain(fresh, target, posterior=posterior)
     assert [len(memory) for memory in kept] == known

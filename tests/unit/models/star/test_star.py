@@ -27,6 +27,7 @@ from tests.reference.test_evidence import PROBLEMS, assert_gradient, kind_of, th
 from headstart import FAMILY, MWSGP, SCAML, STAR, Dataset, InputError, Kernel, StarParams
 from headstart.data.units import OutputMap
 from headstart.gp.hyperparameters import OFFSET_VAR
+from headstart.models.star import weights
 from headstart.models.star.evidence import StarEvidence
 from headstart.models.star.star import Star, StarPrior
 from headstart.models.star.weighting import FreeWeights, Integrated, Modular, Weighting
@@ -284,3 +285,30 @@ def test_a_star_whose_sources_are_at_hand_is_the_same_star() -> None:
     target = Dataset(X[:4], X[:4, 0].cos())
     found, known = prior.condition(target, seed=3), prior.given(target, 3, prior.alone.locate(target.X))
     assert all(torch.equal(a, b) for a, b in zip(found.predict(X), known.predict(X), strict=True))
+
+
+@pytest.mark.parametrize("batch_shape", [(), (2,)])
+def test_the_covariance_from_kernels_at_hand_is_the_covariance(batch_shape: tuple[int, ...]) -> None:
+    """Whatever the weights: the sources' kernels are worked out once for several of them."""
+    problem = transfer_problem(n_target=5, batch_shape=batch_shape)
+    posterior = STAR.at(params_for("STAR", batch_shape=batch_shape), sources=problem.sources, target=problem.target)
+    below = posterior.predictor.below  # type: ignore[attr-defined]
+    at = below.at(problem.target.X)
+    kernels = torch.stack([member.prior_cov(at.X, at.X) for member in below.members])
+    torch.testing.assert_close(below.cov_from(kernels, at), below.cov(at, at), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("batch_shape", [(), (2,)])
+def test_kernels_of_many_sources_together_are_those_of_each(
+    batch_shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One sum over all kernels, in parts that fit, instead of one source after the other."""
+    problem = transfer_problem(n_target=5, batch_shape=batch_shape)
+    posterior = STAR.at(params_for("STAR", batch_shape=batch_shape), sources=problem.sources, target=problem.target)
+    below = posterior.predictor.below  # type: ignore[attr-defined]
+    A, B = problem.target.X, points(*batch_shape, 4, seed=1)
+    expected = below.prior_cov(A, B)
+    monkeypatch.setattr(weights, "_ONE_BY_ONE", 0)
+    torch.testing.assert_close(below.prior_cov(A, B), expected, rtol=0, atol=1e-12)
+    monkeypatch.setattr(weights, "_ELEMENTS", 1)
+    torch.testing.assert_close(below.prior_cov(A, B), expected, rtol=0, atol=1e-12)

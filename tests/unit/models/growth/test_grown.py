@@ -1,0 +1,166 @@
+"""A posterior after more results, without a fit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+from tests.problems import params_for, points, quick, transfer_problem
+from torch import Tensor
+
+from headstart import AUTO, FAMILY, GPBO, SHGP, Dataset
+from headstart.decide.suggest import suggest
+from headstart.gp import fit as fitting
+from headstart.gp.lbfgs import minimize_lockstep
+from headstart.models.auto.explanation import auto_only
+from headstart.models.auto.prequential import scores_of, sequential_scores
+from headstart.models.chain.layer import Layer
+from headstart.models.growth.grown import grown, with_its_offset
+from headstart.models.growth.schedule import EVERY, FITTED_ON, settled
+
+PROBLEM = transfer_problem(n_target=7)
+LONG = EVERY + 9
+MODELS = pytest.mark.parametrize("name", ["GPBO", "SHGP", "STAR"])
+
+
+def _hill(X: Tensor) -> Tensor:
+    return -torch.exp(-8 * (X[:, 0] - 0.6).square() - 3 * (X[:, 1] - 0.4).square())
+
+
+def _target(n: int) -> Dataset:
+    X = points(n, seed=20)
+    return Dataset(X, _hill(X) + 0.05 * torch.sin(40 * X.sum(-1)))
+
+
+def _sources() -> list[Dataset]:
+    return [Dataset(X, _hill(X + 0.05 * i)) for i, X in enumerate(points(3, 8, seed=5))]
+
+
+@MODELS
+def test_a_grown_posterior_is_that_of_all_rows(name: str) -> None:
+    """Rows that are appended give what all rows at the same hyperparameters give."""
+    sources = () if name == "GPBO" else PROBLEM.sources
+    whole, part = (FAMILY[name].at(params_for(name), sources=sources, target=PROBLEM.head(n)) for n in (7, 4))
+    after, X = grown(part, PROBLEM.target), points(5, seed=3)
+    for a, b in zip(after.predict(X), whole.predict(X), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-10)
+    assert torch.equal(after.train_targets, whole.train_targets)
+    assert grown(whole, PROBLEM.target) is whole
+
+
+@MODELS
+@pytest.mark.parametrize("batch_shape", [(), (2,)])
+def test_scores_of_a_factor_are_those_worked_out_from_scratch(name: str, batch_shape: tuple[int, ...]) -> None:
+    """The layer's own factor holds all scores: the same as from the covariance of the contrasts."""
+    problem = transfer_problem(n_target=7, batch_shape=batch_shape)
+    sources = () if name == "GPBO" else problem.sources
+    params = params_for(name, batch_shape=batch_shape)
+    error_var = torch.linspace(0.0, 0.5, 7, dtype=torch.float64).expand(*batch_shape, 7)
+    target = replace(problem.target, error_var=error_var)
+    part = FAMILY[name].at(params, sources=sources, target=target.head(3))
+    layer = grown(part, target).predictor
+    assert isinstance(layer, Layer)
+    expected = sequential_scores(layer, target.X, target.y, after=0, error_var=error_var)
+    torch.testing.assert_close(scores_of(layer), expected, rtol=0, atol=1e-10)
+
+
+def test_the_offset_is_that_of_a_fit_to_all_rows() -> None:
+    """At the hyperparameters of a fit its offset is found again, from any other."""
+    posterior = quick(SHGP).learn(_sources()).condition(_target(12))
+    layer = posterior.predictor
+    assert isinstance(layer, Layer)
+    moved = replace(layer.params, offset=layer.params.offset + 3.0)
+    y = layer.at.mean + layer.params.offset.unsqueeze(-1) + layer.L @ layer.z
+    other = Layer.observe(layer.below, moved, layer.X, y, kernel=layer.kernel, propagation=layer.propagation)
+    found = with_its_offset(other)
+    torch.testing.assert_close(found.params.offset, layer.params.offset, rtol=0, atol=1e-10)
+    torch.testing.assert_close(found.z, layer.z, rtol=0, atol=1e-9)
+
+
+def _counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of rows that hyperparameters are found from, from now on."""
+    rows: list[int] = []
+    original = minimize_lockstep
+
+    def counting(objective: object, *args: object, **options: object) -> object:
+        rows.append(1)
+        return original(objective, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(fitting, "minimize_lockstep", counting)
+    return rows
+
+
+@pytest.mark.parametrize("name", ["GPBO", "SHGP", "STAR", "AUTO"])
+def test_between_refits_nothing_is_fitted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a long target the next result is a row that is added."""
+    prior = quick(FAMILY[name]).learn([] if name == "GPBO" else _sources())
+    prior.condition(_target(LONG))
+    fits = _counted(monkeypatch)
+    for n in (LONG + 1, LONG + 3):
+        prior.condition(_target(n))
+    assert not fits
+    assert settled(LONG + 3) == settled(LONG)
+
+
+@pytest.mark.parametrize("name", ["GPBO", "SHGP", "STAR", "AUTO"])
+def test_who_comes_late_predicts_the_same_to_the_last_bit(name: str) -> None:
+    """A prior that was there all along, and a new one that reads the whole target at once, say the same."""
+    model, X = quick(FAMILY[name]), points(6, seed=9)
+    sources = [] if name == "GPBO" else _sources()
+    along = model.learn(sources)
+    for n in (EVERY - 1, EVERY, EVERY + 4, LONG):
+        before = along.condition(_target(n))
+    late = model.learn(sources).condition(_target(LONG))
+    for a, b in zip(before.predict(X), late.predict(X), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_a_long_target_is_predicted_as_well_as_by_a_fit_to_all_rows() -> None:
+    """Hyperparameters from some of the rows leave the same prediction as those from all of them, nearly."""
+    target, X = _target(FITTED_ON + 40), points(50, seed=9)
+    prior = auto_only(quick(AUTO).learn(_sources()))
+    mean, var = prior.condition(target).predict(X)
+    seen = prior.inward(target)
+    members = (*prior.informed.given(seen), prior.plain.given(seen))
+    for member in members:
+        assert member.predictor.X.shape[-2] == target.n
+    truth = _hill(X) + 0.05 * torch.sin(40 * X.sum(-1))
+    own_mean, own_var = quick(GPBO).learn().condition(target).predict(X)
+    assert (mean - truth).square().mean() < 1.5 * (own_mean - truth).square().mean()
+    assert 0.5 < float((var / own_var).median()) < 2.0
+
+
+def test_outliers_of_a_long_target_do_not_move_with_every_result() -> None:
+    """What became of the first results stays until the next refit, also where some are penalties."""
+    target = _target(LONG + 5)
+    y = target.y.clone()
+    y[[3, 50]] = 1e6
+    prior = quick(SHGP).learn(_sources())
+    now, later = (prior.inward(Dataset(target.X[:n], y[:n])) for n in (LONG, LONG + 5))
+    assert float(now.y.max()) < 1e3
+    assert torch.equal(later.y[: settled(LONG)], now.y[: settled(LONG)])
+
+
+_FRESH = """
+import torch
+from tests.problems import quick
+from tests.unit.models.growth.test_grown import LONG, _sources, _target
+from headstart import AUTO
+from headstart.decide.suggest import suggest
+print(*suggest(quick(AUTO).learn(_sources()).condition(_target(LONG)), seed=4).tolist())
+"""
+
+
+def test_another_process_suggests_the_same() -> None:
+    """One that opens a long study suggests what the process suggests that has been there since the beginning."""
+    along = quick(AUTO).learn(_sources())
+    for n in (5, EVERY - 1, EVERY, LONG):
+        posterior = along.condition(_target(n))
+    here = suggest(posterior, seed=4).tolist()
+    known = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.run([sys.executable, "-c", _FRESH], check=True, stdout=subprocess.PIPE, text=True, env=known)
+    assert [float(x) for x in process.stdout.split()] == pytest.approx(here, abs=1e-6)
