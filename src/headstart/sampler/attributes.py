@@ -21,12 +21,12 @@ from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.explanation import (
     SourceWeights,
     Verdict,
-    silence_of,
     source_weights,
     stars_of,
     verdict_by_weight,
 )
 from headstart.models.auto.posterior import AutoPosterior
+from headstart.models.auto.silence import silence_of
 from headstart.models.botorch import TransferPosterior
 from headstart.models.family import model_name
 from headstart.models.model import Prior

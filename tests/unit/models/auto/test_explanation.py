@@ -25,10 +25,10 @@ from headstart.models.auto.explanation import (
     _judge,
     auto_only,
     explain,
-    says_little,
 )
 from headstart.models.auto.past_check import agreement
 from headstart.models.auto.prequential import refits_up_to
+from headstart.models.auto.silence import says_little
 from headstart.models.params import StarParams
 from headstart.models.star.evidence import StarEvidence
 from headstart.models.star.learnt import posterior_weights
