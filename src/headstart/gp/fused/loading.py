@@ -22,7 +22,7 @@ from torch import Tensor
 from headstart.gp.hyperparameters import Inputs
 from headstart.gp.kernels import Kernel
 
-__all__ = ["MOST", "Compiled", "compiled", "evaluation_is_compiled"]
+__all__ = ["MOST", "Compiled", "compiled", "compiled_features", "evaluation_is_compiled"]
 
 # Up to so many observations: beyond, LAPACK's blocks begin to pay
 MOST = 384
@@ -42,6 +42,21 @@ def _evaluate_batch() -> Callable[..., None] | None:
         return None
     function: Callable[..., None] = evaluate_batch
     return function
+
+
+@cache
+def compiled_features() -> tuple[Callable[..., None], Callable[..., None]] | None:
+    """``add_features`` and ``pull_back``, or None."""
+    try:
+        from headstart.gp.fused.features import add_features, pull_back
+    except ImportError:
+        return None
+    except Exception as error:
+        _log.info("Surfaces are evaluated with NumPy: numba gave %s", error)
+        return None
+    there: Callable[..., None] = add_features
+    back: Callable[..., None] = pull_back
+    return there, back
 
 
 def evaluation_is_compiled() -> bool:
