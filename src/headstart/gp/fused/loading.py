@@ -24,8 +24,8 @@ from headstart.gp.kernels import Kernel
 
 __all__ = ["MOST", "Compiled", "compiled", "compiled_features", "evaluation_is_compiled"]
 
-# Up to so many observations: beyond, LAPACK's blocks begin to pay
-MOST = 384
+# Up to so many observations (at 500 two thirds of the time through torch): beyond, LAPACK's blocks begin to pay
+MOST = 512
 
 _log = logging.getLogger(__name__)
 
