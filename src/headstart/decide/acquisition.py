@@ -38,7 +38,7 @@ from botorch.acquisition.analytic import (
 )
 from jaxtyping import Float
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
+from scipy.special import erfcx, ndtr
 from torch import Tensor
 
 from headstart.errors import InputError
@@ -62,7 +62,8 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
-_FAR = 1e3  # standard deviations
+_ROOT_HALF_PI, _ROOT_HALF = math.sqrt(math.pi / 2), math.sqrt(0.5)
+_FAR = 40.0  # standard deviations
 # An improvement of less than this share of a measurement's standard error is none
 MARGIN = 0.5
 # In model units: what there is to gain at least, next to a bound
@@ -180,15 +181,14 @@ def acquisition_values_and_slopes(
             total = var + noise
             s = var / np.sqrt(total)
             u = (best_f[..., None] - MARGIN * np.sqrt(noise) - mean) / s
-            log_h = _log_ei_helper(torch.from_numpy(u)).numpy()
-            rise, density = _over_h(u, log_h)
+            log_h, rise, density = _log_h_and_shares(u)
             if floor is not None:
                 v = (floor - LEFT - MARGIN * np.sqrt(noise) - mean) / s
-                below = _log_ei_helper(torch.from_numpy(v)).numpy()
+                below, *others = _log_h_and_shares(v)
                 gap = np.minimum(below - log_h, _CLOSEST)
                 share, left = np.exp(gap), -np.expm1(gap)
                 rise, density = (
-                    (own - share * other) / left for own, other in zip((rise, density), _over_h(v, below), strict=True)
+                    (own - share * other) / left for own, other in zip((rise, density), others, strict=True)
                 )
                 log_h = log_h + np.log(left)
             return log_h + np.log(s), -rise / s, density * (1 / var - 0.5 / total)
@@ -197,15 +197,24 @@ def acquisition_values_and_slopes(
             return beta * sd - mean, np.full_like(mean, -1.0), 0.5 * beta / sd
 
 
-def _over_h(u: Float[Array, "*c"], log_h: Float[Array, "*c"]) -> tuple[Float[Array, "*c"], Float[Array, "*c"]]:
-    """Φ(u)/h(u) and φ(u)/h(u). Far below 0 their logarithms differ by rounding alone, and a series in 1/u² is exact."""
-    x = 1 / np.square(np.minimum(u, -_FAR))
-    near = np.maximum(u, -_FAR)
-    log_h = np.where(u > -_FAR, log_h, 0.0)
-    rise = np.exp(np.where(u > -_FAR, log_ndtr(near) - log_h, 0.0))
-    density = np.exp(np.where(u > -_FAR, -0.5 * near * near - _LOG_ROOT_2PI - log_h, 0.0))
-    series = 2 * x - 6 * x * x, 3 * x - 6 * x * x
-    return np.where(u > -_FAR, rise, -u * (1 + series[0])), np.where(u > -_FAR, density, (1 + series[1]) / x)
+def _log_h_and_shares(u: Float[Array, "*c"]) -> tuple[Float[Array, "*c"], Float[Array, "*c"], Float[Array, "*c"]]:
+    """log h(u), Φ(u)/h(u) and φ(u)/h(u).
+
+    Below −1 by Mills' ratio m = Φ/φ, h/φ = 1 + u m, which is a difference of like numbers: far below, a series in 1/u².
+    """
+    low, high = np.minimum(u, -1.0), np.maximum(u, -1.0)
+    mills = _ROOT_HALF_PI * erfcx(-_ROOT_HALF * low)
+    t = 1 / (low * low)
+    series = t * (1 - t * (3 - t * (15 - t * (105 - t * (945 - t * 10395)))))
+    over = np.where(low < -_FAR, series, 1 + low * mills)
+    log_below = np.log(over) - 0.5 * low * low - _LOG_ROOT_2PI
+    density, rise = np.exp(-0.5 * high * high - _LOG_ROOT_2PI), ndtr(high)
+    h, near = density + high * rise, u > -1.0
+    return (
+        np.where(near, np.log(h), log_below),
+        np.where(near, rise / h, mills / over),
+        np.where(near, density / h, 1 / over),
+    )
 
 
 def require_beta(beta: float) -> None:

@@ -6,9 +6,9 @@ One search in three steps; the ``Domain`` says which points there are, so that a
     compare        the acquisition function at all of them
     polish         L-BFGS-B from the best ones in what is continuous, in turn with exchanges of what is not
 
-For a single problem the search goes over surfaces (decide.fast.slopes), and the points it ends with are compared
-exactly. Where the points of the domain can be listed, comparing them all is the whole search. The first points of a
-target of which nobody knows anything are laid out instead (decide.design).
+For a single problem the search goes over surfaces (decide.fast.slopes), which are the same up to rounding. Where the
+points of the domain can be listed, comparing them all is the whole search. The first points of a target of which nobody
+knows anything are laid out instead (decide.design).
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class Search:
                 values = torch.cat([judge(polished), values], dim=-1)
             else:  # the best of all points looked at are among the starts
                 everything = torch.cat([polished, starts], dim=-2)
-                values = judge(everything)
+                values = judge.roughly(everything)
             for _ in range(_MORE):
                 if not bool((values.amax(-1) == -torch.inf).any()):
                     return _best(everything, values)

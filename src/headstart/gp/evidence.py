@@ -14,13 +14,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headstart.gp.geometry import FEW, geometry_of, of_problems
+from headstart.gp.fused.loading import compiled
+from headstart.gp.geometry import FEW, Geometry, geometry_of, of_problems
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Inputs, Layout, gp_layout
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import cholesky, inverse_from_factor, try_cholesky
@@ -132,7 +134,9 @@ class PlainEvidence:
         if error_var is not None:
             C = torch.diag_embed(error_var) + (0.0 if C is None else C)
         self._r, self._C = r - self._centre.unsqueeze(-1), C
-        self._geometry = geometry_of(X, kernel, self._inputs)
+        self._X, self._kernel = X, kernel
+        covs = None if C is None else C.unsqueeze(1)
+        self._compiled = compiled(X, self._r, kernel, self._inputs, covs=covs)
         self._free_offset = free_offset
         self.layout = gp_layout(self._inputs, residual=residual)
 
@@ -151,6 +155,10 @@ class PlainEvidence:
         """Where the data are."""
         return self._r.device
 
+    @cached_property
+    def _geometry(self) -> Geometry:
+        return geometry_of(self._X, self._kernel, self._inputs)
+
     def _covariance(self, theta: Float[Tensor, "B p"], kappa: Tensor, items: Int[Tensor, "B"]) -> Tensor:
         scales = theta[:, -2:].exp()
         outputscale = scales[:, :1, None]
@@ -159,7 +167,14 @@ class PlainEvidence:
         return K
 
     def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> Evaluation:
-        """−log p(r | X, θ), its gradient, and which rows could be computed."""
+        """−log p(r | X, θ), its gradient, and which rows could be computed: compiled where that is there and faster."""
+        if self._compiled is None:
+            return self.evaluate_by_torch(theta, items)
+        value, gradient, _, _, ok = self._compiled.evaluate(theta, items)
+        return value, gradient, ok
+
+    def evaluate_by_torch(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> Evaluation:
+        """The same with torch alone, which is what the compiled way must equal."""
         kappa, slope, kept = self._geometry.evaluate(theta, items)
         K = self._covariance(theta, kappa, items)
         value, G, _, ok = gaussian(K, of_problems(self._r, items).expand(len(theta), -1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from botorch.acquisition.analytic import LogExpectedImprovement, UpperConfidenceBound
@@ -202,3 +203,25 @@ def test_a_point_that_was_measured_often_is_worth_less_than_an_unknown_one() -> 
     once, often = values(1), values(40)
     assert once[0] > once[1]
     assert often[0] < often[1]
+
+
+def test_the_logarithm_of_h_and_its_shares_are_exact_everywhere() -> None:
+    """Where formulas change hands, and from far below to far above, against forty digits."""
+    mpmath = pytest.importorskip("mpmath")
+    u = np.array([-1e8, -1e4, -40.001, -39.999, -12.0, -1.0 - 1e-9, -1.0, -0.5, 0.0, 3.0, 50.0])
+    with mpmath.workdps(40):
+        phi, Phi = [mpmath.npdf(mpmath.mpf(x)) for x in u], [mpmath.ncdf(mpmath.mpf(x)) for x in u]
+        h = [p + mpmath.mpf(x) * P for p, P, x in zip(phi, Phi, u, strict=True)]
+        wanted = [
+            [float(mpmath.log(b)), float(P / b), float(p / b)] for p, P, b in zip(phi[2:], Phi[2:], h[2:], strict=True)
+        ]
+    zero = np.zeros(())
+    log_ei, by_mean, by_var = acquisition_values_and_slopes(
+        Acquisition.LOG_EI, -u, np.ones_like(u), best_f=zero, noise_var=zero
+    )
+    found = np.stack([log_ei, -by_mean, by_var * 2], axis=-1)
+    np.testing.assert_allclose(found[2:], wanted, rtol=1e-11)
+    # log h → −u²/2 − log √2π − 2 log |u|, Φ/h → |u|, φ/h → u²
+    far = u[:2]
+    np.testing.assert_allclose(found[:2, 0], -0.5 * far**2 - 0.5 * np.log(2 * np.pi) - 2 * np.log(-far), rtol=1e-8)
+    np.testing.assert_allclose(found[:2, 1:], np.stack([-far, far**2], axis=-1), rtol=1e-7)

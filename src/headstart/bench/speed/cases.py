@@ -27,6 +27,7 @@ from headstart.models.joint.coregion import WeightedSource
 from headstart.models.joint.evidence import ArrowEvidence, DenseEvidence
 
 __all__ = [
+    "floor_ms",
     "hgp_fit",
     "import_time",
     "lockstep",
@@ -63,7 +64,7 @@ def smooth_data(n: int, generator: torch.Generator, shift: float = 0.0) -> Datas
     return Dataset(X, (y - y.mean()) / y.std())
 
 
-def _floor_ms(n: int) -> float:
+def floor_ms(n: int) -> float:
     """Milliseconds of one Cholesky factorisation and inversion: no evaluation of the evidence can do without."""
     A = torch.rand(n, n, dtype=torch.float64)
     K = A @ A.mT + n * torch.eye(n, dtype=torch.float64)
@@ -115,7 +116,7 @@ def plain_fit(n: int, n_sets: int, required: float) -> Row:
 
     milliseconds, results = over_data_sets(engines, n_sets)
     reports = [r["headstart"] for r in results]
-    milliseconds["floor"] = _floor_ms(n) * median(int(report.evaluations.sum()) for report in reports)
+    milliseconds["floor"] = floor_ms(n) * median(int(report.evaluations.sum()) for report in reports)
     reached = [-n * float(r.objective.min()) for r in reports]
     log_p = Likelihoods.compared(reached, [r["botorch"] for r in results])
     return Row("GP fit, 10 restarts", f"n = {n}", milliseconds, _ratio(milliseconds), required, str(log_p), log_p)

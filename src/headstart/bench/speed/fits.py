@@ -29,6 +29,7 @@ from headstart.bench.speed.cases import (
     wsgp_evaluation,
 )
 from headstart.bench.speed.rows import Row
+from headstart.bench.speed.small import against_the_floor, as_they_come, compiled_evidence
 from headstart.gp.threads import single_thread
 
 __all__ = ["as_table", "main", "run_all"]
@@ -46,6 +47,9 @@ def run_all(*, quick: bool, only: str, console: Console) -> list[Row]:
         *((f"SHGP target, N_s = {n}", partial(shgp_fit, n, n_sets)) for n in sources),
         # minutes each for BoTorch: one round
         *((f"HGP, N_s = {n}", partial(hgp_fit, n, 1)) for n in sources),
+        *((f"compiled evidence, n = {n}", partial(compiled_evidence, n, 5 * rounds)) for n in sizes),
+        *((f"floor, n = {n}", partial(against_the_floor, n, n_sets)) for n in (20, 60)),
+        *((f"default fit, n = {n}", partial(as_they_come, n, 3 * sets)) for n, sets in sizes.items()),
         ("WSGP evidence", lambda: wsgp_evaluation(5 * rounds)),
         ("prediction", lambda: prediction(5 * rounds)),
         ("lockstep", lambda: lockstep(rounds)),

@@ -19,6 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from headstart.decide.fast.features import Features
 from headstart.decide.fast.surface import MIDDLE, Surface
 from headstart.models.chain.beliefs import ExactBeliefs, NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
@@ -147,14 +148,17 @@ def _surface(
     weight = torch.cat([f.weight.expand(len(f.Z)) for f in features])
     scaled = Z * precision
     ends = accumulate(len(f.Z) for f in features)
+    groups = (
+        (slice(f.start, f.start + len(f.Z)), slice(end - len(f.Z), end)) for f, end in zip(features, ends, strict=True)
+    )
     return Surface(
-        kernel=layer.kernel,
-        form=torch.cat([-0.5 * precision, scaled], dim=-1).numpy(),
-        constant=-0.5 * (Z * scaled).sum(-1).numpy(),
-        weight=weight.numpy(),
-        groups=tuple(
-            (slice(f.start, f.start + len(f.Z)), slice(end - len(f.Z), end))
-            for f, end in zip(features, ends, strict=True)
+        features=Features(
+            layer.kernel,
+            form=torch.cat([-0.5 * precision, scaled], dim=-1).numpy(),
+            constant=-0.5 * (Z * scaled).sum(-1).numpy(),
+            weight=weight.numpy(),
+            groups=tuple(groups),
+            n_rows=len(d),
         ),
         blocks=tuple(block.numpy() for block in blocks),
         Q=Q.numpy(),

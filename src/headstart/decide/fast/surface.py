@@ -1,7 +1,7 @@
 """A layer's mean and variance as one function of x, with its gradient: for a search that asks over and over.
 
-    φ_f(x) = weight_f κ(x, z_f; ℓ_f)    every kernel of the model at every row of data that it links to x
-    c(x)                                the φ_f added up row by row: the sources' data first, then the target's
+    c(x)                                every kernel of the model at every row of data that it links to x, added up
+                                        row by row (decide.fast.features): the sources' data first, then the target's
     v(x)   = L⁻¹ c(x)                   L = [L_s, 0; Q, L_t], with L_s block diagonal
     mean   = offset + h·v
     var    = size − Σ_i d_i v_i² + Σ_ν (e_ν·v_s)²
@@ -17,12 +17,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
 from scipy.linalg.blas import dtrsm
 
-from headstart.gp.kernels import Kernel
+from headstart.decide.fast.features import Features
 
 __all__ = ["MIDDLE", "Surface", "SurfaceValues"]
 
@@ -51,11 +50,7 @@ class Surface:
     In NumPy, whose small steps take a fraction of torch's.
     """
 
-    kernel: Kernel
-    form: Float[Array, "F e"]  # −D/2 = form · [x², x] + constant
-    constant: Float[Array, "F"]
-    weight: Float[Array, "F"]
-    groups: tuple[tuple[slice, slice], ...]  # rows, and the features that belong to them
+    features: Features
     blocks: tuple[Float[Array, "_ _"], ...]  # of L_s
     Q: Float[Array, "n S"]
     L: Float[Array, "n n"]  # L_t
@@ -71,44 +66,34 @@ class Surface:
 
     # ── there ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _features(self, x: Float[Array, "m d"]) -> tuple[Float[Array, "m F"], Float[Array, "m F"]]:
-        """φ and its derivative by −D/2, at points around the middle."""
-        half = np.concatenate([x * x, x], axis=1) @ self.form.T
-        half += self.constant
-        value, slope = (part.numpy() for part in self.kernel.from_half(torch.from_numpy(half)))
-        value *= self.weight
-        if not np.may_share_memory(value, slope):  # RBF: they are one
-            slope *= self.weight
-        return value, slope
-
     def at(self, X: Float[Array, "m d"]) -> SurfaceValues:
         """Means and variance at the rows of X."""
         x = X - MIDDLE
-        value, slope = self._features(x)
-        c = np.zeros((len(x), len(self.d)))
-        for rows, features in self.groups:
-            c[:, rows] += value[:, features]
+        c, slope = self.features.there(x, back=True)
         v = self._solved(c)
+        return SurfaceValues(x, slope, v, *self._moments(v))
+
+    def _moments(self, v: Float[Array, "m N"]) -> tuple[Float[Array, "q m"], Float[Array, "m"]]:
+        """The means and the variance where L⁻¹ c is v."""
         var = self.size - (v * v) @ self.d
         if len(self.e):
             var += np.square(v[:, : self.e.shape[-1]] @ self.e.T).sum(-1)
-        return SurfaceValues(x, slope, v, self.offset + self.h @ v.T, var)
+        return self.offset + self.h @ v.T, var
 
     def predict(self, X: Float[Array, "m d"]) -> tuple[Float[Array, "q m"], Float[Array, "m"]]:
         """The same of many points."""
         mean, var = np.empty((len(self.h), len(X))), np.empty(len(X))
         for part in _parts(len(X)):
-            seen = self.at(X[part])
-            mean[:, part], var[part] = seen.mean, seen.var
+            c, _ = self.features.there(X[part] - MIDDLE, back=False)
+            mean[:, part], var[part] = self._moments(self._solved(c))
         return mean, var
 
     def mean(self, X: Float[Array, "m d"]) -> Float[Array, "q m"]:
         """The means alone: offset + a·c with a = L⁻ᵀ h."""
         a = self._solved_back(self.h)
-        by_feature = np.concatenate([a[:, rows] for rows, _ in self.groups], axis=-1)
         mean = np.empty((len(self.h), len(X)))
         for part in _parts(len(X)):
-            mean[:, part] = self.offset + by_feature @ self._features(X[part] - MIDDLE)[0].T
+            mean[:, part] = self.offset + a @ self.features.there(X[part] - MIDDLE, back=False)[0].T
         return mean
 
     def _solved(self, c: Float[Array, "m N"]) -> Float[Array, "m N"]:
@@ -144,12 +129,7 @@ class Surface:
             S = self.e.shape[-1]
             by_v[:, :S] += twice * (v[:, :S] @ self.e.T @ self.e)
         by_c = self._solved_back(by_v)
-        by_half = seen.slope.copy()
-        for rows, features in self.groups:
-            by_half[:, features] *= by_c[:, rows]
-        by_form, d = by_half @ self.form, seen.x.shape[-1]
-        gradient: Array = 2 * seen.x * by_form[:, :d] + by_form[:, d:]
-        return gradient
+        return self.features.back(seen.x, seen.slope, by_c)
 
 
 def _parts(n: int) -> Iterator[slice]:

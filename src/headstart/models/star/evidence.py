@@ -11,6 +11,7 @@ covariances C_j; what is searched for are the target's own process and the coeff
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Protocol
 
 import torch
@@ -18,7 +19,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headstart.gp.evidence import Evaluation, SearchPlan, gaussian
-from headstart.gp.geometry import geometry_of, of_problems
+from headstart.gp.fused.loading import compiled
+from headstart.gp.geometry import Geometry, geometry_of, of_problems
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Inputs, Layout, Slot, gp_layout
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import cholesky
@@ -70,7 +72,10 @@ class StarEvidence:
         self._levels = means.mean(-1) if y.shape[-1] else means.new_zeros(means.shape[:-1])
         self._means = means - self._levels.unsqueeze(-1)
         self._covs, self._coefficients = covs.flatten(-2), coefficients
-        self._geometry = geometry_of(X, kernel, inputs)
+        self._X, self._kernel = X, kernel
+        self._compiled = compiled(
+            X, self._y, kernel, inputs, means=self._means, covs=covs, constant=OFFSET_VAR, error_var=error_var
+        )
         own = gp_layout(inputs, residual=True)
         self._own = own.size
         self.layout = Layout((*own.slots, *coefficients.slots()))
@@ -89,6 +94,10 @@ class StarEvidence:
     def device(self) -> torch.device:
         """Where the data are."""
         return self._y.device
+
+    @cached_property
+    def _geometry(self) -> Geometry:
+        return geometry_of(self._X, self._kernel, self._inputs)
 
     def _gaussian(
         self, theta: Float[Tensor, "B p"], kappa: Tensor, items: Int[Tensor, "B"]
@@ -111,7 +120,19 @@ class StarEvidence:
         return SearchPlan()
 
     def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> Evaluation:
-        """−log p(y | θ), its gradient, and which rows could be computed."""
+        """−log p(y | θ), its gradient, and which rows could be computed: compiled where that is there and faster."""
+        if self._compiled is None:
+            return self.evaluate_by_torch(theta, items)
+        omega = theta[:, self._own :].exp()
+        a, c = self._coefficients.values(omega)
+        free = bool(omega.shape[-1])
+        value, gradient, by_a, by_c, ok = self._compiled.evaluate(theta[:, : self._own], items, a, c, by_both=free)
+        if free:
+            gradient = torch.cat([gradient, self._coefficients.gradient(omega, by_a, by_c).mul_(omega)], dim=-1)
+        return value, gradient, ok
+
+    def evaluate_by_torch(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> Evaluation:
+        """The same with torch alone, which is what the compiled way must equal."""
         own = theta[:, : self._own].contiguous()
         kappa, slope, kept = self._geometry.evaluate(own, items)
         K, r = self._gaussian(theta, kappa, items)

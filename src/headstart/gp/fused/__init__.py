@@ -1,0 +1,1 @@
+"""The evidence of few observations in one compiled loop (numba, optional): ``loading`` says whether it is there."""
