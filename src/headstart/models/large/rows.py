@@ -11,6 +11,8 @@ Both are the same for the same data, whatever the seed.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import torch
 from jaxtyping import Float, Int
@@ -57,19 +59,25 @@ def _representative(X: np.ndarray, y: np.ndarray, m: int) -> np.ndarray:
     if m == 1:
         return chosen
     chosen[1] = order[-1]
+    if m == 2:
+        return np.sort(chosen)
     edges = np.linspace(1, n - 1, m - 1).round().astype(int)  # strata of what is left
-    near = np.full(n, np.inf)  # the squared distance to the nearest row chosen so far
-    for done in (0, 1):
-        near = np.minimum(near, np.square(X - X[chosen[done]]).sum(-1))
+    strata = [order[low:high] for low, high in pairwise(edges)]
+    strata = [rows if len(rows) <= _COMPARED else rows[_even(len(rows), _COMPARED)] for rows in strata]
+    ends, pool = np.cumsum([0, *map(len, strata)]), X[np.concatenate(strata)]  # no more than that is looked at
+    # the squared distance to the nearest row chosen so far
+    near = np.minimum(*(np.square(pool - X[row]).sum(-1) for row in chosen[:2]))
     # from stratum to stratum in strides, so that neighbours in y are not chosen one after the other
     for k, stratum in enumerate(_strided(m - 2)):
-        members = order[edges[stratum] : edges[stratum + 1]]
-        if len(members) > _COMPARED:
-            members = members[np.linspace(0, len(members) - 1, _COMPARED).round().astype(int)]
-        row = members[near[members].argmax()]
-        chosen[k + 2] = row
-        near = np.minimum(near, np.square(X - X[row]).sum(-1))
+        best = ends[stratum] + near[ends[stratum] : ends[stratum + 1]].argmax()
+        chosen[k + 2] = strata[stratum][best - ends[stratum]]
+        near = np.minimum(near, np.square(pool - pool[best]).sum(-1))
     return np.sort(chosen)
+
+
+def _even(n: int, m: int) -> np.ndarray:
+    """m of the numbers 0 … n − 1, all over them."""
+    return np.linspace(0, n - 1, m).round().astype(int)
 
 
 def _strided(n: int) -> np.ndarray:

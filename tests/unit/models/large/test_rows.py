@@ -43,7 +43,8 @@ def test_all_rows_are_chosen_where_there_are_no_more() -> None:
     assert torch.equal(representative_rows(X, y, 80), torch.arange(50).expand(2, -1))
     assert torch.equal(leading_rows(X, y, 50), torch.arange(50).expand(2, -1))
     assert representative_rows(X, y, 1).tolist() == y.argmin(-1, keepdim=True).tolist()
-    assert representative_rows(X, y, 49).shape == (2, 49)
+    for m in (2, 3, 49):
+        assert all(len(set(rows.tolist())) == m for rows in representative_rows(X, y, m))
 
 
 def test_leading_rows_are_the_best_half_and_as_far_apart_as_can_be() -> None:
