@@ -81,9 +81,9 @@ def limit_alone(expected: Float[Tensor, "*b m"], n: int) -> Float[Tensor, "*b"]:
 
 
 def _between(expected: Float[Tensor, "*b n"], share: Float[Tensor, "*#b"] | float) -> Float[Tensor, "*b"]:
-    """So far from the best on the way to a typical one."""
-    best = expected.nan_to_num(nan=torch.inf).amin(-1)
-    return best + share * (expected.nanquantile(0.5, dim=-1) - best)
+    """So far from the best on the way to a typical one; all the way is that one to the last bit."""
+    best, typical = expected.nan_to_num(nan=torch.inf).amin(-1), expected.nanquantile(0.5, dim=-1)
+    return torch.lerp(best, typical, torch.as_tensor(share).to(best))
 
 
 def is_careful(posterior: TransferPosterior) -> bool:

@@ -9,7 +9,10 @@ the reference for what is computed here.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -22,7 +25,7 @@ from torch import Tensor
 from headstart.gp.hyperparameters import Inputs
 from headstart.gp.kernels import Kernel
 
-__all__ = ["MOST", "Compiled", "compiled", "compiled_features", "evaluation_is_compiled"]
+__all__ = ["MOST", "Compiled", "compiled", "compiled_features", "evaluation_is_compiled", "interrupts_wait"]
 
 # Up to so many observations (at 500 two thirds of the time through torch): beyond, LAPACK's blocks begin to pay
 MOST = 512
@@ -30,11 +33,28 @@ MOST = 512
 _log = logging.getLogger(__name__)
 
 
+@contextmanager
+def interrupts_wait() -> Iterator[None]:
+    """Ctrl-C while numba compiles or reads is raised afterwards: in the midst of it, it can get lost in a callback."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is None:
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        for number in came[:1]:
+            signal.raise_signal(number)
+
+
 @cache
 def _evaluate_batch() -> Callable[..., None] | None:
     """The compiled function, or None; asked for when the first problem of a process is set up, not before."""
     try:
-        from headstart.gp.fused.evaluation import evaluate_batch
+        with interrupts_wait():
+            from headstart.gp.fused.evaluation import evaluate_batch
     except ImportError:
         return None
     except Exception as error:  # numba has errors of its own for what it cannot compile or keep
@@ -48,7 +68,8 @@ def _evaluate_batch() -> Callable[..., None] | None:
 def compiled_features() -> tuple[Callable[..., None], Callable[..., None]] | None:
     """``add_features`` and ``pull_back``, or None."""
     try:
-        from headstart.gp.fused.features import add_features, pull_back
+        with interrupts_wait():
+            from headstart.gp.fused.features import add_features, pull_back
     except ImportError:
         return None
     except Exception as error:

@@ -24,7 +24,7 @@ __all__ = ["FORMAT", "DamagedEntryError", "decoded", "encoded"]
 
 FORMAT = b"headstart numbers 1"
 _LARGEST = 1 << 26  # bytes, unpacked: hyperparameters take some thousand
-_KINDS = "fiub"
+_KINDS = "fiubU"  # numbers, truths, and a line of text
 
 
 class DamagedEntryError(Exception):
@@ -64,5 +64,5 @@ def decoded(key: str, content: bytes) -> Numbers:
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
         raise DamagedEntryError("is damaged") from error
     if any(not isinstance(array, np.ndarray) or array.dtype.kind not in _KINDS for array in found.values()):
-        raise DamagedEntryError("holds something other than numbers")
+        raise DamagedEntryError("holds something other than numbers and text")
     return found

@@ -29,6 +29,8 @@ _OPTIONS = {
     "error": "'standard error of …'",
     "force": "'write headstart.toml'",
     "ignore": "'not used'",
+    "device": "device in headstart.toml",
+    "jobs": "jobs in headstart.toml",
     "limit": "'result: at most …' or 'at least …'",
     "model": "model in headstart.toml",
     "objective": "'result: maximise' or 'minimise'",

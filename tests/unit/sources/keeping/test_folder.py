@@ -69,12 +69,13 @@ def _npz(**arrays: Any) -> bytes:
 
 
 def test_no_entry_can_run_code() -> None:
-    """An array of objects, a pickle, text: whoever signed it, it is refused unread."""
+    """An array of objects, a pickle, a kind nobody writes: whoever signed it, it is refused unread."""
     objects = _npz(a=np.array([Running()], dtype=object))
     pickle.loads(pickle.dumps(Running()))
     assert RAN.pop() == "it ran"
     assert b"run_me" in objects
-    for content in (_entry(objects), _entry(pickle.dumps(Running())), pickle.dumps(Running()), _entry(_npz(a="text"))):
+    pickled, odd = pickle.dumps(Running()), _npz(a=np.array(["2026-11-16"], dtype="datetime64"))
+    for content in (_entry(objects), _entry(pickled), pickled, _entry(odd)):
         with pytest.raises(DamagedEntryError):
             decoded("k", content)
     assert RAN == []
