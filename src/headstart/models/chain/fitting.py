@@ -48,12 +48,14 @@ def fit_layer(
     seed: Seed,
     name: str,
     source: bool = False,
+    exact: int | None = None,
 ) -> tuple[Layer, FitReport]:
     """One level learnt on top of fixed beliefs: the paper's partial likelihood, O(n³) per evaluation.
 
-    The layer of a ``source`` of very many rows stands for more rows than it has (models.large.condensed).
+    The layer of a ``source`` of more than ``exact`` rows stands for more rows than it has (models.large.condensed).
     """
-    options = {"model": model, "propagation": propagation, "seed": seed, "name": name, "source": source}
+    options = {"model": model, "propagation": propagation, "seed": seed, "name": name}
+    options |= {"source": source, "exact": exact}
     found = fit_with_evidence(below, task, **options)  # type: ignore[arg-type]
     return found.layer, found.report
 
@@ -67,6 +69,7 @@ def fit_with_evidence(
     seed: Seed,
     name: str,
     source: bool = False,
+    exact: int | None = None,
 ) -> Fit:
     """The same, with what was maximised.
 
@@ -75,7 +78,8 @@ def fit_with_evidence(
     task did not record its own kernel does not see: all rows are equal there while fitting, and blind afterwards.
     """
     if task.n > ALL_ROWS:
-        return _fit_many(below, task, model=model, propagation=propagation, seed=seed, name=name, source=source)
+        options = {"model": model, "propagation": propagation, "seed": seed, "name": name}
+        return _fit_many(below, task, source=source, exact=exact, **options)  # type: ignore[arg-type]
     at = below.at(task.X)
     residual = task.y - at.mean
     C = below.cov(at, at) if propagation is Propagation.EXACT and not isinstance(below, NoBeliefs) else None
@@ -118,6 +122,7 @@ def _fit_many(
     seed: Seed,
     name: str,
     source: bool,
+    exact: int | None,
 ) -> Fit:
     """A level of many rows: hyperparameters from some of them, the layer from all."""
     found = hyperparameters_of_many(below, task, model=model, propagation=propagation, seed=seed, name=name)
@@ -129,8 +134,9 @@ def _fit_many(
         propagation=propagation,
         free=model.units is OutputUnits.SHARED,
         every_row=not source,
+        exact=exact,
     )
-    how = learnt_through(below, task, propagation) if source else f"learnt from {task.n:,} rows"
+    how = learnt_through(below, task, propagation, exact) if source else f"learnt from {task.n:,} rows"
     report = replace(found.report, note=f"{how}, hyperparameters from {found.n_rows:,} of them")
 
     def as_params(theta: Float[Tensor, "P p"]) -> GPParams:

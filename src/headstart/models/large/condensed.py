@@ -19,7 +19,7 @@ exact posterior. The sums go over blocks of rows: the memory is that of two matr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -36,16 +36,23 @@ from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.large.pooling import pooled_rows
 from headstart.models.large.rows import leading_rows, representative_rows, rows_of
 
-__all__ = ["ALL_ROWS", "condensed", "learnt_through", "source_layer"]
+__all__ = ["ALL_ROWS", "EXACT", "condensed", "exact_rows", "learnt_through", "source_layer"]
 
 ALL_ROWS = 500  # up to so many a task is simply fitted, and observed row by row
 EXACT = 5000  # rows below and of the task; their factor has 200 MB and takes four seconds
+_LARGE_TOGETHER = 4  # large sources side by side that are each exact to that size: 800 MB
 _POINTS, _POINTS_ON_TOP = 2000, 1000  # at most so many inducing points
 _MOST = 100_000  # rows that are worked through
 _WORK = 8e10  # multiplications, which take some ten seconds: rows · points²
 _BLOCK = 1024
 # Variances that are rounding: relative to the prior's, and of the whitened pseudo-observations
 _JITTER, _LEAST = 1e-10, 1e-9
+
+
+def exact_rows(sizes: Sequence[int]) -> int:
+    """Up to how many rows each of these sources, learnt side by side, is exact: what all factors take is bounded."""
+    large = sum(n > _POINTS for n in sizes)
+    return EXACT if large <= _LARGE_TOGETHER else max(_POINTS, int(EXACT * (_LARGE_TOGETHER / large) ** 0.5))
 
 
 def source_layer(
@@ -57,11 +64,13 @@ def source_layer(
     propagation: Propagation,
     free: bool = False,
     every_row: bool = False,
+    exact: int | None = None,
 ) -> Layer:
     """The layer of a source at given hyperparameters: its rows pooled, and condensed where there are too many.
 
     Nothing but the data decides how. With ``free`` the offset is that of the parameters before any data (its variance
-    is OFFSET_VAR), and becomes the posterior mean given all rows. ``every_row``: each is a row of the layer.
+    is OFFSET_VAR), and becomes the posterior mean given all rows. ``every_row``: each is a row of the layer. ``exact``:
+    up to so many rows.
     """
     if task.n <= ALL_ROWS and not free:
         options = {"kernel": kernel, "propagation": propagation, "error_var": task.error_var}
@@ -73,7 +82,7 @@ def source_layer(
         noise = pooled.noise(params.noise_var)
     elif data.error_var is not None:
         noise = noise + data.error_var
-    plan = _Plan(data.n, None) if every_row else _Plan.of(below, data, propagation)
+    plan = _Plan(data.n, None) if every_row else _Plan.of(below, data, propagation, exact)
     if plan.n_rows < data.n:
         kept = plan.rows(data)
         data, noise = rows_of(data, kept), noise.gather(-1, kept)
@@ -85,13 +94,13 @@ def source_layer(
     return condensed(empty, data, noise, points, free=free)
 
 
-def learnt_through(below: Beliefs, task: Dataset, propagation: Propagation) -> str:
+def learnt_through(below: Beliefs, task: Dataset, propagation: Propagation, exact: int | None = None) -> str:
     """How the layer of a source is made, in words: "learnt from 20,000 rows: predictions through 2,000 points"."""
     pooled = pooled_rows(task) if task.n > ALL_ROWS else None
     data = task if pooled is None else pooled.data
     places = "" if pooled is None else f" at {data.n:,} places" if data.n > 1 else " at one place"
     words = f"learnt from {task.n:,} rows{places}"
-    plan = _Plan.of(below, data, propagation)
+    plan = _Plan.of(below, data, propagation, exact)
     if plan.n_rows < data.n:
         words += f", of which {plan.n_rows:,} all over them are used"
     return words if plan.n_points is None else f"{words}, predictions through {plan.n_points:,} points"
@@ -105,18 +114,20 @@ class _Plan:
     n_points: int | None
 
     @classmethod
-    def of(cls, below: Beliefs, data: Dataset, propagation: Propagation) -> _Plan:
-        exact = below.exact if isinstance(below, BoostedBeliefs) else below
-        N = exact.z.shape[-1] if isinstance(exact, ExactBeliefs) else 0
-        room = max(EXACT - N, _POINTS_ON_TOP) if N else EXACT
+    def of(cls, below: Beliefs, data: Dataset, propagation: Propagation, most: int | None) -> _Plan:
+        """``most`` is up to how many rows, with those below, it is exact; by default EXACT."""
+        most = EXACT if most is None else most
+        known = below.exact if isinstance(below, BoostedBeliefs) else below
+        N = known.z.shape[-1] if isinstance(known, ExactBeliefs) else 0
+        room = max(most - N, _POINTS_ON_TOP) if N else most
         if data.n <= room:
             return cls(data.n, None)
         if propagation is Propagation.BOOSTED:  # its covariance is that of rows with noise of their own
             return cls(min(room, _POINTS), None)
-        most = min(_MOST, int(_WORK / max(N, 1) ** 2))
-        if most <= room:
+        affordable = min(_MOST, int(_WORK / max(N, 1) ** 2))
+        if affordable <= room:
             return cls(room, None)
-        rows = min(data.n, most)
+        rows = min(data.n, affordable)
         return cls(rows, min(_POINTS_ON_TOP if N else _POINTS, int((_WORK / rows) ** 0.5)))
 
     def rows(self, data: Dataset) -> Int[Tensor, "*b k"]:

@@ -19,7 +19,7 @@ from headstart.gp.restarts import FitReport
 from headstart.models.chain.beliefs import At, ExactBeliefs, NoBeliefs
 from headstart.models.chain.fitting import fit_layer
 from headstart.models.chain.layer import Layer, Propagation
-from headstart.models.large.condensed import ALL_ROWS, source_layer
+from headstart.models.large.condensed import ALL_ROWS, EXACT, exact_rows, source_layer
 from headstart.models.learning.learning import learning
 from headstart.models.learning.lessons import entropy_from, expected_seconds, in_number
 from headstart.models.learning.numbers import Numbers, content_key, fit_in_numbers, fit_of_numbers, is_fit, options_of
@@ -88,6 +88,7 @@ def learn_alone(sources: tuple[Dataset, ...], model: TransferModel, seed: Seed) 
     shared = Units.of(sources)
     units = _known(shared, sources)
     made: dict[int, Layer] = {}
+    exact = exact_rows([source.n for source in sources])
     found = fit_each(sources, units.scale, model, seed, made)
     layers = []
     for i, (source, (params, _)) in enumerate(zip(sources, found, strict=True)):
@@ -95,7 +96,8 @@ def learn_alone(sources: tuple[Dataset, ...], model: TransferModel, seed: Seed) 
             layers.append(made[i].scaled(1 / units.scale, -units.offset / units.scale))
             continue
         known = params.scaled(1 / units.scale, -units.offset / units.scale)
-        inward, options = units.inward(source), {"kernel": model.kernel, "propagation": Propagation.EXACT}
+        inward = units.inward(source)
+        options = {"kernel": model.kernel, "propagation": Propagation.EXACT, "exact": exact}
         layers.append(source_layer(NoBeliefs(source.batch_shape), known, inward, **options))  # type: ignore[arg-type]
     return Alone(sources, shared, tuple(layers), tuple(report for _, report in found))
 
@@ -113,8 +115,9 @@ def fit_each(
     same units, are put into ``made``: their factors are costly.
     """
     groups, entropy = _alike(sources, model), entropy_from(seed)
+    exact, names = exact_rows([source.n for source in sources]), [task_name(s, i) for i, s in enumerate(sources)]
     lessons = [
-        AloneLesson(tuple(sources[i] for i in m), tuple(task_name(sources[i], i) for i in m), scale, model, entropy)
+        AloneLesson(tuple(sources[i] for i in m), tuple(names[i] for i in m), scale, model, entropy, exact)
         for m in groups
     ]
     results = learning().numbers_of(lessons, f"Learning from {in_number(sources)}")
@@ -122,7 +125,7 @@ def fit_each(
     found = dict(zip(order, (own for each in results for own in each), strict=True))
     if made is not None:
         made |= {m[0]: lesson.made[0] for m, lesson in zip(groups, lessons, strict=True) if lesson.made}
-    return [fit_of_numbers(found[i], task_name(source, i), source.X.device) for i, source in enumerate(sources)]
+    return [fit_of_numbers(found[i], names[i], source.X.device) for i, source in enumerate(sources)]
 
 
 def _alike(sources: tuple[Dataset, ...], model: TransferModel) -> list[list[int]]:
@@ -147,6 +150,7 @@ class AloneLesson:
     scale: Float[Tensor, "*b"]
     model: TransferModel
     entropy: int
+    exact: int = EXACT  # up to so many rows a source's layer is exact
     made: list[Layer] = field(default_factory=list, repr=False)  # that of a large source, which is alone in its lesson
 
     @cached_property
@@ -156,8 +160,10 @@ class AloneLesson:
         return tuple(content_key("alone", [s], options, self.entropy, *self._lent(s)) for s in self.sources)
 
     def _lent(self, source: Dataset) -> tuple[object, ...]:
+        """What a result has from the other sources: the scale of one that is constant, the layer of one too large."""
         constant = Units.of([source]).scale <= 0
-        return (self.scale.tolist(),) if bool(constant.any()) else ()
+        scale = (self.scale.tolist(),) if bool(constant.any()) else ()
+        return (*scale, self.exact) if source.n > self.exact else scale
 
     @property
     def cost(self) -> float:
@@ -193,6 +199,7 @@ class AloneLesson:
             seed=self.entropy,
             name=self.names[0],
             source=True,
+            exact=self.exact,
         )
         params = layer.params.scaled(own.scale, own.offset)
         if large:

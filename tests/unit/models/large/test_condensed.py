@@ -9,13 +9,18 @@ import pytest
 import torch
 
 from headstart.data.dataset import Dataset
+from headstart.data.units import OutputMap
+from headstart.gp.fit import FitOptions
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams
 from headstart.gp.kernels import Kernel
+from headstart.models.chain import fitting
 from headstart.models.chain.beliefs import Beliefs, NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
+from headstart.models.family import STAR
 from headstart.models.large import condensed as module
-from headstart.models.large.condensed import condensed, learnt_through, source_layer
+from headstart.models.large.condensed import condensed, exact_rows, learnt_through, source_layer
 from headstart.models.large.rows import leading_rows
+from headstart.models.star import alone
 
 PARAMS = GPParams.of(lengthscale=[0.5, 0.6, 0.7], outputscale=1.4, noise_var=0.05, offset=0.2)
 TOP = GPParams.of(lengthscale=[0.8, 0.6, 0.5], outputscale=0.3, noise_var=0.02, offset=-0.1)
@@ -180,3 +185,22 @@ def test_a_layer_in_other_units_is_the_layer_of_the_task_in_other_units() -> Non
     for a, b in zip(mine.predict(X_NEW), again.predict(X_NEW), strict=True):
         assert torch.allclose(a, b, atol=1e-10)
     assert torch.allclose(mine.noise, again.noise)
+
+
+def test_many_large_sources_side_by_side_take_no_more_memory_than_four(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small ones do not count; of many large ones each is exact to fewer rows, and through points beyond."""
+    assert exact_rows([5000, 4000, 100, 100, 3000, 2500]) == module.EXACT
+    for n_large in (5, 8, 12, 25, 300):
+        each = exact_rows([5000] * n_large + [50] * 10)
+        assert module._POINTS <= each < module.EXACT
+        assert n_large * each**2 <= 4 * module.EXACT**2 or each == module._POINTS
+    for name, value in {"ALL_ROWS": 50, "EXACT": 100, "_POINTS": 40}.items():
+        monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(alone, "ALL_ROWS", 50)
+    monkeypatch.setattr(fitting, "ALL_ROWS", 50)
+    sources = tuple(task_of(90, seed=i) for i in range(9))
+    learnt = alone.learn_alone(sources, STAR.using(output_map=OutputMap.NONE, fit=FitOptions(restarts=1)), 0)
+    assert {layer.L.shape[-1] for layer in learnt.layers} == {40}
+    assert "through 40 points" in learnt.reports[0].note
+    few = alone.learn_alone(sources[:4], STAR.using(output_map=OutputMap.NONE, fit=FitOptions(restarts=1)), 0)
+    assert {layer.L.shape[-1] for layer in few.layers} == {90}
