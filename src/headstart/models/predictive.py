@@ -8,13 +8,15 @@ which is not the normal distribution with the mixture's mean and variance: where
 or several peaks.
 
 What is stated to the user is wider than what the members say. They take the target's level as known
-(``Layer.level_var``) and its scale too, which n values show as well as they show a standard deviation: what is divided
-by it is not normal but has Student's distribution. That is again a mixture of normals, of which a few are taken.
+(``Layer.predict_with_level``) and its scale too, which n values show as well as they show a standard deviation: what
+is divided by it is not normal but has Student's distribution. That is again a mixture of normals, of which a few are
+taken.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +30,7 @@ from headstart.errors import InputError
 from headstart.models.chain.beliefs import At
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import components
+from headstart.models.star.weights import StarBeliefs, sources_at
 
 __all__ = ["Doubt", "NormalMixture", "measurement", "require_probability"]
 
@@ -108,13 +111,29 @@ class Doubt:
     freedom: float
 
 
+def _sharing_sources(parts: Iterable[tuple[Any, Any, Any]]) -> Iterator[tuple[Any, Any, Any]]:
+    """The same, with the sources asked once for all stars that are made of them."""
+    asked: dict[tuple[int, ...], At] = {}
+    for member, weight, X in parts:
+        below = member.below if isinstance(member, Layer) else None
+        if isinstance(below, StarBeliefs) and isinstance(X, Tensor) and X.shape[:-2] == member.batch_shape:
+            which = tuple(map(id, below.members))
+            if which not in asked:
+                asked[which] = sources_at(below.members, X)
+            yield member, weight, asked[which]
+        else:
+            yield member, weight, X
+
+
 def measurement(predictor: Any, X: Float[Tensor, "*b m d"] | At, doubt: Doubt | None, *, noise: bool) -> NormalMixture:
     """What a measurement at every row of X will be, in model units: a draw from a drawn member, with noise or not."""
     means, sds, weights = [], [], []
-    for member, weight, at in components(predictor, X):
-        mean, var = member.predict_marginal(at)
+    for member, weight, at in _sharing_sources(components(predictor, X)):
         if doubt is not None and isinstance(member, Layer):
-            var = var + member.level_var(at, doubt.level_var)
+            mean, var, level_var = member.predict_with_level(at, doubt.level_var)
+            var = var + level_var
+        else:
+            mean, var = member.predict_marginal(at)
         means.append(mean)
         sds.append((var + noise * member.noise_var.unsqueeze(-1)).sqrt())
         weights.append(torch.ones_like(mean[..., 0]) if weight is None else weight)

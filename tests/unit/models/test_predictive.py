@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +15,12 @@ from torch import Tensor
 
 from headstart import AUTO, FAMILY, GPBO, Dataset, FitOptions, InputError, TransferPosterior
 from headstart.models.auto.posterior import AutoPosterior
+from headstart.models.chain.beliefs import ExactBeliefs
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture, components
 from headstart.models.predictive import Doubt, NormalMixture, measurement
 from headstart.models.predictor import Outcome
+from headstart.models.star.weights import StarBeliefs
 
 PROBLEM = transfer_problem()
 MIXTURE = NormalMixture(tensor([[-1.0, 0.5, 4.0]]), tensor([[0.3, 1.0, 0.1]]), tensor([[0.5, 0.3, 0.2]]))
@@ -265,11 +268,11 @@ def test_an_unknown_level_is_that_of_ordinary_kriging(name: str, n: int) -> None
     layer = posterior(name, n=n).predictor
     assert isinstance(layer, Layer)
     for v in (1e-3, 0.7, 1e6):
-        found = layer.level_var(PROBLEM.Xq, tensor(v))
+        found = layer.predict_with_level(PROBLEM.Xq, tensor(v))[2]
         assert agree(found, kriged(layer, PROBLEM.Xq, tensor(v)), rtol=1e-9)
         if n == 0:
             assert found.tolist() == pytest.approx([v] * len(PROBLEM.Xq), rel=1e-12)
-    assert layer.level_var(PROBLEM.Xq, tensor(0.0)).tolist() == [0.0] * len(PROBLEM.Xq)
+    assert layer.predict_with_level(PROBLEM.Xq, tensor(0.0))[2].tolist() == [0.0] * len(PROBLEM.Xq)
 
 
 @pytest.mark.parametrize("v", [0.01, 2.0])
@@ -285,7 +288,7 @@ def test_an_unknown_level_adds_what_a_constant_in_the_kernel_adds(v: float) -> N
         return layer.params.outputscale + constant - (k * torch.linalg.solve(K, k)).sum(-2)
 
     assert agree(var(0.0), layer.predict_marginal(PROBLEM.Xq)[1], rtol=1e-9)
-    assert agree(layer.level_var(PROBLEM.Xq, tensor(v)), var(v) - var(0.0), rtol=1e-8)
+    assert agree(layer.predict_with_level(PROBLEM.Xq, tensor(v))[2], var(v) - var(0.0), rtol=1e-8)
 
 
 @pytest.mark.parametrize("n", [0, 4])
@@ -294,15 +297,19 @@ def test_unknown_levels_of_a_batch_are_those_of_its_problems(n: int) -> None:
     batch, before = transfer_problem(batch_shape=(3,)), tensor([0.1, 1.0, 10.0])
     layer = posterior("SHGP", (3,), n).predictor
     assert isinstance(layer, Layer)
-    found = layer.level_var(batch.Xq, before)
+    found = layer.predict_with_level(batch.Xq, before)[2]
     assert found.shape == (3, batch.Xq.shape[-2])
     for i in range(3):
         alone = item_of(posterior("SHGP", (3,), n).predictor, i)
         assert isinstance(alone, Layer)
-        assert agree(found[i], alone.level_var(batch.Xq[i], before[i]), rtol=1e-9)
+        assert agree(found[i], alone.predict_with_level(batch.Xq[i], before[i])[2], rtol=1e-9)
     more = layer.observing(batch.Xq[:, :2], torch.zeros(4, 3, 2, dtype=torch.float64))
     one = layer.observing(batch.Xq[:, :2], torch.zeros(3, 2, dtype=torch.float64))
-    assert agree(more.level_var(batch.Xq, before), one.level_var(batch.Xq, before).expand(4, -1, -1), rtol=1e-12)
+    assert agree(
+        more.predict_with_level(batch.Xq, before)[2],
+        one.predict_with_level(batch.Xq, before)[2].expand(4, -1, -1),
+        rtol=1e-12,
+    )
 
 
 @pytest.mark.parametrize("freedom", [1.0, 1.5, 2.0, 3.5, 8.0, 30.0])
@@ -337,7 +344,7 @@ def test_a_stated_measurement_is_wider_by_level_and_scale(batch_shape: tuple[int
         mean, var = member.predict_marginal(X)
         own = var + member.noise_var.unsqueeze(-1) if noise else var
         assert agree(sure.sds[..., k], own.sqrt(), rtol=1e-12)
-        wider = (own + member.level_var(X, doubt.level_var)).sqrt()
+        wider = (own + member.predict_with_level(X, doubt.level_var)[2]).sqrt()
         student = NormalMixture(
             mean.unsqueeze(-1), wider.unsqueeze(-1), torch.ones_like(mean).unsqueeze(-1)
         ).with_unknown_scale(3.0)
@@ -370,3 +377,27 @@ def test_nothing_is_known_without_sources_and_before_two_results() -> None:
         target = past.head(n)
         assert bool(quick(GPBO).learn().condition(target).knows_nothing) is (n < 2)
         assert not bool(quick(AUTO).learn([past]).condition(target).knows_nothing)
+
+
+def test_stars_of_the_same_sources_ask_them_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AUTO's two stars share what the sources say at a point; what is stated is what each says by itself."""
+    generator = torch.Generator().manual_seed(0)
+    X = torch.rand(3, 25, 2, generator=generator, dtype=torch.float64)
+    sources = [Dataset(x, (x - 0.1 * i).square().sum(-1)) for i, x in enumerate(X)]
+    posterior = AUTO.learn(sources).condition(Dataset(X[0, :6], X[0, :6].sum(-1)))
+    points = torch.rand(7, 2, generator=generator, dtype=torch.float64)
+    apart = [member.predict_marginal(points) for member, _, _ in components(posterior.predictor, points)]
+    asked = []
+    at = ExactBeliefs._at
+
+    def counted(self: ExactBeliefs, X: Tensor) -> Any:
+        asked.append(self)
+        return at(self, X)
+
+    monkeypatch.setattr(ExactBeliefs, "_at", counted)
+    together = measurement(posterior.predictor, points, None, noise=False)
+    stars = [m for m, _, _ in components(posterior.predictor) if isinstance(m.below, StarBeliefs)]
+    assert len(stars) == 2
+    assert sum(any(one is member for member in stars[0].below.members) for one in asked) == 3
+    assert agree(together.means, torch.stack([mean for mean, _ in apart], -1), rtol=1e-12)
+    assert agree(together.sds, torch.stack([var.sqrt() for _, var in apart], -1), rtol=1e-9)

@@ -202,25 +202,31 @@ class Layer:
     ) -> tuple[Float[Tensor, "*out m"], Float[Tensor, "*out m"]]:
         """Mean and variance of f at every row of X, or at points whose beliefs are at hand."""
         at, v, mean = self._query(X)
+        return mean, self._var(at, v).expand(mean.shape)
+
+    def _var(self, at: At, v: Float[Tensor, "*out n m"]) -> Float[Tensor, "*out m"]:
         var = self.gain_var(at) - v.square().sum(-2)
         if self.propagation is Propagation.BOOSTED:
             alpha = solve_upper(self.L, v)
             kept = self.below.cov(self.at, self.at) @ alpha - 2 * self.below.cov(self.at, at)
             var = var + self.below.var(at) + (alpha * kept).sum(-2)
-        return mean, var.expand(mean.shape)
+        return var
 
-    def level_var(self, X: Float[Tensor, "*b m d"] | At, before: Float[Tensor, "*b"]) -> Float[Tensor, "*out m"]:
-        """The variance of f that comes from not knowing the offset, which is N(offset, before) before any data.
+    def predict_with_level(
+        self, X: Float[Tensor, "*b m d"] | At, before: Float[Tensor, "*b"]
+    ) -> tuple[Float[Tensor, "*out m"], Float[Tensor, "*out m"], Float[Tensor, "*out m"]]:
+        """The same, and the variance of f that comes from not knowing the offset, which was N(offset, before).
 
         (1 − 1ᵀ K⁻¹ k(x))² / (1ᵀ K⁻¹ 1 + 1/before): the offset in ``params`` is its posterior mean, and predictions are
         made with it as if it was known.
         """
-        _, v, mean = self._query(X)
+        at, v, mean = self._query(X)
         ones = torch.ones_like(self.z if self.z.dim() == self.L.dim() - 1 else self.L[..., 0]).unsqueeze(-1)
         w = solve_lower(self.L, ones)
         left = 1 - (w.mT @ v).squeeze(-2)
         known = w.square().sum((-2, -1)) + 1 / before
-        return (left.square() / known.unsqueeze(-1)).expand(mean.shape)
+        level_var = (left.square() / known.unsqueeze(-1)).expand(mean.shape)
+        return mean, self._var(at, v).expand(mean.shape), level_var
 
     # ── the beliefs for the next level ────────────────────────────────────────────────────────────────────────────
 

@@ -25,6 +25,7 @@ from headstart.models.learning.lessons import entropy_from, expected_seconds, in
 from headstart.models.learning.numbers import Numbers, content_key, fit_in_numbers, fit_of_numbers, is_fit, options_of
 from headstart.models.model import TransferModel
 from headstart.models.star.weighting import SourceFacts
+from headstart.models.star.weights import sources_at
 
 __all__ = ["Alone", "AloneLesson", "exact_beliefs", "fit_each", "learn_alone"]
 
@@ -70,7 +71,7 @@ class Alone:
     def locate(self, X: Float[Tensor, "*b m d"]) -> At:
         """Every source's posterior at X; the weights come with the target."""
         with torch.no_grad():
-            return At(X, 0.0 * X.sum(-1), parts=tuple(member.at(X) for member in self.members))
+            return sources_at(self.members, X)
 
 
 def _known(units: Units, sources: tuple[Dataset, ...]) -> Units:

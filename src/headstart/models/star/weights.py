@@ -21,6 +21,7 @@ matter, and they are learnt in lockstep. A likelihood evaluation costs O(s N_t²
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -30,7 +31,7 @@ from torch import Tensor
 from headstart.gp.linalg import broadcast_shapes
 from headstart.models.chain.beliefs import At, Beliefs, ExactBeliefs
 
-__all__ = ["StarBeliefs", "StarWeights"]
+__all__ = ["StarBeliefs", "StarWeights", "sources_at"]
 
 _ONE_BY_ONE = 32  # of more sources the kernels are worked out together
 _ELEMENTS = 1 << 20  # of kernels that are there at once
@@ -69,6 +70,11 @@ class StarWeights:
         return parts - taken_off * e * (e * parts).sum(-2, keepdim=True)
 
 
+def sources_at(members: Sequence[ExactBeliefs], X: Float[Tensor, "*b m d"]) -> At:
+    """Every source's own posterior at X, for any star of these sources to ``weigh``."""
+    return At(X, 0.0 * X.sum(-1), parts=tuple(member.at(X) for member in members))
+
+
 @dataclass(frozen=True, slots=True)
 class StarBeliefs(Beliefs):
     """The prior of the target: the sources' posteriors, weighted and summed.
@@ -95,7 +101,7 @@ class StarBeliefs(Beliefs):
         return found
 
     def _at(self, X: Float[Tensor, "*b m d"]) -> At:
-        return self.weigh(At(X, 0.0 * X.sum(-1), parts=tuple(member.at(X) for member in self.members)))
+        return self.weigh(sources_at(self.members, X))
 
     def weigh(self, at: At) -> At:
         """The sum at points where the sources' own posteriors are at hand; what is weighed already stays."""
