@@ -18,12 +18,11 @@ from headstart.sources.files.frames import input_column
 from headstart.sources.files.readings import CellRules
 from headstart.sources.files.tables import Table, read_table
 from headstart.sources.files.unit_names import folded
+from headstart.sources.forms.thinning import rows_kept_of
 from headstart.sources.parameters import Kind, Parameter
 from headstart.sources.raw import RawObjective, RawTask
 
 __all__ = ["clean_list", "clean_tables", "past_tasks", "readable", "table_use"]
-
-_SAMPLE_SEED = 0
 
 
 def readable(paths: Sequence[Path]) -> tuple[list[Table], list[str]]:
@@ -144,9 +143,11 @@ def _past(table: Table, name: str, file: CampaignFile, remarks: list[str]) -> Ra
     keep = np.array([row for row in np.flatnonzero(has) if row not in copies])
     if len(keep) > file.max_rows:
         remarks.append(
-            f"{table.path}: a random {file.max_rows} of its {len(keep)} results are used (max_rows in {TOML})."
+            f"{table.path}: {file.max_rows} of its {len(keep)} results are used, the best tenth and an even spread of "
+            f"the others (max_rows in {TOML})."
         )
-        keep = np.sort(np.random.default_rng(_SAMPLE_SEED).choice(keep, file.max_rows, replace=False))
+        results = [(own.y[keep], own.maximize) for own in outcomes.values()]
+        keep = keep[rows_kept_of(results, file.max_rows)]
     elif not has.all():
         lacking = int((~has).sum())
         remarks.append(f"{table.path}: {lacking} of {len(has)} rows have no result and are left out.")

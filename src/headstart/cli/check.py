@@ -117,6 +117,8 @@ def _check_files(
             prior = learn_past(aligned, seed=seed, told=told)
             alignment = with_outliers(aligned, prior.outliers)
             warned += [f"{decision}." for decision in alignment.warnings]
+            said = aligned.noting(report.note for report in prior.fit_reports).decisions[len(aligned.decisions) :]
+            warned += [f"{decision}." for decision in said]
             found.append((name if several else "", check_past(prior)))
             drawn.append(draw_agreement(found[-1][1], pictures, of=name if several else ""))
     say([*dict.fromkeys(warned), *looked.remarks])

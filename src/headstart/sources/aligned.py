@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from headstart.data.dataset import Dataset
 from headstart.data.space import Space
@@ -46,6 +47,11 @@ class Alignment:
     def warnings(self) -> tuple[Decision, ...]:
         """The decisions that may cost something."""
         return tuple(decision for decision in self.decisions if decision.warning)
+
+    def noting(self, notes: Iterable[str]) -> Alignment:
+        """With a remark on every task, in order, where there is one: how it was learnt (``FitReport.note``)."""
+        told = [Decision(task.name, "", note) for task, note in zip(self.tasks, notes, strict=False) if note]
+        return replace(self, decisions=(*self.decisions, *told)) if told else self
 
     def __str__(self) -> str:
         """The report: a heading per source and a line per decision, warnings marked with an exclamation mark."""

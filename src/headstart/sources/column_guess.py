@@ -273,7 +273,7 @@ def _remarks(tables: Sequence[Table], guesses: Sequence[Guess]) -> list[str]:
                     f"run again with --rename '{b.name}={a.name}' (init: and with --force)."
                 )
     remarks += [
-        f"{table.path} has {len(table.rows)} rows; a random {MOST_USED} of them are used (max_rows in headstart.toml)."
+        f"{table.path} has {len(table.rows)} rows; {MOST_USED} of them are used (max_rows in headstart.toml)."
         for table in tables
         if len(table.rows) > MOST_USED
     ]

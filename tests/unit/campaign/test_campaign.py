@@ -77,14 +77,17 @@ def test_a_value_outside_the_range_counts_with_a_remark(tmp_path: Path) -> None:
 
 
 def test_long_past_files_are_thinned_and_it_is_said(tmp_path: Path) -> None:
-    """The same rows every time."""
+    """The same rows every time, the best among them."""
     make(tmp_path)
     toml = tmp_path / "headstart.toml"
-    toml.write_text("max_rows = 5\n" + toml.read_text())
+    whole = open_campaign(tmp_path).past[0].y.tolist()
+    toml.write_text("max_rows = 11\n" + toml.read_text())
     first, again = open_campaign(tmp_path), open_campaign(tmp_path)
-    assert len(first.past[0].y) == 5
+    assert len(first.past[0].y) == 11
+    assert set(first.past[0].y.tolist()) <= set(whole)
+    assert first.past[0].y.max() == max(whole)  # which is to be maximised
     assert first.past[0].y.tolist() == again.past[0].y.tolist()
-    assert "a random 5 of its 12 results are used" in first.remarks[0]
+    assert "11 of its 12 results are used, the best tenth" in first.remarks[0]
 
 
 def test_columns_that_the_file_does_not_name_are_remarked_on(tmp_path: Path) -> None:

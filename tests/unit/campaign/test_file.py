@@ -57,7 +57,7 @@ def test_a_file_is_read_with_its_defaults(tmp_path: Path) -> None:
     file = _read(tmp_path, GOOD)
     assert [column.outcome for column in file.results] == [Goal("yield", maximize=True)]
     assert (file.past, file.current, file.rules, file.candidates) == (("past/a.csv",), "current.csv", (), "")
-    assert (file.model, file.max_rows, file.ignore) == ("auto", 500, ())
+    assert (file.model, file.max_rows, file.ignore) == ("auto", 2000, ())
     assert [p.name for p in file.parameters] == ["T", "n [1]", "c", "solvent", "p"]
     assert [p.distribution() for p in file.parameters] == [
         FloatDistribution(20, 120),

@@ -209,3 +209,16 @@ def test_smaller_is_better_inside(minimize: bool, maximize: bool | None) -> None
     assert found.datasets[0].y.tolist() == ([-1.0, -2.0] if larger else [1.0, 2.0])
     turned = [d for d in found.warnings if "turned round" in d.what]
     assert len(turned) == (maximize is not None and maximize == minimize)
+
+
+def test_how_a_source_was_learnt_is_noted_in_the_report() -> None:
+    """Of those of which there is something to say; it is no warning."""
+    tasks = [RawTask(name, pd.DataFrame({"x": [0.1, 0.5, 0.9]}), np.array([1.0, 2.0, 3.0])) for name in ("a", "b")]
+    plain = align(tasks, {"x": FloatDistribution(0, 1)})
+    noted = plain.noting(["", "learnt from 20,000 rows, predictions through 2,000 points"])
+    assert [str(d) for d in noted.decisions if d not in plain.decisions] == [
+        "b: learnt from 20,000 rows, predictions through 2,000 points"
+    ]
+    assert noted.warnings == plain.warnings
+    assert "through 2,000 points" in str(noted)
+    assert plain.noting(["", ""]) is plain

@@ -74,7 +74,10 @@ def _top(campaign: CampaignFile) -> list[tuple[str, str]]:
             f"model = {_text(campaign.model)}",
             "it weighs the past campaigns by what they predict: see 'headstart check'",
         ),
-        (f"max_rows = {MOST_USED}", "of a longer past file a random sample of so many rows is used"),
+        (
+            f"max_rows = {MOST_USED}",
+            "of a longer past file so many rows are used, the best among them",
+        ),
     ]
 
 

@@ -122,7 +122,8 @@ class Learner:
         alignment = self._aligned[1]
         if outcomes is None:
             prior = self.cache.learn(self.strategy.model_for(alignment.datasets), alignment.datasets)
-            return Learnt(with_outliers(alignment, prior.outliers), minimize, {"": prior}, errors=self.errors)
+            told = with_outliers(alignment, prior.outliers).noting(report.note for report in prior.fit_reports)
+            return Learnt(told, minimize, {"": prior}, errors=self.errors)
         priors = {}
         measured = {task.name: measured_by(task, outcomes, self.order) for task in sources}
         for name, own in split(alignment, measured, outcomes).items():
