@@ -156,6 +156,10 @@ class Adviser:
         self.permitted.require_listed(name)
         return self._late_value(study, trial, name, distribution, {**params, **trial.params})
 
+    def forget(self, number: int) -> None:
+        """A trial has ended, and will ask for no further parameter: what its suggestion rests on is not kept."""
+        self._recent.pop(number, None)
+
     def _expected(self, study: Study) -> Mapping[str, BaseDistribution]:
         """The parameters that are there to be chosen, as far as anybody knows."""
         return self.learner.whole_space(study, study.get_trials(deepcopy=False)).distributions

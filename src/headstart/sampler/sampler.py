@@ -263,6 +263,7 @@ class TransferSampler(BaseSampler):
             _process_constraints_after_trial(self._constraints_func, study, trial, state)
         if self._independent_sampler is not None:
             self._independent_sampler.after_trial(study, trial, state, values)
+        self._adviser.forget(trial.number)
 
     def __repr__(self) -> str:
         """The model and the sources."""

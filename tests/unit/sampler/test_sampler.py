@@ -499,3 +499,21 @@ def test_a_gpu_that_is_not_there_is_said_once(
     study = optuna.create_study(sampler=pickle.loads(pickle.dumps(sampler)))
     study.optimize(objective, n_trials=1)
     assert caplog.text.count("the CPU does all the work") == 1
+
+
+def test_what_a_suggestion_rests_on_is_kept_until_its_trial_ends() -> None:
+    """But for the latest, which can be explained: a long study takes no more memory than a short one."""
+    sampler = make()
+    study = optuna.create_study(sampler=sampler)
+    kept = []
+
+    def asks(trial: optuna.Trial) -> Any:
+        value = objective(trial)
+        kept.append(list(sampler._adviser._recent))
+        return value
+
+    study.optimize(asks, n_trials=4)
+    assert kept[1:] == [[1], [2], [3]]
+    assert sampler._adviser._recent == {}
+    assert sampler.last is not None
+    assert sampler.last.trial_number == 3
