@@ -21,17 +21,17 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["evaluate_batch", "exp_each"]
+__all__ = ["IN_ANY_ORDER", "IN_ORDER", "evaluate_batch", "exp_each"]
 
-# Products and sums may be fused; with _FREE sums may also be taken in any order, as a reduction by vectors needs
-_EXACT: dict[str, Any] = {
+# Products and sums may be fused; with IN_ANY_ORDER sums may also be taken in any order, as a reduction by vectors needs
+IN_ORDER: dict[str, Any] = {
     "cache": True,
     "fastmath": {"contract", "nsz"},
     "error_model": "numpy",
     "boundscheck": False,
     "nogil": True,
 }
-_FREE: dict[str, Any] = {**_EXACT, "fastmath": {"contract", "nsz", "reassoc"}}
+IN_ANY_ORDER: dict[str, Any] = {**IN_ORDER, "fastmath": {"contract", "nsz", "reassoc"}}
 
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
@@ -43,7 +43,7 @@ _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 _TINY = 1e-30  # as in gp.kernels
 
 
-@njit(**_EXACT)
+@njit(**IN_ORDER)
 def exp_each(x, out, power):  # type: ignore[no-untyped-def]
     """exp of every x ≤ 0 (below −700: of −700) into ``out``, with room for as many numbers in ``power``.
 
@@ -65,7 +65,7 @@ def exp_each(x, out, power):  # type: ignore[no-untyped-def]
         out[i] *= power[i]
 
 
-@njit(**_EXACT)
+@njit(**IN_ORDER)
 def factorise(A):  # type: ignore[no-untyped-def]
     """U with Uᵀ U = A in the upper triangle of A, which is all that is read; false where A is not positive definite."""
     n = A.shape[0]
@@ -93,7 +93,7 @@ def factorise(A):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(**_EXACT)
+@njit(**IN_ORDER)
 def invert_factor(U, W):  # type: ignore[no-untyped-def]
     """W = (Uᵀ)⁻¹, lower triangular; W must be zero above its diagonal, and stays so."""
     n = U.shape[0]
@@ -118,7 +118,7 @@ def invert_factor(U, W):  # type: ignore[no-untyped-def]
         W[i, i] = inverse
 
 
-@njit(**_EXACT)
+@njit(**IN_ORDER)
 def inverse_row(W, i, row):  # type: ignore[no-untyped-def]
     """Row i of A⁻¹ = Wᵀ W from its diagonal on, into the beginning of ``row``."""
     n = W.shape[0]
@@ -137,7 +137,7 @@ def inverse_row(W, i, row):  # type: ignore[no-untyped-def]
         k += 1
 
 
-@njit(**_EXACT)
+@njit(**IN_ORDER)
 def _kernel(Z, matern, kappa, slope, power):  # type: ignore[no-untyped-def]
     """κ and −2 dκ/dD between the columns of Z, a row per input; pairs (i, t > i) one after the other."""
     d, n = Z.shape
@@ -167,14 +167,14 @@ def _kernel(Z, matern, kappa, slope, power):  # type: ignore[no-untyped-def]
         slope[t] = (5.0 / 3.0) * (1.0 + a) * decay
 
 
-@njit(**_EXACT)
+@njit(**IN_ORDER)
 def _add(factor, x, out):  # type: ignore[no-untyped-def]
     """out += factor · x, as far as x reaches."""
     for t in range(x.size):
         out[t] += factor * x[t]
 
 
-@njit(**_FREE)
+@njit(**IN_ANY_ORDER)
 def _dot(a, b):  # type: ignore[no-untyped-def]
     """Σ a b, as far as a reaches."""
     total = 0.0
@@ -183,7 +183,7 @@ def _dot(a, b):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(**_FREE)
+@njit(**IN_ANY_ORDER)
 def _moment(h, others, z):  # type: ignore[no-untyped-def]
     """Σ h (z − others)²."""
     total = 0.0
@@ -199,7 +199,7 @@ _SIGNATURE = (
 )
 
 
-@njit(_SIGNATURE, **_EXACT)
+@njit(_SIGNATURE, **IN_ORDER)
 def evaluate_batch(  # type: ignore[no-untyped-def]
     theta, items, X, group, matern, y, means, a, covs, c, constant, error_var, value, gradient, by_a, by_c, ok
 ):

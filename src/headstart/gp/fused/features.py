@@ -9,28 +9,19 @@ The features come in groups: those from ``first[g]`` up to ``first[g + 1]`` belo
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numba import njit
 
-from headstart.gp.fused.evaluation import exp_each
+from headstart.gp.fused.evaluation import IN_ANY_ORDER, IN_ORDER, exp_each
 
 __all__ = ["add_features", "pull_back"]
 
-_EXACT: dict[str, Any] = {
-    "cache": True,
-    "fastmath": {"contract", "nsz"},
-    "error_model": "numpy",
-    "boundscheck": False,
-    "nogil": True,
-}
-_FREE: dict[str, Any] = {**_EXACT, "fastmath": {"contract", "nsz", "reassoc"}}
 _TINY = 1e-30  # as in gp.kernels
 _CHUNK = 256  # features whose numbers stay in the first cache
 
 
-@njit("void(f8[:,::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1], i8[::1], i8[::1], b1, f8[:,::1], f8[:,::1])", **_EXACT)
+@njit("void(f8[:,::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1], i8[::1], i8[::1], b1, f8[:,::1], f8[:,::1])", **IN_ORDER)
 def add_features(x, square, linear, constant, weight, rows, first, matern, c, slope):  # type: ignore[no-untyped-def]
     """Add the features of every row of x to c; ``slope`` becomes weight · dκ/d half, unless it has no columns."""
     d, back = x.shape[1], slope.shape[1] > 0
@@ -70,7 +61,7 @@ def add_features(x, square, linear, constant, weight, rows, first, matern, c, sl
                         slopes[t] = size[t] * (5.0 / 3.0) * (1.0 - h[t]) * e[t]
 
 
-@njit("void(f8[:,::1], f8[:,::1], f8[:,::1], i8[::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1])", **_FREE)
+@njit("void(f8[:,::1], f8[:,::1], f8[:,::1], i8[::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1])", **IN_ANY_ORDER)
 def pull_back(x, square, linear, rows, first, slope, by_c, gradient):  # type: ignore[no-untyped-def]
     """Fill ``gradient`` by x of what has the derivatives ``by_c``, with the slopes of ``add_features``."""
     d = x.shape[1]

@@ -72,14 +72,9 @@ def likeness(
 
     None is a candidate without sources; where that comes first there is nothing to learn.
     """
-    chances = let_in.new_tensor(believed)
-    chances = (chances / chances.sum()).expand(*let_in.shape[:-1], -1)
-    probable = let_in.new_tensor(_PROBABLE).log()
-    grid = let_in.new_tensor(OWN).log()
-    first = candidates[0]
-    if len(alone.sources) < 2 or first is None:
-        own = (probable.exp() * grid).sum().exp().expand(*let_in.shape[:-1], 1)
-        return Likeness(own, chances)
+    if len(alone.sources) < 2 or candidates[0] is None:
+        own = (let_in.new_tensor(_PROBABLE) * let_in.new_tensor(OWN).log()).sum().exp().expand(*let_in.shape[:-1], 1)
+        return Likeness(own, _proportions_before(let_in, believed))
     lesson = LikenessLesson(alone, let_in, tuple(candidates), tuple(believed), kernel)
     ((numbers,),) = learning().numbers_of([lesson], f"Comparing {in_number(alone.sources)} with each other", here=True)
     own, found, centre, spread = (torch.from_numpy(numbers[name].copy()).to(let_in) for name in _PARTS)
@@ -150,8 +145,7 @@ def _compared(
     believed: Sequence[float],
     kernel: Kernel,
 ) -> Likeness:
-    chances = let_in.new_tensor(believed)
-    chances = (chances / chances.sum()).expand(*let_in.shape[:-1], -1)
+    chances = _proportions_before(let_in, believed)
     probable, grid = let_in.new_tensor(_PROBABLE).log(), let_in.new_tensor(OWN).log()
     first = candidates[0]
     assert first is not None
@@ -167,6 +161,11 @@ def _compared(
     theta = (weights[..., None, :, None] * thetas[..., : len(OWN), :]).sum(-2)  # (*b, source, p)
     expected = _expected(theta, says, found[0][2])
     return Likeness(own, _proportions(torch.cat([best, others], dim=-1), says, chances), expected)
+
+
+def _proportions_before(let_in: Float[Tensor, "*b s"], believed: Sequence[float]) -> Float[Tensor, "*b k"]:
+    chances = let_in.new_tensor(believed)
+    return (chances / chances.sum()).expand(*let_in.shape[:-1], -1)
 
 
 def _expected(theta: Float[Tensor, "*b s p"], says: Float[Tensor, "*b s 1"], layout: Layout) -> Expected:
