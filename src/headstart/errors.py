@@ -26,27 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-__all__ = [
-    "ChangedMeanwhileError",
-    "HeadstartError",
-    "InputError",
-    "MissingDataError",
-    "MissingExtraError",
-    "NoPlaceError",
-    "NoPointLeftError",
-    "NoSettingError",
-    "NotComparableError",
-    "NothingInCommonError",
-    "NumericalError",
-    "SeveralProblemsError",
-    "UnknownParameterError",
-    "UnreadableTableError",
-    "UnusableCellsError",
-    "UnusableSourceError",
-    "UnwritableError",
-    "refuse",
-]
-
 
 class HeadstartError(Exception):
     """The root of the tree: catch this to catch them all."""

@@ -20,8 +20,8 @@ from rich.console import Console
 from tests.integration.command import assert_refused, invoke
 from tests.unit.campaign.campaigns import fingerprint, make
 
+from headstart.campaign.desk.words import with_interval
 from headstart.cli.output import how_far
-from headstart.cli.tables import with_interval
 from headstart.models.learning.progress import HowFar
 
 ROOT = Path(__file__).parents[2]

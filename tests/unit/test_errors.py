@@ -54,16 +54,19 @@ def test_every_error_is_ours_and_a_builtin(error: type[Exception], builtin: type
 
 def test_the_tree_is_drawn_whole() -> None:
     """Every class of the module stands in its docstring."""
-    assert all(f" {name}" in str(errors.__doc__) for name in errors.__all__ if name.endswith("Error"))
+    assert all(f" {name}" in str(errors.__doc__) for name in vars(errors) if name.endswith("Error"))
 
 
-@pytest.mark.parametrize("path", sorted(Path(headstart.__file__).parent.rglob("*.py")), ids=lambda path: path.stem)
-def test_bad_input_is_not_control_flow(path: Path) -> None:
+def test_bad_input_is_not_control_flow() -> None:
     """Who goes on after an error names the one that is meant: any other ``InputError`` is the user's to see."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ExceptHandler) and node.type is not None:
-            names = {n.id for n in ast.walk(node.type) if isinstance(n, ast.Name)}
-            assert "InputError" not in names, f"line {node.lineno}"
+    caught = [
+        f"{path}:{node.lineno}"
+        for path in sorted(Path(headstart.__file__).parent.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ExceptHandler) and node.type is not None
+        if "InputError" in {n.id for n in ast.walk(node.type) if isinstance(n, ast.Name)}
+    ]
+    assert caught == []
 
 
 @pytest.mark.parametrize("row", [{"x": "warm", "c": "u"}, {"x": 0.0, "c": "u"}, {"x": 0.5, "c": "w"}, {"c": "u"}])

@@ -6,8 +6,6 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-__all__ = ["commit"]
-
 
 @cache
 def commit() -> str:

@@ -13,8 +13,6 @@ from typing import TypeVar
 
 from headstart.gp.threads import single_thread
 
-__all__ = ["run_all"]
-
 _Cell = TypeVar("_Cell")
 _Run = TypeVar("_Run")
 

@@ -34,8 +34,6 @@ from headstart.bench.run.store import Store
 from headstart.bench.speed import complexity
 from headstart.errors import InputError, MissingDataError
 
-__all__ = ["EXPERIMENTS", "HowToRun", "Reproduction", "possible", "reproduce"]
-
 EXPERIMENTS: dict[str, str] = {
     "fig1": "Posteriors of source model, MHGP, BHGP and SHGP on Alpine",
     "fig2": "Single-source benchmarks: Branin, Hartmann-3, Hartmann-6",

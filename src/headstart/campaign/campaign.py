@@ -24,17 +24,6 @@ from headstart.sources.files.workbooks import split_sheet
 from headstart.sources.parameters import Kind
 from headstart.sources.raw import RawTask
 
-__all__ = [
-    "Campaign",
-    "PastRead",
-    "append_experiments",
-    "open_campaign",
-    "read_past",
-    "repeat_spread",
-    "require_closed",
-    "require_no_program",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Campaign:

@@ -15,8 +15,6 @@ from headstart.models.learning.learning import learning
 from headstart.models.learning.progress import LearningProgress, Told
 from headstart.sources.aligned import Alignment
 
-__all__ = ["align_files", "auto_prior", "explained", "learn_past", "unusual_verdicts"]
-
 
 def align_files(looked: Looked) -> dict[str, Alignment]:
     """The past files in the space that was guessed from them, for every outcome those that know it."""

@@ -23,8 +23,6 @@ from headstart.sources.files.cells import is_failure, is_missing
 from headstart.sources.files.tables import Table
 from headstart.sources.parameters import Kind, Parameter, nearest
 
-__all__ = ["Experiment", "State", "experiments_in", "setting_at"]
-
 
 class State(StrEnum):
     """What is known about an experiment."""

@@ -12,8 +12,6 @@ from headstart.sources.files.readings import CellRules
 from headstart.sources.files.unit_names import with_unit
 from headstart.sources.parameters import MOST_USED, Parameter
 
-__all__ = ["DEFAULT_MODEL", "TOML", "CampaignFile", "ResultColumn", "RuleLine"]
-
 TOML = "headstart.toml"
 DEFAULT_MODEL = "auto"
 

@@ -34,8 +34,6 @@ from headstart.sources.extremes import outliers_in_words, own_outliers, with_out
 from headstart.sources.outcomes import split, with_any_result
 from headstart.sources.raw import RawTask, error_var
 
-__all__ = ["LEVEL", "THIS", "ExpectedResults", "Fitted", "FittedOutcome", "Pooled", "align_tasks", "fit_campaign"]
-
 # Of 20 results 19 should lie in the intervals that are stated
 LEVEL = 0.95
 # A noise below this share of the model's unit (about the spread of a task) is none: repeating teaches nothing

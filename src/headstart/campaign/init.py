@@ -26,8 +26,6 @@ from headstart.sources.files.unit_names import folded
 from headstart.sources.files.workbooks import split_sheet
 from headstart.sources.parameters import nearest
 
-__all__ = ["CURRENT", "CampaignPlan", "Looked", "Started", "current_header", "look_at", "start_campaign"]
-
 CURRENT = "current.csv"
 
 

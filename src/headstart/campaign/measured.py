@@ -12,17 +12,6 @@ from headstart.errors import InputError, SeveralProblemsError
 from headstart.sources.files.frames import result_column
 from headstart.sources.files.tables import Table
 
-__all__ = [
-    "ResultSizes",
-    "ResultSlip",
-    "SlippedResultsError",
-    "copies_in",
-    "errors_in",
-    "require_no_slips",
-    "results_in",
-    "sizes_in",
-]
-
 # The sizes of results by their column, each with the table and the row that it stands in
 ResultSizes = Mapping[str, Sequence[tuple[float, Table, int]]]
 

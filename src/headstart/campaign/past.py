@@ -22,8 +22,6 @@ from headstart.sources.forms.thinning import rows_kept_of
 from headstart.sources.parameters import Kind, Parameter
 from headstart.sources.raw import RawObjective, RawTask
 
-__all__ = ["clean_list", "clean_tables", "past_tasks", "readable", "table_use"]
-
 
 def readable(paths: Sequence[Path]) -> tuple[list[Table], list[str]]:
     """The tables in the files, and what is wrong with those that have none."""

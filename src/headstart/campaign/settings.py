@@ -26,8 +26,6 @@ from headstart.sources.files.tables import Table, read_table
 from headstart.sources.parameters import Kind, Parameter
 from headstart.sources.raw import RawTask
 
-__all__ = ["CampaignSettings", "read_settings"]
-
 # A suggestion is written with so many digits at least, and at most
 _DIGITS = range(3, 12)
 

@@ -20,17 +20,6 @@ from headstart.errors import InputError, NoPointLeftError
 from headstart.gp.threads import single_thread
 from headstart.models.auto.reasons import shares
 
-__all__ = [
-    "Range",
-    "Suggestion",
-    "next_experiments",
-    "noise_of",
-    "outlook_of",
-    "ranges_at",
-    "reference_point",
-    "rests_on",
-]
-
 # Settings may be within the limits if that is at least so probable, compared with the most probable of all
 _LIKELY = 0.5
 

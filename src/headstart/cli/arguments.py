@@ -15,34 +15,6 @@ if TYPE_CHECKING:
     from headstart.campaign.init import CampaignPlan
     from headstart.data.outcomes import Goal, Limit
 
-__all__ = [
-    "CategoryOption",
-    "CellOption",
-    "DescriptorsOption",
-    "DeviceOption",
-    "ErrorOption",
-    "FolderOption",
-    "IgnoreOption",
-    "JobsOption",
-    "LimitOption",
-    "MaximizeOption",
-    "MinimizeOption",
-    "ModelOption",
-    "ParameterOption",
-    "QuietOption",
-    "RenameOption",
-    "SeedOption",
-    "SheetOption",
-    "direction",
-    "elsewhere",
-    "existing",
-    "of_sheet",
-    "pairs",
-    "require_count",
-    "require_seed",
-    "wanted",
-]
-
 MaximizeOption = Annotated[bool, typer.Option("--maximize", help="The result is to be high.", show_default=False)]
 MinimizeOption = Annotated[bool, typer.Option("--minimize", help="The result is to be low.", show_default=False)]
 ModelOption = Annotated[str | None, typer.Option(metavar="NAME", help="Another model than headstart.toml names.")]

@@ -10,8 +10,6 @@ import typer
 from headstart.cli.output import errors_in_one_line, interruptible, names, print_sheets, say, watching
 from headstart.errors import InputError
 
-__all__ = ["bench"]
-
 bench = typer.Typer(
     name="bench",
     help="Compare methods on problems of the paper, or on your own table.",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from headstart.campaign.desk.words import count
 from headstart.cli.arguments import (
     CategoryOption,
     CellOption,
@@ -37,15 +38,13 @@ from headstart.cli.arguments import (
     wanted,
 )
 from headstart.cli.output import errors_in_one_line, how_far, say
-from headstart.cli.tables import count, in_plain_words, show
+from headstart.cli.tables import in_plain_words, show
 
 if TYPE_CHECKING:
     from headstart.campaign.campaign import Campaign
     from headstart.campaign.fitted import Fitted
     from headstart.campaign.suggestions import Suggestion
     from headstart.models.learning.progress import Told
-
-__all__ = ["fitted_campaign", "init", "plot", "status", "suggest", "working"]
 
 
 def init(

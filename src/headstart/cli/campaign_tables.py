@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headstart.cli.tables import cell, count, percent, table, with_interval
+from headstart.campaign.desk.words import cell, count, percent, with_interval
+from headstart.cli.tables import table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -16,17 +17,6 @@ if TYPE_CHECKING:
     from headstart.campaign.fitted import Fitted, FittedOutcome
     from headstart.campaign.init import Started
     from headstart.campaign.suggestions import Suggestion
-
-__all__ = [
-    "best_in_words",
-    "contributions",
-    "front_table",
-    "noise_in_words",
-    "parameters_table",
-    "pending_table",
-    "suggestions_table",
-]
-
 
 _NAMED = 4  # past campaigns that a suggestion names; more are counted
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from headstart.campaign.desk.words import count, percent
 from headstart.cli.arguments import (
     CategoryOption,
     CellOption,
@@ -29,7 +30,7 @@ from headstart.cli.arguments import (
 )
 from headstart.cli.campaign import fitted_campaign, working
 from headstart.cli.output import errors_in_one_line, say
-from headstart.cli.tables import count, in_plain_words, percent, show, table
+from headstart.cli.tables import in_plain_words, show, table
 from headstart.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from headstart.campaign.init import CampaignPlan
     from headstart.models.auto.explanation import Explanation, SourceVerdict
     from headstart.models.auto.past_check import PastCheck
-
-__all__ = ["check"]
 
 _NATS = "(Nats: 0.7 more is as if every value had been twice as likely.)"
 

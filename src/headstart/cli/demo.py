@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from headstart.bench.demo.demo import Demo, DemoResult, Standing
 
-__all__ = ["demo"]
-
 
 def demo(
     data: Annotated[

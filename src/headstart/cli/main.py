@@ -16,9 +16,6 @@ from headstart.cli.demo import demo
 from headstart.cli.reproduce import reproduce
 from headstart.cli.serve import serve
 
-__all__ = ["app"]
-
-
 # What typer raises where a call is not as it should be: its own copy of click's class, or click's
 _UsageError: Any = typer.BadParameter.__bases__[0]
 

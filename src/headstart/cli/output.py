@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from headstart.bench.run.experiment import Unit
     from headstart.models.learning.progress import HowFar, Told
 
-__all__ = ["Watch", "errors_in_one_line", "how_far", "interruptible", "names", "print_sheets", "say", "watching"]
-
 _REMARKS_SHOWN = 5
 _LONG = 2.0  # seconds: what takes longer shows how far it is
 

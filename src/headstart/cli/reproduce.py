@@ -9,8 +9,6 @@ import typer
 
 from headstart.cli.output import errors_in_one_line, interruptible, print_sheets, say, watching
 
-__all__ = ["reproduce"]
-
 
 def reproduce(
     name: Annotated[

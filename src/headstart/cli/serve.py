@@ -12,8 +12,6 @@ import typer
 from headstart.cli.output import errors_in_one_line
 from headstart.errors import InputError, MissingExtraError
 
-__all__ = ["serve"]
-
 _SHORTEST = 12  # letters of a token
 
 

@@ -6,13 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from headstart.campaign.desk.words import cell, count, percent, with_interval
-
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
-
-__all__ = ["cell", "count", "in_plain_words", "percent", "show", "table", "with_interval"]
 
 _PAPER = 200  # columns, where nobody looks at a terminal
 _CELL = 26  # letters of a cell in a turned table before it is folded

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from headstart.data.descriptors import Descriptors
     from headstart.data.ranges import Distribution
 
-__all__ = ["Axis", "distinct", "has_single_value", "same_category"]
-
 # How far from a grid value, in steps, a number is still that value
 _ON_GRID = 1e-8
 # The coordinate of a level in its own column, which puts any two levels at distance 1

@@ -39,8 +39,6 @@ from headstart.errors import InputError
 if TYPE_CHECKING:
     from headstart.data.warp import Warp
 
-__all__ = ["Bounds"]
-
 _FAR = 8.5  # standard deviations: what lies beyond is below rounding
 _NODES = 48
 _TINY = 1e-100

@@ -26,9 +26,6 @@ from torch import Tensor
 
 from headstart.data.axis import Axis, same_category
 
-__all__ = ["Condition", "learn_conditions"]
-
-
 _FEW_LEVELS = 12  # whole numbers with no more different values may be names of something
 _ENOUGH = 2  # rows on either side of a number, fewer being a coincidence
 

@@ -12,8 +12,6 @@ from torch import Tensor
 
 from headstart.errors import InputError
 
-__all__ = ["Dataset", "error_vars", "require_compatible", "require_unit_cube", "task_name"]
-
 # How far outside the unit cube rounding may put a point
 _CUBE_TOLERANCE = 1e-9
 

@@ -31,8 +31,6 @@ from torch import Tensor
 from headstart.data.axis import same_category
 from headstart.errors import InputError
 
-__all__ = ["Descriptors", "Neighbours"]
-
 # Of the largest magnitude: a column that varies by less is constant
 _CONSTANT = 1e-12
 _LISTED = 10  # categories that a message names

@@ -27,8 +27,6 @@ from headstart.data.bounds import Bounds
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError
 
-__all__ = ["MOST_GOALS", "Goal", "Limit", "Outcomes"]
-
 # Objectives that are weighed against each other: with more, nearly every point is best in some way
 MOST_GOALS = 3
 

@@ -17,8 +17,6 @@ from headstart.errors import InputError
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-__all__ = ["Choices", "Distribution", "FloatRange", "IntRange"]
-
 
 @dataclass(frozen=True)
 class FloatRange:

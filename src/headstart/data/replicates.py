@@ -27,8 +27,6 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError
 
-__all__ = ["POOLED", "Replicates", "pool_replicates"]
-
 POOLED = 4.0
 
 

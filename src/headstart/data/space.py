@@ -23,8 +23,6 @@ from headstart.data.descriptors import Descriptors
 from headstart.data.ranges import Choices, Distribution, FloatRange, IntRange
 from headstart.errors import InputError, NoPlaceError
 
-__all__ = ["Axis", "Space"]
-
 
 @dataclass(frozen=True)
 class Space:

@@ -16,8 +16,6 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 
-__all__ = ["FEW", "ROUNDING", "OutputMap", "OutputUnits", "Units", "robust_spread", "spread_of", "weighted_quantile"]
-
 FEW = 5  # fewer values have no quartiles to speak of
 ROUNDING = 1e-13  # of two values, relative to their size: they are equal
 _TO_NORMAL = 1.349  # the quartiles of a normal distribution are so many standard deviations apart

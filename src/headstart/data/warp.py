@@ -33,8 +33,6 @@ from headstart.data.bounds import Bounds
 from headstart.data.dataset import Dataset
 from headstart.data.units import FEW, ROUNDING, robust_spread, weighted_quantile
 
-__all__ = ["Warp"]
-
 FENCE = 6.0
 _TOGETHER = 0.02  # of the unit cube, in every coordinate: points of a search that count as one
 _POWERS = 41  # values of λ that are compared

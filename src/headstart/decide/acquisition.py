@@ -45,20 +45,6 @@ from headstart.errors import InputError
 from headstart.gp.linalg import LEAST_VAR
 from headstart.models.botorch import TransferPosterior
 
-__all__ = [
-    "LEFT",
-    "MARGIN",
-    "Acquisition",
-    "AcquisitionValue",
-    "acquisition",
-    "acquisition_values",
-    "acquisition_values_and_slopes",
-    "incumbent",
-    "log_less",
-    "require_beta",
-]
-
-
 Array = NDArray[np.float64]
 
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)

@@ -23,8 +23,6 @@ from headstart.models.chain.beliefs import At
 from headstart.models.mixture import components
 from headstart.models.predictor import Predictor
 
-__all__ = ["AveragedAcquisition", "PlainAcquisition", "Voice", "averaged", "mean_of", "voices"]
-
 # A member with less weight is not asked: it takes as long as one that counts
 _NEGLIGIBLE = 1e-3
 

@@ -31,8 +31,6 @@ from headstart.decide.average import Voice
 from headstart.decide.fast.slopes import ROWS, means_at
 from headstart.models.botorch import TransferPosterior
 
-__all__ = ["CAREFUL", "UNBELIEVED", "VERY_CAREFUL", "Believed", "is_careful", "limit_alone", "opening"]
-
 # A point beyond the limit is worth so much less, as a logarithm
 UNBELIEVED = 1e6
 # Up to so many results the past is all there is; from the sixth point on the plain process has turns of its own, which

@@ -19,8 +19,6 @@ from torch import Tensor
 from headstart.decide.domain import Domain, Searchable
 from headstart.errors import NoPointLeftError
 
-__all__ = ["design_point", "design_size"]
-
 _LOOKED_AT = 64
 _SAME = 1e-6
 

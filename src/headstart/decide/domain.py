@@ -28,8 +28,6 @@ from headstart.data.space import Space
 from headstart.decide.ruled.region import Region
 from headstart.errors import InputError
 
-__all__ = ["Candidates", "Cube", "Domain", "Mixed", "Searchable"]
-
 # Spaces with no more points than this are compared point by point
 _FEW_POINTS = 2000
 # Grids with more values than this are polished as if they were continuous, and stepped along afterwards

@@ -25,8 +25,6 @@ from headstart.gp.linalg import LEAST_VAR, cholesky, solve_lower
 from headstart.models.chain.layer import Layer
 from headstart.models.predictor import Predictor
 
-__all__ = ["ByCovariance", "ByLayer", "Given", "PendingAcquisition", "given"]
-
 # Pairs of opposite draws of the awaited results
 _PAIRS = 16
 # f is taken as known at the pending points up to this share of its variance, so that they may also repeat

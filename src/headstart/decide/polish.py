@@ -18,8 +18,6 @@ from headstart.decide.fast.slopes import Slopes
 from headstart.decide.ruled.region import Loss, Region, descend
 from headstart.gp.lbfgs import minimize_lockstep
 
-__all__ = ["polish"]
-
 Array = NDArray[np.float64]
 Which = NDArray[np.intp]
 

@@ -23,8 +23,6 @@ from headstart.gp.threads import single_thread
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import At
 
-__all__ = ["suggest_row"]
-
 
 def suggest_row(
     posterior: TransferPosterior,

@@ -29,8 +29,6 @@ from headstart.decide.polish import polish
 from headstart.errors import NoPointLeftError, NumericalError
 from headstart.gp.threads import single_thread
 
-__all__ = ["Quest", "Search"]
-
 # Points near the lowest posterior means: around how many of them, and their share
 _ANCHORS = 4
 _NEAR_SHARE = 4  # one near point for so many points all over the domain

@@ -24,8 +24,6 @@ from headstart.errors import InputError
 from headstart.gp.fit import Seed, generator_from
 from headstart.models.botorch import TransferPosterior
 
-__all__ = ["OneOutcome", "given_points", "next_points", "suggest"]
-
 
 @dataclass(frozen=True, slots=True)
 class OneOutcome:

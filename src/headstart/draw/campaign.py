@@ -30,8 +30,6 @@ from headstart.gp.threads import single_thread
 from headstart.sources.files.safe import make_folder
 from headstart.sources.parameters import Kind
 
-__all__ = ["campaign_figures", "draw_campaign"]
-
 _UNKNOWN = "pending: nothing is known about it yet"
 _PALE = "#9A9A9A"
 _FEW = 3  # past campaigns that a narrow picture has room for

@@ -19,24 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from headstart.sources.files.safe import make_folder, write_whole
 
-__all__ = [
-    "FORMATS",
-    "INK",
-    "evaluations_axis",
-    "fitting",
-    "legend_below",
-    "log_axis",
-    "look_at",
-    "number",
-    "out_of_view",
-    "panels",
-    "positive",
-    "save",
-    "save_all",
-    "tidy",
-    "values_axis",
-]
-
 INK = "#333333"
 
 FORMATS = ("png", "svg")

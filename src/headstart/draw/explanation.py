@@ -25,8 +25,6 @@ from headstart.models.auto.past_check import PastCheck
 from headstart.models.auto.silence import Silence
 from headstart.sources.files.safe import make_folder
 
-__all__ = ["agreement_figure", "draw_agreement", "draw_verdicts", "verdicts_figure"]
-
 _PALE = "#C8C8C8"
 _INFORMED = (NOW, "#56B4E9", "#12365E", "#7F9FBF", "#A9CCE3")  # candidates that know the past, in their order
 # Of many sources the verdicts are told apart, no longer the sources

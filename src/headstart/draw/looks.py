@@ -9,20 +9,6 @@ from matplotlib.figure import Figure
 
 from headstart.draw.canvas import INK, fitting
 
-__all__ = [
-    "MANY",
-    "NOW",
-    "PastLook",
-    "heading",
-    "label",
-    "named",
-    "noted",
-    "past_label",
-    "past_looks",
-    "plain",
-    "short",
-]
-
 NOW = "#0072B2"
 MANY = 12  # past campaigns beyond which none has a look of its own: nobody finds 50 in a legend
 # Colours that colour-blind readers can tell apart (Okabe and Ito), and markers

@@ -24,8 +24,6 @@ from headstart.models.family import GPBO
 from headstart.sources.files.unit_names import split_unit
 from headstart.sources.parameters import Kind, Parameter
 
-__all__ = ["Slice", "slice_of", "slices_figure", "sources_figure"]
-
 _POINTS, _POINTS_BY_RULES = 121, 31
 _PREDICTION, _BAND = "prediction: median, 95 %", "prediction: 95 % range"
 _INCHES_A_LETTER = 0.04  # of height, at 30°

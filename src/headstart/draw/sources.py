@@ -22,8 +22,6 @@ from headstart.models.auto.reasons import Reasons
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-__all__ = ["plot_sources"]
-
 _INK, _RULE = "#333333", "#BBBBBB"
 # Dark, light, in between: apart in grey as well, and so are the markers
 _LOOKS = {

@@ -22,8 +22,6 @@ from torch import Tensor
 from headstart.gp.evidence import Evidence
 from headstart.gp.threads import single_thread
 
-__all__ = ["draws_around"]
-
 _STEP = 0.05  # of a logarithm, for the differences
 _WIDEST = 2.0  # standard deviations of θ in any direction, at most
 EFFECTIVE = 3.0

@@ -29,8 +29,6 @@ from headstart.gp.linalg import cholesky, inverse_from_factor, try_cholesky
 from headstart.gp.restarts import Joining
 from headstart.gp.rounding import times
 
-__all__ = ["Evaluation", "Evidence", "PlainEvidence", "SearchPlan", "gaussian"]
-
 _LOG_2PI = math.log(2 * math.pi)
 # How often restarts are compared, and how close they must be, where distances are measured by their effect
 _COMPARE_EVERY, _COMPARE_WITHIN = 5, 0.2

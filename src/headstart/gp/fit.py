@@ -20,8 +20,6 @@ from headstart.gp.lbfgs import minimize_lockstep
 from headstart.gp.restarts import FitReport
 from headstart.gp.threads import single_thread
 
-__all__ = ["FitOptions", "Objective", "Seed", "fit", "generator_from"]
-
 Seed = int | torch.Generator | None
 
 # What a point is worth where the factorisation failed, times the largest value met so far: larger than any real value,

@@ -22,8 +22,6 @@ from headstart.gp.hyperparameters import Inputs
 from headstart.gp.kernels import Kernel
 from headstart.gp.rounding import row_times
 
-__all__ = ["FEW", "Geometry", "geometry_of", "lengthscale_gradient", "of_problems"]
-
 Kept = tuple[Tensor, ...]  # what ``gradient`` wants back from ``evaluate``
 
 # Up to so many observations it is the number of operations that costs, and not how much each of them does

@@ -33,22 +33,6 @@ from torch import Tensor
 from headstart.errors import InputError
 from headstart.gp.linalg import broadcast_shapes
 
-__all__ = [
-    "OFFSET_VAR",
-    "Expected",
-    "GPParams",
-    "Inputs",
-    "Layout",
-    "Slot",
-    "Starts",
-    "gp_layout",
-    "lengthscale_slot",
-    "noise_slot",
-    "outputscale_slots",
-    "require_finite",
-    "require_variance",
-]
-
 OFFSET_VAR = 9.0
 # Medians of the lengthscales of numbers and of categories, times √g
 _NUMBER, _CATEGORY = 0.3, 1.0

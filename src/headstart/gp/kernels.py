@@ -14,8 +14,6 @@ from torch import Tensor
 
 from headstart.gp.linalg import broadcast_shapes
 
-__all__ = ["Kernel", "squared_distance"]
-
 # Below this a distance is zero. It keeps the derivative of the square root finite; κ itself does not notice.
 _TINY = 1e-30
 

@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 
 from headstart.gp.restarts import PACE, Array, Joining, agree, better_neighbours, ends, too_slow
 
-__all__ = ["LockstepResult", "lockstep_is_available", "minimize_lockstep", "minimize_one_by_one"]
-
 BatchObjective = Callable[[Array, NDArray[np.intp]], tuple[Array, Array]]
 
 _MEMORY = 10  # correction pairs, SciPy's default

@@ -16,20 +16,6 @@ from torch import Tensor
 from headstart.errors import NumericalError
 from headstart.gp.cuda.blocked import blocked_cholesky, blocked_inverse, blocks_pay
 
-__all__ = [
-    "LEAST_VAR",
-    "append_rows",
-    "broadcast_shapes",
-    "cholesky",
-    "fold",
-    "inverse_from_factor",
-    "log_det",
-    "solve_lower",
-    "solve_upper",
-    "try_cholesky",
-    "unfold",
-]
-
 # The least variance of f, in model units: what is smaller is rounding
 LEAST_VAR = 1e-10
 

@@ -17,8 +17,6 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["JOIN_WITHIN", "PACE", "Array", "FitReport", "Joining", "agree", "better_neighbours", "ends", "too_slow"]
-
 Array = NDArray[np.float64]
 
 # In the logarithm of a parameter: ten per cent

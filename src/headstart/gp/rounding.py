@@ -16,8 +16,6 @@ import os
 from jaxtyping import Float
 from torch import Tensor
 
-__all__ = ["round_alike", "row_times", "times"]
-
 
 def times(A: Float[Tensor, "*b n m"], x: Float[Tensor, "*#b m"]) -> Float[Tensor, "*b n"]:
     """A x for every matrix of the batch: a single one is multiplied as one of two."""

@@ -9,8 +9,6 @@ from functools import cache
 import torch
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["single_thread"]
-
 
 @cache
 def _libraries() -> ThreadpoolController:

@@ -29,8 +29,6 @@ from headstart.models.params import ModelParams
 from headstart.models.predictive import Doubt, NormalMixture, measurement, require_probability
 from headstart.models.predictor import Outcome, Predictor
 
-__all__ = ["TransferPosterior"]
-
 # How well the sources show the scale of a target, in independent values, before there are any of its own
 _SOURCES_FREEDOM = 8.0
 _SIZE_KNOWN = 2  # results that show how large the values of a target without sources are

@@ -22,8 +22,6 @@ from headstart.models.chain.beliefs import At
 from headstart.models.mixture import components
 from headstart.models.predictive import NormalMixture
 
-__all__ = ["ExactNormal", "Way", "noise_likelihood", "require_points", "require_values"]
-
 
 class ExactNormal(MultivariateNormal):  # type: ignore[misc]
     """Whose variance is what it is: GPyTorch raises variances below 1e-10, whatever the units of y."""

@@ -24,8 +24,6 @@ from headstart.models.params import EnsembleParams, ModelParams
 from headstart.models.predictor import Outcome
 from headstart.models.star.alone import fit_each
 
-__all__ = ["Ensemble", "RankingPrior", "RankingWeighted", "misranked_pairs"]
-
 
 def misranked_pairs(f: Float[Tensor, "*b n"], y: Float[Tensor, "*c n"]) -> Float[Tensor, "*out"]:
     """How many ordered pairs (j, k) have f_j < f_k where y_j ≥ y_k, or the reverse."""

@@ -38,25 +38,6 @@ from headstart.models.single import Single
 from headstart.models.star.star import Star
 from headstart.models.star.weighting import FreeWeights, Integrated, Modular
 
-__all__ = [
-    "AUTO",
-    "BHGP",
-    "FAMILY",
-    "GPBO",
-    "HGP",
-    "MHGP",
-    "MTGP",
-    "MTKGP",
-    "MWSGP",
-    "RGPE",
-    "SCAML",
-    "SHGP",
-    "STAR",
-    "WSGP",
-    "model_name",
-    "model_named",
-]
-
 HGP = Joint(coregion=Hierarchical())
 WSGP = Joint(coregion=WeightedSource())
 MTKGP = Joint(coregion=SharedKernel())

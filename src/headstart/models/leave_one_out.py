@@ -9,8 +9,6 @@ from torch import Tensor
 from headstart.gp.linalg import solve_lower
 from headstart.models.chain.layer import Layer
 
-__all__ = ["leave_one_out"]
-
 
 def leave_one_out(layer: Layer, y: Float[Tensor, "*b n"]) -> tuple[Float[Tensor, "*b n"], Float[Tensor, "*b n"]]:
     """Mean and variance of every observation predicted from the others: y_i − α_i/[K⁻¹]_ii and 1/[K⁻¹]_ii."""

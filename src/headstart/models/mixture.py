@@ -12,8 +12,6 @@ from torch import Tensor
 from headstart.models.chain.beliefs import At
 from headstart.models.chain.layer import Layer
 
-__all__ = ["Mixture", "components", "take_problems"]
-
 T = TypeVar("T")
 
 

@@ -26,8 +26,6 @@ from headstart.models.learning.crew import jobs_from
 from headstart.models.learning.learning import learning
 from headstart.models.params import ModelParams
 
-__all__ = ["Prior", "TransferModel", "log_density_of", "observed"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Prior(ABC):

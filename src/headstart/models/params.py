@@ -22,16 +22,6 @@ from headstart.errors import InputError
 from headstart.gp.hyperparameters import GPParams, require_finite, require_variance
 from headstart.gp.linalg import broadcast_shapes
 
-__all__ = [
-    "AutoParams",
-    "ChainParams",
-    "CoregionalParams",
-    "EnsembleParams",
-    "ModelParams",
-    "StarParams",
-    "WeightedParams",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class ChainParams:

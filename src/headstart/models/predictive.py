@@ -32,8 +32,6 @@ from headstart.models.chain.layer import Layer
 from headstart.models.mixture import components
 from headstart.models.star.weights import StarBeliefs, sources_at
 
-__all__ = ["Doubt", "NormalMixture", "measurement", "require_probability"]
-
 # Halvings of the bracket of a quantile: 2⁻⁶⁰ of it is below the rounding of its ends
 _HALVINGS = 60
 _SCALES = 9  # normal distributions that stand for Student's

@@ -16,8 +16,6 @@ from headstart.models.chain.beliefs import At
 from headstart.models.params import ModelParams
 from headstart.models.predictive import Doubt
 
-__all__ = ["Outcome", "Predictor"]
-
 
 class Predictor(Protocol):
     """The target's posterior in model units: a ``Layer``, or an ensemble of them."""

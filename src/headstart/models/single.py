@@ -23,8 +23,6 @@ from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ChainParams, ModelParams
 from headstart.models.predictor import Outcome
 
-__all__ = ["Single", "SinglePrior"]
-
 # With more observations the hyperparameters are known well enough
 UNCERTAIN_UP_TO = 24
 

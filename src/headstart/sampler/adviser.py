@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.trial import FrozenTrial
 
-__all__ = ["Adviser"]
-
 _ROUNDS = 8  # how often a suggestion that clashes with another worker's is made again, in case many ask at once
 _PAUSE = 0.02  # seconds, on average half of it; twice as long after every further clash
 _RECENT = 16  # suggestions that are kept for parameters that are asked for late

@@ -14,8 +14,6 @@ from optuna.samplers import BaseSampler
 from headstart.errors import InputError
 from headstart.sources.parameters import nearest
 
-__all__ = ["require_arguments"]
-
 
 def require_arguments(
     seed: Any,

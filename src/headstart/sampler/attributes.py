@@ -31,8 +31,6 @@ from headstart.models.botorch import TransferPosterior
 from headstart.models.family import model_name
 from headstart.models.model import Prior
 
-__all__ = ["attributes_of", "attributes_of_outcomes"]
-
 _PREFIX = "headstart: "
 _TOLD = 12  # sources that have a verdict
 _WEIGHED = 5  # and a weight

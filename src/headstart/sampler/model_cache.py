@@ -25,8 +25,6 @@ from headstart.models.model import Prior, TransferModel
 from headstart.sampler.words import LOGGER
 from headstart.sources.keeping.folder import FolderNotebook
 
-__all__ = ["ModelCache", "throttled"]
-
 _logger = optuna.logging.get_logger(LOGGER)
 
 _IN_MEMORY = 8

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from headstart.models.model import TransferModel
     from headstart.sampler.suggested import Drawn, Suggested
 
-__all__ = ["TransferSampler"]
-
 _LISTED = 10  # sources that are named where the sampler is printed
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from headstart.decide.acquisition import Acquisition
     from headstart.models.model import TransferModel
 
-__all__ = ["start"]
-
 
 def start(
     sources: Sequence[Any],

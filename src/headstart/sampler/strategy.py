@@ -24,8 +24,6 @@ from headstart.models.learning.device import CPU, ComputeDevice
 from headstart.models.model import TransferModel
 from headstart.sampler.trials import SeenTrials
 
-__all__ = ["Known", "Strategy", "how_often"]
-
 # What is known of the one outcome of a study, or of all of them
 Known: TypeAlias = TransferPosterior | OutcomePosteriors
 

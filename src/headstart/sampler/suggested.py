@@ -18,8 +18,6 @@ from headstart.sampler.strategy import how_often
 from headstart.sampler.trials import SeenTrials
 from headstart.sources.aligned import Alignment
 
-__all__ = ["Drawn", "Suggested", "find_clash"]
-
 
 @dataclass(frozen=True)
 class Drawn:

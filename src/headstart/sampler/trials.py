@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
 
-__all__ = ["SeenTrials", "fixed_parameters", "note", "noted", "see"]
-
 _KEY = "headstart:params"
 _PIECE = 2045  # characters that a system attribute may have in a relational database
 _MAX_PENDING = 64  # of those that will never have a result, and of those that may, the latest

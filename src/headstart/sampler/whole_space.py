@@ -25,16 +25,13 @@ from headstart.data.conditions import Condition, learn_conditions
 from headstart.data.ranges import Distribution
 from headstart.data.space import Space
 from headstart.errors import NoPlaceError
-from headstart.sources.column_guess import spans_log
+from headstart.sources.columns.span import spans_log
 from headstart.sources.matching import is_missing, match
 from headstart.sources.raw import RawTask
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.trial import FrozenTrial
-
-__all__ = ["SourceSpace", "WholeSpace", "clip_value", "known_space"]
-
 
 _MAX_CATEGORIES = 50  # a text column with more is a name or a remark
 _ROUNDING = 1e-12

@@ -10,8 +10,6 @@ import optuna
 if TYPE_CHECKING:
     from headstart.sources.aligned import Decision
 
-__all__ = ["LOGGER", "Words"]
-
 # A child of Optuna's: optuna.logging.set_verbosity and its handlers hold for it as well
 LOGGER = "optuna.headstart"
 

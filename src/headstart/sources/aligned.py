@@ -9,8 +9,6 @@ from headstart.data.dataset import Dataset
 from headstart.data.space import Space
 from headstart.sources.raw import RawTask
 
-__all__ = ["Alignment", "Decision"]
-
 
 @dataclass(frozen=True)
 class Decision:

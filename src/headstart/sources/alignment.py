@@ -34,8 +34,6 @@ from headstart.sources.raw import INFINITE, RawTask, error_var, finite
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-__all__ = ["align"]
-
 _UNSEEN = 0.5  # the placeholder of a coordinate that was not recorded
 
 

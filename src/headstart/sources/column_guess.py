@@ -23,8 +23,6 @@ from headstart.sources.files.tables import Table
 from headstart.sources.files.unit_names import folded, plain, split_unit
 from headstart.sources.parameters import MOST_USED, Kind, Parameter, nearest
 
-__all__ = ["Guess", "Proposal", "find_result", "outward", "propose", "spans_log"]
-
 _NOTHING_THERE = "nothing was measured there. Leave it out."
 _FEW_LEVELS, _MANY_LEVELS, _LONG_TEXT = 5, 20, 40
 _COUNTER = re.compile(

@@ -25,8 +25,6 @@ from headstart.sources.files.unit_names import folded
 from headstart.sources.matching import is_missing, match
 from headstart.sources.raw import RawTask
 
-__all__ = ["descriptors_in_tasks", "never_run", "read_descriptors"]
-
 _REMEDY = "Descriptors are numbers: write one, or remove the column."
 
 

@@ -21,8 +21,6 @@ from headstart.models.model import Prior
 from headstart.sources.aligned import Alignment, Decision
 from headstart.sources.raw import INFINITE
 
-__all__ = ["infinite_in_words", "outliers_in_words", "own_outliers", "with_outliers"]
-
 _LISTED = 5  # more than this are counted
 
 

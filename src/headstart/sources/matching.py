@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from headstart.data.ranges import Distribution
 
-__all__ = ["Matched", "is_missing", "match", "outside"]
-
 # With more unknown categories than this the column means something else, such as a number or a name
 _MAX_NEW_LEVELS = 20
 

@@ -17,8 +17,6 @@ from headstart.data.outcomes import Outcomes
 from headstart.sources.aligned import Alignment
 from headstart.sources.raw import RawObjective, RawTask, error_var, finite
 
-__all__ = ["split", "with_any_result"]
-
 
 def with_any_result(task: RawTask, measured: Mapping[str, RawObjective]) -> RawTask | None:
     """The task with 0 for every row that knows one of the outcomes, so that all of these are aligned; None if none."""

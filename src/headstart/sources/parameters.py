@@ -17,8 +17,6 @@ from headstart.sources.files.unit_names import split_unit, with_unit
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-__all__ = ["MOST_USED", "Kind", "Parameter", "nearest", "parameter_of_text"]
-
 MOST_USED = 2000  # rows of a past file, unless somebody says otherwise: they are learnt in three seconds, every time
 
 

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.storages import BaseStorage
 
-__all__ = ["Sources", "read_sources"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sources(Sequence[RawTask]):

@@ -22,8 +22,6 @@ from headstart.sources.raw import INFINITE
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
-__all__ = ["estimated_finals"]
-
 _ENOUGH = 3
 
 

@@ -16,8 +16,6 @@ from headstart.errors import InputError
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-__all__ = ["INFINITE", "RawObjective", "RawTask", "error_var", "finite"]
-
 INFINITE = 1e150  # a number as large counts as infinite
 
 

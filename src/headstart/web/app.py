@@ -27,8 +27,6 @@ from headstart.web.pages.page import render
 from headstart.web.pages.remedies import for_the_page
 from headstart.web.worker import Worker
 
-__all__ = ["make_app"]
-
 _HERE = Path(__file__).parent
 
 

@@ -39,8 +39,6 @@ from headstart.web.jobs import (
 )
 from headstart.web.worker import DeskWork, Worker
 
-__all__ = ["Desk", "Snapshot"]
-
 _KEPT = 3  # of everything that has been learnt or drawn
 _WORKS = 40
 _BESIDE = 24  # rows that are predicted while somebody waits; more are left to the worker

@@ -14,8 +14,6 @@ from starlette.responses import Response
 from headstart.campaign.measured import SlippedResultsError
 from headstart.errors import HeadstartError, InputError
 
-__all__ = ["StaleFormError", "Taken", "posted", "tried", "tried_but_slips", "whole_number"]
-
 _MOST_FIELDS = 20_000
 _MOST_FILES = 200
 

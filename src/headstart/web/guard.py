@@ -17,8 +17,6 @@ from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["MOST_BODY", "MOST_UPLOAD", "UPLOADS", "Guard", "is_local"]
-
 MOST_UPLOAD = 64 * 1024 * 1024
 MOST_BODY = 2 * 1024 * 1024
 UPLOADS = "/begin/files"

@@ -35,24 +35,6 @@ from headstart.web.pages.slices import SlicePanel, panels_at
 from headstart.web.svg import themed
 from headstart.web.worker import Report, WorkerMemory
 
-__all__ = [
-    "Ask",
-    "Asked",
-    "Compare",
-    "Compared",
-    "Draw",
-    "DrawnPictures",
-    "Judge",
-    "Judged",
-    "Learn",
-    "Learned",
-    "PastOf",
-    "RowKey",
-    "RowOutlook",
-    "outlooks",
-    "row_key",
-]
-
 _ATTEMPTS = 3
 RowKey = tuple[tuple[str, Any], ...]
 

@@ -7,8 +7,6 @@ import io
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-__all__ = ["themed"]
-
 # What a colour is in the dark: ink and paper change places, and dark colours become light ones of the same hue
 _DARK = {
     "#333333": "#e2e2e2", "#000000": "#e2e2e2", "#ffffff": "#16191d", "#e2e2e2": "#3b424a", "#f2f2f2": "#23282e",

@@ -15,8 +15,6 @@ from typing import Any, Protocol
 
 from headstart.errors import HeadstartError
 
-__all__ = ["DeskWork", "Job", "Report", "Worker", "WorkerMemory"]
-
 _log = logging.getLogger(__name__)
 
 # How far a job is, from 0 to 1, and what it is doing

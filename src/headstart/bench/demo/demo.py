@@ -26,8 +26,6 @@ from headstart.sampler.sampler import TransferSampler
 if TYPE_CHECKING:
     from optuna import Study
 
-__all__ = ["MARKS", "Demo", "DemoResult", "Standing", "Start", "default_model", "run_demo"]
-
 # After how many trials the errors are compared
 MARKS = (1, 3, 5, 10, 20)
 

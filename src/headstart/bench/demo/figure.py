@@ -17,8 +17,6 @@ from headstart.bench.demo.demo import DemoResult
 from headstart.draw.canvas import INK, evaluations_axis, positive
 from headstart.errors import InputError
 
-__all__ = ["draw_demo", "require_writable"]
-
 _RUNS_SHOWN = 12  # more single runs than these hide the median
 _SCRATCH, _HEAD_START = ("#D55E00", "s"), ("#0072B2", "o")
 

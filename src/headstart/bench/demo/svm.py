@@ -30,8 +30,6 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from headstart.errors import InputError, MissingExtraError
 from headstart.sources.raw import RawTask
 
-__all__ = ["DATA_SETS", "SPACE", "DataSet", "SupportVectorMachine", "known", "past_runs"]
-
 
 @dataclass(frozen=True, slots=True)
 class DataSet:

@@ -22,8 +22,6 @@ from headstart.bench.commit import commit
 from headstart.gp.cuda.blocked import block_for, blocked_cholesky, blocked_inverse
 from headstart.gp.kernels import Kernel
 
-__all__ = ["FactorTimes", "main", "measure"]
-
 SIZES = (48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 4096)
 BATCHES = (1, 10, 100, 500, 2000)
 BLOCKS = (32, 48, 64, 96, 128, 256)

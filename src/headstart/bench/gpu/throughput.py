@@ -39,8 +39,6 @@ from headstart.bench.run.runner import evaluate, provenance
 from headstart.data.dataset import Dataset
 from headstart.errors import MissingDataError
 
-__all__ = ["CellSpeed", "GpuCell", "all_cells", "main", "measure_cell", "summary"]
-
 logger = logging.getLogger(__name__)
 
 PAPER_HOURS = 154_353  # CPU-hours, "including early debugging and evaluations" (the paper's last appendix)

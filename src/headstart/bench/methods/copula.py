@@ -37,8 +37,6 @@ from headstart.gp.threads import single_thread
 from headstart.models.chain.beliefs import NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
 
-__all__ = ["GC3P", "CopulaPosterior", "CopulaPrior", "GC3PPrior", "Seeds", "Training", "to_normal_scores"]
-
 # One for all problems, which then share their draws, or one for each
 Seeds = Seed | Sequence[Seed]
 # The numbers of inputs and outputs of every layer

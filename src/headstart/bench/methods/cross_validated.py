@@ -25,8 +25,6 @@ from headstart.models.family import GPBO, MTKGP
 from headstart.models.leave_one_out import leave_one_out
 from headstart.models.mixture import Mixture
 
-__all__ = ["begin", "rank_correlation"]
-
 _FEW = 3  # results below which nothing can be ranked
 
 

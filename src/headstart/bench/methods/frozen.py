@@ -29,8 +29,6 @@ from headstart.models.chain.layer import Layer
 from headstart.models.family import GPBO
 from headstart.models.predictor import Outcome
 
-__all__ = ["begin"]
-
 
 def begin(instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Proposer:
     """Nothing is learnt from the sources."""

@@ -10,8 +10,6 @@ from torch import Tensor
 
 from headstart.models.botorch import TransferPosterior
 
-__all__ = ["Predicted", "predicting"]
-
 # From results y (P,), one per problem, to P(result ≤ y) and log p(y), both (P,) and in the units of y
 Predicted = Callable[[Tensor], tuple[Tensor, Tensor]]
 

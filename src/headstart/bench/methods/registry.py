@@ -33,8 +33,6 @@ from headstart.models.family import FAMILY
 from headstart.models.mixture import take_problems
 from headstart.models.model import Prior, TransferModel
 
-__all__ = ["METHODS", "Choice", "Method", "ModelProposer", "Proposer", "Settings", "method"]
-
 
 @dataclass(frozen=True, slots=True)
 class Settings:

@@ -15,8 +15,6 @@ from torch import Tensor
 from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.botorch import TransferPosterior
 
-__all__ = ["Rule", "ask_candidates", "pick"]
-
 
 class Rule(Enum):
     """How the candidates' weights are used."""

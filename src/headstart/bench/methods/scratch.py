@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from optuna import Study, Trial
     from optuna.distributions import BaseDistribution
 
-__all__ = ["begin", "optuna_distributions", "quietly"]
-
 _MOST_SOBOL = 8
 _RESTARTS, _RAW_SAMPLES = 4, 128
 

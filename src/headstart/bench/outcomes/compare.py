@@ -25,8 +25,6 @@ from headstart.bench.outcomes.work import outcome_cells, work_through
 from headstart.bench.run.runner import provenance
 from headstart.errors import HeadstartError, InputError
 
-__all__ = ["main"]
-
 
 def main(arguments: list[str] | None = None) -> int:
     """Run, read, print, write; the exit status says whether every run was a success."""

@@ -24,8 +24,6 @@ from torch import Tensor
 from headstart.decide.several.front import front_of, reference_beyond
 from headstart.errors import InputError
 
-__all__ = ["BelowOptimum", "FrontVolume", "WithinLimits", "Yardstick", "first_found", "volume_of"]
-
 
 def volume_of(Y: Float[Tensor, "n m"], reference: Float[Tensor, "m"]) -> float:
     """The volume of what is worse than some row of Y and better than the reference."""

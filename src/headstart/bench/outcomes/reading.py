@@ -24,8 +24,6 @@ from headstart.bench.outcomes.runs import OutcomeRun
 from headstart.bench.read.comparison import Interval, mean_interval, resampling_weights
 from headstart.errors import NotComparableError
 
-__all__ = ["FIRST", "OUTCOME_MARKS", "ProblemCurves", "curves_of"]
-
 OUTCOME_MARKS = (1, 3, 5, 10, 20)
 _RESAMPLES = 10_000
 _LEVELS = (0.025, 0.975)

@@ -10,8 +10,6 @@ from headstart.bench.outcomes.reading import FIRST, ProblemCurves
 from headstart.bench.read.comparison import Interval
 from headstart.bench.read.sheet import Cellular, Sheet, write_sheets
 
-__all__ = ["outcome_sheets", "write_outcomes"]
-
 _OURS, _ALONE = "headstart", "alone"
 _SPOILT = ("headstart-noise", "headstart-negated", "headstart-negated-1", "headstart-negated-2")
 _BEATEN_BY_LIMITS = ("alone", "optuna-gp")

@@ -14,8 +14,6 @@ from headstart.bench.outcomes.methods.registry import method_compared
 from headstart.bench.outcomes.problems.catalogue import outcome_problem
 from headstart.bench.run.lines import append_lines, read_lines
 
-__all__ = ["OutcomeCell", "OutcomeRun", "append_outcomes", "compare_one", "read_outcomes"]
-
 _SCHEMA = 1
 _DIGITS = 8
 

@@ -11,8 +11,6 @@ from headstart.bench.outcomes.runs import OutcomeCell, OutcomeRun, append_outcom
 from headstart.bench.queue import run_all
 from headstart.gp.rounding import round_alike
 
-__all__ = ["outcome_cells", "work_through"]
-
 
 def outcome_cells(
     problems: Sequence[str],

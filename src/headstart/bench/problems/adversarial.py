@@ -23,8 +23,6 @@ from headstart.bench.problems.problem import Instance, Problem, stream
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError
 
-__all__ = ["Scenario", "SpoiltProblem"]
-
 _SHIFT = 1 / 3
 _BAD = 9
 

@@ -15,8 +15,6 @@ from headstart.bench.problems.frame import is_number
 from headstart.data.ranges import Choices, FloatRange
 from headstart.errors import InputError
 
-__all__ = ["Column", "ColumnKind", "column", "some"]
-
 _FEW_INTEGERS = 10
 _MANY_LEVELS = 20
 # A positive column with max / min and max / median above these may be meant as log.

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from headstart.errors import InputError, MissingExtraError
 
-__all__ = ["is_missing", "is_number", "labels", "numbers", "open_frame", "require_columns", "values"]
-
 # What pandas takes as missing, less "None" and "none": these are often a level of a hyperparameter.
 _MISSING = ("", "NA", "<NA>", "N/A", "n/a", "#N/A", "NaN", "nan", "-NaN", "-nan", "NULL", "null")
 _CSV, _PARQUET = (".csv", ".csv.gz"), (".parquet", ".parquet.gz")

@@ -32,8 +32,6 @@ from headstart.decide.domain import Mixed
 from headstart.errors import InputError
 from headstart.gp.lbfgs import minimize_lockstep
 
-__all__ = ["COUPLING", "LABORATORY", "ROASTING", "TURNING", "Laboratory"]
-
 Params = tuple[float, ...]
 # f(parameters (*b, 1, k), the coordinates of every axis: (*b, n) of a number, shares (*b, n, levels) of a category)
 MixedFormula = Callable[[Tensor, Sequence[Tensor]], Tensor]

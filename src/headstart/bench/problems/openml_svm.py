@@ -28,8 +28,6 @@ from headstart.bench.problems.svm_table import UNUSED_DEGREE, UNUSED_GAMMA
 from headstart.bench.problems.table import TaskTable, read_table
 from headstart.errors import HeadstartError, InputError, MissingExtraError
 
-__all__ = ["FLOW", "TASKS", "fetch_runs", "fill_unset", "parse_runs", "svm_openml"]
-
 FLOW = 5891
 TASKS: tuple[int, ...] = (
     *(37, 3485, 3492, 3493, 3494, 3889, 3891, 3899, 3902, 3903, 3913, 3918, 3950, 9889, 9914, 9946, 9952, 9967),

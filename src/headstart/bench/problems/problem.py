@@ -18,8 +18,6 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.data.space import Space
 
-__all__ = ["Instance", "Problem", "TargetRows", "stream"]
-
 
 def stream(*key: object) -> torch.Generator:
     """A random generator of its own for every key, such as (problem, seed, "noise")."""

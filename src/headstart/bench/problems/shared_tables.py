@@ -33,8 +33,6 @@ from headstart.bench.problems.svm_table import svm_sklearn
 from headstart.bench.problems.table import TableProblem, TaskTable, read_table
 from headstart.errors import InputError, MissingDataError
 
-__all__ = ["SHARED", "SharedTable", "is_here", "shared_problem", "shared_table", "table_problem"]
-
 _VARIABLE = "HEADSTART_DATA"
 
 

@@ -22,8 +22,6 @@ from importlib.resources import as_file, files
 
 from headstart.bench.problems.table import TableProblem, TaskTable, read_table
 
-__all__ = ["UNUSED_DEGREE", "UNUSED_GAMMA", "svm_sklearn", "svm_sklearn_problem"]
-
 UNUSED_GAMMA = 1.0  # the middle of 2⁻¹⁰ … 2¹⁰ on a log scale
 UNUSED_DEGREE = 3.5  # the middle of 2 … 5
 _FILE = "svm_sklearn.csv.gz"

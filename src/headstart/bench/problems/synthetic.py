@@ -29,8 +29,6 @@ from torch.quasirandom import SobolEngine
 from headstart.errors import InputError
 from headstart.gp.lbfgs import minimize_lockstep
 
-__all__ = ["ALPINE", "ALPINE_C", "BRANIN", "FAMILIES", "FORRESTER", "HARTMANN3", "HARTMANN6", "Family", "family"]
-
 Params = tuple[float, ...]
 # f(parameters (*b, 1, k), X (*b, n, d) in the function's own domain) → (*b, n)
 Formula = Callable[[Tensor, Tensor], Tensor]

@@ -24,14 +24,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from headstart.bench.problems.columns import Column, ColumnKind, column, some
+from headstart.bench.problems.columns import Column, column, some
 from headstart.bench.problems.frame import is_missing, labels, numbers, open_frame, require_columns, values
 from headstart.bench.problems.problem import Instance, Problem, TargetRows, stream
 from headstart.data.dataset import Dataset
 from headstart.data.space import Space
 from headstart.errors import InputError
-
-__all__ = ["Column", "ColumnKind", "TableProblem", "TaskTable", "read_table"]
 
 logger = logging.getLogger(__name__)
 

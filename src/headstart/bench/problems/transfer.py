@@ -13,8 +13,6 @@ from headstart.bench.problems.synthetic import FAMILIES, Family
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError
 
-__all__ = ["SyntheticProblem"]
-
 
 class SyntheticProblem(Problem):
     """``n_sources`` random tasks of a family at ``source_points`` random points each, and a random target.

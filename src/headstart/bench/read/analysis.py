@@ -19,23 +19,6 @@ from headstart.bench.read.styles import in_order, is_table, problem_order, style
 from headstart.bench.run.store import Run, Store, StoreContents, settings_key
 from headstart.errors import InputError
 
-__all__ = [
-    "MARKS",
-    "Array",
-    "Cell",
-    "Results",
-    "Summary",
-    "collect",
-    "load",
-    "marks",
-    "mean_and_error",
-    "require_marks",
-    "runs_that_count",
-    "stored",
-    "summaries",
-    "table",
-]
-
 # After how many evaluations regrets are reported, as far as they were reached
 MARKS = (1, 5, 10, 20, 30)
 

@@ -23,21 +23,6 @@ from headstart.bench.read.styles import in_order, is_table, problem_order, style
 from headstart.bench.run.store import Run
 from headstart.errors import InputError
 
-__all__ = [
-    "GOOD",
-    "KNOWN",
-    "LEVELS",
-    "Calibration",
-    "Forecasts",
-    "Known",
-    "calibration",
-    "coverage",
-    "forecasts",
-    "groups",
-    "load_forecasts",
-    "sheets",
-]
-
 LEVELS = (0.50, 0.80, 0.95)
 # The coverage of a 95 % interval that is called good
 GOOD = (0.92, 0.98)

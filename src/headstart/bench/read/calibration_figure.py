@@ -16,8 +16,6 @@ from headstart.bench.read.styles import in_order
 from headstart.draw.canvas import FORMATS, INK, legend_below, panels, save, tidy
 from headstart.errors import InputError
 
-__all__ = ["draw_calibration"]
-
 _NOMINAL = np.arange(1, 100) / 100
 _MARKED = [int(np.abs(_NOMINAL - level).argmin()) for level in LEVELS]
 _LETTERS_PER_INCH = 15

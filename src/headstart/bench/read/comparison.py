@@ -22,20 +22,6 @@ from headstart.bench.read.analysis import Array, Cell, Results, marks
 from headstart.bench.read.styles import is_table
 from headstart.errors import InputError, NotComparableError
 
-__all__ = [
-    "Difference",
-    "Interval",
-    "Ranks",
-    "SpeedUp",
-    "differences",
-    "evaluations_to",
-    "floor_of",
-    "mean_interval",
-    "ranks",
-    "resampling_weights",
-    "speed_ups",
-]
-
 RESAMPLES = 10_000
 _LEVELS = (0.025, 0.975)
 # A log has no zero: lower regrets count as these. On a table 1e-4 is a ten-thousandth of its range.

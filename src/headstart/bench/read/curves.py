@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 
 from headstart.bench.read.styles import style
 
-__all__ = ["band", "curve"]
-
 
 def curve(axes: Axes, method: str, x: ArrayLike, y: ArrayLike, *, floor: float, every: Any = None) -> None:
     """A line in the method's style, with a marker at every point or at ``every``."""

@@ -26,8 +26,6 @@ from headstart.data.dataset import Dataset
 from headstart.draw.canvas import INK, legend_below, panels, save, tidy
 from headstart.models.family import BHGP, GPBO, MHGP, SHGP
 
-__all__ = ["Comparison", "compare_posteriors", "draw_posteriors", "posterior_sheet"]
-
 SOURCE_C, TARGET_C = 0.5, -0.5
 TARGET_X = (1.0, 2.0, 3.0, 4.0)
 _SIGMAS = 1.959964  # of a 95 % interval

@@ -14,8 +14,6 @@ from headstart.bench.read.styles import is_table, setting, settings_of, title
 from headstart.draw.canvas import evaluations_axis, legend_below, log_axis, panels, positive, save, tidy, values_axis
 from headstart.errors import InputError
 
-__all__ = ["draw_ablation", "draw_final", "draw_regret"]
-
 _QUANTILES = (0.2, 0.8)
 MEAN = "mean ± standard error of the mean"
 MEDIAN = f"median and {_QUANTILES[0]:.0%} to {_QUANTILES[1]:.0%} range of the runs"

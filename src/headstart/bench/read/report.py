@@ -15,8 +15,6 @@ from headstart.bench.read.styles import style
 from headstart.errors import InputError, NotComparableError
 from headstart.sources.files.safe import make_folder
 
-__all__ = ["compare", "rank_sheet", "seconds_sheet", "speed_sheets", "write_regrets"]
-
 _ENOUGH = 10  # pairs for a verdict: the bootstrap of a handful says little
 
 

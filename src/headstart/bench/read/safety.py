@@ -22,8 +22,6 @@ from headstart.bench.read.comparison import Difference, Interval, differences, f
 from headstart.bench.read.sheet import Sheet
 from headstart.bench.read.styles import is_table, settings_of, style, title
 
-__all__ = ["safety"]
-
 _BASELINE, _OURS = "gpbo", "auto"
 _TOLERATED = 0.10
 _KEPT = 0.90

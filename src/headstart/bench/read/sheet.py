@@ -12,8 +12,6 @@ from pathlib import Path
 from headstart.errors import InputError
 from headstart.sources.files.safe import make_folder
 
-__all__ = ["Cellular", "Sheet", "compact", "with_notes", "write_lines", "write_sheets"]
-
 Cellular = str | int | float
 
 

@@ -12,8 +12,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ORDER", "Style", "in_order", "is_table", "problem_order", "setting", "settings_of", "style", "title"]
-
 
 @dataclass(frozen=True, slots=True)
 class Style:

@@ -25,8 +25,6 @@ from headstart.decide.suggest import suggest
 from headstart.gp.threads import single_thread
 from headstart.models.family import model_named
 
-__all__ = ["batch_regrets", "main"]
-
 _FAMILIES = ("forrester", "alpine", "branin", "hartmann3", "hartmann6", *LABORATORY)
 _MODELS = ("AUTO", "SHGP")
 _TOGETHER = 8

@@ -20,8 +20,6 @@ from headstart.bench.run.store import Run
 from headstart.errors import HeadstartError, InputError, MissingExtraError
 from headstart.gp.rounding import round_alike
 
-__all__ = ["ENGINES", "Engine", "Work", "engine_named"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -10,8 +10,6 @@ from headstart.bench.run.experiment import BenchExperiment, ProblemSpec, Unit
 from headstart.bench.run.store import Run, Store
 from headstart.errors import InputError
 
-__all__ = ["Progress", "execute", "lockstep_on"]
-
 # How many runs go in lockstep: a processor gains nothing by more, a GPU has room for all runs of a cell
 _ON_CPU, _ON_GPU = 25, 200
 

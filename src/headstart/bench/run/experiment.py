@@ -37,8 +37,6 @@ from headstart.bench.run.store import Run, settings_key
 from headstart.decide.acquisition import Acquisition
 from headstart.errors import InputError
 
-__all__ = ["BenchExperiment", "ProblemSpec", "Unit", "read_experiment"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -26,8 +26,6 @@ from headstart.gp.threads import single_thread
 from headstart.models.family import model_named
 from headstart.models.model import TransferModel, log_density_of
 
-__all__ = ["held_out_densities", "main"]
-
 _FAMILIES = ("forrester", "branin", "hartmann3")
 _MODELS = ("GPBO", "SHGP", "AUTO")
 _LEAST, _TIMES = 0.05, 10.0  # standard errors, in spreads of the task

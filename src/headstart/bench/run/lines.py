@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["append_lines", "read_lines"]
-
 
 def append_lines(path: Path, records: Iterable[dict[str, Any]]) -> None:
     """Write the records under a lock, so that several processes can share the file, and flush them to the disk."""

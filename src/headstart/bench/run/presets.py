@@ -34,8 +34,6 @@ from headstart.bench.problems.shared_tables import SHARED, is_here
 from headstart.bench.run.experiment import BenchExperiment, ProblemSpec
 from headstart.errors import InputError
 
-__all__ = ["CHEAP", "JOINT", "PRESETS", "preset"]
-
 logger = logging.getLogger(__name__)
 
 CHEAP = ("random", "gpbo", "mhgp", "shgp", "bhgp", "rgpe")

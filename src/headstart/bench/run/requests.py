@@ -12,8 +12,6 @@ from headstart.bench.run.experiment import BenchExperiment, ProblemSpec, read_ex
 from headstart.bench.run.presets import PRESETS, preset
 from headstart.errors import InputError
 
-__all__ = ["decisions", "on_table", "requested"]
-
 
 def requested(
     what: str,

@@ -29,8 +29,6 @@ from headstart.gp.threads import single_thread
 from headstart.models.family import AUTO, GPBO
 from headstart.models.model import TransferModel
 
-__all__ = ["MODELS", "OddProblem", "main", "odd_problem", "require_sound"]
-
 MODELS: dict[str, TransferModel] = {"AUTO": AUTO, "GPBO": GPBO}
 _PROBLEMS = 1200
 _OUTLIER = 1e9

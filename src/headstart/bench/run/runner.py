@@ -24,8 +24,6 @@ from headstart.data.dataset import Dataset
 from headstart.data.units import Units
 from headstart.gp.threads import single_thread
 
-__all__ = ["evaluate", "provenance", "run_batch"]
-
 _DIGITS = 10  # of what is written down; computations keep them all
 
 

@@ -14,8 +14,6 @@ from typing import Any
 
 from headstart.bench.run.lines import append_lines, read_lines
 
-__all__ = ["SCHEMA", "Run", "Store", "StoreContents", "settings_key"]
-
 SCHEMA = 1
 
 

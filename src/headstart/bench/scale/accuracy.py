@@ -36,8 +36,6 @@ from headstart.models.chain.layer import Layer
 from headstart.models.chain.sequential import SequentialPrior
 from headstart.models.family import SHGP
 
-__all__ = ["ExactMethod", "errors", "exact_posterior", "regrets"]
-
 _QUERIES = 1000
 _SEEDS, _STEPS = 10, 15
 

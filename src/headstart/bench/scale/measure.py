@@ -28,8 +28,6 @@ from headstart.bench.run.lines import append_lines, read_lines
 from headstart.bench.scale.plan import PARTS, ScaleCase, all_cases
 from headstart.bench.scale.report import as_tables
 
-__all__ = ["main", "measured"]
-
 _SCHEMA = 1
 _WALL = 8  # of the limit: a machine that is shared gives a process a part of its time
 

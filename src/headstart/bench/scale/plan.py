@@ -17,8 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["ASKED", "MOST_SLOPE", "PARTS", "ScaleCase", "all_cases"]
-
 PARTS = ("learn", "many", "target", "resume", "exact", "regret")
 
 # What is asked for: the case without its model, then the measure

@@ -18,19 +18,6 @@ from rich.table import Table
 
 from headstart.bench.scale.plan import MOST_SLOPE, ScaleCase
 
-__all__ = [
-    "GPU_MARKS",
-    "MARKS",
-    "ScaleLine",
-    "as_markdown",
-    "as_tables",
-    "gpu_markdown",
-    "lines_of",
-    "main",
-    "slope",
-    "written",
-]
-
 MARKS = ("<!-- measured: begin -->", "<!-- measured: end -->")
 GPU_MARKS = ("<!-- on a GPU: begin -->", "<!-- on a GPU: end -->")
 

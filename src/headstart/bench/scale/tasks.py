@@ -8,8 +8,6 @@ from headstart.bench.problems.problem import stream
 from headstart.bench.problems.synthetic import HARTMANN6
 from headstart.data.dataset import Dataset
 
-__all__ = ["draw_task"]
-
 
 def draw_task(n: int, name: str, seed: int = 0) -> Dataset:
     """Random points of a random function of the Hartmann-6 family, with the paper's noise."""

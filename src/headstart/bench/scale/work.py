@@ -29,8 +29,6 @@ from headstart.gp.threads import single_thread
 from headstart.models.family import model_named
 from headstart.models.model import Prior
 
-__all__ = ["main", "measures_of"]
-
 _RESULTS = 20  # of the target when a suggestion is timed
 _NEW = 40  # results that a long target is given one after the other
 _PATIENCE = 120.0  # CPU seconds after which it is given no more

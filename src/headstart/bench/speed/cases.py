@@ -26,20 +26,6 @@ from headstart.models.family import BHGP, HGP, MHGP, SHGP
 from headstart.models.joint.coregion import WeightedSource
 from headstart.models.joint.evidence import ArrowEvidence, DenseEvidence
 
-__all__ = [
-    "floor_ms",
-    "hgp_fit",
-    "import_time",
-    "lockstep",
-    "over_data_sets",
-    "plain_fit",
-    "prediction",
-    "shgp_fit",
-    "smooth_data",
-    "take_turns",
-    "wsgp_evaluation",
-]
-
 D = 6
 THOROUGH = FitOptions.thorough()
 NONE = torch.Size()

@@ -39,8 +39,6 @@ from headstart.models.chain.sequential import Sequential
 from headstart.models.family import BHGP, HGP, MHGP, MTGP, MTKGP, SHGP, WSGP
 from headstart.models.joint.joint import Joint
 
-__all__ = ["N_TARGET", "STATED", "Complexity", "Timing", "complexity_sheets", "measure", "slopes", "steps_of"]
-
 N_TARGET = 100
 SIZES = (30, 60, 120, 250, 500, 1000, 2000, 4000)
 QUICK_SIZES = (30, 60, 120, 250)

@@ -32,8 +32,6 @@ from headstart.bench.speed.rows import Row
 from headstart.bench.speed.small import against_the_floor, as_they_come, compiled_evidence
 from headstart.gp.threads import single_thread
 
-__all__ = ["as_table", "main", "run_all"]
-
 
 def run_all(*, quick: bool, only: str, console: Console) -> list[Row]:
     """Every line of the table whose name contains ``only``, announced as it begins."""

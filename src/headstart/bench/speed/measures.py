@@ -24,8 +24,6 @@ from headstart.bench.run.runner import run_batch
 from headstart.bench.speed.routes import Route, draw_history, space, transfer_sampler
 from headstart.errors import MissingExtraError
 
-__all__ = ["Overhead", "Reach", "SuggestionTimes", "first", "overhead", "reach", "suggestions"]
-
 _SLOW = 5.0  # seconds
 
 

@@ -24,16 +24,6 @@ from jaxtyping import Float
 from linear_operator.utils.warnings import NumericalWarning
 from torch import Tensor
 
-__all__ = [
-    "FixedCovariance",
-    "HierarchicalKernel",
-    "fit_default",
-    "fit_from_starts",
-    "scaled_rbf",
-    "single_task",
-    "softplus_rbf",
-]
-
 
 def _interval(lower: float, upper: float, start: Tensor) -> Interval:
     return Interval(lower, upper, transform=None, initial_value=start)

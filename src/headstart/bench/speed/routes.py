@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.samplers import BaseSampler
 
-__all__ = ["SINGLE", "History", "Route", "When", "draw_history", "routes", "space", "transfer_sampler"]
-
 SINGLE = "TransferSampler (SHGP)"
 _FAMILY = "hartmann6"
 _RESTARTS, _RAW_SAMPLES = 10, 512  # of BoTorchSampler, and here of MultiTaskGP as well

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import median
 
-__all__ = ["Likelihoods", "Row"]
-
 # Nats; optimisers that stop by a tolerance end so far apart in one optimum
 SAME_OPTIMUM = 1e-3
 

@@ -31,8 +31,6 @@ from headstart.bench.speed.measures import Overhead, Reach, SuggestionTimes, ove
 from headstart.bench.speed.routes import SINGLE, routes
 from headstart.gp.threads import single_thread
 
-__all__ = ["main", "overhead_table", "reach_table", "suggestion_table"]
-
 # What is asked for
 SECONDS, SHARE, TIMES, OVERHEAD, GROWTH, TRIALS = 0.5, 1 / 5, 3, 120.0, 0.05, 10
 

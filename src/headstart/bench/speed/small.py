@@ -17,8 +17,6 @@ from headstart.gp.fused.loading import evaluation_is_compiled
 from headstart.gp.hyperparameters import Starts
 from headstart.gp.kernels import Kernel
 
-__all__ = ["against_the_floor", "as_they_come", "compiled_evidence"]
-
 _NONE = torch.Size()
 _ROWS = 10
 

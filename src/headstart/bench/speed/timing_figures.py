@@ -15,8 +15,6 @@ from headstart.bench.read.styles import ORDER, setting, style, title
 from headstart.bench.speed.complexity import N_TARGET, STATED, Timing, slopes
 from headstart.draw.canvas import legend_below, log_axis, panels, save, tidy, values_axis
 
-__all__ = ["draw_complexity", "draw_figure3", "draw_runtime"]
-
 _TINY = 1e-9
 
 

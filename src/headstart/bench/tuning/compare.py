@@ -26,8 +26,6 @@ from headstart.bench.tuning.runs import TuningCell, read_runs
 from headstart.bench.tuning.work import cells, work_off
 from headstart.errors import HeadstartError, InputError
 
-__all__ = ["main"]
-
 
 def main(arguments: list[str] | None = None) -> int:
     """Run, read, print, write; the exit status says whether every run was a success."""

@@ -12,8 +12,6 @@ from headstart.bench.tuning.problem import Params, TuningProblem
 from headstart.bench.tuning.tasks import tuning_task
 from headstart.gp.threads import single_thread
 
-__all__ = ["Evaluations", "default_cache"]
-
 _SCHEMA = 1
 
 

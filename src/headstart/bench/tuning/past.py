@@ -14,8 +14,6 @@ from optuna.study import StudyDirection
 from headstart.bench.tuning.evaluations import Evaluations
 from headstart.bench.tuning.problem import TuningProblem
 
-__all__ = ["new_study", "objective_of", "past_studies", "past_tasks", "stream"]
-
 _FEWEST, _MOST = 30, 60  # trials of a past study
 
 

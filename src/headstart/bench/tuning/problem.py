@@ -19,8 +19,6 @@ from headstart.bench.tuning.tasks import TuningTask
 if TYPE_CHECKING:
     from optuna.trial import BaseTrial
 
-__all__ = ["Branches", "Params", "TuningProblem"]
-
 Params = Mapping[str, Any]
 Branches = Mapping[str, tuple[str, tuple[Any, ...]]]
 

@@ -23,8 +23,6 @@ from headstart.bench.tuning.rivals import POOL, RIVALS
 from headstart.bench.tuning.runs import TuningRun
 from headstart.errors import NotComparableError
 
-__all__ = ["CAP", "MARKS", "Regrets", "TaskScale", "interval", "regrets", "regrets_of", "task_scales"]
-
 MARKS = (1, 5, 10, 20)
 CAP = 10.0
 _EARLY = slice(1, 5)

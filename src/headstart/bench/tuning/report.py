@@ -16,8 +16,6 @@ from headstart.bench.tuning.problems.catalogue import tuning_problem
 from headstart.bench.tuning.reading import MARKS, Regrets, TaskScale, interval, regrets, task_scales
 from headstart.bench.tuning.runs import TuningRun
 
-__all__ = ["TuningSummary", "summary", "tables", "write_report"]
-
 _RIVALS = ("tpe-bests", "gp-bests")
 _EARLY, _CHOICE = 0.10, 0.06  # asked for
 _CHOICE_PROBLEM, _PRUNED_PROBLEM = "classifier-choice", "pruned-network"

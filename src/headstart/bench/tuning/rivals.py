@@ -26,8 +26,6 @@ from optuna.samplers import BaseSampler
 
 from headstart.errors import InputError
 
-__all__ = ["POOL", "RIVALS", "TuningMethod", "rival"]
-
 POOL = "pool"  # random trials of a task, by which regrets are scaled: no method
 
 

@@ -17,8 +17,6 @@ from headstart.bench.tuning.past import new_study, objective_of, past_studies, s
 from headstart.bench.tuning.problems.catalogue import tuning_problem
 from headstart.bench.tuning.rivals import POOL, rival
 
-__all__ = ["TuningCell", "TuningRun", "append_runs", "read_runs", "tune"]
-
 _SCHEMA = 1
 
 

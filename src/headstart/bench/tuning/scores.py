@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from headstart.bench.tuning.problem import Params
 from headstart.bench.tuning.tasks import TuningTask
 
-__all__ = ["WORST", "accuracy", "cross_validated", "disorder", "error", "log_loss", "mse", "rmse"]
-
 WORST = 1e30  # of a model whose numbers overflowed: finite, as a careful objective returns it
 
 _Score = Callable[[Any, NDArray[Any], NDArray[Any]], float]

@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 
 from headstart.errors import InputError, MissingExtraError
 
-__all__ = ["CLASSES", "NUMBERS", "TuningTask", "tuning_task"]
-
 _ROWS = 240
 _FOLDS = 3
 

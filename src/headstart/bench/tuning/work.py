@@ -15,8 +15,6 @@ from headstart.bench.tuning.problems.catalogue import tuning_problem
 from headstart.bench.tuning.rivals import POOL
 from headstart.bench.tuning.runs import TuningCell, TuningRun, append_runs, read_runs, tune
 
-__all__ = ["cells", "work_off"]
-
 
 def cells(
     problems: Sequence[str], methods: Sequence[str], *, seeds: int, trials: int, pool: int, label: str = ""

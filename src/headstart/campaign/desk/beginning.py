@@ -23,18 +23,6 @@ from headstart.sources.files.tables import is_lock_file, read_table
 from headstart.sources.files.workbooks import split_sheet
 from headstart.sources.parameters import Parameter
 
-__all__ = [
-    "MOST_FILES",
-    "PAST",
-    "SUFFIXES",
-    "UploadedFile",
-    "add_past",
-    "begin",
-    "past_files",
-    "remove_past",
-    "with_parameters",
-]
-
 PAST = "past"
 SUFFIXES = (".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".ods")
 MOST_FILES = 100

@@ -14,8 +14,6 @@ from headstart.sources.files.sheet_rows import with_cells
 from headstart.sources.files.tables import Table, read_table, write_rows
 from headstart.sources.files.text import decoded
 
-__all__ = ["edited"]
-
 
 def edited(
     table: Table,

@@ -21,17 +21,6 @@ from headstart.sources.files.safe import alone_in
 from headstart.sources.files.tables import Table, appended, read_table
 from headstart.sources.parameters import Kind
 
-__all__ = [
-    "FAILED",
-    "Opening",
-    "OwnRow",
-    "add_row",
-    "add_suggestions",
-    "remove_row",
-    "save_results",
-    "say_right",
-]
-
 FAILED = "failed"
 # How a folder is opened, as ``open_campaign`` does: whoever has read its past files before need not read them again
 Opening = Callable[..., Campaign]

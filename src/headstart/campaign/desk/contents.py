@@ -15,8 +15,6 @@ from headstart.campaign.fitted import Fitted
 from headstart.campaign.toml.reading import read_campaign_file
 from headstart.sources.files.workbooks import split_sheet
 
-__all__ = ["FolderContents", "PastKept", "contents_of", "evidence_of", "with_campaign"]
-
 
 @dataclass(frozen=True, slots=True)
 class FolderContents:

@@ -22,8 +22,6 @@ from headstart.campaign.campaign import require_no_program
 from headstart.errors import ChangedMeanwhileError, InputError, UnwritableError
 from headstart.sources.files.safe import alone_in, make_folder, write_whole
 
-__all__ = ["HISTORY", "ChangedFile", "Step", "digest", "last_step", "make_step", "steps_of", "undo_step"]
-
 HISTORY = Path(".headstart", "history")
 _STEP = "step.json"
 

@@ -17,8 +17,6 @@ from headstart.data.space import Space
 from headstart.errors import ChangedMeanwhileError, HeadstartError, UnusableCellsError
 from headstart.sources.files.safe import alone_in
 
-__all__ = ["save_rules"]
-
 
 def save_rules(folder: Path, seen: str, rules: Sequence[str], *, opening: Opening = open_campaign) -> Step | None:
     """Write the rules instead of those that are there, "" for one that is taken out; None if nothing is new.

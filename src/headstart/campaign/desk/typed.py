@@ -13,8 +13,6 @@ from headstart.sources.files.cells import is_failure, number
 from headstart.sources.files.tables import Table
 from headstart.sources.parameters import Kind, Parameter
 
-__all__ = ["OWN_ROW", "CellPlace", "one_setting", "result_typed", "setting_typed"]
-
 # A cell by its row's number and its column
 CellPlace = tuple[int, str]
 OWN_ROW = 0  # the number of a row that is not in the file yet

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-__all__ = ["cell", "count", "percent", "with_interval"]
-
 # More decimal places, or numbers as large, are written with a power of ten
 _PLACES, _LARGE = 6, 1e6
 

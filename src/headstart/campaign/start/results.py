@@ -16,8 +16,6 @@ from headstart.sources.files.unit_names import plain, split_unit
 from headstart.sources.files.units import converts
 from headstart.sources.parameters import nearest
 
-__all__ = ["find_results", "same_columns"]
-
 
 def find_results(
     tables: Sequence[Table], every: Sequence[Goal | Limit], errors: Mapping[str, str], rules: CellRules

@@ -14,8 +14,6 @@ from headstart.campaign.toml.keys import TomlText
 from headstart.campaign.toml.reading import campaign_file_in
 from headstart.errors import InputError
 
-__all__ = ["with_rules", "with_told_cells"]
-
 _BOM = "\ufeff"
 _HEADER = re.compile(r"\s*\[")
 _RULE = re.compile(r"""(\s*rule\s*=\s*)(?:"(?:[^"\\]|\\.)*"|'[^']*')(\s*(?:\#.*)?)""")

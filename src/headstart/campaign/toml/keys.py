@@ -11,8 +11,6 @@ from typing import Any
 from headstart.errors import InputError
 from headstart.sources.parameters import nearest
 
-__all__ = ["LIST", "NUMBER", "SWITCH", "TABLE", "TEXT", "TEXTS", "TEXT_OR_TEXTS", "VALUE", "WHOLE", "TomlText"]
-
 # What a value must be, as a message says it
 TEXT, WHOLE, TEXTS, TABLE = "a text in quotation marks", "a whole number", "a list of texts", "a table"
 NUMBER, SWITCH, VALUE, LIST = "a number", "true or false", "a number or a text", "a list"

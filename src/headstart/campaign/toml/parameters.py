@@ -9,8 +9,6 @@ from headstart.campaign.toml.keys import LIST, NUMBER, SWITCH, TEXT, TEXT_OR_TEX
 from headstart.errors import InputError
 from headstart.sources.parameters import Kind, Parameter
 
-__all__ = ["parameter_of"]
-
 _KEYS = {
     "kind": TEXT, "low": NUMBER, "high": NUMBER, "log": SWITCH, "step": NUMBER, "choices": LIST, "value": VALUE,
     "unit": TEXT, "descriptors": TEXT_OR_TEXTS, "withdrawn": LIST, "before": VALUE,

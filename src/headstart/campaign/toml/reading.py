@@ -36,8 +36,6 @@ from headstart.errors import InputError
 from headstart.sources.files.readings import wrong_meaning
 from headstart.sources.parameters import MOST_USED, Kind, nearest
 
-__all__ = ["campaign_file_in", "read_campaign_file"]
-
 _EQUAL_ROWS = {"copies": False, "repeats": True}
 _KEYS = {
     "objective": TEXT, "unit": TEXT, "direction": TEXT, "error": TEXT, "past": TEXTS, "current": TEXT,

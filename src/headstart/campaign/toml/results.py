@@ -12,8 +12,6 @@ from headstart.data.outcomes import MOST_GOALS, Goal, Limit
 from headstart.errors import InputError
 from headstart.sources.parameters import nearest
 
-__all__ = ["DIRECTIONS", "results_of", "rules_of"]
-
 DIRECTIONS = {"maximize": True, "maximise": True, "minimize": False, "minimise": False}
 _SINGLE = ("objective", "unit", "direction", "error")
 _EVERY_KEYS = {"unit": TEXT, "error": TEXT, "low": NUMBER, "high": NUMBER}

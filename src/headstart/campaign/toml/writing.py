@@ -11,8 +11,6 @@ from headstart.data.outcomes import Goal
 from headstart.sources.column_guess import Guess, Proposal
 from headstart.sources.parameters import MOST_USED, Kind
 
-__all__ = ["toml_text"]
-
 
 def toml_text(campaign: CampaignFile, proposal: Proposal) -> str:
     """The whole file."""

@@ -15,8 +15,6 @@ from headstart.data.rules.text import parse_rule
 from headstart.data.space import Space
 from headstart.errors import InputError, NoPlaceError, NoSettingError
 
-__all__ = ["listed"]
-
 
 def listed(
     space: Space, rows: Sequence[Mapping[str, Any]], rules: Sequence[SettingRule | str] = ()

@@ -9,8 +9,6 @@ from headstart.data.axis import Axis
 from headstart.data.space import Space
 from headstart.errors import UnknownParameterError
 
-__all__ = ["axis_named", "shown_name"]
-
 _PLAIN = re.compile(r"[^\W\d]\w*")
 _WORDS = ("and", "forbid", "from", "in", "not", "of", "steps")
 

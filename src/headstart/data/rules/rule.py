@@ -24,8 +24,6 @@ from headstart.data.rules.names import axis_named, shown_name
 from headstart.data.space import Space
 from headstart.errors import InputError
 
-__all__ = ["Clause", "FixedValue", "Forbidden", "LinearRule", "OnSteps", "Relation", "SettingRule", "rounding"]
-
 _ROUNDING = 1e-9
 
 

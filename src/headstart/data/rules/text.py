@@ -23,8 +23,6 @@ from headstart.data.rules.rule import Clause, FixedValue, Forbidden, LinearRule,
 from headstart.data.space import Space
 from headstart.errors import InputError
 
-__all__ = ["parse_rule"]
-
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<quoted>'[^']*'|\"[^\"]*\"|`[^`]*`)"
     r"|(?P<name>[^\W\d]\w*)|(?P<sign><=|>=|==|!=|[<>=≤≥≠+\-−*·/():,]))"

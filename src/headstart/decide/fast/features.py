@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from headstart.gp.fused.loading import compiled_features
 from headstart.gp.kernels import Kernel
 
-__all__ = ["Features"]
-
 Array = NDArray[np.float64]
 
 

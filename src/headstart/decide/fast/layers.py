@@ -26,8 +26,6 @@ from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.predictor import Predictor
 from headstart.models.star.weights import StarBeliefs
 
-__all__ = ["surface_of"]
-
 
 def surface_of(predictor: Predictor) -> Surface | None:
     """The surface of a layer; None for a batch, on a GPU, and for predictors of another kind (MEAN, BOOSTED …)."""

@@ -29,8 +29,6 @@ from headstart.decide.pending import ByLayer, PendingAcquisition
 from headstart.gp.linalg import LEAST_VAR
 from headstart.gp.threads import single_thread
 
-__all__ = ["ROWS", "AverageSlopes", "Slopes", "means_at"]
-
 # So many rows of a long list are looked at together
 ROWS = 4096
 

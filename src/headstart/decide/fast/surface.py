@@ -23,8 +23,6 @@ from scipy.linalg.blas import dtrsm
 
 from headstart.decide.fast.features import Features
 
-__all__ = ["MIDDLE", "Surface", "SurfaceValues"]
-
 Array = NDArray[np.float64]
 
 # Squares are taken of coordinates around the middle of the unit cube, where they cancel least

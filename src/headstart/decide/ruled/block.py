@@ -24,8 +24,6 @@ from headstart.decide.ruled.lattice import farthest, pair_steps
 from headstart.decide.ruled.numbers import Number
 from headstart.decide.ruled.polytope import Polytope, deepest
 
-__all__ = ["Block"]
-
 Array = NDArray[np.float64]
 
 _ROUNDING = 1e-10

@@ -8,8 +8,6 @@ from headstart.data.rules.rule import SettingRule
 from headstart.decide.ruled.pieces import Pieces
 from headstart.errors import NoSettingError
 
-__all__ = ["require_possible"]
-
 
 def require_possible(pieces: Pieces) -> None:
     """Raise a ``NoSettingError`` with rules that contradict each other, none of which can be spared, if any do."""

@@ -15,8 +15,6 @@ from headstart.decide.ruled.keeping import Reading
 from headstart.decide.ruled.numbers import Number
 from headstart.decide.ruled.pieces import Pieces
 
-__all__ = ["exchanges_of", "listing_of"]
-
 _FEW_VALUES = 20  # of a grid are all tried
 _MOST_TIED = 256  # neighbours along grids that rules tie together
 _MOST_LISTED = 50_000  # combinations of values before the rules are asked

@@ -16,8 +16,6 @@ from headstart.data.space import Space
 from headstart.decide.ruled.numbers import Number
 from headstart.decide.ruled.pieces import ABSENT, Levels, Pieces
 
-__all__ = ["Reading"]
-
 Flags = NDArray[np.bool_]
 Numbers = NDArray[np.float64]
 

@@ -11,8 +11,6 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-__all__ = ["farthest", "pair_steps"]
-
 Array = NDArray[np.float64]
 
 _SECONDS = 2.0

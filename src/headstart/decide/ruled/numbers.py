@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from headstart.data.axis import Axis
 from headstart.data.rules.rule import OnSteps, rounding
 
-__all__ = ["Grid", "Number"]
-
 Array = NDArray[np.float64]
 
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from headstart.data.rules.rule import Clause, Relation, rounding
 from headstart.decide.ruled.block import Block
 
-__all__ = ["Part", "Piece", "kept_away", "kept_by"]
-
 Array = NDArray[np.float64]
 
 

@@ -34,8 +34,6 @@ from headstart.decide.ruled.block import Block
 from headstart.decide.ruled.numbers import Number
 from headstart.decide.ruled.parts import Part, Piece, kept_away, kept_by
 
-__all__ = ["ABSENT", "Levels", "Pieces"]
-
 Array = NDArray[np.float64]
 Levels = tuple[int, ...]
 

@@ -18,8 +18,6 @@ from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 from scipy.optimize import linprog, nnls
 
-__all__ = ["Polytope", "deepest"]
-
 Array = NDArray[np.float64]
 
 _NONE = 1e-12  # what is no more than rounding, for directions and their products

@@ -23,8 +23,6 @@ from headstart.decide.ruled.parts import Piece
 from headstart.decide.ruled.pieces import Pieces
 from headstart.decide.ruled.polytope import Polytope
 
-__all__ = ["Loss", "Region", "Tie", "descend", "region_of"]
-
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Index = NDArray[np.intp]

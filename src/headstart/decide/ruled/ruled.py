@@ -29,8 +29,6 @@ from headstart.decide.ruled.pieces import Pieces
 from headstart.decide.ruled.region import Region, region_of
 from headstart.errors import NumericalError
 
-__all__ = ["Ruled"]
-
 Index = NDArray[np.intp]
 Array = NDArray[np.float64]
 # (the values of points in a piece, which points they are) → their new values

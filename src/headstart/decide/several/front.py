@@ -24,8 +24,6 @@ from torch import Tensor
 
 from headstart.decide.several.worth import Worth
 
-__all__ = ["Cells", "front_of", "reference_beyond"]
-
 # How far beyond the front's worst values the reference point lies, as a share of the front's range
 _BEYOND = 0.1
 

@@ -37,8 +37,6 @@ from headstart.models.botorch import TransferPosterior
 from headstart.models.mixture import components
 from headstart.models.model import observed
 
-__all__ = ["Further", "further_gain"]
-
 _NODES = 64
 _DRAWS = 1024
 

@@ -32,8 +32,6 @@ from headstart.decide.acquisition import LEFT, MARGIN, log_less
 from headstart.decide.several.front import Cells
 from headstart.gp.linalg import LEAST_VAR
 
-__all__ = ["Seen", "log_gain", "log_improvement", "log_mean", "log_within"]
-
 _CLOSEST = -1e-12  # of the logarithms of two levels: a cell between equal ones is empty
 
 

@@ -24,8 +24,6 @@ from headstart.decide.several.gain import Seen
 from headstart.gp.linalg import LEAST_VAR, cholesky
 from headstart.models.predictor import Predictor
 
-__all__ = ["Heard", "Panel", "draws_at"]
-
 Array = NDArray[np.float64]
 
 # Pairs of opposite draws of the awaited results

@@ -27,8 +27,6 @@ from headstart.models.botorch import TransferPosterior
 from headstart.models.family import AUTO, GPBO
 from headstart.models.model import Prior, TransferModel
 
-__all__ = ["OutcomePosteriors", "OutcomePriors"]
-
 
 @dataclass(frozen=True, eq=False)
 class OutcomePriors:

@@ -42,8 +42,6 @@ from headstart.gp.fit import generator_from
 from headstart.gp.threads import single_thread
 from headstart.models.botorch import TransferPosterior
 
-__all__ = ["Promising", "SeveralOutcomes"]
-
 # How much the improvement counts, as a power, before any result is within the limits
 _SHARE = 0.25
 # Points are likely to be within the limits if that is at least so probable, compared with the most probable of all

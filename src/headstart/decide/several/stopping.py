@@ -35,8 +35,6 @@ from headstart.errors import NoPointLeftError
 from headstart.gp.fit import Seed
 from headstart.models.botorch import TransferPosterior
 
-__all__ = ["AHEAD", "ENOUGH", "OF_NOISE", "OF_SPREAD", "OF_VOLUME", "Advice", "Outlook", "outlook"]
-
 AHEAD = 5  # points whose common gain is looked at
 ENOUGH = CAREFUL  # results before anything is said against going on; without a past twice as many
 OF_NOISE, OF_SPREAD, OF_VOLUME = 0.1, 0.01, 0.002

@@ -12,8 +12,6 @@ from headstart.decide.several.quest import SeveralOutcomes
 from headstart.decide.suggest import next_points, suggest
 from headstart.gp.fit import Seed, generator_from
 
-__all__ = ["suggest_several"]
-
 
 def suggest_several(
     known: OutcomePosteriors,

@@ -19,8 +19,6 @@ from headstart.decide.several.front import Cells
 from headstart.decide.several.gain import Seen, log_gain, log_mean, log_within
 from headstart.decide.several.members import Panel
 
-__all__ = ["SeveralSlopes", "SeveralValue"]
-
 Array = NDArray[np.float64]
 
 _TOGETHER = 256  # points whose cells and members stay in the processor's cache

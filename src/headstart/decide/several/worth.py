@@ -20,8 +20,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-__all__ = ["Worth"]
-
 # Levels below the lowest of a front, in model units: results vary by about 1
 _BELOW = (8.0, 4.0, 2.0, 1.0, 0.5, 0.25)
 _LEAST_SLOPE = 1e-12  # of the largest

@@ -21,8 +21,6 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-__all__ = ["block_for", "blocked_cholesky", "blocked_inverse", "blocks_pay"]
-
 # As measured by `python -m headstart.bench.gpu.factorisation` (results/factorisation.json): from so many rows, and from
 # so many numbers in a batch, blocks are faster, four to six times in the end; one matrix alone is left to the library
 _FROM, _FROM_NUMBERS = 128, 10_000_000

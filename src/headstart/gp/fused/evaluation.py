@@ -21,8 +21,6 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["IN_ANY_ORDER", "IN_ORDER", "evaluate_batch", "exp_each"]
-
 # Products and sums may be fused; with IN_ANY_ORDER sums may also be taken in any order, as a reduction by vectors needs
 IN_ORDER: dict[str, Any] = {
     "cache": True,

@@ -15,8 +15,6 @@ from numba import njit
 
 from headstart.gp.fused.evaluation import IN_ANY_ORDER, IN_ORDER, exp_each
 
-__all__ = ["add_features", "pull_back"]
-
 _TINY = 1e-30  # as in gp.kernels
 _CHUNK = 256  # features whose numbers stay in the first cache
 

@@ -25,8 +25,6 @@ from torch import Tensor
 from headstart.gp.hyperparameters import Inputs
 from headstart.gp.kernels import Kernel
 
-__all__ = ["MOST", "Compiled", "compiled", "compiled_features", "evaluation_is_compiled", "interrupts_wait"]
-
 # Up to so many observations (at 500 two thirds of the time through torch): beyond, LAPACK's blocks begin to pay
 MOST = 512
 

@@ -59,8 +59,6 @@ from headstart.models.star.alone import Alone, learn_alone
 from headstart.models.star.star import Star, StarPrior
 from headstart.models.star.weighting import Integrated
 
-__all__ = ["Auto", "AutoPrior"]
-
 _ON_ITS_OWN = 0.5  # with at least this weight the plain process decides on its own
 # With more sources next to nothing is believed of any order, and a chain of them costs more than all the rest
 _ORDER_UP_TO = 5

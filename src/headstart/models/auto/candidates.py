@@ -17,8 +17,6 @@ from headstart.models.single import Single
 from headstart.models.star.star import Star
 from headstart.models.star.weighting import Integrated
 
-__all__ = ["DEFAULT", "Candidate", "require_candidates", "trusted", "weighed", "weighting_of"]
-
 # By so many nats a candidate can fall behind the best one with a single value
 _WORST_SURPRISE = 10.0
 

@@ -31,18 +31,6 @@ from headstart.models.predictor import Predictor
 from headstart.models.star.learnt import posterior_weights
 from headstart.models.star.star import StarPrior
 
-__all__ = [
-    "Explanation",
-    "SourceVerdict",
-    "SourceWeights",
-    "Verdict",
-    "auto_only",
-    "explain",
-    "source_weights",
-    "stars_of",
-    "verdict_by_weight",
-]
-
 _UPPER = 0.975
 _NOTHING = 1e-12
 _MUCH_LESS = 0.5  # of the weight it began with: then a source counts as down-weighted

@@ -26,8 +26,6 @@ from headstart.models.chain.layer import Layer
 from headstart.models.large.rows import every_so_many
 from headstart.models.leave_one_out import leave_one_out
 
-__all__ = ["Informative", "informative"]
-
 _LOG_2PI = math.log(2 * math.pi)
 _NO_ERROR = 1e-12
 _HALVINGS = 50

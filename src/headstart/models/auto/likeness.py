@@ -37,8 +37,6 @@ from headstart.models.star.evidence import StarEvidence
 from headstart.models.star.weighting import Amplitude, Integrated, SourceFacts
 from headstart.models.star.weights import StarBeliefs
 
-__all__ = ["OWN", "Likeness", "LikenessLesson", "likeness"]
-
 # What a task may have of its own, and how probable that is before any two sources were compared
 OWN = (0.05, 0.1, 0.2, 0.4)
 _PROBABLE = (0.2, 0.3, 0.3, 0.2)

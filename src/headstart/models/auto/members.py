@@ -14,8 +14,6 @@ from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture
 
-__all__ = ["in_units", "predictor_of", "sure_of_itself"]
-
 
 def sure_of_itself(plain: Layer | Mixture, where: Bool[Tensor, "*b"]) -> Layer | Mixture:
     """The plain process at its most probable hyperparameters in some of the problems.

@@ -18,8 +18,6 @@ from headstart.models.auto.silence import Silence, silence_of
 from headstart.models.chain.layer import Layer
 from headstart.models.model import Prior
 
-__all__ = ["PastCheck", "agreement", "check_past"]
-
 # A correlation below this is no agreement, however many rows it comes from; with few rows twice chance (1/√n) counts
 _WEAK = 0.3
 

@@ -16,8 +16,6 @@ from headstart.models.mixture import Mixture, take_problems
 from headstart.models.params import AutoParams
 from headstart.models.predictor import Outcome
 
-__all__ = ["AutoOutcome", "AutoPosterior", "Judgement", "Turns"]
-
 # So many points are chosen by all candidates together before any of them has a turn of its own
 FREELY = 5
 

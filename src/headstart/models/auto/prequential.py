@@ -32,8 +32,6 @@ from headstart.models.star.evidence import StarEvidence
 from headstart.models.star.weighting import Amplitude, Integrated, SourceFacts
 from headstart.models.star.weights import StarBeliefs
 
-__all__ = ["REFITS", "refits_up_to", "scores_alone", "scores_of", "sequential_scores"]
-
 # Numbers of observations at which the hyperparameters behind the scores are found anew: often while every
 # observation tells much, then ever less often. The same for a run from the start and for one that was read from a file.
 REFITS = (1, *(size for k in range(1, 20) for size in (1 << k, 3 << (k - 1))))

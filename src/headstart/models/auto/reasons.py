@@ -39,8 +39,6 @@ from headstart.models.star.weights import StarBeliefs
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Reasons", "explanation_of", "gained", "shares"]
-
 _FAR = 1e3  # a coordinate so far off that nothing there is related to the unit cube
 _LEAST = 1e-12  # of a variance is rounding
 

@@ -8,8 +8,6 @@ from headstart.data.dataset import Dataset
 from headstart.data.units import spread_of
 from headstart.models.auto.auto import AutoPrior
 
-__all__ = ["Silence", "says_little", "silence_of"]
-
 _ROWS_PER_INPUT = 5  # with less a source that is not noise often looks like it
 _FEW_ROWS = 3  # with less, nothing can be left out and predicted from the others
 

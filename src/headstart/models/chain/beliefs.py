@@ -24,8 +24,6 @@ from headstart.gp.hyperparameters import GPParams
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import append_rows, broadcast_shapes, fold, log_det, solve_lower, solve_upper, unfold
 
-__all__ = ["At", "Beliefs", "CrossTerm", "ExactBeliefs", "MeanBeliefs", "NoBeliefs", "log_normal", "weights_of"]
-
 
 def log_normal(L: Float[Tensor, "*b n n"], z: Float[Tensor, "*c n"]) -> Float[Tensor, "*out"]:
     """log N(y; m, L Lᵀ) with z = L⁻¹ (y − m)."""

@@ -12,8 +12,6 @@ from headstart.gp.hyperparameters import GPParams
 from headstart.gp.linalg import append_rows, solve_lower
 from headstart.models.chain.beliefs import At, Beliefs, ExactBeliefs, MeanBeliefs
 
-__all__ = ["BoostedBeliefs"]
-
 
 @dataclass(frozen=True, slots=True)
 class BoostedBeliefs(Beliefs):

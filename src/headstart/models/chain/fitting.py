@@ -22,8 +22,6 @@ from headstart.models.large.hyperparameters import hyperparameters_of_many
 from headstart.models.large.pooling import PooledEvidence
 from headstart.models.model import TransferModel
 
-__all__ = ["Fit", "fit_layer", "fit_with_evidence"]
-
 
 @dataclass(frozen=True, slots=True)
 class Fit:

@@ -24,8 +24,6 @@ from headstart.models.chain.beliefs import (
 )
 from headstart.models.chain.boosted import BoostedBeliefs
 
-__all__ = ["Layer", "Propagation"]
-
 
 class Propagation(Enum):
     """How a layer learns from, and inherits, the uncertainty Σ of the task below; see ``Layer``."""

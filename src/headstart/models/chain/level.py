@@ -18,8 +18,6 @@ from headstart.models.learning.lessons import expected_seconds
 from headstart.models.learning.numbers import Numbers, content_key, fit_in_numbers, fit_of_numbers, is_fit, options_of
 from headstart.models.model import TransferModel
 
-__all__ = ["LevelLesson"]
-
 
 @dataclass(frozen=True, eq=False)
 class LevelLesson:

@@ -29,8 +29,6 @@ from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ChainParams, ModelParams
 from headstart.models.predictor import Outcome
 
-__all__ = ["Sequential", "SequentialPrior", "expanded_levels"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialPrior(Prior):

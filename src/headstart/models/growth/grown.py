@@ -22,8 +22,6 @@ from headstart.models.chain.beliefs import At
 from headstart.models.chain.layer import Layer
 from headstart.models.growth.schedule import FITTED_ON, typical_rows
 
-__all__ = ["fitted_on_some", "grown", "with_its_offset"]
-
 
 def grown(posterior: TransferPosterior, target: Dataset, at: At | None = None) -> TransferPosterior:
     """The posterior of a layer that has seen the first rows of the target, given all of them, in its own units.

@@ -7,8 +7,6 @@ from typing import Generic, TypeVar
 
 from headstart.data.dataset import Dataset
 
-__all__ = ["Memory"]
-
 V = TypeVar("V")
 
 _MOST = 64  # more than there are refits (models.auto.prequential)

@@ -15,8 +15,6 @@ import torch
 from headstart.data.dataset import Dataset
 from headstart.gp.fit import FitOptions
 
-__all__ = ["EVERY", "FITTED_ON", "fit_of_many", "settled", "typical_rows"]
-
 EVERY = 128
 # Hyperparameters of a star's target are found from at most so many rows: an evaluation costs their cube
 FITTED_ON = 256

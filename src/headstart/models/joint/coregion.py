@@ -26,8 +26,6 @@ from headstart.errors import InputError
 from headstart.gp.hyperparameters import GPParams, Slot, outputscale_slots
 from headstart.models.params import ChainParams, CoregionalParams, ModelParams, WeightedParams
 
-__all__ = ["Coregion", "Free", "Hierarchical", "SharedKernel", "Values", "WeightedSource"]
-
 Values = dict[str, Tensor]
 
 

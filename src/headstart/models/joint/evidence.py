@@ -21,8 +21,6 @@ from headstart.gp.rounding import times
 from headstart.models.joint.coregion import Coregion, Values, WeightedSource
 from headstart.models.params import ModelParams
 
-__all__ = ["ArrowEvidence", "DenseEvidence", "JointEvidence"]
-
 
 class JointEvidence(ABC):
     """What both evaluators share: the data of all tasks (target last) and the meaning of θ.

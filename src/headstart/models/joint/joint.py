@@ -23,8 +23,6 @@ from headstart.models.model import Prior, TransferModel
 from headstart.models.params import AutoParams, CoregionalParams, EnsembleParams, ModelParams
 from headstart.models.predictor import Outcome
 
-__all__ = ["MOST_OF_A_SOURCE", "Joint", "JointPrior", "believe_sources"]
-
 MOST_OF_A_SOURCE = 1000  # rows
 
 

@@ -36,8 +36,6 @@ from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.large.pooling import pooled_rows
 from headstart.models.large.rows import leading_rows, representative_rows, rows_of
 
-__all__ = ["ALL_ROWS", "EXACT", "condensed", "exact_rows", "learnt_through", "source_layer"]
-
 ALL_ROWS = 500  # up to so many a task is simply fitted, and observed row by row
 EXACT = 5000  # rows below and of the task; their factor has 200 MB and takes four seconds
 _LARGE_TOGETHER = 4  # large sources side by side that are each exact to that size: 800 MB

@@ -26,8 +26,6 @@ from headstart.models.large.pooling import PooledEvidence, PooledRows, pooled_ro
 from headstart.models.large.rows import representative_rows
 from headstart.models.model import TransferModel
 
-__all__ = ["FIRST", "FromSome", "hyperparameters_of_many", "most_rows"]
-
 FIRST = 300
 _MOST, _ALWAYS, _SHARE = 2400, 1200, 0.36  # what takes as long as the layer of all rows, or less
 # Twice as many rows change nothing if no parameter changes its effect by more than that, in logarithms

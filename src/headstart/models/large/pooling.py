@@ -24,8 +24,6 @@ from headstart.gp.geometry import geometry_of, of_problems
 from headstart.gp.hyperparameters import OFFSET_VAR, Inputs, gp_layout
 from headstart.gp.kernels import Kernel
 
-__all__ = ["NEAR", "PooledEvidence", "PooledRows", "pooled_rows"]
-
 NEAR = 1e-6
 _LOG_2PI = float(np.log(2 * np.pi))
 

@@ -20,8 +20,6 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 
-__all__ = ["every_so_many", "leading_rows", "representative", "representative_rows", "rows_of"]
-
 # Rows of a stratum that are compared: the farthest of so many is nearly the farthest of all
 _COMPARED = 16
 _TOGETHER = 1024  # rows whose distances are worked out at once

@@ -19,8 +19,6 @@ from headstart.gp.rounding import round_alike
 from headstart.gp.threads import single_thread
 from headstart.models.learning.numbers import Numbers
 
-__all__ = ["Crew", "InTurn", "Lesson", "Processes", "do_lesson", "jobs_from", "processors"]
-
 _log = logging.getLogger(__name__)
 
 # Seconds that it takes until processes work (their imports); they are started for so many times that

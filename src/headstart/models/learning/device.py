@@ -20,8 +20,6 @@ from headstart.models.botorch import TransferPosterior
 from headstart.models.learning.crew import Crew, Lesson, do_lesson
 from headstart.models.learning.numbers import Numbers
 
-__all__ = ["CPU", "ComputeDevice", "OnDevice", "device_from", "elements_in", "moved"]
-
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)

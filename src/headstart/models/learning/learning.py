@@ -19,8 +19,6 @@ from headstart.models.learning.notebook import Notebook
 from headstart.models.learning.numbers import Numbers
 from headstart.models.learning.progress import LearningProgress
 
-__all__ = ["Learning", "learning"]
-
 
 @dataclass(frozen=True, eq=False)
 class Learning:

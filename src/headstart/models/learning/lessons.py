@@ -10,8 +10,6 @@ import torch
 from headstart.data.dataset import Dataset
 from headstart.gp.fit import Seed, generator_from
 
-__all__ = ["entropy_from", "expected_seconds", "in_number", "of_level"]
-
 
 def entropy_from(seed: Seed) -> int:
     """The seed of all lessons: an integer as it is, otherwise one that is drawn."""

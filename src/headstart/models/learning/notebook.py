@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from headstart.models.learning.numbers import Numbers
 
-__all__ = ["Notebook"]
-
 
 class Notebook:
     """Numbers by the content that they were learnt from, for all who learn at the same time.

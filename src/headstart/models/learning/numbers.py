@@ -20,8 +20,6 @@ from headstart.gp.restarts import FitReport
 if TYPE_CHECKING:
     from headstart.models.model import TransferModel
 
-__all__ = ["Numbers", "content_key", "fit_in_numbers", "fit_of_numbers", "is_fit", "options_of"]
-
 # Arrays by name
 Numbers = Mapping[str, NDArray[Any]]
 

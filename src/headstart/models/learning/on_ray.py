@@ -20,8 +20,6 @@ from headstart.models.learning.learning import learning
 from headstart.models.learning.numbers import Numbers
 from headstart.models.model import Prior, TransferModel
 
-__all__ = ["OnRay", "crew_from", "learn_on_ray"]
-
 _AHEAD = 2  # so many lessons for every processor are with Ray at a time
 
 

@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-__all__ = ["HowFar", "LearningProgress", "Told", "in_words"]
-
 # Before anything is done, so many seconds are expected per unit of cost, which is a second on an ordinary processor
 _EXPECTED = 1.0
 

@@ -27,8 +27,6 @@ from headstart.models.model import TransferModel
 from headstart.models.star.weighting import SourceFacts
 from headstart.models.star.weights import sources_at
 
-__all__ = ["Alone", "AloneLesson", "exact_beliefs", "fit_each", "learn_alone"]
-
 # Elements of all covariance matrices that are worked on in lockstep: more of them gain nothing
 _TOGETHER = 1 << 19
 

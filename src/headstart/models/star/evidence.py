@@ -25,8 +25,6 @@ from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Inputs, Layout, S
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import cholesky
 
-__all__ = ["Coefficients", "StarEvidence"]
-
 
 class Coefficients(Protocol):
     """How the free parameters ω > 0 of the sources' weights become the coefficients a and c."""

@@ -20,8 +20,6 @@ from headstart.models.chain.beliefs import At
 from headstart.models.chain.layer import Layer
 from headstart.models.star.weights import StarBeliefs
 
-__all__ = ["predict_heard"]
-
 
 def predict_heard(
     layer: Layer, X: Float[Tensor, "m d"], heard: Bool[Tensor, "c k"]

@@ -17,8 +17,6 @@ from headstart.models.mixture import Mixture
 from headstart.models.predictor import Predictor
 from headstart.models.star.weights import StarBeliefs
 
-__all__ = ["posterior_weights"]
-
 
 def posterior_weights(star: Predictor) -> tuple[Float[Tensor, "*b s"], Float[Tensor, "*b s"]]:
     """Mean and standard deviation of the sources' weights in a star, given the target's data.

@@ -28,8 +28,6 @@ from headstart.models.star.alone import Alone, exact_beliefs, learn_alone
 from headstart.models.star.weighting import SourceFacts, Weighting
 from headstart.models.star.weights import StarBeliefs, StarWeights
 
-__all__ = ["Star", "StarPrior"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class StarPrior(Prior):

@@ -16,8 +16,6 @@ from headstart.models.chain.beliefs import At, ExactBeliefs
 from headstart.models.star.evidence import Coefficients, StarEvidence
 from headstart.models.star.weights import StarBeliefs, StarWeights
 
-__all__ = ["Amplitude", "FreeWeights", "Integrated", "Modular", "SourceFacts", "Weighting"]
-
 # A source that hardly varies may not be blown up to the size of the target by more than this
 _LEAST_SPREAD = 0.05
 

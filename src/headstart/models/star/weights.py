@@ -31,8 +31,6 @@ from torch import Tensor
 from headstart.gp.linalg import broadcast_shapes
 from headstart.models.chain.beliefs import At, Beliefs, ExactBeliefs
 
-__all__ = ["StarBeliefs", "StarWeights", "sources_at"]
-
 _ONE_BY_ONE = 16  # of more sources the kernels are worked out together
 _ELEMENTS = 1 << 20  # of kernels that are there at once
 

@@ -19,8 +19,6 @@ from headstart.decide.ruled.ruled import Ruled
 from headstart.errors import NoSettingError
 from headstart.gp.fit import generator_from
 
-__all__ = ["late_points"]
-
 _VALUES = 64  # so many are compared
 
 

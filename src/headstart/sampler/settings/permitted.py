@@ -34,8 +34,6 @@ from headstart.gp.fit import generator_from
 from headstart.sampler.settings.shelf import Shelf, Stock
 from headstart.sampler.whole_space import SourceSpace
 
-__all__ = ["Leeway", "Permitted"]
-
 # Says something that is worth a warning
 Say = Callable[[str], None]
 

@@ -29,8 +29,6 @@ from headstart.sources.files.workbooks import split_sheet
 from headstart.sources.matching import is_missing, match
 from headstart.sources.raw import RawTask
 
-__all__ = ["Shelf", "Stock"]
-
 _SAME = 1e-9  # of the unit cube: two points as near are one
 
 

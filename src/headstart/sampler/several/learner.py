@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.trial import FrozenTrial
 
-__all__ = ["Learner"]
-
 
 @dataclass
 class Learner:

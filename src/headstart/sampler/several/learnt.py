@@ -26,8 +26,6 @@ from headstart.sources.forms.errors import ErrorNames
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
-__all__ = ["Learnt"]
-
 
 @dataclass(frozen=True)
 class Learnt:

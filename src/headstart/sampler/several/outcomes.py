@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
 
-__all__ = ["decided", "measured_by", "no_outcome_in_words", "outcomes_of", "results_of"]
-
 _CONSTRAINT = "constraint "
 
 

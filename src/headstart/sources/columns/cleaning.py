@@ -15,8 +15,6 @@ from headstart.sources.files.tables import Table
 from headstart.sources.files.unit_names import folded, split_unit
 from headstart.sources.files.units import canonical_unit, converts
 
-__all__ = ["Cleaned", "TableUse", "cell_unit", "cleaned", "column_unit"]
-
 _LISTED, _MOST_PROBLEMS = 3, 30
 _RESULT_REMEDY = (
     "Write the number alone, with the unit in the header. Leave the cell empty while the result is awaited, and write "

@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 
-__all__ = ["common_step"]
-
 # Values that happen to lie on every k-th place do so with a chance of k^(1 − n); this must be rarer than 1 in so many
 _CHANCE = 50
 _MOST_DIGITS = 9

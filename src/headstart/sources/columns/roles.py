@@ -11,8 +11,6 @@ from headstart.sources.files.cells import is_missing, number
 from headstart.sources.files.tables import Table
 from headstart.sources.files.unit_names import folded, split_unit
 
-__all__ = ["no_parameter"]
-
 _MOSTLY = 0.5  # a column with fewer of its cells filled says too little
 _DISTINCT = 0.7  # of what is measured most values differ
 _FEWEST = 6

@@ -7,8 +7,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["outward", "spans_log"]
-
 # A positive column is on a log scale if it spans so much and its median lies in the lowest part of the range
 _DECADES, _LOW_PART = 2.0, 0.2
 

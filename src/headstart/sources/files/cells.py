@@ -16,8 +16,6 @@ import math
 import re
 from collections.abc import Iterable
 
-__all__ = ["decimal_mark", "is_ambiguous", "is_date", "is_failure", "is_missing", "number", "number_text"]
-
 # "none" and "-" may well name a category
 _NOTHING = frozenset(
     {"", "n/a", "#n/a", "#nv", "nan", "k.a.", "k. a.", "n.d.", "n. d.", "n.b.", "n. b.", "#div/0!", "#value!", "#wert!"}

@@ -14,8 +14,6 @@ from headstart.sources.files.tables import Table, read_table
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["input_column", "read_frame", "result_column"]
-
 
 def read_frame(path: Path | str, *, measured: Sequence[str] = ()) -> pd.DataFrame:
     """The table as a DataFrame: float64 where a column holds numbers (NaN: no cell), else text (None: no cell).

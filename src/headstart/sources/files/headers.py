@@ -14,8 +14,6 @@ from headstart.sources.files.cells import number
 from headstart.sources.files.unit_names import folded, split_unit
 from headstart.sources.files.units import canonical_unit
 
-__all__ = ["Header", "delimiter_of", "find_header"]
-
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "|"}
 _ROWS_LOOKED_AT, _MOST_TITLES = 200, 20
 _WIDE_ENOUGH = 0.6  # a header names at least so much of the columns that rows have; a title has one cell or two

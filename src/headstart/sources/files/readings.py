@@ -22,18 +22,6 @@ from headstart.sources.files.cells import is_ambiguous, is_date, is_failure, is_
 from headstart.sources.files.unit_names import folded
 from headstart.sources.files.units import canonical_unit, converted, converts
 
-__all__ = [
-    "FAILED",
-    "MARK_KEY",
-    "MISSING",
-    "CellReading",
-    "CellRules",
-    "ambiguity",
-    "read_cell",
-    "unit_in",
-    "wrong_meaning",
-]
-
 MISSING, FAILED, MARK_KEY = "missing", "failed", "decimal_mark"
 
 _MINUS = dict.fromkeys(map(ord, "\u2212\u2013"), "-") | dict.fromkeys(map(ord, "\u00a0\u2009\u202f"), " ")

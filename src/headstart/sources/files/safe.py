@@ -11,8 +11,6 @@ from pathlib import Path
 
 from headstart.errors import InputError, UnwritableError
 
-__all__ = ["LOCK", "alone_in", "lock_handle", "make_folder", "write_whole"]
-
 LOCK = ".headstart.lock"
 
 

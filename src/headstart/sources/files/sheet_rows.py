@@ -18,8 +18,6 @@ from zipfile import ZipFile
 from headstart.errors import InputError, MissingExtraError
 from headstart.sources.files.cells import number_text
 
-__all__ = ["new_workbook", "with_cells", "with_rows"]
-
 _ROW = re.compile(r"<(?P<ns>\w+:)?row\b(?P<attributes>[^>]*?)(?:/>|>(?P<cells>.*?)</(?:\w+:)?row>)", re.DOTALL)
 _CELL = re.compile(r"<(?:\w+:)?c\b(?P<attributes>[^>]*?)(?:/>|>.*?</(?:\w+:)?c>)", re.DOTALL)
 _FORMULA = re.compile(r"<(?:\w+:)?f\b")

@@ -25,9 +25,6 @@ from headstart.sources.files.text import bytes_of, decoded
 from headstart.sources.files.unit_names import folded, split_unit
 from headstart.sources.files.workbooks import read_sheet, split_sheet
 
-__all__ = ["FileLayout", "Table", "appended", "is_lock_file", "read_table", "write_rows"]
-
-
 _FIRST_ROW = "Its first row must name the columns, and every other row is an experiment."
 
 

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from headstart.errors import UnreadableTableError
 
-__all__ = ["MOST_BYTES", "MOST_ROWS", "bytes_of", "decoded", "raw_bytes"]
-
 MOST_BYTES = 200 * 1024 * 1024
 MOST_ROWS = 1_000_000
 _BINARY = {

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["UNIT_WORDS", "folded", "plain", "split_unit", "with_unit"]
-
 _BRACKETS = re.compile(r"(?P<base>.*?\S)\s*[\[(](?P<unit>[^\[\]()]{1,20})[\])]\s*")
 _SLASH = re.compile(r"(?P<base>.*?\S)\s+/\s+(?P<unit>\S{1,20})\s*")  # temperature / °C
 _LAST_WORD = re.compile(r"(?P<base>.*[^\W_])[_ ](?P<unit>[^\W_]+)")

@@ -13,8 +13,6 @@ import unicodedata
 
 from headstart.sources.files.unit_names import UNIT_WORDS
 
-__all__ = ["canonical_unit", "converted", "converts"]
-
 # base value = factor · value + offset, with a base unit for every quantity
 _SCALES: dict[str, dict[str, tuple[float, float]]] = {
     "temperature": {"K": (1.0, 0.0), "°C": (1.0, 273.15), "°F": (5 / 9, 459.67 * 5 / 9)},

@@ -23,8 +23,6 @@ from headstart.errors import MissingExtraError, UnreadableTableError
 from headstart.sources.files.cells import number_text
 from headstart.sources.files.text import MOST_BYTES, MOST_ROWS, raw_bytes
 
-__all__ = ["WORKBOOKS", "WorkbookSheet", "read_sheet", "split_sheet"]
-
 WORKBOOKS = (".xlsx", ".xlsm", ".ods")
 _MOST_COLUMNS = 2000
 _NAMED = re.compile(r"(?P<file>.*\.(?:xlsx|xlsm|ods))#(?P<sheet>[^/\\]+)", re.IGNORECASE)

@@ -17,8 +17,6 @@ from headstart.sources.raw import RawTask
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-__all__ = ["task_of_dataset"]
-
 
 def task_of_dataset(data: Dataset, space: Mapping[str, BaseDistribution] | None, name: str) -> RawTask:
     """The values that the coordinates stand for, column by column of the space."""

@@ -24,8 +24,6 @@ from headstart.sources.raw import INFINITE
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
-__all__ = ["ErrorNames", "errors_of_trials", "stated_errors"]
-
 
 @dataclass(frozen=True)
 class ErrorNames:

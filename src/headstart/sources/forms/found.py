@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from headstart.sources.forms.errors import ErrorNames
 from headstart.sources.raw import RawTask
 
-__all__ = ["Found", "Wanted"]
-
 
 @dataclass(frozen=True)
 class Wanted:

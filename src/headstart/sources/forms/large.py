@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
 
-__all__ = ["LARGE", "MOST_LOADED", "SomeTrials", "in_words", "some_trials"]
-
 LARGE = 20_000  # trials; loading as many takes some eight seconds and 240 MB
 MOST_LOADED = 5000  # trials of a larger one; one by one they take as long
 _COUNTS = "SELECT state, COUNT(*) FROM trials WHERE study_id = :study GROUP BY state"

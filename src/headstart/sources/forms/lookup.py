@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.storages import BaseStorage
 
-__all__ = ["every_study", "found_in", "matching_names", "require_storage"]
-
 _KINDS = (
     "an Optuna Study, a pair (storage or URL, study_name), a storage or its URL, a list of FrozenTrials, a pandas "
     "DataFrame, the path of a CSV, Parquet or .xlsx file, a headstart.Dataset, Sources or a RawTask"

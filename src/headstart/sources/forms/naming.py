@@ -20,8 +20,6 @@ from headstart.sources.forms.found import Wanted
 from headstart.sources.parameters import nearest
 from headstart.sources.raw import RawTask
 
-__all__ = ["Objectives", "Renames", "told_apart"]
-
 
 def told_apart(names: Sequence[str]) -> list[str]:
     """The names, with a number behind those that came before."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.storages import BaseStorage, RDBStorage
 
-__all__ = ["PATIENCE", "Storages", "is_url", "listed", "reading", "shown", "without_password"]
-
 PATIENCE = 5  # seconds for a lock to be released, or for a server to answer
 _MOST_NAMES = 10  # of the studies that a message lists
 _SQLITE_FILE = re.compile(r"sqlite(?:\+\w+)?:///(?!:memory:)(?!file:)([^?]+)(?:\?.*)?")

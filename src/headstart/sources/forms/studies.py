@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
 
-__all__ = ["constraints_of", "is_same_study", "task_of_study", "task_of_trials"]
-
 
 def task_of_study(
     study: Study, wanted: Wanted, origin: str, *, refusal: type[InputError] = InputError, name: str | None = None

@@ -21,8 +21,6 @@ from headstart.sources.forms.found import Wanted
 from headstart.sources.forms.tables import task_of_frame
 from headstart.sources.raw import RawTask
 
-__all__ = ["task_of_file"]
-
 _PARQUET = (".parquet", ".pq")
 _DATABASE = (".db", ".sqlite", ".sqlite3")
 

@@ -25,8 +25,6 @@ from headstart.sources.forms.errors import stated_errors
 from headstart.sources.forms.found import Wanted
 from headstart.sources.raw import RawObjective, RawTask
 
-__all__ = ["task_of_frame"]
-
 _PARAMETER = "params_"
 _RESULTS = ("value_", "values_")
 _ATTRIBUTE = "user_attrs_"

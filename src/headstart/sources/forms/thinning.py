@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from headstart.sources.raw import RawTask, finite
 
-__all__ = ["MOST_LEARNT", "rows_kept", "rows_kept_of", "thinned", "thinned_in_words"]
-
 MOST_LEARNT = 20_000  # rows of one source: AUTO learns them in a dozen seconds (models.large)
 _BEST = 10  # one in so many is among the best
 

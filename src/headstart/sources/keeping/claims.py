@@ -16,8 +16,6 @@ from pathlib import Path
 
 from headstart.sources.files.safe import lock_handle
 
-__all__ = ["STALE", "Claims"]
-
 STALE = 30.0  # seconds without a touch
 _TOUCH = 5.0
 _TAKEN = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK)

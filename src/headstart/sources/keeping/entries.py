@@ -20,8 +20,6 @@ import numpy as np
 import headstart
 from headstart.models.learning.numbers import Numbers
 
-__all__ = ["FORMAT", "DamagedEntryError", "decoded", "encoded"]
-
 FORMAT = b"headstart numbers 1"
 _LARGEST = 1 << 26  # bytes, unpacked: hyperparameters take some thousand
 _KINDS = "fiubU"  # numbers, truths, and a line of text

@@ -19,8 +19,6 @@ from headstart.sources.files.safe import make_folder, write_whole
 from headstart.sources.keeping.claims import Claims
 from headstart.sources.keeping.entries import DamagedEntryError, decoded, encoded
 
-__all__ = ["PATIENCE", "FolderNotebook"]
-
 PATIENCE = 600.0  # seconds without any news from those who learn what we need
 _POLL = 0.1
 

@@ -40,8 +40,6 @@ from headstart.web.pages.remedies import for_the_page
 from headstart.web.pages.settings import MoreForm, change_rules, more_in, more_of, show_settings, wrong_rules
 from headstart.web.worker import DeskWork
 
-__all__ = ["ROUTES"]
-
 
 def _show(request: Request) -> Response:
     desk = desk_of(request)

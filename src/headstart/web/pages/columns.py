@@ -15,8 +15,6 @@ from headstart.sources.files.tables import Table
 from headstart.sources.files.unit_names import split_unit
 from headstart.sources.parameters import Kind, Parameter
 
-__all__ = ["KINDS", "ROLES", "ColumnForm", "forms_in", "forms_of", "parameters_in", "plan_of"]
-
 ROLES = {
     "parameter": "parameter (can be set)",
     "maximise": "result: maximise",

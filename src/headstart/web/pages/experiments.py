@@ -23,8 +23,6 @@ from headstart.web.pages.remedies import for_the_page
 from headstart.web.pages.rows import ShownRow, Typed, own_fields, row_of, table_texts, typed_in
 from headstart.web.worker import DeskWork
 
-__all__ = ["ROUTES", "ask_about", "show_again"]
-
 _MOST_ASKED = 100
 _SHOWN_STEPS = 20
 

@@ -12,8 +12,6 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from headstart.web.desk import Desk
 from headstart.web.worker import DeskWork
 
-__all__ = ["desk_of", "go", "render", "waiting"]
-
 _SAID = 100  # sentences that are kept for the pages that are going to say them
 _TABS = (
     ("/begin", "Begin"),

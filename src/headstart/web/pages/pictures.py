@@ -16,8 +16,6 @@ from headstart.web.pages.page import desk_of, render, waiting
 from headstart.web.pages.slices import HEIGHT, WIDTH, Frame, expected_at, panels_at, point_of, within_at
 from headstart.web.worker import DeskWork
 
-__all__ = ["ROUTES"]
-
 _TITLES = {
     "progress": "Progress",
     "front": "The front",

@@ -23,8 +23,6 @@ from headstart.web.jobs import Judged, Learned, PastOf
 from headstart.web.pages.page import desk_of, render, waiting
 from headstart.web.worker import DeskWork
 
-__all__ = ["ROUTES", "PastRow", "past_rows"]
-
 _VERSIONS = ("headstart", "torch", "botorch", "gpytorch", "numpy", "scipy", "optuna")
 
 

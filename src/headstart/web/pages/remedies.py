@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["for_the_page"]
-
 # Whole phrases first, then the options that are left: what does the same, by the option's name
 _PHRASES = (
     (r"; make it a parameter with --parameter '.*?', a result with --limit '.*?'", "; choose otherwise beside it"),

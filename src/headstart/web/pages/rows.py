@@ -16,8 +16,6 @@ from headstart.sources.parameters import Kind
 from headstart.web.forms import Taken
 from headstart.web.jobs import RowOutlook
 
-__all__ = ["FieldShown", "ShownRow", "Typed", "own_fields", "row_of", "table_texts", "typed_in"]
-
 
 @dataclass
 class FieldShown:

@@ -24,8 +24,6 @@ from headstart.web.forms import Taken, tried
 from headstart.web.pages.page import desk_of, go, render
 from headstart.web.pages.remedies import for_the_page
 
-__all__ = ["MoreForm", "change_rules", "more_in", "more_of", "show_settings", "wrong_rules"]
-
 MARKS = {"": "as the files show", ",": "comma (1,5)", ".": "point (1.5)"}
 _KEPT_IN = (CURRENT, "current.xlsx")
 

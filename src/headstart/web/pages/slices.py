@@ -16,8 +16,6 @@ from headstart.gp.threads import single_thread
 from headstart.sources.files.cells import number
 from headstart.sources.parameters import Kind, Parameter
 
-__all__ = ["HEIGHT", "WIDTH", "Frame", "SlicePanel", "Tick", "expected_at", "panels_at", "point_of", "within_at"]
-
 WIDTH, HEIGHT = 340, 230
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 36
 _POINTS = 21

@@ -10,8 +10,6 @@ from headstart.web.forms import Taken, posted
 from headstart.web.jobs import Asked
 from headstart.web.pages.page import desk_of, go, render
 
-__all__ = ["ROUTES"]
-
 _GONE = "Nothing is known of this work: the server was started anew. What was finished is in the folder."
 
 

@@ -11,8 +11,9 @@ import torch
 from headstart import Dataset, InputError
 from headstart.bench.methods.registry import Choice, Settings, method
 from headstart.bench.problems.adversarial import Scenario, SpoiltProblem
+from headstart.bench.problems.columns import Column, ColumnKind
 from headstart.bench.problems.problem import Instance
-from headstart.bench.problems.table import Column, ColumnKind, TableProblem, TaskTable
+from headstart.bench.problems.table import TableProblem, TaskTable
 from headstart.bench.problems.transfer import SyntheticProblem
 from headstart.data.space import Space
 

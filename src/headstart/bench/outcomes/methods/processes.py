@@ -32,8 +32,6 @@ from headstart.decide.domain import Mixed
 from headstart.decide.ruled.ruled import Ruled
 from headstart.gp.threads import single_thread
 
-__all__ = ["ProcessSearcher"]
-
 _MOST_SOBOL, _FEW_SOBOL = 8, 2
 _RESTARTS, _RAW_SAMPLES, _DRAWS = 4, 128, 128
 _TOGETHER = 128

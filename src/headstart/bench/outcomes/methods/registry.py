@@ -34,8 +34,6 @@ from headstart.errors import InputError
 from headstart.models.family import AUTO
 from headstart.models.model import TransferModel
 
-__all__ = ["METHODS_COMPARED", "Contender", "Measured", "Searcher", "draws", "method_compared"]
-
 # Results by outcome, as measured
 Measured = Mapping[str, Float[Tensor, "n"]]
 

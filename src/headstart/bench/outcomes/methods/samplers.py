@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from optuna import Study, Trial
     from optuna.samplers import BaseSampler
 
-__all__ = ["SamplerSearcher"]
-
 _POPULATION = 10
 _LEAST = 1e-6  # of a uniform number whose logarithm is taken
 

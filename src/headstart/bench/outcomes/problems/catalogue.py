@@ -8,8 +8,6 @@ from headstart.bench.outcomes.problems.ruled import RULED
 from headstart.bench.outcomes.problems.tables import TABLES
 from headstart.errors import InputError
 
-__all__ = ["OUTCOME_PROBLEMS", "outcome_problem"]
-
 # Those that are judged by; the pairs are to try things out on
 OUTCOME_PROBLEMS: dict[str, OutcomeProblem] = {**TABLES, **RULED}
 

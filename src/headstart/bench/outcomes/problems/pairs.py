@@ -24,8 +24,6 @@ from headstart.bench.problems.problem import Instance, Problem, stream
 from headstart.data.dataset import Dataset
 from headstart.data.outcomes import Goal, Limit, Outcomes
 
-__all__ = ["PAIRS", "LaboratoryPair"]
-
 _SOURCES, _POINTS, _CANDIDATES = 3, 60, 300
 _LOSS, _WASTE = "loss", "waste"
 

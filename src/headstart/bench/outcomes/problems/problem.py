@@ -19,8 +19,6 @@ from headstart.data.space import Space
 from headstart.decide.domain import Candidates, Domain
 from headstart.decide.ruled.ruled import Ruled
 
-__all__ = ["OutcomeInstance", "OutcomeProblem", "Spoiling"]
-
 # What is done to the sources of an outcome; those of outcomes that are not named stay as they are
 Spoiling = Mapping[str, Scenario]
 

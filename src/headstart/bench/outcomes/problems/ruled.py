@@ -33,8 +33,6 @@ from headstart.data.outcomes import Goal, Outcomes
 from headstart.data.ranges import FloatRange
 from headstart.data.space import Space
 
-__all__ = ["RULED", "Blends", "RuledProblem", "SumRule", "lowest"]
-
 _SOURCES, _POINTS = 3, 60
 _MOST = 1.5  # the sum of the six inputs
 _INGREDIENTS = 10

@@ -30,8 +30,6 @@ from headstart.data.dataset import Dataset
 from headstart.data.outcomes import Goal, Limit, Outcomes
 from headstart.errors import InputError
 
-__all__ = ["TABLES", "TwoOutcomes", "spoilt_sources"]
-
 _ROWS = 60
 
 # Of a quantity that is limited: what follows from all its values in the target

@@ -26,8 +26,6 @@ from headstart.decide.suggest import suggest
 from headstart.gp.threads import single_thread
 from headstart.models.family import AUTO, GPBO
 
-__all__ = ["StoppedRun", "main", "run_until_told"]
-
 # Noise that matters beside what there is to gain
 _PROBLEMS = (("forrester", 0.5), ("branin", 1.0), ("hartmann3", 0.1))
 _SOURCES = 3

@@ -9,8 +9,6 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from headstart.bench.tuning.problem import Params, TuningProblem
 from headstart.bench.tuning.scores import cross_validated, disorder, log_loss
 
-__all__ = ["BRANCHING"]
-
 
 def _kernels(p: Params) -> Any:
     from sklearn.pipeline import make_pipeline

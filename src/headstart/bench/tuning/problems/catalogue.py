@@ -16,8 +16,6 @@ from headstart.bench.tuning.problems.regressors import REGRESSORS
 from headstart.bench.tuning.problems.stepwise import STEPWISE
 from headstart.errors import InputError
 
-__all__ = ["PROBLEMS", "tuning_problem"]
-
 PROBLEMS: dict[str, TuningProblem] = {p.name: p for p in (*CLASSIFIERS, *REGRESSORS, *BRANCHING, *STEPWISE)}
 
 

@@ -9,8 +9,6 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from headstart.bench.tuning.problem import Params, TuningProblem
 from headstart.bench.tuning.scores import accuracy, cross_validated, error, log_loss
 
-__all__ = ["CLASSIFIERS"]
-
 _SWITCH = CategoricalDistribution((True, False))
 
 

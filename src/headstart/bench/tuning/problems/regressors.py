@@ -9,8 +9,6 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from headstart.bench.tuning.problem import Params, TuningProblem
 from headstart.bench.tuning.scores import WORST, cross_validated, mse, rmse
 
-__all__ = ["REGRESSORS", "Descent"]
-
 
 def _elastic_net(p: Params) -> Any:
     from sklearn.linear_model import ElasticNet

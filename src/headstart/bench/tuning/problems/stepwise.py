@@ -11,8 +11,6 @@ from headstart.bench.tuning.problem import Params, TuningProblem
 from headstart.bench.tuning.scores import log_loss
 from headstart.bench.tuning.tasks import TuningTask
 
-__all__ = ["STEPWISE"]
-
 _EPOCHS = 10
 
 

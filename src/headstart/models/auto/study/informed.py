@@ -20,8 +20,6 @@ from headstart.models.model import Prior
 from headstart.models.star.alone import Alone
 from headstart.models.star.star import StarPrior
 
-__all__ = ["Informed"]
-
 # A candidate, and of a star θ, at which a later fit can begin
 _Fitted = tuple[TransferPosterior, Float[Tensor, "P p"] | None]
 

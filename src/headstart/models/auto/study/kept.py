@@ -26,8 +26,6 @@ from headstart.data.dataset import Dataset
 from headstart.models.auto.prequential import REFITS
 from headstart.models.chain.beliefs import ExactBeliefs, weights_of
 
-__all__ = ["FROM", "MOST", "ROWS", "SMALL", "Kept", "chosen_at", "kept_at_first", "kept_for", "means_at", "most_of"]
-
 MOST, SMALL, ROWS = 32, 128, 3200
 FROM = 8  # results; of fewer any correlation may be chance
 _ELEMENTS = 1 << 22  # of the covariances between sources and target that are there at once

@@ -17,8 +17,6 @@ from headstart.models.growth.memory import Memory
 from headstart.models.growth.schedule import EVERY, fit_of_many, settled
 from headstart.models.single import SinglePrior
 
-__all__ = ["PlainProcess"]
-
 _SPREAD_KNOWN, _ANOTHER_SCALE = 5, 10.0
 
 
