@@ -16,7 +16,7 @@ import torch
 
 from headstart import STAR, Dataset, FitOptions
 from headstart.models.learning.learning import Learning
-from headstart.models.star.alone import AloneLesson
+from headstart.models.star.independent import AloneLesson
 from headstart.sources.keeping.folder import FolderNotebook
 
 folder, hangs = Path(sys.argv[1]), sys.argv[2] == "hangs"

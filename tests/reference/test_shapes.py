@@ -9,7 +9,7 @@ from tests.reference.shapes import checked, remembering
 from torch import Tensor
 
 from headstart.gp.linalg import cholesky
-from headstart.models.chain.beliefs import At
+from headstart.models.chain.beliefs import BeliefsAt
 
 
 def test_a_wrong_shape_is_an_error_while_the_tests_run() -> None:
@@ -21,7 +21,7 @@ def test_a_wrong_shape_is_an_error_while_the_tests_run() -> None:
 def test_fields_that_contradict_each_other_are_an_error_while_the_tests_run() -> None:
     """Three points cannot have a mean of two values."""
     with pytest.raises(TypeCheckError):
-        At(torch.zeros(3, 1, dtype=torch.float64), torch.zeros(2, dtype=torch.float64))
+        BeliefsAt(torch.zeros(3, 1, dtype=torch.float64), torch.zeros(2, dtype=torch.float64))
 
 
 @remembering(typechecker=checked)

@@ -197,11 +197,11 @@ def _past_table(found: PastCheck, of: str) -> Table:
 
 
 def _itself(found: PastCheck, i: int) -> str:
-    from headstart.models.auto.silence import Silence
+    from headstart.models.auto.unusable import WhyUnusable
 
     told = f"{found.gains[i]:+.2f} ± {found.errors[i]:.2f}"
     why = found.silent[i]
-    return told if why is None else f"{told}: {why}" if why in (Silence.NOISE, Silence.LITTLE) else str(why)
+    return told if why is None else f"{told}: {why}" if why in (WhyUnusable.NOISE, WhyUnusable.LITTLE) else str(why)
 
 
 def _verdict_table(explanation: Explanation, found: PastCheck, of: str) -> Table:

@@ -19,7 +19,7 @@ from torch import Tensor
 from headstart.decide.acquisition import Acquisition, AcquisitionValue, acquisition_values
 from headstart.decide.fast.layers import surface_of
 from headstart.decide.fast.surface import Surface
-from headstart.models.chain.beliefs import At
+from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.mixture import components
 from headstart.models.predictor import Predictor
 
@@ -41,7 +41,7 @@ class Voice:
 
 
 def voices(
-    predictor: Predictor, X: Float[Tensor, "*b m d"] | At | None = None
+    predictor: Predictor, X: Float[Tensor, "*b m d"] | BeliefsAt | None = None
 ) -> tuple[tuple[Voice, ...], Float[Tensor, "*b k"]]:
     """The members that have a weight worth mentioning in any of the problems, and their weights: 0 in the others.
 

@@ -21,7 +21,7 @@ from headstart.errors import NoPointLeftError
 from headstart.gp.fit import Seed, generator_from
 from headstart.gp.threads import single_thread
 from headstart.models.botorch import TransferPosterior
-from headstart.models.chain.beliefs import At
+from headstart.models.chain.beliefs import BeliefsAt
 
 
 def suggest_row(
@@ -29,7 +29,7 @@ def suggest_row(
     X: Float[Tensor, "*b m d"],
     free: Bool[Tensor, "*b m"],
     *,
-    located: Float[Tensor, "*b m d"] | At | None = None,
+    located: Float[Tensor, "*b m d"] | BeliefsAt | None = None,
     categories: tuple[tuple[int, ...], ...] = (),
     kind: Acquisition = Acquisition.LOG_EI,
     beta: float = 3.0,
@@ -55,7 +55,7 @@ def suggest_row(
 
 def _best_row(
     posterior: TransferPosterior,
-    rows: Float[Tensor, "*b m d"] | At,
+    rows: Float[Tensor, "*b m d"] | BeliefsAt,
     free: Bool[Tensor, "*b m"],
     kind: Acquisition,
     beta: float,
@@ -86,7 +86,7 @@ def _best_row(
     return value.nan_to_num(nan=-torch.inf, neginf=-1e300).masked_fill(~free, -torch.inf).argmax(-1)
 
 
-def _means(posterior: TransferPosterior, rows: Float[Tensor, "*b m d"] | At) -> Float[Tensor, "*b m"]:
+def _means(posterior: TransferPosterior, rows: Float[Tensor, "*b m d"] | BeliefsAt) -> Float[Tensor, "*b m"]:
     every, weights = voices(posterior.predictor, rows)
     return mean_of([voice.predictor.predict_marginal(voice.X)[0] for voice in every], weights)
 

@@ -22,7 +22,7 @@ from headstart.draw.canvas import INK, legend_below, save, tidy
 from headstart.draw.looks import MANY, NOW, PastLook, heading, named, noted, past_looks, short
 from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict
 from headstart.models.auto.past_check import PastCheck
-from headstart.models.auto.silence import Silence
+from headstart.models.auto.unusable import WhyUnusable
 from headstart.sources.files.safe import make_folder
 
 _PALE = "#C8C8C8"
@@ -66,7 +66,7 @@ def agreement_figure(check: PastCheck, *, of: str = "") -> Figure:
 
 def _self_prediction(axes: Axes, check: PastCheck) -> None:
     for y, (gain, error, why) in enumerate(zip(check.gains, check.errors, check.silent, strict=True)):
-        known = why in (None, Silence.NOISE, Silence.LITTLE)
+        known = why in (None, WhyUnusable.NOISE, WhyUnusable.LITTLE)
         if known:
             axes.barh(y, gain, height=0.62, color=_PALE if why else NOW)
             axes.plot([gain - error, gain + error], [y, y], color=INK, linewidth=1.4)

@@ -23,11 +23,17 @@ from headstart.data.warp import Warp
 from headstart.errors import InputError
 from headstart.gp.hyperparameters import OFFSET_VAR, require_variance
 from headstart.gp.restarts import FitReport
-from headstart.models.chain.beliefs import At
-from headstart.models.distributions import ExactNormal, Way, noise_likelihood, require_points, require_values
+from headstart.models.chain.beliefs import BeliefsAt
+from headstart.models.distributions import (
+    ExactNormal,
+    OutputTransform,
+    noise_likelihood,
+    require_points,
+    require_values,
+)
 from headstart.models.params import ModelParams
 from headstart.models.predictive import Doubt, NormalMixture, measurement, require_probability
-from headstart.models.predictor import Outcome, Predictor
+from headstart.models.predictor import FitResult, Predictor
 
 # How well the sources show the scale of a target, in independent values, before there are any of its own
 _SOURCES_FREEDOM = 8.0
@@ -43,7 +49,7 @@ class TransferPosterior(Model, FantasizeMixin):
     """
 
     def __init__(
-        self, predictor: Predictor, outcome: Outcome, y: Float[Tensor, "*b n"], warp: Warp | None = None
+        self, predictor: Predictor, outcome: FitResult, y: Float[Tensor, "*b n"], warp: Warp | None = None
     ) -> None:
         super().__init__()
         self._predictor = predictor
@@ -117,9 +123,9 @@ class TransferPosterior(Model, FantasizeMixin):
         return None if self.bounds is None or math.isinf(self.bounds.low) else self.bound(self.bounds.low)
 
     @property
-    def way(self) -> Way:
+    def way(self) -> OutputTransform:
         """From model units to the user's."""
-        return Way(self.units, self._warp, self.bounds)
+        return OutputTransform(self.units, self._warp, self.bounds)
 
     @property
     def blind(self) -> Bool[Tensor, "*b"]:
@@ -207,51 +213,53 @@ class TransferPosterior(Model, FantasizeMixin):
         posterior = self.way.through(posterior)
         return posterior if posterior_transform is None else posterior_transform(posterior)
 
-    def predict(self, X: Float[Tensor, "*b m d"] | At) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+    def predict(self, X: Float[Tensor, "*b m d"] | BeliefsAt) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
         """Mean and variance of f at every row of X, in the user's units; no covariance between rows is computed.
 
         X may also be what ``Prior.locate`` returned for these points.
         """
-        if not isinstance(X, At):
+        if not isinstance(X, BeliefsAt):
             self._require_query(X)
         return self.way.predicted(self._predictor, X)
 
     # ── the next measurement, noise included ──────────────────────────────────────────────────────────────────────
 
-    def cdf(self, X: Float[Tensor, "*b m d"] | At, y: Float[Tensor, "*#b m"]) -> Float[Tensor, "*c m"]:
+    def cdf(self, X: Float[Tensor, "*b m d"] | BeliefsAt, y: Float[Tensor, "*#b m"]) -> Float[Tensor, "*c m"]:
         """P(result ≤ y) of a measurement at every row of X; of AUTO the mixture's, each candidate with its own noise.
 
         X may be located, as in ``predict``; y is in the user's units.
         """
         return self.way.cdf(self._measurement(X), y)
 
-    def log_density(self, X: Float[Tensor, "*b m d"] | At, y: Float[Tensor, "*#b m"]) -> Float[Tensor, "*c m"]:
+    def log_density(self, X: Float[Tensor, "*b m d"] | BeliefsAt, y: Float[Tensor, "*#b m"]) -> Float[Tensor, "*c m"]:
         """log p(y) of a measurement at every row of X, in the user's units.
 
         At a bound it is the logarithm of the probability that lies there, and −∞ beyond.
         """
         return self.way.log_density(self._measurement(X), y)
 
-    def quantile(self, X: Float[Tensor, "*b m d"] | At, p: float, *, noise: bool = True) -> Float[Tensor, "*c m"]:
+    def quantile(
+        self, X: Float[Tensor, "*b m d"] | BeliefsAt, p: float, *, noise: bool = True
+    ) -> Float[Tensor, "*c m"]:
         """What a measurement (f, without ``noise``) at a row stays below with probability p, in the user's units."""
         return self.quantiles(X, (p,), noise=noise)[0]
 
-    def quantiles(self, X: Tensor | At, levels: Sequence[float], *, noise: bool = True) -> tuple[Tensor, ...]:
+    def quantiles(self, X: Tensor | BeliefsAt, levels: Sequence[float], *, noise: bool = True) -> tuple[Tensor, ...]:
         """The same for every p of the levels, by one prediction."""
         found = self._measurement(X, noise=noise)
         return tuple(self.way.outward(found.quantile(p)) for p in levels)
 
     def interval(
-        self, X: Float[Tensor, "*b m d"] | At, level: float, *, noise: bool = True
+        self, X: Float[Tensor, "*b m d"] | BeliefsAt, level: float, *, noise: bool = True
     ) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
         """The central interval of a measurement, or of f, at every row of X: as much is left out below it as above."""
         require_probability(level, "level")
         low, high = self.quantiles(X, (0.5 - level / 2, 0.5 + level / 2), noise=noise)
         return low, high
 
-    def _measurement(self, X: Float[Tensor, "*b m d"] | At, *, noise: bool = True) -> NormalMixture:
+    def _measurement(self, X: Float[Tensor, "*b m d"] | BeliefsAt, *, noise: bool = True) -> NormalMixture:
         """The distribution of a measurement, or of f, at every row of X, in model units."""
-        if not isinstance(X, At):
+        if not isinstance(X, BeliefsAt):
             self._require_query(X)
         return measurement(self._predictor, X, self._outcome.doubt, noise=noise)
 
@@ -281,7 +289,7 @@ class TransferPosterior(Model, FantasizeMixin):
         mapped = c if self._warp is None else self._warp.bound(c, self._y)
         return ((mapped - self.units.offset.unsqueeze(-1)) / self.units.scale.unsqueeze(-1)).squeeze(-1)
 
-    def within(self, X: Float[Tensor, "*b m d"] | At, limit: float) -> Float[Tensor, "*c m"]:
+    def within(self, X: Float[Tensor, "*b m d"] | BeliefsAt, limit: float) -> Float[Tensor, "*c m"]:
         """P(result ≤ limit) of a measurement at every row of X, the limit in the user's units."""
         y = self._y.new_full((1,), limit)
         return self.way.cdf(self._measurement(X), y, self.bound(limit).unsqueeze(-1))

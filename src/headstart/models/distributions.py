@@ -18,7 +18,7 @@ from headstart.data.bounds import Bounds
 from headstart.data.units import Units
 from headstart.data.warp import Warp
 from headstart.errors import InputError
-from headstart.models.chain.beliefs import At
+from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.mixture import components
 from headstart.models.predictive import NormalMixture
 
@@ -34,7 +34,7 @@ class ExactNormal(MultivariateNormal):  # type: ignore[misc]
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class OutputTransform:
     """From model units to the user's: offset and scale, a monotone map, and the values that a result can have.
 
         model units  –(units)→  mapped units  –(warp)→  –(bounds)→  the user's units
@@ -68,7 +68,7 @@ class Way:
         return (mean, var) if self.warp is None else self.warp.moments(mean, var)
 
     def predicted(
-        self, predictor: Any, X: Float[Tensor, "*b m d"] | At
+        self, predictor: Any, X: Float[Tensor, "*b m d"] | BeliefsAt
     ) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
         """Mean and variance of f at every row of X; within bounds those of the mixture, cut off member by member.
 

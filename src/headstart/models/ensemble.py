@@ -15,14 +15,14 @@ from headstart.gp.fit import Seed, generator_from
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.restarts import FitReport
 from headstart.models.botorch import TransferPosterior
-from headstart.models.chain.beliefs import At, NoBeliefs
+from headstart.models.chain.beliefs import BeliefsAt, NoBeliefs
 from headstart.models.chain.fitting import fit_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.leave_one_out import leave_one_out
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import EnsembleParams, ModelParams
-from headstart.models.predictor import Outcome
-from headstart.models.star.alone import fit_each
+from headstart.models.predictor import FitResult
+from headstart.models.star.independent import fit_each
 
 
 def misranked_pairs(f: Float[Tensor, "*b n"], y: Float[Tensor, "*c n"]) -> Float[Tensor, "*out"]:
@@ -68,7 +68,9 @@ class Ensemble:
         mean, cov = zip(*(member.predict(X) for member in self.members), strict=True)
         return self._sum(mean, 1), self._sum(cov, 2)
 
-    def predict_marginal(self, X: Float[Tensor, "*b m d"] | At) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+    def predict_marginal(
+        self, X: Float[Tensor, "*b m d"] | BeliefsAt
+    ) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
         """Mean and variance of f at every row of X, in model units, without covariances."""
         mean, var = zip(*(member.predict_marginal(X) for member in self.members), strict=True)
         squared = replace(self, weights=self.weights.square())
@@ -118,7 +120,7 @@ class RankingPrior(Prior):
             torch.stack([u.offset for u in every], dim=-1),
             torch.stack([u.scale for u in every], dim=-1),
         )
-        return TransferPosterior(ensemble, Outcome(units, params, (*self.reports, report)), target.y)
+        return TransferPosterior(ensemble, FitResult(units, params, (*self.reports, report)), target.y)
 
     def _weights(self, member: Layer, target: Dataset, generator: torch.Generator) -> Float[Tensor, "*b T"]:
         n, T, S = target.n, len(self.members) + 1, self.model.samples
@@ -226,4 +228,4 @@ class RankingWeighted(TransferModel):
             unit = Units(params.offsets[..., i], params.scales[..., i])
             members.append(_observed(unit.inward(task), level.scaled(1 / unit.scale, -unit.offset / unit.scale), self))
         unit = Units(params.offsets[..., -1], params.scales[..., -1])
-        return TransferPosterior(Ensemble(tuple(members), params.weights), Outcome(unit, params), target.y)
+        return TransferPosterior(Ensemble(tuple(members), params.weights), FitResult(unit, params), target.y)

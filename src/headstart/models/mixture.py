@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headstart.models.chain.beliefs import At
+from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.chain.layer import Layer
 
 T = TypeVar("T")
@@ -47,9 +47,9 @@ class Mixture:
         every = torch.stack([member.log_evidence() for member in self.members], dim=-1)
         return torch.logsumexp(every + self.weights.log(), dim=-1)
 
-    def _at(self, X: Float[Tensor, "*b m d"] | At | None) -> list[Any]:
-        """The points for every member; located ones (``At``) have a part for each model."""
-        return list(X.parts) if isinstance(X, At) and not self.drawn else [X] * len(self.members)
+    def _at(self, X: Float[Tensor, "*b m d"] | BeliefsAt | None) -> list[Any]:
+        """The points for every member; located ones (``BeliefsAt``) have a part for each model."""
+        return list(X.parts) if isinstance(X, BeliefsAt) and not self.drawn else [X] * len(self.members)
 
     def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m m"]]:
         """Mean and joint covariance."""
@@ -58,13 +58,15 @@ class Mixture:
         apart = [cov + _outer(m - mean) for m, cov in zip(means, covs, strict=True)]
         return mean, self._sum(apart, 2)
 
-    def predict_marginal(self, X: Float[Tensor, "*b m d"] | At) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+    def predict_marginal(
+        self, X: Float[Tensor, "*b m d"] | BeliefsAt
+    ) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
         """Mean and variance of f at every row of X, in model units, without covariances."""
         means, variances = self._marginals(X)
         mean = self._sum(means, 1)
         return mean, self._sum([v + (m - mean).square() for m, v in zip(means, variances, strict=True)], 1)
 
-    def _marginals(self, X: Float[Tensor, "*b m d"] | At) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    def _marginals(self, X: Float[Tensor, "*b m d"] | BeliefsAt) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
         """Every member's means, and its variances."""
         at = zip(self.members, self._at(X), strict=True)
         means, variances = zip(*(member.predict_marginal(x) for member, x in at), strict=True)
@@ -85,7 +87,7 @@ class Mixture:
 
 
 def components(
-    predictor: Any, X: Float[Tensor, "*b m d"] | At | None = None
+    predictor: Any, X: Float[Tensor, "*b m d"] | BeliefsAt | None = None
 ) -> list[tuple[Any, Float[Tensor, "*b"] | None, Any]]:
     """The predictors of which a mixture, and a mixture in it, is made, each with its weight and its own of the points.
 

@@ -20,8 +20,8 @@ from headstart.gp.fit import FitOptions, Seed
 from headstart.gp.kernels import Kernel
 from headstart.gp.restarts import FitReport
 from headstart.models.botorch import TransferPosterior
-from headstart.models.chain.beliefs import At
-from headstart.models.growth.schedule import settled
+from headstart.models.chain.beliefs import BeliefsAt
+from headstart.models.growth.schedule import refit_size
 from headstart.models.learning.crew import jobs_from
 from headstart.models.learning.learning import learning
 from headstart.models.params import ModelParams
@@ -62,7 +62,7 @@ class Prior(ABC):
             if warp is None:
                 posterior = self._condition(target, seed)
             else:
-                inward = warp.task_inward(target, settled(target.n))
+                inward = warp.task_inward(target, refit_size(target.n))
                 posterior = self._condition(inward, seed).seen_through(warp, target.y)
             posterior = posterior if target.error_var is None else _knowing(posterior, target.error_var)
             posterior = posterior if self.bounds is None else posterior.within_bounds(self.bounds)
@@ -84,17 +84,17 @@ class Prior(ABC):
         if self.model.output_map is not OutputMap.LEARNT:
             return None
         # of a long target it is found anew when the hyperparameters are
-        return Warp.of_target(target.head(settled(target.n)), self.bounds)
+        return Warp.of_target(target.head(refit_size(target.n)), self.bounds)
 
     def inward(self, target: Dataset) -> Dataset:
         """The target as the model sees it."""
         warp = self.warp_of(target)
-        return target if warp is None else warp.task_inward(target, settled(target.n))
+        return target if warp is None else warp.task_inward(target, refit_size(target.n))
 
     @abstractmethod
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior: ...
 
-    def locate(self, X: Float[Tensor, "*b m d"]) -> Float[Tensor, "*b m d"] | At:
+    def locate(self, X: Float[Tensor, "*b m d"]) -> Float[Tensor, "*b m d"] | BeliefsAt:
         """Points that will be asked about again and again: whatever the sources say about them, evaluated once.
 
         The result goes to ``TransferPosterior.predict`` in place of X. Where nothing can be kept it is X itself.

@@ -27,7 +27,7 @@ from scipy.special import chdtri
 from torch import Tensor
 
 from headstart.errors import InputError
-from headstart.models.chain.beliefs import At
+from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import components
 from headstart.models.star.weights import StarBeliefs, sources_at
@@ -111,7 +111,7 @@ class Doubt:
 
 def _sharing_sources(parts: Iterable[tuple[Any, Any, Any]]) -> Iterator[tuple[Any, Any, Any]]:
     """The same, with the sources asked once for all stars that are made of them."""
-    asked: dict[tuple[int, ...], At] = {}
+    asked: dict[tuple[int, ...], BeliefsAt] = {}
     for member, weight, X in parts:
         below = member.below if isinstance(member, Layer) else None
         if isinstance(below, StarBeliefs) and isinstance(X, Tensor) and X.shape[:-2] == member.batch_shape:
@@ -123,7 +123,9 @@ def _sharing_sources(parts: Iterable[tuple[Any, Any, Any]]) -> Iterator[tuple[An
             yield member, weight, X
 
 
-def measurement(predictor: Any, X: Float[Tensor, "*b m d"] | At, doubt: Doubt | None, *, noise: bool) -> NormalMixture:
+def measurement(
+    predictor: Any, X: Float[Tensor, "*b m d"] | BeliefsAt, doubt: Doubt | None, *, noise: bool
+) -> NormalMixture:
     """What a measurement at every row of X will be, in model units: a draw from a drawn member, with noise or not."""
     means, sds, weights = [], [], []
     for member, weight, at in _sharing_sources(components(predictor, X)):

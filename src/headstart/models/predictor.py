@@ -12,7 +12,7 @@ from torch import Tensor
 from headstart.data.bounds import Bounds
 from headstart.data.units import Units
 from headstart.gp.restarts import FitReport
-from headstart.models.chain.beliefs import At
+from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.params import ModelParams
 from headstart.models.predictive import Doubt
 
@@ -39,7 +39,9 @@ class Predictor(Protocol):
         """Mean and joint covariance."""
         ...
 
-    def predict_marginal(self, X: Float[Tensor, "*b m d"] | At) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+    def predict_marginal(
+        self, X: Float[Tensor, "*b m d"] | BeliefsAt
+    ) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
         """Mean and variance of f at every row of X, in model units, without covariances."""
         ...
 
@@ -55,7 +57,7 @@ class Predictor(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class FitResult:
     """What ``condition`` found besides the predictor: its units, its hyperparameters, how they were fitted.
 
     ``blind`` says that no source is behind it, in all problems of a batch or in some; ``doubt`` is what the predictor

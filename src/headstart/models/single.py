@@ -15,13 +15,13 @@ from headstart.models.chain.beliefs import NoBeliefs
 from headstart.models.chain.fitting import Fit, fit_with_evidence
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.chain.sequential import Sequential
-from headstart.models.growth.grown import grown
+from headstart.models.growth.grown import with_appended_rows
 from headstart.models.growth.memory import Memory
-from headstart.models.growth.schedule import EVERY, settled
+from headstart.models.growth.schedule import EVERY, refit_size
 from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ChainParams, ModelParams
-from headstart.models.predictor import Outcome
+from headstart.models.predictor import FitResult
 
 # With more observations the hyperparameters are known well enough
 UNCERTAIN_UP_TO = 24
@@ -41,8 +41,8 @@ class SinglePrior(Prior):
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
         if target.n <= EVERY:
             return self.fitted(target, seed)
-        seen = target.head(settled(target.n))
-        return grown(self._settled.of(seen, lambda: self.fitted(seen, seen.n)), target)
+        seen = target.head(refit_size(target.n))
+        return with_appended_rows(self._settled.of(seen, lambda: self.fitted(seen, seen.n)), target)
 
     def fitted(self, target: Dataset, seed: Seed) -> TransferPosterior:
         """With hyperparameters that are found from all of the target's results."""
@@ -64,7 +64,7 @@ class SinglePrior(Prior):
         if self.model.fit.draws and target.n <= UNCERTAIN_UP_TO:
             predictor = _uncertain(found, inward, self.model, generator)
         params = ChainParams((found.layer.params,)).scaled(units.scale, units.offset)
-        return TransferPosterior(predictor, Outcome(units, params, (found.report,), blind=True), target.y)
+        return TransferPosterior(predictor, FitResult(units, params, (found.report,), blind=True), target.y)
 
 
 def _uncertain(found: Fit, target: Dataset, model: Single, generator: torch.Generator) -> Mixture:

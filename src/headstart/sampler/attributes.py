@@ -26,7 +26,6 @@ from headstart.models.auto.explanation import (
     verdict_by_weight,
 )
 from headstart.models.auto.posterior import AutoPosterior
-from headstart.models.auto.silence import silence_of
 from headstart.models.botorch import TransferPosterior
 from headstart.models.family import model_name
 from headstart.models.model import Prior
@@ -93,7 +92,7 @@ def _in_words(prior: AutoPrior, i: int, trust: float, weight: float, sd: float, 
     verdict = verdict_by_weight(trust, weight, sd, before)
     match verdict:
         case Verdict.IGNORED:
-            return f"{verdict}: {silence_of(prior, i)}"
+            return f"{verdict}: {why_unusable(prior, i)}"
         case Verdict.USED if weight + sd < 0:
             return f"{verdict}, upside down"
         case _:

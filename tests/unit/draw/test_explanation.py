@@ -12,7 +12,7 @@ from headstart import InputError
 from headstart.draw.explanation import draw_agreement, draw_verdicts
 from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict
 from headstart.models.auto.past_check import PastCheck
-from headstart.models.auto.silence import Silence
+from headstart.models.auto.unusable import WhyUnusable
 
 
 def _verdict(i: int, results: int) -> SourceVerdict:
@@ -35,7 +35,7 @@ def _explanation(n: int, results: int) -> Explanation:
 
 
 def _check(n: int) -> PastCheck:
-    silent = tuple((None, None, Silence.NOISE, Silence.CONSTANT, Silence.TOO_FEW)[i % 5] for i in range(n))
+    silent = tuple((None, None, WhyUnusable.NOISE, WhyUnusable.CONSTANT, WhyUnusable.TOO_FEW)[i % 5] for i in range(n))
     matrix = np.linspace(-1, 1, n * n).reshape(n, n)
     matrix[[why is not None for why in silent]] = np.nan
     np.fill_diagonal(matrix, 1.0)
@@ -71,7 +71,7 @@ def test_the_picture_of_past_files_shows_gains_and_agreement(tmp_path: Path, fig
     check = _check(5)
     draw_agreement(check, tmp_path)
     bars, matrix, _ = figures[0].axes
-    known = [i for i, why in enumerate(check.silent) if why in (None, Silence.NOISE)]
+    known = [i for i, why in enumerate(check.silent) if why in (None, WhyUnusable.NOISE)]
     widths = {round(bar.get_y() + bar.get_height() / 2): bar.get_width() for bar in bars.patches}  # type: ignore[attr-defined]
     assert widths == pytest.approx({i: check.gains[i] for i in known})
     assert [text.get_text().strip() for text in bars.texts] == ["" if why is None else str(why) for why in check.silent]

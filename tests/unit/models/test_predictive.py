@@ -19,7 +19,7 @@ from headstart.models.chain.beliefs import ExactBeliefs
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture, components
 from headstart.models.predictive import Doubt, NormalMixture, measurement
-from headstart.models.predictor import Outcome
+from headstart.models.predictor import FitResult
 from headstart.models.star.weights import StarBeliefs
 
 PROBLEM = transfer_problem()
@@ -67,7 +67,7 @@ def test_a_measurement_of_auto_is_a_mixture_of_its_candidates(batch_shape: tuple
     assert isinstance(model, AutoPosterior)
     y = torch.linspace(0.0, 6.0, X.shape[-2], dtype=torch.float64).expand(X.shape[:-1])
     members = [
-        TransferPosterior(m, Outcome(model.units, model.hyperparameters), model.train_targets)
+        TransferPosterior(m, FitResult(model.units, model.hyperparameters), model.train_targets)
         for m in model.mixture.members
     ]
     weights = model.weights.unbind(-1)
@@ -244,7 +244,7 @@ def test_the_evidence_behind_a_map_is_that_of_the_users_values() -> None:
     warp = posterior.warp
     assert warp is not None
     at = FAMILY["SHGP"].at(posterior.hyperparameters, sources=prior.sources, target=prior.inward(one).head(0))
-    sure = TransferPosterior(at.predictor, Outcome(at.units, at.hyperparameters), one.y[:0], warp)
+    sure = TransferPosterior(at.predictor, FitResult(at.units, at.hyperparameters), one.y[:0], warp)
     assert posterior.log_evidence.item() == pytest.approx(sure.log_density(one.X, one.y).item(), abs=1e-9)
     stated = at.seen_through(warp, one.y[:0])  # knows neither level nor scale
     assert stated.log_density(one.X, one.y).item() != pytest.approx(sure.log_density(one.X, one.y).item(), abs=1e-3)

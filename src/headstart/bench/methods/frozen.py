@@ -27,7 +27,7 @@ from headstart.gp.kernels import Kernel
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.layer import Layer
 from headstart.models.family import GPBO
-from headstart.models.predictor import Outcome
+from headstart.models.predictor import FitResult
 
 
 def begin(instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Proposer:
@@ -68,4 +68,4 @@ def _without_noise(posterior: TransferPosterior) -> TransferPosterior:
     layer = posterior.predictor
     assert isinstance(layer, Layer)
     exact = replace(layer, params=replace(layer.params, noise_var=torch.zeros_like(layer.params.noise_var)))
-    return TransferPosterior(exact, Outcome(posterior.units, posterior.hyperparameters), posterior.train_targets)
+    return TransferPosterior(exact, FitResult(posterior.units, posterior.hyperparameters), posterior.train_targets)

@@ -28,7 +28,7 @@ from headstart.decide.suggest import suggest
 from headstart.errors import InputError
 from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.botorch import TransferPosterior
-from headstart.models.chain.beliefs import At
+from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.family import FAMILY
 from headstart.models.mixture import take_problems
 from headstart.models.model import Prior, TransferModel
@@ -159,7 +159,7 @@ class ModelProposer(Proposer):
         super().__init__(instance, problem, seeds)
         self._prior, self._rule, self._settings = prior, rule, settings
         self._kind = Acquisition(settings.acquisition)
-        self._located: Tensor | At | None = None
+        self._located: Tensor | BeliefsAt | None = None
         if instance.candidates is not None:
             self._located = prior.locate(instance.candidates.X)
 
@@ -216,7 +216,7 @@ class ModelProposer(Proposer):
         located, candidates = self._located, self.instance.candidates
         assert located is not None
         assert candidates is not None
-        if k is not None and isinstance(located, At):  # one of AUTO's candidates, for some of the problems
+        if k is not None and isinstance(located, BeliefsAt):  # one of AUTO's candidates, for some of the problems
             located = located.parts[k]
             located = located if rows is None else take_problems(located, rows, torch.Size([len(self.seeds)]))
         X, free = (candidates.X, allowed) if rows is None else (candidates.X[rows], allowed[rows])

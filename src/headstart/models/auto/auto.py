@@ -39,23 +39,23 @@ from headstart.gp.restarts import FitReport
 from headstart.models.auto.candidates import DEFAULT, Candidate, require_candidates, trusted, weighed, weighting_of
 from headstart.models.auto.gate import Informative, informative
 from headstart.models.auto.likeness import likeness
-from headstart.models.auto.members import in_units, predictor_of, sure_of_itself
-from headstart.models.auto.posterior import AutoOutcome, AutoPosterior, Judgement, Turns
+from headstart.models.auto.members import in_units, predictor_of, with_point_estimate
+from headstart.models.auto.posterior import AutoFitResult, AutoPosterior, Judgement, Turns
 from headstart.models.auto.prequential import refits_up_to, scores_of
 from headstart.models.auto.study.informed import Informed
 from headstart.models.auto.study.kept import kept_at_first, most_of
 from headstart.models.auto.study.plain import PlainProcess
 from headstart.models.botorch import TransferPosterior
-from headstart.models.chain.beliefs import At
+from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.chain.layer import Layer
 from headstart.models.chain.sequential import Sequential
-from headstart.models.growth.grown import grown
+from headstart.models.growth.grown import with_appended_rows
 from headstart.models.growth.memory import Memory
 from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import AutoParams, ModelParams
 from headstart.models.single import SinglePrior
-from headstart.models.star.alone import Alone, learn_alone
+from headstart.models.star.independent import IndependentSources, fit_independently
 from headstart.models.star.star import Star, StarPrior
 from headstart.models.star.weighting import Integrated
 
@@ -109,7 +109,7 @@ class Auto(TransferModel):
         if len(sources) > _ORDER_UP_TO and len(unordered) < len(self.candidates):
             return self.using(candidates=unordered)._learn(sources, seed)
         generator = generator_from(seed)
-        alone = learn_alone(sources, self, seed)
+        alone = fit_independently(sources, self, seed)
         y, known, X = zip(*((s.y, s.error_var, s.X) for s in map(alone.known.inward, sources)), strict=True)
         gate = informative(alone.layers, y, known, X)
         kept = kept_at_first(gate.trust, most_of(sources))
@@ -153,7 +153,7 @@ class Auto(TransferModel):
         ]
         members = tuple(predictor_of(posterior) for posterior in posteriors)
         weights = params.weights.expand(*target.batch_shape, -1).to(target.X.device)
-        outcome = AutoOutcome(Units.identity(target), _params(posteriors, weights), ())
+        outcome = AutoFitResult(Units.identity(target), _params(posteriors, weights), ())
         return AutoPosterior(Mixture(members, weights), outcome, target.y)
 
 
@@ -168,7 +168,7 @@ class AutoPrior(Prior):
     """
 
     model: Auto
-    alone: Alone
+    alone: IndependentSources
     priors: tuple[Prior, ...]
     gate: Informative
     believed: Float[Tensor, "*b k"]  # of every candidate before the first result
@@ -196,18 +196,18 @@ class AutoPrior(Prior):
         further = (prior.fit_reports for prior in self.priors if not isinstance(prior, StarPrior))
         return (*self.alone.reports, *(report for reports in further for report in reports))
 
-    def locate(self, X: Float[Tensor, "*b m d"]) -> Float[Tensor, "*b m d"] | At:
+    def locate(self, X: Float[Tensor, "*b m d"]) -> Float[Tensor, "*b m d"] | BeliefsAt:
         """The points for every candidate; all stars have the same sources. X where there are so many that some are
         asked now and others later.
         """
         if len(self.sources) > most_of(self.sources):
             return X
-        nothing = At(X, 0.0 * X.sum(-1))
+        nothing = BeliefsAt(X, 0.0 * X.sum(-1))
         stars = self.alone.locate(X)
         parts = []
         for prior in self.priors:
             located = stars if isinstance(prior, StarPrior) else prior.locate(X)
-            parts.append(located if isinstance(located, At) else nothing)
+            parts.append(located if isinstance(located, BeliefsAt) else nothing)
         return replace(nothing, parts=tuple(parts))
 
     def star_of(self, i: int) -> StarPrior:
@@ -222,12 +222,12 @@ class AutoPrior(Prior):
         plain = self.model.plain
         members = [in_units(units, posterior, target) for posterior in posteriors]
         doubting = members[plain]
-        members[plain] = sure_of_itself(doubting, judgement.weights[..., plain] < _ON_ITS_OWN)
+        members[plain] = with_point_estimate(doubting, judgement.weights[..., plain] < _ON_ITS_OWN)
         params = _params(posteriors, judgement.weights)
         reports = (*self.fit_reports, *(posterior.fit_reports[-1] for posterior in posteriors))
         blind = ~self.gate.open.any(-1)
         turns = Turns(plain, doubting, self.model.plain_every)
-        outcome = AutoOutcome(units, params, reports, blind=blind, judgement=judgement, turns=turns)
+        outcome = AutoFitResult(units, params, reports, blind=blind, judgement=judgement, turns=turns)
         return AutoPosterior(Mixture(tuple(members), judgement.weights), outcome, target.y)
 
     def judged(self, scores: Float[Tensor, "*b k n"]) -> Judgement:
@@ -260,7 +260,7 @@ class AutoPrior(Prior):
             return target.y.new_zeros(*target.batch_shape, len(self.priors), target.n)
         seen = target.head(refits[-1])
         before = self._scored.of(seen, lambda: self._scores(seen))
-        plain = grown(self.plain.as_tested(seen), target)
+        plain = with_appended_rows(self.plain.as_tested(seen), target)
         new = []
         for posterior in self._with_plain(self.informed.after(seen, target), plain):
             # in units of its own: where the sources' are unknown those of the first values are not those of all

@@ -24,12 +24,12 @@ from headstart.errors import InputError
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.posterior import AutoPosterior, Judgement
 from headstart.models.auto.prequential import REFITS, scores_alone
-from headstart.models.auto.silence import Silence, says_little, silence_of
+from headstart.models.auto.unusable import WhyUnusable, says_little, why_unusable
 from headstart.models.botorch import TransferPosterior
 from headstart.models.model import Prior
 from headstart.models.predictor import Predictor
-from headstart.models.star.learnt import posterior_weights
 from headstart.models.star.star import StarPrior
+from headstart.models.star.weight_posterior import posterior_weights
 
 _UPPER = 0.975
 _NOTHING = 1e-12
@@ -194,10 +194,10 @@ def _verdict(
     verdict, reason = _judge(trust, small, gate, error, gain, interval, weight, sd, float(before.mean[i]))
     if gains is None and trust > 0:
         verdict, reason = Verdict.REDUCED, f"Of {len(prior.sources)} sources others stand for it at the moment."
-    match silence_of(prior, i):  # a plainer reason
-        case Silence.TOO_FEW:
+    match why_unusable(prior, i):  # a plainer reason
+        case WhyUnusable.TOO_FEW:
             reason = f"It has {source.n} row{'s'[: source.n - 1]}: too few to see whether it predicts itself."
-        case Silence.CONSTANT:
+        case WhyUnusable.CONSTANT:
             reason = "All its results are the same: nothing shows what matters."
     steps = tuple((w.n, float(w.mean[i])) for w in history)
     return SourceVerdict(name, source.n, verdict, reason, gate, gain, interval, weight, sd, steps)

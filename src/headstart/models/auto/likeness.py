@@ -32,8 +32,8 @@ from headstart.gp.kernels import Kernel
 from headstart.models.learning.learning import learning
 from headstart.models.learning.lessons import in_number
 from headstart.models.learning.numbers import Numbers, content_key
-from headstart.models.star.alone import Alone
 from headstart.models.star.evidence import StarEvidence
+from headstart.models.star.independent import IndependentSources
 from headstart.models.star.weighting import Amplitude, Integrated, SourceFacts
 from headstart.models.star.weights import StarBeliefs
 
@@ -60,7 +60,7 @@ class Likeness:
 
 
 def likeness(
-    alone: Alone,
+    alone: IndependentSources,
     let_in: Float[Tensor, "*b s"],
     candidates: Sequence[Integrated | None],
     believed: Sequence[float],
@@ -83,7 +83,7 @@ def likeness(
 class LikenessLesson:
     """The comparison of all sources, which rests on what was found of each."""
 
-    alone: Alone
+    alone: IndependentSources
     let_in: Float[Tensor, "*b s"]
     candidates: tuple[Integrated | None, ...]
     believed: tuple[float, ...]
@@ -137,7 +137,7 @@ class LikenessLesson:
 
 
 def _compared(
-    alone: Alone,
+    alone: IndependentSources,
     let_in: Float[Tensor, "*b s"],
     candidates: Sequence[Integrated | None],
     believed: Sequence[float],
@@ -189,7 +189,7 @@ def _proportions(
 
 
 def _evidences(
-    alone: Alone, let_in: Float[Tensor, "*b s"], i: int, tried: Sequence[Integrated | None], kernel: Kernel
+    alone: IndependentSources, let_in: Float[Tensor, "*b s"], i: int, tried: Sequence[Integrated | None], kernel: Kernel
 ) -> tuple[Float[Tensor, "*b k"], Float[Tensor, "*b k p"], Layout]:
     """log p(some rows of source i | the other sources), at the most probable hyperparameters, and these."""
     source = alone.known.inward(_some_rows(alone.sources[i]))

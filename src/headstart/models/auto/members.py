@@ -15,7 +15,7 @@ from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture
 
 
-def sure_of_itself(plain: Layer | Mixture, where: Bool[Tensor, "*b"]) -> Layer | Mixture:
+def with_point_estimate(plain: Layer | Mixture, where: Bool[Tensor, "*b"]) -> Layer | Mixture:
     """The plain process at its most probable hyperparameters in some of the problems.
 
     That these are uncertain is what keeps a search on its own from freezing. Where others are believed more, they do

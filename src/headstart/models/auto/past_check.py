@@ -14,7 +14,7 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.models.auto.explanation import SourceVerdict, auto_only, explain
-from headstart.models.auto.silence import Silence, silence_of
+from headstart.models.auto.unusable import WhyUnusable, why_unusable
 from headstart.models.chain.layer import Layer
 from headstart.models.model import Prior
 
@@ -34,7 +34,7 @@ class PastCheck:
     rows: tuple[int, ...]
     gains: tuple[float, ...]
     errors: tuple[float, ...]
-    silent: tuple[Silence | None, ...]
+    silent: tuple[WhyUnusable | None, ...]
     agreement: NDArray[np.float64]
 
     @property
@@ -66,9 +66,9 @@ def check_past(prior: Prior) -> PastCheck:
     auto = auto_only(prior)
     with torch.no_grad():
         between = agreement(auto.alone.layers, auto.sources).numpy().copy()
-    silent = tuple(silence_of(auto, i) for i in range(len(auto.sources)))
+    silent = tuple(why_unusable(auto, i) for i in range(len(auto.sources)))
     between[[why is not None for why in silent]] = math.nan
-    between[:, [why in (Silence.CONSTANT, Silence.TOO_FEW) for why in silent]] = math.nan
+    between[:, [why in (WhyUnusable.CONSTANT, WhyUnusable.TOO_FEW) for why in silent]] = math.nan
     return PastCheck(
         verdicts=explain(auto).sources,
         rows=tuple(source.n for source in auto.sources),

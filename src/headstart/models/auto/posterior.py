@@ -14,7 +14,7 @@ from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture, take_problems
 from headstart.models.params import AutoParams
-from headstart.models.predictor import Outcome
+from headstart.models.predictor import FitResult
 
 # So many points are chosen by all candidates together before any of them has a turn of its own
 FREELY = 5
@@ -48,7 +48,7 @@ class Turns:
 
 
 @dataclass(frozen=True, slots=True)
-class AutoOutcome(Outcome):
+class AutoFitResult(FitResult):
     """Also the judgement, and who chooses when; None where the weights were given."""
 
     judgement: Judgement | None = None
@@ -63,7 +63,7 @@ class AutoPosterior(TransferPosterior):
     """
 
     _predictor: Mixture
-    _outcome: AutoOutcome
+    _outcome: AutoFitResult
 
     @property
     def mixture(self) -> Mixture:
@@ -106,6 +106,6 @@ class AutoPosterior(TransferPosterior):
         assert isinstance(params, AutoParams)
         own = params.candidates[k]
         known = self._outcome
-        outcome = Outcome(self.units, own, doubt=known.doubt, error_var=known.error_var, bounds=known.bounds)
+        outcome = FitResult(self.units, own, doubt=known.doubt, error_var=known.error_var, bounds=known.bounds)
         parts = (self.mixture.members[k], outcome, self._y, self._warp)
         return TransferPosterior(*(parts if rows is None else take_problems(parts, rows, self.batch_shape)))

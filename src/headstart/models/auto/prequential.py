@@ -23,12 +23,12 @@ from headstart.data.dataset import Dataset
 from headstart.gp.fit import fit
 from headstart.gp.hyperparameters import Inputs
 from headstart.gp.linalg import cholesky, solve_lower
-from headstart.models.chain.beliefs import At
+from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture
 from headstart.models.model import TransferModel
-from headstart.models.star.alone import Alone
 from headstart.models.star.evidence import StarEvidence
+from headstart.models.star.independent import IndependentSources
 from headstart.models.star.weighting import Amplitude, Integrated, SourceFacts
 from headstart.models.star.weights import StarBeliefs
 
@@ -46,7 +46,7 @@ def refits_up_to(n: int) -> list[int]:
     return [refit for refit in REFITS if refit < n]
 
 
-def scores_alone(alone: Alone, model: TransferModel, target: Dataset) -> Float[Tensor, "s n"]:
+def scores_alone(alone: IndependentSources, model: TransferModel, target: Dataset) -> Float[Tensor, "s n"]:
     """The scores of every value of the target, in mapped units, under each source alone, its weight of any sign.
 
     Every source has a star of its own, with the kernel and the fits of ``model``. At the target's inputs a source is a
@@ -61,7 +61,9 @@ def scores_alone(alone: Alone, model: TransferModel, target: Dataset) -> Float[T
     return torch.cat([_in_lockstep(part, model, target, refits) for part in parts])
 
 
-def _in_lockstep(alone: Alone, model: TransferModel, target: Dataset, refits: list[int]) -> Float[Tensor, "s n"]:
+def _in_lockstep(
+    alone: IndependentSources, model: TransferModel, target: Dataset, refits: list[int]
+) -> Float[Tensor, "s n"]:
     """The scores under each of so many sources as can be worked on at once."""
     weighting, n_sources = Integrated(), len(alone.sources)
     scores = target.y.new_zeros(n_sources, target.n)
@@ -93,7 +95,7 @@ def _in_lockstep(alone: Alone, model: TransferModel, target: Dataset, refits: li
 
 
 def _seen_from(
-    alone: Alone, weighting: Integrated, X: Float[Tensor, "n d"]
+    alone: IndependentSources, weighting: Integrated, X: Float[Tensor, "n d"]
 ) -> tuple[Float[Tensor, "s n"], Float[Tensor, "s n n"]]:
     """Mean and covariance of the target at X, had it every source as its only one, for a size of 1."""
     facts, means, covs = alone.facts, [], []
@@ -111,7 +113,7 @@ def sequential_scores(
     y: Float[Tensor, "*b n"],
     *,
     after: int,
-    at: At | None = None,
+    at: BeliefsAt | None = None,
     error_var: Float[Tensor, "*b n"] | None = None,
 ) -> Float[Tensor, "*b n"]:
     """log p(y_i | y_1 … y_{i−1}) at the predictor's hyperparameters, for the observations ``after`` the first ones.
@@ -161,7 +163,7 @@ def _noise(
 
 
 def _of_layer(
-    layer: Layer, at: At, y: Float[Tensor, "*b n"], error_var: Float[Tensor, "*b n"] | None
+    layer: Layer, at: BeliefsAt, y: Float[Tensor, "*b n"], error_var: Float[Tensor, "*b n"] | None
 ) -> Float[Tensor, "*b n"]:
     """At the layer's hyperparameters, whatever it has observed; 0 for the first one."""
     if y.shape[-1] < 2:

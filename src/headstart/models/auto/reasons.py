@@ -33,7 +33,7 @@ from headstart.models.chain.layer import Layer
 from headstart.models.model import Prior, TransferModel, observed
 from headstart.models.params import AutoParams, ModelParams
 from headstart.models.predictor import Predictor
-from headstart.models.star.heard import predict_heard
+from headstart.models.star.leave_out import predict_heard
 from headstart.models.star.weights import StarBeliefs
 
 if TYPE_CHECKING:

@@ -31,20 +31,20 @@ def log_normal(L: Float[Tensor, "*b n n"], z: Float[Tensor, "*c n"]) -> Float[Te
 
 
 @dataclass(frozen=True, slots=True)
-class At:
+class BeliefsAt:
     """Beliefs at some points: their mean, and the features whose inner products make up the covariance."""
 
     X: Float[Tensor, "*b m d"]
     mean: Float[Tensor, "*b m"]
     v: Float[Tensor, "*b r m"] | None = None
     u: Float[Tensor, "*b q m"] | None = None
-    parts: tuple[At, ...] = ()  # of several sources whose weights are not known yet (models.star.star)
+    parts: tuple[BeliefsAt, ...] = ()  # of several sources whose weights are not known yet (models.star.star)
 
-    def unfolded(self, extra: torch.Size) -> At:
+    def unfolded(self, extra: torch.Size) -> BeliefsAt:
         """With the dimensions that ``linalg.fold`` moved into the rows moved back."""
         if not extra:
             return self
-        return At(
+        return BeliefsAt(
             X=unfold(self.X.mT, extra).mT,
             mean=unfold(self.mean.unsqueeze(-2), extra).squeeze(-2),
             v=None if self.v is None else unfold(self.v, extra),
@@ -52,27 +52,27 @@ class At:
             parts=tuple(part.unfolded(extra) for part in self.parts),
         )
 
-    def nowhere(self) -> At:
+    def nowhere(self) -> BeliefsAt:
         """The same beliefs at none of the points."""
-        return At(
+        return BeliefsAt(
             X=self.X[..., :0, :],
             mean=self.mean[..., :0],
             v=None if self.v is None else self.v[..., :0],
             u=None if self.u is None else self.u[..., :0],
         )
 
-    def rows(self, which: slice) -> At:
+    def rows(self, which: slice) -> BeliefsAt:
         """The same beliefs at some of the points."""
-        return At(
+        return BeliefsAt(
             X=self.X[..., which, :],
             mean=self.mean[..., which],
             v=None if self.v is None else self.v[..., which],
             u=None if self.u is None else self.u[..., which],
         )
 
-    def joined(self, other: At) -> At:
+    def joined(self, other: BeliefsAt) -> BeliefsAt:
         """These points and then the others."""
-        return At(
+        return BeliefsAt(
             X=_cat(self.X, other.X, -2),
             mean=_cat(self.mean.unsqueeze(-2), other.mean.unsqueeze(-2), -1).squeeze(-2),
             v=None if self.v is None or other.v is None else _cat(self.v, other.v, -1),
@@ -91,14 +91,14 @@ class Beliefs(ABC):
     batch_shape: torch.Size
 
     @abstractmethod
-    def _at(self, X: Float[Tensor, "*b m d"]) -> At: ...
+    def _at(self, X: Float[Tensor, "*b m d"]) -> BeliefsAt: ...
 
-    def at(self, X: Float[Tensor, "*b m d"]) -> At:
+    def at(self, X: Float[Tensor, "*b m d"]) -> BeliefsAt:
         """Beliefs at X, whose leading dimensions broadcast with ``batch_shape``."""
         rows, extra = fold(X, self.batch_shape)
         return self._at(rows).unfolded(extra)
 
-    def weigh(self, at: At) -> At:
+    def weigh(self, at: BeliefsAt) -> BeliefsAt:
         """These beliefs at points that were located before the target was known."""
         return at
 
@@ -110,7 +110,7 @@ class Beliefs(ABC):
     def prior_var(self) -> Float[Tensor, "*b 1"]:
         """k(x, x), which is the same everywhere."""
 
-    def cov(self, a: At, b: At) -> Float[Tensor, "*out n m"]:
+    def cov(self, a: BeliefsAt, b: BeliefsAt) -> Float[Tensor, "*out n m"]:
         """Σ between the points of a and those of b."""
         Sigma = self.prior_cov(a.X, b.X)
         if a.v is not None and b.v is not None:
@@ -119,7 +119,7 @@ class Beliefs(ABC):
             Sigma = Sigma + a.u.mT @ b.u
         return Sigma
 
-    def var(self, a: At) -> Float[Tensor, "*b m"]:
+    def var(self, a: BeliefsAt) -> Float[Tensor, "*b m"]:
         """The diagonal of Σ at the points of a."""
         var = self.prior_var().expand(a.mean.shape)
         if a.v is not None:
@@ -135,8 +135,8 @@ class NoBeliefs(Beliefs):
 
     batch_shape: torch.Size
 
-    def _at(self, X: Float[Tensor, "*b m d"]) -> At:
-        return At(X, 0.0 * X.sum(-1))
+    def _at(self, X: Float[Tensor, "*b m d"]) -> BeliefsAt:
+        return BeliefsAt(X, 0.0 * X.sum(-1))
 
     def prior_cov(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"]) -> Float[Tensor, "*out n m"]:
         """Zero: nothing is believed to vary."""
@@ -147,7 +147,7 @@ class NoBeliefs(Beliefs):
         """Zero: nothing is believed to vary."""
         return torch.zeros(*self.batch_shape, 1, dtype=torch.float64)
 
-    def var(self, a: At) -> Float[Tensor, "*b m"]:
+    def var(self, a: BeliefsAt) -> Float[Tensor, "*b m"]:
         """Zero, on the device of the points."""
         return torch.zeros_like(a.mean)
 
@@ -182,8 +182,8 @@ class MeanBeliefs(Beliefs):
         terms = (beta.unsqueeze(-2) @ k for beta, k in zip(self.beta, own, strict=True))
         return offset + sum(terms).squeeze(-2)  # type: ignore[union-attr]
 
-    def _at(self, X: Float[Tensor, "*b m d"]) -> At:
-        return At(X, self.mean_from(self.own_rows(X)))
+    def _at(self, X: Float[Tensor, "*b m d"]) -> BeliefsAt:
+        return BeliefsAt(X, self.mean_from(self.own_rows(X)))
 
     def prior_cov(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"]) -> Float[Tensor, "*out n m"]:
         """Zero: the covariance below is forgotten."""
@@ -238,9 +238,9 @@ class ExactBeliefs(Beliefs):
             K[..., term.start : term.stop, :] += k * term.weight.unsqueeze(-1)
         return K
 
-    def _at(self, X: Float[Tensor, "*b m d"]) -> At:
+    def _at(self, X: Float[Tensor, "*b m d"]) -> BeliefsAt:
         v = solve_lower(self.L, self.cross_cov(X))
-        return At(X, self.offset.unsqueeze(-1) + (self.z.unsqueeze(-2) @ v).squeeze(-2), v)
+        return BeliefsAt(X, self.offset.unsqueeze(-1) + (self.z.unsqueeze(-2) @ v).squeeze(-2), v)
 
     def prior_cov(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"]) -> Float[Tensor, "*out n m"]:
         """Σ_ν W_ν[t, t] k_ν(A, B)."""
@@ -258,7 +258,7 @@ class ExactBeliefs(Beliefs):
     def extended(
         self,
         params: GPParams,
-        at: At,
+        at: BeliefsAt,
         corner: Float[Tensor, "*b n n"],
         z: Float[Tensor, "*b n"],
     ) -> ExactBeliefs:

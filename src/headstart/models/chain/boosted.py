@@ -10,7 +10,7 @@ from torch import Tensor
 
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.linalg import append_rows, solve_lower
-from headstart.models.chain.beliefs import At, Beliefs, ExactBeliefs, MeanBeliefs
+from headstart.models.chain.beliefs import Beliefs, BeliefsAt, ExactBeliefs, MeanBeliefs
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ class BoostedBeliefs(Beliefs):
         """The independent problems."""
         return self.exact.batch_shape
 
-    def _at(self, X: Float[Tensor, "*b m d"]) -> At:
+    def _at(self, X: Float[Tensor, "*b m d"]) -> BeliefsAt:
         own = self.mean.own_rows(X)
         v = solve_lower(self.exact.L, self.exact.cross_cov(X))
         whitened = torch.cat([solve_lower(E, k) for E, k in zip(self.E, own, strict=True)], dim=-2)
-        return At(X, self.mean.mean_from(own), v, self.R @ whitened - v)
+        return BeliefsAt(X, self.mean.mean_from(own), v, self.R @ whitened - v)
 
     def prior_cov(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"]) -> Float[Tensor, "*out n m"]:
         """The prior covariance of the exact stack."""
@@ -53,7 +53,7 @@ class BoostedBeliefs(Beliefs):
     def extended(
         self,
         params: GPParams,
-        at: At,
+        at: BeliefsAt,
         own: Float[Tensor, "*b n n"],
         beta: Float[Tensor, "*b n"],
         corner: Float[Tensor, "*b n n"],

@@ -13,8 +13,8 @@ from headstart.gp.hyperparameters import GPParams
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import append_rows, broadcast_shapes, cholesky, fold, solve_lower, solve_upper, unfold
 from headstart.models.chain.beliefs import (
-    At,
     Beliefs,
+    BeliefsAt,
     CrossTerm,
     ExactBeliefs,
     MeanBeliefs,
@@ -58,7 +58,7 @@ class Layer:
     propagation: Propagation
     below: Beliefs
     params: GPParams
-    at: At  # the beliefs at X
+    at: BeliefsAt  # the beliefs at X
     L: Float[Tensor, "*b n n"]
     z: Float[Tensor, "*c n"]
     noise: Float[Tensor, "*b n"]  # the variance of every observation's noise: N
@@ -73,7 +73,7 @@ class Layer:
         *,
         kernel: Kernel,
         propagation: Propagation,
-        at: At | None = None,
+        at: BeliefsAt | None = None,
         error_var: Float[Tensor, "*b n"] | None = None,
     ) -> Layer:
         """The layer at given hyperparameters, having seen (X, y); ``at`` spares evaluating the beliefs again.
@@ -118,12 +118,12 @@ class Layer:
     def _delta_cov(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"]) -> Float[Tensor, "*out n m"]:
         return self.params.outputscale[..., None, None] * self.kernel(A, B, self.params.lengthscale)
 
-    def gain_cov(self, a: At, b: At) -> Float[Tensor, "*out n m"]:
+    def gain_cov(self, a: BeliefsAt, b: BeliefsAt) -> Float[Tensor, "*out n m"]:
         """P between the points of a and those of b."""
         K = self._delta_cov(a.X, b.X)
         return K + self.below.cov(a, b) if self.propagation is Propagation.EXACT else K
 
-    def gain_var(self, a: At) -> Float[Tensor, "*b m"]:
+    def gain_var(self, a: BeliefsAt) -> Float[Tensor, "*b m"]:
         """P of every point of a with itself."""
         K = self.params.outputscale.unsqueeze(-1).expand(a.mean.shape)
         return K + self.below.var(a) if self.propagation is Propagation.EXACT else K
@@ -145,7 +145,7 @@ class Layer:
         X: Float[Tensor, "*b k d"],
         y: Float[Tensor, "*c k"],
         *,
-        at: At | None = None,
+        at: BeliefsAt | None = None,
         noise_var: Tensor | None = None,
     ) -> Layer:
         """The layer after k more observations, at the same hyperparameters: rows appended to the Cholesky factor.
@@ -173,8 +173,10 @@ class Layer:
 
     # ── predictions ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _query(self, X: Float[Tensor, "*b m d"] | At) -> tuple[At, Float[Tensor, "*out n m"], Float[Tensor, "*out m"]]:
-        if isinstance(X, At):  # the beliefs were evaluated before
+    def _query(
+        self, X: Float[Tensor, "*b m d"] | BeliefsAt
+    ) -> tuple[BeliefsAt, Float[Tensor, "*out n m"], Float[Tensor, "*out m"]]:
+        if isinstance(X, BeliefsAt):  # the beliefs were evaluated before
             folded, extra = self.below.weigh(X), torch.Size()
         else:
             X = X.expand(*broadcast_shapes(X.shape[:-2], self.batch_shape), *X.shape[-2:])
@@ -196,13 +198,13 @@ class Layer:
         return mean, cov
 
     def predict_marginal(
-        self, X: Float[Tensor, "*b m d"] | At
+        self, X: Float[Tensor, "*b m d"] | BeliefsAt
     ) -> tuple[Float[Tensor, "*out m"], Float[Tensor, "*out m"]]:
         """Mean and variance of f at every row of X, or at points whose beliefs are at hand."""
         at, v, mean = self._query(X)
         return mean, self._var(at, v).expand(mean.shape)
 
-    def _var(self, at: At, v: Float[Tensor, "*out n m"]) -> Float[Tensor, "*out m"]:
+    def _var(self, at: BeliefsAt, v: Float[Tensor, "*out n m"]) -> Float[Tensor, "*out m"]:
         var = self.gain_var(at) - v.square().sum(-2)
         if self.propagation is Propagation.BOOSTED:
             alpha = solve_upper(self.L, v)
@@ -211,7 +213,7 @@ class Layer:
         return var
 
     def predict_with_level(
-        self, X: Float[Tensor, "*b m d"] | At, before: Float[Tensor, "*b"]
+        self, X: Float[Tensor, "*b m d"] | BeliefsAt, before: Float[Tensor, "*b"]
     ) -> tuple[Float[Tensor, "*out m"], Float[Tensor, "*out m"], Float[Tensor, "*out m"]]:
         """The same, and the variance of f that comes from not knowing the offset, which was N(offset, before).
 

@@ -15,19 +15,19 @@ from headstart.gp.fit import Seed
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.restarts import FitReport
 from headstart.models.botorch import TransferPosterior
-from headstart.models.chain.beliefs import At, Beliefs, NoBeliefs
+from headstart.models.chain.beliefs import Beliefs, BeliefsAt, NoBeliefs
 from headstart.models.chain.fitting import fit_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.chain.level import LevelLesson
-from headstart.models.growth.grown import grown
+from headstart.models.growth.grown import with_appended_rows
 from headstart.models.growth.memory import Memory
-from headstart.models.growth.schedule import EVERY, settled
+from headstart.models.growth.schedule import EVERY, refit_size
 from headstart.models.large.condensed import source_layer
 from headstart.models.learning.learning import learning
 from headstart.models.learning.lessons import entropy_from, expected_seconds, in_number, of_level
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ChainParams, ModelParams
-from headstart.models.predictor import Outcome
+from headstart.models.predictor import FitResult
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class SequentialPrior(Prior):
         """One per source, in order."""
         return self.reports
 
-    def locate(self, X: Float[Tensor, "*b m d"]) -> At:
+    def locate(self, X: Float[Tensor, "*b m d"]) -> BeliefsAt:
         """The sources' beliefs at X."""
         with torch.no_grad():
             return self.below.at(X)
@@ -57,8 +57,8 @@ class SequentialPrior(Prior):
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
         if target.n <= EVERY:
             return self.fitted(target, seed)
-        seen = target.head(settled(target.n))
-        return grown(self._settled.of(seen, lambda: self.fitted(seen, seen.n)), target)
+        seen = target.head(refit_size(target.n))
+        return with_appended_rows(self._settled.of(seen, lambda: self.fitted(seen, seen.n)), target)
 
     def fitted(self, target: Dataset, seed: Seed) -> TransferPosterior:
         """With hyperparameters that are found from all of the target's results."""
@@ -72,7 +72,7 @@ class SequentialPrior(Prior):
             name="target",
         )
         params = ChainParams((*self.levels, layer.params)).scaled(units.scale, units.offset)
-        return TransferPosterior(layer, Outcome(units, params, (*self.reports, report)), target.y)
+        return TransferPosterior(layer, FitResult(units, params, (*self.reports, report)), target.y)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +118,7 @@ class Sequential(TransferModel):
             below = source_layer(below, level, source, **options).as_beliefs()  # type: ignore[arg-type]
         known = {**options, "error_var": target.error_var}
         layer = Layer.observe(below, levels[-1], target.X, target.y, **known)  # type: ignore[arg-type]
-        return TransferPosterior(layer, Outcome(Units.identity(target), ChainParams(levels)), target.y)
+        return TransferPosterior(layer, FitResult(Units.identity(target), ChainParams(levels)), target.y)
 
 
 def _levels_for(params: ModelParams, n: int, target: Dataset) -> tuple[GPParams, ...]:

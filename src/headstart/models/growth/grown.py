@@ -18,12 +18,12 @@ from headstart.data.dataset import Dataset
 from headstart.gp.hyperparameters import OFFSET_VAR
 from headstart.gp.linalg import solve_lower
 from headstart.models.botorch import TransferPosterior
-from headstart.models.chain.beliefs import At
+from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.chain.layer import Layer
 from headstart.models.growth.schedule import FITTED_ON, typical_rows
 
 
-def grown(posterior: TransferPosterior, target: Dataset, at: At | None = None) -> TransferPosterior:
+def with_appended_rows(posterior: TransferPosterior, target: Dataset, at: BeliefsAt | None = None) -> TransferPosterior:
     """The posterior of a layer that has seen the first rows of the target, given all of them, in its own units.
 
     ``target`` is behind its output map, as what the layer has seen was. ``at`` spares a star evaluating its sources at

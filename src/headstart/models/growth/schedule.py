@@ -1,9 +1,9 @@
 """When the hyperparameters of a growing target are found anew: with every result, then ever more rarely.
 
 Up to EVERY results each of them may change what is believed, and a fit takes a moment. Later one among hundreds changes
-next to nothing, and a fit takes seconds. So from then on hyperparameters are those of the first ``settled(n)`` results,
-four numbers in every doubling (128, 160, 192, 224, 256, 320 …), and the results since then are rows that are added to
-the factor, O(n²). The numbers are fixed: whoever reads a study from a file finds what one who was there all along has.
+next to nothing, and a fit takes seconds. So from then on hyperparameters are those of the first ``refit_size(n)``
+results, four numbers in every doubling (128, 160, 192, 224, 256, 320 …), and the results since then are rows that are
+added to the factor, O(n²). The numbers are fixed: a study read from a file has the fits of one that was followed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _IN_A_DOUBLING = 4
 _RESTARTS = 2
 
 
-def settled(n: int) -> int:
+def refit_size(n: int) -> int:
     """Of how many of n results the hyperparameters are found: all up to EVERY, at least four fifths of them later."""
     if n <= EVERY:
         return n

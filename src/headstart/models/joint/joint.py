@@ -21,7 +21,7 @@ from headstart.models.joint.evidence import ArrowEvidence, DenseEvidence, JointE
 from headstart.models.large.rows import representative
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import AutoParams, CoregionalParams, EnsembleParams, ModelParams
-from headstart.models.predictor import Outcome
+from headstart.models.predictor import FitResult
 
 MOST_OF_A_SOURCE = 1000  # rows
 
@@ -101,7 +101,7 @@ class JointPrior(Prior):
         canonical = model.coregion.coregional(params, evidence.T)
         layer = _observe(canonical, sources, inward, coregion=model.coregion, kernel=model.kernel)
         assert not isinstance(params, EnsembleParams | AutoParams)
-        return TransferPosterior(layer, Outcome(units, params.scaled(units.scale, units.offset), (report,)), target.y)
+        return TransferPosterior(layer, FitResult(units, params.scaled(units.scale, units.offset), (report,)), target.y)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,4 +132,4 @@ class Joint(TransferModel):
         canonical.require(target.d)
         here = canonical.expanded(target.batch_shape, target.X)
         layer = _observe(here, sources, target, coregion=self.coregion, kernel=self.kernel)
-        return TransferPosterior(layer, Outcome(Units.identity(target), params), target.y)
+        return TransferPosterior(layer, FitResult(Units.identity(target), params), target.y)

@@ -14,17 +14,17 @@ from headstart.gp.fit import Seed, fit
 from headstart.gp.hyperparameters import Expected, GPParams
 from headstart.gp.restarts import FitReport
 from headstart.models.botorch import TransferPosterior
-from headstart.models.chain.beliefs import At, Beliefs, NoBeliefs
+from headstart.models.chain.beliefs import Beliefs, BeliefsAt, NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.chain.sequential import expanded_levels
-from headstart.models.growth.grown import grown, with_its_offset
+from headstart.models.growth.grown import with_appended_rows, with_its_offset
 from headstart.models.growth.memory import Memory
-from headstart.models.growth.schedule import EVERY, FITTED_ON, fit_of_many, settled, typical_rows
+from headstart.models.growth.schedule import EVERY, FITTED_ON, fit_of_many, refit_size, typical_rows
 from headstart.models.large.condensed import source_layer
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ModelParams, StarParams
-from headstart.models.predictor import Outcome
-from headstart.models.star.alone import Alone, exact_beliefs, learn_alone
+from headstart.models.predictor import FitResult
+from headstart.models.star.independent import IndependentSources, exact_beliefs, fit_independently
 from headstart.models.star.weighting import SourceFacts, Weighting
 from headstart.models.star.weights import StarBeliefs, StarWeights
 
@@ -37,10 +37,10 @@ class StarPrior(Prior):
     """
 
     model: Star
-    alone: Alone
+    alone: IndependentSources
     facts: SourceFacts
     expected: Expected | None = None  # of the target's own hyperparameters
-    every: Alone | None = None
+    every: IndependentSources | None = None
     index: tuple[int, ...] = ()  # of those that are asked among all
     _settled: Memory[TransferPosterior] = field(default_factory=lambda: Memory(most=2), repr=False, compare=False)
 
@@ -58,22 +58,24 @@ class StarPrior(Prior):
         """The same with sources that count as far as they are let in: 0 is a weight of 0."""
         return replace(self, facts=replace(self.facts, open=let_in.to(self.facts.open)))
 
-    def locate(self, X: Float[Tensor, "*b m d"]) -> At:
+    def locate(self, X: Float[Tensor, "*b m d"]) -> BeliefsAt:
         """Every source's posterior at X."""
         return self.alone.locate(X)
 
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
         if target.n <= EVERY:
             return self.given(target, seed, self.alone.locate(target.X))
-        seen = target.head(settled(target.n))
-        return grown(self._settled.of(seen, lambda: self.given(seen, seen.n, self.alone.locate(seen.X))), target)
+        seen = target.head(refit_size(target.n))
+        return with_appended_rows(
+            self._settled.of(seen, lambda: self.given(seen, seen.n, self.alone.locate(seen.X))), target
+        )
 
-    def given(self, target: Dataset, seed: Seed, at: At) -> TransferPosterior:
+    def given(self, target: Dataset, seed: Seed, at: BeliefsAt) -> TransferPosterior:
         """As ``condition`` for a target behind its map, with the sources at its inputs at hand; nothing is checked."""
         return self.found(target, seed, at)[0]
 
     def found(
-        self, target: Dataset, seed: Seed, at: At, begin: Float[Tensor, "P p"] | None = None
+        self, target: Dataset, seed: Seed, at: BeliefsAt, begin: Float[Tensor, "P p"] | None = None
     ) -> tuple[TransferPosterior, Float[Tensor, "P p"]]:
         """The same with θ, at which the fit of a longer target may ``begin``, besides the prior's median.
 
@@ -102,10 +104,10 @@ class StarPrior(Prior):
         levels = (*(source.params for source in (self.every or self.alone).layers), layer.params)
         sums = (below.of_all(weights.mean), below.of_all(weights.var), below.of_all(weights.own))
         params = StarParams(levels, *sums, weights.balance).scaled(units.scale, units.offset)
-        return TransferPosterior(layer, Outcome(units, params, (*self.fit_reports, report)), target.y), theta
+        return TransferPosterior(layer, FitResult(units, params, (*self.fit_reports, report)), target.y), theta
 
 
-def _on_top(below: Beliefs, own: GPParams, target: Dataset, model: TransferModel, at: At | None = None) -> Layer:
+def _on_top(below: Beliefs, own: GPParams, target: Dataset, model: TransferModel, at: BeliefsAt | None = None) -> Layer:
     """The target's layer; ``at`` are the sources at its inputs, if they are at hand."""
     return Layer.observe(
         below,
@@ -126,9 +128,9 @@ class Star(TransferModel):
     weighting: Weighting
 
     def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> StarPrior:
-        return self.upon(learn_alone(sources, self, seed))
+        return self.upon(fit_independently(sources, self, seed))
 
-    def upon(self, alone: Alone) -> StarPrior:
+    def upon(self, alone: IndependentSources) -> StarPrior:
         """The star of sources that were learnt already."""
         return StarPrior(model=self, sources=alone.sources, alone=alone, facts=alone.facts)
 
@@ -147,4 +149,4 @@ class Star(TransferModel):
         weights = StarWeights(params.weights, params.weight_var, params.own, params.balance)
         below: Beliefs = StarBeliefs(members, weights) if members else NoBeliefs(b)
         layer = _on_top(below, params.levels[-1], target, self)
-        return TransferPosterior(layer, Outcome(Units.identity(target), params), target.y)
+        return TransferPosterior(layer, FitResult(Units.identity(target), params), target.y)

@@ -12,7 +12,7 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.gp.hyperparameters import Inputs, Slot
 from headstart.gp.kernels import Kernel
-from headstart.models.chain.beliefs import At, ExactBeliefs
+from headstart.models.chain.beliefs import BeliefsAt, ExactBeliefs
 from headstart.models.star.evidence import Coefficients, StarEvidence
 from headstart.models.star.weights import StarBeliefs, StarWeights
 
@@ -42,7 +42,7 @@ class Weighting(ABC):
         facts: SourceFacts,
         target: Dataset,
         kernel: Kernel,
-        at: At | None = None,
+        at: BeliefsAt | None = None,
     ) -> StarEvidence:
         """The evidence of the target (in model units), batch dimensions flattened.
 
@@ -59,7 +59,7 @@ def _flat(tensor: Tensor, batch: torch.Size) -> Tensor:
 
 
 def _shapes_and_covs(
-    members: tuple[ExactBeliefs, ...], X: Tensor, at: At | None
+    members: tuple[ExactBeliefs, ...], X: Tensor, at: BeliefsAt | None
 ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
     """m_ν − offset_ν, Σ_ν and k_ν at the target's inputs."""
     parts = [member.at(X) for member in members] if at is None else at.parts
@@ -126,7 +126,7 @@ class Integrated(Weighting):
         facts: SourceFacts,
         target: Dataset,
         kernel: Kernel,
-        at: At | None = None,
+        at: BeliefsAt | None = None,
     ) -> StarEvidence:
         """One mean and one covariance, both scaled by ρ."""
         below, b = StarBeliefs(members, self.unit(facts)), target.batch_shape
@@ -198,7 +198,7 @@ class FreeWeights(Weighting):
         facts: SourceFacts,
         target: Dataset,
         kernel: Kernel,
-        at: At | None = None,
+        at: BeliefsAt | None = None,
     ) -> StarEvidence:
         """A mean and a covariance per source (two covariances where the target has k_ν of its own)."""
         b = target.batch_shape

@@ -29,7 +29,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.gp.linalg import broadcast_shapes
-from headstart.models.chain.beliefs import At, Beliefs, ExactBeliefs
+from headstart.models.chain.beliefs import Beliefs, BeliefsAt, ExactBeliefs
 
 _ONE_BY_ONE = 16  # of more sources the kernels are worked out together
 _ELEMENTS = 1 << 20  # of kernels that are there at once
@@ -68,9 +68,9 @@ class StarWeights:
         return parts - taken_off * e * (e * parts).sum(-2, keepdim=True)
 
 
-def sources_at(members: Sequence[ExactBeliefs], X: Float[Tensor, "*b m d"]) -> At:
+def sources_at(members: Sequence[ExactBeliefs], X: Float[Tensor, "*b m d"]) -> BeliefsAt:
     """Every source's own posterior at X, for any star of these sources to ``weigh``."""
-    return At(X, 0.0 * X.sum(-1), parts=tuple(member.at(X) for member in members))
+    return BeliefsAt(X, 0.0 * X.sum(-1), parts=tuple(member.at(X) for member in members))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,10 @@ class StarBeliefs(Beliefs):
         found[..., self.index] = values
         return found
 
-    def _at(self, X: Float[Tensor, "*b m d"]) -> At:
+    def _at(self, X: Float[Tensor, "*b m d"]) -> BeliefsAt:
         return self.weigh(sources_at(self.members, X))
 
-    def weigh(self, at: At) -> At:
+    def weigh(self, at: BeliefsAt) -> BeliefsAt:
         """The sum at points where the sources' own posteriors are at hand; what is weighed already stays."""
         if not at.parts:
             return at
@@ -140,7 +140,7 @@ class StarBeliefs(Beliefs):
         found = [(w[..., None, None] * kernel(A, B, scale)).sum(0) for scale, w in parts]
         return sum(found, start=A.new_zeros(()))
 
-    def cov_from(self, kernels: Float[Tensor, "s *b n n"], at: At) -> Float[Tensor, "*b n n"]:
+    def cov_from(self, kernels: Float[Tensor, "s *b n n"], at: BeliefsAt) -> Float[Tensor, "*b n n"]:
         """``cov(at, at)`` with the sources' k_ν at hand: they are the same whatever the weights."""
         assert at.v is not None
         assert at.u is not None

@@ -17,7 +17,7 @@ from headstart.campaign.experiments import State
 from headstart.campaign.fitted import THIS
 from headstart.models.auto.explanation import SourceVerdict, Verdict
 from headstart.models.auto.past_check import PastCheck
-from headstart.models.auto.silence import Silence
+from headstart.models.auto.unusable import WhyUnusable
 from headstart.web.desk import Desk, Snapshot
 from headstart.web.jobs import Judged, Learned, PastOf
 from headstart.web.pages.page import desk_of, render, waiting
@@ -69,16 +69,16 @@ def _look(check: PastCheck, i: int, verdict: SourceVerdict) -> str:
             "It shows the reverse of the others or of this campaign: look whether its result counts the other way "
             "round (loss instead of yield), or two columns are swapped."
         )
-    if silent is Silence.TOO_FEW:
+    if silent is WhyUnusable.TOO_FEW:
         return f"{check.rows[i]} rows are too few to judge it by. Add the rest of its rows, if there are any."
-    if silent is Silence.LITTLE:
+    if silent is WhyUnusable.LITTLE:
         return (
             f"{check.rows[i]} rows for so many parameters say little on their own: that is no fault of theirs. Only "
             "its best point is tried. More rows, or fewer parameters, would make it count."
         )
-    if silent is Silence.CONSTANT:
+    if silent is WhyUnusable.CONSTANT:
         return "All of its results are the same: look whether the right column was taken for the result."
-    if silent is Silence.NOISE:
+    if silent is WhyUnusable.NOISE:
         return (
             "Its results do not follow from its settings: look for a slip of the decimal mark, a swapped column, "
             "another unit, or something that mattered and was not recorded."

@@ -19,7 +19,7 @@ from headstart.decide.suggest import suggest
 from headstart.models.auto.auto import Auto, AutoPrior
 from headstart.models.auto.candidates import Candidate, trusted, weighed
 from headstart.models.auto.gate import Informative
-from headstart.models.auto.members import sure_of_itself
+from headstart.models.auto.members import with_point_estimate
 from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.auto.prequential import sequential_scores
 from headstart.models.chain.layer import Layer
@@ -477,14 +477,14 @@ def test_a_plain_candidate_is_sure_of_itself_problem_by_problem() -> None:
     problem = transfer_problem(batch_shape=(2,), n_target=3)
     plain = alone(GPBO, 8).learn().condition(problem.target).predictor
     assert isinstance(plain, Mixture)
-    sure = sure_of_itself(plain, torch.tensor([True, False]))
+    sure = with_point_estimate(plain, torch.tensor([True, False]))
     assert isinstance(sure, Mixture)
     assert sure.weights[0].tolist() == [1.0] + [0.0] * 8
     assert torch.equal(sure.weights[1], plain.weights[1])
     assert 0 < plain.weights[1, 0].item() < 1
     layer = plain.members[0]
     assert isinstance(layer, Layer)
-    assert sure_of_itself(layer, torch.tensor([True, False])) is layer
+    assert with_point_estimate(layer, torch.tensor([True, False])) is layer
 
 
 def test_candidates_share_their_units() -> None:

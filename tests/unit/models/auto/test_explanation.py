@@ -28,10 +28,10 @@ from headstart.models.auto.explanation import (
 )
 from headstart.models.auto.past_check import agreement
 from headstart.models.auto.prequential import refits_up_to
-from headstart.models.auto.silence import says_little
+from headstart.models.auto.unusable import says_little
 from headstart.models.params import StarParams
 from headstart.models.star.evidence import StarEvidence
-from headstart.models.star.learnt import posterior_weights
+from headstart.models.star.weight_posterior import posterior_weights
 
 
 def _hill(X: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from headstart.gp.kernels import Kernel
 from headstart.models.auto import likeness as module
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.likeness import OWN, STRENGTH, Likeness, _expected, _proportions, likeness
-from headstart.models.star.alone import Alone, learn_alone
+from headstart.models.star.independent import IndependentSources, fit_independently
 from headstart.models.star.star import Star, StarPrior
 from headstart.models.star.weighting import Integrated
 
@@ -38,8 +38,8 @@ def wave(X: Tensor, phase: float) -> Tensor:
     return torch.sin(7 * X[:, 0] + phase) * torch.cos(6 * X[:, 1] - 2 * phase)
 
 
-def learnt(sources: list[Dataset]) -> Alone:
-    return learn_alone(tuple(sources), quick(AUTO).using(output_map=OutputMap.NONE), 0)
+def learnt(sources: list[Dataset]) -> IndependentSources:
+    return fit_independently(tuple(sources), quick(AUTO).using(output_map=OutputMap.NONE), 0)
 
 
 def found(sources: list[Dataset], trust: list[float] | None = None) -> Likeness:

@@ -19,8 +19,8 @@ from headstart.gp.lbfgs import minimize_lockstep
 from headstart.models.auto.explanation import auto_only
 from headstart.models.auto.prequential import scores_of, sequential_scores
 from headstart.models.chain.layer import Layer
-from headstart.models.growth.grown import grown, with_its_offset
-from headstart.models.growth.schedule import EVERY, FITTED_ON, settled
+from headstart.models.growth.grown import with_appended_rows, with_its_offset
+from headstart.models.growth.schedule import EVERY, FITTED_ON, refit_size
 
 PROBLEM = transfer_problem(n_target=7)
 LONG = EVERY + 9
@@ -45,11 +45,11 @@ def test_a_grown_posterior_is_that_of_all_rows(name: str) -> None:
     """Rows that are appended give what all rows at the same hyperparameters give."""
     sources = () if name == "GPBO" else PROBLEM.sources
     whole, part = (FAMILY[name].at(params_for(name), sources=sources, target=PROBLEM.head(n)) for n in (7, 4))
-    after, X = grown(part, PROBLEM.target), points(5, seed=3)
+    after, X = with_appended_rows(part, PROBLEM.target), points(5, seed=3)
     for a, b in zip(after.predict(X), whole.predict(X), strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-10)
     assert torch.equal(after.train_targets, whole.train_targets)
-    assert grown(whole, PROBLEM.target) is whole
+    assert with_appended_rows(whole, PROBLEM.target) is whole
 
 
 @MODELS
@@ -62,7 +62,7 @@ def test_scores_of_a_factor_are_those_worked_out_from_scratch(name: str, batch_s
     error_var = torch.linspace(0.0, 0.5, 7, dtype=torch.float64).expand(*batch_shape, 7)
     target = replace(problem.target, error_var=error_var)
     part = FAMILY[name].at(params, sources=sources, target=target.head(3))
-    layer = grown(part, target).predictor
+    layer = with_appended_rows(part, target).predictor
     assert isinstance(layer, Layer)
     expected = sequential_scores(layer, target.X, target.y, after=0, error_var=error_var)
     torch.testing.assert_close(scores_of(layer), expected, rtol=0, atol=1e-10)
@@ -103,7 +103,7 @@ def test_between_refits_nothing_is_fitted(name: str, monkeypatch: pytest.MonkeyP
     for n in (LONG + 1, LONG + 3):
         prior.condition(_target(n))
     assert not fits
-    assert settled(LONG + 3) == settled(LONG)
+    assert refit_size(LONG + 3) == refit_size(LONG)
 
 
 @pytest.mark.parametrize("name", ["GPBO", "SHGP", "STAR", "AUTO"])
@@ -142,7 +142,7 @@ def test_outliers_of_a_long_target_do_not_move_with_every_result() -> None:
     prior = quick(SHGP).learn(_sources())
     now, later = (prior.inward(Dataset(target.X[:n], y[:n])) for n in (LONG, LONG + 5))
     assert float(now.y.max()) < 1e3
-    assert torch.equal(later.y[: settled(LONG)], now.y[: settled(LONG)])
+    assert torch.equal(later.y[: refit_size(LONG)], now.y[: refit_size(LONG)])
 
 
 _FRESH = """

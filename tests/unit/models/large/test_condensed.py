@@ -20,7 +20,7 @@ from headstart.models.family import STAR
 from headstart.models.large import condensed as module
 from headstart.models.large.condensed import condensed, exact_rows, learnt_through, source_layer
 from headstart.models.large.rows import leading_rows
-from headstart.models.star import alone
+from headstart.models.star import independent
 
 PARAMS = GPParams.of(lengthscale=[0.5, 0.6, 0.7], outputscale=1.4, noise_var=0.05, offset=0.2)
 TOP = GPParams.of(lengthscale=[0.8, 0.6, 0.5], outputscale=0.3, noise_var=0.02, offset=-0.1)
@@ -196,11 +196,15 @@ def test_many_large_sources_side_by_side_take_no_more_memory_than_four(monkeypat
         assert n_large * each**2 <= 4 * module.EXACT**2 or each == module._POINTS
     for name, value in {"ALL_ROWS": 50, "EXACT": 100, "_POINTS": 40}.items():
         monkeypatch.setattr(module, name, value)
-    monkeypatch.setattr(alone, "ALL_ROWS", 50)
+    monkeypatch.setattr(independent, "ALL_ROWS", 50)
     monkeypatch.setattr(fitting, "ALL_ROWS", 50)
     sources = tuple(task_of(90, seed=i) for i in range(9))
-    learnt = alone.learn_alone(sources, STAR.using(output_map=OutputMap.NONE, fit=FitOptions(restarts=1)), 0)
+    learnt = independent.fit_independently(
+        sources, STAR.using(output_map=OutputMap.NONE, fit=FitOptions(restarts=1)), 0
+    )
     assert {layer.L.shape[-1] for layer in learnt.layers} == {40}
     assert "through 40 points" in learnt.reports[0].note
-    few = alone.learn_alone(sources[:4], STAR.using(output_map=OutputMap.NONE, fit=FitOptions(restarts=1)), 0)
+    few = independent.fit_independently(
+        sources[:4], STAR.using(output_map=OutputMap.NONE, fit=FitOptions(restarts=1)), 0
+    )
     assert {layer.L.shape[-1] for layer in few.layers} == {90}

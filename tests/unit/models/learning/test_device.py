@@ -19,7 +19,7 @@ from headstart.models.family import FAMILY, STAR
 from headstart.models.learning.crew import InTurn
 from headstart.models.learning.device import CPU, ComputeDevice, OnDevice, device_from, elements_in, moved
 from headstart.models.learning.learning import Learning
-from headstart.models.star.alone import AloneLesson
+from headstart.models.star.independent import AloneLesson
 
 
 def source(seed: int, n: int = 12) -> Dataset:

@@ -25,7 +25,7 @@ from headstart.models.learning.learning import Learning, learning
 from headstart.models.learning.notebook import Notebook
 from headstart.models.learning.numbers import Numbers, content_key, fit_in_numbers, fit_of_numbers, is_fit, options_of
 from headstart.models.learning.progress import HowFar, LearningProgress, in_words
-from headstart.models.star.alone import learn_alone
+from headstart.models.star.independent import fit_independently
 
 
 class Remembering(Notebook):
@@ -100,9 +100,9 @@ def _fits(book: Remembering) -> set[str]:
 def test_a_source_gives_what_it_gives_alone() -> None:
     """To rounding: the starting points depend neither on the other sources nor on what was learnt before."""
     sources = (*(source(i) for i in range(3)), source(7, 9))
-    together = learn_alone(sources, quick(STAR), 3)
+    together = fit_independently(sources, quick(STAR), 3)
     for i, one in enumerate(sources):
-        own = learn_alone((one,), quick(STAR), 3)
+        own = fit_independently((one,), quick(STAR), 3)
         scaled = own.layers[0].params.scaled(own.known.scale, own.known.offset)
         common = together.layers[i].params.scaled(together.known.scale, together.known.offset)
         torch.testing.assert_close(scaled.lengthscale, common.lengthscale, rtol=1e-4, atol=0)
@@ -113,8 +113,8 @@ def test_a_constant_source_has_the_scale_of_the_others_in_its_key() -> None:
     """It is fitted in the others' units, so with other sources it is another entry."""
     flat, book = Dataset(source(0).X, torch.ones(12, dtype=torch.float64)), Remembering()
     with Learning(book).applied():
-        learn_alone((flat, source(1)), quick(STAR), 0)
-        learn_alone((flat, replace(source(1), y=10 * source(1).y)), quick(STAR), 0)
+        fit_independently((flat, source(1)), quick(STAR), 0)
+        fit_independently((flat, replace(source(1), y=10 * source(1).y)), quick(STAR), 0)
     assert len(set(book.noted)) == 4
 
 
@@ -146,7 +146,7 @@ def test_keys_differ_where_results_may() -> None:
 
 def test_numbers_of_a_fit_come_back_or_are_refused() -> None:
     """All of params and report; a missing, misshapen or impossible number is no fit of the source."""
-    alone = learn_alone((source(0),), quick(STAR, 2), 0)
+    alone = fit_independently((source(0),), quick(STAR, 2), 0)
     params, report = alone.layers[0].params, alone.reports[0]
     numbers = fit_in_numbers(params, report)
     again, told = fit_of_numbers(numbers, report.task, torch.device("cpu"))
@@ -170,11 +170,11 @@ def test_numbers_that_do_not_fit_are_learnt_anew() -> None:
     """Whoever wrote them: they are rejected and replaced."""
     book = Remembering()
     with Learning(book).applied():
-        learn_alone((source(0),), quick(STAR), 0)
+        fit_independently((source(0),), quick(STAR), 0)
         (key,) = book.kept
         good = book.kept[key]
         book.kept[key] = {"something": np.zeros(3)}
-        learn_alone((source(0),), quick(STAR), 0)
+        fit_independently((source(0),), quick(STAR), 0)
     assert set(book.rejected) == {key}
     assert np.array_equal(book.kept[key]["params.lengthscale"], good["params.lengthscale"])
 
@@ -214,7 +214,7 @@ def test_nobody_waits_for_ever() -> None:
     """When it has been too long, what somebody else is at is learnt here as well."""
     book = Taken()
     with Learning(book).applied():
-        alone = learn_alone((source(0), source(1)), quick(STAR), 0)
+        alone = fit_independently((source(0), source(1)), quick(STAR), 0)
     assert book.waits == 4
     assert len(alone.layers) == 2
     assert len(book.noted) == 2
@@ -240,10 +240,10 @@ def test_what_others_learn_meanwhile_is_taken_over() -> None:
     """Nothing is learnt twice."""
     book = Remembering()
     with Learning(book).applied():
-        learn_alone((source(0), source(1)), quick(STAR), 0)
+        fit_independently((source(0), source(1)), quick(STAR), 0)
     waiting = Elsewhere(dict(book.kept))
     with Learning(waiting).applied():
-        learn_alone((source(0), source(1)), quick(STAR), 0)
+        fit_independently((source(0), source(1)), quick(STAR), 0)
     assert waiting.noted == []
 
 
@@ -253,10 +253,10 @@ def test_claims_end_where_learning_fails(monkeypatch: pytest.MonkeyPatch) -> Non
     def failing(*_: Any, **__: Any) -> Any:
         raise NumericalError("no")
 
-    monkeypatch.setattr("headstart.models.star.alone.fit_layer", failing)
+    monkeypatch.setattr("headstart.models.star.independent.fit_layer", failing)
     book = Remembering()
     with Learning(book).applied(), pytest.raises(NumericalError):
-        learn_alone((source(0), source(1, 9)), quick(STAR), 0)
+        fit_independently((source(0), source(1, 9)), quick(STAR), 0)
     assert book.claimed == set()
 
 

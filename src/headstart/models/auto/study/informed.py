@@ -13,11 +13,11 @@ from headstart.models.auto.prequential import REFITS, refits_up_to
 from headstart.models.auto.study.kept import Kept, chosen_at, kept_at_first, kept_for, most_of
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.sequential import SequentialPrior
-from headstart.models.growth.grown import fitted_on_some, grown
+from headstart.models.growth.grown import fitted_on_some, with_appended_rows
 from headstart.models.growth.memory import Memory
-from headstart.models.growth.schedule import EVERY, fit_of_many, settled
+from headstart.models.growth.schedule import EVERY, fit_of_many, refit_size
 from headstart.models.model import Prior
-from headstart.models.star.alone import Alone
+from headstart.models.star.independent import IndependentSources
 from headstart.models.star.star import StarPrior
 
 # A candidate, and of a star θ, at which a later fit can begin
@@ -31,7 +31,7 @@ class Informed:
     What was found of a target at a refit is kept. All of it depends on the data alone, and can be had again.
     """
 
-    alone: Alone
+    alone: IndependentSources
     trust: Float[Tensor, "*b s"]
     priors: tuple[Prior, ...]
     _fitted: Memory[tuple[_Fitted, ...]] = field(default_factory=Memory, repr=False, compare=False)
@@ -47,7 +47,7 @@ class Informed:
 
     def given(self, target: Dataset) -> tuple[TransferPosterior, ...]:
         """All candidates given the target, with hyperparameters as they were found last (models.growth.schedule)."""
-        return self.after(target.head(settled(target.n)), target)
+        return self.after(target.head(refit_size(target.n)), target)
 
     def after(self, seen: Dataset, target: Dataset) -> tuple[TransferPosterior, ...]:
         """The same with hyperparameters as they were found of the first rows of the target."""
@@ -55,7 +55,9 @@ class Informed:
         if seen.n == target.n:
             return tuple(posterior for posterior, _ in fitted)
         at = self.alone.some(self.kept(seen).index).locate(target.X[..., seen.n :, :])
-        return tuple(grown(posterior, target, None if theta is None else at) for posterior, theta in fitted)
+        return tuple(
+            with_appended_rows(posterior, target, None if theta is None else at) for posterior, theta in fitted
+        )
 
     def _at_refit(self, seen: Dataset) -> tuple[_Fitted, ...]:
         often = seen.n not in (0, *REFITS) and seen.n <= EVERY

@@ -12,9 +12,9 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.data.units import Units
 from headstart.models.botorch import TransferPosterior
-from headstart.models.growth.grown import fitted_on_some, grown
+from headstart.models.growth.grown import fitted_on_some, with_appended_rows
 from headstart.models.growth.memory import Memory
-from headstart.models.growth.schedule import EVERY, fit_of_many, settled
+from headstart.models.growth.schedule import EVERY, fit_of_many, refit_size
 from headstart.models.single import SinglePrior
 
 _SPREAD_KNOWN, _ANOTHER_SCALE = 5, 10.0
@@ -33,8 +33,8 @@ class PlainProcess:
         """GPBO to the last bit; a target whose spread is unknown is to vary as the sources do."""
         if target.n <= EVERY:
             return self._in_its_own_units(target)
-        seen = target.head(settled(target.n))
-        return grown(self._settled.of(seen, lambda: self._in_its_own_units(seen)), target)
+        seen = target.head(refit_size(target.n))
+        return with_appended_rows(self._settled.of(seen, lambda: self._in_its_own_units(seen)), target)
 
     def _in_its_own_units(self, seen: Dataset) -> TransferPosterior:
         varies = Units.of([seen]).scale > 0 if seen.n > 1 else seen.y.new_zeros(seen.batch_shape).bool()

@@ -16,7 +16,7 @@ from headstart.data.units import Units, spread_of
 from headstart.gp.fit import Seed
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.restarts import FitReport
-from headstart.models.chain.beliefs import At, ExactBeliefs, NoBeliefs
+from headstart.models.chain.beliefs import BeliefsAt, ExactBeliefs, NoBeliefs
 from headstart.models.chain.fitting import fit_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.large.condensed import ALL_ROWS, EXACT, exact_rows, source_layer
@@ -32,7 +32,7 @@ _TOGETHER = 1 << 19
 
 
 @dataclass(frozen=True)
-class Alone:
+class IndependentSources:
     """Every source learnt on its own: a layer each, in common model units. All models with sources can begin here."""
 
     sources: tuple[Dataset, ...]
@@ -56,17 +56,17 @@ class Alone:
         spread = torch.stack([spread_of(s.y, s.y.mean(-1)) / self.known.scale for s in self.sources], dim=-1)
         return SourceFacts(spread, torch.ones_like(spread))
 
-    def only(self, i: int) -> Alone:
+    def only(self, i: int) -> IndependentSources:
         """Source i as the only one."""
         return self.some((i,))
 
-    def some(self, index: Sequence[int]) -> Alone:
+    def some(self, index: Sequence[int]) -> IndependentSources:
         """Some of the sources, in the common units of all."""
         sources = tuple(self.sources[i] for i in index)
         layers = tuple(self.layers[i] for i in index)
         return replace(self, sources=sources, layers=layers, reports=tuple(self.reports[i] for i in index))
 
-    def locate(self, X: Float[Tensor, "*b m d"]) -> At:
+    def locate(self, X: Float[Tensor, "*b m d"]) -> BeliefsAt:
         """Every source's posterior at X; the weights come with the target."""
         with torch.no_grad():
             return sources_at(self.members, X)
@@ -77,7 +77,7 @@ def _known(units: Units, sources: tuple[Dataset, ...]) -> Units:
     return units.completed(Dataset.empty(first.d, batch_shape=first.batch_shape, device=first.X.device))
 
 
-def learn_alone(sources: tuple[Dataset, ...], model: TransferModel, seed: Seed) -> Alone:
+def fit_independently(sources: tuple[Dataset, ...], model: TransferModel, seed: Seed) -> IndependentSources:
     """A Gaussian process for every source, those of equal size in lockstep, fitted in their own units.
 
     The layers speak common units. A source whose values are small next to the others' is not fitted with bounds that
@@ -98,7 +98,7 @@ def learn_alone(sources: tuple[Dataset, ...], model: TransferModel, seed: Seed) 
         inward = units.inward(source)
         options = {"kernel": model.kernel, "propagation": Propagation.EXACT, "exact": exact}
         layers.append(source_layer(NoBeliefs(source.batch_shape), known, inward, **options))  # type: ignore[arg-type]
-    return Alone(sources, shared, tuple(layers), tuple(report for _, report in found))
+    return IndependentSources(sources, shared, tuple(layers), tuple(report for _, report in found))
 
 
 def fit_each(

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.gp.linalg import cholesky, solve_lower
-from headstart.models.chain.beliefs import At
+from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.chain.layer import Layer
 from headstart.models.star.weights import StarBeliefs
 
@@ -72,11 +72,11 @@ def _predict_heard(
     )
 
 
-def _v(at: At) -> Float[Tensor, "r m"]:
+def _v(at: BeliefsAt) -> Float[Tensor, "r m"]:
     assert at.v is not None
     return at.v
 
 
-def _bare(X: Float[Tensor, "m d"]) -> At:
+def _bare(X: Float[Tensor, "m d"]) -> BeliefsAt:
     """Points at which nothing was learnt."""
-    return At(X, torch.zeros_like(X[..., 0]))
+    return BeliefsAt(X, torch.zeros_like(X[..., 0]))

@@ -12,7 +12,7 @@ _ROWS_PER_INPUT = 5  # with less a source that is not noise often looks like it
 _FEW_ROWS = 3  # with less, nothing can be left out and predicted from the others
 
 
-class Silence(StrEnum):
+class WhyUnusable(StrEnum):
     """Why a source says nothing about anything."""
 
     NOISE = "noise"
@@ -21,16 +21,16 @@ class Silence(StrEnum):
     TOO_FEW = "too few rows"
 
 
-def silence_of(prior: AutoPrior, i: int) -> Silence | None:
+def why_unusable(prior: AutoPrior, i: int) -> WhyUnusable | None:
     """Why source i says nothing; None where it does."""
     source = prior.sources[i]
     if bool(prior.gate.open[i]):
         return None
     if source.n < _FEW_ROWS:
-        return Silence.TOO_FEW
+        return WhyUnusable.TOO_FEW
     if float(spread_of(source.y, source.y.mean(-1))) == 0:
-        return Silence.CONSTANT
-    return Silence.LITTLE if says_little(source) else Silence.NOISE
+        return WhyUnusable.CONSTANT
+    return WhyUnusable.LITTLE if says_little(source) else WhyUnusable.NOISE
 
 
 def says_little(source: Dataset) -> bool:
