@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from headstart.decide.domain import Candidates, Cube, Mixed
     from headstart.decide.further import Further, further_gain
     from headstart.decide.ruled.ruled import Ruled
-    from headstart.decide.several.suggest import suggest_several
     from headstart.decide.stopping import Advice, Outlook, outlook
-    from headstart.decide.suggest import suggest
+    from headstart.decide.suggest import suggest, suggest_several
     from headstart.errors import (
         HeadstartError,
         InputError,
@@ -92,9 +91,8 @@ _HOMES = {
     "decide.further": ("Further", "further_gain"),
     "models.outcomes": ("OutcomePosteriors", "OutcomePriors"),
     "decide.stopping": ("Advice", "Outlook", "outlook"),
-    "decide.several.suggest": ("suggest_several",),
     "decide.ruled.ruled": ("Ruled",),
-    "decide.suggest": ("suggest",),
+    "decide.suggest": ("suggest", "suggest_several"),
     "errors": (
         *("HeadstartError", "InputError", "NoPlaceError", "NoPointLeftError", "NoSettingError"),
         *("NothingInCommonError", "MissingExtraError", "NumericalError"),

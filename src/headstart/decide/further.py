@@ -12,7 +12,7 @@ with g the way from model units to the user's; for several it is a mean over fix
 the standard error of one measurement would hardly be noticed.
 
 Of several objectives it is the volume beyond their front that the next point is expected to add, as a share of the
-volume that the front has (decide.several.gain), which needs no common unit.
+volume that the front has (decide.value), which needs no common unit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from headstart.data.outcomes import Goal, Outcomes
-from headstart.decide.several.quest import SeveralOutcomes
+from headstart.decide.aim import Aim
 from headstart.errors import InputError
 from headstart.gp.linalg import LEAST_VAR, cholesky
 from headstart.models.botorch import TransferPosterior
@@ -77,12 +77,12 @@ def further_gain(
     if isinstance(known, TransferPosterior):
         known = OutcomePosteriors(Outcomes((Goal("objective"),)), (known,))
     points = X.unsqueeze(0) if X.dim() == 1 else X
-    quest = SeveralOutcomes(known)
-    results = quest.results[quest.holds(quest.results)]
+    aim = Aim.of(known)
+    results = aim.within(aim.results)
     if len(results) == 0:
         return None
     if len(known.goals) > 1:
-        return Further(_share_of_volume(quest, points), None)
+        return Further(_share_of_volume(aim, points), None)
     posterior = known.goals[0]
     with torch.no_grad():
         best = posterior.predict(results)[0].amin()
@@ -158,18 +158,18 @@ def _of_many(
     return total
 
 
-def _share_of_volume(quest: SeveralOutcomes, points: Float[Tensor, "q d"]) -> float:
+def _share_of_volume(aim: Aim, points: Float[Tensor, "q d"]) -> float:
     if len(points) > 1:
         raise InputError(
             f"What several objectives gain is worked out for one point, but there are {len(points)}: give the first."
         )
-    value = quest.value(torch.cat([quest.results, points]), points[:0], torch.Generator())
-    with torch.no_grad():
-        added = float(value(points)[0].exp())
-    results = quest.results[quest.holds(quest.results)]
-    outward = [goal.way.outward for goal in quest.known.goals]
+    value = aim.value(torch.cat([aim.results, points]), points[:0], torch.Generator())
+    assert value.cells is not None
+    added = float(value(points)[0].exp())
+    results = aim.within(aim.results)
+    outward = [goal.way.outward for goal in aim.goals]
     reference = torch.cat([way(value.cells.levels[m, 0].amax().reshape(1)) for m, way in enumerate(outward)])
-    means = [own.means(results) for own in quest.expecting]
+    means = [own.means(results) for own in aim.expected]
     expected = torch.stack([way(mean) for way, mean in zip(outward, means, strict=True)], dim=-1)
     volume = float(DominatedPartitioning(ref_point=-reference, Y=-expected).compute_hypervolume())
     return added / volume if volume > 0 else math.inf

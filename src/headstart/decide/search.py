@@ -1,207 +1,122 @@
-"""The search for the point where the acquisition function is best, for one problem or a whole batch in lockstep.
+"""The search for the point of a domain where an aim's acquisition value is highest, for one problem.
 
 One search in three steps; the ``Domain`` says which points there are, so that another space changes nothing here:
 
-    look around    points all over the domain, and points near the lowest posterior means
-    compare        the acquisition function at all of them
-    polish         L-BFGS-B from the best ones in what is continuous, in turn with exchanges of what is not
+    look around    points all over the domain, and points near those of the lowest rank (the posterior mean)
+    compare        the acquisition value at all of them
+    polish         L-BFGS-B from the best ones in the continuous columns, in turn with exchanges of discrete values
 
-For a single problem the search goes over surfaces (decide.fast.slopes), which are the same up to rounding. Where the
-points of the domain can be listed, comparing them all is the whole search. The first points of a target of which nobody
-knows anything are laid out instead (decide.design).
+Where the points of the domain can be listed, comparing them all is the whole search. The first points of a target
+without sources are laid out instead (decide.design).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
+from numpy.typing import NDArray
 from torch import Tensor
 
-from headstart.decide.acquisition import AcquisitionValue
-from headstart.decide.believed import UNBELIEVED
+from headstart.decide.aim import Aim
 from headstart.decide.design import design_point, design_size
 from headstart.decide.domain import Domain, Searchable
-from headstart.decide.fast.slopes import ROWS, Slopes
-from headstart.decide.polish import polish
+from headstart.decide.limits import PENALTY, MeanLimit
+from headstart.decide.members import ROWS
+from headstart.decide.ruled.region import Loss, Region, descend
+from headstart.decide.value import AimValue
 from headstart.errors import NoPointLeftError, NumericalError
+from headstart.gp.lbfgs import minimize_lockstep
 from headstart.gp.threads import single_thread
+
+Array = NDArray[np.float64]
+Which = NDArray[np.intp]
 
 # Points near the lowest posterior means: around how many of them, and their share
 _ANCHORS = 4
 _NEAR_SHARE = 4  # one near point for so many points all over the domain
 _ROUNDS = 4  # of polishing and exchanging; the first one nearly always settles it
-_KEPT = 2  # so many points go into the later rounds
+_KEPT = 2  # points that go into the later rounds
 _GAIN = 1e-9  # a better value than before by no more than this is rounding
 _SAME = 1e-6  # points whose coordinates all differ by less are the same
 _MORE = 8  # further looks around a finite domain whose points all seem to be used up
-
-
-class Allowed(Protocol):
-    """Where a point may be."""
-
-    def __call__(self, X: Float[Tensor, "*b n d"]) -> Bool[Tensor, "*b n"]:
-        """Whether it may be at each row of X."""
-        ...
-
-
-class Quest(Protocol):
-    """What a search is after: of one outcome (decide.suggest), or of several (decide.several)."""
-
-    @property
-    def observed(self) -> Float[Tensor, "*b n d"]:
-        """Where there are results."""
-        ...
-
-    @property
-    def blind(self) -> Bool[Tensor, "*b"]:
-        """Where nothing but the target's own results is known."""
-        ...
-
-    @property
-    def past_bests(self) -> Float[Tensor, "*b s d"]:
-        """The best points of the sources."""
-        ...
-
-    def rank(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
-        """What is expected at every row of X, the lower the better: near the lowest a search looks closer."""
-        ...
-
-    def value(
-        self, X: Float[Tensor, "*b n d"], awaited: Float[Tensor, "*b p d"], generator: torch.Generator
-    ) -> AcquisitionValue:
-        """The acquisition function; X are those that were looked at."""
-        ...
-
-    def slopes(self, value: AcquisitionValue) -> Slopes | None:
-        """The same function in the form in which it is quick to climb, if it has one."""
-        ...
-
-    def allowed(self, X: Float[Tensor, "*b n d"], awaited: Float[Tensor, "*b p d"]) -> Allowed | None:
-        """Where the next point may be, X being those that are compared; None if anywhere."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Judge:
-    """The acquisition function, except that a point already taken is the worst, as is one where it is not a number."""
-
-    value: AcquisitionValue
-    taken: Float[Tensor, "*b k d"]
-    slopes: Slopes | None = None  # the same function, for a search
-    allowed: Allowed | None = None
-
-    def __call__(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
-        return self._judged(self.value, X)
-
-    def roughly(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
-        """By the slopes where there are any: the same up to rounding, and quicker."""
-        return self._judged(self.value if self.slopes is None else self.slopes, X)
-
-    def _judged(self, value: AcquisitionValue, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n"]:
-        with torch.no_grad():
-            values = torch.cat([value(part) for part in X.split(ROWS, dim=-2)], dim=-1)
-        if not bool(values.isfinite().any(-1).all()):
-            raise NumericalError(
-                "The acquisition function is finite at none of the points looked at. Look at the posterior there: its "
-                "mean and variance should be finite, and its variance positive."
-            )
-        values = values.nan_to_num(nan=-torch.inf, neginf=-torch.inf)
-        if self.allowed is not None:
-            values = values - UNBELIEVED * (~self.allowed(X))
-        return values.masked_fill(self._is_taken(X), -torch.inf) if self.taken.shape[-2] else values
-
-    def _is_taken(self, X: Float[Tensor, "*b n d"]) -> Bool[Tensor, "*b n"]:
-        return _are_taken(X, self.taken)
+_ITERATIONS = 100  # of L-BFGS-B
+_WORST = 1e10  # the loss where the acquisition value is not a number
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What stays the same from one point of a batch of q to the next."""
+    """The settings that stay the same from one point of a batch to the next."""
 
-    quest: Quest
+    aim: Aim
     domain: Domain
     n_candidates: int
     n_starts: int
     generator: torch.Generator
-    layouts: tuple[torch.Generator, ...] | None
+    design_generator: torch.Generator
 
-    def next(self, awaited: Float[Tensor, "*b p d"], taken: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b d"]:
+    def next_point(self, awaited: Float[Tensor, "p d"], taken: Float[Tensor, "k d"]) -> Float[Tensor, "d"]:
         """The best point that is not taken; the next of the design where nothing is known."""
-        observed = self.quest.observed
+        observed = self.aim.observed
         tried = torch.cat([observed, awaited], dim=-2)
-        begun = observed.shape[-2] > 1 and tried.shape[-2] >= design_size(self.domain.inputs)
-        blind = self.quest.blind & (not begun)
-        if not bool(blind.any()):
-            return self._best(awaited, taken)
-        laid_out = self._laid_out(tried, taken)
-        return laid_out if bool(blind.all()) else torch.where(blind.unsqueeze(-1), laid_out, self._best(awaited, taken))
+        begun = len(observed) > 1 and len(tried) >= design_size(self.domain.inputs)
+        return self._best(awaited, taken) if begun or not self.aim.blind else self._laid_out(tried, taken)
 
-    def _laid_out(self, tried: Float[Tensor, "*b n d"], taken: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b d"]:
-        batch, listing = tried.shape[:-2], self.domain.listing()
-        generators = self.layouts or (self.generator,)
-        found = []
-        parts = (tried, taken, self.quest.past_bests)
-        for i, (known, used, past) in enumerate(
-            zip(*(part.flatten(0, -3) if batch else [part] for part in parts), strict=True)
-        ):
-            free = None
-            if listing is not None:
-                free = ~_are_taken(listing, used.cpu())
-                if not bool(free.any()):
-                    raise self._nothing_left(len(listing))
-            generator = generators[i % len(generators)]
-            found.append(design_point(self.domain, known.cpu(), generator, free=free, past=past.cpu()))
-        return torch.stack(found).to(tried.device).reshape(*batch, -1)
+    def _laid_out(self, tried: Float[Tensor, "n d"], taken: Float[Tensor, "k d"]) -> Float[Tensor, "d"]:
+        listing, free = self.domain.listing(), None
+        if listing is not None:
+            free = ~_are_taken(listing, taken.cpu())
+            if not bool(free.any()):
+                raise self._nothing_left(len(listing))
+        past = self.aim.past_bests.cpu()
+        return design_point(self.domain, tried.cpu(), self.design_generator, free=free, past=past).to(tried.device)
 
-    def _best(self, awaited: Float[Tensor, "*b p d"], taken: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b d"]:
+    def _best(self, awaited: Float[Tensor, "p d"], taken: Float[Tensor, "k d"]) -> Float[Tensor, "d"]:
         listing = self.domain.listing()
         if listing is not None:
-            X = listing.to(taken.device).expand(*taken.shape[:-2], *listing.shape)
-            value = self.quest.value(X, awaited, self.generator)
+            X = listing.to(taken.device)
+            scored = self._scored(X, awaited, taken)
             with single_thread():
-                values = _Judge(value, taken, allowed=self.quest.allowed(X, awaited))(X)
-            if bool((values.amax(-1) == -torch.inf).any()):
-                raise self._nothing_left(len(listing))
-            return _best(X, values)
+                values = scored(X)
+            if bool(values.amax() == -torch.inf):
+                raise self._nothing_left(len(X))
+            return X[values.argmax()]
         assert isinstance(self.domain, Searchable)
         wide, near = self._look_around(self.domain)
-        X = torch.cat([wide, near], dim=-2)
-        value = self.quest.value(X, awaited, self.generator)
-        judge = _Judge(value, taken, self.quest.slopes(value), self.quest.allowed(X, awaited))
+        X = torch.cat([wide, near])
+        scored = self._scored(X, awaited, taken)
         with single_thread():
-            values = judge.roughly(X)
-            starts = _best_of_both(X, values, wide.shape[-2], self.n_starts)
-            polished = _improve(judge, self.domain, starts)
-            if judge.slopes is None:
-                everything = torch.cat([polished, X], dim=-2)
-                values = torch.cat([judge(polished), values], dim=-1)
-            else:  # the best of all points looked at are among the starts
-                everything = torch.cat([polished, starts], dim=-2)
-                values = judge.roughly(everything)
+            starts = _best_of_both(X, scored(X), len(wide), self.n_starts)
+            found = torch.cat([_improve(scored, self.domain, starts), starts])
+            values = scored(found)
             for _ in range(_MORE):
-                if not bool((values.amax(-1) == -torch.inf).any()):
-                    return _best(everything, values)
-                more = self.domain.spread(ROWS, self.generator).to(X.device).expand(*X.shape[:-2], -1, -1)
-                everything, values = torch.cat([everything, more], dim=-2), torch.cat([values, judge(more)], dim=-1)
-        raise self._nothing_left(everything.shape[-2])
+                if not bool(values.amax() == -torch.inf):
+                    return found[values.argmax()]
+                more = self.domain.spread(ROWS, self.generator).to(X.device)
+                found, values = torch.cat([found, more]), torch.cat([values, scored(more)])
+        raise self._nothing_left(len(found))
 
-    def _look_around(self, domain: Searchable) -> tuple[Float[Tensor, "*b n d"], Float[Tensor, "*b m d"]]:
+    def _scored(
+        self, X: Float[Tensor, "n d"], awaited: Float[Tensor, "p d"], taken: Float[Tensor, "k d"]
+    ) -> _ScoredPoints:
+        value = self.aim.value(X, awaited, self.generator)
+        return _ScoredPoints(value, taken, self.aim.mean_limit(X, awaited))
+
+    def _look_around(self, domain: Searchable) -> tuple[Float[Tensor, "n d"], Float[Tensor, "m d"]]:
         """Points all over, and points near the most promising of those, the observed and the past bests.
 
         The past bests are always among them.
         """
-        observed, n = self.quest.observed, self.n_candidates
-        past = domain.snap(self.quest.past_bests)
+        observed, n = self.aim.observed, self.n_candidates
+        past = domain.snap(self.aim.past_bests)
         wide = domain.spread(n, self.generator).to(observed.device)
-        wide = wide.expand(*observed.shape[:-2], *wide.shape)
-        known = torch.cat([wide, domain.snap(observed), past], dim=-2)
-        mean = self.quest.rank(known)
-        anchors = _rows(known, mean.topk(min(_ANCHORS, mean.shape[-1]), largest=False).indices)
-        per_anchor = max(1, n // (_NEAR_SHARE * anchors.shape[-2]))
-        return wide, torch.cat([anchors, past, domain.near(anchors, per_anchor, self.generator)], dim=-2)
+        known = torch.cat([wide, domain.snap(observed), past])
+        rank = self.aim.rank(known)
+        anchors = known[rank.topk(min(_ANCHORS, len(rank)), largest=False).indices]
+        per_anchor = max(1, n // (_NEAR_SHARE * len(anchors)))
+        return wide, torch.cat([anchors, past, domain.near(anchors, per_anchor, self.generator)])
 
     def _nothing_left(self, n: int) -> NoPointLeftError:
         return NoPointLeftError(
@@ -210,46 +125,103 @@ class Search:
         )
 
 
-def _are_taken(X: Float[Tensor, "*b n d"], taken: Float[Tensor, "*b k d"]) -> Bool[Tensor, "*b n"]:
-    if taken.shape[-2] == 0:
-        return torch.zeros(X.shape[:-1], dtype=torch.bool, device=X.device)
+@dataclass(frozen=True, slots=True)
+class _ScoredPoints:
+    """The acquisition value, lower by a penalty beyond the careful limit, and −∞ at a point already taken."""
+
+    value: AimValue
+    taken: Float[Tensor, "k d"]
+    limit: MeanLimit | None
+
+    def __call__(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
+        values = self.value(X)
+        if not bool(values.isfinite().any()):
+            raise NumericalError(
+                "The acquisition function is finite at none of the points looked at. Look at the posterior there: its "
+                "mean and variance should be finite, and its variance positive."
+            )
+        values = values.nan_to_num(nan=-torch.inf, neginf=-torch.inf)
+        if self.limit is not None:
+            values = values - PENALTY * (~self.limit(X))
+        return values.masked_fill(_are_taken(X, self.taken), -torch.inf)
+
+
+def _are_taken(X: Float[Tensor, "n d"], taken: Float[Tensor, "k d"]) -> Bool[Tensor, "n"]:
+    if len(taken) == 0:
+        return torch.zeros(len(X), dtype=torch.bool, device=X.device)
     return torch.cdist(X, taken, p=torch.inf).amin(-1) < _SAME
 
 
-def _rows(X: Float[Tensor, "*b n d"], index: Int[Tensor, "*b k"]) -> Float[Tensor, "*b k d"]:
-    """The rows of X that ``index`` names, problem by problem."""
-    return X.gather(-2, index.unsqueeze(-1).expand(*index.shape, X.shape[-1]))
-
-
-def _best(X: Float[Tensor, "*b n d"], values: Float[Tensor, "*b n"]) -> Float[Tensor, "*b d"]:
-    return _rows(X, values.argmax(-1).unsqueeze(-1)).squeeze(-2)
-
-
 def _best_of_both(
-    X: Float[Tensor, "*b n d"], values: Float[Tensor, "*b n"], n_wide: int, n_starts: int
-) -> Float[Tensor, "*b k d"]:
+    X: Float[Tensor, "n d"], values: Float[Tensor, "n"], n_wide: int, n_starts: int
+) -> Float[Tensor, "k d"]:
     """The best ``n_starts`` points, half of them (where there are enough) from near the lowest means."""
-    n_near = min(n_starts // 2, X.shape[-2] - n_wide)
-    best_wide = values[..., :n_wide].topk(min(n_starts - n_near, n_wide)).indices
-    best_near = n_wide + values[..., n_wide:].topk(n_near).indices
-    return _rows(X, torch.cat([best_wide, best_near], dim=-1))
+    n_near = min(n_starts // 2, len(X) - n_wide)
+    if n_near == 0:
+        return X[values.topk(min(n_starts, len(X))).indices]
+    best_wide = values[:n_wide].topk(min(n_starts - n_near, n_wide)).indices
+    best_near = n_wide + values[n_wide:].topk(n_near).indices
+    return X[torch.cat([best_wide, best_near])]
 
 
-def _improve(judge: _Judge, domain: Searchable, starts: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b j d"]:
+def _improve(scored: _ScoredPoints, domain: Searchable, starts: Float[Tensor, "k d"]) -> Float[Tensor, "j d"]:
     """The starts polished; the best of them also with discrete values exchanged while that is any better."""
-    before, points = starts, polish(judge.value, judge.slopes, domain, starts)
+    before, points = starts, polish(scored.value, domain, starts)
     for _ in range(_ROUNDS):
         moves = domain.exchanges(points)
         if moves is None:
             return points
         # a grid that was polished as if continuous may have lost by going back to its values
         pool = torch.cat([before.unsqueeze(-2), points.unsqueeze(-2), moves], dim=-2)
-        values = judge.roughly(pool.flatten(-3, -2)).unflatten(-1, pool.shape[-3:-1])
-        best = values.amax(-1).topk(min(_KEPT, pool.shape[-3])).indices
-        improved = values.amax(-1) > values[..., :2].amax(-1) + _GAIN
-        index = values.argmax(-1)[..., None, None].expand(*values.shape[:-1], 1, pool.shape[-1])
-        before = _rows(pool.gather(-2, index).squeeze(-2), best)
-        if not bool(improved.gather(-1, best).any()):
+        values = scored(pool.flatten(0, 1)).unflatten(0, pool.shape[:2])
+        best = values.amax(-1).topk(min(_KEPT, len(pool))).indices
+        improved = values.amax(-1) > values[:, :2].amax(-1) + _GAIN
+        before = pool[torch.arange(len(pool), device=pool.device), values.argmax(-1)][best]
+        if not bool(improved[best].any()):
             return before
-        points = polish(judge.value, judge.slopes, domain, before)
-    return torch.cat([before, points], dim=-2)
+        points = polish(scored.value, domain, before)
+    return torch.cat([before, points])
+
+
+def polish(value: AimValue, domain: Searchable, starts: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:
+    """The starts after L-BFGS-B in the domain's free columns, many runs in lockstep; inside rules, by their regions.
+
+    A line search that ends in rounding is no trouble: the points looked at stay in the comparison.
+    """
+    if len(domain.free) == 0:
+        return starts
+    now, columns = starts.cpu().numpy().copy(), domain.free.numpy()
+    resting = domain.resting(starts)
+    still = None if resting is None else resting.cpu().numpy()[:, columns]
+
+    def objective(points: Array, which: Which) -> tuple[Array, Array]:
+        X = now[which]
+        X[:, columns] = points
+        values, gradient = value.climb(X)
+        loss, slope = -values, -gradient[:, columns]
+        if still is not None:  # a parameter that is not there changes nothing
+            slope = np.where(still[which], 0.0, slope)
+        bad = ~(np.isfinite(loss) & np.isfinite(slope).all(-1))
+        return np.where(bad, _WORST, loss), np.where(bad[:, None], 0.0, slope)
+
+    region = domain.region(starts)
+    if region is not None:
+        now[:, columns] = _held(objective, now[:, columns], region)
+    else:
+        lower, upper = np.zeros(len(columns)), np.ones(len(columns))
+        now[:, columns] = minimize_lockstep(
+            objective, now[:, columns], lower, upper, max_iterations=_ITERATIONS, ftol=1e-9, gtol=1e-6
+        ).x
+    return domain.snap(torch.from_numpy(now).to(starts.device))
+
+
+def _held(objective: Loss, points: Array, region: Region) -> Float[Array, "n f"]:
+    """The points after descents that stay in their regions."""
+
+    def loss(places: Array, which: Which) -> tuple[Array, Array]:
+        coordinates, pace = region.outward(places, which)
+        value, slope = objective(coordinates, which)
+        return value, slope * pace
+
+    places = descend(loss, region.inward(points), region, max_iterations=_ITERATIONS)
+    return region.outward(places, np.arange(len(places)))[0]

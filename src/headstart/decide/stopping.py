@@ -25,11 +25,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.data.outcomes import Goal, Outcomes
-from headstart.decide.believed import CAREFUL
+from headstart.decide.aim import Aim
 from headstart.decide.domain import Domain
 from headstart.decide.further import Further, further_gain
-from headstart.decide.several.quest import SeveralOutcomes
-from headstart.decide.several.suggest import suggest_several
+from headstart.decide.limits import CAREFUL
+from headstart.decide.suggest import suggest_several
 from headstart.errors import NoPointLeftError
 from headstart.gp.fit import Seed
 from headstart.models.botorch import TransferPosterior
@@ -128,13 +128,13 @@ def outlook(
     if isinstance(known, TransferPosterior):
         known = OutcomePosteriors(Outcomes((Goal("objective"),)), (known,))
     several = len(known.goals) > 1
-    quest = SeveralOutcomes(known)
-    n = len(quest.results)
+    aim = Aim.of(known)
+    n = len(aim.results)
     points = _next(known, domain, 1 if several else AHEAD, pending, avoid, seed)
     if points is None:
         return Outlook(None, 0, n, None, several)
-    spread = None if several or n == 0 else _spread(known, quest)
-    enough = 2 * ENOUGH if bool(quest.blind) else ENOUGH
+    spread = None if several or n == 0 else _spread(known, aim)
+    enough = 2 * ENOUGH if aim.blind else ENOUGH
     return Outlook(further_gain(known, points, shown=True), len(points), n, spread, several, enough=enough)
 
 
@@ -151,8 +151,8 @@ def _next(
     return None
 
 
-def _spread(known: OutcomePosteriors, quest: SeveralOutcomes) -> float:
+def _spread(known: OutcomePosteriors, aim: Aim) -> float:
     """From the best to a typical value of what is expected at the results."""
     with torch.no_grad():
-        expected = known.goals[0].predict(quest.results)[0]
+        expected = known.goals[0].predict(aim.results)[0]
     return float(expected.quantile(0.5) - expected.amin())

@@ -31,6 +31,7 @@ from headstart.models.distributions import (
     require_points,
     require_values,
 )
+from headstart.models.mixture import take_problems
 from headstart.models.params import ModelParams
 from headstart.models.predictive import Doubt, NormalMixture, measurement, require_probability
 from headstart.models.predictor import FitResult, Predictor
@@ -70,6 +71,11 @@ class TransferPosterior(Model, FantasizeMixin):
     def remembering(self, past_bests: Float[Tensor, "*b s d"]) -> Self:
         """The same model with the best points of the sources, for whoever looks for the next one."""
         return type(self)(self._predictor, replace(self._outcome, past_bests=past_bests), self._y, self._warp)
+
+    def problem(self, i: int) -> Self:
+        """Problem i of a batch as a model of its own, counted in order."""
+        parts = (self._predictor, self._outcome, self._y, self._warp)
+        return type(self)(*take_problems(parts, i, self.batch_shape))
 
     def within_bounds(self, bounds: Bounds) -> Self:
         """The same model of a result that cannot be outside: all that is predicted is cut off at the bounds."""

@@ -106,12 +106,13 @@ def _outer(r: Float[Tensor, "*b m"]) -> Float[Tensor, "*b m m"]:
     return r.unsqueeze(-1) * r.unsqueeze(-2)
 
 
-def take_problems(value: T, rows: Int[Tensor, "k"], batch: torch.Size) -> T:
-    """Some problems of a batch, counted in order: every tensor inside a value, however deep, at these rows."""
+def take_problems(value: T, rows: Int[Tensor, "k"] | int, batch: torch.Size) -> T:
+    """Some problems of a batch, counted in order, or one without a batch: every tensor inside a value at these rows."""
     result: Any
     dims = len(batch)
     if isinstance(value, torch.Size):
-        result = torch.Size((len(rows), *value[dims:])) if value[:dims] == batch else value
+        kept = () if isinstance(rows, int) else (len(rows),)
+        result = torch.Size((*kept, *value[dims:])) if value[:dims] == batch else value
     elif isinstance(value, Tensor):
         result = value.flatten(0, dims - 1)[rows] if value.shape[:dims] == batch else value
     elif isinstance(value, tuple):

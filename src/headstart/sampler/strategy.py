@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Float, Int
@@ -13,7 +13,6 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.domain import Candidates, Domain, Searchable
-from headstart.decide.several.suggest import suggest_several
 from headstart.decide.suggest import suggest
 from headstart.errors import InputError, NoPointLeftError
 from headstart.gp.fit import generator_from
@@ -99,11 +98,17 @@ class Strategy:
         """The next points by what is known of the one outcome, or of all of them."""
 
         def search(on: Known, device: str) -> Float[Tensor, "*out d"]:
-            awaited, used = (None if X is None else X.to(device) for X in (pending, avoid))
-            common: dict[str, Any] = {"domain": domain, "q": q, "seed": seed, "n_starts": _STARTS}
-            if isinstance(on, OutcomePosteriors):
-                return suggest_several(on, pending=awaited, avoid=used, **common).cpu()
-            return suggest(on, kind=self.acquisition, beta=self.beta, pending=awaited, avoid=used, **common).cpu()
+            return suggest(
+                on,
+                domain=domain,
+                kind=self.acquisition,
+                q=q,
+                pending=None if pending is None else pending.to(device),
+                avoid=None if avoid is None else avoid.to(device),
+                seed=seed,
+                n_starts=_STARTS,
+                beta=self.beta,
+            ).cpu()
 
         return self.device.searching(known, search)
 

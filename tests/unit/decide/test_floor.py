@@ -15,7 +15,7 @@ from headstart.data.outcomes import Goal, Limit, Outcomes
 from headstart.decide.acquisition import LEFT, MARGIN, Acquisition, acquisition_values, acquisition_values_and_slopes
 from headstart.decide.front import Cells
 from headstart.decide.several.gain import Seen, log_gain
-from headstart.decide.several.suggest import suggest_several
+from headstart.decide.suggest import suggest_several
 from headstart.decide.suggest import OneOutcome
 from headstart.models.outcomes import OutcomePosteriors
 

@@ -21,7 +21,6 @@ from headstart.bench.problems.problem import Instance
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputMap
 from headstart.decide.acquisition import Acquisition
-from headstart.decide.rows import suggest_row
 from headstart.decide.suggest import suggest
 from headstart.gp.kernels import Kernel
 from headstart.models.botorch import TransferPosterior
@@ -55,8 +54,7 @@ class _Gpbo01(Proposer):
         if allowed is None:
             x = suggest(noiseless, domain=self.domain, kind=self._kind, beta=self._beta, seed=target.n)
         else:
-            assert self.instance.candidates is not None
-            row = suggest_row(noiseless, self.instance.candidates.X, allowed, kind=self._kind, beta=self._beta)
+            row = self.best_rows(noiseless, allowed, kind=self._kind, beta=self._beta)
             x = self.at_row(row).x
         seconds = (fitted - begin, time.process_time() - fitted)
         silent = torch.ones_like(posterior.blind) if target.n < 2 else None

@@ -22,15 +22,12 @@ from headstart.bench.methods.rules import Rule, ask_candidates, pick
 from headstart.bench.problems.problem import Instance, stream
 from headstart.data.dataset import Dataset
 from headstart.decide.acquisition import Acquisition
-from headstart.decide.domain import Cube, Mixed
-from headstart.decide.rows import suggest_row
+from headstart.decide.domain import Candidates, Cube, Mixed
 from headstart.decide.suggest import suggest
 from headstart.errors import InputError
 from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.botorch import TransferPosterior
-from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.family import FAMILY
-from headstart.models.mixture import take_problems
 from headstart.models.model import Prior, TransferModel
 
 
@@ -103,6 +100,29 @@ class Proposer(ABC):
         x = self.instance.candidates.X[torch.arange(len(row), device=row.device), row]
         return Choice(x, row, fit_seconds, acquisition_seconds)
 
+    def best_rows(
+        self,
+        posterior: TransferPosterior,
+        allowed: Bool[Tensor, "P M"],
+        *,
+        kind: Acquisition,
+        beta: float,
+        seed: int = 0,
+        rows: Int[Tensor, "r"] | None = None,
+    ) -> Int[Tensor, "r"]:
+        """The row that ``suggest`` chooses among the allowed ones, in every problem or in these."""
+        assert self.instance.candidates is not None
+        found = []
+        for i, problem in enumerate(range(len(allowed)) if rows is None else rows.tolist()):
+            left = allowed[problem].nonzero().squeeze(-1)
+            X = self.instance.candidates.X[problem, left]
+            shelf = Candidates(X, self.domain.categories, self.domain.described)
+            design = [stream(self.problem, self.seeds[problem], "design", seed)]
+            one = posterior.problem(i)
+            x = suggest(one, domain=shelf, kind=kind, beta=beta, seed=seed, design_seeds=design)
+            found.append(left[(x == X).all(-1).nonzero()[0, 0]])
+        return torch.stack(found)
+
 
 class Method(ABC):
     """A named way of choosing points."""
@@ -159,9 +179,6 @@ class ModelProposer(Proposer):
         super().__init__(instance, problem, seeds)
         self._prior, self._rule, self._settings = prior, rule, settings
         self._kind = Acquisition(settings.acquisition)
-        self._located: Tensor | BeliefsAt | None = None
-        if instance.candidates is not None:
-            self._located = prior.locate(instance.candidates.X)
 
     def propose(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:
         """The best point of every problem, or a random first one where that is the experiment's setting."""
@@ -210,26 +227,10 @@ class ModelProposer(Proposer):
         n: int,
         allowed: Bool[Tensor, "P M"],
         posterior: TransferPosterior,
-        k: int | None,
+        _: int | None,
         rows: Int[Tensor, "r"] | None,
     ) -> Int[Tensor, "r"]:
-        located, candidates = self._located, self.instance.candidates
-        assert located is not None
-        assert candidates is not None
-        if k is not None and isinstance(located, BeliefsAt):  # one of AUTO's candidates, for some of the problems
-            located = located.parts[k]
-            located = located if rows is None else take_problems(located, rows, torch.Size([len(self.seeds)]))
-        X, free = (candidates.X, allowed) if rows is None else (candidates.X[rows], allowed[rows])
-        return suggest_row(
-            posterior,
-            X,
-            free,
-            located=located,
-            categories=self.domain.categories,
-            kind=self._kind,
-            beta=self._settings.beta,
-            design_seeds=self._layouts(n),
-        )
+        return self.best_rows(posterior, allowed, kind=self._kind, beta=self._settings.beta, seed=n, rows=rows)
 
 
 class CopulaMethod(Method):

@@ -115,6 +115,8 @@ class Ruled(Searchable):
         return self._drawn(self._mixed.uniform(n, generator), generator)
 
     def _drawn(self, X: Float[Tensor, "n d"], generator: torch.Generator) -> Float[Tensor, "n d"]:
+        if bool(self.kept(X).all()):  # rules that exclude nothing change nothing
+            return X
         rng = _rng(generator)
 
         def draw(piece: Piece, Z: Array, rows: Index) -> Array:
@@ -132,6 +134,8 @@ class Ruled(Searchable):
         """Normal steps that end where a rule would be broken; a categorical parameter changes now and then."""
         anchors = self.snap(anchors)
         X = self._mixed.near(anchors, n, generator)
+        if bool(self.kept(X.reshape(-1, self.d)).all()):
+            return X
         starts = anchors.unsqueeze(-3).expand(*anchors.shape[:-2], n, -1, -1).reshape(X.shape)
         flat, rng = starts.reshape(-1, self.d).cpu(), _rng(generator)
         own = self._read(flat)

@@ -22,7 +22,7 @@ from headstart import (
 )
 from headstart.data.outcomes import Goal, Limit, Outcomes
 from headstart.decide.several.quest import SeveralOutcomes
-from headstart.decide.several.suggest import suggest_several
+from headstart.decide.suggest import suggest_several
 from headstart.decide.several.value import SeveralValue
 from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
 

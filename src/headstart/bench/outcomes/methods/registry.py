@@ -28,7 +28,7 @@ from headstart.bench.problems.problem import stream
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputMap
 from headstart.decide.domain import Searchable
-from headstart.decide.several.suggest import suggest_several
+from headstart.decide.suggest import suggest_several
 from headstart.errors import InputError
 from headstart.models.family import AUTO
 from headstart.models.model import TransferModel

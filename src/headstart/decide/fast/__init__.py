@@ -1,1 +1,0 @@
-"""The fast path for one problem: values and gradients in closed form."""
