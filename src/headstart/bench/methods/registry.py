@@ -27,11 +27,11 @@ from headstart.decide.rows import suggest_row
 from headstart.decide.suggest import suggest
 from headstart.errors import InputError
 from headstart.models.auto.posterior import AutoPosterior
-from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.family import FAMILY
 from headstart.models.mixture import take_problems
 from headstart.models.model import Prior, TransferModel
+from headstart.models.posterior import TransferPosterior
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from headstart.decide.fast.features import Features
 from headstart.decide.fast.surface import MIDDLE, Surface
 from headstart.models.chain.beliefs import ExactBeliefs, NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
-from headstart.models.predictor import Predictor
+from headstart.models.mixture import Predictor
 from headstart.models.star.weights import StarBeliefs
 
 

@@ -33,9 +33,9 @@ from headstart.decide.several.posteriors import OutcomePosteriors
 from headstart.decide.several.quest import SeveralOutcomes
 from headstart.errors import InputError
 from headstart.gp.linalg import LEAST_VAR, cholesky
-from headstart.models.botorch import TransferPosterior
 from headstart.models.mixture import components
 from headstart.models.model import observed
+from headstart.models.posterior import TransferPosterior
 
 _NODES = 64
 _DRAWS = 1024

@@ -22,7 +22,7 @@ from headstart.decide.fast.surface import Surface, SurfaceValues
 from headstart.decide.pending import ByLayer, Given, given
 from headstart.decide.several.gain import Seen
 from headstart.gp.linalg import LEAST_VAR, cholesky
-from headstart.models.predictor import Predictor
+from headstart.models.mixture import Predictor
 
 Array = NDArray[np.float64]
 

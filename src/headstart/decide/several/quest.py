@@ -40,7 +40,7 @@ from headstart.decide.several.posteriors import OutcomePosteriors
 from headstart.decide.several.value import SeveralValue
 from headstart.gp.fit import generator_from
 from headstart.gp.threads import single_thread
-from headstart.models.botorch import TransferPosterior
+from headstart.models.posterior import TransferPosterior
 
 # How much the improvement counts, as a power, before any result is within the limits
 _SHARE = 0.25
