@@ -26,6 +26,7 @@ from headstart.models.auto.explanation import (
     verdict_by_weight,
 )
 from headstart.models.auto.posterior import AutoPosterior
+from headstart.models.auto.unusable import why_unusable
 from headstart.models.botorch import TransferPosterior
 from headstart.models.family import model_name
 from headstart.models.model import Prior
