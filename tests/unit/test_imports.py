@@ -16,7 +16,10 @@ import pytest
 import headstart
 
 ROOT = Path(headstart.__file__).parent
-ORDER = ("errors", "data", "gp", "models", "decide", "sources", "sampler", "campaign", "draw", "web", "bench", "cli")
+ORDER = (
+    *("errors", "tuning", "data", "gp", "models", "decide"),
+    *("sources", "sampler", "campaign", "draw", "web", "bench", "cli"),
+)
 # What a product never loads: each stands alone. The benchmark measures the sampler, and its demonstration uses it.
 APART = {
     "sampler": ("campaign", "draw", "bench"),

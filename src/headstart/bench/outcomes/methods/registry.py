@@ -28,11 +28,11 @@ from headstart.bench.problems.problem import stream
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputMap
 from headstart.decide.domain import Searchable
-from headstart.decide.several.posteriors import OutcomePriors
 from headstart.decide.several.suggest import suggest_several
 from headstart.errors import InputError
 from headstart.models.family import AUTO
 from headstart.models.model import TransferModel
+from headstart.models.outcomes import OutcomePriors
 
 
 @dataclass(frozen=True, slots=True)
