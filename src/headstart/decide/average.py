@@ -17,8 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.decide.acquisition import Acquisition, AcquisitionValue, acquisition_values
-from headstart.decide.fast.layers import surface_of
-from headstart.decide.fast.surface import Surface
+from headstart.decide.surface import Surface, surface_of
 from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.mixture import Predictor, components
 

@@ -13,7 +13,6 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.domain import Candidates, Domain, Searchable
-from headstart.decide.several.posteriors import OutcomePosteriors
 from headstart.decide.several.suggest import suggest_several
 from headstart.decide.suggest import suggest
 from headstart.errors import InputError, NoPointLeftError
@@ -21,6 +20,7 @@ from headstart.gp.fit import generator_from
 from headstart.models.family import GPBO, model_named
 from headstart.models.learning.device import CPU, ComputeDevice
 from headstart.models.model import TransferModel
+from headstart.models.outcomes import OutcomePosteriors
 from headstart.models.posterior import TransferPosterior
 from headstart.sampler.trials import SeenTrials
 

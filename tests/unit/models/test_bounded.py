@@ -11,10 +11,10 @@ from tests.problems import generator, points, quick, tensor
 from headstart import AUTO, SHGP, Dataset, InputError, TransferPosterior
 from headstart.data.bounds import Bounds
 from headstart.data.outcomes import Goal, Limit, Outcomes
-from headstart.decide.several.posteriors import OutcomePosteriors, OutcomePriors
 from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.mixture import components
 from headstart.models.model import log_density_of
+from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
 
 LOW, HIGH = 0.0, 1.0
 X = points(7, seed=9)

@@ -16,7 +16,8 @@ from jaxtyping import Bool, Float
 from scipy import stats
 from torch import Tensor
 
-from headstart.bench.methods.registry import Choice, ModelProposer, Proposer, Settings
+from headstart.bench.methods.method import Choice, Proposer, Settings
+from headstart.bench.methods.model_method import ModelProposer
 from headstart.bench.problems.problem import Instance
 from headstart.data.dataset import Dataset
 from headstart.models.chain.layer import Layer

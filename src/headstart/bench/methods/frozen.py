@@ -15,8 +15,8 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from headstart.bench.methods.method import Choice, Proposer, Settings
 from headstart.bench.methods.prediction import predicting
-from headstart.bench.methods.registry import Choice, Proposer, Settings
 from headstart.bench.problems.problem import Instance
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputMap
