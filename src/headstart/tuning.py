@@ -96,6 +96,11 @@ class AutoTuning:
     source_selection_from_results: int = 8
 
     # ── careful first points (decide) ─────────────────────────────────────────────────────────────────────────────
+    # Results before which a point is expected to be no worse than typical: a plain process knows little by then. As
+    # many are needed before anything is said against going on (twice as many without sources)
+    careful_results: int = 8
+    # How far the first points may be from the best that is expected to a typical value
+    first_points_reach: float = 0.4
 
     # ── ranges of results with sources ────────────────────────────────────────────────────────────────────────────
 
@@ -119,14 +124,43 @@ class PlainTuning:
     refit_restarts: int = 2
 
     # ── improvement margin, acquisition (decide) ──────────────────────────────────────────────────────────────────
+    # An improvement counts by what exceeds this share of a measurement's standard error: less would not be noticed
+    improvement_margin: float = 0.5
+    # In model units: the improvement that is left next to a bound of the results, so that points remain comparable
+    improvement_at_bound: float = 1e-3
+    # Pairs of opposite draws of the awaited results: of one objective, and of several, where each draw has a front
+    pending_pairs: int = 16
+    pending_pairs_of_fronts: int = 6
+    # How far a point of a batch may be from the best that is expected to a typical value: the improvement that is left
+    # once the best points are awaited is one that no member expects
+    batch_reach: float = 0.2
+    # One point of a batch in so many may be as far as a typical one: where the sources are wrong, it finds out
+    batch_explores_every: int = 4
 
     # ── output map (data) ─────────────────────────────────────────────────────────────────────────────────────────
 
     # ── ranges of results (models) ────────────────────────────────────────────────────────────────────────────────
 
     # ── several outcomes (decide) ─────────────────────────────────────────────────────────────────────────────────
+    # Power of the gain before any result is within the limits: with 1 the first such result came later by a seventh
+    gain_power_before_feasible: float = 0.25
+    # Points are likely to be within the limits with this share of the highest probability of all points
+    likely_share: float = 0.5
+    # The reference of several objectives is no better than this quantile of what is expected over the domain: by the
+    # front alone one good result left nothing to gain but in its neighbourhood (a volume of .94 instead of .99)
+    reference_quantile: float = 0.9
+    # How far beyond the worst values of the front the reference lies, as a share of the front's range
+    reference_beyond: float = 0.1
 
     # ── stopping (decide) ─────────────────────────────────────────────────────────────────────────────────────────
+    # Points whose common gain is looked at: a single one may gain little where five gain much
+    stopping_points: int = 5
+    # A gain is small below this share of a measurement's standard error, which nobody would notice
+    stopping_noise_share: float = 0.1
+    # or below this share of the way from a typical result to the best
+    stopping_spread_share: float = 0.01
+    # or, with several objectives, of the volume of their front, for the next point alone
+    stopping_volume_share: float = 0.002
 
 
 AUTO_TUNING = AutoTuning()

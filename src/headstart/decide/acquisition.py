@@ -27,16 +27,14 @@ from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from headstart.errors import InputError
+from headstart.tuning import PLAIN_TUNING
 
 Array = NDArray[np.float64]
 
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 _ROOT_HALF_PI, _ROOT_HALF = math.sqrt(math.pi / 2), math.sqrt(0.5)
 _FAR = 40.0  # standard deviations
-# An improvement of less than this share of a measurement's standard error is none
-MARGIN = 0.5
-# In model units: the improvement that is left at least, next to a bound
-LEFT = 1e-3
+MARGIN, LEFT = PLAIN_TUNING.improvement_margin, PLAIN_TUNING.improvement_at_bound
 _CLOSEST = -1e-12  # of the logarithms of H at two levels
 
 

@@ -50,17 +50,9 @@ from headstart.decide.value import AimValue
 from headstart.errors import InputError
 from headstart.gp.fit import generator_from
 from headstart.gp.threads import single_thread
-from headstart.models.botorch import TransferPosterior
 from headstart.models.outcomes import OutcomePosteriors
-
-# The power by which the gain counts before any result is within the limits
-_GAIN_BEFORE_FEASIBLE = 0.25
-# Points are likely to be within the limits if that is at least so probable, compared with the most probable of all
-_LIKELY = 0.5
-# The reference is no better than this quantile of what is expected over the domain
-_WORSE = 0.9
-# Pairs of opposite draws of the awaited results: of one objective, and of several, where each has a front of its own
-_PAIRS, _PAIRS_OF_FRONTS = 16, 6
+from headstart.models.posterior import TransferPosterior
+from headstart.tuning import PLAIN_TUNING
 
 
 @dataclass(frozen=True)
@@ -151,7 +143,7 @@ class Aim:
     def _are_likely(self, X: Float[Tensor, "n d"]) -> Bool[Tensor, "n"]:
         """Where the limits are likely to hold, compared with where they are most likely to: a tenth of X at least."""
         log_p = torch.stack([limit.log_within(X) for limit in self.limits]).sum(0)
-        return log_p >= torch.minimum(log_p.amax() + math.log(_LIKELY), log_p.quantile(0.9))
+        return log_p >= torch.minimum(log_p.amax() + math.log(PLAIN_TUNING.likely_share), log_p.quantile(0.9))
 
     # ── what a search asks ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -180,7 +172,7 @@ class Aim:
         deciding = self._deciding(len(self.observed) + len(awaited))
         # a pending point counts as a result with the value that is expected of it
         results = self.within(torch.cat([self.results, awaited], dim=-2))
-        share = 1.0 if len(results) or not self.limits else _GAIN_BEFORE_FEASIBLE
+        share = 1.0 if len(results) or not self.limits else PLAIN_TUNING.gain_power_before_feasible
         if len(self.goals) > 1:
             return self._volume(deciding, results, self._likely(X), awaited, generator, share)
         (own,) = deciding
@@ -195,7 +187,7 @@ class Aim:
             best_f = best.expand(len(own.members), 1).cpu().numpy()
             limits = tuple(limit.members.now() for limit in self.limits)
             return AimValue((own.now(),), best_f, None, limits, bounds, share, kind, beta)
-        pairs = 0 if self.kind is Acquisition.LCB else _PAIRS
+        pairs = 0 if self.kind is Acquisition.LCB else PLAIN_TUNING.pending_pairs
         seed = int(torch.randint(2**62, (), generator=generator))
         limits, holds = self._given_limits(awaited, pairs, seed)
         e = standard_draws(pairs, len(awaited), generator_from(seed))  # the same for every member
@@ -236,10 +228,11 @@ class Aim:
             cells = Cells.beyond([expected], reference, outward)
             return AimValue(tuple(goals), None, cells, tuple(limits), bounds, share)
         seed, n_limits = int(torch.randint(2**62, (), generator=generator)), len(self.limits)
-        limited, holds = self._given_limits(awaited, _PAIRS_OF_FRONTS, seed)
+        pairs = PLAIN_TUNING.pending_pairs_of_fronts
+        limited, holds = self._given_limits(awaited, pairs, seed)
         found, drawn = [], []
         for i, own in enumerate(deciding):
-            e = standard_draws(_PAIRS_OF_FRONTS, len(awaited), _stream(seed, n_limits + i + 1))
+            e = standard_draws(pairs, len(awaited), _stream(seed, n_limits + i + 1))
             function, y = _given(own, awaited, e)
             found.append(function)
             drawn.append(own.reachable(y))
@@ -254,7 +247,7 @@ class Aim:
             for values in (typical, expected)
         )
         found = reference_beyond(torch.cat([looked_at, results]), looked_at.std(0, correction=0))
-        found = torch.maximum(found, looked_at.quantile(_WORSE, dim=0))
+        found = torch.maximum(found, looked_at.quantile(PLAIN_TUNING.reference_quantile, dim=0))
         return torch.stack([way.inward(found[m : m + 1])[0] for m, way in enumerate(ways)])
 
 

@@ -30,12 +30,12 @@ from botorch.utils.multi_objective.pareto import is_non_dominated
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from headstart.tuning import PLAIN_TUNING
+
 # Levels below the lowest of a front, in model units: results vary by about 1
 _LEVELS_BELOW = (8.0, 4.0, 2.0, 1.0, 0.5, 0.25)
 _LEAST_SLOPE = 1e-12  # of the largest
 _CLOSEST = -1e-12  # of the logarithms of two levels: between equal ones there is nothing
-# How far beyond the front's worst values the reference point lies, as a share of the front's range
-_BEYOND = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def reference_beyond(Y: Float[Tensor, "n m"], scale: Float[Tensor, "m"]) -> Floa
     """The worst values on the front of Y, and a tenth of its range further; of a point alone a tenth of ``scale``."""
     best = Y[front_of(Y)]
     span = best.amax(0) - best.amin(0)
-    return best.amax(0) + _BEYOND * torch.where(span > 0, span, scale)
+    return best.amax(0) + PLAIN_TUNING.reference_beyond * torch.where(span > 0, span, scale)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,15 +29,11 @@ from torch import Tensor
 
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.members import Members
-from headstart.models.botorch import TransferPosterior
+from headstart.models.posterior import TransferPosterior
+from headstart.tuning import AUTO_TUNING, PLAIN_TUNING
 
 # A point beyond the limit loses this much of its value, a logarithm
 PENALTY = 1e6
-# Results before which a point alone has a limit, and before which it has the nearer one; from the sixth point on the
-# plain process of AUTO has turns of its own, which are to find out where the past is wrong
-CAREFUL, VERY_CAREFUL = 8, 5
-# How far from the best to a typical value the first points, and those of a batch, may be; one in so many explores
-_FIRST_POINTS_SHARE, _BATCH_SHARE, _EXPLORES_EVERY = 0.4, 0.2, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +73,11 @@ def _share(posterior: TransferPosterior, awaited: int) -> float | None:
     """How far from the best to a typical value the next point may be, by one objective; None for any distance."""
     n, blind = posterior.train_inputs[0].shape[-2], bool(posterior.blind)
     if awaited:
-        return 1.0 if blind or (awaited + 1) % _EXPLORES_EVERY == 0 else _BATCH_SHARE
-    if blind or not posterior.cautious or n >= CAREFUL:
+        explores = (awaited + 1) % PLAIN_TUNING.batch_explores_every == 0
+        return 1.0 if blind or explores else PLAIN_TUNING.batch_reach
+    if blind or not posterior.cautious or n >= AUTO_TUNING.careful_results:
         return None
-    return _FIRST_POINTS_SHARE if n < VERY_CAREFUL else 1.0
+    return AUTO_TUNING.first_points_reach if n < AUTO_TUNING.first_points else 1.0
 
 
 def opening(posterior: TransferPosterior, kind: Acquisition, beta: float) -> tuple[Acquisition, float]:

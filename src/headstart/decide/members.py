@@ -25,8 +25,7 @@ from headstart.decide.surface import Surface, surface_of
 from headstart.gp.linalg import LEAST_VAR, cholesky, solve_lower
 from headstart.gp.threads import single_thread
 from headstart.models.chain.layer import Layer
-from headstart.models.mixture import components
-from headstart.models.predictor import Predictor
+from headstart.models.mixture import Predictor, components
 
 Array = NDArray[np.float64]
 # From the derivatives by the means (q, n) and the variance (n) to the gradient by x (n, d)

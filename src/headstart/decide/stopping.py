@@ -28,16 +28,14 @@ from headstart.data.outcomes import Goal, Outcomes
 from headstart.decide.aim import Aim
 from headstart.decide.domain import Domain
 from headstart.decide.further import Further, further_gain
-from headstart.decide.limits import CAREFUL
 from headstart.decide.suggest import suggest_several
 from headstart.errors import NoPointLeftError
 from headstart.gp.fit import Seed
-from headstart.models.botorch import TransferPosterior
 from headstart.models.outcomes import OutcomePosteriors
+from headstart.models.posterior import TransferPosterior
+from headstart.tuning import AUTO_TUNING, PLAIN_TUNING
 
-AHEAD = 5  # points whose common gain is looked at
-ENOUGH = CAREFUL  # results before anything is said against going on; without a past twice as many
-OF_NOISE, OF_SPREAD, OF_VOLUME = 0.1, 0.01, 0.002
+ENOUGH = AUTO_TUNING.careful_results  # results before anything is said against going on; without a past twice as many
 
 
 class Advice(StrEnum):
@@ -74,8 +72,9 @@ class Outlook:
         if self.further is None:
             return False
         if self.several:
-            return self.further.gain < OF_VOLUME
-        return self.further.gain < max(OF_NOISE * (self.further.noise or 0.0), OF_SPREAD * (self.spread or 0.0))
+            return self.further.gain < PLAIN_TUNING.stopping_volume_share
+        of_noise = PLAIN_TUNING.stopping_noise_share * (self.further.noise or 0.0)
+        return self.further.gain < max(of_noise, PLAIN_TUNING.stopping_spread_share * (self.spread or 0.0))
 
     @property
     def advice(self) -> Advice:
@@ -130,7 +129,7 @@ def outlook(
     several = len(known.goals) > 1
     aim = Aim.of(known)
     n = len(aim.results)
-    points = _next(known, domain, 1 if several else AHEAD, pending, avoid, seed)
+    points = _next(known, domain, 1 if several else PLAIN_TUNING.stopping_points, pending, avoid, seed)
     if points is None:
         return Outlook(None, 0, n, None, several)
     spread = None if several or n == 0 else _spread(known, aim)

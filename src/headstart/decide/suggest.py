@@ -18,8 +18,8 @@ from headstart.decide.domain import Cube, Domain
 from headstart.decide.search import Search
 from headstart.errors import InputError
 from headstart.gp.fit import Seed, generator_from
-from headstart.models.botorch import TransferPosterior
 from headstart.models.outcomes import OutcomePosteriors
+from headstart.models.posterior import TransferPosterior
 
 
 def suggest(

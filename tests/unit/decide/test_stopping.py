@@ -12,7 +12,12 @@ from tests.problems import points, quick, tensor
 from headstart import GPBO, SHGP, Candidates, Dataset, TransferPosterior, further_gain, suggest
 from headstart.data.units import OutputMap
 from headstart.decide.further import Further
-from headstart.decide.stopping import AHEAD, ENOUGH, OF_NOISE, OF_SPREAD, OF_VOLUME, Advice, Outlook, outlook
+from headstart.decide.stopping import ENOUGH, Advice, Outlook, outlook
+from headstart.tuning import PLAIN_TUNING
+
+AHEAD = PLAIN_TUNING.stopping_points
+OF_NOISE, OF_SPREAD = PLAIN_TUNING.stopping_noise_share, PLAIN_TUNING.stopping_spread_share
+OF_VOLUME = PLAIN_TUNING.stopping_volume_share
 
 
 def _posterior(n: int, noise: float = 0.0, *, seed: int = 5) -> TransferPosterior:

@@ -10,11 +10,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headstart.models.auto.gate import Informative
-from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture, take_problems
 from headstart.models.params import AutoParams
-from headstart.models.predictor import FitResult
+from headstart.models.posterior import FitResult, TransferPosterior
 from headstart.tuning import AUTO_TUNING
 
 
@@ -56,7 +55,7 @@ class AutoFitResult(FitResult):
 class AutoPosterior(TransferPosterior):
     """The mixture of AUTO's candidates. As a BoTorch model it is their common mean and covariance.
 
-    ``suggest`` asks the candidates one by one and averages what they answer (decide.average): the improvement that
+    ``suggest`` asks the candidates one by one and averages what they answer (decide.value): the improvement that
     several normal distributions promise is not that of one with their common moments.
     """
 
