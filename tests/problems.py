@@ -30,8 +30,9 @@ from headstart import (
     WeightedParams,
 )
 from headstart.data.units import OutputMap
-from headstart.decide.acquisition import Acquisition, AcquisitionValue
-from headstart.decide.average import AveragedAcquisition, PlainAcquisition, mean_of, voices
+from headstart.decide.acquisition import Acquisition
+from headstart.decide.members import Members
+from headstart.decide.value import AimValue
 from headstart.models.auto.posterior import AutoPosterior
 
 __all__ = [
@@ -284,13 +285,11 @@ def agree(a: Tensor, b: Tensor, *, rtol: float, atol: float = 0.0) -> bool:
 
 def acquisition_of(
     posterior: TransferPosterior, kind: Acquisition, X: Tensor | None = None, *, beta: float = 3.0
-) -> AcquisitionValue:
+) -> AimValue:
     """The acquisition values of all members together, when the lowest mean at X (or where it was observed) is known."""
-    every, weights = voices(posterior.predictor)
-    at = posterior.train_inputs[0] if X is None else X
-    with torch.no_grad():
-        best_f = mean_of([voice.predictor.predict_marginal(at)[0] for voice in every], weights).amin(-1)
-    return AveragedAcquisition(kind, tuple(PlainAcquisition(v, kind, best_f, beta) for v in every), weights)
+    own = Members.of(posterior.predictor)
+    best = own.means(posterior.train_inputs[0] if X is None else X).amin()
+    return AimValue((own.now(),), best.expand(len(own.members), 1).numpy(), kind=kind, beta=beta)
 
 
 def as_single_task_gp(X: Tensor, y: Tensor, params: GPParams) -> SingleTaskGP:

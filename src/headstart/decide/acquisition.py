@@ -46,7 +46,7 @@ class Acquisition(Enum):
 
 
 def log_improvement(
-    mean: Float[Array, "*b n"],
+    mean: Float[Array, "*#b n"],
     var: Float[Array, "*#b n"],
     *,
     level: Float[Array, "*#b 1"],

@@ -80,9 +80,9 @@ class AimValue:
         return value, gradient
 
     def _combined(
-        self, moments: Sequence[tuple[Float[Array, "k q n"], Float[Array, "k n"]]], *, slopes: bool
-    ) -> tuple[Float[Array, "n"], list[tuple[Float[Array, "k q n"], Float[Array, "k n"]]]]:
-        """The value, and its derivatives by the means and variances of every outcome."""
+        self, moments: Sequence[tuple[Array, Array]], *, slopes: bool
+    ) -> tuple[Float[Array, "n"], list[tuple[Array, Array]]]:
+        """The value, and its derivatives by the means (k, q, n) and variances (k, n) of every outcome."""
         m = len(self.goals)
         gain = self._improvement(*moments[0]) if self.cells is None else self._volume(moments[:m], slopes=slopes)
         within = [
@@ -167,7 +167,7 @@ class _LogImprovement(torch.autograd.Function):
     """``log_improvement`` at the levels of fronts, (k, q, t, n), with its derivatives."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: Any, mean: Tensor, var: Tensor, levels: Float[Tensor, "q t"], own: OutcomeFunction
     ) -> Float[Tensor, "k q t n"]:
         """log H."""

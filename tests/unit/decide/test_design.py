@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
@@ -12,12 +10,11 @@ from torch import Tensor
 
 from headstart import AUTO, GPBO, SHGP, Dataset, InputError
 from headstart.data.space import Space
-from headstart.decide.acquisition import Acquisition
+from headstart.decide.aim import Aim
 from headstart.decide.design import design_point, design_size
 from headstart.decide.domain import Candidates, Cube, Domain, Mixed
-from headstart.decide.rows import suggest_row
 from headstart.decide.search import Search
-from headstart.decide.suggest import OneOutcome, suggest
+from headstart.decide.suggest import suggest
 
 MIXED = Mixed(
     Space.of({"a": FloatDistribution(-1, 3), "k": CategoricalDistribution(list("abcd")), "n": IntDistribution(0, 900)})
@@ -148,38 +145,6 @@ def test_problems_of_a_batch_are_blind_one_by_one() -> None:
     assert torch.equal(x[1], X[y[1].argmin()])
 
 
-def test_rows_of_lists_begin_with_the_design_too() -> None:
-    """Each problem has its own list and its own seed; a row that is not free is never taken."""
-    lists = torch.rand(2, 40, 2, generator=generator(2), dtype=torch.float64)
-    free = torch.ones(2, 40, dtype=torch.bool)
-    posterior = quick(GPBO).learn().condition(Dataset.empty(2, batch_shape=(2,)))
-    rows = suggest_row(posterior, lists, free, design_seeds=[1, 2])
-    for i in range(2):
-        expected = design_point(Candidates(lists[i]), lists[i, :0], generator(i + 1), free=free[i])
-        assert torch.equal(lists[i, rows[i]], expected)
-    for _ in range(39):
-        free[torch.arange(2), rows] = False
-        rows = suggest_row(posterior, lists, free, design_seeds=[1, 2])
-        assert bool(free[torch.arange(2), rows].all())
-    free[:] = False
-    with pytest.raises(InputError, match="no row left"):
-        suggest_row(posterior, lists, free)
-
-
-def test_a_row_is_what_a_list_of_candidates_gives() -> None:
-    """From the design on, the best row is the best of ``Candidates``, located or not."""
-    X = torch.rand(60, 2, generator=generator(3), dtype=torch.float64)
-    source = torch.rand(20, 2, generator=generator(4), dtype=torch.float64)
-    prior = quick(SHGP).learn([Dataset(source, bowl(source))])
-    posterior = prior.condition(Dataset(X[:5], bowl(X[:5] + 0.1)))
-    free = torch.ones(60, dtype=torch.bool)
-    free[:5] = False
-    row = suggest_row(posterior, X, free)
-    assert torch.equal(X[row], suggest(posterior, domain=Candidates(X), avoid=X[:5]))
-    assert torch.equal(suggest_row(posterior, X, free, located=prior.locate(X)), row)
-    assert math.isfinite(float(row))
-
-
 # ── a past ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -215,7 +180,7 @@ def test_the_bests_of_the_past_are_always_compared() -> None:
     posterior = SHGP.learn(sources).condition()
     best = torch.stack([x[(x - 0.3).square().sum(-1).argmin()] for x in X])
     assert torch.equal(posterior.past_bests, best)
-    search = Search(OneOutcome.of(posterior, Acquisition.LOG_EI, 3.0), Cube(2), 4, 2, generator(), None)
+    search = Search(Aim.of(posterior), Cube(2), 4, 2, generator(), generator())
     near = search._look_around(Cube(2))[1]
     assert bool((torch.cdist(best, near).amin(-1) == 0).all())
     assert GPBO.learn(sources).condition(Dataset(X[0, :3], X[0, :3].sum(-1))).past_bests.shape == (0, 2)

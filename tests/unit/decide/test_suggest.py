@@ -19,13 +19,13 @@ from headstart import (
     TransferPosterior,
 )
 from headstart.decide.acquisition import Acquisition
-from headstart.decide.average import voices
-from headstart.decide.believed import Believed
+from headstart.decide.aim import Aim
 from headstart.decide.design import design_point
 from headstart.decide.domain import Candidates, Cube
-from headstart.decide.fast.slopes import means_at
-from headstart.decide.search import _Judge
-from headstart.decide.suggest import OneOutcome, suggest
+from headstart.decide.limits import MeanLimit
+from headstart.decide.members import Members
+from headstart.decide.search import _ScoredPoints
+from headstart.decide.suggest import suggest
 
 KINDS = pytest.mark.parametrize("kind", Acquisition)
 
@@ -162,8 +162,8 @@ def test_a_first_batch_stays_where_something_is_expected(d: int, kind: Acquisiti
     X = suggest(posterior, q=8, kind=kind)
     at_the_edge = (X < 0.02) | (X > 0.98)
     assert not bool(at_the_edge.all(-1).any())
-    every, weights = voices(posterior.predictor)
-    all_over, mean = means_at(every, weights, points(4000, d=d, seed=5)), means_at(every, weights, X)
+    own = Members.of(posterior.predictor)
+    all_over, mean = own.means(points(4000, d=d, seed=5)), own.means(X)
     best = torch.minimum(all_over.min(), mean.min())
     # what is best and what is typical was found from other points
     share = (mean - best) / (all_over.median() - best)
@@ -174,12 +174,12 @@ def test_a_first_batch_stays_where_something_is_expected(d: int, kind: Acquisiti
 def test_a_batch_without_the_belief_goes_to_the_corners(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which is what the limit is for: where it is the plain process's turn to choose, it knows of no better place."""
     posterior = _shifted_bowls(3)
-    every, weights = voices(posterior.predictor)
-    typical = means_at(every, weights, points(4000, d=3, seed=5)).median()
-    assert bool((means_at(every, weights, suggest(posterior, q=12)) <= typical).all())
-    monkeypatch.setattr(OneOutcome, "allowed", lambda *_: None)
+    own = Members.of(posterior.predictor)
+    typical = own.means(points(4000, d=3, seed=5)).median()
+    assert bool((own.means(suggest(posterior, q=12)) <= typical).all())
+    monkeypatch.setattr(Aim, "mean_limit", lambda *_: None)
     X = suggest(posterior, q=12)
-    bad = means_at(every, weights, X) > typical
+    bad = own.means(X) > typical
     assert bad.nonzero().squeeze(-1).tolist() == [5, 8, 11]
     assert int(((X < 0.02) | (X > 0.98)).all(-1).sum()) >= 2
 
@@ -187,13 +187,12 @@ def test_a_batch_without_the_belief_goes_to_the_corners(monkeypatch: pytest.Monk
 def test_a_point_that_is_not_believed_in_counts_less_than_any_that_is() -> None:
     """Its acquisition value is a million lower: their order stays, and where there are no others one is taken."""
     posterior = _shifted_bowls(2)
-    every, weights = voices(posterior.predictor)
-    X = points(50, seed=3)
-    mean = means_at(every, weights, X)
-    believed = Believed(every, weights, mean.median())
+    own, X = Members.of(posterior.predictor), points(50, seed=3)
+    mean = own.means(X)
+    believed = MeanLimit((own,), (mean.median(),))
     assert torch.equal(believed(X), mean <= mean.median())
     value = acquisition_of(posterior, Acquisition.LOG_EI, X)
-    free, bound = _Judge(value, X[:0]), _Judge(value, X[:0], allowed=believed)
+    free, bound = _ScoredPoints(value, X[:0], None), _ScoredPoints(value, X[:0], believed)
     torch.testing.assert_close(bound(X), free(X) - 1e6 * (mean > mean.median()))
     assert float(bound(X)[believed(X)].min()) > float(bound(X)[~believed(X)].max())
     listed = X[~believed(X)][:6]

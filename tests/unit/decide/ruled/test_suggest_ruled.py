@@ -9,8 +9,8 @@ from tests.unit.decide.ruled.random_rules import broken
 
 from headstart import AUTO, GPBO, Dataset, FitOptions, TransferPosterior, suggest
 from headstart.decide.acquisition import Acquisition
+from headstart.decide.aim import Aim
 from headstart.decide.ruled.ruled import Ruled
-from headstart.decide.suggest import OneOutcome
 from headstart.gp.fit import generator_from
 
 SEARCHED = pytest.mark.parametrize("name", ["mixture", "bounds", "logs", "whole numbers", "both", "reaction"])
@@ -43,7 +43,7 @@ def test_a_suggestion_is_no_worse_than_the_best_of_two_thousand_points(name: str
     assert broken(domain, x.unsqueeze(0)) == []
     generator = generator_from(seed)
     X = domain.uniform(2000, generator)
-    value = OneOutcome.of(posterior, Acquisition.LOG_EI, 3.0).value(X, X[:0], generator)
+    value = Aim.of(posterior, Acquisition.LOG_EI, 3.0).value(X, X[:0], generator)
     with torch.no_grad():
         assert float(value(x.unsqueeze(0))) >= float(value(X).max()) - 1e-6
 

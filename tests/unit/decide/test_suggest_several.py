@@ -21,17 +21,16 @@ from headstart import (
     suggest,
 )
 from headstart.data.outcomes import Goal, Limit, Outcomes
-from headstart.decide.several.quest import SeveralOutcomes
+from headstart.decide.aim import Aim
 from headstart.decide.suggest import suggest_several
-from headstart.decide.several.value import SeveralValue
+from headstart.decide.value import AimValue
 from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
 
 GRID = torch.cartesian_prod(*[torch.linspace(0, 1, 101, dtype=torch.float64)] * 2)
 
 
-def _value(found: OutcomePosteriors) -> SeveralValue:
-    quest = SeveralOutcomes(found)
-    return quest.value(GRID, GRID[:0], torch.Generator())
+def _value(found: OutcomePosteriors) -> AimValue:
+    return Aim.of(found).value(GRID, GRID[:0], torch.Generator())
 
 
 # ── what is chosen ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -122,7 +121,7 @@ def test_before_anything_is_within_the_limits_the_way_there_comes_first() -> Non
     """All results are outside: the next point is likely within, although the objective is better elsewhere."""
     X = tensor([[0.1, 0.1], [0.2, 0.5], [0.1, 0.9], [0.25, 0.4]])
     found = known(LIMITED, 4, X=X)
-    assert not bool(SeveralOutcomes(found).holds(X).any())
+    assert not len(Aim.of(found).within(X))
     x = suggest_several(found).unsqueeze(0)
     assert float(found.probability_within(x)) > 0.5
     assert float(found.probability_within(X).max()) < 0.2
@@ -144,14 +143,13 @@ def test_a_result_may_lack_an_outcome_and_so_may_a_source() -> None:
     tasks = {name: Dataset(X, FUNCTIONS[name](X)) for name in ("cost", "impurity")}
     sources = {"cost": [Dataset(points(15, seed=0), FUNCTIONS["cost"](points(15, seed=0)))]}
     prior = OutcomePriors.learn(LIMITED, sources)
-    quest = SeveralOutcomes(
-        prior.condition({"cost": tasks["cost"].head(4), "impurity": Dataset(X[1:], tasks["impurity"].y[1:])})
-    )
-    assert torch.equal(quest.results, X[:4])
-    assert len(quest.observed) == 6
-    assert quest.holds(X[1:]).tolist() == (FUNCTIONS["impurity"](X[1:]) <= 0.04).tolist()
-    assert not bool(quest.blind)
-    assert suggest_several(quest.known).shape == (2,)
+    found = prior.condition({"cost": tasks["cost"].head(4), "impurity": Dataset(X[1:], tasks["impurity"].y[1:])})
+    aim = Aim.of(found)
+    assert torch.equal(aim.results, X[:4])
+    assert len(aim.observed) == 6
+    assert torch.equal(aim.within(X[1:]), X[1:][FUNCTIONS["impurity"](X[1:]) <= 0.04])
+    assert not bool(aim.blind)
+    assert suggest_several(found).shape == (2,)
 
 
 def test_nothing_known_at_all_is_begun_with_the_same_design() -> None:
@@ -214,25 +212,7 @@ def test_mixed_and_pinned_spaces_work(outcomes: Outcomes) -> None:
     assert pinned["x"] == pytest.approx(0.5)
 
 
-# ── slopes, and bad input ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("outcomes", [TWO, LIMITED], ids=["two objectives", "a limit"])
-@pytest.mark.parametrize("pending", [False, True])
-def test_slopes_are_those_of_the_value(outcomes: Outcomes, pending: bool) -> None:
-    """By surfaces as by automatic differentiation through the predictors, awaited results included."""
-    quest, X = SeveralOutcomes(known(outcomes, 4)), points(5, seed=6)
-    awaited = points(2, seed=7) if pending else X[:0]
-    value = quest.value(GRID[::50], awaited, torch.Generator())
-    slopes = quest.slopes(value)
-    assert slopes is not None
-    at = X.clone().requires_grad_()
-    expected = value(at)
-    (gradient,) = torch.autograd.grad(expected.sum(), at)
-    found, slope = slopes.climb(X.numpy())
-    torch.testing.assert_close(torch.from_numpy(found), expected.detach(), rtol=1e-6, atol=1e-6)
-    torch.testing.assert_close(slopes(X), expected.detach(), rtol=1e-6, atol=1e-6)
-    torch.testing.assert_close(torch.from_numpy(slope), gradient, rtol=1e-4, atol=1e-5)
+# ── bad input ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_wrong_input_is_refused() -> None:
