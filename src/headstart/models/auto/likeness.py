@@ -36,18 +36,19 @@ from headstart.models.star.evidence import StarEvidence
 from headstart.models.star.independent import IndependentSources
 from headstart.models.star.weighting import Amplitude, Integrated, SourceFacts
 from headstart.models.star.weights import StarBeliefs
+from headstart.tuning import AUTO_TUNING
 
 # What a task may have of its own, and how probable that is before any two sources were compared
-OWN = (0.05, 0.1, 0.2, 0.4)
-_PROBABLE = (0.2, 0.3, 0.3, 0.2)
+OWN = AUTO_TUNING.own_shares
+_PROBABLE = AUTO_TUNING.own_share_prior
 # The prior of the proportions counts as so many sources
-STRENGTH = 2.0
-_ROWS = 20  # of a source are enough to see how it is predicted
-_TRIED = 32  # sources are enough to see how they are predicted from the others
+STRENGTH = AUTO_TUNING.likeness_prior_sources
+_ROWS = AUTO_TUNING.likeness_rows
+_TRIED = AUTO_TUNING.likeness_sources
 _STEPS = 6  # of expectation and maximisation; it has converged long before
 # What a comparison gives, by name
 _PARTS = ("own", "believed", "expected.centre", "expected.spread")
-_QUICK = FitOptions(restarts=2, max_iterations=40)
+_QUICK = FitOptions(restarts=AUTO_TUNING.likeness_restarts, max_iterations=AUTO_TUNING.likeness_iterations)
 
 
 @dataclass(frozen=True, slots=True)
