@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from headstart.models.auto.auto import Auto
     from headstart.models.auto.candidates import Candidate
     from headstart.models.auto.explanation import Explanation, explain
-    from headstart.models.botorch import TransferPosterior
     from headstart.models.family import (
         AUTO,
         BHGP,
@@ -74,6 +73,7 @@ if TYPE_CHECKING:
         StarParams,
         WeightedParams,
     )
+    from headstart.models.posterior import TransferPosterior
     from headstart.sampler.sampler import TransferSampler
     from headstart.sources.past import Sources
 
@@ -103,7 +103,7 @@ _HOMES = {
     "gp.restarts": ("FitReport",),
     "gp.hyperparameters": ("GPParams", "Starts"),
     "gp.kernels": ("Kernel",),
-    "models.botorch": ("TransferPosterior",),
+    "models.posterior": ("TransferPosterior",),
     "models.family": (
         *("AUTO", "BHGP", "FAMILY", "GPBO", "HGP", "MHGP", "MTGP", "MTKGP"),
         *("MWSGP", "RGPE", "SCAML", "SHGP", "STAR", "WSGP"),

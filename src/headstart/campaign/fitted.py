@@ -19,7 +19,6 @@ from headstart.data.descriptors import Descriptors
 from headstart.data.replicates import pool_replicates
 from headstart.data.space import Space
 from headstart.gp.threads import single_thread
-from headstart.models.botorch import TransferPosterior
 from headstart.models.family import model_named
 from headstart.models.learning.crew import jobs_from
 from headstart.models.learning.device import CPU, ComputeDevice, device_from
@@ -27,6 +26,7 @@ from headstart.models.learning.learning import learning
 from headstart.models.learning.progress import LearningProgress, Told
 from headstart.models.model import Prior
 from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
+from headstart.models.posterior import TransferPosterior
 from headstart.sources.aligned import Alignment, Decision
 from headstart.sources.alignment import align
 from headstart.sources.described import never_run

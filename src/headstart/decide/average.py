@@ -19,8 +19,7 @@ from torch import Tensor
 from headstart.decide.acquisition import Acquisition, AcquisitionValue, acquisition_values
 from headstart.decide.surface import Surface, surface_of
 from headstart.models.chain.beliefs import BeliefsAt
-from headstart.models.mixture import components
-from headstart.models.predictor import Predictor
+from headstart.models.mixture import Predictor, components
 
 # A member with less weight is not asked: it takes as long as one that counts
 _NEGLIGIBLE = 1e-3

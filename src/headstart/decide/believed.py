@@ -29,7 +29,7 @@ from torch import Tensor
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.average import Voice
 from headstart.decide.fast.slopes import ROWS, means_at
-from headstart.models.botorch import TransferPosterior
+from headstart.models.posterior import TransferPosterior
 from headstart.tuning import AUTO_TUNING
 
 # A point beyond the limit is worth so much less, as a logarithm

@@ -32,8 +32,8 @@ from headstart.decide.several.quest import SeveralOutcomes
 from headstart.decide.several.suggest import suggest_several
 from headstart.errors import NoPointLeftError
 from headstart.gp.fit import Seed
-from headstart.models.botorch import TransferPosterior
 from headstart.models.outcomes import OutcomePosteriors
+from headstart.models.posterior import TransferPosterior
 
 AHEAD = 5  # points whose common gain is looked at
 ENOUGH = CAREFUL  # results before anything is said against going on; without a past twice as many

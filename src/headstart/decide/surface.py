@@ -35,7 +35,7 @@ from headstart.gp.fused.loading import compiled_features
 from headstart.gp.kernels import Kernel
 from headstart.models.chain.beliefs import ExactBeliefs, NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
-from headstart.models.predictor import Predictor
+from headstart.models.mixture import Predictor
 from headstart.models.star.weights import StarBeliefs
 
 Array = NDArray[np.float64]

@@ -20,10 +20,10 @@ from headstart.decide.acquisition import Acquisition
 from headstart.decide.rows import suggest_row
 from headstart.decide.suggest import suggest
 from headstart.models.auto.posterior import AutoPosterior
-from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.mixture import take_problems
 from headstart.models.model import Prior, TransferModel
+from headstart.models.posterior import TransferPosterior
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from headstart.decide.pending import ByLayer, Given, given
 from headstart.decide.several.gain import Seen
 from headstart.decide.surface import Surface, SurfaceValues, surface_of
 from headstart.gp.linalg import LEAST_VAR, cholesky
-from headstart.models.predictor import Predictor
+from headstart.models.mixture import Predictor
 
 Array = NDArray[np.float64]
 

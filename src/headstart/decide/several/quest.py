@@ -39,8 +39,8 @@ from headstart.decide.several.members import Heard, Panel, draws_at
 from headstart.decide.several.value import SeveralValue
 from headstart.gp.fit import generator_from
 from headstart.gp.threads import single_thread
-from headstart.models.botorch import TransferPosterior
 from headstart.models.outcomes import OutcomePosteriors
+from headstart.models.posterior import TransferPosterior
 
 # How much the improvement counts, as a power, before any result is within the limits
 _SHARE = 0.25

@@ -45,7 +45,6 @@ from headstart.models.auto.prequential import refits_up_to, scores_of
 from headstart.models.auto.study.informed import Informed
 from headstart.models.auto.study.kept import kept_at_first, most_of
 from headstart.models.auto.study.plain import PlainProcess
-from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.chain.layer import Layer
 from headstart.models.chain.sequential import Sequential
@@ -54,6 +53,7 @@ from headstart.models.growth.memory import Memory
 from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import AutoParams, ModelParams
+from headstart.models.posterior import TransferPosterior
 from headstart.models.single import SinglePrior
 from headstart.models.star.independent import IndependentSources, fit_independently
 from headstart.models.star.star import Star, StarPrior

@@ -24,7 +24,6 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.models.chain.layer import Layer
 from headstart.models.large.rows import every_so_many
-from headstart.models.leave_one_out import leave_one_out
 from headstart.tuning import AUTO_TUNING
 
 _LOG_2PI = math.log(2 * math.pi)
@@ -96,7 +95,7 @@ def _gain(
     n = y.shape[-1]
     if n < 3:  # no spread without the point that is left out
         return torch.zeros_like(y[..., 0]), torch.ones_like(y[..., 0])
-    mean, var = leave_one_out(layer, y)
+    mean, var = layer.leave_one_out(y)
     total = y.sum(-1, keepdim=True)
     others = (total - y) / (n - 1)
     # Σ_{j≠i} (y_j − mean of the others)² = Σ_j (y_j − ȳ)² − n/(n − 1) (y_i − ȳ)²

@@ -10,11 +10,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headstart.models.auto.gate import Informative
-from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture, take_problems
 from headstart.models.params import AutoParams
-from headstart.models.predictor import FitResult
+from headstart.models.posterior import FitResult, TransferPosterior
 from headstart.tuning import AUTO_TUNING
 
 

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.data.units import Units
-from headstart.models.botorch import TransferPosterior
 from headstart.models.growth.grown import fitted_on_some, with_appended_rows
 from headstart.models.growth.memory import Memory
 from headstart.models.growth.schedule import EVERY, fit_of_many, refit_size
+from headstart.models.posterior import TransferPosterior
 from headstart.models.single import SinglePrior
 from headstart.tuning import AUTO_TUNING
 
