@@ -19,11 +19,11 @@ from headstart.gp.fit import FitOptions, Seed
 from headstart.gp.kernels import Kernel
 from headstart.gp.restarts import FitReport
 from headstart.models.chain.beliefs import BeliefsAt
-from headstart.models.growth.schedule import refit_size
 from headstart.models.learning.crew import jobs_from
 from headstart.models.learning.learning import learning
 from headstart.models.params import ModelParams
 from headstart.models.posterior import TransferPosterior
+from headstart.models.refits import refit_size
 
 
 @dataclass(frozen=True, kw_only=True)
