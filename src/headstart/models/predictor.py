@@ -11,7 +11,7 @@ from torch import Tensor
 
 from headstart.data.bounds import Bounds
 from headstart.data.units import Units
-from headstart.gp.restarts import FitReport
+from headstart.gp.fit import FitReport
 from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.params import ModelParams
 from headstart.models.predictive import Doubt

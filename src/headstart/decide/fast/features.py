@@ -3,7 +3,7 @@
     φ_f(x) = weight_f κ(x, z_f; ℓ_f)
     c_r(x) = Σ φ_f(x)                   over the features of row r
 
-Compiled where numba is there (gp.fused); NumPy and torch otherwise, which is what the compiled way must equal.
+Compiled where numba is there (gp.compiled); NumPy and torch otherwise, which is what the compiled way must equal.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
 
-from headstart.gp.fused.loading import compiled_features
+from headstart.gp.compiled import compiled_loops
 from headstart.gp.kernels import Kernel
 
 Array = NDArray[np.float64]
@@ -50,24 +50,26 @@ class Features:
 
     def there(self, x: Float[Array, "m d"], *, back: bool) -> tuple[Float[Array, "m N"], Float[Array, "m _"]]:
         """c and, for the way back, the derivatives of every φ by −D/2."""
-        compiled = compiled_features()
-        if compiled is None:
+        loops = compiled_loops()
+        if loops is None:
             return self.there_by_torch(x)
         c, slope = np.zeros((len(x), self.n_rows)), np.empty((len(x), len(self.weight) if back else 0))
         x = np.ascontiguousarray(x)
-        compiled[0](x, *self._form_by_input, self.constant, self.weight, *self._groups, self._by_matern, c, slope)
+        loops.add_features(
+            x, *self._form_by_input, self.constant, self.weight, *self._groups, self._by_matern, c, slope
+        )
         return c, slope
 
     def back(
         self, x: Float[Array, "m d"], slope: Float[Array, "m F"], by_c: Float[Array, "m N"]
     ) -> Float[Array, "m d"]:
         """The gradient by x of what has these derivatives by c."""
-        compiled = compiled_features()
-        if compiled is None:
+        loops = compiled_loops()
+        if loops is None:
             return self.back_by_numpy(x, slope, by_c)
         gradient = np.empty(x.shape)
         points, by_c = np.ascontiguousarray(x), np.ascontiguousarray(by_c)
-        compiled[1](points, *self._form_by_input, *self._groups, slope, by_c, gradient)
+        loops.pull_back(points, *self._form_by_input, *self._groups, slope, by_c, gradient)
         return gradient
 
     def there_by_torch(self, x: Float[Array, "m d"]) -> tuple[Float[Array, "m N"], Float[Array, "m F"]]:
