@@ -11,19 +11,18 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from headstart.data.bounds import Bounds
 from headstart.data.dataset import Dataset, require_compatible, require_unit_cube, task_name
 from headstart.data.units import OutputMap, OutputUnits
 from headstart.data.warp import Warp
 from headstart.errors import InputError
 from headstart.gp.fit import FitOptions, FitReport, Seed
 from headstart.gp.kernels import Kernel
-from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.growth.schedule import refit_size
 from headstart.models.learning.crew import jobs_from
 from headstart.models.learning.learning import learning
 from headstart.models.params import ModelParams
+from headstart.models.posterior import TransferPosterior
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +37,6 @@ class Prior(ABC):
     sources: tuple[Dataset, ...]
     warp: Warp | None = None
     outliers: tuple[Bool[Tensor, "*b _"], ...] = ()  # which values of every source were pulled in
-    bounds: Bounds | None = None  # the values that a result can have
 
     def condition(self, target: Dataset | None = None, *, seed: Seed = 0) -> TransferPosterior:
         """The target's posterior as a BoTorch model; without data of the target it is the zero-shot prediction."""
@@ -54,8 +52,6 @@ class Prior(ABC):
             target = replace(target, categories=self.sources[0].categories)
         if self.model.fit.unit_cube:
             require_unit_cube(target, "the target")
-        if self.bounds is not None:
-            self.bounds.require(target.y, "the target")
         with torch.no_grad():
             warp = self.warp_of(target)
             if warp is None:
@@ -64,7 +60,6 @@ class Prior(ABC):
                 inward = warp.task_inward(target, refit_size(target.n))
                 posterior = self._condition(inward, seed).seen_through(warp, target.y)
             posterior = posterior if target.error_var is None else _knowing(posterior, target.error_var)
-            posterior = posterior if self.bounds is None else posterior.within_bounds(self.bounds)
             return posterior.remembering(self._past_bests()) if self._with_past else posterior
 
     @property
@@ -83,7 +78,7 @@ class Prior(ABC):
         if self.model.output_map is not OutputMap.LEARNT:
             return None
         # of a long target it is found anew when the hyperparameters are
-        return Warp.of_target(target.head(refit_size(target.n)), self.bounds)
+        return Warp.of_target(target.head(refit_size(target.n)))
 
     def inward(self, target: Dataset) -> Dataset:
         """The target as the model sees it."""
@@ -174,23 +169,15 @@ class TransferModel(ABC):
             kernel=Kernel.RBF, fit=FitOptions.paper(), units=OutputUnits.PER_LEVEL, output_map=OutputMap.NONE
         )
 
-    def learn(
-        self,
-        sources: Sequence[Dataset] = (),
-        *,
-        seed: Seed = 0,
-        bounds: Bounds | None = None,
-        n_jobs: int | None = None,
-    ) -> Prior:
+    def learn(self, sources: Sequence[Dataset] = (), *, seed: Seed = 0, n_jobs: int | None = None) -> Prior:
         """Everything the sources can teach before the target's first observation.
 
-        ``bounds`` are the values that a result can have, of the sources and of the target: all that is predicted stays
-        within them, and a value that is outside is an ``InputError``. With ``n_jobs`` sources that do not rest on each
-        other are learnt by so many processes at once, where that pays; the result is the same.
+        With ``n_jobs`` sources that do not rest on each other are learnt by so many processes at once, where that
+        pays; the result is the same.
         """
         if n_jobs is not None:
             with replace(learning(), crew=jobs_from(n_jobs)).applied():
-                return self.learn(sources, seed=seed, bounds=bounds)
+                return self.learn(sources, seed=seed)
         if isinstance(sources, Dataset):
             raise InputError("sources must be a list of data sets, but it is one: put it in brackets.")
         sources = tuple(sources)
@@ -202,16 +189,13 @@ class TransferModel(ABC):
         if self.fit.unit_cube:
             for i, source in enumerate(sources):
                 require_unit_cube(source, task_name(source, i))
-        for i, source in enumerate(sources if bounds is not None else ()):
-            assert bounds is not None
-            bounds.require(source.y, task_name(source, i))
         with torch.no_grad():
             if self.output_map is OutputMap.NONE or not self.needs_sources:
-                return replace(self._learn(sources, seed), bounds=bounds)
-            maps, warp = Warp.of_sources(sources, bounds)
+                return self._learn(sources, seed)
+            maps, warp = Warp.of_sources(sources)
             inward = tuple(own.task_inward(source) for own, source in zip(maps, sources, strict=True))
             outliers = tuple(own.outliers(source) for own, source in zip(maps, sources, strict=True))
-            return replace(self._learn(inward, seed), warp=warp, outliers=outliers, bounds=bounds)
+            return replace(self._learn(inward, seed), warp=warp, outliers=outliers)
 
     @abstractmethod
     def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> Prior: ...

@@ -25,7 +25,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headstart.data.dataset import Dataset
 from headstart.gp.evidence import GaussianEvidence, WeightedTerms
 from headstart.gp.fit import FitOptions, fit
 from headstart.gp.hyperparameters import Inputs, Layout, ThetaPrior
@@ -36,18 +35,19 @@ from headstart.models.learning.numbers import Numbers, content_key
 from headstart.models.star.independent import IndependentSources
 from headstart.models.star.weighting import Amplitude, Integrated, SourceFacts
 from headstart.models.star.weights import StarBeliefs
+from headstart.tuning import AUTO_TUNING
 
 # What a task may have of its own, and how probable that is before any two sources were compared
-OWN = (0.05, 0.1, 0.2, 0.4)
-_PROBABLE = (0.2, 0.3, 0.3, 0.2)
+OWN = AUTO_TUNING.own_shares
+_PROBABLE = AUTO_TUNING.own_share_prior
 # The prior of the proportions counts as so many sources
-STRENGTH = 2.0
-_ROWS = 20  # of a source are enough to see how it is predicted
-_TRIED = 32  # sources are enough to see how they are predicted from the others
+STRENGTH = AUTO_TUNING.likeness_prior_sources
+_ROWS = AUTO_TUNING.likeness_rows
+_TRIED = AUTO_TUNING.likeness_sources
 _STEPS = 6  # of expectation and maximisation; it has converged long before
 # What a comparison gives, by name
 _PARTS = ("own", "believed", "expected.centre", "expected.spread")
-_QUICK = FitOptions(restarts=2, max_iterations=40)
+_QUICK = FitOptions(restarts=AUTO_TUNING.likeness_restarts, max_iterations=AUTO_TUNING.likeness_iterations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,8 @@ def _evidences(
     alone: IndependentSources, let_in: Float[Tensor, "*b s"], i: int, tried: Sequence[Integrated | None], kernel: Kernel
 ) -> tuple[Float[Tensor, "*b k"], Float[Tensor, "*b k p"], Layout]:
     """log p(some rows of source i | the other sources), at the most probable hyperparameters, and these."""
-    source = alone.known.inward(_some_rows(alone.sources[i]))
+    some = alone.sources[i].rows(slice(None, None, math.ceil(alone.sources[i].n / _ROWS)))
+    source = alone.known.inward(some)
     b = source.batch_shape
     P, n = b.numel(), source.n
     others = let_in.clone()
@@ -225,9 +226,3 @@ def _evidences(
     theta, report = fit(evidence, _QUICK, seed=i, task=f"source {i}", batch_shape=torch.Size([k * P]))
     best = report.objective.gather(-1, report.best.unsqueeze(-1)).squeeze(-1)
     return (-n * best).reshape(k, *b).movedim(0, -1), theta.reshape(k, *b, -1).movedim(0, -2), evidence.layout
-
-
-def _some_rows(source: Dataset) -> Dataset:
-    """Rows all over the source: every so many of them."""
-    step = math.ceil(source.n / _ROWS)
-    return source.rows(slice(0, None, step))

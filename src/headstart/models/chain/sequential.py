@@ -13,7 +13,6 @@ from headstart.data.units import OutputUnits, Units
 from headstart.errors import InputError
 from headstart.gp.fit import FitReport, Seed
 from headstart.gp.hyperparameters import GPParams
-from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import Beliefs, BeliefsAt, NoBeliefs
 from headstart.models.chain.fitting import fit_layer
 from headstart.models.chain.layer import Layer, Propagation
@@ -26,7 +25,7 @@ from headstart.models.learning.learning import learning
 from headstart.models.learning.lessons import entropy_from, expected_seconds, in_number, of_level
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ChainParams, ModelParams
-from headstart.models.predictor import FitResult
+from headstart.models.posterior import FitResult, TransferPosterior
 
 
 @dataclass(frozen=True, kw_only=True)

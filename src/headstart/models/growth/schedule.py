@@ -10,17 +10,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
-
-from headstart.data.dataset import Dataset
 from headstart.gp.fit import FitOptions
+from headstart.tuning import PLAIN_TUNING
 
-EVERY = 128
-# Hyperparameters of a star's target are found from at most so many rows: an evaluation costs their cube
-FITTED_ON = 256
-_IN_A_DOUBLING = 4
-# Hundreds of results leave a fit little to choose between
-_RESTARTS = 2
+EVERY = PLAIN_TUNING.refit_every_result_up_to
+FITTED_ON = PLAIN_TUNING.refit_rows
 
 
 def refit_size(n: int) -> int:
@@ -28,24 +22,9 @@ def refit_size(n: int) -> int:
     if n <= EVERY:
         return n
     octave = 1 << (n.bit_length() - 1)
-    return n - (n - octave) % (octave // _IN_A_DOUBLING)
+    return n - (n - octave) % (octave // PLAIN_TUNING.refits_per_doubling)
 
 
 def fit_of_many(options: FitOptions) -> FitOptions:
     """How the hyperparameters of a long target are found: from fewer starts."""
-    return replace(options, restarts=min(options.restarts, _RESTARTS))
-
-
-def typical_rows(task: Dataset, most: int) -> Dataset:
-    """At most so many rows that are like all of them: every so many by the size of their results, in their order.
-
-    The rows of a batch of problems are chosen for each of them.
-    """
-    if task.n <= most:
-        return task
-    picks = torch.linspace(0, task.n - 1, most, dtype=torch.float64, device=task.y.device).round().long()
-    rows = task.y.argsort(dim=-1, stable=True)[..., picks].sort(-1).values
-    X = task.X.gather(-2, rows.unsqueeze(-1).expand(*rows.shape, task.d))
-    return task.with_data(
-        X, task.y.gather(-1, rows), None if task.error_var is None else task.error_var.gather(-1, rows)
-    )
+    return replace(options, restarts=min(options.restarts, PLAIN_TUNING.refit_restarts))

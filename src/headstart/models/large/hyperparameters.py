@@ -1,6 +1,6 @@
 """Hyperparameters of a task with many rows: searched for on some of them, then followed to more.
 
-The search with all its restarts sees FIRST rows, well chosen (models.large.rows). From the best place found there a
+The search with all its restarts sees FIRST rows, well chosen (data.thinning). From the best place found there a
 single run goes on with twice as many rows, and again, until that changes nothing any more, or there are ``most_rows``:
 a likelihood of a thousand rows has one optimum worth the name, and it lies near that of some hundred.
 """
@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
+from headstart.data.thinning import representative_rows
 from headstart.data.units import OutputUnits, spread_of
 from headstart.gp.evidence import GaussianEvidence, Replicates
 from headstart.gp.fit import FitReport, Seed, fit
@@ -22,7 +23,6 @@ from headstart.gp.hyperparameters import GPParams, Inputs
 from headstart.models.chain.beliefs import Beliefs, NoBeliefs
 from headstart.models.chain.layer import Propagation
 from headstart.models.large.pooling import PooledRows, pooled_rows
-from headstart.models.large.rows import representative_rows
 from headstart.models.model import TransferModel
 
 FIRST = 300

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from headstart.errors import InputError
-from headstart.models.botorch import TransferPosterior
 from headstart.models.learning.crew import Crew, Lesson, do_lesson
 from headstart.models.learning.numbers import Numbers
+from headstart.models.posterior import TransferPosterior
 
 T = TypeVar("T")
 

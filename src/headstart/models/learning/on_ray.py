@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from headstart.data.bounds import Bounds
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError, MissingExtraError
 from headstart.gp.fit import Seed
@@ -23,16 +22,14 @@ from headstart.models.model import Prior, TransferModel
 _AHEAD = 2  # so many lessons for every processor are with Ray at a time
 
 
-def learn_on_ray(
-    model: TransferModel, sources: Sequence[Dataset] = (), *, seed: Seed = 0, bounds: Bounds | None = None
-) -> Prior:
+def learn_on_ray(model: TransferModel, sources: Sequence[Dataset] = (), *, seed: Seed = 0) -> Prior:
     """As ``model.learn``, the sources being learnt on the Ray cluster that this program is connected to.
 
     Without one it connects as ``ray.init()`` does: to the cluster that RAY_ADDRESS names, or to this machine alone.
     Models whose sources rest on each other (the chains) have nothing to distribute, and are learnt here.
     """
     with replace(learning(), crew=OnRay()).applied():
-        return model.learn(sources, seed=seed, bounds=bounds)
+        return model.learn(sources, seed=seed)
 
 
 def crew_from(n_jobs: int | str) -> Crew:

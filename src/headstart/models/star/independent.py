@@ -15,7 +15,7 @@ from headstart.data.dataset import Dataset, task_name
 from headstart.data.units import Units, spread_of
 from headstart.gp.fit import FitReport, Seed
 from headstart.gp.hyperparameters import GPParams
-from headstart.models.chain.beliefs import BeliefsAt, ExactBeliefs, NoBeliefs
+from headstart.models.chain.beliefs import BeliefsAt, ExactBeliefs, NoBeliefs, sources_at
 from headstart.models.chain.fitting import fit_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.large.condensed import ALL_ROWS, EXACT, exact_rows, source_layer
@@ -24,7 +24,6 @@ from headstart.models.learning.lessons import entropy_from, expected_seconds, in
 from headstart.models.learning.numbers import Numbers, content_key, fit_in_numbers, fit_of_numbers, is_fit, options_of
 from headstart.models.model import TransferModel
 from headstart.models.star.weighting import SourceFacts
-from headstart.models.star.weights import sources_at
 
 # Elements of all covariance matrices that are worked on in lockstep: more of them gain nothing
 _TOGETHER = 1 << 19

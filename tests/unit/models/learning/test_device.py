@@ -14,11 +14,11 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError
-from headstart.models.botorch import TransferPosterior
 from headstart.models.family import FAMILY, STAR
 from headstart.models.learning.crew import InTurn
 from headstart.models.learning.device import CPU, ComputeDevice, OnDevice, device_from, elements_in, moved
 from headstart.models.learning.learning import Learning
+from headstart.models.posterior import TransferPosterior
 from headstart.models.star.independent import AloneLesson
 
 
