@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
+from headstart.data.replicates import PooledRows, pooled_rows
 from headstart.data.thinning import representative_rows
 from headstart.data.units import OutputUnits, spread_of
 from headstart.gp.evidence import PlainEvidence
@@ -23,7 +24,7 @@ from headstart.gp.hyperparameters import GPParams, Inputs
 from headstart.gp.restarts import FitReport
 from headstart.models.chain.beliefs import Beliefs, NoBeliefs
 from headstart.models.chain.layer import Propagation
-from headstart.models.large.pooling import PooledEvidence, PooledRows, pooled_rows
+from headstart.models.large.pooling import PooledEvidence
 from headstart.models.model import TransferModel
 
 FIRST = 300
