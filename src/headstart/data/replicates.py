@@ -47,7 +47,7 @@ class PooledRows:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Replicates:
+class PooledReplicates:
     """The pooled rows, in the order in which their places came first.
 
     ``groups`` are the numbers of the rows behind each of them; ``within_var`` is s², None where no place shows any.
@@ -73,7 +73,7 @@ def pooled_rows(task: Dataset) -> PooledRows | None:
     return PooledRows(data, counts.reshape(*b, -1), scatter.reshape(*b, -1))
 
 
-def pool_replicates(data: Dataset) -> Replicates:
+def pool_replicates(data: Dataset) -> PooledReplicates:
     """Rows at one place as their mean, with the error that the scatter of all groups, or the known errors, give it.
 
     Where nothing shows a scatter the result has no ``error_var``.
@@ -90,12 +90,12 @@ def pool_replicates(data: Dataset) -> Replicates:
         total = torch.zeros_like(mean).index_add_(0, place, precision)
         shift = torch.zeros_like(mean).index_add_(0, place, precision * (data.y - mean[place])) / total
         error_var = torch.where(counts > 1, 1 / total, data.error_var[first])
-        return Replicates(replace(pooled, y=mean + shift, error_var=error_var), groups, None)
+        return PooledReplicates(replace(pooled, y=mean + shift, error_var=error_var), groups, None)
     if not bool(scatter.sum() > 0):
-        return Replicates(pooled, groups, None)
+        return PooledReplicates(pooled, groups, None)
     within_var = float(scatter.sum() / (counts - 1).sum())
     error_var = (POOLED * within_var + scatter) / (POOLED + counts - 1) / counts
-    return Replicates(replace(pooled, error_var=error_var), groups, within_var)
+    return PooledReplicates(replace(pooled, error_var=error_var), groups, within_var)
 
 
 def _require_errors(error_var: Float[Tensor, "n"], groups: tuple[tuple[int, ...], ...]) -> None:

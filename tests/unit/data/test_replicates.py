@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -11,7 +9,7 @@ from tests.problems import gp_params, params_for, points, tensor, transfer_probl
 from tests.reference import dense
 
 from headstart import GPBO, SHGP, ChainParams, Dataset, GPParams, InputError, Kernel
-from headstart.data.replicates import NEAR, POOLED, pool_replicates, pooled_rows
+from headstart.data.replicates import POOLED, pool_replicates
 
 SIZES = [3, 1, 2, 5]
 WITHIN = 0.03
@@ -155,39 +153,3 @@ def test_what_cannot_be_pooled_is_refused(data: Dataset, message: str) -> None:
     """A batch, and an unknown error among known ones."""
     with pytest.raises(InputError, match=message):
         pool_replicates(data)
-
-
-# ── with counts and scatter ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_rows_that_differ_by_rounding_are_one_place_and_others_are_not() -> None:
-    """Inputs are compared to a millionth; a row of its own stays what it is."""
-    X = torch.tensor([[0.5, 0.5], [0.25, 0.5], [0.5 + 0.1 * NEAR, 0.5], [0.5, 0.5 + 20 * NEAR]], dtype=torch.float64)
-    pooled = pooled_rows(Dataset(X, torch.tensor([1.0, 2.0, 4.0, 8.0], dtype=torch.float64)))
-    assert pooled is not None
-    assert pooled.data.y.tolist() == [2.5, 2.0, 8.0]
-    assert pooled.counts.tolist() == [2.0, 1.0, 1.0]
-    assert pooled.scatter.tolist() == [4.5, 0.0, 0.0]
-
-
-def test_rows_with_different_known_errors_are_not_pooled() -> None:
-    """The noise of a mean would depend on σ² in another way."""
-    X, y = torch.full((3, 2), 0.5, dtype=torch.float64), torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
-    pooled = pooled_rows(Dataset(X, y, error_var=torch.tensor([0.1, 0.2, 0.1], dtype=torch.float64)))
-    assert pooled is not None
-    assert pooled.data.y.tolist() == [2.0, 2.0]
-
-
-def test_nothing_is_pooled_where_every_row_is_alone_and_in_a_batch() -> None:
-    """Batches have places of their own each."""
-    task = repeated()
-    assert pooled_rows(replace(task, X=points(task.n, seed=7))) is None
-    assert pooled_rows(Dataset(task.X.expand(2, -1, -1), task.y.expand(2, -1))) is None
-
-
-def test_digits_far_from_zero_are_kept() -> None:
-    """A mean of results around 10⁸ has the digits that they have."""
-    X = torch.zeros(3, 1, dtype=torch.float64)
-    pooled = pooled_rows(Dataset(X, 1e8 + torch.tensor([1e-6, 2e-6, 3e-6], dtype=torch.float64)))
-    assert pooled is not None
-    assert abs(float(pooled.data.y[0]) - 1e8 - 2e-6) < 2e-8
