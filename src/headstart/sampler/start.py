@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headstart.gp.rounding import round_alike
+from headstart.gp.threads import round_alike
 from headstart.models.learning.device import device_from
 from headstart.models.learning.on_ray import crew_from
 from headstart.sampler.adviser import Adviser

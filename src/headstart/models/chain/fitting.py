@@ -11,15 +11,13 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputUnits, spread_of
-from headstart.gp.evidence import PlainEvidence
-from headstart.gp.fit import Seed, fit
+from headstart.gp.evidence import GaussianEvidence
+from headstart.gp.fit import FitReport, Seed, fit
 from headstart.gp.hyperparameters import GPParams, Inputs
-from headstart.gp.restarts import FitReport
 from headstart.models.chain.beliefs import Beliefs, NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.large.condensed import ALL_ROWS, learnt_through, source_layer
 from headstart.models.large.hyperparameters import hyperparameters_of_many
-from headstart.models.large.pooling import PooledEvidence
 from headstart.models.model import TransferModel
 
 
@@ -32,7 +30,7 @@ class Fit:
 
     layer: Layer
     report: FitReport
-    evidence: PlainEvidence | PooledEvidence
+    evidence: GaussianEvidence
     theta: Float[Tensor, "P p"]
     as_params: Callable[[Float[Tensor, "P p"]], GPParams]
 
@@ -89,7 +87,7 @@ def fit_with_evidence(
         scale = torch.where(spread > 0, spread, scale)
     P = task.batch_shape.numel()
     seen = task.X.index_fill(-1, torch.tensor(task.unseen, device=task.X.device), 0.0) if task.unseen else task.X
-    evidence = PlainEvidence(
+    evidence = GaussianEvidence(
         seen.reshape(P, task.n, task.d),
         ((residual - shift.unsqueeze(-1)) / scale.unsqueeze(-1)).reshape(P, task.n),
         None if C is None else (C / scale[..., None, None] ** 2).reshape(P, task.n, task.n),

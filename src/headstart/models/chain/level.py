@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 from headstart.data.dataset import Dataset
+from headstart.gp.fit import FitReport
 from headstart.gp.hyperparameters import GPParams
-from headstart.gp.restarts import FitReport
 from headstart.models.chain.beliefs import Beliefs
 from headstart.models.chain.fitting import fit_layer
 from headstart.models.chain.layer import Layer, Propagation

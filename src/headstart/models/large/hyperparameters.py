@@ -17,13 +17,12 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.data.thinning import representative_rows
 from headstart.data.units import OutputUnits, spread_of
-from headstart.gp.evidence import PlainEvidence
-from headstart.gp.fit import Seed, fit
+from headstart.gp.evidence import GaussianEvidence, Replicates
+from headstart.gp.fit import FitReport, Seed, fit
 from headstart.gp.hyperparameters import GPParams, Inputs
-from headstart.gp.restarts import FitReport
 from headstart.models.chain.beliefs import Beliefs, NoBeliefs
 from headstart.models.chain.layer import Propagation
-from headstart.models.large.pooling import PooledEvidence, PooledRows, pooled_rows
+from headstart.models.large.pooling import PooledRows, pooled_rows
 from headstart.models.model import TransferModel
 
 FIRST = 300
@@ -41,7 +40,7 @@ class FromSome:
     theta: Float[Tensor, "P p"]
     params: GPParams
     report: FitReport
-    evidence: PlainEvidence | PooledEvidence
+    evidence: GaussianEvidence
     scale: Float[Tensor, "*b"]
     shift: Float[Tensor, "*b"]
     n_rows: int
@@ -63,7 +62,7 @@ def hyperparameters_of_many(
     shift, scale = _units(below, data, per_level=per_level)
     inputs = Inputs.of(task.d, task.categories)
 
-    def evidence_of(n: int) -> PlainEvidence | PooledEvidence:
+    def evidence_of(n: int) -> GaussianEvidence:
         which = representative_rows(data.X.reshape(P, data.n, data.d), data.y.reshape(P, data.n), n)
         return _evidence(below, data, pooled, which, shift, scale, inputs, model=model, propagation=propagation)
 
@@ -71,11 +70,11 @@ def hyperparameters_of_many(
     evidence = evidence_of(n)
     theta, report = fit(evidence, model.fit, seed=seed, task=name, batch_shape=b)
     theta = theta.reshape(P, -1)
-    looser = replace(model.fit, ftol=max(_FTOL, model.fit.ftol), gtol=max(_GTOL, model.fit.gtol))
+    looser = replace(model.fit, restarts=1, ftol=max(_FTOL, model.fit.ftol), gtol=max(_GTOL, model.fit.gtol))
     while n < (most := most_rows(data.n)):
         n = min(2 * n, most)
         evidence = evidence_of(n)
-        further, _ = fit(evidence, looser, seed=seed, task=name, batch_shape=b, start=theta)
+        further, _ = fit(evidence, looser, seed=seed, task=name, batch_shape=b, warm_start=theta)
         further = further.reshape(P, -1)
         effects = [evidence.layout.by_effect(t.cpu().numpy()) for t in (further, theta)]
         theta = further
@@ -123,7 +122,7 @@ def _evidence(
     *,
     model: TransferModel,
     propagation: Propagation,
-) -> PlainEvidence | PooledEvidence:
+) -> GaussianEvidence:
     """Of these rows alone."""
     P, k = which.shape
     b, per_level = data.batch_shape, model.units is OutputUnits.PER_LEVEL
@@ -136,16 +135,19 @@ def _evidence(
     error_var = None
     if data.error_var is not None:
         error_var = data.error_var.reshape(P, data.n).gather(1, which) / scale.reshape(P, 1) ** 2
-    options = {
-        "kernel": model.kernel,
-        "residual": not per_level and not isinstance(below, NoBeliefs),
-        "free_offset": not per_level,
-        "inputs": inputs,
-        "error_var": error_var,
-    }
     seen = X.index_fill(-1, torch.tensor(data.unseen, device=X.device), 0.0) if data.unseen else X
-    if pooled is None:
-        return PlainEvidence(seen, r, C, **options)  # type: ignore[arg-type]
-    counts = pooled.counts.reshape(P, -1).gather(1, which)
-    scatter = pooled.scatter.reshape(P, -1).gather(1, which) / scale.reshape(P, 1) ** 2
-    return PooledEvidence(seen, r, C, counts=counts, scatter=scatter, **options)  # type: ignore[arg-type]
+    replicates = None
+    if pooled is not None:
+        counts = pooled.counts.reshape(P, -1).gather(1, which)
+        replicates = Replicates(counts, pooled.scatter.reshape(P, -1).gather(1, which) / scale.reshape(P, 1) ** 2)
+    return GaussianEvidence(
+        seen,
+        r,
+        C,
+        kernel=model.kernel,
+        residual=not per_level and not isinstance(below, NoBeliefs),
+        free_offset=not per_level,
+        inputs=inputs,
+        error_var=error_var,
+        replicates=replicates,
+    )

@@ -1,7 +1,7 @@
 """Who does the work: this process, one lesson after the other, or several processes at once (``n_jobs``).
 
 A lesson gives the same numbers to the last bit wherever it is done: it has its own starting points, works on one
-thread, and MKL is told to round alike everywhere (gp.rounding).
+thread, and MKL is told to round alike everywhere (gp.threads).
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from itertools import chain, islice
 from typing import Protocol
 
 from headstart.errors import InputError, MissingExtraError
-from headstart.gp.rounding import round_alike
-from headstart.gp.threads import single_thread
+from headstart.gp.threads import round_alike, single_thread
 from headstart.models.learning.numbers import Numbers
 
 _log = logging.getLogger(__name__)

@@ -14,8 +14,8 @@ from torch import Tensor
 
 import headstart
 from headstart.data.dataset import Dataset
+from headstart.gp.fit import FitReport
 from headstart.gp.hyperparameters import GPParams
-from headstart.gp.restarts import FitReport
 
 if TYPE_CHECKING:
     from headstart.models.model import TransferModel
@@ -67,7 +67,7 @@ def fit_in_numbers(params: GPParams, report: FitReport) -> Numbers:
 def fit_of_numbers(numbers: Numbers, task: str, device: torch.device) -> tuple[GPParams, FitReport]:
     """The same back again, the hyperparameters on the device; a ``KeyError`` where something is missing."""
     params = {f.name: torch.from_numpy(numbers[f"params.{f.name}"].copy()).to(device) for f in fields(GPParams)}
-    plain = {"n_observations": int, "n_natural": int, "note": str}
+    plain = {"n_observations": int, "note": str}
     report: dict[str, Any] = {f.name: numbers[f"report.{f.name}"] for f in fields(FitReport) if f.name != "task"}
     report = {n: plain[n](v) if n in plain else torch.from_numpy(v.copy()) for n, v in report.items()}
     return GPParams(**params), FitReport(task, **report)

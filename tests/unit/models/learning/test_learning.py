@@ -278,7 +278,7 @@ import torch
 from headstart import FAMILY, Dataset
 from headstart.models.learning.crew import InTurn, Processes
 from headstart.models.learning.learning import Learning
-from headstart.gp.rounding import round_alike
+from headstart.gp.threads import round_alike
 
 round_alike()
 generator = torch.Generator().manual_seed(0)
