@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
+from headstart.data.replicates import PooledRows, pooled_rows
 from headstart.data.thinning import representative_rows
 from headstart.data.units import OutputUnits, spread_of
 from headstart.gp.evidence import GaussianEvidence, Replicates
@@ -22,7 +23,6 @@ from headstart.gp.fit import FitReport, Seed, fit
 from headstart.gp.hyperparameters import GPParams, Inputs
 from headstart.models.chain.beliefs import Beliefs, NoBeliefs
 from headstart.models.chain.layer import Propagation
-from headstart.models.large.pooling import PooledRows, pooled_rows
 from headstart.models.model import TransferModel
 
 FIRST = 300
