@@ -64,7 +64,6 @@ if TYPE_CHECKING:
         STAR,
         WSGP,
     )
-    from headstart.models.learning.on_ray import learn_on_ray
     from headstart.models.model import Prior, TransferModel
     from headstart.models.params import (
         AutoParams,
@@ -111,7 +110,6 @@ _HOMES = {
     "models.auto.auto": ("Auto",),
     "models.auto.candidates": ("Candidate",),
     "models.auto.explanation": ("Explanation", "explain"),
-    "models.learning.on_ray": ("learn_on_ray",),
     "models.model": ("Prior", "TransferModel"),
     "models.params": (
         "AutoParams",
@@ -199,7 +197,6 @@ __all__ = [
     "WeightedParams",
     "explain",
     "further_gain",
-    "learn_on_ray",
     "outlook",
     "parse_rule",
     "suggest",

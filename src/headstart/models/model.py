@@ -22,8 +22,7 @@ from headstart.gp.restarts import FitReport
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.growth.schedule import refit_size
-from headstart.models.learning.crew import jobs_from
-from headstart.models.learning.learning import learning
+from headstart.models.learning import LearnContext, require_n_jobs
 from headstart.models.params import ModelParams
 
 
@@ -181,17 +180,28 @@ class TransferModel(ABC):
         *,
         seed: Seed = 0,
         bounds: Bounds | None = None,
-        n_jobs: int | None = None,
+        n_jobs: int | str = 1,
+        context: LearnContext | None = None,
     ) -> Prior:
         """Everything the sources can teach before the target's first observation.
 
-        ``bounds`` are the values that a result can have, of the sources and of the target: all that is predicted stays
-        within them, and a value that is outside is an ``InputError``. With ``n_jobs`` sources that do not rest on each
-        other are learnt by so many processes at once, where that pays; the result is the same.
+        Args:
+            sources: The data of related tasks, one ``Dataset`` each, in the unit cube.
+            seed: An integer or a generator for the starting points of the fits.
+            bounds: The values that a result can have, of the sources and of the target: all that is predicted stays
+                within them.
+            n_jobs: How many processes fit sources that do not rest on each other, where that saves some seconds; −1 is
+                one for every processor, "ray" the Ray cluster that the program is connected to. The result is the same.
+            context: A cache of fits, the processes, a device, and who is told how far it is; then ``n_jobs`` is not
+                looked at.
+
+        Returns:
+            What was learnt, to be conditioned on the target.
+
+        Raises:
+            InputError: Sources are missing or do not fit together, or a value is outside the bounds.
         """
-        if n_jobs is not None:
-            with replace(learning(), crew=jobs_from(n_jobs)).applied():
-                return self.learn(sources, seed=seed, bounds=bounds)
+        context = LearnContext(n_jobs=require_n_jobs(n_jobs)) if context is None else context
         if isinstance(sources, Dataset):
             raise InputError("sources must be a list of data sets, but it is one: put it in brackets.")
         sources = tuple(sources)
@@ -208,14 +218,14 @@ class TransferModel(ABC):
             bounds.require(source.y, task_name(source, i))
         with torch.no_grad():
             if self.output_map is OutputMap.NONE or not self.needs_sources:
-                return replace(self._learn(sources, seed), bounds=bounds)
+                return replace(self._learn(sources, seed, context), bounds=bounds)
             maps, warp = Warp.of_sources(sources, bounds)
             inward = tuple(own.task_inward(source) for own, source in zip(maps, sources, strict=True))
             outliers = tuple(own.outliers(source) for own, source in zip(maps, sources, strict=True))
-            return replace(self._learn(inward, seed), warp=warp, outliers=outliers, bounds=bounds)
+            return replace(self._learn(inward, seed, context), warp=warp, outliers=outliers, bounds=bounds)
 
     @abstractmethod
-    def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> Prior: ...
+    def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> Prior: ...
 
     def at(self, params: ModelParams, *, sources: Sequence[Dataset] = (), target: Dataset) -> TransferPosterior:
         """The posterior at given hyperparameters: nothing is fitted, and neither units nor output maps are applied.

@@ -48,12 +48,13 @@ from headstart.models.auto.study.plain import PlainProcess
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.chain.layer import Layer
-from headstart.models.chain.sequential import Sequential
 from headstart.models.growth.grown import with_appended_rows
 from headstart.models.growth.memory import Memory
+from headstart.models.learning import LearnContext
 from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import AutoParams, ModelParams
+from headstart.models.sequential import Sequential
 from headstart.models.single import SinglePrior
 from headstart.models.star.independent import IndependentSources, fit_independently
 from headstart.models.star.star import Star, StarPrior
@@ -104,12 +105,12 @@ class Auto(TransferModel):
             for candidate in self.candidates
         )
 
-    def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> AutoPrior:
+    def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> AutoPrior:
         unordered = tuple(candidate for candidate in self.candidates if not candidate.ordered)
         if len(sources) > _ORDER_UP_TO and len(unordered) < len(self.candidates):
-            return self.using(candidates=unordered)._learn(sources, seed)
+            return self.using(candidates=unordered)._learn(sources, seed, context)
         generator = generator_from(seed)
-        alone = fit_independently(sources, self, seed)
+        alone = fit_independently(sources, self, seed, context)
         y, known, X = zip(*((s.y, s.error_var, s.X) for s in map(alone.known.inward, sources)), strict=True)
         gate = informative(alone.layers, y, known, X)
         kept = kept_at_first(gate.trust, most_of(sources))
@@ -122,6 +123,7 @@ class Auto(TransferModel):
             [weighting_of(models[k]) for k in tested],
             [self.candidates[k].believed for k in tested],
             self.kernel,
+            context,
         )
         believed = gate.trust.new_tensor([candidate.believed for candidate in self.candidates])
         believed = believed.expand(*gate.trust.shape[:-1], -1).clone()
@@ -135,9 +137,9 @@ class Auto(TransferModel):
                         star = replace(star, facts=replace(star.facts, own=alike.own), expected=alike.expected)
                     priors.append(star)
                 case Sequential():
-                    priors.append(model.upon(sources, generator, (alone.layers[0], alone.reports[0])))
+                    priors.append(model.upon(sources, generator, context, (alone.layers[0], alone.reports[0])))
                 case _:
-                    priors.append(model.learn(sources, seed=generator))
+                    priors.append(model.learn(sources, seed=generator, context=context))
         believed = trusted(believed, gate.trust, self.candidates)
         return AutoPrior(model=self, sources=sources, alone=alone, priors=tuple(priors), gate=gate, believed=believed)
 

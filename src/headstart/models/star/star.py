@@ -15,15 +15,16 @@ from headstart.gp.hyperparameters import Expected, GPParams
 from headstart.gp.restarts import FitReport
 from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import Beliefs, BeliefsAt, NoBeliefs
+from headstart.models.chain.condensed import source_layer
 from headstart.models.chain.layer import Layer, Propagation
-from headstart.models.chain.sequential import expanded_levels
 from headstart.models.growth.grown import with_appended_rows, with_its_offset
 from headstart.models.growth.memory import Memory
 from headstart.models.growth.schedule import EVERY, FITTED_ON, fit_of_many, refit_size, typical_rows
-from headstart.models.large.condensed import source_layer
+from headstart.models.learning import LearnContext
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ModelParams, StarParams
 from headstart.models.predictor import FitResult
+from headstart.models.sequential import expanded_levels
 from headstart.models.star.independent import IndependentSources, exact_beliefs, fit_independently
 from headstart.models.star.weighting import SourceFacts, Weighting
 from headstart.models.star.weights import StarBeliefs, StarWeights
@@ -127,8 +128,8 @@ class Star(TransferModel):
 
     weighting: Weighting
 
-    def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> StarPrior:
-        return self.upon(fit_independently(sources, self, seed))
+    def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> StarPrior:
+        return self.upon(fit_independently(sources, self, seed, context))
 
     def upon(self, alone: IndependentSources) -> StarPrior:
         """The star of sources that were learnt already."""
