@@ -279,8 +279,8 @@ def bounded() -> Record:
     y = wild.y.clone()
     y[3] = 1e6
     found: Record = {}
-    prior = hs.AUTO.learn(sources(2, 10), bounds=bounds)
-    model = prior.condition(target(4))
+    assert bounds is not None
+    model = hs.AUTO.learn(sources(2, 10)).condition(target(4)).within_bounds(bounds)
     found |= {**predicted(model, points(), "bounded."), **asked(model, "bounded.")}
     prior = hs.AUTO.learn([wild.with_data(wild.X, y), *sources(1)])
     model = prior.condition(target(4))

@@ -24,11 +24,10 @@ if TYPE_CHECKING:
     from headstart.data.units import OutputMap, OutputUnits, Units
     from headstart.decide.acquisition import Acquisition
     from headstart.decide.domain import Candidates, Cube, Mixed
+    from headstart.decide.further import Further, further_gain
     from headstart.decide.ruled.ruled import Ruled
-    from headstart.decide.several.further import Further, further_gain
-    from headstart.decide.several.posteriors import OutcomePosteriors, OutcomePriors
-    from headstart.decide.several.stopping import Advice, Outlook, outlook
     from headstart.decide.several.suggest import suggest_several
+    from headstart.decide.stopping import Advice, Outlook, outlook
     from headstart.decide.suggest import suggest
     from headstart.errors import (
         HeadstartError,
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from headstart.models.auto.auto import Auto
     from headstart.models.auto.candidates import Candidate
     from headstart.models.auto.explanation import Explanation, explain
-    from headstart.models.botorch import TransferPosterior
     from headstart.models.family import (
         AUTO,
         BHGP,
@@ -65,6 +63,7 @@ if TYPE_CHECKING:
         WSGP,
     )
     from headstart.models.model import Prior, TransferModel
+    from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
     from headstart.models.params import (
         AutoParams,
         ChainParams,
@@ -73,6 +72,7 @@ if TYPE_CHECKING:
         StarParams,
         WeightedParams,
     )
+    from headstart.models.posterior import TransferPosterior
     from headstart.sampler.sampler import TransferSampler
     from headstart.sources.past import Sources
 
@@ -88,9 +88,9 @@ _HOMES = {
     "data.units": ("OutputMap", "OutputUnits", "Units"),
     "decide.acquisition": ("Acquisition",),
     "decide.domain": ("Candidates", "Cube", "Mixed"),
-    "decide.several.further": ("Further", "further_gain"),
-    "decide.several.posteriors": ("OutcomePosteriors", "OutcomePriors"),
-    "decide.several.stopping": ("Advice", "Outlook", "outlook"),
+    "decide.further": ("Further", "further_gain"),
+    "models.outcomes": ("OutcomePosteriors", "OutcomePriors"),
+    "decide.stopping": ("Advice", "Outlook", "outlook"),
     "decide.several.suggest": ("suggest_several",),
     "decide.ruled.ruled": ("Ruled",),
     "decide.suggest": ("suggest",),
@@ -102,7 +102,7 @@ _HOMES = {
     "gp.restarts": ("FitReport",),
     "gp.hyperparameters": ("GPParams", "Starts"),
     "gp.kernels": ("Kernel",),
-    "models.botorch": ("TransferPosterior",),
+    "models.posterior": ("TransferPosterior",),
     "models.family": (
         *("AUTO", "BHGP", "FAMILY", "GPBO", "HGP", "MHGP", "MTGP", "MTKGP"),
         *("MWSGP", "RGPE", "SCAML", "SHGP", "STAR", "WSGP"),

@@ -19,7 +19,7 @@ from typer.testing import Result
 
 from headstart.bench.problems.shared_tables import SHARED, table_problem
 from headstart.bench.reproduce import possible
-from headstart.bench.run.store import Store
+from headstart.bench.store import Store
 
 PNG = b"\x89PNG"
 
@@ -314,7 +314,7 @@ def test_every_experiment_ends_in_figures_and_tables(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With random search and GPBO alone, one run and two steps: what is written, not what it says."""
-    from headstart.bench.methods.registry import Settings
+    from headstart.bench.methods.method import Settings
     from headstart.bench.run import presets
     from headstart.bench.speed import complexity
 

@@ -30,7 +30,7 @@ from torch import Tensor
 
 from headstart import AUTO, FAMILY, GPBO, ChainParams, Dataset
 from headstart.data.outcomes import Goal, Limit, Outcomes
-from headstart.decide.several.posteriors import OutcomePosteriors, OutcomePriors
+from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
 
 MODELS = {"AUTO": AUTO, "SHGP": quick(FAMILY["SHGP"]), "STAR": quick(FAMILY["STAR"]), "HGP": quick(FAMILY["HGP"])}
 OUTCOMES = Outcomes((Goal("cost"),), (Limit("impurity", at_most=2.0),))

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from headstart import STAR, Dataset, FitOptions, InputError, NumericalError
-from headstart.bench.methods.registry import Settings
+from headstart.bench.methods.method import Settings
 from headstart.bench.run.execution import execute
 from headstart.bench.run.experiment import BenchExperiment, ProblemSpec
-from headstart.bench.run.store import Store
+from headstart.bench.store import Store
 from headstart.models.learning import FitJob, LearnContext
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install headstart[ray]")

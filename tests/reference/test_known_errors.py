@@ -36,9 +36,9 @@ from headstart import (
 )
 from headstart.gp.evidence import PlainEvidence
 from headstart.gp.hyperparameters import OFFSET_VAR, Inputs
+from headstart.models.chain.layer import Layer
 from headstart.models.joint.coregion import Coregion, WeightedSource
 from headstart.models.joint.evidence import ArrowEvidence, DenseEvidence, JointEvidence
-from headstart.models.leave_one_out import leave_one_out
 from headstart.models.star.evidence import StarEvidence
 from headstart.models.star.weighting import Amplitude, FreeWeights, Modular, SourceFacts
 
@@ -291,7 +291,8 @@ def test_leaving_one_out_knows_the_errors(kernel: Kernel) -> None:
     assert target.error_var is not None
     params = params_for("GPBO")
     layer = GPBO.using(kernel=kernel).at(params, target=target).predictor
-    mean, var = leave_one_out(layer, target.y)  # type: ignore[arg-type]
+    assert isinstance(layer, Layer)
+    mean, var = layer.leave_one_out(target.y)
     p = params.levels[0]
     for i in range(target.n):
         others = target.rows(torch.tensor([j for j in range(target.n) if j != i]))

@@ -30,8 +30,8 @@ from headstart.bench.read.styles import is_table
 from headstart.bench.run.execution import Progress, execute
 from headstart.bench.run.experiment import BenchExperiment, Unit
 from headstart.bench.run.presets import preset
-from headstart.bench.run.store import Store
 from headstart.bench.speed import complexity
+from headstart.bench.store import Store
 from headstart.errors import InputError, MissingDataError
 
 EXPERIMENTS: dict[str, str] = {

@@ -16,7 +16,7 @@ from headstart.campaign.measured import ResultSizes, require_no_slips, sizes_in
 from headstart.campaign.past import clean_tables, past_tasks, readable
 from headstart.campaign.settings import CampaignSettings, read_settings
 from headstart.campaign.toml.reading import read_campaign_file
-from headstart.decide.several.front import front_of
+from headstart.decide.front import front_of
 from headstart.errors import InputError, refuse
 from headstart.sources.files.safe import write_whole
 from headstart.sources.files.tables import Table, appended, read_table

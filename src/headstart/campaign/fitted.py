@@ -18,13 +18,13 @@ from headstart.data.dataset import Dataset
 from headstart.data.descriptors import Descriptors
 from headstart.data.replicates import pool_replicates
 from headstart.data.space import Space
-from headstart.decide.several.posteriors import OutcomePosteriors, OutcomePriors
 from headstart.gp.threads import single_thread
-from headstart.models.botorch import TransferPosterior
 from headstart.models.device import CPU, ComputeDevice, device_from
 from headstart.models.family import model_named
 from headstart.models.learning import LearnContext, OnProgress, require_n_jobs
 from headstart.models.model import Prior
+from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
+from headstart.models.posterior import TransferPosterior
 from headstart.sources.aligned import Alignment, Decision
 from headstart.sources.alignment import align
 from headstart.sources.described import never_run

@@ -13,8 +13,8 @@ from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.measured import copies_in, errors_in, results_in
 from headstart.errors import InputError, UnreadableTableError, refuse
 from headstart.sources.columns.cleaning import TableUse, cleaned
+from headstart.sources.columns.frames import input_column
 from headstart.sources.files.cells import is_missing
-from headstart.sources.files.frames import input_column
 from headstart.sources.files.readings import CellRules
 from headstart.sources.files.tables import Table, read_table
 from headstart.sources.files.unit_names import folded

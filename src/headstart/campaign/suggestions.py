@@ -14,8 +14,8 @@ from headstart.campaign.campaign import repeat_spread
 from headstart.campaign.experiments import State
 from headstart.campaign.file import TOML
 from headstart.campaign.fitted import THIS, Fitted, FittedOutcome
-from headstart.decide.several.stopping import Outlook, outlook
 from headstart.decide.several.suggest import suggest_several
+from headstart.decide.stopping import Outlook, outlook
 from headstart.errors import InputError, NoPointLeftError
 from headstart.gp.threads import single_thread
 from headstart.models.auto.reasons import shares

@@ -53,7 +53,7 @@ def run(
         from headstart.bench.run.execution import execute
         from headstart.bench.run.experiment import ProblemSpec
         from headstart.bench.run.requests import decisions, on_table, requested
-        from headstart.bench.run.store import Store
+        from headstart.bench.store import Store
 
         chosen = names(methods)
         if (what is None) == (table is None):

@@ -10,17 +10,7 @@ b = (g⁻¹(high) − μ)/s
 
     E = low Φ(a) + ∫ₐᵇ g(μ + s u) φ(u) du + high (1 − Φ(b))
 
-and the variance likewise.
-
-That is all that outcomes with bounds do (data.outcomes). A model that is told of two bounds when it learns,
-``AUTO.learn(sources, bounds=...)``, sees the logit of the share of the range instead (data.warp),
-
-    z = log(s / (1 − s))        s = ε + (1 − 2ε) (y − low)/(high − low)
-
-with an ε of 1 %, so that results at a bound, of which yields have many, have a place as well. Held-out yields of two of
-three couplings were predicted with a clearly higher density by it, but a search found its best points no earlier
-(−0.8 ± 2.3, +0.6 ± 4.0 and +2.0 ± 2.3 yield points after 12 results), and before the first result it expects too much:
-it is there for whoever wants densities.
+and the variance likewise. The model is fitted as if there were no bounds.
 """
 
 from __future__ import annotations
@@ -42,7 +32,6 @@ if TYPE_CHECKING:
 _FAR = 8.5  # standard deviations: what lies beyond is below rounding
 _NODES = 48
 _TINY = 1e-100
-_SHARE = 0.01  # ε
 _SLACK = 1e-9  # of the bounds' size, for values that were rounded on their way
 
 
@@ -79,29 +68,6 @@ class Bounds:
     def clip(self, y: Tensor) -> Tensor:
         """Values with those beyond a bound put at it."""
         return y.clamp(self.low, self.high)
-
-    @property
-    def both(self) -> bool:
-        """Whether there are two."""
-        return math.isfinite(self.low) and math.isfinite(self.high)
-
-    def linked(self, y: Tensor) -> Tensor:
-        """The logit of the share of the range."""
-        s = self._share(y)
-        return s.log() - torch.log1p(-s)
-
-    def unlinked(self, z: Tensor) -> Tensor:
-        """Back from it, cut off at the bounds."""
-        share = (torch.sigmoid(z) - _SHARE) / (1 - 2 * _SHARE)
-        return self.clip(self.low + (self.high - self.low) * share)
-
-    def log_slope(self, y: Tensor) -> Tensor:
-        """log dz/dy = log((1 − 2ε) / (high − low)) − log s − log(1 − s)."""
-        s = self._share(y)
-        return math.log((1 - 2 * _SHARE) / (self.high - self.low)) - s.log() - torch.log1p(-s)
-
-    def _share(self, y: Tensor) -> Tensor:
-        return _SHARE + (1 - 2 * _SHARE) * (self.clip(y) - self.low) / (self.high - self.low)
 
     def outside(self, y: Float[Tensor, "*b n"]) -> list[int]:
         """Which values cannot be, by their rows in order, up to rounding."""

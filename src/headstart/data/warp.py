@@ -12,9 +12,6 @@ variance of its own and that λ ~ N(1, ½²); λ = 1 changes nothing. It stays b
 values is shortened; one of good values is where the search goes, and is left as it is. The map reaches every number:
 whatever is predicted has a place in the user's units.
 
-Where a model is told of two bounds (data.bounds), results go through a logit of their share of the range first. So
-0.1 % and 1 % are as far apart as they are for whoever tries to get from one to the other, and so are 99 % and 99.9 %.
-
 Values that lie very far from the rest of their task, such as a penalty for a failed run, are not a matter of shape.
 Beyond FENCE spreads from the median w is pulled in, in the order it was in: to FENCE + log(1 + log(1 + excess)).
 """
@@ -29,7 +26,6 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from headstart.data.bounds import Bounds
 from headstart.data.dataset import Dataset
 from headstart.data.units import FEW, ROUNDING, robust_spread, weighted_quantile
 
@@ -62,14 +58,10 @@ class Warp:
     power: Float[Tensor, "*b"]
     known_spread: Float[Tensor, "*b"]
     level_var: Float[Tensor, "*b"]
-    bounds: Bounds | None = None
 
     @classmethod
-    def of_sources(cls, sources: Sequence[Dataset], bounds: Bounds | None = None) -> tuple[tuple[Warp, ...], Warp]:
+    def of_sources(cls, sources: Sequence[Dataset]) -> tuple[tuple[Warp, ...], Warp]:
         """The maps of the sources, and that of a target before anything of it is known: as the median source is."""
-        if bounds is not None and bounds.both:
-            every, new = cls.of_sources([Dataset(source.X, bounds.linked(source.y)) for source in sources])
-            return tuple(replace(own, bounds=bounds) for own in every), replace(new, bounds=bounds)
         centres = torch.stack([_middle(source.y) for source in sources])
         spreads = torch.stack([robust_spread(source.y) for source in sources])
         typical = spreads.masked_fill(spreads <= 0, torch.nan).nanmedian(0).values
@@ -91,14 +83,12 @@ class Warp:
         return tuple(replace(m, known_spread=known) for m in maps), target
 
     @classmethod
-    def of_target(cls, target: Dataset, bounds: Bounds | None = None) -> Warp:
+    def of_target(cls, target: Dataset) -> Warp:
         """From the target's own values, for there are no sources; a few do not show what they are like.
 
         A search spends most of its points in one place. Their values say nothing about how values are spread, and a map
         made for them would blow up what is noise there; so points that lie together count as one.
         """
-        if bounds is not None and bounds.both:
-            return replace(cls.of_target(Dataset(target.X, bounds.linked(target.y))), bounds=bounds)
         nothing = target.y.new_zeros(target.batch_shape)
         if target.n < FEW:
             return cls(nothing, nothing + 1, nothing + 1, nothing, nothing)
@@ -117,7 +107,7 @@ class Warp:
         """
         if target.n == 0:
             return self
-        first = self._linked(target.y[..., 0])
+        first = target.y[..., 0]
         far = (first - self.centre).abs() > _FAR * self.spread
         return replace(self, centre=torch.where(far, first + _GOOD * self.spread, self.centre))
 
@@ -132,18 +122,14 @@ class Warp:
         """By how much mapped values may differ that are equal: near the centre the map is as steep as 1/spread."""
         return ROUNDING * self.centre.abs() / self.spread
 
-    def _linked(self, y: Float[Tensor, "*c"]) -> Float[Tensor, "*c"]:
-        return y if self.bounds is None else self.bounds.linked(y)
-
     def inward(self, y: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
         """Values in mapped units; what is beyond all numbers is the largest one."""
-        z = (self._linked(y) - self.centre.unsqueeze(-1)) / self.spread.unsqueeze(-1)
+        z = (y - self.centre.unsqueeze(-1)) / self.spread.unsqueeze(-1)
         return (z.sign() * _stretched(z.abs(), self._powers(z < 0))).clamp(-_LARGEST, _LARGEST)
 
     def outward(self, w: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
         """Mapped values in the user's units; what is beyond all numbers is the largest one."""
-        y = (self.centre.unsqueeze(-1) + self.spread.unsqueeze(-1) * self._back(w)).clamp(-_LARGEST, _LARGEST)
-        return y if self.bounds is None else self.bounds.unlinked(y)
+        return (self.centre.unsqueeze(-1) + self.spread.unsqueeze(-1) * self._back(w)).clamp(-_LARGEST, _LARGEST)
 
     def _back(self, w: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
         """z, around the centre and in spreads."""
@@ -151,9 +137,8 @@ class Warp:
 
     def log_slope(self, y: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
         """log dw/dy: what log densities of w lack to be log densities of y."""
-        z = (self._linked(y) - self.centre.unsqueeze(-1)) / self.spread.unsqueeze(-1)
-        slope = (self._powers(z < 0) - 1) * z.abs().log1p() - self.spread.unsqueeze(-1).log()
-        return slope if self.bounds is None else slope + self.bounds.log_slope(y)
+        z = (y - self.centre.unsqueeze(-1)) / self.spread.unsqueeze(-1)
+        return (self._powers(z < 0) - 1) * z.abs().log1p() - self.spread.unsqueeze(-1).log()
 
     def moments(
         self, mean: Float[Tensor, "*c n"], var: Float[Tensor, "*c n"]
@@ -162,12 +147,10 @@ class Warp:
 
         Around the centre: next to 1e15 a variance of 1 would be rounding. For λ = 1 they are exact.
         """
-        if self.bounds is not None:
-            return self.bounds.moments(mean, var, self)
         nodes, weights = (torch.from_numpy(a).to(mean) for a in np.polynomial.hermite_e.hermegauss(_NODES))
         weights = weights / weights.sum()
         at = mean.unsqueeze(-2) + var.clamp_min(0.0).sqrt().unsqueeze(-2) * nodes.unsqueeze(-1)
-        lifted = Warp(*(getattr(self, f.name).unsqueeze(-1) for f in fields(self) if f.name != "bounds"))
+        lifted = Warp(*(getattr(self, f.name).unsqueeze(-1) for f in fields(self)))
         z = lifted._back(at).clamp(-_SQUARABLE, _SQUARABLE)
         first = (weights.unsqueeze(-1) * z).sum(-2)
         second = (weights.unsqueeze(-1) * (z - first.unsqueeze(-2)).square()).sum(-2)

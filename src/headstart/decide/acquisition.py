@@ -43,7 +43,7 @@ from torch import Tensor
 
 from headstart.errors import InputError
 from headstart.gp.linalg import LEAST_VAR
-from headstart.models.botorch import TransferPosterior
+from headstart.models.posterior import TransferPosterior
 
 Array = NDArray[np.float64]
 

@@ -17,11 +17,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.decide.acquisition import Acquisition, AcquisitionValue, acquisition_values
-from headstart.decide.fast.layers import surface_of
-from headstart.decide.fast.surface import Surface
+from headstart.decide.surface import Surface, surface_of
 from headstart.models.chain.beliefs import BeliefsAt
-from headstart.models.mixture import components
-from headstart.models.predictor import Predictor
+from headstart.models.mixture import Predictor, components
 
 # A member with less weight is not asked: it takes as long as one that counts
 _NEGLIGIBLE = 1e-3

@@ -29,13 +29,14 @@ from torch import Tensor
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.average import Voice
 from headstart.decide.fast.slopes import ROWS, means_at
-from headstart.models.botorch import TransferPosterior
+from headstart.models.posterior import TransferPosterior
+from headstart.tuning import AUTO_TUNING
 
 # A point beyond the limit is worth so much less, as a logarithm
 UNBELIEVED = 1e6
 # Up to so many results the past is all there is; from the sixth point on the plain process has turns of its own, which
 # are to find out where the past is wrong
-CAREFUL, VERY_CAREFUL = 8, 5
+CAREFUL, VERY_CAREFUL = 8, AUTO_TUNING.first_points
 _EARLY, _GOOD, _FURTHER = 0.4, 0.2, 4
 
 

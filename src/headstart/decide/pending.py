@@ -23,7 +23,7 @@ from torch import Tensor
 from headstart.decide.acquisition import Acquisition, acquisition_values, require_beta
 from headstart.gp.linalg import LEAST_VAR, cholesky, solve_lower
 from headstart.models.chain.layer import Layer
-from headstart.models.predictor import Predictor
+from headstart.models.mixture import Predictor
 
 # Pairs of opposite draws of the awaited results
 _PAIRS = 16

@@ -20,8 +20,8 @@ from headstart.decide.domain import Candidates
 from headstart.errors import NoPointLeftError
 from headstart.gp.fit import Seed, generator_from
 from headstart.gp.threads import single_thread
-from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import BeliefsAt
+from headstart.models.posterior import TransferPosterior
 
 
 def suggest_row(

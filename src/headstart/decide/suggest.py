@@ -22,7 +22,7 @@ from headstart.decide.pending import PendingAcquisition
 from headstart.decide.search import Search
 from headstart.errors import InputError
 from headstart.gp.fit import Seed, generator_from
-from headstart.models.botorch import TransferPosterior
+from headstart.models.posterior import TransferPosterior
 
 
 @dataclass(frozen=True, slots=True)

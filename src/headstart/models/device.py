@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from headstart.errors import InputError
-from headstart.models.botorch import TransferPosterior
+from headstart.models.posterior import TransferPosterior
 
 T = TypeVar("T")
 

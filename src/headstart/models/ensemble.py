@@ -14,15 +14,13 @@ from headstart.errors import InputError
 from headstart.gp.fit import Seed, generator_from
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.restarts import FitReport
-from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import BeliefsAt, NoBeliefs
 from headstart.models.chain.fitting import LevelSpec, fit_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.learning import LearnContext
-from headstart.models.leave_one_out import leave_one_out
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import EnsembleParams, ModelParams
-from headstart.models.predictor import FitResult
+from headstart.models.posterior import FitResult, TransferPosterior
 from headstart.models.star.independent import fit_each
 
 
@@ -134,7 +132,7 @@ class RankingPrior(Prior):
         for source in self.members:
             mean, cov = source.predict(target.X)
             losses.append(misranked_pairs(_samples(mean, cov, S, generator), target.y.unsqueeze(-2)))
-        mean, var = leave_one_out(member, target.y)
+        mean, var = member.leave_one_out(target.y)
         draws = torch.randn(S, n, generator=generator, dtype=torch.float64).to(mean.device)
         losses.append(misranked_pairs(mean.unsqueeze(-2) + var.sqrt().unsqueeze(-2) * draws, target.y.unsqueeze(-2)))
         loss = torch.stack(losses, dim=-1)  # (*b, S, T)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 from jaxtyping import Float, Int
@@ -13,6 +13,45 @@ from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.chain.layer import Layer
 
 T = TypeVar("T")
+
+
+class Predictor(Protocol):
+    """The target's posterior in model units: a ``Layer``, or an ensemble of them."""
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """Independent problems, with the dimensions of any fantasies in front."""
+        ...
+
+    @property
+    def X(self) -> Float[Tensor, "*b n d"]:
+        """Where the target was observed."""
+        ...
+
+    @property
+    def noise_var(self) -> Float[Tensor, "*b"]:
+        """The target's noise variance."""
+        ...
+
+    def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m m"]]:
+        """Mean and joint covariance."""
+        ...
+
+    def predict_marginal(
+        self, X: Float[Tensor, "*b m d"] | BeliefsAt
+    ) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+        """Mean and variance of f at every row of X, in model units, without covariances."""
+        ...
+
+    def observing(
+        self, X: Float[Tensor, "*b k d"], y: Float[Tensor, "*c k"], *, noise_var: Tensor | None = None
+    ) -> Predictor:
+        """After more observations, at the same hyperparameters."""
+        ...
+
+    def log_evidence(self) -> Float[Tensor, "*b"]:
+        """log p(y_t | sources) in model units."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

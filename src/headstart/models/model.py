@@ -11,7 +11,6 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from headstart.data.bounds import Bounds
 from headstart.data.dataset import Dataset, require_compatible, require_unit_cube, task_name
 from headstart.data.units import OutputMap, OutputUnits
 from headstart.data.warp import Warp
@@ -19,11 +18,11 @@ from headstart.errors import InputError
 from headstart.gp.fit import FitOptions, Seed
 from headstart.gp.kernels import Kernel
 from headstart.gp.restarts import FitReport
-from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.growth.schedule import refit_size
 from headstart.models.learning import LearnContext, require_n_jobs
 from headstart.models.params import ModelParams
+from headstart.models.posterior import TransferPosterior
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +37,6 @@ class Prior(ABC):
     sources: tuple[Dataset, ...]
     warp: Warp | None = None
     outliers: tuple[Bool[Tensor, "*b _"], ...] = ()  # which values of every source were pulled in
-    bounds: Bounds | None = None  # the values that a result can have
 
     def condition(self, target: Dataset | None = None, *, seed: Seed = 0) -> TransferPosterior:
         """The target's posterior as a BoTorch model; without data of the target it is the zero-shot prediction."""
@@ -54,8 +52,6 @@ class Prior(ABC):
             target = replace(target, categories=self.sources[0].categories)
         if self.model.fit.unit_cube:
             require_unit_cube(target, "the target")
-        if self.bounds is not None:
-            self.bounds.require(target.y, "the target")
         with torch.no_grad():
             warp = self.warp_of(target)
             if warp is None:
@@ -64,7 +60,6 @@ class Prior(ABC):
                 inward = warp.task_inward(target, refit_size(target.n))
                 posterior = self._condition(inward, seed).seen_through(warp, target.y)
             posterior = posterior if target.error_var is None else _knowing(posterior, target.error_var)
-            posterior = posterior if self.bounds is None else posterior.within_bounds(self.bounds)
             return posterior.remembering(self._past_bests()) if self._with_past else posterior
 
     @property
@@ -83,7 +78,7 @@ class Prior(ABC):
         if self.model.output_map is not OutputMap.LEARNT:
             return None
         # of a long target it is found anew when the hyperparameters are
-        return Warp.of_target(target.head(refit_size(target.n)), self.bounds)
+        return Warp.of_target(target.head(refit_size(target.n)))
 
     def inward(self, target: Dataset) -> Dataset:
         """The target as the model sees it."""
@@ -179,7 +174,6 @@ class TransferModel(ABC):
         sources: Sequence[Dataset] = (),
         *,
         seed: Seed = 0,
-        bounds: Bounds | None = None,
         n_jobs: int | str = 1,
         context: LearnContext | None = None,
     ) -> Prior:
@@ -188,8 +182,6 @@ class TransferModel(ABC):
         Args:
             sources: The data of related tasks, one ``Dataset`` each, in the unit cube.
             seed: An integer or a generator for the starting points of the fits.
-            bounds: The values that a result can have, of the sources and of the target: all that is predicted stays
-                within them.
             n_jobs: How many processes fit sources that do not rest on each other, where that saves some seconds; −1 is
                 one for every processor, "ray" the Ray cluster that the program is connected to. The result is the same.
             context: A cache of fits, the processes, a device, and who is told how far it is; then ``n_jobs`` is not
@@ -199,7 +191,7 @@ class TransferModel(ABC):
             What was learnt, to be conditioned on the target.
 
         Raises:
-            InputError: Sources are missing or do not fit together, or a value is outside the bounds.
+            InputError: Sources are missing, or do not fit together.
         """
         context = LearnContext(n_jobs=require_n_jobs(n_jobs)) if context is None else context
         if isinstance(sources, Dataset):
@@ -213,16 +205,13 @@ class TransferModel(ABC):
         if self.fit.unit_cube:
             for i, source in enumerate(sources):
                 require_unit_cube(source, task_name(source, i))
-        for i, source in enumerate(sources if bounds is not None else ()):
-            assert bounds is not None
-            bounds.require(source.y, task_name(source, i))
         with torch.no_grad():
             if self.output_map is OutputMap.NONE or not self.needs_sources:
-                return replace(self._learn(sources, seed, context), bounds=bounds)
-            maps, warp = Warp.of_sources(sources, bounds)
+                return self._learn(sources, seed, context)
+            maps, warp = Warp.of_sources(sources)
             inward = tuple(own.task_inward(source) for own, source in zip(maps, sources, strict=True))
             outliers = tuple(own.outliers(source) for own, source in zip(maps, sources, strict=True))
-            return replace(self._learn(inward, seed, context), warp=warp, outliers=outliers, bounds=bounds)
+            return replace(self._learn(inward, seed, context), warp=warp, outliers=outliers)
 
     @abstractmethod
     def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> Prior: ...

@@ -18,19 +18,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from botorch.posteriors.posterior import Posterior
+from botorch.posteriors.transformed import TransformedPosterior
 from jaxtyping import Float
 from scipy.special import chdtri
 from torch import Tensor
 
+from headstart.data.bounds import Bounds
+from headstart.data.units import Units
+from headstart.data.warp import Warp
 from headstart.errors import InputError
-from headstart.models.chain.beliefs import BeliefsAt
+from headstart.models.chain.beliefs import BeliefsAt, sources_at
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import components
-from headstart.models.star.weights import StarBeliefs, sources_at
 
 # Halvings of the bracket of a quantile: 2⁻⁶⁰ of it is below the rounding of its ends
 _HALVINGS = 60
@@ -113,11 +118,11 @@ def _sharing_sources(parts: Iterable[tuple[Any, Any, Any]]) -> Iterator[tuple[An
     """The same, with the sources asked once for all stars that are made of them."""
     asked: dict[tuple[int, ...], BeliefsAt] = {}
     for member, weight, X in parts:
-        below = member.below if isinstance(member, Layer) else None
-        if isinstance(below, StarBeliefs) and isinstance(X, Tensor) and X.shape[:-2] == member.batch_shape:
-            which = tuple(map(id, below.members))
+        sources = member.below.sources if isinstance(member, Layer) else ()
+        if sources and isinstance(X, Tensor) and X.shape[:-2] == member.batch_shape:
+            which = tuple(map(id, sources))
             if which not in asked:
-                asked[which] = sources_at(below.members, X)
+                asked[which] = sources_at(sources, X)
             yield member, weight, asked[which]
         else:
             yield member, weight, X
@@ -145,3 +150,94 @@ def require_probability(p: float, name: str) -> None:
     """Raise an ``InputError`` unless 0 < p < 1."""
     if not 0 < p < 1:
         raise InputError(f"{name} must be between 0 and 1, such as 0.95, but it is {p}.")
+
+
+@dataclass(frozen=True, slots=True)
+class OutputTransform:
+    """From model units to the user's: offset and scale, a monotone map, and the values that a result can have.
+
+        model units  –(units)→  mapped units  –(warp)→  –(bounds)→  the user's units
+
+    Where there is no warp mapped units are the user's; bounds cut off what lies beyond them (data.bounds).
+    """
+
+    units: Units
+    warp: Warp | None
+    bounds: Bounds | None
+
+    def inward(self, y: Float[Tensor, "*c m"]) -> Float[Tensor, "*c m"]:
+        """Values in the user's units as a predictor means them."""
+        mapped = y if self.warp is None else self.warp.inward(y)
+        return (mapped - self.units.offset.unsqueeze(-1)) / self.units.scale.unsqueeze(-1)
+
+    def outward(self, inner: Float[Tensor, "*c m"]) -> Float[Tensor, "*c m"]:
+        """A predictor's values in the user's units."""
+        return self._seen(self.units.offset.unsqueeze(-1) + self.units.scale.unsqueeze(-1) * inner)
+
+    def _seen(self, mapped: Float[Tensor, "*c m"]) -> Float[Tensor, "*c m"]:
+        y = mapped if self.warp is None else self.warp.outward(mapped)
+        return y if self.bounds is None else self.bounds.clip(y)
+
+    def moments(
+        self, mean: Float[Tensor, "*c m"], var: Float[Tensor, "*c m"]
+    ) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+        """Mean and variance in the user's units of what is normal in mapped units."""
+        if self.bounds is not None:
+            return self.bounds.moments(mean, var, self.warp)
+        return (mean, var) if self.warp is None else self.warp.moments(mean, var)
+
+    def predicted(
+        self, predictor: Any, X: Float[Tensor, "*b m d"] | BeliefsAt
+    ) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+        """Mean and variance of f at every row of X; within bounds those of the mixture, cut off member by member.
+
+        A member that knows little reaches far beyond the bounds, and would draw the common moments with it.
+        """
+        offset, scale = self.units.offset.unsqueeze(-1), self.units.scale.unsqueeze(-1)
+        parts = components(predictor, X) if self.bounds is not None else [(predictor, None, X)]
+        found = []
+        for member, weight, at in parts:
+            mean, var = member.predict_marginal(at)
+            mean, var = self.moments(offset + scale * mean, scale.square() * var)
+            if weight is None:
+                return mean, var
+            found.append((weight.unsqueeze(-1), mean, var))
+        total = sum((w * mean for w, mean, _ in found), start=torch.zeros_like(found[0][1]))
+        apart = (w * (var + (mean - total).square()) for w, mean, var in found)
+        return total, sum(apart, start=torch.zeros_like(total))
+
+    def through(self, posterior: Posterior) -> Posterior:
+        """A normal distribution in mapped units, seen in the user's; mean and variance by quadrature."""
+        if self.warp is None and self.bounds is None:
+            return posterior
+
+        def moment(which: int, mean: Tensor, var: Tensor) -> Tensor:
+            return self.moments(mean.squeeze(-1), var.squeeze(-1))[which].unsqueeze(-1)
+
+        return TransformedPosterior(
+            posterior,
+            sample_transform=lambda samples: self._seen(samples.squeeze(-1)).unsqueeze(-1),
+            mean_transform=partial(moment, 0),
+            variance_transform=partial(moment, 1),
+        )
+
+    def cdf(
+        self, said: NormalMixture, y: Float[Tensor, "*#c #m"], inner: Float[Tensor, "*#c #m"] | None = None
+    ) -> Float[Tensor, "*c m"]:
+        """P(result ≤ y); ``inner`` is y in model units, where that is not as of a result."""
+        found = said.cdf(self.inward(y) if inner is None else inner)
+        if self.bounds is None:
+            return found
+        found = torch.where(y < self.bounds.low, torch.zeros_like(found), found)
+        return torch.where(y >= self.bounds.high, torch.ones_like(found), found)
+
+    def log_density(self, said: NormalMixture, y: Float[Tensor, "*#c #m"]) -> Float[Tensor, "*c m"]:
+        """log p(y) in the user's units; at a bound the logarithm of the probability that lies there."""
+        inner = self.inward(y)
+        found = said.log_density(inner) - self.units.scale.log().unsqueeze(-1)
+        found = found if self.warp is None else found + self.warp.log_slope(y)
+        if self.bounds is None:
+            return found
+        found = torch.where(y <= self.bounds.low, said.cdf(inner).log(), found)
+        found = torch.where(y >= self.bounds.high, said.above(inner).log(), found)
+        return torch.where(self.bounds.clip(y) == y, found, torch.full_like(found, -torch.inf))

@@ -14,7 +14,6 @@ from headstart.errors import InputError
 from headstart.gp.fit import Seed
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.restarts import FitReport
-from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import Beliefs, BeliefsAt, NoBeliefs
 from headstart.models.chain.condensed import source_layer
 from headstart.models.chain.fitting import LevelSpec, fit_layer, fit_level, level_layer
@@ -34,7 +33,7 @@ from headstart.models.learning import (
 )
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ChainParams, ModelParams
-from headstart.models.predictor import FitResult
+from headstart.models.posterior import FitResult, TransferPosterior
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,6 @@ from headstart.data.dataset import Dataset
 from headstart.data.units import OutputUnits, Units
 from headstart.gp.draws import draws_around
 from headstart.gp.fit import Seed, generator_from
-from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import NoBeliefs
 from headstart.models.chain.fitting import LevelFit, LevelSpec, fit_level, level_layer
 from headstart.models.chain.layer import Layer, Propagation
@@ -21,7 +20,7 @@ from headstart.models.learning import LearnContext
 from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ChainParams, ModelParams
-from headstart.models.predictor import FitResult
+from headstart.models.posterior import FitResult, TransferPosterior
 from headstart.models.sequential import Sequential
 
 # With more observations the hyperparameters are known well enough

@@ -22,7 +22,7 @@ import torch
 from headstart.data.dataset import Dataset
 from headstart.data.rules.rule import SettingRule
 from headstart.data.space import Space
-from headstart.decide.several.stopping import Outlook, outlook
+from headstart.decide.stopping import Outlook, outlook
 from headstart.errors import NoPlaceError, NumericalError
 from headstart.models.model import Prior
 from headstart.sampler.settings.late import late_points

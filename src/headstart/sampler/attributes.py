@@ -26,9 +26,10 @@ from headstart.models.auto.explanation import (
     verdict_by_weight,
 )
 from headstart.models.auto.posterior import AutoPosterior
-from headstart.models.botorch import TransferPosterior
+from headstart.models.auto.unusable import why_unusable
 from headstart.models.family import model_name
 from headstart.models.model import Prior
+from headstart.models.posterior import TransferPosterior
 
 _PREFIX = "headstart: "
 _TOLD = 12  # sources that have a verdict

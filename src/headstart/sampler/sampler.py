@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from headstart.data.rules.rule import SettingRule
     from headstart.decide.acquisition import Acquisition
-    from headstart.decide.several.stopping import Outlook
+    from headstart.decide.stopping import Outlook
     from headstart.models.auto.reasons import Reasons
     from headstart.models.model import TransferModel
     from headstart.sampler.suggested import Drawn, Suggested
@@ -184,7 +184,7 @@ class TransferSampler(BaseSampler):
         """Whether it pays to go on: what the next trials together are expected to gain. Print it.
 
         Of one objective in its units and beside the noise, of several as a share of the front's volume; ``advice`` is
-        what follows. See ``headstart.decide.several.stopping`` for what counts as small.
+        what follows. See ``headstart.decide.stopping`` for what counts as small.
         """
         return self._adviser.outlook(study)
 

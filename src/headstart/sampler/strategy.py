@@ -13,15 +13,15 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.domain import Candidates, Domain, Searchable
-from headstart.decide.several.posteriors import OutcomePosteriors
 from headstart.decide.several.suggest import suggest_several
 from headstart.decide.suggest import suggest
 from headstart.errors import InputError, NoPointLeftError
 from headstart.gp.fit import generator_from
-from headstart.models.botorch import TransferPosterior
 from headstart.models.device import CPU, ComputeDevice
 from headstart.models.family import GPBO, model_named
 from headstart.models.model import TransferModel
+from headstart.models.outcomes import OutcomePosteriors
+from headstart.models.posterior import TransferPosterior
 from headstart.sampler.trials import SeenTrials
 
 # What is known of the one outcome of a study, or of all of them

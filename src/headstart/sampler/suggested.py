@@ -11,9 +11,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headstart.decide.several.posteriors import OutcomePosteriors
-from headstart.models.botorch import TransferPosterior
 from headstart.models.model import Prior
+from headstart.models.outcomes import OutcomePosteriors
+from headstart.models.posterior import TransferPosterior
 from headstart.sampler.strategy import how_often
 from headstart.sampler.trials import SeenTrials
 from headstart.sources.aligned import Alignment

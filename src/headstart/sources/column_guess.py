@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from headstart.errors import InputError, refuse
 from headstart.sources.columns.cleaning import TableUse, cell_unit, cleaned
+from headstart.sources.columns.frames import input_column
 from headstart.sources.columns.grid import common_step
 from headstart.sources.columns.roles import no_parameter
 from headstart.sources.columns.span import outward, spans_log
 from headstart.sources.files.cells import is_missing, number
-from headstart.sources.files.frames import input_column
 from headstart.sources.files.readings import CellRules
 from headstart.sources.files.tables import Table
 from headstart.sources.files.unit_names import folded, plain, split_unit

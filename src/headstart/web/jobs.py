@@ -31,7 +31,7 @@ from headstart.errors import ChangedMeanwhileError
 from headstart.gp.threads import single_thread
 from headstart.models.auto.explanation import Explanation, explain
 from headstart.models.auto.past_check import PastCheck, check_past
-from headstart.web.pages.slices import SlicePanel, panels_at
+from headstart.web.slices import SlicePanel, panels_at
 from headstart.web.svg import themed
 from headstart.web.worker import Report, WorkerMemory
 
@@ -109,7 +109,6 @@ def row_key(campaign: Campaign, values: Mapping[str, Any]) -> RowKey:
     return tuple((p.name, values[p.name]) for p in campaign.file.parameters)
 
 
-@single_thread()
 @single_thread()
 def outlooks(fitted: Fitted, rows: Sequence[Mapping[str, Any]]) -> dict[RowKey, RowOutlook]:
     """What is expected of every row."""

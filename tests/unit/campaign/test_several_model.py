@@ -15,7 +15,7 @@ from headstart.campaign.campaign import open_campaign
 from headstart.campaign.fitted import Fitted, Pooled, fit_campaign
 from headstart.campaign.suggestions import next_experiments, outlook_of, reference_point, rests_on
 from headstart.data.dataset import Dataset
-from headstart.decide.several.stopping import Advice
+from headstart.decide.stopping import Advice
 from headstart.draw.campaign import draw_campaign
 
 SETTINGS = [(0.3, 0.3, "u"), (0.5, 0.4, "u"), (0.6, 0.1, "v"), (0.1, 0.8, "u"), (0.55, 0.0, "u"), (0.2, 0.1, "v")]

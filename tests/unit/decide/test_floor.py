@@ -13,11 +13,11 @@ from headstart import AUTO, Dataset, InputError, TransferPosterior, suggest
 from headstart.data.bounds import Bounds
 from headstart.data.outcomes import Goal, Limit, Outcomes
 from headstart.decide.acquisition import LEFT, MARGIN, Acquisition, acquisition_values, acquisition_values_and_slopes
-from headstart.decide.several.front import Cells
+from headstart.decide.front import Cells
 from headstart.decide.several.gain import Seen, log_gain
-from headstart.decide.several.posteriors import OutcomePosteriors
 from headstart.decide.several.suggest import suggest_several
 from headstart.decide.suggest import OneOutcome
+from headstart.models.outcomes import OutcomePosteriors
 
 MEAN, VAR = tensor([-1.0, 0.0, 0.2, 2.0, 5.0]), tensor([0.3, 1.0, 1e-3, 0.5, 2.0])
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import headstart
-from headstart.bench.methods.registry import Settings
+from headstart.bench.methods.method import Settings
 from headstart.bench.problems.transfer import SyntheticProblem
 from headstart.bench.run.runner import run_batch
 from headstart.cli.campaign import working

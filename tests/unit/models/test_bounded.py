@@ -8,13 +8,13 @@ from botorch.acquisition.logei import qLogExpectedImprovement
 from botorch.sampling.normal import SobolQMCNormalSampler
 from tests.problems import generator, points, quick, tensor
 
-from headstart import AUTO, GPBO, SHGP, Dataset, InputError, TransferPosterior, suggest
+from headstart import AUTO, SHGP, Dataset, InputError, TransferPosterior
 from headstart.data.bounds import Bounds
 from headstart.data.outcomes import Goal, Limit, Outcomes
-from headstart.decide.several.posteriors import OutcomePosteriors, OutcomePriors
 from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.mixture import components
 from headstart.models.model import log_density_of
+from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
 
 LOW, HIGH = 0.0, 1.0
 X = points(7, seed=9)
@@ -155,43 +155,3 @@ def test_outcomes_bound_their_posteriors_behind_the_sign(high_is_good: bool) -> 
     bad = [Dataset(points(3, seed=1), tensor([0.0, sign * 7.0, 0.0]), name="May")]
     with pytest.raises(InputError, match="a of May, row 1"):
         OutcomePriors.learn(outcomes, {"a": bad})
-
-
-@pytest.mark.parametrize("n", [0, 5])
-@pytest.mark.parametrize("alone", [False, True])
-def test_bounds_that_are_learnt_with_are_kept(n: int, alone: bool) -> None:
-    """With sources and without; density and distribution function are each other's, and values outside are refused."""
-    bounds, at = Bounds(LOW, HIGH), points(n, seed=5)
-    prior = quick(GPBO if alone else AUTO).learn([] if alone else _sources(), bounds=bounds)
-    posterior = prior.condition(Dataset(at, _share(at)) if n else Dataset.empty(2))
-    assert posterior.bounds == bounds
-    assert posterior.warp is not None
-    assert posterior.warp.bounds == bounds
-    assert torch.equal(posterior.train_targets, _share(at))
-    low, high = posterior.interval(X, 0.99)
-    assert bool(((low >= LOW) & (high <= HIGH)).all())
-    mean, _ = posterior.predict(X)
-    assert bool(((mean > LOW) & (mean < HIGH)).all())
-    y = torch.linspace(0.1, 0.9, 2001, dtype=torch.float64)
-    density = torch.stack([posterior.log_density(X, v.expand(7)) for v in y]).exp()
-    mass = posterior.cdf(X, y[-1].expand(7)) - posterior.cdf(X, y[0].expand(7))
-    torch.testing.assert_close(torch.trapezoid(density, y, dim=0), mass, rtol=0, atol=1e-3)
-    assert suggest(posterior).isfinite().all()
-    with pytest.raises(InputError, match="the target, row 0"):
-        prior.condition(Dataset(points(1, seed=0), tensor([1.5])))
-    with pytest.raises(InputError, match="row 2"):
-        AUTO.learn([Dataset(points(3, seed=0), tensor([0.0, 1.0, 2.0]))], bounds=bounds)
-
-
-def test_known_errors_go_through_the_logit_by_its_slope() -> None:
-    """What is nearly exact stays so: the prediction at a result with a tiny error is that result."""
-    at = points(6, seed=5)
-    y = 0.2 + 0.6 * at[:, 0]
-    target = Dataset(at, y, error_var=torch.full((6,), 1e-4, dtype=torch.float64))
-    posterior = quick(GPBO).learn(bounds=Bounds(LOW, HIGH)).condition(target)
-    assert posterior.warp is not None
-    inward = posterior.warp.task_inward(target)
-    assert inward.error_var is not None
-    slope = posterior.warp.log_slope(y).exp()
-    torch.testing.assert_close(inward.error_var, slope.square() * 1e-4)
-    assert float((posterior.predict(at)[0] - y).abs().max()) < 0.05

@@ -14,10 +14,10 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError
-from headstart.models.botorch import TransferPosterior
 from headstart.models.device import CPU, ComputeDevice, device_from, elements_in, moved
 from headstart.models.family import FAMILY, STAR
 from headstart.models.learning import LearnContext
+from headstart.models.posterior import TransferPosterior
 
 
 def source(seed: int, n: int = 12) -> Dataset:

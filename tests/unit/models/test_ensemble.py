@@ -13,7 +13,6 @@ from headstart import GPBO, RGPE, ChainParams, Dataset, EnsembleParams, InputErr
 from headstart.models.chain.beliefs import NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.ensemble import misranked_pairs
-from headstart.models.leave_one_out import leave_one_out
 
 
 def _weights(sources: list[Dataset], target: Dataset, **options: Any) -> Tensor:
@@ -75,7 +74,7 @@ def test_leave_one_out_equals_leaving_one_out(kernel: Kernel) -> None:
         below = NoBeliefs(torch.Size(()))
         return Layer.observe(below, params, X, y, kernel=kernel, propagation=Propagation.EXACT)
 
-    mean, var = leave_one_out(process(data.X, data.y), data.y)
+    mean, var = process(data.X, data.y).leave_one_out(data.y)
     for i in range(data.n):
         others = torch.arange(data.n) != i
         mean_i, var_i = process(data.X[others], data.y[others]).predict_marginal(data.X[i : i + 1])

@@ -62,7 +62,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "2:8f4cb51de82e7461"
+FINGERPRINT = "2:786e9be3512a25d6"
 
 
 def fingerprint() -> str:

@@ -18,8 +18,8 @@ from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.chain.beliefs import ExactBeliefs
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture, components
+from headstart.models.posterior import FitResult
 from headstart.models.predictive import Doubt, NormalMixture, measurement
-from headstart.models.predictor import FitResult
 from headstart.models.star.weights import StarBeliefs
 
 PROBLEM = transfer_problem()

@@ -30,7 +30,8 @@ from typing import Any
 
 import torch
 
-from headstart.bench.methods.registry import Settings, method
+from headstart.bench.methods.method import Settings
+from headstart.bench.methods.registry import method
 from headstart.bench.queue import run_all
 from headstart.bench.run.execution import lockstep_on
 from headstart.bench.run.experiment import BenchExperiment, ProblemSpec

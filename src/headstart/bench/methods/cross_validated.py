@@ -16,14 +16,14 @@ from jaxtyping import Bool, Float
 from scipy import stats
 from torch import Tensor
 
-from headstart.bench.methods.registry import Choice, ModelProposer, Proposer, Settings
+from headstart.bench.methods.method import Choice, Proposer, Settings
+from headstart.bench.methods.model_method import ModelProposer
 from headstart.bench.problems.problem import Instance
 from headstart.data.dataset import Dataset
-from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.layer import Layer
 from headstart.models.family import GPBO, MTKGP
-from headstart.models.leave_one_out import leave_one_out
 from headstart.models.mixture import Mixture
+from headstart.models.posterior import TransferPosterior
 
 _FEW = 3  # results below which nothing can be ranked
 
@@ -41,7 +41,7 @@ def rank_correlation(posterior: TransferPosterior) -> Float[Tensor, "P"]:
     assert isinstance(layer, Layer)
     # any increasing function of the values will do: y = L z up to a mean that both share
     values = (layer.L @ layer.z.unsqueeze(-1)).squeeze(-1) + layer.at.mean
-    predicted, _ = leave_one_out(layer, values)
+    predicted, _ = layer.leave_one_out(values)
     found = []
     for a, b in zip(predicted.reshape(-1, values.shape[-1]), values.reshape(-1, values.shape[-1]), strict=True):
         flat = float(a.max() - a.min()) == 0 or float(b.max() - b.min()) == 0

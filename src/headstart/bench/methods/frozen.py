@@ -15,8 +15,8 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from headstart.bench.methods.method import Choice, Proposer, Settings
 from headstart.bench.methods.prediction import predicting
-from headstart.bench.methods.registry import Choice, Proposer, Settings
 from headstart.bench.problems.problem import Instance
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputMap
@@ -24,10 +24,9 @@ from headstart.decide.acquisition import Acquisition
 from headstart.decide.rows import suggest_row
 from headstart.decide.suggest import suggest
 from headstart.gp.kernels import Kernel
-from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.layer import Layer
 from headstart.models.family import GPBO
-from headstart.models.predictor import FitResult
+from headstart.models.posterior import FitResult, TransferPosterior
 
 
 def begin(instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Proposer:

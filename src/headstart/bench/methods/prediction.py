@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from headstart.models.botorch import TransferPosterior
+from headstart.models.posterior import TransferPosterior
 
 # From results y (P,), one per problem, to P(result ≤ y) and log p(y), both (P,) and in the units of y
 Predicted = Callable[[Tensor], tuple[Tensor, Tensor]]

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headstart.models.auto.posterior import AutoPosterior
-from headstart.models.botorch import TransferPosterior
+from headstart.models.posterior import TransferPosterior
 
 
 class Rule(Enum):

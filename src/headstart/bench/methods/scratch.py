@@ -28,13 +28,15 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headstart.bench.methods import cross_validated, frozen
-from headstart.bench.methods.registry import METHODS, Choice, Proposer, Settings
+from headstart.bench.methods.method import Choice, Proposer, Settings
+from headstart.bench.methods.model_method import ModelMethod
 from headstart.bench.problems.problem import Instance, stream
 from headstart.data.dataset import Dataset
 from headstart.data.ranges import Choices, FloatRange, IntRange
 from headstart.data.space import Space
 from headstart.errors import InputError, MissingExtraError
 from headstart.gp.threads import single_thread
+from headstart.models.family import GPBO
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -285,7 +287,7 @@ class _BestPast(Proposer):
 
     def __init__(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> None:
         super().__init__(instance, problem, seeds)
-        self._then = METHODS["gpbo"].begin(instance, problem, seeds, settings)
+        self._then = ModelMethod("gpbo", GPBO).begin(instance, problem, seeds, settings)
 
     def propose(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:
         """The best row of source number n as long as there is one."""

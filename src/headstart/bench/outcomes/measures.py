@@ -21,7 +21,7 @@ from botorch.utils.multi_objective.hypervolume import Hypervolume
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from headstart.decide.several.front import front_of, reference_beyond
+from headstart.decide.front import front_of, reference_beyond
 from headstart.errors import InputError
 
 

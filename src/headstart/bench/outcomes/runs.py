@@ -12,7 +12,7 @@ import torch
 
 from headstart.bench.outcomes.methods.registry import method_compared
 from headstart.bench.outcomes.problems.catalogue import outcome_problem
-from headstart.bench.run.lines import append_lines, read_lines
+from headstart.bench.store import append_lines, read_lines
 
 _SCHEMA = 1
 _DIGITS = 8

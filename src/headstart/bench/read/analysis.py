@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from headstart.bench.read.sheet import Sheet, compact
 from headstart.bench.read.styles import in_order, is_table, problem_order, style
-from headstart.bench.run.store import Run, Store, StoreContents, settings_key
+from headstart.bench.store import Run, Store, StoreContents, settings_key
 from headstart.errors import InputError
 
 # After how many evaluations regrets are reported, as far as they were reached

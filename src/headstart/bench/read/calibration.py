@@ -20,7 +20,7 @@ from headstart.bench.read.analysis import Array, runs_that_count, stored
 from headstart.bench.read.comparison import Interval, resampling_weights
 from headstart.bench.read.sheet import Cellular, Sheet
 from headstart.bench.read.styles import in_order, is_table, problem_order, style
-from headstart.bench.run.store import Run
+from headstart.bench.store import Run
 from headstart.errors import InputError
 
 LEVELS = (0.50, 0.80, 0.95)

@@ -16,7 +16,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import active_children, get_context
 from typing import Any, Protocol, TypeVar
 
-from headstart.bench.run.store import Run
+from headstart.bench.store import Run
 from headstart.errors import HeadstartError, InputError, MissingExtraError
 from headstart.gp.rounding import round_alike
 

@@ -7,7 +7,7 @@ from contextlib import closing
 
 from headstart.bench.run.engines import Engine, engine_named
 from headstart.bench.run.experiment import BenchExperiment, ProblemSpec, Unit
-from headstart.bench.run.store import Run, Store
+from headstart.bench.store import Run, Store
 from headstart.errors import InputError
 
 # How many runs go in lockstep: a processor gains nothing by more, a GPU has room for all runs of a cell

@@ -28,12 +28,13 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import torch
 
-from headstart.bench.methods.registry import Settings, method
+from headstart.bench.methods.method import Settings
+from headstart.bench.methods.registry import method
 from headstart.bench.problems.adversarial import Scenario, SpoiltProblem
 from headstart.bench.problems.problem import Problem
 from headstart.bench.problems.transfer import SyntheticProblem
 from headstart.bench.run.runner import run_batch
-from headstart.bench.run.store import Run, settings_key
+from headstart.bench.store import Run, settings_key
 from headstart.decide.acquisition import Acquisition
 from headstart.errors import InputError
 

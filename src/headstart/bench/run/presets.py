@@ -27,7 +27,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from headstart.bench.methods.registry import Settings
+from headstart.bench.methods.method import Settings
 from headstart.bench.problems.adversarial import Scenario
 from headstart.bench.problems.laboratory import LABORATORY
 from headstart.bench.problems.shared_tables import SHARED, is_here

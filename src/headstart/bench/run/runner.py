@@ -17,9 +17,10 @@ from torch import Tensor
 
 import headstart
 from headstart.bench.commit import commit
-from headstart.bench.methods.registry import Choice, Method, Settings, method
+from headstart.bench.methods.method import Choice, Method, Settings
+from headstart.bench.methods.registry import method
 from headstart.bench.problems.problem import Instance, Problem
-from headstart.bench.run.store import Run
+from headstart.bench.store import Run
 from headstart.data.dataset import Dataset
 from headstart.data.units import Units
 from headstart.gp.threads import single_thread

@@ -19,7 +19,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headstart.bench.methods.registry import Method, ModelProposer, Proposer, Settings
+from headstart.bench.methods.method import Method, Proposer, Settings
+from headstart.bench.methods.model_method import ModelProposer
 from headstart.bench.problems.problem import Instance, stream
 from headstart.bench.problems.synthetic import HARTMANN6
 from headstart.bench.problems.transfer import SyntheticProblem

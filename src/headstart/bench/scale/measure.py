@@ -24,9 +24,9 @@ from typing import Any
 from rich.console import Console
 
 from headstart.bench.commit import commit
-from headstart.bench.run.lines import append_lines, read_lines
 from headstart.bench.scale.plan import PARTS, ScaleCase, all_cases
 from headstart.bench.scale.report import as_tables
+from headstart.bench.store import append_lines, read_lines
 
 _SCHEMA = 1
 _WALL = 8  # of the limit: a machine that is shared gives a process a part of its time

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import optuna
 
-from headstart.bench.methods.registry import Settings
+from headstart.bench.methods.method import Settings
 from headstart.bench.problems.svm_table import svm_sklearn
 from headstart.bench.problems.table import TableProblem
 from headstart.bench.run.runner import run_batch

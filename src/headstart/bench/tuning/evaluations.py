@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-from headstart.bench.run.lines import append_lines, read_lines
+from headstart.bench.store import append_lines, read_lines
 from headstart.bench.tuning.problem import Params, TuningProblem
 from headstart.bench.tuning.tasks import tuning_task
 from headstart.gp.threads import single_thread

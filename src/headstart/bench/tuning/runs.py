@@ -11,7 +11,7 @@ from typing import Any
 from optuna.samplers import RandomSampler
 from optuna.trial import TrialState
 
-from headstart.bench.run.lines import append_lines, read_lines
+from headstart.bench.store import append_lines, read_lines
 from headstart.bench.tuning.evaluations import Evaluations
 from headstart.bench.tuning.past import new_study, objective_of, past_studies, stream
 from headstart.bench.tuning.problems.catalogue import tuning_problem

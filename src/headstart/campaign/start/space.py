@@ -10,9 +10,9 @@ import numpy as np
 
 from headstart.errors import InputError
 from headstart.sources.column_guess import Guess, Proposal
+from headstart.sources.columns.frames import input_column
 from headstart.sources.columns.span import outward
 from headstart.sources.described import read_descriptors
-from headstart.sources.files.frames import input_column
 from headstart.sources.files.readings import CellRules
 from headstart.sources.files.tables import Table
 from headstart.sources.parameters import Kind, Parameter, nearest, parameter_of_text

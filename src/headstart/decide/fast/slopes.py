@@ -23,9 +23,8 @@ from torch import Tensor
 
 from headstart.decide.acquisition import Acquisition, AcquisitionValue, acquisition_values_and_slopes
 from headstart.decide.average import AveragedAcquisition, PlainAcquisition, Voice, mean_of
-from headstart.decide.fast.layers import surface_of
-from headstart.decide.fast.surface import Surface
 from headstart.decide.pending import ByLayer, PendingAcquisition
+from headstart.decide.surface import Surface, surface_of
 from headstart.gp.linalg import LEAST_VAR
 from headstart.gp.threads import single_thread
 

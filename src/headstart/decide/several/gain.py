@@ -12,7 +12,7 @@ limit is to hold for what will be measured.
 
 Outcomes are independent, so the mean of a product is the product of the means, and that over the members of each
 outcome is exact: all combinations of members are averaged at the cost of each of them once. Of several objectives H is
-weighed so that the volume is that in the user's units (decide.several.worth). Normal distributions with
+weighed so that the volume is that in the user's units (decide.front). Normal distributions with
 the moments of the mixtures found fronts as good on small problems, in twice the time. For one objective the sum over
 the cells is its expected improvement, for two and three the expected hypervolume improvement.
 """
@@ -29,7 +29,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.decide.acquisition import LEFT, MARGIN, log_less
-from headstart.decide.several.front import Cells
+from headstart.decide.front import Cells
 from headstart.gp.linalg import LEAST_VAR
 
 _CLOSEST = -1e-12  # of the logarithms of two levels: a cell between equal ones is empty
@@ -70,10 +70,10 @@ def log_gain(goals: Sequence[Seen], cells: Cells) -> Float[Tensor, "q n"]:
     n_fronts, n_cells = cells.there.shape
     total: Tensor | None = None
     for m, seen in enumerate(goals):
-        if cells.worth is None:
+        if cells.weights is None:
             log_h = log_improvement(seen, cells.levels[m])
         else:
-            log_h = cells.worth[m].weighed(log_improvement(seen, cells.worth[m].levels))
+            log_h = cells.weights[m].weighted(log_improvement(seen, cells.weights[m].levels))
         n = log_h.shape[-1]
         if n_fronts == n_cells == 1 and cells.lower[m, 0, 0] < 0:
             part = log_h[:, cells.upper[m, 0]]

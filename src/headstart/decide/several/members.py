@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.decide.average import Voice, voices
-from headstart.decide.fast.layers import surface_of
 from headstart.decide.fast.slopes import ROWS, means_at
-from headstart.decide.fast.surface import Surface, SurfaceValues
 from headstart.decide.pending import ByLayer, Given, given
 from headstart.decide.several.gain import Seen
+from headstart.decide.surface import Surface, SurfaceValues, surface_of
 from headstart.gp.linalg import LEAST_VAR, cholesky
-from headstart.models.predictor import Predictor
+from headstart.models.mixture import Predictor
 
 Array = NDArray[np.float64]
 

@@ -33,14 +33,14 @@ from torch import Tensor
 from headstart.decide.acquisition import AcquisitionValue
 from headstart.decide.believed import is_careful
 from headstart.decide.fast.slopes import ROWS, Slopes
-from headstart.decide.several.front import Cells, reference_beyond
+from headstart.decide.front import Cells, reference_beyond
 from headstart.decide.several.gain import log_within
 from headstart.decide.several.members import Heard, Panel, draws_at
-from headstart.decide.several.posteriors import OutcomePosteriors
 from headstart.decide.several.value import SeveralValue
 from headstart.gp.fit import generator_from
 from headstart.gp.threads import single_thread
-from headstart.models.botorch import TransferPosterior
+from headstart.models.outcomes import OutcomePosteriors
+from headstart.models.posterior import TransferPosterior
 
 # How much the improvement counts, as a power, before any result is within the limits
 _SHARE = 0.25

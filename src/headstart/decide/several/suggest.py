@@ -7,10 +7,10 @@ from torch import Tensor
 
 from headstart.decide.domain import Cube, Domain
 from headstart.decide.search import Search
-from headstart.decide.several.posteriors import OutcomePosteriors
 from headstart.decide.several.quest import SeveralOutcomes
 from headstart.decide.suggest import next_points, suggest
 from headstart.gp.fit import Seed, generator_from
+from headstart.models.outcomes import OutcomePosteriors
 
 
 def suggest_several(

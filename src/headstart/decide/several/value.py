@@ -15,7 +15,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headstart.decide.several.front import Cells
+from headstart.decide.front import Cells
 from headstart.decide.several.gain import Seen, log_gain, log_mean, log_within
 from headstart.decide.several.members import Panel
 

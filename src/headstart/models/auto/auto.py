@@ -45,7 +45,6 @@ from headstart.models.auto.prequential import refits_up_to, scores_of
 from headstart.models.auto.study.informed import Informed
 from headstart.models.auto.study.kept import kept_at_first, most_of
 from headstart.models.auto.study.plain import PlainProcess
-from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.chain.layer import Layer
 from headstart.models.growth.grown import with_appended_rows
@@ -54,15 +53,13 @@ from headstart.models.learning import LearnContext
 from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import AutoParams, ModelParams
+from headstart.models.posterior import TransferPosterior
 from headstart.models.sequential import Sequential
 from headstart.models.single import SinglePrior
 from headstart.models.star.independent import IndependentSources, fit_independently
 from headstart.models.star.star import Star, StarPrior
 from headstart.models.star.weighting import Integrated
-
-_ON_ITS_OWN = 0.5  # with at least this weight the plain process decides on its own
-# With more sources next to nothing is believed of any order, and a chain of them costs more than all the rest
-_ORDER_UP_TO = 5
+from headstart.tuning import AUTO_TUNING
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +70,7 @@ class Auto(TransferModel):
     """
 
     candidates: tuple[Candidate, ...] = DEFAULT
-    plain_every: int = 3
+    plain_every: int = AUTO_TUNING.plain_turn_every
 
     def __post_init__(self) -> None:
         """Check the candidates."""
@@ -107,7 +104,7 @@ class Auto(TransferModel):
 
     def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> AutoPrior:
         unordered = tuple(candidate for candidate in self.candidates if not candidate.ordered)
-        if len(sources) > _ORDER_UP_TO and len(unordered) < len(self.candidates):
+        if len(sources) > AUTO_TUNING.chain_max_sources and len(unordered) < len(self.candidates):
             return self.using(candidates=unordered)._learn(sources, seed, context)
         generator = generator_from(seed)
         alone = fit_independently(sources, self, seed, context)
@@ -224,7 +221,8 @@ class AutoPrior(Prior):
         plain = self.model.plain
         members = [in_units(units, posterior, target) for posterior in posteriors]
         doubting = members[plain]
-        members[plain] = with_point_estimate(doubting, judgement.weights[..., plain] < _ON_ITS_OWN)
+        small = judgement.weights[..., plain] < AUTO_TUNING.plain_mixture_from_weight
+        members[plain] = with_point_estimate(doubting, small)
         params = _params(posteriors, judgement.weights)
         reports = (*self.fit_reports, *(posterior.fit_reports[-1] for posterior in posteriors))
         blind = ~self.gate.open.any(-1)

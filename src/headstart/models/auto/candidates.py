@@ -16,9 +16,7 @@ from headstart.models.sequential import Sequential
 from headstart.models.single import Single
 from headstart.models.star.star import Star
 from headstart.models.star.weighting import Integrated
-
-# By so many nats a candidate can fall behind the best one with a single value
-_WORST_SURPRISE = 10.0
+from headstart.tuning import AUTO_TUNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,31 +48,31 @@ class Candidate:
 DEFAULT = (
     Candidate(
         "kin",
-        Star(weighting=Integrated(mean=1.0, spread=1.0, balance=0.9)),
-        0.6,
+        Star(weighting=Integrated(mean=1.0, balance=AUTO_TUNING.kin_balance)),
+        AUTO_TUNING.kin_belief,
         meaning="one more of the past campaigns' kind: like them on average, and as different as they are",
         label="one of the past's kind (kin)",
     ),
     Candidate(
         "star",
         Star(weighting=Integrated()),
-        0.15,
-        at_least=0.05,
+        AUTO_TUNING.star_belief,
+        at_least=AUTO_TUNING.star_min_weight,
         meaning="a weighted sum of the past campaigns, of any sign, and something of its own",
         label="weighted sum of the past (star)",
     ),
     Candidate(
         "chain",
         Sequential(propagation=Propagation.EXACT),
-        0.1,
+        AUTO_TUNING.chain_belief,
         meaning="the last past campaign, which was like the one before it, and a little change",
         label="each like the one before (chain)",
     ),
     Candidate(
         "plain",
         Single(),
-        0.15,
-        at_least=0.1,
+        AUTO_TUNING.plain_belief,
+        at_least=AUTO_TUNING.plain_min_weight,
         meaning="nothing that the past knows: a model from scratch",
         label="from scratch (plain)",
     ),
@@ -103,7 +101,7 @@ def weighed(
     Where nothing but the plain process is believed it has it all.
     """
     # one value that nobody expected, in other units say, must not decide for good
-    scored = torch.maximum(scores, scores.amax(-2, keepdim=True) - _WORST_SURPRISE).sum(-1)
+    scored = torch.maximum(scores, scores.amax(-2, keepdim=True) - AUTO_TUNING.max_score_deficit).sum(-1)
     weights = torch.softmax(believed.log() + scored, dim=-1)
     shares = scores.new_tensor([candidate.at_least for candidate in candidates])
     alone = (believed > 0).sum(-1, keepdim=True) == 1

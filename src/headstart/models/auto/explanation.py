@@ -25,9 +25,9 @@ from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.posterior import AutoPosterior, Judgement
 from headstart.models.auto.prequential import REFITS, scores_alone
 from headstart.models.auto.unusable import WhyUnusable, says_little, why_unusable
-from headstart.models.botorch import TransferPosterior
+from headstart.models.mixture import Predictor
 from headstart.models.model import Prior
-from headstart.models.predictor import Predictor
+from headstart.models.posterior import TransferPosterior
 from headstart.models.star.star import StarPrior
 from headstart.models.star.weight_posterior import posterior_weights
 

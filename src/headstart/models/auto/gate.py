@@ -24,19 +24,11 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.models.chain.layer import Layer
 from headstart.models.large.rows import every_so_many
-from headstart.models.leave_one_out import leave_one_out
+from headstart.tuning import AUTO_TUNING
 
 _LOG_2PI = math.log(2 * math.pi)
 _NO_ERROR = 1e-12
 _HALVINGS = 50
-# What a process gains from noise, per observation, at most: the priors leave it little to follow noise with. Tables of
-# 10 to 25 rows gained 0.1 to 0.6 when they were noise, with p/n up to 2.3
-_MOST_FROM_NOISE = 0.7
-# By so many nats a single observation can speak for or against a source
-_MOST = 8.0
-_ENOUGH = 500  # rows to see whether a source is more than noise
-# Trust rises around so many standard errors of the gain, so steeply, from so little
-_MIDDLE, _STEEP, _LEAST = 0.6, 2.0, 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +42,8 @@ class Informative:
     def trust(self) -> Float[Tensor, "*b s"]:
         """From 0, where a source predicts itself no better than a constant does, to 1, where that is beyond chance."""
         z = self.gain / self.error.clamp_min(_NO_ERROR)
-        trust: Tensor = torch.special.ndtr(_STEEP * (z - _MIDDLE))
-        return torch.where(trust > _LEAST, trust, 0.0)
+        trust: Tensor = torch.special.ndtr(AUTO_TUNING.gate_trust_slope * (z - AUTO_TUNING.gate_trust_midpoint))
+        return torch.where(trust > AUTO_TUNING.gate_trust_cutoff, trust, 0.0)
 
     @property
     def open(self) -> Bool[Tensor, "*b s"]:
@@ -103,7 +95,7 @@ def _gain(
     n = y.shape[-1]
     if n < 3:  # no spread without the point that is left out
         return torch.zeros_like(y[..., 0]), torch.ones_like(y[..., 0])
-    mean, var = leave_one_out(layer, y)
+    mean, var = layer.leave_one_out(y)
     total = y.sum(-1, keepdim=True)
     others = (total - y) / (n - 1)
     # Σ_{j≠i} (y_j − mean of the others)² = Σ_j (y_j − ȳ)² − n/(n − 1) (y_i − ȳ)²
@@ -114,18 +106,19 @@ def _gain(
     if error_var is not None:
         others, constant = _constant(y, error_var)
     # a value that nobody expected, a penalty for a failed run say, does not decide
-    gains = (_log_normal(y, mean, var) - _log_normal(y, others, constant)).clamp(-_MOST, _MOST)
+    most = AUTO_TUNING.gate_max_log_ratio
+    gains = (_log_normal(y, mean, var) - _log_normal(y, others, constant)).clamp(-most, most)
     p = _n_parameters(layer)
-    return gains.mean(-1) - (p / n).clamp_max(_MOST_FROM_NOISE), gains.std(-1) / math.sqrt(n)
+    return gains.mean(-1) - (p / n).clamp_max(AUTO_TUNING.gate_max_complexity_penalty), gains.std(-1) / math.sqrt(n)
 
 
 def _some_of(
     layer: Layer, y: Float[Tensor, "*b n"], error_var: Float[Tensor, "*b n"] | None, X: Float[Tensor, "*b n d"]
 ) -> tuple[Layer, Float[Tensor, "*b m"], Float[Tensor, "*b m"] | None]:
     """The process as it would be with some of its rows, where there are many: each is predicted from the others."""
-    if y.shape[-1] <= _ENOUGH:
+    if y.shape[-1] <= AUTO_TUNING.gate_max_rows:
         return layer, y, error_var
-    few = every_so_many(Dataset(X, y, error_var=error_var), _ENOUGH)
+    few = every_so_many(Dataset(X, y, error_var=error_var), AUTO_TUNING.gate_max_rows)
     known = {"kernel": layer.kernel, "propagation": layer.propagation, "error_var": few.error_var}
     return Layer.observe(layer.below, layer.params, few.X, few.y, **known), few.y, few.error_var  # type: ignore[arg-type]
 

@@ -35,16 +35,17 @@ from headstart.models.star.evidence import StarEvidence
 from headstart.models.star.independent import IndependentSources
 from headstart.models.star.weighting import Amplitude, Integrated, SourceFacts
 from headstart.models.star.weights import StarBeliefs
+from headstart.tuning import AUTO_TUNING
 
 # What a task may have of its own, and how probable that is before any two sources were compared
-OWN = (0.05, 0.1, 0.2, 0.4)
-_PROBABLE = (0.2, 0.3, 0.3, 0.2)
+OWN = AUTO_TUNING.own_shares
+_PROBABLE = AUTO_TUNING.own_share_prior
 # The prior of the proportions counts as so many sources
-STRENGTH = 2.0
-_ROWS = 20  # of a source are enough to see how it is predicted
-_TRIED = 32  # sources are enough to see how they are predicted from the others
+STRENGTH = AUTO_TUNING.likeness_prior_sources
+_ROWS = AUTO_TUNING.likeness_rows
+_TRIED = AUTO_TUNING.likeness_sources
 _STEPS = 6  # of expectation and maximisation; it has converged long before
-_QUICK = FitOptions(restarts=2, max_iterations=40)
+_QUICK = FitOptions(restarts=AUTO_TUNING.likeness_restarts, max_iterations=AUTO_TUNING.likeness_iterations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +93,11 @@ def _key(
     believed: Sequence[float],
     kernel: Kernel,
 ) -> str:
-    """The key of a comparison: the sources, their processes, and the candidates."""
+    """The key of a comparison: the sources, their processes, the candidates, and the numbers that shape it."""
+    tuning = (OWN, _PROBABLE, STRENGTH, _ROWS, _TRIED, _QUICK)
     params = [getattr(layer.params, f.name).tolist() for layer in alone.layers for f in fields(layer.params)]
-    return fit_key("likeness", alone.sources, kernel, tuple(candidates), tuple(believed), let_in.tolist(), params)
+    options = (kernel, tuple(candidates), tuple(believed), let_in.tolist(), tuning)
+    return fit_key("likeness", alone.sources, *options, params)
 
 
 def _parts(found: Likeness) -> dict[str, Tensor]:

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.data.units import Units
-from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture
+from headstart.models.posterior import TransferPosterior
 
 
 def with_point_estimate(plain: Layer | Mixture, where: Bool[Tensor, "*b"]) -> Layer | Mixture:

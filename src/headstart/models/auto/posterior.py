@@ -10,14 +10,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headstart.models.auto.gate import Informative
-from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture, take_problems
 from headstart.models.params import AutoParams
-from headstart.models.predictor import FitResult
-
-# So many points are chosen by all candidates together before any of them has a turn of its own
-FREELY = 5
+from headstart.models.posterior import FitResult, TransferPosterior
+from headstart.tuning import AUTO_TUNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +33,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """Which points candidate k chooses alone, then as ``member``: one in ``every``, after the first FREELY."""
+    """Which points candidate k chooses alone, then as ``member``: one in ``every``, after the first points."""
 
     k: int
     member: Layer | Mixture
@@ -44,7 +41,7 @@ class Turns:
 
     def has(self, n: int) -> bool:
         """Whether point number n, counted from 0, is that candidate's."""
-        return n >= FREELY and n % self.every == self.every - 1
+        return n >= AUTO_TUNING.first_points and n % self.every == self.every - 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,11 +28,11 @@ from headstart.errors import InputError
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.explanation import Explanation, auto_only, explain
 from headstart.models.auto.posterior import AutoPosterior
-from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.layer import Layer
+from headstart.models.mixture import Predictor
 from headstart.models.model import Prior, TransferModel, observed
 from headstart.models.params import AutoParams, ModelParams
-from headstart.models.predictor import Predictor
+from headstart.models.posterior import TransferPosterior
 from headstart.models.star.leave_out import predict_heard
 from headstart.models.star.weights import StarBeliefs
 

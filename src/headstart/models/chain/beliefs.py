@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -89,6 +90,11 @@ class Beliefs(ABC):
     """m and Σ of the task below."""
 
     batch_shape: torch.Size
+
+    @property
+    def sources(self) -> tuple[ExactBeliefs, ...]:
+        """The sources of which these beliefs are a weighted sum, in order; none where they are no such sum."""
+        return ()
 
     @abstractmethod
     def _at(self, X: Float[Tensor, "*b m d"]) -> BeliefsAt: ...
@@ -337,6 +343,11 @@ class BoostedBeliefs(Beliefs):
         """A single level: an ordinary posterior."""
         identity = torch.eye(exact.L.shape[-1], dtype=exact.L.dtype, device=exact.L.device).expand_as(exact.L)
         return cls(mean, exact, (exact.L,), exact.L, identity)
+
+
+def sources_at(members: Sequence[ExactBeliefs], X: Float[Tensor, "*b m d"]) -> BeliefsAt:
+    """Every source's own posterior at X, for any weighted sum of these sources to ``weigh``."""
+    return BeliefsAt(X, 0.0 * X.sum(-1), parts=tuple(member.at(X) for member in members))
 
 
 def weights_of(L: Float[Tensor, "*b n n"], z: Float[Tensor, "*b n"]) -> Float[Tensor, "*b n"]:

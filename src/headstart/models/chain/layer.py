@@ -218,6 +218,17 @@ class Layer:
         level_var = (left.square() / known.unsqueeze(-1)).expand(mean.shape)
         return mean, self._var(at, v).expand(mean.shape), level_var
 
+    def leave_one_out(self, y: Float[Tensor, "*b n"]) -> tuple[Float[Tensor, "*b n"], Float[Tensor, "*b n"]]:
+        """Mean and variance of every observation predicted from the others: y_i − α_i/[K⁻¹]_ii and 1/[K⁻¹]_ii.
+
+        In closed form (Rasmussen and Williams 2006, section 5.4.2).
+        """
+        identity = torch.eye(self.L.shape[-1], dtype=self.L.dtype, device=self.L.device)
+        L_inverse = solve_lower(self.L, identity)
+        precision = L_inverse.square().sum(-2)
+        alpha = (self.z.unsqueeze(-2) @ L_inverse).squeeze(-2)
+        return y - alpha / precision, 1 / precision
+
     # ── the beliefs for the next level ────────────────────────────────────────────────────────────────────────────
 
     def as_beliefs(self) -> Beliefs:

@@ -17,10 +17,10 @@ import torch
 from headstart.data.dataset import Dataset
 from headstart.gp.hyperparameters import OFFSET_VAR
 from headstart.gp.linalg import solve_lower
-from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.chain.layer import Layer
 from headstart.models.growth.schedule import FITTED_ON, typical_rows
+from headstart.models.posterior import TransferPosterior
 
 
 def with_appended_rows(posterior: TransferPosterior, target: Dataset, at: BeliefsAt | None = None) -> TransferPosterior:

@@ -14,13 +14,10 @@ import torch
 
 from headstart.data.dataset import Dataset
 from headstart.gp.fit import FitOptions
+from headstart.tuning import PLAIN_TUNING
 
-EVERY = 128
-# Hyperparameters of a star's target are found from at most so many rows: an evaluation costs their cube
-FITTED_ON = 256
-_IN_A_DOUBLING = 4
-# Hundreds of results leave a fit little to choose between
-_RESTARTS = 2
+EVERY = PLAIN_TUNING.refit_every_result_up_to
+FITTED_ON = PLAIN_TUNING.refit_rows
 
 
 def refit_size(n: int) -> int:
@@ -28,12 +25,12 @@ def refit_size(n: int) -> int:
     if n <= EVERY:
         return n
     octave = 1 << (n.bit_length() - 1)
-    return n - (n - octave) % (octave // _IN_A_DOUBLING)
+    return n - (n - octave) % (octave // PLAIN_TUNING.refits_per_doubling)
 
 
 def fit_of_many(options: FitOptions) -> FitOptions:
     """How the hyperparameters of a long target are found: from fewer starts."""
-    return replace(options, restarts=min(options.restarts, _RESTARTS))
+    return replace(options, restarts=min(options.restarts, PLAIN_TUNING.refit_restarts))
 
 
 def typical_rows(task: Dataset, most: int) -> Dataset:

@@ -13,7 +13,6 @@ from headstart.gp.fit import Objective, Seed, fit
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import cholesky, solve_lower
-from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import CrossTerm, ExactBeliefs
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.joint.coregion import Coregion, WeightedSource
@@ -22,7 +21,7 @@ from headstart.models.large.rows import representative
 from headstart.models.learning import LearnContext
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import AutoParams, CoregionalParams, EnsembleParams, ModelParams
-from headstart.models.predictor import FitResult
+from headstart.models.posterior import FitResult, TransferPosterior
 
 MOST_OF_A_SOURCE = 1000  # rows
 

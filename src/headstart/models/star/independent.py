@@ -16,7 +16,7 @@ from headstart.data.units import OutputUnits, Units, spread_of
 from headstart.gp.fit import Seed
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams
 from headstart.gp.restarts import FitReport
-from headstart.models.chain.beliefs import BeliefsAt, ExactBeliefs, NoBeliefs
+from headstart.models.chain.beliefs import BeliefsAt, ExactBeliefs, NoBeliefs, sources_at
 from headstart.models.chain.condensed import ALL_ROWS, exact_rows, source_layer
 from headstart.models.chain.fitting import LevelSpec, fit_level
 from headstart.models.chain.layer import Layer
@@ -31,7 +31,6 @@ from headstart.models.learning import (
 )
 from headstart.models.model import TransferModel
 from headstart.models.star.weighting import SourceFacts
-from headstart.models.star.weights import sources_at
 
 # Elements of all covariance matrices that are worked on in lockstep: more of them gain nothing
 _TOGETHER = 1 << 19

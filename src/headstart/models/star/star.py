@@ -13,7 +13,6 @@ from headstart.errors import InputError
 from headstart.gp.fit import Seed, fit
 from headstart.gp.hyperparameters import Expected, GPParams
 from headstart.gp.restarts import FitReport
-from headstart.models.botorch import TransferPosterior
 from headstart.models.chain.beliefs import Beliefs, BeliefsAt, NoBeliefs
 from headstart.models.chain.condensed import source_layer
 from headstart.models.chain.layer import Layer, Propagation
@@ -23,7 +22,7 @@ from headstart.models.growth.schedule import EVERY, FITTED_ON, fit_of_many, refi
 from headstart.models.learning import LearnContext
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ModelParams, StarParams
-from headstart.models.predictor import FitResult
+from headstart.models.posterior import FitResult, TransferPosterior
 from headstart.models.sequential import expanded_levels
 from headstart.models.star.independent import IndependentSources, exact_beliefs, fit_independently
 from headstart.models.star.weighting import SourceFacts, Weighting

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from headstart.gp.linalg import solve_lower, solve_upper
 from headstart.models.chain.layer import Layer
-from headstart.models.mixture import Mixture
-from headstart.models.predictor import Predictor
+from headstart.models.mixture import Mixture, Predictor
 from headstart.models.star.weights import StarBeliefs
 
 

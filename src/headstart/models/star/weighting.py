@@ -15,9 +15,7 @@ from headstart.gp.kernels import Kernel
 from headstart.models.chain.beliefs import BeliefsAt, ExactBeliefs
 from headstart.models.star.evidence import Coefficients, StarEvidence
 from headstart.models.star.weights import StarBeliefs, StarWeights
-
-# A source that hardly varies may not be blown up to the size of the target by more than this
-_LEAST_SPREAD = 0.05
+from headstart.tuning import AUTO_TUNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +102,16 @@ class Integrated(Weighting):
     much they count together is known up to ρ and a little.
     """
 
-    mean: float = 0.3
-    spread: float = 1.0
-    own: float = 0.2
-    amplitude: float = 0.7
+    mean: float = AUTO_TUNING.star_weight_mean
+    spread: float = AUTO_TUNING.star_weight_sd
+    own: float = AUTO_TUNING.star_own_share
+    amplitude: float = AUTO_TUNING.star_amplitude_log_sd
     balance: float = 0.0
 
     def unit(self, facts: SourceFacts) -> StarWeights:
         """The weights for ρ = 1."""
         n_open = facts.open.sum(-1, keepdim=True).clamp_min(1.0)
-        size = facts.spread.clamp_min(_LEAST_SPREAD)
+        size = facts.spread.clamp_min(AUTO_TUNING.min_source_spread)
         mean = self.mean * facts.open / n_open / size
         var = facts.open * self.spread**2 / n_open / size.square()
         own = self.own if facts.own is None else facts.own

@@ -21,7 +21,6 @@ matter, and they are learnt in lockstep. A likelihood evaluation costs O(s N_t²
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -29,7 +28,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.gp.linalg import broadcast_shapes
-from headstart.models.chain.beliefs import Beliefs, BeliefsAt, ExactBeliefs
+from headstart.models.chain.beliefs import Beliefs, BeliefsAt, ExactBeliefs, sources_at
 
 _ONE_BY_ONE = 16  # of more sources the kernels are worked out together
 _ELEMENTS = 1 << 20  # of kernels that are there at once
@@ -68,11 +67,6 @@ class StarWeights:
         return parts - taken_off * e * (e * parts).sum(-2, keepdim=True)
 
 
-def sources_at(members: Sequence[ExactBeliefs], X: Float[Tensor, "*b m d"]) -> BeliefsAt:
-    """Every source's own posterior at X, for any star of these sources to ``weigh``."""
-    return BeliefsAt(X, 0.0 * X.sum(-1), parts=tuple(member.at(X) for member in members))
-
-
 @dataclass(frozen=True, slots=True)
 class StarBeliefs(Beliefs):
     """The prior of the target: the sources' posteriors, weighted and summed.
@@ -89,6 +83,11 @@ class StarBeliefs(Beliefs):
     def batch_shape(self) -> torch.Size:  # type: ignore[override]
         """The independent problems."""
         return self.members[0].batch_shape
+
+    @property
+    def sources(self) -> tuple[ExactBeliefs, ...]:
+        """The members: any star of the same ones can ``weigh`` what they say at a point."""
+        return self.members
 
     def of_all(self, values: Float[Tensor, "*b k"]) -> Float[Tensor, "*b s"]:
         """A value for every source, from those of the sources that are asked: 0 for the others."""

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.data.outcomes import Outcomes
-from headstart.decide.several.posteriors import OutcomePosteriors, OutcomePriors
 from headstart.errors import InputError
-from headstart.models.botorch import TransferPosterior
 from headstart.models.model import Prior
+from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
+from headstart.models.posterior import TransferPosterior
 from headstart.sampler.attributes import attributes_of, attributes_of_outcomes
 from headstart.sampler.several.outcomes import results_of
 from headstart.sampler.strategy import Known

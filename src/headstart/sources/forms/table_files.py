@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from headstart.errors import InputError, MissingExtraError, UnusableSourceError
-from headstart.sources.files.frames import read_frame
+from headstart.sources.columns.frames import read_frame
 from headstart.sources.files.tables import read_table
 from headstart.sources.files.workbooks import split_sheet
 from headstart.sources.forms.found import Wanted

@@ -13,7 +13,7 @@ from headstart.campaign.desk.words import percent, with_interval
 from headstart.sources.parameters import Kind
 from headstart.web.forms import tried
 from headstart.web.pages.page import desk_of, render, waiting
-from headstart.web.pages.slices import HEIGHT, WIDTH, Frame, expected_at, panels_at, point_of, within_at
+from headstart.web.slices import HEIGHT, WIDTH, Frame, expected_at, panels_at, point_of, within_at
 from headstart.web.worker import DeskWork
 
 _TITLES = {

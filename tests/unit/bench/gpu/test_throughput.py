@@ -11,7 +11,7 @@ import torch
 
 from headstart.bench.gpu import throughput
 from headstart.bench.gpu.throughput import CellSpeed, GpuCell, all_cells, main, measure_cell, summary
-from headstart.bench.methods.registry import Settings
+from headstart.bench.methods.method import Settings
 from headstart.bench.run.experiment import ProblemSpec
 
 FAST = Settings(restarts=1, max_iterations=3)

@@ -9,7 +9,8 @@ from tests.problems import quick
 
 from headstart import GPBO, MTKGP, Dataset, TransferModel
 from headstart.bench.methods.cross_validated import rank_correlation
-from headstart.bench.methods.registry import METHODS, Settings
+from headstart.bench.methods.method import Settings
+from headstart.bench.methods.registry import METHODS
 from headstart.bench.problems.adversarial import Scenario, SpoiltProblem
 from headstart.bench.problems.svm_table import svm_sklearn_problem
 from headstart.bench.problems.transfer import SyntheticProblem

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.unit.bench.methods.small import small_problem
 
-from headstart.bench.methods.registry import Settings
+from headstart.bench.methods.method import Settings
 from headstart.bench.problems.laboratory import ROASTING
 from headstart.bench.problems.svm_table import svm_sklearn_problem
 from headstart.bench.problems.transfer import SyntheticProblem

@@ -10,7 +10,8 @@ import torch
 from tests.unit.bench.methods.small import small_problem
 
 from headstart import Dataset, MissingExtraError
-from headstart.bench.methods.registry import METHODS, Settings
+from headstart.bench.methods.method import Settings
+from headstart.bench.methods.registry import METHODS
 from headstart.bench.methods.scratch import begin
 from headstart.bench.problems.laboratory import ROASTING
 from headstart.bench.problems.transfer import SyntheticProblem

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from headstart import Dataset, InputError
-from headstart.bench.methods.registry import Choice, Settings, method
+from headstart.bench.methods.method import Choice, Settings
+from headstart.bench.methods.registry import method
 from headstart.bench.problems.adversarial import Scenario, SpoiltProblem
 from headstart.bench.problems.columns import Column, ColumnKind
 from headstart.bench.problems.problem import Instance

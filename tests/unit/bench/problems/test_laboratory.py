@@ -7,7 +7,7 @@ import torch
 from tests.problems import generator
 
 from headstart import GPBO, Dataset, InputError
-from headstart.bench.methods.registry import Settings
+from headstart.bench.methods.method import Settings
 from headstart.bench.problems.adversarial import Scenario, SpoiltProblem
 from headstart.bench.problems.laboratory import COUPLING, LABORATORY, ROASTING, Laboratory
 from headstart.bench.problems.transfer import SyntheticProblem

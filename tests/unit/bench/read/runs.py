@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headstart.bench.run.store import Run
+from headstart.bench.store import Run
 
 
 def run_of(problem: str, method: str, seed: int, regret: Sequence[float], **settings: Any) -> Run:

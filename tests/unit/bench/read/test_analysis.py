@@ -19,8 +19,8 @@ from headstart.bench.read.comparison import differences, evaluations_to, ranks, 
 from headstart.bench.read.report import compare, seconds_sheet, speed_sheets, write_regrets
 from headstart.bench.read.sheet import Sheet, with_notes, write_sheets
 from headstart.bench.read.styles import ORDER, is_table, setting, style, title
-from headstart.bench.run.store import Run, Store
 from headstart.bench.speed.complexity import STATED, Timing, measure, slopes, steps_of
+from headstart.bench.store import Run, Store
 
 FUNCTION, TABLE = "hartmann6[sources=1,points=120,noise=0.1]", "past[error,sources=2,rows=10]"
 

@@ -27,7 +27,7 @@ from headstart.bench.read.calibration import (
 )
 from headstart.bench.read.calibration_figure import draw_calibration
 from headstart.bench.run.presets import preset
-from headstart.bench.run.store import Run, Store
+from headstart.bench.store import Run, Store
 
 FAMILY, OTHER = "hartmann6[sources=1,points=120,noise=0.1]", "alpine[sources=1,points=20,noise=0.1]"
 TABLE = "svm_sklearn[sources=10,rows=60]"

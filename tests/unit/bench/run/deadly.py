@@ -7,7 +7,7 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from headstart.bench.run.store import Run
+from headstart.bench.store import Run
 
 
 @dataclass(frozen=True)

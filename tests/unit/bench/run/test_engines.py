@@ -14,7 +14,7 @@ from headstart import HeadstartError
 from headstart.bench.run.engines import Engine, engine_named
 from headstart.bench.run.execution import execute
 from headstart.bench.run.experiment import BenchExperiment, ProblemSpec, Unit
-from headstart.bench.run.store import Store
+from headstart.bench.store import Store
 
 
 def test_a_piece_whose_process_dies_is_tried_again_and_then_given_up(

@@ -13,13 +13,13 @@ import pytest
 import torch
 
 from headstart import InputError, MissingExtraError
-from headstart.bench.methods.registry import Settings
+from headstart.bench.methods.method import Settings
 from headstart.bench.problems.shared_tables import SHARED
 from headstart.bench.run.execution import execute, lockstep_on
 from headstart.bench.run.experiment import BenchExperiment, ProblemSpec, Unit, read_experiment
 from headstart.bench.run.presets import JOINT, PRESETS, preset
 from headstart.bench.run.requests import on_table, requested
-from headstart.bench.run.store import Run, Store
+from headstart.bench.store import Run, Store
 
 TOML = """
 name = "mine"
@@ -323,8 +323,8 @@ import sys
 from pathlib import Path
 from headstart.bench.run.execution import execute, lockstep_on
 from headstart.bench.run.experiment import BenchExperiment, ProblemSpec
-from headstart.bench.methods.registry import Settings
-from headstart.bench.run.store import Store
+from headstart.bench.methods.method import Settings
+from headstart.bench.store import Store
 
 experiment = BenchExperiment(
     "killed",

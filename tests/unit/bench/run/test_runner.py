@@ -13,13 +13,13 @@ import torch
 from scipy import stats
 
 from headstart import SHGP, Dataset
-from headstart.bench.methods.registry import Settings
+from headstart.bench.methods.method import Settings
 from headstart.bench.problems.problem import Problem
 from headstart.bench.problems.table import TableProblem, read_table
 from headstart.bench.problems.transfer import SyntheticProblem
 from headstart.bench.run.experiment import ProblemSpec
 from headstart.bench.run.runner import run_batch
-from headstart.bench.run.store import Run
+from headstart.bench.store import Run
 
 FAST = Settings(restarts=2, max_iterations=30)
 SEEDS = (0, 1, 2)

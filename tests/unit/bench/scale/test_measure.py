@@ -221,7 +221,7 @@ def test_an_exact_model_has_no_error() -> None:
 
 def test_the_exact_method_is_shgp_where_that_is_exact() -> None:
     """With few rows both find the same hyperparameters, and so the same points."""
-    from headstart.bench.methods.registry import Settings
+    from headstart.bench.methods.method import Settings
     from headstart.bench.problems.transfer import SyntheticProblem
     from headstart.bench.run.runner import run_batch
 

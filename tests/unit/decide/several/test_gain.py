@@ -15,7 +15,7 @@ from tests.problems import as_single_task_gp, generator, gp_params, points, tens
 
 from headstart import GPBO, ChainParams, Dataset, GPParams, TransferPosterior
 from headstart.decide.acquisition import MARGIN, Acquisition, acquisition_values
-from headstart.decide.several.front import Cells
+from headstart.decide.front import Cells
 from headstart.decide.several.gain import Seen, log_gain, log_mean, log_within
 from headstart.decide.several.members import Heard, Panel
 from headstart.decide.several.value import SeveralValue

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.outcome_problems import FUNCTIONS, LIMITED, TWO, known
 from tests.problems import points, quick, tensor
-from tests.unit.decide.several.outcome_problems import FUNCTIONS, LIMITED, TWO, known
 
 from headstart import (
     AUTO,
@@ -21,10 +21,10 @@ from headstart import (
     suggest,
 )
 from headstart.data.outcomes import Goal, Limit, Outcomes
-from headstart.decide.several.posteriors import OutcomePosteriors, OutcomePriors
 from headstart.decide.several.quest import SeveralOutcomes
 from headstart.decide.several.suggest import suggest_several
 from headstart.decide.several.value import SeveralValue
+from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
 
 GRID = torch.cartesian_prod(*[torch.linspace(0, 1, 101, dtype=torch.float64)] * 2)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.outcome_problems import LIMITED, known
 from tests.problems import generator, points, tensor
-from tests.unit.decide.several.outcome_problems import LIMITED, known
 
 from headstart import AUTO, Dataset, TransferPosterior
 from headstart.decide.several.gain import log_within

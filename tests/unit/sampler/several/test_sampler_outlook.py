@@ -7,7 +7,7 @@ from typing import Any
 import optuna
 import pytest
 
-from headstart.decide.several.stopping import Advice
+from headstart.decide.stopping import Advice
 from headstart.gp.fit import FitOptions
 from headstart.models.family import SHGP
 from headstart.sampler.sampler import TransferSampler

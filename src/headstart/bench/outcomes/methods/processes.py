@@ -24,7 +24,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headstart.bench.outcomes.methods.registry import Measured, Searcher, draws
+from headstart.bench.outcomes.methods.searcher import Measured, Searcher, draws
 from headstart.bench.outcomes.problems.problem import OutcomeInstance
 from headstart.bench.problems.problem import stream
 from headstart.data.rules.rule import LinearRule, Relation

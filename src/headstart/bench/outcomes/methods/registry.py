@@ -14,36 +14,25 @@ headstart-unmapped   headstart without output maps, so that volumes are in the u
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from headstart.bench.outcomes.methods.searcher import Measured, Searcher, draws
 from headstart.bench.outcomes.problems.problem import OutcomeInstance, OutcomeProblem, Spoiling
 from headstart.bench.problems.adversarial import Scenario
 from headstart.bench.problems.problem import stream
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputMap
 from headstart.decide.domain import Searchable
-from headstart.decide.several.posteriors import OutcomePriors
 from headstart.decide.several.suggest import suggest_several
 from headstart.errors import InputError
 from headstart.models.family import AUTO
 from headstart.models.model import TransferModel
-
-# Results by outcome, as measured
-Measured = Mapping[str, Float[Tensor, "n"]]
-
-
-class Searcher(ABC):
-    """A method at work on one instance."""
-
-    @abstractmethod
-    def next(self, X: Float[Tensor, "n d"], Y: Measured) -> Float[Tensor, "d"]:
-        """The next point, given what was evaluated; on tables the nearest free row is taken instead."""
+from headstart.models.outcomes import OutcomePriors
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +41,6 @@ class Contender:
 
     begin: Callable[[OutcomeInstance, tuple[object, ...]], Searcher]
     spoils: Callable[[OutcomeProblem], Spoiling] = lambda _: {}
-
-
-def draws(key: tuple[object, ...], *more: object) -> int:
-    """A seed that belongs to these words."""
-    return int(torch.randint(2**31, (), generator=stream(*key, *more)))
 
 
 class _Ours(Searcher):

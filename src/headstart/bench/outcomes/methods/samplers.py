@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.bench.methods.scratch import optuna_distributions, quietly
-from headstart.bench.outcomes.methods.registry import Measured, Searcher, draws
+from headstart.bench.outcomes.methods.searcher import Measured, Searcher, draws
 from headstart.bench.outcomes.problems.problem import OutcomeInstance
 from headstart.data.ranges import FloatRange
 from headstart.data.rules.rule import LinearRule, Relation

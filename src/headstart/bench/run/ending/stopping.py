@@ -21,7 +21,7 @@ from headstart.bench.problems.transfer import SyntheticProblem
 from headstart.bench.read.comparison import mean_interval
 from headstart.bench.read.sheet import write_lines
 from headstart.data.dataset import Dataset
-from headstart.decide.several.stopping import ENOUGH, Advice, outlook
+from headstart.decide.stopping import ENOUGH, Advice, outlook
 from headstart.decide.suggest import suggest
 from headstart.gp.threads import single_thread
 from headstart.models.family import AUTO, GPBO

@@ -11,11 +11,11 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.models.auto.prequential import REFITS, refits_up_to
 from headstart.models.auto.study.kept import Kept, chosen_at, kept_at_first, kept_for, most_of
-from headstart.models.botorch import TransferPosterior
 from headstart.models.growth.grown import fitted_on_some, with_appended_rows
 from headstart.models.growth.memory import Memory
 from headstart.models.growth.schedule import EVERY, fit_of_many, refit_size
 from headstart.models.model import Prior
+from headstart.models.posterior import TransferPosterior
 from headstart.models.sequential import SequentialPrior
 from headstart.models.star.independent import IndependentSources
 from headstart.models.star.star import StarPrior

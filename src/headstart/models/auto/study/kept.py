@@ -2,14 +2,14 @@
 
 A target that is one more of the sources' kind differs from their average as they differ among themselves. Of s sources
 the average is known up to 1/s of that variance: 32 of them, or a thousand, is a difference of 3 %. Small ones are noisy
-besides, and cost less. So at most as many are asked at a time as have ROWS rows together, but MOST in any case and no
-more than SMALL, and what a suggestion costs does not grow with the number of sources any more:
+besides, and cost less. So at most as many are asked at a time as have a budget of rows together, but 32 in any case and
+no more than 128, and what a suggestion costs does not grow with the number of sources any more:
 
     at first                        some of those that are trusted, drawn once and for all
-    from FROM results on, at        half of them those, and half the ones most like the target: those whose means are
+    from 8 results on, at           half of them those, and half the ones most like the target: those whose means are
     every refit                     correlated most with its results
 
-A source that is not trusted, or not like the target, costs nothing later. Up to MOST sources all are asked, always.
+A source that is not trusted, or not like the target, costs nothing later. Up to 32 sources all are asked, always.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.models.auto.prequential import REFITS
 from headstart.models.chain.beliefs import ExactBeliefs, weights_of
+from headstart.tuning import AUTO_TUNING
 
-MOST, SMALL, ROWS = 32, 128, 3200
-FROM = 8  # results; of fewer any correlation may be chance
 _ELEMENTS = 1 << 22  # of the covariances between sources and target that are there at once
 
 
@@ -44,13 +43,13 @@ class Kept:
 
 def chosen_at(n: int) -> int:
     """Of how many of n results it depends which sources are asked: the last refit; 0 before there are enough."""
-    return max((refit for refit in REFITS if FROM <= refit <= n), default=0)
+    return max((refit for refit in REFITS if AUTO_TUNING.source_selection_from_results <= refit <= n), default=0)
 
 
 def most_of(sources: Sequence[Dataset]) -> int:
     """How many of these may be asked at a time."""
     rows = sum(source.n for source in sources) / len(sources)
-    return max(MOST, min(SMALL, int(ROWS / rows)))
+    return max(AUTO_TUNING.max_sources, min(AUTO_TUNING.max_small_sources, int(AUTO_TUNING.source_row_budget / rows)))
 
 
 def kept_at_first(trust: Float[Tensor, "*b s"], most: int) -> Kept:
@@ -62,7 +61,7 @@ def kept_at_first(trust: Float[Tensor, "*b s"], most: int) -> Kept:
 
 def kept_for(trust: Float[Tensor, "*b s"], most: int, members: Sequence[ExactBeliefs], seen: Dataset) -> Kept:
     """The sources that are asked from these results of the target on, which are in the units of the sources."""
-    if trust.shape[-1] <= most or seen.n < FROM:
+    if trust.shape[-1] <= most or seen.n < AUTO_TUNING.source_selection_from_results:
         return kept_at_first(trust, most)
     first = _drawn(trust, most // 2)
     alike = _correlation(means_at(members, seen.X), seen.y)

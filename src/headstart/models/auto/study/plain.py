@@ -11,13 +11,12 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.data.units import Units
-from headstart.models.botorch import TransferPosterior
 from headstart.models.growth.grown import fitted_on_some, with_appended_rows
 from headstart.models.growth.memory import Memory
 from headstart.models.growth.schedule import EVERY, fit_of_many, refit_size
+from headstart.models.posterior import TransferPosterior
 from headstart.models.single import SinglePrior
-
-_SPREAD_KNOWN, _ANOTHER_SCALE = 5, 10.0
+from headstart.tuning import AUTO_TUNING
 
 
 @dataclass(frozen=True)
@@ -49,8 +48,8 @@ class PlainProcess:
 
         def fitted() -> TransferPosterior:
             units, own = self.common.completed(seen), Units.of([seen])
-            apart = (own.scale / units.scale).log().abs() > math.log(_ANOTHER_SCALE)
-            known = (own.scale > 0) & (seen.n >= _SPREAD_KNOWN)
+            apart = (own.scale / units.scale).log().abs() > math.log(AUTO_TUNING.own_scale_ratio)
+            known = (own.scale > 0) & (seen.n >= AUTO_TUNING.own_scale_from_results)
             return self._with(seen, own_units=apart & known, draws=0)
 
         return self._tested.of(seen, fitted)

@@ -11,7 +11,7 @@ import torch
 from headstart import TransferPosterior
 from headstart.bench.problems.transfer import SyntheticProblem
 from headstart.bench.run.ending import stopping
-from headstart.decide.several.stopping import Advice, Outlook, outlook
+from headstart.decide.stopping import Advice, Outlook, outlook
 from headstart.decide.suggest import suggest
 
 

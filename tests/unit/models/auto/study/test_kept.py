@@ -19,10 +19,13 @@ from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.explanation import Verdict, auto_only, explain
 from headstart.models.auto.reasons import explanation_of
 from headstart.models.auto.study import kept as keeping
-from headstart.models.auto.study.kept import FROM, MOST, SMALL, chosen_at, kept_at_first, kept_for, means_at, most_of
+from headstart.models.auto.study.kept import chosen_at, kept_at_first, kept_for, means_at, most_of
 from headstart.models.chain.layer import Layer
 from headstart.models.star.weights import StarBeliefs
+from headstart.tuning import AUTO_TUNING
 
+MOST, SMALL = AUTO_TUNING.max_sources, AUTO_TUNING.max_small_sources
+FROM = AUTO_TUNING.source_selection_from_results
 MANY = MOST + 8
 
 
@@ -34,7 +37,7 @@ def _wave(X: Tensor, phase: float) -> Tensor:
 def _few_rows() -> Iterator[None]:
     """Sources of a few rows, which are quick to learn, count as large."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keeping, "ROWS", 0)
+        patch.setattr(keeping, "AUTO_TUNING", replace(AUTO_TUNING, source_row_budget=0))
         yield
 
 
@@ -64,7 +67,7 @@ def test_up_to_so_many_all_are_asked() -> None:
 
 def test_more_small_sources_are_asked_than_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as have so many rows together, within bounds."""
-    monkeypatch.setattr(keeping, "ROWS", 3200)
+    monkeypatch.setattr(keeping, "AUTO_TUNING", AUTO_TUNING)
     asked = [most_of([Dataset(points(n, seed=0), points(n, seed=1)[:, 0])] * 3) for n in (2, 25, 50, 64, 100, 900)]
     assert asked == [SMALL, SMALL, 64, 50, MOST, MOST]
 
@@ -162,7 +165,7 @@ def test_sources_are_compared_with_as_many_as_are_asked(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(likening, "_evidences", counted)
     quick(AUTO).learn(_sources(MOST + 3))
-    monkeypatch.setattr(keeping, "ROWS", 3200)
+    monkeypatch.setattr(keeping, "AUTO_TUNING", AUTO_TUNING)
     quick(AUTO).learn(_sources(MOST + 3))
     assert seen == [*[MOST] * MOST, *[MOST + 3] * MOST]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.outcome_problems import FUNCTIONS, LIMITED, TWO, known
 from tests.problems import generator, points, quick, tensor
-from tests.unit.decide.several.outcome_problems import FUNCTIONS, LIMITED, TWO, known
 
 from headstart import AUTO, SHGP, Dataset, InputError, TransferModel, TransferPosterior, suggest
 from headstart.data.units import OutputMap
-from headstart.decide.several.further import further_gain
+from headstart.decide.further import further_gain
 from headstart.models.mixture import components
 
 N = 400_000

@@ -12,7 +12,7 @@ import pytest
 
 from headstart.bench.run.execution import execute
 from headstart.bench.run.experiment import BenchExperiment, ProblemSpec
-from headstart.bench.run.store import SCHEMA, Run, Store
+from headstart.bench.store import SCHEMA, Run, Store
 
 RUN = Run(
     problem="forrester[sources=1,points=20,noise=0.1]",
@@ -109,7 +109,7 @@ def test_two_writers_do_not_mix_their_lines(tmp_path: Path) -> None:
         "import sys\n"
         "from dataclasses import replace\n"
         "from pathlib import Path\n"
-        "from headstart.bench.run.store import Store\n"
+        "from headstart.bench.store import Store\n"
         "store = Store(Path(sys.argv[1]))\n"
         "run = replace(store.read().runs[0], method=sys.argv[2], label='x' * 20_000)\n"
         "for seed in range(40):\n"

@@ -12,8 +12,7 @@ from tests.problems import JOINT, STARS, agree, gp_params, most_probable, params
 from torch import Tensor
 
 from headstart import FAMILY, STAR, ChainParams, Dataset, Kernel, StarParams, TransferPosterior
-from headstart.decide.fast.layers import surface_of
-from headstart.decide.fast.surface import Surface
+from headstart.decide.surface import Surface, surface_of
 from headstart.models.chain.layer import Layer
 from headstart.models.star.star import StarPrior
 

@@ -1,7 +1,7 @@
 """Whether it pays to go on, in a plain sentence that the folder and the sampler share.
 
 What counts is what the next few points together are expected to gain, as far as their results will show it
-(decide.several.further): a single one may gain little where five gain much, and with noise some point may well be
+(decide.further): a single one may gain little where five gain much, and with noise some point may well be
 better than the best without anybody being able to tell. The gain is *small* if it is below
 
     of one objective       a tenth of the standard error of a measurement, which nobody would notice, or a hundredth of
@@ -27,13 +27,13 @@ from torch import Tensor
 from headstart.data.outcomes import Goal, Outcomes
 from headstart.decide.believed import CAREFUL
 from headstart.decide.domain import Domain
-from headstart.decide.several.further import Further, further_gain
-from headstart.decide.several.posteriors import OutcomePosteriors
+from headstart.decide.further import Further, further_gain
 from headstart.decide.several.quest import SeveralOutcomes
 from headstart.decide.several.suggest import suggest_several
 from headstart.errors import NoPointLeftError
 from headstart.gp.fit import Seed
-from headstart.models.botorch import TransferPosterior
+from headstart.models.outcomes import OutcomePosteriors
+from headstart.models.posterior import TransferPosterior
 
 AHEAD = 5  # points whose common gain is looked at
 ENOUGH = CAREFUL  # results before anything is said against going on; without a past twice as many

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from headstart import AUTO, Dataset, TransferModel
 from headstart.data.outcomes import Goal, Limit, Outcomes
-from headstart.decide.several.posteriors import OutcomePosteriors, OutcomePriors
+from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
 
 __all__ = ["FUNCTIONS", "LIMITED", "TWO", "known"]
 

@@ -23,9 +23,9 @@ from headstart.data.dataset import Dataset
 from headstart.data.outcomes import Outcomes
 from headstart.errors import InputError
 from headstart.gp.fit import Seed
-from headstart.models.botorch import TransferPosterior
 from headstart.models.family import AUTO, GPBO
 from headstart.models.model import Prior, TransferModel
+from headstart.models.posterior import TransferPosterior
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,22 +6,13 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.outcome_problems import LIMITED, TWO, known
 from tests.problems import points, quick, tensor
-from tests.unit.decide.several.outcome_problems import LIMITED, TWO, known
 
 from headstart import GPBO, SHGP, Candidates, Dataset, TransferPosterior, further_gain, suggest
 from headstart.data.units import OutputMap
-from headstart.decide.several.further import Further
-from headstart.decide.several.stopping import (
-    AHEAD,
-    ENOUGH,
-    OF_NOISE,
-    OF_SPREAD,
-    OF_VOLUME,
-    Advice,
-    Outlook,
-    outlook,
-)
+from headstart.decide.further import Further
+from headstart.decide.stopping import AHEAD, ENOUGH, OF_NOISE, OF_SPREAD, OF_VOLUME, Advice, Outlook, outlook
 
 
 def _posterior(n: int, noise: float = 0.0, *, seed: int = 5) -> TransferPosterior:

@@ -29,13 +29,13 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from headstart.data.outcomes import Goal, Outcomes
-from headstart.decide.several.posteriors import OutcomePosteriors
 from headstart.decide.several.quest import SeveralOutcomes
 from headstart.errors import InputError
 from headstart.gp.linalg import LEAST_VAR, cholesky
-from headstart.models.botorch import TransferPosterior
 from headstart.models.mixture import components
 from headstart.models.model import observed
+from headstart.models.outcomes import OutcomePosteriors
+from headstart.models.posterior import TransferPosterior
 
 _NODES = 64
 _DRAWS = 1024

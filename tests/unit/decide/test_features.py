@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headstart.decide.fast.features import Features
+from headstart.decide.surface import Features
 from headstart.gp.fused.loading import compiled_features
 from headstart.gp.kernels import Kernel
 

@@ -1,13 +1,21 @@
-"""Fronts: which results are best in some way, and the part of space that would be better.
+"""Pareto fronts, their reference point, and the cells of the space that a front does not dominate.
 
 A point is dominated by another that is no worse in any objective and better in one. The *front* are the points that
-none dominates. Given a reference point r, which nobody wants to be worse than, what a further result y would add to
-the volume between the front and r is
+none dominates. Given a reference point r, a further result y adds to the volume between the front and r
 
     Σ_cells Π_m (u_m − max(l_m, y_m))₊
 
 over the cells [l, u] into which the part of {y < r} that no point of the front dominates is divided. Of a single
 objective there is one cell, below the lowest value.
+
+The volume is measured in the user's units (``VolumeWeights``). A model sees results through a monotone map (data.warp);
+in model units an objective whose map stretches its small values would be improved there for ever. With g the map to the
+user's units, the expected volume below a level t is
+
+    ∫₋∞^t g′(s) P(m ≤ s) ds  =  Σ_j g′_j (H(t_j) − H(t_j₋₁))        H(t) = E[max(t − m, 0)]
+
+with g′_j the mean slope between neighbouring levels, so that cells have exactly the size that they have for the user.
+Below the lowest level further ones follow g on its way down.
 """
 
 from __future__ import annotations
@@ -22,10 +30,37 @@ from botorch.utils.multi_objective.pareto import is_non_dominated
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headstart.decide.several.worth import Worth
-
+# Levels below the lowest of a front, in model units: results vary by about 1
+_LEVELS_BELOW = (8.0, 4.0, 2.0, 1.0, 0.5, 0.25)
+_LEAST_SLOPE = 1e-12  # of the largest
+_CLOSEST = -1e-12  # of the logarithms of two levels: between equal ones there is nothing
 # How far beyond the front's worst values the reference point lies, as a share of the front's range
 _BEYOND = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeWeights:
+    """Weights that turn expected improvement below the levels of F fronts into volume in the user's units."""
+
+    levels: Float[Tensor, "F e"]
+    log_slope: Float[Tensor, "F e"]
+
+    @classmethod
+    def of(cls, levels: Float[Tensor, "F T"], outward: Callable[[Tensor], Tensor]) -> Self:
+        """Of levels in ascending order, equal ones at the end; ``outward`` is the map to the user's units."""
+        below = levels[:, :1] - levels.new_tensor(_LEVELS_BELOW)
+        every = torch.cat([below, levels], dim=-1)
+        step, worth = every.diff(dim=-1), outward(every).diff(dim=-1)
+        slope = torch.where(step > 0, worth / torch.where(step > 0, step, 1.0), 1.0)
+        slope = torch.cat([slope[:, :1], slope], dim=-1).clamp_min(0.0)
+        return cls(every, slope.clamp_min(_LEAST_SLOPE * slope.amax()).log())
+
+    def weighted(self, log_h: Float[Tensor, "q e n"]) -> Float[Tensor, "q t n"]:
+        """The expected volume below every level of the front, in the user's units, from log H at all levels."""
+        low, high = log_h[:, :-1], log_h[:, 1:]
+        steps = high + torch.log(-torch.expm1((low - high).clamp_max(_CLOSEST)))
+        every = torch.cat([log_h[:, :1], steps], dim=1) + self.log_slope.unsqueeze(-1)
+        return torch.logcumsumexp(every, dim=1)[:, len(_LEVELS_BELOW) :]
 
 
 def front_of(Y: Float[Tensor, "n m"]) -> Bool[Tensor, "n"]:
@@ -43,22 +78,22 @@ def reference_beyond(Y: Float[Tensor, "n m"], scale: Float[Tensor, "m"]) -> Floa
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """What would be better than each of several fronts: cells between levels of every objective.
+    """Cells between levels of every objective that are not dominated by a front, for each of F fronts.
 
     ``levels`` (m, F, T) are the levels of objective m for front F, ``upper`` and ``lower`` (m, F, C) which of them
     bound a cell; −1 is no bound at all. Where there are fewer cells than C, ``there`` is false. Levels are in model
-    units; ``worth`` says what they are in the user's.
+    units; ``weights`` turn them into the user's.
     """
 
     levels: Float[Tensor, "m F T"]
     upper: Int[Tensor, "m F C"]
     lower: Int[Tensor, "m F C"]
     there: Bool[Tensor, "F C"]
-    worth: tuple[Worth, ...] | None = None  # what steps between levels count; None: as much as they are
+    weights: tuple[VolumeWeights, ...] | None = None  # None: the volume is in model units
 
     @classmethod
     def below(cls, values: Float[Tensor, "F"]) -> Self:
-        """Of a single objective: whatever is lower than these."""
+        """The cell below each of these values of a single objective."""
         index = torch.zeros(1, len(values), 1, dtype=torch.int64)
         return cls(values.reshape(1, -1, 1), index, index - 1, torch.ones(len(values), 1, dtype=torch.bool))
 
@@ -69,9 +104,9 @@ class Cells:
         reference: Float[Tensor, "m"],
         outward: Sequence[Callable[[Tensor], Tensor]] | None = None,
     ) -> Self:
-        """Of several objectives: what none of a front's points dominates, and is better than the reference.
+        """The cells that no point of a front dominates and that are better than the reference.
 
-        ``outward`` are the ways to the user's units, in which the volume is to be had; else it is in model units.
+        ``outward`` are the maps to the user's units, in which the volume is measured; by default it is in model units.
         """
         if len(reference) == 1:
             return cls.below(torch.stack([torch.cat([front[:, 0], reference]).amin() for front in fronts]))
@@ -95,8 +130,8 @@ class Cells:
                 upper_index[i, f, :n] = torch.searchsorted(values, high[:, i].contiguous())
                 places = torch.searchsorted(values, low[:, i].contiguous())
                 lower_index[i, f, :n] = torch.where(low[:, i].isinf(), -1, places)
-        worth = None if outward is None else tuple(Worth.of(levels[i], way) for i, way in enumerate(outward))
-        return cls(levels, upper_index, lower_index, there, worth)
+        weights = None if outward is None else tuple(VolumeWeights.of(levels[i], way) for i, way in enumerate(outward))
+        return cls(levels, upper_index, lower_index, there, weights)
 
 
 def _unique(lower: Float[Tensor, "c"], upper: Float[Tensor, "c"]) -> Float[Tensor, "t"]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import torch
@@ -12,6 +12,7 @@ from botorch.acquisition.objective import PosteriorTransform
 from botorch.models.model import FantasizeMixin, Model
 from botorch.posteriors.gpytorch import GPyTorchPosterior
 from botorch.posteriors.posterior import Posterior
+from gpytorch.distributions import MultivariateNormal
 from gpytorch.likelihoods import GaussianLikelihood
 from jaxtyping import Bool, Float
 from linear_operator import to_linear_operator
@@ -24,20 +25,32 @@ from headstart.errors import InputError
 from headstart.gp.hyperparameters import OFFSET_VAR, require_variance
 from headstart.gp.restarts import FitReport
 from headstart.models.chain.beliefs import BeliefsAt
-from headstart.models.distributions import (
-    ExactNormal,
-    OutputTransform,
-    noise_likelihood,
-    require_points,
-    require_values,
-)
+from headstart.models.mixture import Predictor
 from headstart.models.params import ModelParams
-from headstart.models.predictive import Doubt, NormalMixture, measurement, require_probability
-from headstart.models.predictor import FitResult, Predictor
+from headstart.models.predictive import Doubt, NormalMixture, OutputTransform, measurement, require_probability
 
 # How well the sources show the scale of a target, in independent values, before there are any of its own
 _SOURCES_FREEDOM = 8.0
 _SIZE_KNOWN = 2  # results that show how large the values of a target without sources are
+
+
+@dataclass(frozen=True, slots=True)
+class FitResult:
+    """What ``condition`` found besides the predictor: its units, its hyperparameters, how they were fitted.
+
+    ``blind`` says that no source is behind it, in all problems of a batch or in some; ``doubt`` is what the predictor
+    does not know of its own uncertainty; ``past_bests`` are the best point of every source; ``error_var`` are the known
+    variances of the target's values and ``bounds`` the values that it can have, in the user's units.
+    """
+
+    units: Units
+    hyperparameters: ModelParams
+    reports: tuple[FitReport, ...] = ()
+    blind: Bool[Tensor, "*b"] | bool = False
+    doubt: Doubt | None = None
+    past_bests: Float[Tensor, "*b s d"] | None = None
+    error_var: Float[Tensor, "*b n"] | None = None
+    bounds: Bounds | None = None
 
 
 class TransferPosterior(Model, FantasizeMixin):
@@ -45,7 +58,7 @@ class TransferPosterior(Model, FantasizeMixin):
 
     It is minimised or maximised by whoever uses it: like every BoTorch model it only predicts. Analytic and Monte
     Carlo acquisition functions, pending points and fantasies work on it. What it says goes its ``way`` from model units
-    over mapped units, up to which its distributions are normal, to the user's (models.distributions).
+    over mapped units, up to which its distributions are normal, to the user's (models.predictive).
     """
 
     def __init__(
@@ -302,3 +315,48 @@ class TransferPosterior(Model, FantasizeMixin):
 
     def _require_query(self, X: Tensor) -> None:
         require_points(X, self._predictor.X)
+
+
+class ExactNormal(MultivariateNormal):  # type: ignore[misc]
+    """Whose variance is what it is: GPyTorch raises variances below 1e-10, whatever the units of y."""
+
+    @property
+    def variance(self) -> Tensor:
+        """The diagonal of the covariance."""
+        diagonal: Tensor = self.lazy_covariance_matrix.diagonal(dim1=-1, dim2=-2)
+        return diagonal.expand(self.loc.shape)
+
+
+def noise_likelihood(noise: Float[Tensor, "*b"]) -> GaussianLikelihood:
+    """Observation noise of this variance as a GPyTorch likelihood with fixed parameters."""
+    from gpytorch.constraints import GreaterThan
+
+    floor = float(noise.min()) * (1 - 1e-9) if noise.numel() else 0.0
+    likelihood = GaussianLikelihood(
+        batch_shape=noise.shape, noise_constraint=GreaterThan(floor, transform=None, initial_value=noise.unsqueeze(-1))
+    )
+    likelihood = likelihood.to(dtype=torch.float64, device=noise.device)
+    likelihood.noise = noise.unsqueeze(-1)
+    for parameter in likelihood.parameters():
+        parameter.requires_grad_(False)
+    return likelihood.eval()
+
+
+def require_points(X: Tensor, own: Float[Tensor, "*b n d"]) -> None:
+    """Raise an ``InputError`` unless X are points like those of the model's own."""
+    if not isinstance(X, Tensor) or X.dim() < 2 or X.shape[-1] != own.shape[-1]:
+        shape = tuple(X.shape) if isinstance(X, Tensor) else type(X).__name__
+        raise InputError(f"X must have shape (*batch, q, {own.shape[-1]}), but it is {shape}.")
+    if X.dtype != torch.float64 or X.device != own.device:
+        raise InputError(f"X must be float64 on {own.device}, but it is {X.dtype} on {X.device}.")
+    if not bool(X.isfinite().all()):
+        raise InputError("X must be finite, but it has NaN or infinite entries.")
+
+
+def require_values(Y: Tensor, n: int) -> None:
+    """Raise an ``InputError`` unless Y are n results, as BoTorch gives them."""
+    if not isinstance(Y, Tensor) or Y.dtype != torch.float64 or Y.shape[-2:] != (n, 1):
+        what = f"{Y.dtype} of shape {tuple(Y.shape)}" if isinstance(Y, Tensor) else type(Y).__name__
+        raise InputError(f"Y must be float64 of shape (*batch, {n}, 1), but it is {what}.")
+    if not bool(Y.isfinite().all()):
+        raise InputError("Y must be finite: leave out observations that failed.")

@@ -7,7 +7,7 @@ import torch
 from botorch.utils.multi_objective.hypervolume import Hypervolume
 from tests.problems import generator, tensor
 
-from headstart.decide.several.front import Cells, front_of, reference_beyond
+from headstart.decide.front import Cells, front_of, reference_beyond
 
 
 def _added(cells: Cells, y: torch.Tensor, f: int = 0) -> float:

@@ -6,9 +6,8 @@ import pytest
 import torch
 from botorch.utils.multi_objective.hypervolume import Hypervolume
 
-from headstart.decide.several.front import Cells
+from headstart.decide.front import Cells, VolumeWeights
 from headstart.decide.several.gain import Seen, log_gain, log_improvement
-from headstart.decide.several.worth import Worth
 
 
 def _seen(mean: float, sd: float) -> Seen:
@@ -23,8 +22,8 @@ def test_what_is_below_a_level_is_that_of_the_users_units(way: object) -> None:
     """E[max(g(t) − g(z), 0)] of a normal z, against many draws, at every level."""
     levels = torch.tensor([[-1.0, -0.4, 0.3, 0.9, 0.9]], dtype=torch.float64)
     seen = _seen(0.2, 0.7)
-    worth = Worth.of(levels, way)  # type: ignore[arg-type]
-    found = worth.weighed(log_improvement(seen, worth.levels)).exp()[0, :, 0]
+    weights = VolumeWeights.of(levels, way)  # type: ignore[arg-type]
+    found = weights.weighted(log_improvement(seen, weights.levels)).exp()[0, :, 0]
     z = 0.2 + 0.7 * torch.special.ndtri((torch.arange(400_000, dtype=torch.float64) + 0.5) / 400_000)
     true = torch.stack([(way(t) - way(z)).clamp_min(0).mean() for t in levels[0]])  # type: ignore[operator]
     # slopes are those between neighbours, so a level that is far from the next one is seen coarsely
@@ -36,8 +35,8 @@ def test_without_a_map_nothing_changes() -> None:
     levels, seen = torch.tensor([[-1.0, 0.0, 0.5]], dtype=torch.float64), _seen(0.1, 0.4)
     plain = log_improvement(seen, levels)
     for factor in (1.0, 3.0):
-        worth = Worth.of(levels, lambda y, f=factor: f * y)  # type: ignore[misc]
-        found = worth.weighed(log_improvement(seen, worth.levels))
+        weights = VolumeWeights.of(levels, lambda y, f=factor: f * y)  # type: ignore[misc]
+        found = weights.weighted(log_improvement(seen, weights.levels))
         torch.testing.assert_close(found.exp(), factor * plain.exp(), rtol=1e-9, atol=1e-12)
 
 
@@ -59,11 +58,11 @@ def test_a_sure_result_adds_the_volume_that_the_user_sees() -> None:
 def test_gradients_are_finite_where_levels_meet() -> None:
     """Equal levels at the end, and a map that is flat below."""
     levels = torch.tensor([[0.0, 0.5, 0.5]], dtype=torch.float64)
-    worth = Worth.of(levels, lambda y: y.clamp_min(-0.1))
+    weights = VolumeWeights.of(levels, lambda y: y.clamp_min(-0.1))
     mean = torch.zeros(1, 1, 3, dtype=torch.float64, requires_grad=True)
     var = torch.full((1, 3), 0.3, dtype=torch.float64)
     one = torch.zeros(1, dtype=torch.float64)
-    value = worth.weighed(log_improvement(Seen(mean, var, one, one), worth.levels))
+    value = weights.weighted(log_improvement(Seen(mean, var, one, one), weights.levels))
     (slope,) = torch.autograd.grad(value.sum(), mean)
     assert bool(value.isfinite().all())
     assert bool(slope.isfinite().all())

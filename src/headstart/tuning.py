@@ -1,0 +1,133 @@
+"""Tuning: every number that shapes what AUTO and the plain process believe and suggest, with its reason.
+
+``AUTO_TUNING`` is read by what weighs and uses sources, ``PLAIN_TUNING`` by every model and by the search. Both are
+frozen. To try another value, replace the instance in a fresh process before anything else of headstart is imported:
+
+    import dataclasses, headstart.tuning as tuning
+    tuning.AUTO_TUNING = dataclasses.replace(tuning.AUTO_TUNING, plain_turn_every=6)
+
+Guards against rounding, sizes of blocks and caches, and thresholds of sentences are not here: no suggestion depends
+on them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class AutoTuning:
+    """Numbers of AUTO: its candidates, how they are weighed, and how far sources are used."""
+
+    # ── candidates and beliefs ────────────────────────────────────────────────────────────────────────────────────
+    # Prior beliefs, as proportions: most pasts are of one kind, and each of the other cases does happen
+    kin_belief: float = 0.6
+    star_belief: float = 0.15
+    chain_belief: float = 0.1
+    plain_belief: float = 0.15
+    # Weights that a candidate keeps whatever its scores: a reversed source, or a misleading past, may show late
+    star_min_weight: float = 0.05
+    plain_min_weight: float = 0.1
+    # Of more sources the order says next to nothing, and a chain costs more than all the rest
+    chain_max_sources: int = 5
+
+    # ── weights from predictive scores ────────────────────────────────────────────────────────────────────────────
+    # Nats by which a candidate can fall behind the best with one value: one outlier must not decide for good
+    max_score_deficit: float = 10.0
+    # With less weight the plain process is used at its most probable hyperparameters: the other candidates explore
+    plain_mixture_from_weight: float = 0.5
+    # Results from which the plain process is scored in units of its own, and the ratio of scales at which it is: of
+    # fewer, or at a smaller ratio, it is too sure of the next value
+    own_scale_from_results: int = 5
+    own_scale_ratio: float = 10.0
+
+    # ── first points and turns ────────────────────────────────────────────────────────────────────────────────────
+    # Up to so many results the past decides: every point lies near the best that is expected, and no candidate has a
+    # turn of its own
+    first_points: int = 5
+    # From then on every third point is the plain process's: candidates are scored on points that they chose themselves
+    plain_turn_every: int = 3
+
+    # ── star prior: weights of sources ────────────────────────────────────────────────────────────────────────────
+    # Mean of all weights together, in spreads: with 0.3 a single source counts with the wrong sign with probability 0.4
+    star_weight_mean: float = 0.3
+    # Standard deviation of all weights together: the target is about as large as a source
+    star_weight_sd: float = 1.0
+    # Share of the sources' kernels that the target has of its own, where sources do not show it
+    star_own_share: float = 0.2
+    # Standard deviation of log ρ, the size of the target: a factor of 4 each way with 95 %
+    star_amplitude_log_sd: float = 0.7
+    # How far kin's weights are known to sum to their mean: 1 is for certain
+    kin_balance: float = 0.9
+    # A source that varies less, in model units, is not blown up to the size of the target
+    min_source_spread: float = 0.05
+
+    # ── likeness: sources predicted from each other ───────────────────────────────────────────────────────────────
+    # Values that are compared for a task's own share, from hardly any to as much as sources have, and their prior
+    own_shares: tuple[float, ...] = (0.05, 0.1, 0.2, 0.4)
+    own_share_prior: tuple[float, ...] = (0.2, 0.3, 0.3, 0.2)
+    # The prior of the candidates' proportions counts as so many sources
+    likeness_prior_sources: float = 2.0
+    # Rows of a source, and sources, that are enough to see how sources are predicted from each other
+    likeness_rows: int = 20
+    likeness_sources: int = 32
+    likeness_restarts: int = 2
+    likeness_iterations: int = 40
+
+    # ── gate: is a source more than noise? ────────────────────────────────────────────────────────────────────────
+    # Nats per row that a process gains from noise, at most: tables of 10 to 25 rows of noise gained 0.1 to 0.6
+    gate_max_complexity_penalty: float = 0.7
+    # Nats by which one row can speak for or against a source
+    gate_max_log_ratio: float = 8.0
+    # Rows that are enough to tell a source from noise
+    gate_max_rows: int = 500
+    # Trust is Φ(slope (z − midpoint)), z the gain in standard errors, and 0 up to the cutoff: noise has z ≈ −1
+    gate_trust_midpoint: float = 0.6
+    gate_trust_slope: float = 2.0
+    gate_trust_cutoff: float = 0.15
+
+    # ── many sources ──────────────────────────────────────────────────────────────────────────────────────────────
+    # Sources used at a time: their average is then known up to 1/32 of their variance; small ones are noisier
+    max_sources: int = 32
+    max_small_sources: int = 128
+    # Rows of all sources used at a time, which bounds what a suggestion costs
+    source_row_budget: int = 3200
+    # Results from which half of the sources are selected by their correlation with the target: of fewer it is chance
+    source_selection_from_results: int = 8
+
+    # ── careful first points (decide) ─────────────────────────────────────────────────────────────────────────────
+
+    # ── ranges of results with sources ────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainTuning:
+    """Numbers of every Gaussian process and of the search, with or without sources."""
+
+    # ── hyperparameter priors (gp) ────────────────────────────────────────────────────────────────────────────────
+
+    # ── uncertain hyperparameters: draws (gp, models) ─────────────────────────────────────────────────────────────
+
+    # ── long targets: refits ──────────────────────────────────────────────────────────────────────────────────────
+    # Results up to which every one brings new hyperparameters: later one among hundreds changes next to nothing
+    refit_every_result_up_to: int = 128
+    # Refits in every doubling of the results after that
+    refits_per_doubling: int = 4
+    # Rows from which the hyperparameters of a long target are found: an evaluation costs their cube
+    refit_rows: int = 256
+    # Hundreds of results leave a fit little to choose between
+    refit_restarts: int = 2
+
+    # ── improvement margin, acquisition (decide) ──────────────────────────────────────────────────────────────────
+
+    # ── output map (data) ─────────────────────────────────────────────────────────────────────────────────────────
+
+    # ── ranges of results (models) ────────────────────────────────────────────────────────────────────────────────
+
+    # ── several outcomes (decide) ─────────────────────────────────────────────────────────────────────────────────
+
+    # ── stopping (decide) ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+AUTO_TUNING = AutoTuning()
+PLAIN_TUNING = PlainTuning()
