@@ -215,12 +215,13 @@ def _in_parallel(jobs: Sequence[tuple[int, FitJob[R]]], n_jobs: int | str) -> It
         import joblib
     except ImportError as error:
         raise MissingExtraError("n_jobs needs joblib: pip install joblib.") from error
-    with _ray_backend(joblib) if n_jobs == RAY else joblib.parallel_config("loky", inner_max_num_threads=1):
+    on_ray = n_jobs == RAY
+    with _ray_backend(joblib) if on_ray else joblib.parallel_config("loky", inner_max_num_threads=1):
         pool = joblib.Parallel(
-            n_jobs=-1 if n_jobs == RAY else n_jobs,
+            n_jobs=-1 if on_ray else n_jobs,
             pre_dispatch="n_jobs",
             batch_size=1,
-            return_as="generator_unordered",
+            return_as="list" if on_ray else "generator_unordered",  # Ray's backend has no generators
         )
         yield from pool(joblib.delayed(_numbered)(i, job) for i, job in jobs)
 

@@ -291,7 +291,8 @@ def test_every_entry_of_auto_is_looked_at_before_it_is_believed(tmp_path: Path) 
     quick(AUTO).learn(sources, context=context)
     before = {path: dict(np.load(path)) for path in tmp_path.glob("*.npz")}
     for path, arrays in before.items():
-        np.savez(path, **{name: np.concatenate([v.ravel(), v.ravel()]) for name, v in arrays.items()})
+        wrong: dict[str, Any] = {name: np.concatenate([v.ravel(), v.ravel()]) for name, v in arrays.items()}
+        np.savez(path, **wrong)
     quick(AUTO).learn(sources, context=context)
     assert len(before) == len(said) == 6
     for path, arrays in before.items():
