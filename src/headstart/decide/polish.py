@@ -1,7 +1,7 @@
 """The last step of a search: from good points to the nearest optima, in what is continuous.
 
 Many L-BFGS-B runs go in lockstep. By slopes (decide.fast.slopes) they are asked one by one; a batch of problems can
-only be differentiated as a whole. Where rules hold the points, the runs are those of decide.ruled.region.
+only be differentiated as a whole. Where rules hold the points, the runs are those of decide.region.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 from headstart.decide.acquisition import AcquisitionValue
 from headstart.decide.domain import Searchable
 from headstart.decide.fast.slopes import Slopes
-from headstart.decide.ruled.region import Loss, Region, descend
+from headstart.decide.region import Loss, Region, descend
 from headstart.gp.lbfgs import minimize_lockstep
 
 Array = NDArray[np.float64]

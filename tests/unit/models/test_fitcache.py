@@ -62,7 +62,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "2:786e9be3512a25d6"
+FINGERPRINT = "2:6f899729e377f843"
 
 
 def fingerprint() -> str:

@@ -22,8 +22,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
+from headstart.data.thinning import representative
 from headstart.models.chain.layer import Layer
-from headstart.models.large.rows import every_so_many
 from headstart.tuning import AUTO_TUNING
 
 _LOG_2PI = math.log(2 * math.pi)
@@ -118,7 +118,7 @@ def _some_of(
     """The process as it would be with some of its rows, where there are many: each is predicted from the others."""
     if y.shape[-1] <= AUTO_TUNING.gate_max_rows:
         return layer, y, error_var
-    few = every_so_many(Dataset(X, y, error_var=error_var), AUTO_TUNING.gate_max_rows)
+    few = representative(Dataset(X, y, error_var=error_var), AUTO_TUNING.gate_max_rows)
     known = {"kernel": layer.kernel, "propagation": layer.propagation, "error_var": few.error_var}
     return Layer.observe(layer.below, layer.params, few.X, few.y, **known), few.y, few.error_var  # type: ignore[arg-type]
 

@@ -24,7 +24,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headstart.data.dataset import Dataset
 from headstart.gp.fit import FitOptions, fit
 from headstart.gp.hyperparameters import Expected, Inputs, Layout
 from headstart.gp.kernels import Kernel
@@ -180,7 +179,8 @@ def _evidences(
     alone: IndependentSources, let_in: Float[Tensor, "*b s"], i: int, tried: Sequence[Integrated | None], kernel: Kernel
 ) -> tuple[Float[Tensor, "*b k"], Float[Tensor, "*b k p"], Layout]:
     """log p(some rows of source i | the other sources), at the most probable hyperparameters, and these."""
-    source = alone.known.inward(_some_rows(alone.sources[i]))
+    some = alone.sources[i].rows(slice(None, None, math.ceil(alone.sources[i].n / _ROWS)))
+    source = alone.known.inward(some)
     b = source.batch_shape
     P, n = b.numel(), source.n
     others = let_in.clone()
@@ -213,9 +213,3 @@ def _evidences(
     theta, report = fit(evidence, _QUICK, seed=i, task=f"source {i}", batch_shape=torch.Size([k * P]))
     best = report.objective.gather(-1, report.best.unsqueeze(-1)).squeeze(-1)
     return (-n * best).reshape(k, *b).movedim(0, -1), theta.reshape(k, *b, -1).movedim(0, -2), evidence.layout
-
-
-def _some_rows(source: Dataset) -> Dataset:
-    """Rows all over the source: every so many of them."""
-    step = math.ceil(source.n / _ROWS)
-    return source.rows(slice(0, None, step))

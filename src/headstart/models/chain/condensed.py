@@ -27,13 +27,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
+from headstart.data.thinning import inducing_rows, representative_rows, take_rows
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import cholesky, solve_lower, solve_upper
 from headstart.models.chain.beliefs import Beliefs, BoostedBeliefs, ExactBeliefs
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.large.pooling import pooled_rows
-from headstart.models.large.rows import leading_rows, representative_rows, rows_of
 
 ALL_ROWS = 500  # up to so many a task is simply fitted, and observed row by row
 EXACT = 5000  # rows below and of the task; their factor has 200 MB and takes four seconds
@@ -83,12 +83,12 @@ def source_layer(
     plan = _Plan(data.n, None) if every_row else _Plan.of(below, data, propagation, exact)
     if plan.n_rows < data.n:
         kept = plan.rows(data)
-        data, noise = rows_of(data, kept), noise.gather(-1, kept)
+        data, noise = take_rows(data, kept), noise.gather(-1, kept)
     empty = Layer.observe(below, params, data.X[..., :0, :], data.y[..., :0], kernel=kernel, propagation=propagation)
     if plan.n_points is None:
         return _exact(empty, data, noise, offset_var)
     scaled = (data.X / params.lengthscale.unsqueeze(-2)).reshape(-1, data.n, data.d)
-    points = leading_rows(scaled, data.y.reshape(-1, data.n), plan.n_points).reshape(*data.batch_shape, -1)
+    points = inducing_rows(scaled, data.y.reshape(-1, data.n), plan.n_points).reshape(*data.batch_shape, -1)
     return condensed(empty, data, noise, points, offset_var)
 
 
@@ -164,7 +164,7 @@ def condensed(
     offset_var: Float[Tensor, "*b"] | None = None,
 ) -> Layer:
     """The layer given all rows of data through those that ``points`` names; ``empty`` is the layer without data."""
-    at = empty.below.at(rows_of(data, points).X)
+    at = empty.below.at(take_rows(data, points).X)
     m, identity = points.shape[-1], torch.eye(points.shape[-1], dtype=data.X.dtype, device=data.X.device)
     P = empty.gain_cov(at, at)
     P.diagonal(dim1=-2, dim2=-1).mul_(1 + _JITTER)

@@ -3,7 +3,7 @@
 ``fit_level`` searches for the hyperparameters, ``level_layer`` factorises the level at them. The two are apart because
 hyperparameters can be kept (models.fitcache) and sent from process to process, and a factor is large.
 
-With many rows the search with all its restarts sees FIRST of them, well chosen (models.large.rows). From the best place
+With many rows the search with all its restarts sees FIRST of them, well chosen (data.thinning). From the best place
 found there a single run goes on with twice as many rows, and again, until that changes nothing any more, or there are
 ``most_rows``: a likelihood of a thousand rows has one optimum worth the name, and it lies near that of some hundred.
 """
@@ -19,6 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
+from headstart.data.thinning import representative_rows
 from headstart.data.units import OutputUnits, spread_of
 from headstart.gp.evidence import PlainEvidence
 from headstart.gp.fit import FitOptions, Seed, fit
@@ -29,7 +30,6 @@ from headstart.models.chain.beliefs import Beliefs, BeliefsAt, NoBeliefs
 from headstart.models.chain.condensed import ALL_ROWS, learnt_through, source_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.large.pooling import PooledEvidence, PooledRows, pooled_rows
-from headstart.models.large.rows import representative_rows
 
 FIRST = 300
 _MOST, _ALWAYS, _SHARE = 2400, 1200, 0.36  # what takes as long as the layer of all rows, or less

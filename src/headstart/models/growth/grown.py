@@ -15,11 +15,12 @@ from dataclasses import replace
 import torch
 
 from headstart.data.dataset import Dataset
+from headstart.data.thinning import representative
 from headstart.gp.hyperparameters import OFFSET_VAR
 from headstart.gp.linalg import solve_lower
 from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.chain.layer import Layer
-from headstart.models.growth.schedule import FITTED_ON, typical_rows
+from headstart.models.growth.schedule import FITTED_ON
 from headstart.models.posterior import TransferPosterior
 
 
@@ -44,7 +45,7 @@ def with_appended_rows(posterior: TransferPosterior, target: Dataset, at: Belief
 
 def fitted_on_some(fit: Callable[[Dataset], TransferPosterior], target: Dataset) -> TransferPosterior:
     """The posterior of a layer given all of the target, its hyperparameters found by ``fit`` from some typical rows."""
-    few = typical_rows(target, FITTED_ON)
+    few = representative(target, FITTED_ON)
     posterior = fit(few)
     if few is target:
         return posterior

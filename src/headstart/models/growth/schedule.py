@@ -10,9 +10,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
-
-from headstart.data.dataset import Dataset
 from headstart.gp.fit import FitOptions
 from headstart.tuning import PLAIN_TUNING
 
@@ -31,18 +28,3 @@ def refit_size(n: int) -> int:
 def fit_of_many(options: FitOptions) -> FitOptions:
     """How the hyperparameters of a long target are found: from fewer starts."""
     return replace(options, restarts=min(options.restarts, PLAIN_TUNING.refit_restarts))
-
-
-def typical_rows(task: Dataset, most: int) -> Dataset:
-    """At most so many rows that are like all of them: every so many by the size of their results, in their order.
-
-    The rows of a batch of problems are chosen for each of them.
-    """
-    if task.n <= most:
-        return task
-    picks = torch.linspace(0, task.n - 1, most, dtype=torch.float64, device=task.y.device).round().long()
-    rows = task.y.argsort(dim=-1, stable=True)[..., picks].sort(-1).values
-    X = task.X.gather(-2, rows.unsqueeze(-1).expand(*rows.shape, task.d))
-    return task.with_data(
-        X, task.y.gather(-1, rows), None if task.error_var is None else task.error_var.gather(-1, rows)
-    )

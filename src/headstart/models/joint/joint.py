@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from headstart.data.dataset import Dataset, error_vars, task_name
+from headstart.data.thinning import representative
 from headstart.data.units import OutputUnits, Units
 from headstart.gp.fit import Objective, Seed, fit
 from headstart.gp.hyperparameters import GPParams
@@ -17,7 +18,6 @@ from headstart.models.chain.beliefs import CrossTerm, ExactBeliefs
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.joint.coregion import Coregion, WeightedSource
 from headstart.models.joint.evidence import ArrowEvidence, DenseEvidence, JointEvidence
-from headstart.models.large.rows import representative
 from headstart.models.learning import LearnContext
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import AutoParams, CoregionalParams, EnsembleParams, ModelParams

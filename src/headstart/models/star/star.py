@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
+from headstart.data.thinning import representative
 from headstart.data.units import Units
 from headstart.errors import InputError
 from headstart.gp.fit import Seed, fit
@@ -18,7 +19,7 @@ from headstart.models.chain.condensed import source_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.growth.grown import with_appended_rows, with_its_offset
 from headstart.models.growth.memory import Memory
-from headstart.models.growth.schedule import EVERY, FITTED_ON, fit_of_many, refit_size, typical_rows
+from headstart.models.growth.schedule import EVERY, FITTED_ON, fit_of_many, refit_size
 from headstart.models.learning import LearnContext
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ModelParams, StarParams
@@ -85,7 +86,7 @@ class StarPrior(Prior):
             target = replace(target, categories=self.sources[0].categories)
         units = self.alone.units.completed(target)
         inward, members = units.inward(target), self.alone.members
-        fitted_on = typical_rows(inward, FITTED_ON)
+        fitted_on = representative(inward, FITTED_ON)
         located = at if fitted_on is inward else self.alone.locate(fitted_on.X)
         evidence = self.model.weighting.evidence(members, self.facts, fitted_on, self.model.kernel, located)
         b, options = target.batch_shape, self.model.fit

@@ -21,10 +21,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headstart.data.axis import has_single_value
-from headstart.data.ranges import Distribution
-from headstart.data.rules.names import axis_named
-from headstart.data.rules.rule import FixedValue, OnSteps, SettingRule
+from headstart.data.ranges import Distribution, has_single_value
+from headstart.data.rules.rule import FixedValue, OnSteps, SettingRule, axis_named
 from headstart.data.rules.text import parse_rule
 from headstart.data.space import Space
 from headstart.decide.domain import Domain, Mixed, Searchable

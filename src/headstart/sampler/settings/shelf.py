@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from headstart.data.axis import has_single_value
-from headstart.data.rules.listed import listed
-from headstart.data.rules.rule import SettingRule
+from headstart.data.ranges import has_single_value
+from headstart.data.rules.rule import SettingRule, feasible_rows
 from headstart.data.space import Space
 from headstart.decide.domain import Candidates
 from headstart.errors import InputError, NoPlaceError
@@ -111,14 +110,13 @@ class Shelf:
         """The rows that keep the rules, in a space; fails on a row outside it, and if no row keeps them."""
         rows = self._rows(space)
         try:
-            listed(space, rows)
+            X = space.encode_exactly(rows)
         except NoPlaceError:
             for i, row in enumerate(rows):
                 self._require(space, i, row)
             raise
-        listed(space, rows, rules)
-        kept = [row for row in rows if all(rule.holds(row) for rule in rules)]
-        return Stock(Candidates(space.encode(kept), space.categories), tuple(kept))
+        kept = feasible_rows(rows, rules)
+        return Stock(Candidates(X[kept], space.categories), tuple(rows[i] for i in kept))
 
     def _require(self, space: Space, i: int, row: Mapping[str, Any]) -> None:
         """Raise an ``InputError`` that names the row as the user does, if it is no point of the space."""
@@ -126,7 +124,7 @@ class Shelf:
         if lacking:
             raise InputError(self.lacks(lacking[0]))
         try:
-            listed(space, [row])
+            space.encode_exactly([row])
         except NoPlaceError as error:
             text = str(error)
             rest = text.removeprefix("Row 0") if text.startswith("Row 0") else f": {text}"

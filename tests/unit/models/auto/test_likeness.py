@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -15,7 +14,6 @@ from headstart.data.units import OutputMap
 from headstart.gp.fit import FitOptions, fit
 from headstart.gp.hyperparameters import Expected
 from headstart.gp.kernels import Kernel
-from headstart.models.auto import likeness as module
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.likeness import OWN, STRENGTH, Likeness, _expected, _proportions, likeness
 from headstart.models.star.independent import IndependentSources, fit_independently
@@ -129,14 +127,6 @@ def test_auto_gives_kin_what_was_learnt() -> None:
     assert star.expected is None
     assert kin.facts.own is not None
     assert star.facts.own is None
-
-
-def test_rows_are_taken_all_over_a_long_source() -> None:
-    """No more than twenty, the first among them."""
-    X = points(0, 55)
-    some = module._some_rows(Dataset(X, bowl(X)))
-    assert some.n == math.ceil(55 / 3)
-    assert torch.equal(some.X, X[::3])
 
 
 def test_a_balanced_star_of_equal_sources_is_sure_of_their_shape() -> None:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from headstart.data.dataset import Dataset
+from headstart.data.thinning import inducing_rows
 from headstart.data.units import OutputMap, Units
 from headstart.gp.fit import FitOptions
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams
@@ -18,7 +19,6 @@ from headstart.models.chain.beliefs import Beliefs, NoBeliefs
 from headstart.models.chain.condensed import condensed, exact_rows, learnt_through, source_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.family import STAR
-from headstart.models.large.rows import leading_rows
 from headstart.models.learning import LearnContext
 from headstart.models.star import independent
 
@@ -104,7 +104,7 @@ def test_through_a_third_of_the_points_it_is_close_to_the_exact_posterior() -> N
         empty_of(exact),
         task,
         noise_of(PARAMS, task),
-        leading_rows((task.X / PARAMS.lengthscale)[None], task.y[None], 500)[0],
+        inducing_rows((task.X / PARAMS.lengthscale)[None], task.y[None], 500)[0],
     )
     (a, var), (b, exact_var) = mine.predict_marginal(X_NEW), exact.predict_marginal(X_NEW)
     assert float(((a - b) / exact_var.sqrt()).square().mean().sqrt()) < 0.2

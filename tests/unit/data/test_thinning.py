@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from headstart.data.dataset import Dataset
-from headstart.models.large.rows import every_so_many, leading_rows, representative_rows
+from headstart.data.thinning import inducing_rows, representative, representative_rows
 
 
 def many(n: int = 3000) -> tuple[torch.Tensor, torch.Tensor]:
@@ -41,16 +41,16 @@ def test_all_rows_are_chosen_where_there_are_no_more() -> None:
     """As many as there are, or fewer than two."""
     X, y = many(50)
     assert torch.equal(representative_rows(X, y, 80), torch.arange(50).expand(2, -1))
-    assert torch.equal(leading_rows(X, y, 50), torch.arange(50).expand(2, -1))
+    assert torch.equal(inducing_rows(X, y, 50), torch.arange(50).expand(2, -1))
     assert representative_rows(X, y, 1).tolist() == y.argmin(-1, keepdim=True).tolist()
     for m in (2, 3, 49):
         assert all(len(set(rows.tolist())) == m for rows in representative_rows(X, y, m))
 
 
-def test_leading_rows_are_the_best_half_and_as_far_apart_as_can_be() -> None:
+def test_inducing_rows_are_the_best_half_and_as_far_apart_as_can_be() -> None:
     """The lowest results are all there; no row is far from all that are chosen, as many are from the best ones."""
     X, y = many()
-    rows = leading_rows(X, y, 400)
+    rows = inducing_rows(X, y, 400)
     for which, inputs, values in zip(rows, X, y, strict=True):
         chosen = which.tolist()
         assert len(set(chosen)) == 400
@@ -59,8 +59,14 @@ def test_leading_rows_are_the_best_half_and_as_far_apart_as_can_be() -> None:
         assert torch.cdist(inputs, inputs[which]).amin(-1).max() < 0.7 * by_chance
 
 
-def test_an_even_spread_takes_the_first_and_the_last_row() -> None:
-    """And never more than there are."""
+def test_a_thinned_task_keeps_what_belongs_to_its_rows() -> None:
+    """Every problem of a batch has rows of its own, with their errors; a task of few rows is itself."""
     X, y = many(101)
-    assert torch.equal(every_so_many(Dataset(X, y), 11).y, y[:, ::10])
-    assert every_so_many(Dataset(X, y), 500).n == 101
+    task = Dataset(X, y, name="May", error_var=y.square())
+    some = representative(task, 11)
+    assert (some.n, some.name) == (11, "May")
+    assert some.error_var is not None
+    assert torch.equal(some.error_var, some.y.square())
+    for i, which in enumerate(representative_rows(X, y, 11)):
+        assert torch.equal(some.X[i], X[i, which])
+    assert representative(task, 101) is task

@@ -15,10 +15,11 @@ from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 from tests.unit.sources.forms.past_studies import read_one, study, trial
 
+from headstart.data.thinning import best_and_spread
 from headstart.errors import InputError
-from headstart.sources.forms import large, thinning
+from headstart.sources.forms import large
+from headstart.sources.forms.large import thinned
 from headstart.sources.forms.studies import is_same_study
-from headstart.sources.forms.thinning import rows_kept, thinned
 from headstart.sources.raw import RawObjective, RawTask
 
 pytestmark = pytest.mark.usefixtures("quiet_optuna")
@@ -34,7 +35,7 @@ def y() -> Any:
 @pytest.mark.parametrize(("maximize", "low", "high"), [(False, 40, 0), (True, 0, 40), (None, 20, 20)])
 def test_the_best_and_an_even_spread_are_kept(y: Any, maximize: bool | None, low: int, high: int) -> None:
     """A tenth are the best ones, of a table that does not say which those are both ends; the rest is everywhere."""
-    kept = rows_kept(y, maximize, 400)
+    kept = best_and_spread([(y, maximize)], 400)
     assert len(kept) == 400
     assert (np.diff(kept) > 0).all()  # in order, each once
     values = set(y[kept])
@@ -47,13 +48,13 @@ def test_rows_without_a_result_are_the_first_to_go(y: Any) -> None:
     """Missing values are not kept, infinite ones count as the worst or best."""
     y[:4700] = np.nan
     y[4800] = np.inf
-    assert rows_kept(y, False, 400).tolist() == list(range(4700, N))
-    assert 4800 in rows_kept(y, True, 50)
+    assert best_and_spread([(y, False)], 400).tolist() == list(range(4700, N))
+    assert 4800 in best_and_spread([(y, True)], 50)
 
 
 def test_a_long_table_is_thinned_and_says_so(y: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows, values and their numbers in the file stay together."""
-    monkeypatch.setattr(thinning, "MOST_LEARNT", 1000)
+    monkeypatch.setattr(large, "MAX_ROWS", 1000)
     task = RawTask("t", pd.DataFrame({"x": y}), y, numbers=tuple(range(2, N + 2)), notes=("first",))
     short = thinned(task)
     assert short.notes == ("first", "1,000 of 5,000 rows are used: the best tenth, and an even spread of the others")
@@ -67,7 +68,7 @@ def test_a_long_table_is_thinned_and_says_so(y: Any, monkeypatch: pytest.MonkeyP
 
 def test_the_best_of_every_objective_are_kept(y: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as it is not known which of them counts; a row that has any of them may be kept."""
-    monkeypatch.setattr(thinning, "MOST_LEARNT", 1000)
+    monkeypatch.setattr(large, "MAX_ROWS", 1000)
     other = np.random.default_rng(1).permutation(N).astype(float)
     other[:10] = np.nan
     task = RawTask(
@@ -100,7 +101,7 @@ def test_of_a_large_study_the_best_of_every_objective_are_loaded(
             )
         )
     monkeypatch.setattr(large, "LARGE", 40)
-    monkeypatch.setattr(thinning, "MOST_LEARNT", 40)
+    monkeypatch.setattr(large, "MAX_ROWS", 40)
     first, second = read_one(past).objectives.values()
     assert len(first.y) == 40
     assert {0.0, 1.0} <= set(first.y)

@@ -1,12 +1,12 @@
-"""Polishing inside rules: many projected-gradient runs in lockstep, each in its own region.
+"""Spectral projected gradient: minimisation under linear constraints, many runs in lockstep, each in its own region.
 
-A run goes along the gradient, by the step that the last change of the gradient suggests (Barzilai and Borwein), back
-to the nearest point of its region, and shortens the way until the loss is below the worst of the last few:
+A run takes the Barzilai-Borwein step a along the gradient, projects it onto its region, and shortens the way there by
+s until the loss is below the worst of the last few (a nonmonotone line search):
 
     y ← y + s (P(y − a g) − y)        Birgin, Martínez and Raydan, SIAM J. Optim. 10 (2000), 1196
 
-Regions are convex, so that no point on the way leaves them. Linear rules are linear in values, not in the coordinates
-of a log axis: where columns are tied together, y is the share of a range, and the chain rule takes the gradient there.
+Regions are convex, so that no point on the way leaves them. Constraints are linear in values, not in the coordinates of
+a log axis: where columns are tied together, y is the share of a range, and the chain rule takes the gradient there.
 """
 
 from __future__ import annotations
@@ -18,37 +18,33 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 
-from headstart.decide.ruled.keeping import Reading
-from headstart.decide.ruled.parts import Piece
-from headstart.decide.ruled.pieces import Pieces
-from headstart.decide.ruled.polytope import Polytope
-
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Index = NDArray[np.intp]
 # (points, which of the runs they belong to) → (loss, gradient)
 Loss = Callable[[Array, Index], tuple[Array, Array]]
 
-_MEMORY = 4  # so many last losses are looked at
-_ENOUGH = 1e-4  # of the fall that the gradient promises
-_SHORTENINGS = 12
+_MEMORY = 4  # last losses that a new one is compared with
+_SUFFICIENT = 1e-4  # decrease, of the one that the gradient promises (Armijo)
+_BACKTRACKS = 12
 _SHORTEST, _LONGEST = 1e-8, 1e4
-_PATIENCE = 3  # so often a loss may fall by rounding alone
+_PATIENCE = 3  # steps in a row that may gain no more than rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Tie:
-    """Columns that linear rules tie together, and the polytope that they are in."""
+    """Columns that linear constraints tie together, and the projection onto their polytope.
+
+    ``project`` returns the nearest points inside, and for which of its arguments one was found.
+    """
 
     columns: Index
-    polytope: Polytope
-    b: Float[Array, "1 m"]
-    e: Float[Array, "1 q"]
+    project: Callable[[Float[Array, "k t"]], tuple[Float[Array, "k t"], Bool[Flags, "k"]]]
 
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """Where each of n points may go in f free columns: between two ends, some columns tied together.
+    """Where each of n points may go in f free columns: a box, some columns of which are tied together.
 
     A tied column with y is at the coordinate (L(offset + scale y) − start) / width, L being the log on a log axis.
     """
@@ -64,13 +60,13 @@ class Region:
     width: Float[Array, "f"]
 
     def inward(self, U: Float[Array, "n f"]) -> Float[Array, "n f"]:
-        """The places y of coordinates."""
+        """y of coordinates."""
         T = self.start + self.width * U
         Z = np.where(self.log, np.exp(np.where(self.log, T, 0.0)), T)
         return np.where(self.tied, (Z - self.offset) / self.scale, U)
 
     def outward(self, Y: Float[Array, "k f"], which: Index) -> tuple[Float[Array, "k f"], Float[Array, "k f"]]:
-        """The coordinates of places, and how fast they change with those."""
+        """The coordinates of y, and their derivatives."""
         tied, scale = self.tied[which], self.scale[which]
         Z = self.offset[which] + scale * Y
         log = self.log & tied
@@ -79,18 +75,18 @@ class Region:
         return np.where(tied, (T - self.start) / self.width, Y), np.where(tied, pace, 1.0)
 
     def project(self, Y: Float[Array, "k f"], which: Index) -> tuple[Float[Array, "k f"], Bool[Flags, "k"]]:
-        """The nearest places inside, and for which of them one was found."""
+        """The projection of y onto the regions, and for which of them it was found."""
         P, ok = Y.clip(self.low[which], self.high[which]), np.ones(len(Y), dtype=bool)
         for i, run in enumerate(which):
             tie = self.ties[run]
             if tie is not None:
-                found, inside = tie.polytope.nearest(Y[i : i + 1, tie.columns], tie.b, tie.e)
+                found, inside = tie.project(Y[i : i + 1, tie.columns])
                 P[i, tie.columns], ok[i] = found[0], inside[0]
         return P, ok
 
 
 def descend(loss: Loss, Y: Float[Array, "n f"], region: Region, *, max_iterations: int) -> Float[Array, "n f"]:
-    """The best place that each run comes by, from a place inside its region."""
+    """The best point of each run, from a start Y inside its region."""
     Y, every = Y.copy(), np.arange(len(Y))
     f, g = loss(Y, every)
     best, lowest = Y.copy(), f.copy()
@@ -107,7 +103,7 @@ def descend(loss: Loss, Y: Float[Array, "n f"], region: Region, *, max_iteration
         if len(going) == 0:
             break
         before = f[going]
-        X, values, slopes = _shortened(loss, Y[going], before, D, fall, last[going].max(-1), going)
+        X, values, slopes = _backtracked(loss, Y[going], before, D, fall, last[going].max(-1), going)
         moved, change = X - Y[going], slopes - g[going]
         curvature = (moved * change).sum(-1)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -122,18 +118,18 @@ def descend(loss: Loss, Y: Float[Array, "n f"], region: Region, *, max_iteration
     return best
 
 
-def _shortened(
+def _backtracked(
     loss: Loss, Y: Array, f: Array, D: Array, fall: Array, worst: Array, which: Index
 ) -> tuple[Array, Array, Array]:
-    """The runs after a step along D, shortened until it pays; a run for which it never does stays."""
+    """The runs after a backtracking line search along D."""
     s = np.ones(len(Y))
     X, values, slopes = Y.copy(), f.copy(), np.zeros_like(Y)
     waiting = np.arange(len(Y))
-    for _ in range(_SHORTENINGS):
+    for _ in range(_BACKTRACKS):
         trial = Y[waiting] + s[waiting, None] * D[waiting]
         v, g = loss(trial, which[waiting])
         X[waiting], values[waiting], slopes[waiting] = trial, v, g
-        short = v > worst[waiting] + _ENOUGH * s[waiting] * fall[waiting]
+        short = v > worst[waiting] + _SUFFICIENT * s[waiting] * fall[waiting]
         # the lowest place of the parabola through what is known
         with np.errstate(divide="ignore", invalid="ignore"):
             share = -fall[waiting] / (2 * ((v - f[waiting]) / s[waiting] - fall[waiting]))
@@ -142,40 +138,3 @@ def _shortened(
         if len(waiting) == 0:
             break
     return X, values, slopes
-
-
-def region_of(pieces: Pieces, read: Reading, free: NDArray[np.int64]) -> Region:
-    """The regions of the points read, in these free columns."""
-    n, f = len(read.Z), len(free)
-    at = {int(column): i for i, column in enumerate(free)}
-    low, high = np.zeros((n, f)), np.ones((n, f))
-    tied, offset, scale = np.zeros((n, f), dtype=bool), np.zeros((n, f)), np.ones((n, f))
-    log, start, width = np.zeros(f, dtype=bool), np.zeros(f), np.ones(f)
-    ties: list[Tie | None] = [None] * n
-    for number in pieces.numbers:
-        if number.column in at:
-            i, (a, b) = at[number.column], number.ends
-            log[i], start[i], width[i] = number.axis.log, a, b - a
-    for levels, rows in read.combinations():
-        for row in rows:
-            piece = _piece_at(pieces.of(levels), pieces, read.Z[row])
-            for j, number in enumerate(pieces.numbers):
-                if number.column in at and piece.there.get(number.name) and j not in piece.tied:
-                    low[row, at[number.column]], high[row, at[number.column]] = number.coordinates(
-                        np.array([piece.low[j], piece.high[j]])
-                    )
-            if piece.block is None:
-                continue
-            x = piece.block.shares(read.Z[row : row + 1, piece.tied])
-            own = [at[int(pieces.numbers[piece.tied[j]].column or 0)] for j in piece.block.smooth]
-            tied[row, own] = True
-            offset[row, own] = piece.block.low[piece.block.smooth]
-            scale[row, own] = (piece.block.high - piece.block.low)[piece.block.smooth]
-            if own:
-                ties[row] = Tie(np.array(own, dtype=np.intp), piece.block.polytope, *piece.block.left_over(x))
-    return Region(low, high, tuple(ties), tied, offset, scale, log, start, width)
-
-
-def _piece_at(options: tuple[Piece, ...], pieces: Pieces, z: Array) -> Piece:
-    """The piece that a point is in; of several the one that it is least far out of."""
-    return min(options, key=lambda piece: float(pieces.excess(piece, z[None])[0]))
