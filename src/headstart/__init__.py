@@ -39,10 +39,9 @@ if TYPE_CHECKING:
         NothingInCommonError,
         NumericalError,
     )
-    from headstart.gp.fit import FitOptions, Objective
+    from headstart.gp.fit import FitOptions, FitReport, Objective
     from headstart.gp.hyperparameters import GPParams, Starts
     from headstart.gp.kernels import Kernel
-    from headstart.gp.restarts import FitReport
     from headstart.models.auto.auto import Auto
     from headstart.models.auto.candidates import Candidate
     from headstart.models.auto.explanation import Explanation, explain
@@ -98,8 +97,7 @@ _HOMES = {
         *("HeadstartError", "InputError", "NoPlaceError", "NoPointLeftError", "NoSettingError"),
         *("NothingInCommonError", "MissingExtraError", "NumericalError"),
     ),
-    "gp.fit": ("FitOptions", "Objective"),
-    "gp.restarts": ("FitReport",),
+    "gp.fit": ("FitOptions", "FitReport", "Objective"),
     "gp.hyperparameters": ("GPParams", "Starts"),
     "gp.kernels": ("Kernel",),
     "models.posterior": ("TransferPosterior",),

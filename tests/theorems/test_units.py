@@ -103,7 +103,7 @@ def test_the_paper_s_standardised_residual_depends_on_units_with_one_point(model
 @pytest.mark.parametrize("model", CHAINS)
 def test_the_paper_s_standardised_residual_follows_units_with_more_points(model: TransferModel) -> None:
     """From N_t = 2 on the paper's option follows a change of units as well."""
-    paper = model.paper().using(fit=replace(FitOptions.thorough(), restarts=2, max_iterations=25))
+    paper = model.paper().using(fit=replace(FitOptions.paper(), restarts=2, max_iterations=25))
     assert_same(fitted(paper, 4), fitted(paper, 4, scale=100.0, shift=7.0), 1e-6)
 
 

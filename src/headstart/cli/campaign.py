@@ -264,8 +264,7 @@ def working(doing: str = "learning from the past campaigns …", *, quiet: bool 
     Whoever is told how far it is shows it there as soon as it takes over two seconds.
     """
     with how_far(doing, quiet=quiet) as told:
-        from headstart.gp.rounding import round_alike
-        from headstart.gp.threads import single_thread
+        from headstart.gp.threads import round_alike, single_thread
 
         round_alike()
         with single_thread():

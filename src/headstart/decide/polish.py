@@ -16,7 +16,7 @@ from headstart.decide.acquisition import AcquisitionValue
 from headstart.decide.domain import Searchable
 from headstart.decide.fast.slopes import Slopes
 from headstart.decide.region import Loss, Region, descend
-from headstart.gp.lbfgs import minimize_lockstep
+from headstart.gp.lbfgs import Minimization
 
 Array = NDArray[np.float64]
 Which = NDArray[np.intp]
@@ -69,7 +69,7 @@ def polish(
     if region is not None:
         now[:, free] = _held(objective, now[:, free].cpu().numpy(), region).to(now)
         return domain.snap(now.reshape(starts.shape))
-    result = minimize_lockstep(
+    result = Minimization(
         objective,
         now[:, free].cpu().numpy(),
         np.zeros(len(free)),
@@ -77,7 +77,7 @@ def polish(
         max_iterations=_ITERATIONS,
         ftol=1e-9,
         gtol=1e-6,
-    )
+    ).run()
     now[:, free] = torch.from_numpy(result.x).to(now)
     return domain.snap(now.reshape(starts.shape))
 

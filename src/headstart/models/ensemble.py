@@ -11,9 +11,8 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.data.units import Units
 from headstart.errors import InputError
-from headstart.gp.fit import Seed, generator_from
+from headstart.gp.fit import FitReport, Seed, generator_from
 from headstart.gp.hyperparameters import GPParams
-from headstart.gp.restarts import FitReport
 from headstart.models.chain.beliefs import BeliefsAt, NoBeliefs
 from headstart.models.chain.fitting import LevelSpec, fit_layer
 from headstart.models.chain.layer import Layer, Propagation

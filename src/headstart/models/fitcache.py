@@ -26,9 +26,8 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.errors import UnwritableError
-from headstart.gp.fit import FitOptions
+from headstart.gp.fit import FitOptions, FitReport
 from headstart.gp.hyperparameters import GPParams
-from headstart.gp.restarts import FitReport
 
 T = TypeVar("T")
 Arrays = Mapping[str, NDArray[Any]]

@@ -3,7 +3,7 @@
 A model cuts what it learns into ``FitJob``s, which need nothing of each other, and hands them to ``LearnContext.run``:
 in this process one after the other, by ``n_jobs`` processes through joblib, on a Ray cluster through Ray's backend of
 joblib, or (large ones) on a GPU. A job gives the same numbers to the last bit in any process of one machine: it has its
-own starting points, works on one thread, and MKL is told to round alike everywhere (gp.rounding).
+own starting points, works on one thread, and MKL is told to round alike everywhere (gp.threads).
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ import torch
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError, MissingExtraError
 from headstart.gp.fit import Seed, generator_from
-from headstart.gp.rounding import round_alike
-from headstart.gp.threads import single_thread
+from headstart.gp.threads import round_alike, single_thread
 from headstart.models.device import CPU, ComputeDevice, moved
 from headstart.models.fitcache import FitCache
 

@@ -15,9 +15,8 @@ from headstart.data.dataset import Dataset, require_compatible, require_unit_cub
 from headstart.data.units import OutputMap, OutputUnits
 from headstart.data.warp import Warp
 from headstart.errors import InputError
-from headstart.gp.fit import FitOptions, Seed
+from headstart.gp.fit import FitOptions, FitReport, Seed
 from headstart.gp.kernels import Kernel
-from headstart.gp.restarts import FitReport
 from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.growth.schedule import refit_size
 from headstart.models.learning import LearnContext, require_n_jobs

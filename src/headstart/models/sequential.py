@@ -11,9 +11,8 @@ from torch import Tensor
 from headstart.data.dataset import Dataset, task_name
 from headstart.data.units import OutputUnits, Units
 from headstart.errors import InputError
-from headstart.gp.fit import Seed
+from headstart.gp.fit import FitReport, Seed
 from headstart.gp.hyperparameters import GPParams
-from headstart.gp.restarts import FitReport
 from headstart.models.chain.beliefs import Beliefs, BeliefsAt, NoBeliefs
 from headstart.models.chain.condensed import source_layer
 from headstart.models.chain.fitting import LevelSpec, fit_layer, fit_level, level_layer

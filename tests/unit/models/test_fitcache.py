@@ -62,7 +62,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "2:6f899729e377f843"
+FINGERPRINT = "2:d5349523b1fe6fab"
 
 
 def fingerprint() -> str:

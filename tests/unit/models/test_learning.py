@@ -46,7 +46,7 @@ def test_a_source_gives_what_it_gives_alone() -> None:
 SCRIPT = """
 import torch
 from headstart import FAMILY, Dataset
-from headstart.gp.rounding import round_alike
+from headstart.gp.threads import round_alike
 from headstart.models import learning
 
 round_alike()

@@ -27,7 +27,7 @@ from headstart.bench.problems.transfer import SyntheticProblem
 from headstart.bench.run.runner import run_batch
 from headstart.bench.scale.tasks import draw_task
 from headstart.data.dataset import Dataset
-from headstart.gp.evidence import PlainEvidence
+from headstart.gp.evidence import GaussianEvidence
 from headstart.gp.fit import fit
 from headstart.gp.hyperparameters import GPParams, Inputs
 from headstart.gp.kernels import Kernel
@@ -85,7 +85,7 @@ class ExactMethod(Method):
         assert isinstance(prior, SequentialPrior)
         source, shape = prior.units.inward(prior.sources[0]), prior.sources[0].batch_shape
         model, P = prior.model, shape.numel()
-        evidence = PlainEvidence(
+        evidence = GaussianEvidence(
             source.X.reshape(P, source.n, source.d),
             source.y.reshape(P, source.n),
             None,

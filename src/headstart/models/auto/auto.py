@@ -33,9 +33,8 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputMap, OutputUnits, Units
 from headstart.errors import InputError
-from headstart.gp.fit import FitOptions, Seed, generator_from
+from headstart.gp.fit import FitOptions, FitReport, Seed, generator_from
 from headstart.gp.kernels import Kernel
-from headstart.gp.restarts import FitReport
 from headstart.models.auto.candidates import DEFAULT, Candidate, require_candidates, trusted, weighed, weighting_of
 from headstart.models.auto.gate import Informative, informative
 from headstart.models.auto.likeness import likeness

@@ -24,13 +24,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from headstart.gp.evidence import GaussianEvidence, WeightedTerms
 from headstart.gp.fit import FitOptions, fit
-from headstart.gp.hyperparameters import Expected, Inputs, Layout
+from headstart.gp.hyperparameters import Inputs, Layout, ThetaPrior
 from headstart.gp.kernels import Kernel
 from headstart.gp.threads import single_thread
 from headstart.models.fitcache import Arrays, fit_key
 from headstart.models.learning import DEFAULT_CONTEXT, LearnContext, count_in_words
-from headstart.models.star.evidence import StarEvidence
 from headstart.models.star.independent import IndependentSources
 from headstart.models.star.weighting import Amplitude, Integrated, SourceFacts
 from headstart.models.star.weights import StarBeliefs
@@ -53,7 +53,7 @@ class Likeness:
 
     own: Float[Tensor, "*b 1"]
     believed: Float[Tensor, "*b k"]
-    expected: Expected | None = None
+    expected: ThetaPrior | None = None
 
 
 def likeness(
@@ -120,7 +120,7 @@ def _from_arrays(arrays: Arrays, let_in: Float[Tensor, "*b s"], n_candidates: in
     ):
         raise ValueError("it is no comparison of these sources")
     tensors = [torch.from_numpy(np.array(array)).to(let_in) for array in (own, believed, centre, spread)]
-    return Likeness(tensors[0], tensors[1], Expected(tensors[2], tensors[3]))
+    return Likeness(tensors[0], tensors[1], ThetaPrior(tensors[2], tensors[3]))
 
 
 def _compared(
@@ -153,14 +153,14 @@ def _proportions_before(let_in: Float[Tensor, "*b s"], believed: Sequence[float]
     return (chances / chances.sum()).expand(*let_in.shape[:-1], -1)
 
 
-def _expected(theta: Float[Tensor, "*b s p"], says: Float[Tensor, "*b s 1"], layout: Layout) -> Expected:
+def _expected(theta: Float[Tensor, "*b s p"], says: Float[Tensor, "*b s 1"], layout: Layout) -> ThetaPrior:
     """Mean and spread of the sources' θ, with the general prior as one of them."""
     general, var = layout.centre().to(theta), layout.precision().to(theta).reciprocal()
     n = says.sum(-2) + 1
     centre = (general + (says * theta).sum(-2)) / n
     apart = var + (general - centre).square() + (says * (theta - centre.unsqueeze(-2)).square()).sum(-2)
     p = layout.size
-    return Expected(centre.reshape(-1, p), (apart / n).sqrt().reshape(-1, p))
+    return ThetaPrior(centre.reshape(-1, p), (apart / n).sqrt().reshape(-1, p))
 
 
 def _proportions(
@@ -200,14 +200,14 @@ def _evidences(
         covs.append(below.cov_from(kernels, own).reshape(P, n, n))
     k = len(tried)
     amplitude = next(weighting.amplitude for weighting in tried if weighting is not None)
-    evidence = StarEvidence(
+    evidence = GaussianEvidence(
         source.X.reshape(P, n, -1).repeat(k, 1, 1),
         source.y.reshape(P, n).repeat(k, 1),
-        torch.cat(means).unsqueeze(1),
-        torch.cat(covs).unsqueeze(1),
-        Amplitude(amplitude),
         kernel=kernel,
+        residual=True,
+        free_offset=True,
         inputs=Inputs.of(source.d, source.categories),
+        terms=WeightedTerms(torch.cat(means).unsqueeze(1), torch.cat(covs).unsqueeze(1), Amplitude(amplitude)),
         error_var=None if source.error_var is None else source.error_var.reshape(P, n).repeat(k, 1),
     )
     theta, report = fit(evidence, _QUICK, seed=i, task=f"source {i}", batch_shape=torch.Size([k * P]))

@@ -20,6 +20,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
+from headstart.gp.evidence import GaussianEvidence, WeightedTerms
 from headstart.gp.fit import fit
 from headstart.gp.hyperparameters import Inputs
 from headstart.gp.linalg import cholesky, solve_lower
@@ -27,7 +28,6 @@ from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture
 from headstart.models.model import TransferModel
-from headstart.models.star.evidence import StarEvidence
 from headstart.models.star.independent import IndependentSources
 from headstart.models.star.weighting import Amplitude, Integrated, SourceFacts
 from headstart.models.star.weights import StarBeliefs
@@ -73,18 +73,19 @@ def _in_lockstep(
         units = alone.units.completed(target.head(refit))
         inward = units.inward(target.head(end))
         y, error_var = inward.y.expand(n_sources, -1), inward.error_var
-        evidence = StarEvidence(
+        terms = WeightedTerms(means[:, None, :refit], covs[:, None, :refit, :refit], Amplitude(weighting.amplitude))
+        evidence = GaussianEvidence(
             target.X[None, :refit],
             y[:, :refit],
-            means[:, None, :refit],
-            covs[:, None, :refit, :refit],
-            Amplitude(weighting.amplitude),
             kernel=model.kernel,
+            residual=True,
+            free_offset=True,
             inputs=inputs,
+            terms=terms,
             error_var=None if error_var is None else error_var[None, :refit],
         )
         theta, _ = fit(evidence, model.fit, seed=refit, task="target", batch_shape=torch.Size([n_sources]))
-        own, omega = evidence.solution(theta)
+        own, omega = evidence.params(theta), evidence.omega(theta)
         X = target.X[:end]
         K = omega.square().unsqueeze(-1) * covs[:, :end, :end]
         K = K + own.outputscale[:, None, None] * model.kernel(X, X, own.lengthscale)

@@ -21,15 +21,14 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.data.thinning import representative_rows
 from headstart.data.units import OutputUnits, spread_of
-from headstart.gp.evidence import PlainEvidence
-from headstart.gp.fit import FitOptions, Seed, fit
+from headstart.gp.evidence import GaussianEvidence, Replicates
+from headstart.gp.fit import FitOptions, FitReport, Seed, fit
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Inputs
 from headstart.gp.kernels import Kernel
-from headstart.gp.restarts import FitReport
 from headstart.models.chain.beliefs import Beliefs, BeliefsAt, NoBeliefs
 from headstart.models.chain.condensed import ALL_ROWS, learnt_through, source_layer
 from headstart.models.chain.layer import Layer, Propagation
-from headstart.models.large.pooling import PooledEvidence, PooledRows, pooled_rows
+from headstart.models.large.pooling import PooledRows, pooled_rows
 
 FIRST = 300
 _MOST, _ALWAYS, _SHARE = 2400, 1200, 0.36  # what takes as long as the layer of all rows, or less
@@ -66,7 +65,7 @@ class LevelFit:
 
     params: GPParams
     report: FitReport
-    evidence: PlainEvidence | PooledEvidence
+    evidence: GaussianEvidence
     theta: Float[Tensor, "P p"]
     as_params: Callable[[Float[Tensor, "P p"]], GPParams]
     at: BeliefsAt | None = None  # the beliefs at the rows
@@ -123,7 +122,7 @@ def fit_level(below: Beliefs, task: Dataset, spec: LevelSpec) -> LevelFit:
         scale = torch.where(spread > 0, spread, scale)
     P = task.batch_shape.numel()
     seen = task.X.index_fill(-1, torch.tensor(task.unseen, device=task.X.device), 0.0) if task.unseen else task.X
-    evidence = PlainEvidence(
+    evidence = GaussianEvidence(
         seen.reshape(P, task.n, task.d),
         ((residual - shift.unsqueeze(-1)) / scale.unsqueeze(-1)).reshape(P, task.n),
         None if C is None else (C / scale[..., None, None] ** 2).reshape(P, task.n, task.n),
@@ -157,7 +156,7 @@ def _fit_many(below: Beliefs, task: Dataset, spec: LevelSpec) -> LevelFit:
     shift, scale = _units(below, data, per_level=spec.units is OutputUnits.PER_LEVEL)
     inputs = Inputs.of(task.d, task.categories)
 
-    def evidence_of(n: int) -> PlainEvidence | PooledEvidence:
+    def evidence_of(n: int) -> GaussianEvidence:
         which = representative_rows(data.X.reshape(P, data.n, data.d), data.y.reshape(P, data.n), n)
         return _evidence_of_rows(below, data, pooled, which, (shift, scale), spec)
 
@@ -165,11 +164,11 @@ def _fit_many(below: Beliefs, task: Dataset, spec: LevelSpec) -> LevelFit:
     evidence = evidence_of(n)
     theta, report = fit(evidence, spec.fit, seed=spec.seed, task=spec.name, batch_shape=b)
     theta = theta.reshape(P, -1)
-    looser = replace(spec.fit, ftol=max(_FTOL, spec.fit.ftol), gtol=max(_GTOL, spec.fit.gtol))
+    looser = replace(spec.fit, restarts=1, ftol=max(_FTOL, spec.fit.ftol), gtol=max(_GTOL, spec.fit.gtol))
     while n < (most := most_rows(data.n)):
         n = min(2 * n, most)
         evidence = evidence_of(n)
-        further, _ = fit(evidence, looser, seed=spec.seed, task=spec.name, batch_shape=b, start=theta)
+        further, _ = fit(evidence, looser, seed=spec.seed, task=spec.name, batch_shape=b, warm_start=theta)
         further = further.reshape(P, -1)
         effects = [evidence.layout.by_effect(t.cpu().numpy()) for t in (further, theta)]
         theta = further
@@ -218,7 +217,7 @@ def _evidence_of_rows(
     which: Int[Tensor, "P k"],
     units: tuple[Float[Tensor, "*b"], Float[Tensor, "*b"]],
     spec: LevelSpec,
-) -> PlainEvidence | PooledEvidence:
+) -> GaussianEvidence:
     """The evidence of these rows alone; ``units`` are where the residual lies, and its scale."""
     P, k = which.shape
     shift, scale = units
@@ -232,16 +231,19 @@ def _evidence_of_rows(
     error_var = None
     if data.error_var is not None:
         error_var = data.error_var.reshape(P, data.n).gather(1, which) / scale.reshape(P, 1) ** 2
-    options = {
-        "kernel": spec.kernel,
-        "residual": not per_level and not isinstance(below, NoBeliefs),
-        "free_offset": not per_level,
-        "inputs": Inputs.of(data.d, data.categories),
-        "error_var": error_var,
-    }
     seen = X.index_fill(-1, torch.tensor(data.unseen, device=X.device), 0.0) if data.unseen else X
-    if pooled is None:
-        return PlainEvidence(seen, r, C, **options)  # type: ignore[arg-type]
-    counts = pooled.counts.reshape(P, -1).gather(1, which)
-    scatter = pooled.scatter.reshape(P, -1).gather(1, which) / scale.reshape(P, 1) ** 2
-    return PooledEvidence(seen, r, C, counts=counts, scatter=scatter, **options)  # type: ignore[arg-type]
+    replicates = None
+    if pooled is not None:
+        counts = pooled.counts.reshape(P, -1).gather(1, which)
+        replicates = Replicates(counts, pooled.scatter.reshape(P, -1).gather(1, which) / scale.reshape(P, 1) ** 2)
+    return GaussianEvidence(
+        seen,
+        r,
+        C,
+        kernel=spec.kernel,
+        residual=not per_level and not isinstance(below, NoBeliefs),
+        free_offset=not per_level,
+        inputs=Inputs.of(data.d, data.categories),
+        error_var=error_var,
+        replicates=replicates,
+    )

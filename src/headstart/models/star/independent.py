@@ -13,9 +13,8 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset, task_name
 from headstart.data.units import OutputUnits, Units, spread_of
-from headstart.gp.fit import Seed
+from headstart.gp.fit import FitReport, Seed
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams
-from headstart.gp.restarts import FitReport
 from headstart.models.chain.beliefs import BeliefsAt, ExactBeliefs, NoBeliefs, sources_at
 from headstart.models.chain.condensed import ALL_ROWS, exact_rows, source_layer
 from headstart.models.chain.fitting import LevelSpec, fit_level

@@ -11,9 +11,8 @@ from headstart.data.dataset import Dataset
 from headstart.data.thinning import representative
 from headstart.data.units import Units
 from headstart.errors import InputError
-from headstart.gp.fit import Seed, fit
-from headstart.gp.hyperparameters import Expected, GPParams
-from headstart.gp.restarts import FitReport
+from headstart.gp.fit import FitReport, Seed, fit
+from headstart.gp.hyperparameters import GPParams, ThetaPrior
 from headstart.models.chain.beliefs import Beliefs, BeliefsAt, NoBeliefs
 from headstart.models.chain.condensed import source_layer
 from headstart.models.chain.layer import Layer, Propagation
@@ -40,7 +39,7 @@ class StarPrior(Prior):
     model: Star
     alone: IndependentSources
     facts: SourceFacts
-    expected: Expected | None = None  # of the target's own hyperparameters
+    expected: ThetaPrior | None = None  # of the target's own hyperparameters
     every: IndependentSources | None = None
     index: tuple[int, ...] = ()  # of those that are asked among all
     _settled: Memory[TransferPosterior] = field(default_factory=lambda: Memory(most=2), repr=False, compare=False)
@@ -92,10 +91,10 @@ class StarPrior(Prior):
         b, options = target.batch_shape, self.model.fit
         options = options if begin is None else fit_of_many(options)
         theta, report = fit(
-            evidence, options, seed=seed, task="target", batch_shape=b, expected=self.expected, begin=begin
+            evidence, options, seed=seed, task="target", batch_shape=b, prior=self.expected, warm_start=begin
         )
         theta = theta.reshape(b.numel(), -1)
-        own, omega = evidence.solution(theta)
+        own, omega = evidence.params(theta), evidence.omega(theta)
         weights = self.model.weighting.weights(omega.reshape(*b, -1), self.facts)
         below = StarBeliefs(members, weights)
         if self.every is not None:

@@ -13,6 +13,7 @@ from headstart import AUTO, GPBO, SHGP, STAR, Dataset, InputError
 from headstart.data.descriptors import Descriptors
 from headstart.data.ranges import Choices, FloatRange
 from headstart.data.space import Space
+from headstart.gp.evidence import GaussianEvidence
 from headstart.gp.fit import fit
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.kernels import Kernel
@@ -30,7 +31,6 @@ from headstart.models.auto.past_check import agreement
 from headstart.models.auto.prequential import refits_up_to
 from headstart.models.auto.unusable import says_little
 from headstart.models.params import StarParams
-from headstart.models.star.evidence import StarEvidence
 from headstart.models.star.weight_posterior import posterior_weights
 
 
@@ -300,7 +300,7 @@ def test_nothing_is_fitted_twice_to_explain(prior: AutoPrior, monkeypatch: pytes
     posterior = fresh.condition(target)
     fits: list[tuple[int, int]] = []
 
-    def counted(evidence: StarEvidence, *args: Any, **options: Any) -> Any:
+    def counted(evidence: GaussianEvidence, *args: Any, **options: Any) -> Any:
         fits.append((evidence.n_observations, evidence.n_problems))
         return fit(evidence, *args, **options)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from headstart import AUTO, Dataset
 from headstart.data.units import OutputMap
 from headstart.gp.fit import FitOptions, fit
-from headstart.gp.hyperparameters import Expected
+from headstart.gp.hyperparameters import ThetaPrior
 from headstart.gp.kernels import Kernel
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.likeness import OWN, STRENGTH, Likeness, _expected, _proportions, likeness
@@ -110,8 +110,8 @@ def test_what_is_expected_is_where_a_fit_without_data_ends() -> None:
         evidence = KIN.evidence(alone.members, alone.facts, target, Kernel.MATERN52)
         p = evidence.layout.size
         centre = torch.stack([torch.full((p,), -0.5, dtype=torch.float64), torch.full((p,), -0.7, dtype=torch.float64)])
-        sure = Expected(centre, torch.full((2, p), 1e-4, dtype=torch.float64))
-        theta, _ = fit(evidence, FitOptions(), seed=0, task="it", batch_shape=torch.Size([2]), expected=sure)
+        sure = ThetaPrior(centre, torch.full((2, p), 1e-4, dtype=torch.float64))
+        theta, _ = fit(evidence, FitOptions(), seed=0, task="it", batch_shape=torch.Size([2]), prior=sure)
         torch.testing.assert_close(theta, centre, rtol=0, atol=1e-3)
 
 

@@ -9,7 +9,7 @@ import torch
 
 from headstart.data.dataset import Dataset
 from headstart.decide.suggest import suggest
-from headstart.gp.evidence import PlainEvidence
+from headstart.gp.evidence import GaussianEvidence
 from headstart.gp.fit import FitOptions, fit
 from headstart.gp.hyperparameters import Inputs
 from headstart.gp.kernels import Kernel
@@ -37,10 +37,15 @@ def test_a_run_that_is_given_a_start_goes_from_there_alone() -> None:
     """It ends in the optimum next to it, in fewer evaluations than the search."""
     task = task_of(60)
     options = {"kernel": Kernel.MATERN52, "residual": False, "free_offset": True}
-    evidence = PlainEvidence(task.X[None], task.y[None], None, inputs=Inputs.of(2), **options)  # type: ignore[arg-type]
+    evidence = GaussianEvidence(task.X[None], task.y[None], None, inputs=Inputs.of(2), **options)  # type: ignore[arg-type]
     theta, report = fit(evidence, FitOptions(), seed=0, task="t", batch_shape=torch.Size())
     again, single = fit(
-        evidence, FitOptions(), seed=0, task="t", batch_shape=torch.Size(), start=theta.reshape(1, -1) + 0.05
+        evidence,
+        FitOptions(restarts=1),
+        seed=0,
+        task="t",
+        batch_shape=torch.Size(),
+        warm_start=theta.reshape(1, -1) + 0.05,
     )
     assert single.objective.shape == (1,)
     assert torch.allclose(again, theta, atol=1e-2)
@@ -53,7 +58,7 @@ def test_hyperparameters_of_some_hundred_rows_are_those_of_all() -> None:
     found = fit_level(NoBeliefs(torch.Size()), task, replace(SHGP.spec, seed=0))
     assert "hyperparameters from 550 of them" in found.report.note
     options = {"kernel": SHGP.kernel, "residual": False, "free_offset": True}
-    everything = PlainEvidence(task.X[None], task.y[None], None, inputs=Inputs.of(2), **options)  # type: ignore[arg-type]
+    everything = GaussianEvidence(task.X[None], task.y[None], None, inputs=Inputs.of(2), **options)  # type: ignore[arg-type]
     theta, _ = fit(everything, SHGP.fit, seed=0, task="t", batch_shape=torch.Size())
     layout = everything.layout
     both = torch.stack([found.theta.reshape(-1), theta])

@@ -15,7 +15,7 @@ from torch import Tensor
 from headstart import AUTO, FAMILY, GPBO, SHGP, Dataset
 from headstart.decide.suggest import suggest
 from headstart.gp import fit as fitting
-from headstart.gp.lbfgs import minimize_lockstep
+from headstart.gp.lbfgs import Minimization
 from headstart.models.auto.explanation import auto_only
 from headstart.models.auto.prequential import scores_of, sequential_scores
 from headstart.models.chain.layer import Layer
@@ -84,13 +84,13 @@ def test_the_offset_is_that_of_a_fit_to_all_rows() -> None:
 def _counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of rows that hyperparameters are found from, from now on."""
     rows: list[int] = []
-    original = minimize_lockstep
+    original = Minimization
 
     def counting(objective: object, *args: object, **options: object) -> object:
         rows.append(1)
         return original(objective, *args, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(fitting, "minimize_lockstep", counting)
+    monkeypatch.setattr(fitting, "Minimization", counting)
     return rows
 
 

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from headstart.data.dataset import Dataset
-from headstart.gp.evidence import PlainEvidence
+from headstart.gp.evidence import GaussianEvidence, Replicates
 from headstart.gp.hyperparameters import GPParams, Inputs
 from headstart.gp.kernels import Kernel
 from headstart.models.chain.beliefs import NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
-from headstart.models.large.pooling import NEAR, PooledEvidence, pooled_rows
+from headstart.models.large.pooling import NEAR, pooled_rows
 
 KERNEL = Kernel.MATERN52
 
@@ -30,19 +30,18 @@ def repeated(*, errors: bool, seed: int = 0) -> Dataset:
     return Dataset(places[which], y, error_var=by_place[which] if errors else None)
 
 
-def evidences(task: Dataset, C: torch.Tensor | None = None) -> tuple[PlainEvidence, PooledEvidence]:
+def evidences(task: Dataset, C: torch.Tensor | None = None) -> tuple[GaussianEvidence, GaussianEvidence]:
     pooled = pooled_rows(task)
     assert pooled is not None
     options: dict[str, Any] = {"kernel": KERNEL, "residual": False, "free_offset": True, "inputs": Inputs.of(task.d)}
     own = None if task.error_var is None else task.error_var[None]
-    plain = PlainEvidence(task.X[None], task.y[None], C, error_var=own, **options)
+    plain = GaussianEvidence(task.X[None], task.y[None], C, error_var=own, **options)
     data = pooled.data
-    means = PooledEvidence(
+    means = GaussianEvidence(
         data.X[None],
         data.y[None],
         None,
-        counts=pooled.counts[None],
-        scatter=pooled.scatter[None],
+        replicates=Replicates(pooled.counts[None], pooled.scatter[None]),
         error_var=None if data.error_var is None else data.error_var[None],
         **options,
     )
@@ -56,7 +55,9 @@ def test_the_evidence_of_the_means_is_that_of_all_rows(errors: bool) -> None:
     generator = torch.Generator().manual_seed(1)
     theta = torch.randn(6, 5, generator=generator, dtype=torch.float64) - 1.0
     items = torch.zeros(6, dtype=torch.int64)
-    for mine, dense in zip(means.evaluate(theta, items), plain.evaluate(theta, items), strict=True):
+    expected = plain.evaluate_by_torch(theta, items)
+    compiled, torchs = means.evaluate(theta, items), means.evaluate_by_torch(theta, items)
+    for mine, dense in zip((*compiled, *torchs), (*expected, *expected), strict=True):
         assert torch.allclose(mine.double(), dense.double(), rtol=1e-9, atol=1e-8)
 
 

@@ -1,9 +1,9 @@
-"""Whether the compiled evaluation is there, and for which problems it is the faster way.
+"""Compiled evaluation of small problems: loads the numba functions, and holds the data in the form they take.
 
-It needs numba, an optional dependency. numba compiles once for a machine and a version of this package (some seconds)
-and keeps the result next to the modules, or in NUMBA_CACHE_DIR; a later process reads it. Where numba is missing,
-cannot compile or has no place to keep the result, ``compiled`` is None and everything goes through torch, which is also
-the reference for what is computed here.
+numba is an optional dependency. It compiles once for a machine and a version of this package (some seconds) and keeps
+the result next to the module, or in NUMBA_CACHE_DIR; a later process reads it. Where numba is missing, cannot compile
+or has no place to keep the result, ``compiled`` returns None and everything goes through torch, which is also the
+reference for the compiled functions.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from __future__ import annotations
 import logging
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -48,39 +49,17 @@ def interrupts_wait() -> Iterator[None]:
 
 
 @cache
-def _evaluate_batch() -> Callable[..., None] | None:
-    """The compiled function, or None; asked for when the first problem of a process is set up, not before."""
+def compiled_loops() -> ModuleType | None:
+    """``gp.compiled_loops``, or None; loaded when the first problem of a process is set up, not before."""
     try:
         with interrupts_wait():
-            from headstart.gp.fused.evaluation import evaluate_batch
+            from headstart.gp import compiled_loops
     except ImportError:
         return None
     except Exception as error:  # numba has errors of its own for what it cannot compile or keep
-        _log.info("Small processes are evaluated with torch: numba gave %s", error)
+        _log.info("Small problems are evaluated with torch and NumPy: numba gave %s", error)
         return None
-    function: Callable[..., None] = evaluate_batch
-    return function
-
-
-@cache
-def compiled_features() -> tuple[Callable[..., None], Callable[..., None]] | None:
-    """``add_features`` and ``pull_back``, or None."""
-    try:
-        with interrupts_wait():
-            from headstart.gp.fused.features import add_features, pull_back
-    except ImportError:
-        return None
-    except Exception as error:
-        _log.info("Surfaces are evaluated with NumPy: numba gave %s", error)
-        return None
-    there: Callable[..., None] = add_features
-    back: Callable[..., None] = pull_back
-    return there, back
-
-
-def evaluation_is_compiled() -> bool:
-    """Whether small problems are evaluated by compiled code."""
-    return _evaluate_batch() is not None
+    return compiled_loops
 
 
 def _contiguous(data: Tensor | None, *shape: int) -> NDArray[np.float64]:
@@ -101,12 +80,16 @@ class Compiled:
         covs: Float[Tensor, "P J n n"] | None = None,
         constant: float = 0.0,
         error_var: Float[Tensor, "#P n"] | None = None,
+        noise_weight: Float[Tensor, "#P n"] | None = None,
     ) -> None:
         n = y.shape[-1]
         self._inputs = _contiguous(X.mT), np.array(inputs.group, dtype=np.int64), kernel is Kernel.MATERN52
         self._y, self._means, self._covs = _contiguous(y), _contiguous(means, 1, 0, n), _contiguous(covs, 1, 0, n, n)
-        self._rest = constant, _contiguous(error_var, 0, n)
-        self._evaluate = _evaluate_batch()
+        weight = np.ones((1, n)) if noise_weight is None else _contiguous(noise_weight)
+        self._rest = constant, _contiguous(error_var, 1, n), weight
+        loops = compiled_loops()
+        assert loops is not None
+        self._evaluate = loops.evaluate_batch
         self._ones = np.ones((1, self._covs.shape[1]))
 
     def evaluate(
@@ -119,7 +102,6 @@ class Compiled:
         by_both: bool = False,
     ) -> tuple[Float[Tensor, "B"], Float[Tensor, "B p"], Float[Tensor, "B _"], Float[Tensor, "B _"], Bool[Tensor, "B"]]:
         """Value, gradient by θ, with ``by_both`` also by a and c, and ok. Without c every covariance counts once."""
-        assert self._evaluate is not None
         points = np.ascontiguousarray(theta.numpy())
         B = len(points)
         a_ = np.zeros((B, 0)) if a is None else np.ascontiguousarray(a.numpy())
@@ -139,6 +121,6 @@ def compiled(
 ) -> Compiled | None:
     """These problems for the compiled function, where there is one and it is the faster way."""
     few, known = 0 < y.shape[-1] <= MOST, kernel in (Kernel.RBF, Kernel.MATERN52)
-    if not (few and known and y.device.type == "cpu" and y.dtype == torch.float64) or not evaluation_is_compiled():
+    if not (few and known and y.device.type == "cpu" and y.dtype == torch.float64) or compiled_loops() is None:
         return None
     return Compiled(X, y, kernel, inputs, **data)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import threading
 from functools import cache, partial
 
 import numpy as np
@@ -12,14 +14,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headstart.gp.evidence import PlainEvidence
-from headstart.gp.fused.loading import MOST, evaluation_is_compiled
+from headstart.gp.compiled import MOST, compiled_loops, interrupts_wait
+from headstart.gp.evidence import GaussianEvidence, WeightedTerms
 from headstart.gp.hyperparameters import Inputs, Starts
 from headstart.gp.kernels import Kernel
-from headstart.models.star.evidence import StarEvidence
 from headstart.models.star.weighting import Amplitude, _PerSource, _Share
 
-needs_numba = pytest.mark.skipif(not evaluation_is_compiled(), reason="numba is not there")
+needs_numba = pytest.mark.skipif(compiled_loops() is None, reason="numba is not there")
 TOLERANCE = 1e-10
 
 
@@ -63,7 +64,7 @@ def test_the_compiled_plain_evidence_is_that_of_torch(
     generator = torch.Generator().manual_seed(seed)
     X = torch.rand(P, n, d + n_levels, generator=generator, dtype=torch.float64)
     y = torch.randn(P, n, generator=generator, dtype=torch.float64)
-    evidence = PlainEvidence(
+    evidence = GaussianEvidence(
         X,
         y,
         _covs(generator, P, n) if inherits else None,
@@ -94,14 +95,14 @@ def test_the_compiled_evidence_of_a_star_is_that_of_torch(
     n_means = 1 if isinstance(coefficients, Amplitude) else 2
     n_covs = 2 * n_means if isinstance(coefficients, _Share) else n_means
     P, rows = 3, 1 if shared else 3
-    evidence = StarEvidence(
+    means = torch.randn(P, n_means, n, generator=generator, dtype=torch.float64)
+    evidence = GaussianEvidence(
         torch.rand(rows, n, 3, generator=generator, dtype=torch.float64),
         torch.randn(P, n, generator=generator, dtype=torch.float64),
-        torch.randn(P, n_means, n, generator=generator, dtype=torch.float64),
-        _covs(generator, P, n_covs, n),
-        coefficients,
         kernel=kernel,
-        inputs=Inputs.of(3),
+        residual=True,
+        free_offset=True,
+        terms=WeightedTerms(means, _covs(generator, P, n_covs, n), coefficients),
         error_var=torch.rand(rows, n, generator=generator, dtype=torch.float64) if n > 1 else None,
     )
     theta = evidence.layout.starts(Starts.PRIOR, 6, generator)
@@ -116,7 +117,7 @@ def test_a_row_that_cannot_be_factorised_spoils_no_other() -> None:
     """A covariance that is not positive definite is reported for its own row."""
     X = torch.rand(2, 5, 2, dtype=torch.float64)
     C = torch.stack([torch.zeros(5, 5), -10 * torch.eye(5)]).double()
-    evidence = PlainEvidence(X, torch.ones(2, 5).double(), C, kernel=Kernel.RBF, residual=False, free_offset=False)
+    evidence = GaussianEvidence(X, torch.ones(2, 5).double(), C, kernel=Kernel.RBF, residual=False, free_offset=False)
     theta = evidence.layout.starts(Starts.PRIOR, 1, torch.Generator()).expand(3, -1).contiguous()
     value, gradient, ok = evidence.evaluate(theta, torch.tensor([0, 1, 0]))
     assert ok.tolist() == [True, False, True]
@@ -132,7 +133,7 @@ def test_a_row_of_a_batch_is_what_it_is_alone() -> None:
     X, y = torch.rand(3, 23, 4, generator=generator).double(), torch.randn(3, 23, generator=generator).double()
     theta = torch.randn(9, 6, generator=generator, dtype=torch.float64)
     items = torch.arange(9) % 3
-    make = partial(PlainEvidence, C=None, kernel=Kernel.MATERN52, residual=False, free_offset=True)
+    make = partial(GaussianEvidence, C=None, kernel=Kernel.MATERN52, residual=False, free_offset=True)
     together = make(X, y).evaluate(theta, items)
     for b, p in enumerate(items.tolist()):
         alone = make(X[[p]], y[[p]]).evaluate(theta[[b]], torch.zeros(1, dtype=torch.int64))
@@ -142,7 +143,7 @@ def test_a_row_of_a_batch_is_what_it_is_alone() -> None:
 
 @cache
 def _exp_of(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    from headstart.gp.fused.evaluation import exp_each
+    from headstart.gp.compiled_loops import exp_each
 
     x = -np.random.default_rng(seed).exponential(30.0, 10_000)
     x[:4] = 0.0, -1e-300, -699.9, -1e5
@@ -164,7 +165,7 @@ def test_our_exponential_is_exact_to_rounding() -> None:
 def test_many_observations_go_through_torch() -> None:
     """Beyond the limit both ways are one."""
     X = torch.rand(1, MOST + 1, 1, dtype=torch.float64)
-    evidence = PlainEvidence(X, X[..., 0], None, kernel=Kernel.RBF, residual=False, free_offset=False)
+    evidence = GaussianEvidence(X, X[..., 0], None, kernel=Kernel.RBF, residual=False, free_offset=False)
     theta, items = torch.tensor([[-1.0, 0.0, -2.0]], dtype=torch.float64), torch.zeros(1, dtype=torch.int64)
     for one, other in zip(evidence.evaluate(theta, items), evidence.evaluate_by_torch(theta, items), strict=True):
         assert torch.equal(one, other)
@@ -175,8 +176,8 @@ import sys
 {sabotage}
 import torch
 from headstart import GPBO, Dataset
-from headstart.gp.fused.loading import evaluation_is_compiled
-assert not evaluation_is_compiled()
+from headstart.gp.compiled import compiled_loops
+assert compiled_loops() is None
 X = torch.rand(6, 2, dtype=torch.float64)
 print(GPBO.learn([]).condition(Dataset(X, X.sum(-1))).predict(X)[0].isfinite().all().item())
 """
@@ -202,3 +203,35 @@ def test_setting_up_the_core_does_not_load_numba() -> None:
     """Importing every model costs no more than before: numba is loaded with the first problem that is set up."""
     code = "import sys; from headstart import FAMILY; print('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "False\n"
+
+
+def test_an_interrupt_is_raised_when_the_work_is_done() -> None:
+    """Not in its midst; and the handler from before is back."""
+    outside, done = signal.signal(signal.SIGINT, signal.default_int_handler), []  # a job in the background ignores it
+
+    def work() -> None:
+        with interrupts_wait():
+            signal.raise_signal(signal.SIGINT)
+            done.append("work")
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            work()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, outside)
+    assert done == ["work"]
+
+
+def test_another_thread_which_has_no_signals_just_works() -> None:
+    """Python leaves signals to the main thread."""
+    done = []
+
+    def work() -> None:
+        with interrupts_wait():
+            done.append("work")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert done == ["work"]

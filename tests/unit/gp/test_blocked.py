@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from headstart.gp.cuda.blocked import blocked_cholesky, blocked_inverse, blocks_pay
+from headstart.gp.blocked import blocked_cholesky, blocked_inverse, blocks_pay
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import inverse_from_factor, try_cholesky
 
@@ -105,11 +105,11 @@ def test_a_cpu_keeps_to_lapack() -> None:
 def test_the_evidence_is_the_same_by_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Value and gradient of a fit do not notice which way its matrices were factorised."""
     from headstart.gp import linalg
-    from headstart.gp.evidence import PlainEvidence
+    from headstart.gp.evidence import GaussianEvidence
 
     X = torch.rand(2, 90, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     y = torch.sin(5 * X).sum(-1)
-    evidence = PlainEvidence(X, y, None, kernel=Kernel.RBF, residual=False, free_offset=True)
+    evidence = GaussianEvidence(X, y, None, kernel=Kernel.RBF, residual=False, free_offset=True)
     theta = torch.tensor([[-0.5, -0.3, 0.1, 0.2, -4.0], [0.1, -0.3, -0.8, 0.5, -3.0]], dtype=torch.float64)
     items = torch.arange(2)
     plain = evidence.evaluate(theta, items)
