@@ -18,10 +18,10 @@ from headstart.errors import InputError
 from headstart.gp.fit import FitOptions, FitReport, Seed
 from headstart.gp.kernels import Kernel
 from headstart.models.chain.beliefs import BeliefsAt
-from headstart.models.growth.schedule import refit_size
 from headstart.models.learning import LearnContext, require_n_jobs
 from headstart.models.params import ModelParams
 from headstart.models.posterior import TransferPosterior
+from headstart.models.refits import refit_size
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,9 +18,6 @@ from headstart.models.chain.condensed import source_layer
 from headstart.models.chain.fitting import LevelSpec, fit_layer, fit_level, level_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.fitcache import fit_as_arrays, fit_from_arrays, fit_key, options_in_key
-from headstart.models.growth.grown import with_appended_rows
-from headstart.models.growth.memory import Memory
-from headstart.models.growth.schedule import EVERY, refit_size
 from headstart.models.learning import (
     DEFAULT_CONTEXT,
     FitJob,
@@ -33,13 +30,14 @@ from headstart.models.learning import (
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ChainParams, ModelParams
 from headstart.models.posterior import FitResult, TransferPosterior
+from headstart.models.refits import TargetCache, at_last_refit
 
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialPrior(Prior):
     """The stack of sources, factorised once; a new target data set costs O(N_t N_s² + N_t² N_s + N_t³).
 
-    With many results the hyperparameters are those of the first of them (models.growth.schedule), which are kept.
+    With many results the hyperparameters are those of the last refit (models.refits), which is cached.
     """
 
     model: Sequential
@@ -47,7 +45,7 @@ class SequentialPrior(Prior):
     levels: tuple[GPParams, ...]
     below: Beliefs
     reports: tuple[FitReport, ...]
-    _settled: Memory[TransferPosterior] = field(default_factory=lambda: Memory(most=2), repr=False, compare=False)
+    _cache: TargetCache = field(default_factory=TargetCache, repr=False, compare=False)
 
     @property
     def fit_reports(self) -> tuple[FitReport, ...]:
@@ -60,13 +58,10 @@ class SequentialPrior(Prior):
             return self.below.at(X)
 
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
-        if target.n <= EVERY:
-            return self.fitted(target, seed)
-        seen = target.head(refit_size(target.n))
-        return with_appended_rows(self._settled.of(seen, lambda: self.fitted(seen, seen.n)), target)
+        return at_last_refit(self.fitted, target, seed, self._cache)
 
     def fitted(self, target: Dataset, seed: Seed) -> TransferPosterior:
-        """With hyperparameters that are found from all of the target's results."""
+        """The posterior with hyperparameters found from all of the target's results."""
         units = self.units.completed(target)
         layer, report = fit_layer(self.below, units.inward(target), replace(self.model.spec, seed=seed))
         params = ChainParams((*self.levels, layer.params)).scaled(units.scale, units.offset)

@@ -13,14 +13,12 @@ from headstart.gp.fit import Seed, generator_from
 from headstart.models.chain.beliefs import NoBeliefs
 from headstart.models.chain.fitting import LevelFit, LevelSpec, fit_level, level_layer
 from headstart.models.chain.layer import Layer, Propagation
-from headstart.models.growth.grown import with_appended_rows
-from headstart.models.growth.memory import Memory
-from headstart.models.growth.schedule import EVERY, refit_size
 from headstart.models.learning import LearnContext
 from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ChainParams, ModelParams
 from headstart.models.posterior import FitResult, TransferPosterior
+from headstart.models.refits import TargetCache, at_last_refit
 from headstart.models.sequential import Sequential
 
 # With more observations the hyperparameters are known well enough
@@ -31,21 +29,18 @@ UNCERTAIN_UP_TO = 24
 class SinglePrior(Prior):
     """Nothing: the sources are not looked at. ``known`` are units to take instead of the target's own.
 
-    With many results the hyperparameters are those of the first of them (models.growth.schedule), which are kept.
+    With many results the hyperparameters are those of the last refit (models.refits), which is cached.
     """
 
     model: Single
     known: Units | None = None
-    _settled: Memory[TransferPosterior] = field(default_factory=lambda: Memory(most=2), repr=False, compare=False)
+    _cache: TargetCache = field(default_factory=TargetCache, repr=False, compare=False)
 
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
-        if target.n <= EVERY:
-            return self.fitted(target, seed)
-        seen = target.head(refit_size(target.n))
-        return with_appended_rows(self._settled.of(seen, lambda: self.fitted(seen, seen.n)), target)
+        return at_last_refit(self.fitted, target, seed, self._cache)
 
     def fitted(self, target: Dataset, seed: Seed) -> TransferPosterior:
-        """With hyperparameters that are found from all of the target's results."""
+        """The posterior with hyperparameters found from all of the target's results."""
         # Its units are the target's own. No value, or one, has no spread: with N_t < 2 the scale stays the user's, and
         # this is the one place where a prediction depends on the units of y.
         shared = self.model.units is OutputUnits.SHARED

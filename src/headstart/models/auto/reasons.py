@@ -33,7 +33,7 @@ from headstart.models.mixture import Predictor
 from headstart.models.model import Prior, TransferModel, observed
 from headstart.models.params import AutoParams, ModelParams
 from headstart.models.posterior import TransferPosterior
-from headstart.models.star.leave_out import predict_heard
+from headstart.models.star.attribution import predict_heard
 from headstart.models.star.weights import StarBeliefs
 
 if TYPE_CHECKING:

@@ -27,13 +27,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
+from headstart.data.replicates import pooled_rows
 from headstart.data.thinning import inducing_rows, representative_rows, take_rows
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import cholesky, solve_lower, solve_upper
 from headstart.models.chain.beliefs import Beliefs, BoostedBeliefs, ExactBeliefs
 from headstart.models.chain.layer import Layer, Propagation
-from headstart.models.large.pooling import pooled_rows
 
 ALL_ROWS = 500  # up to so many a task is simply fitted, and observed row by row
 EXACT = 5000  # rows below and of the task; their factor has 200 MB and takes four seconds

@@ -19,6 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
+from headstart.data.replicates import PooledRows, pooled_rows
 from headstart.data.thinning import representative_rows
 from headstart.data.units import OutputUnits, spread_of
 from headstart.gp.evidence import GaussianEvidence, Replicates
@@ -28,7 +29,6 @@ from headstart.gp.kernels import Kernel
 from headstart.models.chain.beliefs import Beliefs, BeliefsAt, NoBeliefs
 from headstart.models.chain.condensed import ALL_ROWS, learnt_through, source_layer
 from headstart.models.chain.layer import Layer, Propagation
-from headstart.models.large.pooling import PooledRows, pooled_rows
 
 FIRST = 300
 _MOST, _ALWAYS, _SHARE = 2400, 1200, 0.36  # what takes as long as the layer of all rows, or less

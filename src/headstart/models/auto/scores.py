@@ -1,14 +1,12 @@
-"""What a model had said about a value before it was seen: prequential log scores, in closed form between refits.
+"""Prequential log scores: what a model predicted about every value of the target before that value was seen.
 
 With hyperparameters found from the first observations, and K the model's covariance of all of them with noise, the
 Cholesky factor L of K and z = L⁻¹ r hold every prediction of an observation from those before it:
 
     log p(y_i | y_1 … y_{i−1}) = −½ z_i² − log L_ii − ½ log 2π
 
-A mixture's members, with weights found from the first observations, are each weighed anew by every later one.
-
-Where a task lies says nothing about which model is right, and models differ in what they expect there. So the offset is
-given a flat prior: what is scored are the contrasts y_i − y_1, and the first observation scores nothing.
+The level of a task says nothing about which model is right, and models differ in the level they expect. So the offset
+has a flat prior: contrasts y_i − y_1 are scored, and the first observation scores 0.
 """
 
 from __future__ import annotations
@@ -24,21 +22,19 @@ from headstart.gp.evidence import GaussianEvidence, WeightedTerms
 from headstart.gp.fit import fit
 from headstart.gp.hyperparameters import Inputs
 from headstart.gp.linalg import cholesky, solve_lower
-from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.chain.layer import Layer
-from headstart.models.mixture import Mixture
 from headstart.models.model import TransferModel
 from headstart.models.star.independent import IndependentSources
 from headstart.models.star.weighting import Amplitude, Integrated, SourceFacts
 from headstart.models.star.weights import StarBeliefs
 
-# Numbers of observations at which the hyperparameters behind the scores are found anew: often while every
-# observation tells much, then ever less often. The same for a run from the start and for one that was read from a file.
+# Numbers of observations at which the hyperparameters behind the scores are refitted: often while every observation
+# tells much, then ever less often. The same for a run from the start and for one that was read from a file.
 REFITS = (1, *(size for k in range(1, 20) for size in (1 << k, 3 << (k - 1))))
 
-# Stars of each source alone, which nobody predicts with, are fitted again up to here
-_LAST_ALONE = 192
-_ELEMENTS = 1 << 24  # of the covariances of the target, seen from several sources, that are there at once
+# Stars of one source each, which only explain, are refitted up to this many observations
+_LAST_REFIT_OF_ONE = 192
+_ELEMENTS = 1 << 24  # of the target's covariances under several sources that are in memory at once
 
 
 def refits_up_to(n: int) -> list[int]:
@@ -47,13 +43,13 @@ def refits_up_to(n: int) -> list[int]:
 
 
 def scores_alone(alone: IndependentSources, model: TransferModel, target: Dataset) -> Float[Tensor, "s n"]:
-    """The scores of every value of the target, in mapped units, under each source alone, its weight of any sign.
+    """The scores of every value of the target, in mapped units, under stars of one source each.
 
-    Every source has a star of its own, with the kernel and the fits of ``model``. At the target's inputs a source is a
-    mean and a covariance, whatever its size: so all stars are fitted in lockstep, and each as it would be alone.
+    The stars have the kernel and the fit options of ``model``. At the target's inputs a source is a mean and a
+    covariance, whatever its size: so all stars are fitted in lockstep, each as it would be by itself.
     """
     n, s = target.n, len(alone.sources)
-    refits = [refit for refit in refits_up_to(n) if refit <= _LAST_ALONE]
+    refits = [refit for refit in refits_up_to(n) if refit <= _LAST_REFIT_OF_ONE]
     if not refits:
         return target.y.new_zeros(s, n)
     together = max(1, _ELEMENTS // n**2)
@@ -64,10 +60,10 @@ def scores_alone(alone: IndependentSources, model: TransferModel, target: Datase
 def _in_lockstep(
     alone: IndependentSources, model: TransferModel, target: Dataset, refits: list[int]
 ) -> Float[Tensor, "s n"]:
-    """The scores under each of so many sources as can be worked on at once."""
+    """The scores under each of these sources, fitted in lockstep."""
     weighting, n_sources = Integrated(), len(alone.sources)
     scores = target.y.new_zeros(n_sources, target.n)
-    means, covs = _seen_from(alone, weighting, target.X)
+    means, covs = _priors_at(alone, weighting, target.X)
     inputs = Inputs.of(target.d, target.categories or alone.sources[0].categories)
     for refit, end in zip(refits, [*refits[1:], target.n], strict=True):
         units = alone.units.completed(target.head(refit))
@@ -89,16 +85,17 @@ def _in_lockstep(
         X = target.X[:end]
         K = omega.square().unsqueeze(-1) * covs[:, :end, :end]
         K = K + own.outputscale[:, None, None] * model.kernel(X, X, own.lengthscale)
-        K = K + torch.diag_embed(_noise(own.noise_var, error_var).expand(y.shape))
-        found = _of_contrasts(K, y - omega * means[:, :end]) - units.scale.log().unsqueeze(-1)
+        noise = own.noise_var.unsqueeze(-1) + (0.0 if error_var is None else error_var)
+        K = K + torch.diag_embed(noise.expand(y.shape))
+        found = _contrast_scores(K, y - omega * means[:, :end]) - units.scale.log().unsqueeze(-1)
         scores[:, refit:end] = found[:, refit:]
     return scores
 
 
-def _seen_from(
+def _priors_at(
     alone: IndependentSources, weighting: Integrated, X: Float[Tensor, "n d"]
 ) -> tuple[Float[Tensor, "s n"], Float[Tensor, "s n n"]]:
-    """Mean and covariance of the target at X, had it every source as its only one, for a size of 1."""
+    """Prior mean and covariance of the target at X under a star of each source, at amplitude 1."""
     facts, means, covs = alone.facts, [], []
     for member, spread, open_ in zip(alone.members, facts.spread, facts.open, strict=True):
         below = StarBeliefs((member,), weighting.unit(SourceFacts(spread.unsqueeze(-1), open_.unsqueeze(-1))))
@@ -108,33 +105,8 @@ def _seen_from(
     return torch.stack(means), torch.stack(covs)
 
 
-def sequential_scores(
-    predictor: Layer | Mixture,
-    X: Float[Tensor, "*b n d"],
-    y: Float[Tensor, "*b n"],
-    *,
-    after: int,
-    at: BeliefsAt | None = None,
-    error_var: Float[Tensor, "*b n"] | None = None,
-) -> Float[Tensor, "*b n"]:
-    """log p(y_i | y_1 … y_{i−1}) at the predictor's hyperparameters, for the observations ``after`` the first ones.
-
-    Of those, with which the hyperparameters were found, only a single layer's are given; a mixture's are 0. ``at``
-    spares a star evaluating its sources at X. ``error_var`` are the known variances of y, if any.
-    """
-    if isinstance(predictor, Layer):
-        below = predictor.below
-        known = below.weigh(at) if at is not None and isinstance(below, StarBeliefs) else below.at(X)
-        return _of_layer(predictor, known, y, error_var)
-    options = {"after": after, "at": at, "error_var": error_var}
-    every = torch.stack([sequential_scores(m, X, y, **options) for m in predictor.members], dim=-2)  # type: ignore[arg-type]
-    every[..., :after] = 0.0
-    together = torch.logsumexp(every.cumsum(-1) + predictor.weights.log().unsqueeze(-1), dim=-2)
-    return together.diff(dim=-1, prepend=torch.zeros_like(together[..., :1]))
-
-
 def scores_of(layer: Layer) -> Float[Tensor, "*b n"]:
-    """The scores of all that a layer has observed, at its hyperparameters, from the factor that it holds; 0 first.
+    """The scores of all observations of a layer, at its hyperparameters, from its factor; the first one is 0.
 
     With z = L⁻¹ r and e = L⁻¹ 1, and the offset given a flat prior, the first i values leave it with precision S_i and
     mean c_i/S_i; the next one is then predicted with
@@ -142,7 +114,7 @@ def scores_of(layer: Layer) -> Float[Tensor, "*b n"]:
         S_i = Σ_{j≤i} e_j²       variance    L_ii² (1 + e_i²/S_{i−1})
         c_i = Σ_{j≤i} e_j z_j    residual    L_ii (z_i − e_i c_{i−1}/S_{i−1})
 
-    which are the scores of the contrasts y_i − y_1: what O(n³) would say again costs O(n²), or a row more.
+    which are the scores of the contrasts y_i − y_1 at O(n²), without a new factor.
     """
     z = layer.z
     if z.shape[-1] < 2:
@@ -156,26 +128,8 @@ def scores_of(layer: Layer) -> Float[Tensor, "*b n"]:
     return torch.cat([torch.zeros_like(z[..., :1]), scores], dim=-1)
 
 
-def _noise(
-    noise_var: Float[Tensor, "*b"], error_var: Float[Tensor, "*#b n"] | None
-) -> Float[Tensor, "*b 1"] | Float[Tensor, "*b n"]:
-    """The noise variance of every value."""
-    return noise_var.unsqueeze(-1) if error_var is None else noise_var.unsqueeze(-1) + error_var
-
-
-def _of_layer(
-    layer: Layer, at: BeliefsAt, y: Float[Tensor, "*b n"], error_var: Float[Tensor, "*b n"] | None
-) -> Float[Tensor, "*b n"]:
-    """At the layer's hyperparameters, whatever it has observed; 0 for the first one."""
-    if y.shape[-1] < 2:
-        return torch.zeros_like(y)
-    K = layer.gain_cov(at, at)
-    K = K + torch.diag_embed(_noise(layer.params.noise_var, error_var).expand(y.shape))
-    return _of_contrasts(K, y - at.mean)
-
-
-def _of_contrasts(K: Float[Tensor, "*b n n"], r: Float[Tensor, "*b n"]) -> Float[Tensor, "*b n"]:
-    """The scores of y_i − y_1 from the covariance of the values and what their means leave; 0 for the first one."""
+def _contrast_scores(K: Float[Tensor, "*b n n"], r: Float[Tensor, "*b n"]) -> Float[Tensor, "*b n"]:
+    """The scores of y_i − y_1 from the covariance of the values and their residuals; 0 for the first one."""
     first = K[..., :1, :]
     contrasts = K[..., 1:, 1:] - first[..., 1:] - first[..., 1:].mT + first[..., :1]
     L = cholesky(contrasts, of="The covariance of the target's observations")

@@ -1,4 +1,4 @@
-"""``Shelf``: the settings of which one is tried each time, as a list that somebody has.
+"""``CandidateTable``: a given list of settings, one of which is tried each time.
 
 what is given                   a row is called
 pandas.DataFrame                by its place, from 1 on
@@ -28,42 +28,20 @@ from headstart.sources.files.workbooks import split_sheet
 from headstart.sources.matching import is_missing, match
 from headstart.sources.raw import RawTask
 
-_SAME = 1e-9  # of the unit cube: two points as near are one
+_SAME = 1e-9  # of the unit cube: coordinates that differ by less are equal
 
 
 @dataclass(frozen=True, eq=False)
-class Stock:
-    """The rows of a shelf in a space: the domain, and the values of each of its points as they were given."""
-
-    domain: Candidates
-    rows: tuple[Mapping[str, Any], ...]
-
-    def row(self, x: Any) -> Mapping[str, Any]:
-        """The row that is at this point."""
-        return self.rows[int((self.domain.X - x).abs().amax(-1).argmin())]
-
-    def with_values(self, pinned: Mapping[str, Any], space: Space) -> Stock | None:
-        """The rows that have these values; None where none has."""
-        there = {name: value for name, value in pinned.items() if name in space.names}
-        if not there:
-            return self
-        fits = [i for i, row in enumerate(self.rows) if _agree(row, there, space)]
-        if not fits:
-            return None
-        return Stock(Candidates(self.domain.X[fits], self.domain.levels), tuple(self.rows[i] for i in fits))
-
-
-@dataclass(frozen=True, eq=False)
-class Shelf:
-    """Rows of values; ``where`` and ``first_row`` are how messages call them."""
+class CandidateTable:
+    """Rows of values; messages call them by ``where`` and by their number, counted from ``first_row`` on."""
 
     frame: pd.DataFrame
     where: str = "candidates"
     first_row: int = 1
 
     @classmethod
-    def of(cls, given: Any) -> Shelf | None:
-        """What the argument ``candidates`` says."""
+    def of(cls, given: Any) -> CandidateTable | None:
+        """The table that the argument ``candidates`` of the sampler holds."""
         match given:
             case None:
                 return None
@@ -95,7 +73,7 @@ class Shelf:
         return tuple(map(str, self.frame.columns))
 
     def lacks(self, name: str) -> str:
-        """That a parameter is missing, in words."""
+        """A message that a parameter is missing."""
         return (
             f"{self.where}: the candidates have no column {name!r}, which is a parameter of the study. Add it, or give "
             "the parameter a single value in the objective."
@@ -106,8 +84,10 @@ class Shelf:
         """The rows as if they had been tried: they show which parameters there are, and which of them in branches."""
         return RawTask(self.where, self.frame, np.zeros(len(self.frame)), conditional=True)
 
-    def stock(self, space: Space, rules: Sequence[SettingRule] = ()) -> Stock:
-        """The rows that keep the rules, in a space; fails on a row outside it, and if no row keeps them."""
+    def in_space(
+        self, space: Space, rules: Sequence[SettingRule] = ()
+    ) -> tuple[Candidates, tuple[Mapping[str, Any], ...]]:
+        """The rows that satisfy the rules, as points and as values; fails on a row outside the space, and on none."""
         rows = self._rows(space)
         try:
             X = space.encode_exactly(rows)
@@ -116,7 +96,7 @@ class Shelf:
                 self._require(space, i, row)
             raise
         kept = feasible_rows(rows, rules)
-        return Stock(Candidates(X[kept], space.categories), tuple(rows[i] for i in kept))
+        return Candidates(X[kept], space.categories), tuple(rows[i] for i in kept)
 
     def _require(self, space: Space, i: int, row: Mapping[str, Any]) -> None:
         """Raise an ``InputError`` that names the row as the user does, if it is no point of the space."""
@@ -149,8 +129,8 @@ class Shelf:
         return rows
 
 
-def _agree(row: Mapping[str, Any], values: Mapping[str, Any], space: Space) -> bool:
-    """Whether the row has these values, as near as the space can tell."""
+def agree(row: Mapping[str, Any], values: Mapping[str, Any], space: Space) -> bool:
+    """Whether the row has these values, up to ``_SAME`` of the unit cube."""
     for axis in space.axes:
         if axis.name not in values or axis.width == 0:
             continue

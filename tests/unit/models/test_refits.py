@@ -1,4 +1,4 @@
-"""A posterior after more results, without a fit."""
+"""When a growing target is refitted, and its posterior in between."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
+from tests.direct import dense_scores
 from tests.problems import params_for, points, quick, transfer_problem
 from torch import Tensor
 
@@ -17,11 +19,12 @@ from headstart.decide.suggest import suggest
 from headstart.gp import fit as fitting
 from headstart.gp.lbfgs import Minimization
 from headstart.models.auto.explanation import auto_only
-from headstart.models.auto.prequential import scores_of, sequential_scores
+from headstart.models.auto.scores import REFITS, scores_of
 from headstart.models.chain.layer import Layer
-from headstart.models.growth.grown import with_appended_rows, with_its_offset
-from headstart.models.growth.schedule import EVERY, FITTED_ON, refit_size
+from headstart.models.refits import TargetCache, refit_size, with_appended_rows, with_its_offset
+from headstart.tuning import PLAIN_TUNING
 
+EVERY, FITTED_ON = PLAIN_TUNING.refit_every_result_up_to, PLAIN_TUNING.refit_rows
 PROBLEM = transfer_problem(n_target=7)
 LONG = EVERY + 9
 MODELS = pytest.mark.parametrize("name", ["GPBO", "SHGP", "STAR"])
@@ -64,8 +67,7 @@ def test_scores_of_a_factor_are_those_worked_out_from_scratch(name: str, batch_s
     part = FAMILY[name].at(params, sources=sources, target=target.head(3))
     layer = with_appended_rows(part, target).predictor
     assert isinstance(layer, Layer)
-    expected = sequential_scores(layer, target.X, target.y, after=0, error_var=error_var)
-    torch.testing.assert_close(scores_of(layer), expected, rtol=0, atol=1e-10)
+    torch.testing.assert_close(scores_of(layer), dense_scores(layer, target), rtol=0, atol=1e-10)
 
 
 def test_the_offset_is_that_of_a_fit_to_all_rows() -> None:
@@ -125,8 +127,7 @@ def test_a_long_target_is_predicted_as_well_as_by_a_fit_to_all_rows() -> None:
     prior = auto_only(quick(AUTO).learn(_sources()))
     mean, var = prior.condition(target).predict(X)
     seen = prior.inward(target)
-    members = (*prior.informed.given(seen), prior.plain.given(seen))
-    for member in members:
+    for member in prior.given(seen):
         assert member.predictor.X.shape[-2] == target.n
     truth = _hill(X) + 0.05 * torch.sin(40 * X.sum(-1))
     own_mean, own_var = quick(GPBO).learn().condition(target).predict(X)
@@ -148,7 +149,7 @@ def test_outliers_of_a_long_target_do_not_move_with_every_result() -> None:
 _FRESH = """
 import torch
 from tests.problems import quick
-from tests.unit.models.growth.test_grown import LONG, _sources, _target
+from tests.unit.models.test_refits import LONG, _sources, _target
 from headstart import AUTO
 from headstart.decide.suggest import suggest
 print(*suggest(quick(AUTO).learn(_sources()).condition(_target(LONG)), seed=4).tolist())
@@ -164,3 +165,40 @@ def test_another_process_suggests_the_same() -> None:
     known = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.run([sys.executable, "-c", _FRESH], check=True, stdout=subprocess.PIPE, text=True, env=known)
     assert [float(x) for x in process.stdout.split()] == pytest.approx(here, abs=1e-6)
+
+
+# ── when ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_short_target_is_fitted_with_every_result() -> None:
+    """Up to EVERY results each is part of the next fit."""
+    assert [refit_size(n) for n in range(EVERY + 1)] == list(range(EVERY + 1))
+
+
+def test_refits_of_a_long_target_become_ever_rarer_and_never_old() -> None:
+    """There are four in every doubling; at least four fifths of the results are always behind the hyperparameters."""
+    found = [refit_size(n) for n in range(EVERY, 5000)]
+    assert sorted(set(found))[:9] == [128, 160, 192, 224, 256, 320, 384, 448, 512]
+    assert found == sorted(found)
+    assert all(0.8 * n < r <= n for n, r in enumerate(found, start=EVERY))
+    assert all(refit_size(r) == r for r in found)
+
+
+def test_scores_are_refitted_where_hyperparameters_are() -> None:
+    """A refit of the scores is a number at which a long target is fitted anyway."""
+    assert list(REFITS[:16]) == [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256]
+    assert all(refit_size(refit) == refit for refit in REFITS)
+
+
+def test_the_cache_is_bounded() -> None:
+    """However many targets are asked about, no more than 64 values of a kind are kept, the latest ones."""
+    cache = TargetCache()
+    X = torch.zeros(1, 1, dtype=torch.float64)
+    data = [Dataset(X, torch.full((1,), float(i), dtype=torch.float64)) for i in range(100)]
+    for i in (*range(100), 99, 36):
+        assert cache.get("a", data[i], partial(int, i)) == i
+    for i in range(3):
+        assert cache.get("b", data[i], partial(int, -i), keep=1) == -i
+    assert len(cache) == 64 + 1
+    assert cache.get("a", data[36], lambda: -1) == 36
+    assert cache.get("a", data[35], lambda: -1) == -1

@@ -15,11 +15,17 @@ from headstart import AUTO, Dataset, Kernel, StarParams
 from headstart.decide.suggest import suggest
 from headstart.gp import kernels
 from headstart.models.auto import likeness as likening
+from headstart.models.auto import source_selection as selecting
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.explanation import Verdict, auto_only, explain
 from headstart.models.auto.reasons import explanation_of
-from headstart.models.auto.study import kept as keeping
-from headstart.models.auto.study.kept import chosen_at, kept_at_first, kept_for, means_at, most_of
+from headstart.models.auto.source_selection import (
+    max_sources_of,
+    means_at,
+    select_at_first,
+    select_for,
+    selection_size,
+)
 from headstart.models.chain.layer import Layer
 from headstart.models.star.weights import StarBeliefs
 from headstart.tuning import AUTO_TUNING
@@ -37,7 +43,7 @@ def _wave(X: Tensor, phase: float) -> Tensor:
 def _few_rows() -> Iterator[None]:
     """Sources of a few rows, which are quick to learn, count as large."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keeping, "AUTO_TUNING", replace(AUTO_TUNING, source_row_budget=0))
+        patch.setattr(selecting, "AUTO_TUNING", replace(AUTO_TUNING, source_row_budget=0))
         yield
 
 
@@ -61,28 +67,28 @@ def prior() -> AutoPrior:
 def test_up_to_so_many_all_are_asked() -> None:
     """Trusted or not, in their order, whatever the results say."""
     trust = torch.linspace(0, 1, MOST, dtype=torch.float64)
-    assert kept_at_first(trust, MOST).index == tuple(range(MOST))
-    assert kept_for(trust, MOST, [], _target(20)).trust is trust
+    assert select_at_first(trust, MOST).index == tuple(range(MOST))
+    assert select_for(trust, MOST, [], _target(20)).trust is trust
 
 
 def test_more_small_sources_are_asked_than_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as have so many rows together, within bounds."""
-    monkeypatch.setattr(keeping, "AUTO_TUNING", AUTO_TUNING)
-    asked = [most_of([Dataset(points(n, seed=0), points(n, seed=1)[:, 0])] * 3) for n in (2, 25, 50, 64, 100, 900)]
-    assert asked == [SMALL, SMALL, 64, 50, MOST, MOST]
+    monkeypatch.setattr(selecting, "AUTO_TUNING", AUTO_TUNING)
+    tasks = [Dataset(points(n, seed=0), points(n, seed=1)[:, 0]) for n in (2, 25, 50, 64, 100, 900)]
+    assert [max_sources_of([task] * 3) for task in tasks] == [SMALL, SMALL, 64, 50, MOST, MOST]
 
 
 def test_of_more_the_trusted_ones_are_asked() -> None:
     """As many as may be; one that is not trusted is none of them, and with few that are it is those."""
     trust = torch.ones(4 * MOST, dtype=torch.float64)
     trust[::2] = 0.0
-    kept = kept_at_first(trust, MOST)
+    kept = select_at_first(trust, MOST)
     assert len(kept.index) == MOST
     assert all(i % 2 for i in kept.index)
     assert kept.trust.tolist() == [1.0] * MOST
     trust[9:] = 0.0
-    assert kept_at_first(trust, MOST).index == (1, 3, 5, 7)
-    nobody = kept_at_first(torch.zeros_like(trust), MOST)
+    assert select_at_first(trust, MOST).index == (1, 3, 5, 7)
+    nobody = select_at_first(torch.zeros_like(trust), MOST)
     assert nobody.index == (0,)
     assert nobody.trust.tolist() == [0.0]
 
@@ -91,9 +97,9 @@ def test_problems_of_a_batch_keep_each_their_own() -> None:
     """A source that another problem keeps has no weight in this one."""
     generator = torch.Generator().manual_seed(1)
     trust = (torch.rand(2, 3 * MOST, generator=generator, dtype=torch.float64) - 0.4).clamp_min(0.0)
-    kept = kept_at_first(trust, MOST)
+    kept = select_at_first(trust, MOST)
     for i in range(2):
-        alone = kept_at_first(trust[i], MOST)
+        alone = select_at_first(trust[i], MOST)
         own = {place: float(value) for place, value in zip(kept.index, kept.trust[i], strict=True) if value > 0}
         assert own == dict(zip(alone.index, alone.trust.tolist(), strict=True))
 
@@ -101,10 +107,10 @@ def test_problems_of_a_batch_keep_each_their_own() -> None:
 def test_half_of_them_are_the_ones_most_like_the_target(prior: AutoPrior) -> None:
     """Those whose means at the target's inputs go up and down with its results, the right way round."""
     target = prior.alone.known.inward(prior.inward(_target(24)))
-    kept = kept_for(prior.gate.trust, MOST, prior.alone.members, target)
+    kept = select_for(prior.gate.trust, MOST, prior.alone.members, target)
     means = means_at(prior.alone.members, target.X)
     alike = torch.corrcoef(torch.cat([target.y.unsqueeze(0), means]))[0, 1:]
-    drawn = set(keeping._drawn(prior.gate.trust, MOST // 2).nonzero().squeeze(-1).tolist())
+    drawn = set(selecting._drawn(prior.gate.trust, MOST // 2).nonzero().squeeze(-1).tolist())
     rest = [i for i in alike.argsort(descending=True).tolist() if i not in drawn and float(prior.gate.trust[i]) > 0]
     assert set(kept.index) == drawn | set(rest[: MOST - MOST // 2])
     left_out = [i for i in range(MANY) if i not in kept.index]
@@ -114,12 +120,12 @@ def test_half_of_them_are_the_ones_most_like_the_target(prior: AutoPrior) -> Non
 
 def test_sources_are_chosen_anew_at_refits_only(prior: AutoPrior) -> None:
     """From the eighth result on; in between the same ones are asked, by whoever comes."""
-    assert [chosen_at(n) for n in (0, FROM - 1, FROM, FROM + 1, 12, 200)] == [0, 0, FROM, FROM, 12, 192]
-    at_first = kept_at_first(prior.gate.trust, MOST).index
-    assert prior.informed.kept(_target(FROM - 1)).index == at_first
-    now = prior.informed.kept(_target(FROM)).index
+    assert [selection_size(n) for n in (0, FROM - 1, FROM, FROM + 1, 12, 200)] == [0, 0, FROM, FROM, 12, 192]
+    at_first = select_at_first(prior.gate.trust, MOST).index
+    assert prior.selected(_target(FROM - 1)).index == at_first
+    now = prior.selected(_target(FROM)).index
     assert now != at_first
-    assert prior.informed.kept(_target(FROM + 3)).index == now
+    assert prior.selected(_target(FROM + 3)).index == now
 
 
 def test_means_together_are_those_of_each(prior: AutoPrior, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +142,7 @@ def test_means_together_are_those_of_each(prior: AutoPrior, monkeypatch: pytest.
         return found
 
     monkeypatch.setattr(kernels, "squared_distance", watched)
-    monkeypatch.setattr(keeping, "_ELEMENTS", 300)
+    monkeypatch.setattr(selecting, "_ELEMENTS", 300)
     torch.testing.assert_close(means_at(prior.alone.members, X), expected, rtol=0, atol=1e-9)
     assert len(largest) > 5
     assert max(largest) <= 300
@@ -165,7 +171,7 @@ def test_sources_are_compared_with_as_many_as_are_asked(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(likening, "_evidences", counted)
     quick(AUTO).learn(_sources(MOST + 3))
-    monkeypatch.setattr(keeping, "AUTO_TUNING", AUTO_TUNING)
+    monkeypatch.setattr(selecting, "AUTO_TUNING", AUTO_TUNING)
     quick(AUTO).learn(_sources(MOST + 3))
     assert seen == [*[MOST] * MOST, *[MOST + 3] * MOST]
 
@@ -177,7 +183,7 @@ def test_a_source_that_is_not_asked_has_no_weight_in_the_hyperparameters(prior: 
     params = posterior.hyperparameters
     star = params.candidates[0]  # type: ignore[union-attr]
     assert isinstance(star, StarParams)
-    asked = prior.informed.kept(prior.inward(target)).index
+    asked = prior.selected(prior.inward(target)).index
     assert star.weights.shape[-1] == MANY
     assert star.weights.nonzero().squeeze(-1).tolist() == sorted(asked)
     again = prior.model.at(params, sources=prior.sources, target=prior.inward(target))
@@ -197,7 +203,7 @@ def test_the_past_in_reverse_order_says_nearly_the_same() -> None:
 def test_every_source_has_a_verdict(prior: AutoPrior) -> None:
     """One that is not asked says so, and has neither a weight nor a share."""
     target = _target(10)
-    asked = prior.informed.kept(prior.inward(target)).index
+    asked = prior.selected(prior.inward(target)).index
     reasons = explanation_of(prior, target, points(3, seed=2))
     assert len(reasons.explanation.sources) == MANY
     assert reasons.shares.sum(-1).tolist() == pytest.approx([1.0] * 3)
@@ -223,7 +229,7 @@ def test_many_sources_of_another_kind_do_not_hide_the_few_that_matter() -> None:
     prior = auto_only(quick(AUTO).learn(sources))
     trusted = {i for i in like if float(prior.gate.trust[i]) > 0}
     assert trusted
-    assert trusted <= set(prior.informed.kept(prior.inward(_target(16))).index)
+    assert trusted <= set(prior.selected(prior.inward(_target(16))).index)
     point = suggest(prior.condition(_target(16)), seed=0)
     assert point.shape == (2,)
 

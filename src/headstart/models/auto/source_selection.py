@@ -1,15 +1,16 @@
-"""With many sources some of them are asked: which ones, at first and as results of the target come in.
+"""Source selection: which of many sources are used, at first and as results of the target come in.
 
-A target that is one more of the sources' kind differs from their average as they differ among themselves. Of s sources
-the average is known up to 1/s of that variance: 32 of them, or a thousand, is a difference of 3 %. Small ones are noisy
-besides, and cost less. So at most as many are asked at a time as have a budget of rows together, but 32 in any case and
-no more than 128, and what a suggestion costs does not grow with the number of sources any more:
+A target that is one more of the sources' kind differs from their average as they differ among themselves. The average
+of s sources is known up to 1/s of that variance: 32 of them, or a thousand, is a difference of 3 %. Small ones are
+noisier, and cost less. So at most as many are used at a time as have ``source_row_budget`` rows together, but
+``max_sources`` in any case and no more than ``max_small_sources`` (headstart.tuning), and the cost of a suggestion does
+not grow with the number of sources any more:
 
-    at first                        some of those that are trusted, drawn once and for all
-    from 8 results on, at           half of them those, and half the ones most like the target: those whose means are
-    every refit                     correlated most with its results
+    at first                        a fixed random choice of those that are trusted
+    from 8 results on, at           half of them as before, and half the ones most like the target: those whose means
+    every refit                     are correlated most with its results
 
-A source that is not trusted, or not like the target, costs nothing later. Up to 32 sources all are asked, always.
+A source that is not trusted, or not like the target, costs nothing later. Up to ``max_sources`` all are used, always.
 """
 
 from __future__ import annotations
@@ -23,59 +24,58 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
-from headstart.models.auto.prequential import REFITS
+from headstart.models.auto.scores import REFITS
 from headstart.models.chain.beliefs import ExactBeliefs, weights_of
 from headstart.tuning import AUTO_TUNING
 
-_ELEMENTS = 1 << 22  # of the covariances between sources and target that are there at once
+_ELEMENTS = 1 << 22  # of the covariances between sources and target that are in memory at once
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """The sources that are asked, by their places, and how far each is trusted: 0 in a problem where it is not kept.
+class SelectedSources:
+    """The sources that are used, by their index, and how far each is trusted: 0 in a problem that does not select it.
 
-    Problems of a batch keep each its own: asked are all that any of them keeps.
+    Every problem of a batch selects its own sources; ``index`` has all that any of them selects.
     """
 
     index: tuple[int, ...]
     trust: Float[Tensor, "*b k"]
 
 
-def chosen_at(n: int) -> int:
-    """Of how many of n results it depends which sources are asked: the last refit; 0 before there are enough."""
+def selection_size(n: int) -> int:
+    """The number of first results, of n, that the selection depends on: the last refit; 0 before there are enough."""
     return max((refit for refit in REFITS if AUTO_TUNING.source_selection_from_results <= refit <= n), default=0)
 
 
-def most_of(sources: Sequence[Dataset]) -> int:
-    """How many of these may be asked at a time."""
+def max_sources_of(sources: Sequence[Dataset]) -> int:
+    """How many of these sources may be used at a time."""
     rows = sum(source.n for source in sources) / len(sources)
     return max(AUTO_TUNING.max_sources, min(AUTO_TUNING.max_small_sources, int(AUTO_TUNING.source_row_budget / rows)))
 
 
-def kept_at_first(trust: Float[Tensor, "*b s"], most: int) -> Kept:
-    """The sources that are asked before the target's results have a say."""
+def select_at_first(trust: Float[Tensor, "*b s"], most: int) -> SelectedSources:
+    """The sources that are used while the target has few results."""
     if trust.shape[-1] <= most:
-        return Kept(tuple(range(trust.shape[-1])), trust)
-    return _kept(trust, _drawn(trust, most))
+        return SelectedSources(tuple(range(trust.shape[-1])), trust)
+    return _selected(trust, _drawn(trust, most))
 
 
-def kept_for(trust: Float[Tensor, "*b s"], most: int, members: Sequence[ExactBeliefs], seen: Dataset) -> Kept:
-    """The sources that are asked from these results of the target on, which are in the units of the sources."""
+def select_for(
+    trust: Float[Tensor, "*b s"], most: int, members: Sequence[ExactBeliefs], seen: Dataset
+) -> SelectedSources:
+    """The sources that are used from these results of the target on, which are in the units of the sources."""
     if trust.shape[-1] <= most or seen.n < AUTO_TUNING.source_selection_from_results:
-        return kept_at_first(trust, most)
+        return select_at_first(trust, most)
     first = _drawn(trust, most // 2)
     alike = _correlation(means_at(members, seen.X), seen.y)
     alike = alike.masked_fill(first | (trust <= 0), -torch.inf)
     best = alike.topk(most - most // 2, dim=-1)
     more = torch.zeros_like(first).scatter(-1, best.indices, best.values > -torch.inf)
-    return _kept(trust, first | more)
+    return _selected(trust, first | more)
 
 
 def _drawn(trust: Float[Tensor, "*b s"], most: int) -> Bool[Tensor, "*b s"]:
-    """The first of those that are trusted, in an order that is drawn once and for all.
-
-    Not in the order they have: that may have a meaning, a period say.
-    """
+    """The first trusted sources in a fixed random order; their own order may have a meaning, such as a period."""
     order = torch.randperm(trust.shape[-1], generator=torch.Generator().manual_seed(0)).to(trust.device)
     trusted = trust[..., order] > 0
     found = torch.empty_like(trusted)
@@ -83,15 +83,15 @@ def _drawn(trust: Float[Tensor, "*b s"], most: int) -> Bool[Tensor, "*b s"]:
     return found
 
 
-def _kept(trust: Float[Tensor, "*b s"], mask: Bool[Tensor, "*b s"]) -> Kept:
+def _selected(trust: Float[Tensor, "*b s"], mask: Bool[Tensor, "*b s"]) -> SelectedSources:
     index = mask.reshape(-1, mask.shape[-1]).any(0).nonzero().squeeze(-1)
-    if len(index) == 0:  # nobody is trusted: one stands for all, with no weight
+    if len(index) == 0:  # none is trusted: one stands for all, with weight 0
         index = index.new_zeros(1)
-    return Kept(tuple(index.tolist()), (trust * mask)[..., index])
+    return SelectedSources(tuple(index.tolist()), (trust * mask)[..., index])
 
 
 def _correlation(shapes: Float[Tensor, "*b s n"], y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b s"]:
-    """Of every source's means with the results; 0 where one of them does not vary."""
+    """The correlation of every source's means with the results; 0 where one of both does not vary."""
     a = shapes - shapes.mean(-1, keepdim=True)
     b = (y - y.mean(-1, keepdim=True)).unsqueeze(-2)
     size = a.square().sum(-1).sqrt() * b.square().sum(-1).sqrt()
@@ -119,7 +119,7 @@ def means_at(members: Sequence[ExactBeliefs], X: Float[Tensor, "*b n d"]) -> Flo
 
 
 def _means(members: Sequence[ExactBeliefs], X: Float[Tensor, "*b n d"]) -> Float[Tensor, "g *b n"]:
-    """Of members with as many rows each."""
+    """The means of members with equal numbers of rows."""
     beta = weights_of(torch.stack([m.L for m in members]), torch.stack([m.z for m in members]))
     lengthscale = torch.stack([m.terms[0].lengthscale for m in members])
     weight = torch.stack([m.terms[0].weight for m in members])

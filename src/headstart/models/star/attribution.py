@@ -1,12 +1,18 @@
-"""What a star would predict had only some of the tasks been heard: all cases at once, from one factorisation a source.
+"""What a star owes to each source: the posterior of the sources' weights, and predictions without some of the tasks.
 
-At the layer's hyperparameters a source that is not heard is its prior: its shape m_ν − offset_ν is 0, its Σ_ν is k_ν.
-With h_ν = 1 where source ν is heard and 0 where it is not, c_ν = mean_ν² + var(w_ν), and v_ν = L_ν⁻¹ k_ν(X_ν, ·),
+*Weights.* With w ~ N(mean, R Rᵀ) (models.star.weights), M the sources' shapes at X, and K, r those of the target:
+
+    E[w | y]   = mean + R (Rᵀ M) K⁻¹ r
+    cov[w | y] = R (I − (Rᵀ M) K⁻¹ (Rᵀ M)ᵀ) Rᵀ
+
+*Leaving tasks out.* At the layer's hyperparameters a source that is left out is its prior: its shape m_ν − offset_ν is
+0, its Σ_ν is k_ν. With h_ν = 1 where source ν is heard and 0 where it is left out, c_ν = mean_ν² + var(w_ν), and
+v_ν = L_ν⁻¹ k_ν(X_ν, ·),
 
     prior mean    Σ h_ν mean_ν (m_ν − offset_ν)
     prior cov     Σ (c_ν + own_ν) k_ν + k_t − Σ h_ν c_ν v_νᵀ v_ν + Uᵀ U        U = Rᵀ of the h_ν (m_ν − offset_ν)
 
-so that whatever takes a source's data is worked out once, and a case costs O(s N_t² + N_t³).
+so that terms with a source's data are worked out once for all cases, and a case costs O(s N_t² + N_t³).
 """
 
 from __future__ import annotations
@@ -15,10 +21,32 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from headstart.gp.linalg import cholesky, solve_lower
+from headstart.gp.linalg import cholesky, solve_lower, solve_upper
 from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.chain.layer import Layer
+from headstart.models.mixture import Mixture, Predictor
 from headstart.models.star.weights import StarBeliefs
+
+
+def posterior_weights(star: Predictor) -> tuple[Float[Tensor, "*b s"], Float[Tensor, "*b s"]]:
+    """Mean and standard deviation of the sources' weights in a star, given the target's data.
+
+    Both are 0 for a source that is not selected.
+    """
+    layer = star.members[0] if isinstance(star, Mixture) else star  # at the most probable hyperparameters
+    assert isinstance(layer, Layer)
+    below = layer.below
+    assert isinstance(below, StarBeliefs)
+    weights, u = below.weights, layer.at.u
+    assert u is not None  # Rᵀ M
+    if layer.L.shape[-1] == 0:
+        return below.of_all(weights.mean), below.of_all(weights.marginal_var.sqrt())
+    sd = weights.var.sqrt()
+    alpha = solve_upper(layer.L, layer.z.unsqueeze(-1))  # K⁻¹ r
+    moved = weights.mean + sd * weights.balanced(u @ alpha).squeeze(-1)
+    known = solve_lower(layer.L, weights.balanced(u).mT).square().sum(-2)
+    left = (weights.marginal_var - weights.var * known).clamp_min(0.0).sqrt()
+    return below.of_all(moved), below.of_all(left)
 
 
 def predict_heard(
@@ -26,7 +54,7 @@ def predict_heard(
 ) -> tuple[Float[Tensor, "c m"], Float[Tensor, "c m"]]:
     """Mean and variance of f at X in every case: ``heard`` says which sources, and last if the target, have data.
 
-    The layer is a star's, of one problem. Cases that differ in sources that are not asked are worked out once.
+    The layer is a star's, of one problem. Cases that differ in sources that are not selected are worked out once.
     """
     below = layer.below
     assert isinstance(below, StarBeliefs)

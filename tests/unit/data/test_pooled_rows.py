@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from headstart.data.dataset import Dataset
+from headstart.data.replicates import NEAR, pooled_rows
 from headstart.gp.evidence import GaussianEvidence, Replicates
 from headstart.gp.hyperparameters import GPParams, Inputs
 from headstart.gp.kernels import Kernel
 from headstart.models.chain.beliefs import NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
-from headstart.models.large.pooling import NEAR, pooled_rows
 
 KERNEL = Kernel.MATERN52
 
