@@ -11,14 +11,15 @@ from headstart.data.units import OutputUnits, Units
 from headstart.gp.draws import draws_around
 from headstart.gp.fit import Seed, generator_from
 from headstart.models.chain.beliefs import NoBeliefs
-from headstart.models.chain.fitting import Fit, fit_with_evidence
+from headstart.models.chain.fitting import LevelFit, LevelSpec, fit_level, level_layer
 from headstart.models.chain.layer import Layer, Propagation
-from headstart.models.chain.sequential import Sequential
+from headstart.models.learning import LearnContext
 from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ChainParams, ModelParams
 from headstart.models.posterior import FitResult, TransferPosterior
 from headstart.models.refits import TargetCache, at_last_refit
+from headstart.models.sequential import Sequential
 
 # With more observations the hyperparameters are known well enough
 UNCERTAIN_UP_TO = 24
@@ -46,28 +47,31 @@ class SinglePrior(Prior):
         units = Units.of([target]).completed(target) if shared else Units.identity(target)
         units = units if self.known is None else self.known
         inward, generator = units.inward(target), generator_from(seed)
-        found = fit_with_evidence(
-            NoBeliefs(target.batch_shape),
-            inward,
-            model=self.model,
-            propagation=Propagation.EXACT,
-            seed=generator,
-            name="target",
-        )
-        predictor: Layer | Mixture = found.layer
-        if self.model.fit.draws and target.n <= UNCERTAIN_UP_TO:
-            predictor = _uncertain(found, inward, self.model, generator)
-        params = ChainParams((found.layer.params,)).scaled(units.scale, units.offset)
+        model, below = self.model, NoBeliefs(target.batch_shape)
+        spec = LevelSpec(model.kernel, model.fit, model.units, seed=generator)
+        found = fit_level(below, inward, spec)
+        layer = level_layer(below, found.params, inward, spec, found.at)
+        predictor: Layer | Mixture = layer
+        if model.fit.draws and target.n <= UNCERTAIN_UP_TO:
+            predictor = _uncertain(found, layer, inward, model.fit.draws, generator)
+        params = ChainParams((layer.params,)).scaled(units.scale, units.offset)
         return TransferPosterior(predictor, FitResult(units, params, (found.report,), blind=True), target.y)
 
 
-def _uncertain(found: Fit, target: Dataset, model: Single, generator: torch.Generator) -> Mixture:
+def _uncertain(found: LevelFit, first: Layer, target: Dataset, n_draws: int, generator: torch.Generator) -> Mixture:
     """A mixture over what the hyperparameters may be, the most probable ones first."""
-    points, weights = draws_around(found.evidence, found.theta, model.fit.draws, generator)
-    first = found.layer
-    options = {"kernel": first.kernel, "propagation": first.propagation, "at": first.at, "error_var": target.error_var}
+    points, weights = draws_around(found.evidence, found.theta, n_draws, generator)
     others = (
-        Layer.observe(first.below, found.as_params(point), target.X, target.y, **options)  # type: ignore[arg-type]
+        Layer.observe(
+            first.below,
+            found.as_params(point),
+            target.X,
+            target.y,
+            kernel=first.kernel,
+            propagation=first.propagation,
+            at=first.at,
+            error_var=target.error_var,
+        )
         for point in points[1:]
     )
     return Mixture((first, *others), weights.reshape(*target.batch_shape, -1), drawn=True)
@@ -79,7 +83,7 @@ class Single(TransferModel):
 
     needs_sources = False
 
-    def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> SinglePrior:  # noqa: ARG002
+    def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> SinglePrior:  # noqa: ARG002
         return SinglePrior(model=self, sources=sources)
 
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:  # noqa: ARG002

@@ -65,7 +65,7 @@ from headstart.models.auto.source_selection import (
 )
 from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.chain.layer import Layer
-from headstart.models.chain.sequential import Sequential, SequentialPrior
+from headstart.models.learning import LearnContext
 from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import AutoParams, ModelParams
@@ -78,6 +78,7 @@ from headstart.models.refits import (
     refit_size,
     with_appended_rows,
 )
+from headstart.models.sequential import Sequential, SequentialPrior
 from headstart.models.single import SinglePrior
 from headstart.models.star.independent import IndependentSources, fit_independently
 from headstart.models.star.star import Star, StarPrior
@@ -143,14 +144,14 @@ class Auto(TransferModel):
             return self
         return self.using(candidates=tuple(candidate for candidate in self.candidates if not candidate.ordered))
 
-    def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> AutoPrior:
+    def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> AutoPrior:
         auto, generator = self._for(len(sources)), generator_from(seed)
         models = auto._models()
         # stars and the plain process are compared on the sources; a chain has an order, and nothing to be compared on
         compared = [k for k, model in enumerate(models) if weighting_of(model) is not None or k == auto.plain]
 
         # 1. every source on its own
-        alone = fit_independently(sources, auto, seed)
+        alone = fit_independently(sources, auto, seed, context)
         # 2. gate: how far each source is trusted
         y, known, X = zip(*((s.y, s.error_var, s.X) for s in map(alone.known.inward, sources)), strict=True)
         gate = informative(alone.layers, y, known, X)
@@ -163,6 +164,7 @@ class Auto(TransferModel):
             [weighting_of(models[k]) for k in compared],
             [auto.candidates[k].believed for k in compared],
             auto.kernel,
+            context,
         )
         # 5. beliefs: as the candidates predicted the sources, as far as the sources are trusted
         believed = gate.trust.new_tensor([candidate.believed for candidate in auto.candidates])
@@ -177,9 +179,9 @@ class Auto(TransferModel):
                     star = model.upon(alone).gated(gate.trust)
                     priors.append(_expecting(star, alike) if k == compared[0] else star)
                 case Sequential():
-                    priors.append(model.upon(sources, generator, (alone.layers[0], alone.reports[0])))
+                    priors.append(model.upon(sources, generator, context, (alone.layers[0], alone.reports[0])))
                 case _:
-                    priors.append(model.learn(sources, seed=generator))
+                    priors.append(model.learn(sources, seed=generator, context=context))
         return AutoPrior(model=auto, sources=sources, alone=alone, priors=tuple(priors), gate=gate, believed=believed)
 
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from headstart.errors import InputError
 from headstart.models.chain.layer import Propagation
-from headstart.models.chain.sequential import Sequential
 from headstart.models.model import TransferModel
+from headstart.models.sequential import Sequential
 from headstart.models.single import Single
 from headstart.models.star.star import Star
 from headstart.models.star.weighting import Integrated

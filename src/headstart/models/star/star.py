@@ -14,13 +14,14 @@ from headstart.errors import InputError
 from headstart.gp.fit import FitReport, Seed, fit
 from headstart.gp.hyperparameters import GPParams, ThetaPrior
 from headstart.models.chain.beliefs import Beliefs, BeliefsAt, NoBeliefs
+from headstart.models.chain.condensed import source_layer
 from headstart.models.chain.layer import Layer, Propagation
-from headstart.models.chain.sequential import expanded_levels
-from headstart.models.large.condensed import source_layer
+from headstart.models.learning import LearnContext
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ModelParams, StarParams
 from headstart.models.posterior import FitResult, TransferPosterior
 from headstart.models.refits import TargetCache, at_last_refit, fit_of_long, with_its_offset
+from headstart.models.sequential import expanded_levels
 from headstart.models.star.independent import IndependentSources, exact_beliefs, fit_independently
 from headstart.models.star.weighting import SourceFacts, Weighting
 from headstart.models.star.weights import StarBeliefs, StarWeights
@@ -119,8 +120,8 @@ class Star(TransferModel):
 
     weighting: Weighting
 
-    def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> StarPrior:
-        return self.upon(fit_independently(sources, self, seed))
+    def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> StarPrior:
+        return self.upon(fit_independently(sources, self, seed, context))
 
     def upon(self, alone: IndependentSources) -> StarPrior:
         """The prior from sources that were fitted already."""

@@ -29,11 +29,10 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.data.replicates import pooled_rows
 from headstart.data.thinning import inducing_rows, representative_rows, take_rows
-from headstart.gp.hyperparameters import OFFSET_VAR, GPParams
+from headstart.gp.hyperparameters import GPParams
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import cholesky, solve_lower, solve_upper
-from headstart.models.chain.beliefs import Beliefs, ExactBeliefs
-from headstart.models.chain.boosted import BoostedBeliefs
+from headstart.models.chain.beliefs import Beliefs, BoostedBeliefs, ExactBeliefs
 from headstart.models.chain.layer import Layer, Propagation
 
 ALL_ROWS = 500  # up to so many a task is simply fitted, and observed row by row
@@ -60,19 +59,20 @@ def source_layer(
     *,
     kernel: Kernel,
     propagation: Propagation,
-    free: bool = False,
+    offset_var: Float[Tensor, "*b"] | None = None,
     every_row: bool = False,
     exact: int | None = None,
 ) -> Layer:
     """The layer of a source at given hyperparameters: its rows pooled, and condensed where there are too many.
 
-    Nothing but the data decides how. With ``free`` the offset is that of the parameters before any data (its variance
-    is OFFSET_VAR), and becomes the posterior mean given all rows. ``every_row``: each is a row of the layer. ``exact``:
+    Nothing but the data decides how. With ``offset_var`` the offset of the parameters is that before any data, with
+    this variance, and becomes the posterior mean given all rows. ``every_row``: each is a row of the layer. ``exact``:
     up to so many rows.
     """
-    if task.n <= ALL_ROWS and not free:
-        options = {"kernel": kernel, "propagation": propagation, "error_var": task.error_var}
-        return Layer.observe(below, params, task.X, task.y, **options)  # type: ignore[arg-type]
+    if task.n <= ALL_ROWS and offset_var is None:
+        return Layer.observe(
+            below, params, task.X, task.y, kernel=kernel, propagation=propagation, error_var=task.error_var
+        )
     pooled = None if every_row else pooled_rows(task)
     data = task if pooled is None else pooled.data
     noise = params.noise_var.unsqueeze(-1).expand(data.y.shape)
@@ -86,10 +86,10 @@ def source_layer(
         data, noise = take_rows(data, kept), noise.gather(-1, kept)
     empty = Layer.observe(below, params, data.X[..., :0, :], data.y[..., :0], kernel=kernel, propagation=propagation)
     if plan.n_points is None:
-        return _exact(empty, data, noise, free=free)
+        return _exact(empty, data, noise, offset_var)
     scaled = (data.X / params.lengthscale.unsqueeze(-2)).reshape(-1, data.n, data.d)
     points = inducing_rows(scaled, data.y.reshape(-1, data.n), plan.n_points).reshape(*data.batch_shape, -1)
-    return condensed(empty, data, noise, points, free=free)
+    return condensed(empty, data, noise, points, offset_var)
 
 
 def learnt_through(below: Beliefs, task: Dataset, propagation: Propagation, exact: int | None = None) -> str:
@@ -137,7 +137,7 @@ class _Plan:
         return even.expand(*data.batch_shape, -1)
 
 
-def _exact(empty: Layer, data: Dataset, noise: Float[Tensor, "*b n"], *, free: bool) -> Layer:
+def _exact(empty: Layer, data: Dataset, noise: Float[Tensor, "*b n"], offset_var: Float[Tensor, "*b"] | None) -> Layer:
     """All rows as they are. The covariance is filled block by block, so that there are never more than two of it."""
     at = empty.below.at(data.X)
     K = data.X.new_empty(*data.batch_shape, data.n, data.n)
@@ -148,16 +148,20 @@ def _exact(empty: Layer, data: Dataset, noise: Float[Tensor, "*b n"], *, free: b
     del K
     r = data.y - at.mean - empty.params.offset.unsqueeze(-1)
     z = solve_lower(L, r.unsqueeze(-1)).squeeze(-1)
-    if not free:
+    if offset_var is None:
         return replace(empty, at=at, L=L, z=z, noise=noise)
     w = solve_lower(L, torch.ones_like(r).unsqueeze(-1)).squeeze(-1)
-    shift = (w * z).sum(-1) / (w.square().sum(-1) + 1 / OFFSET_VAR)
+    shift = (w * z).sum(-1) / (w.square().sum(-1) + 1 / offset_var)
     params = replace(empty.params, offset=empty.params.offset + shift)
     return replace(empty, params=params, at=at, L=L, z=z - shift.unsqueeze(-1) * w, noise=noise)
 
 
 def condensed(
-    empty: Layer, data: Dataset, noise: Float[Tensor, "*b n"], points: Int[Tensor, "*b m"], *, free: bool = False
+    empty: Layer,
+    data: Dataset,
+    noise: Float[Tensor, "*b n"],
+    points: Int[Tensor, "*b m"],
+    offset_var: Float[Tensor, "*b"] | None = None,
 ) -> Layer:
     """The layer given all rows of data through those that ``points`` names; ``empty`` is the layer without data."""
     at = empty.below.at(take_rows(data, points).X)
@@ -183,10 +187,10 @@ def condensed(
     L_b = cholesky(identity + seen, of="What the rows say of the inducing points")
     c = solve_lower(L_b, b)
     shift = torch.zeros_like(empty.params.offset)
-    if free:
+    if offset_var is not None:
         # 1ᵀ (Q + D)⁻¹ r and 1ᵀ (Q + D)⁻¹ 1 with Q = AᵀA, by the matrix inversion lemma
         inverse = both - c.mT @ c
-        shift = inverse[..., 0, 1] / (inverse[..., 1, 1] + 1 / OFFSET_VAR)
+        shift = inverse[..., 0, 1] / (inverse[..., 1, 1] + 1 / offset_var)
     mean = solve_upper(L_b, c)  # B⁻¹ b
     mean = mean[..., 0] - shift.unsqueeze(-1) * mean[..., 1]
     size = seen.diagonal(dim1=-2, dim2=-1).amax(-1)

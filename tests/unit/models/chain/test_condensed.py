@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,16 +9,17 @@ import torch
 
 from headstart.data.dataset import Dataset
 from headstart.data.thinning import inducing_rows
-from headstart.data.units import OutputMap
+from headstart.data.units import OutputMap, Units
 from headstart.gp.fit import FitOptions
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams
 from headstart.gp.kernels import Kernel
+from headstart.models.chain import condensed as module
 from headstart.models.chain import fitting
 from headstart.models.chain.beliefs import Beliefs, NoBeliefs
+from headstart.models.chain.condensed import condensed, exact_rows, learnt_through, source_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.family import STAR
-from headstart.models.large import condensed as module
-from headstart.models.large.condensed import condensed, exact_rows, learnt_through, source_layer
+from headstart.models.learning import LearnContext
 from headstart.models.star import independent
 
 PARAMS = GPParams.of(lengthscale=[0.5, 0.6, 0.7], outputscale=1.4, noise_var=0.05, offset=0.2)
@@ -74,7 +74,7 @@ def test_the_closed_form_is_the_dense_one(free: bool) -> None:
     task, points = task_of(80, errors=True), torch.arange(0, 80, 4)
     nothing = dense(NoBeliefs(torch.Size()), PARAMS, task.rows(slice(0)), Kernel.MATERN52, Propagation.EXACT)
     noise = noise_of(PARAMS, task)
-    mine = condensed(nothing, task, noise, points, free=free)
+    mine = condensed(nothing, task, noise, points, torch.tensor(OFFSET_VAR, dtype=torch.float64) if free else None)
 
     def k(A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
         return PARAMS.outputscale * Kernel.MATERN52(A, B, PARAMS.lengthscale)
@@ -120,7 +120,8 @@ def test_up_to_five_thousand_rows_the_layer_is_the_exact_one() -> None:
     mine = source_layer(NoBeliefs(torch.Size()), PARAMS, task, **options)
     for a, b in zip(mine.predict(X_NEW), exact.predict(X_NEW), strict=True):
         assert torch.allclose(a, b, atol=1e-10)
-    free = source_layer(NoBeliefs(torch.Size()), PARAMS, task, free=True, **options)
+    before = torch.tensor(OFFSET_VAR, dtype=torch.float64)
+    free = source_layer(NoBeliefs(torch.Size()), PARAMS, task, offset_var=before, **options)
     K = exact.L @ exact.L.mT + OFFSET_VAR
     known = PARAMS.offset + OFFSET_VAR * torch.linalg.solve(K, task.y - PARAMS.offset).sum()
     assert torch.allclose(free.params.offset, known, atol=1e-9)
@@ -173,18 +174,18 @@ def test_more_rows_than_can_be_worked_through_are_thinned_and_said(monkeypatch: 
     )
 
 
-def test_a_layer_in_other_units_is_the_layer_of_the_task_in_other_units() -> None:
-    """scaled(3, −2) is what 3 y − 2 gives."""
-    task = task_of(60, errors=True)
-    layer = dense(NoBeliefs(torch.Size()), PARAMS, task, Kernel.RBF, Propagation.EXACT)
-    three, two = torch.tensor(3.0, dtype=torch.float64), torch.tensor(-2.0, dtype=torch.float64)
-    assert task.error_var is not None
-    other = replace(task, y=3 * task.y - 2, error_var=9 * task.error_var)
-    again = dense(layer.below, PARAMS.scaled(three, two), other, Kernel.RBF, Propagation.EXACT)
-    mine = layer.scaled(three, two)
-    for a, b in zip(mine.predict(X_NEW), again.predict(X_NEW), strict=True):
-        assert torch.allclose(a, b, atol=1e-10)
-    assert torch.allclose(mine.noise, again.noise)
+def test_a_large_source_is_the_same_in_other_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fitted once, its layer in units of 3 y − 2 predicts three times the values minus two, the free offset and all."""
+    monkeypatch.setattr(module, "ALL_ROWS", 50)
+    monkeypatch.setattr(independent, "ALL_ROWS", 50)
+    monkeypatch.setattr(fitting, "ALL_ROWS", 50)
+    one, two, three = (torch.tensor(v, dtype=torch.float64) for v in (1.0, 2.0, 3.0))
+    model = STAR.using(output_map=OutputMap.NONE, fit=FitOptions(restarts=1))
+    (fit,) = independent.fit_each((task_of(80, errors=True),), one, model, 0, LearnContext())
+    plain, other = fit.layer(Units(0 * one, one)), fit.layer(Units(two / three, 1 / three))
+    (mean, cov), (mean_3, cov_3) = plain.predict(X_NEW), other.predict(X_NEW)
+    assert torch.allclose(3 * mean - 2, mean_3, atol=1e-9)
+    assert torch.allclose(9 * cov, cov_3, atol=1e-9)
 
 
 def test_many_large_sources_side_by_side_take_no_more_memory_than_four(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -12,10 +14,9 @@ from headstart.gp.fit import FitOptions, fit
 from headstart.gp.hyperparameters import Inputs
 from headstart.gp.kernels import Kernel
 from headstart.models.chain.beliefs import NoBeliefs
-from headstart.models.chain.layer import Propagation
+from headstart.models.chain.fitting import FIRST, fit_level, most_rows
 from headstart.models.family import AUTO, BHGP, HGP, MHGP, RGPE, SHGP, STAR
 from headstart.models.joint import joint
-from headstart.models.large.hyperparameters import FIRST, hyperparameters_of_many, most_rows
 from headstart.models.model import TransferModel
 
 
@@ -54,10 +55,8 @@ def test_a_run_that_is_given_a_start_goes_from_there_alone() -> None:
 def test_hyperparameters_of_some_hundred_rows_are_those_of_all() -> None:
     """Up to 1,200 rows the last run sees all of them: it ends as high, to a tenth of a nat, as the search on all."""
     task = task_of(550)
-    found = hyperparameters_of_many(
-        NoBeliefs(torch.Size()), task, model=SHGP, propagation=Propagation.EXACT, seed=0, name="t"
-    )
-    assert found.n_rows == 550
+    found = fit_level(NoBeliefs(torch.Size()), task, replace(SHGP.spec, seed=0))
+    assert "hyperparameters from 550 of them" in found.report.note
     options = {"kernel": SHGP.kernel, "residual": False, "free_offset": True}
     everything = GaussianEvidence(task.X[None], task.y[None], None, inputs=Inputs.of(2), **options)  # type: ignore[arg-type]
     theta, _ = fit(everything, SHGP.fit, seed=0, task="t", batch_shape=torch.Size())

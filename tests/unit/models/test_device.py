@@ -14,12 +14,10 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError
+from headstart.models.device import CPU, ComputeDevice, device_from, elements_in, moved
 from headstart.models.family import FAMILY, STAR
-from headstart.models.learning.crew import InTurn
-from headstart.models.learning.device import CPU, ComputeDevice, OnDevice, device_from, elements_in, moved
-from headstart.models.learning.learning import Learning
+from headstart.models.learning import LearnContext
 from headstart.models.posterior import TransferPosterior
-from headstart.models.star.independent import AloneLesson
 
 
 def source(seed: int, n: int = 12) -> Dataset:
@@ -55,15 +53,6 @@ def test_a_copy_has_all_of_it_and_nothing_of_the_old(name: str) -> None:
     assert {tensor.device.type for tensor in tensors(moved(posterior, "meta"))} == {"meta"}
 
 
-def test_a_lesson_is_moved_with_all_its_sources() -> None:
-    """And gives the same numbers."""
-    lesson = AloneLesson((source(0), source(1)), ("a", "b"), torch.ones((), dtype=torch.float64), quick(STAR), 0)
-    assert lesson.keys == moved(lesson, "cpu").keys
-    before, after = lesson.run(), moved(lesson, "cpu").run()
-    for a, b in zip(before, after, strict=True):
-        assert {name: v.tolist() for name, v in a.items()} == {name: v.tolist() for name, v in b.items()}
-
-
 def test_elements_are_counted_once() -> None:
     """A source of n rows has n² of them, whoever refers to it."""
     posterior = quick(STAR).learn([source(0, 40)]).condition(source(1, 3))
@@ -91,7 +80,7 @@ def test_without_a_gpu_it_is_the_cpu_and_that_is_said(monkeypatch: pytest.Monkey
 
 
 def test_what_is_too_large_for_a_gpu_is_done_by_the_cpu() -> None:
-    """And that is said once. On the CPU itself there is nothing to fall back on."""
+    """And that is said. On the CPU itself there is nothing to fall back on."""
     said: list[str] = []
     device = ComputeDevice("cuda", said.append)
     asked = []
@@ -103,32 +92,31 @@ def test_what_is_too_large_for_a_gpu_is_done_by_the_cpu() -> None:
         return where
 
     assert device.run(work) == "cpu"
-    assert device.run(work) == "cpu"
-    assert asked == ["cuda", "cpu"] * 2
+    assert asked == ["cuda", "cpu"]
     assert len(said) == 1
     with pytest.raises(torch.OutOfMemoryError):
         CPU.run(lambda _: work("cuda"))
 
 
 def test_only_what_is_large_goes_to_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lessons by their rows, posteriors by their elements."""
-    went: list[int] = []
+    """Fits by their rows, there and back, posteriors by their elements."""
+    went: list[tuple[str, int]] = []
 
     def noted(value: Any, device: str) -> Any:
-        assert device == "cuda"
-        went.append(value.rows if isinstance(value, AloneLesson) else 0)
+        rows = value[0][0].n if isinstance(value, tuple) and isinstance(value[0], tuple) else 0
+        went.append((device, rows))
         return value
 
-    monkeypatch.setattr("headstart.models.learning.device.moved", noted)
+    monkeypatch.setattr("headstart.models.device.moved", noted)
+    monkeypatch.setattr("headstart.models.learning.moved", noted)
     device = ComputeDevice("cuda", fit_rows=20, search_elements=500)
-    with Learning(device=device).applied():
-        prior = quick(STAR).learn([source(0), source(1, 25), source(2, 15)])
-    assert went == [25]
+    sources = [source(0), source(1, 25), source(2, 15)]
+    prior = quick(STAR).learn(sources, context=LearnContext(device=device))
+    assert went == [("cuda", 25), ("cpu", 0)]
     went.clear()
     small, large = quick(STAR).learn([source(0)]).condition(), prior.condition()
     assert device.searching(small, lambda known, where: where) == "cpu"
     assert device.searching(large, lambda known, where: where) == "cuda"
-    assert went == [0]
+    assert went == [("cuda", 0)]
     assert CPU.searching(large, lambda known, where: where) == "cpu"
-    assert isinstance(OnDevice(InTurn(), device), OnDevice)
     assert pickle.loads(pickle.dumps(device)).name == "cuda"
