@@ -211,7 +211,6 @@ OPTIONS: dict[str, Callable[[], hs.TransferModel]] = {
     "SHGP, RBF": lambda: hs.SHGP.using(kernel=hs.Kernel.RBF),
     "SHGP, values as they are": lambda: hs.SHGP.using(output_map=hs.OutputMap.NONE),
     "BHGP, units per level": lambda: hs.BHGP.using(units=hs.OutputUnits.PER_LEVEL, output_map=hs.OutputMap.NONE),
-    "SHGP, fitted thoroughly": lambda: hs.SHGP.using(fit=hs.FitOptions.thorough()),
     "SHGP, one start": lambda: hs.SHGP.using(fit=hs.FitOptions(restarts=1, max_iterations=40)),
     "SHGP, likelihood": lambda: hs.SHGP.using(fit=hs.FitOptions(objective=hs.Objective.LIKELIHOOD, restarts=3)),
     "GPBO, the mode alone": lambda: hs.GPBO.using(fit=hs.FitOptions(draws=0)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar
@@ -39,6 +39,7 @@ __all__ = [
     "BY_LEVEL",
     "JOINT",
     "NAMES",
+    "REPRESENTATIVES",
     "STARS",
     "TRANSFER",
     "VARIANTS",
@@ -50,6 +51,7 @@ __all__ = [
     "behind_the_map",
     "generator",
     "gp_params",
+    "in_turn",
     "item_of",
     "most_probable",
     "params_for",
@@ -69,6 +71,15 @@ TRANSFER = tuple(name for name in NAMES if name != "GPBO")
 JOINT = ("HGP", "WSGP", "MTKGP", "MTGP")
 STARS = ("STAR", "SCAML", "MWSGP")
 BY_LEVEL = ("MHGP", "SHGP", "BHGP", "RGPE", *STARS)  # every source is learnt on its own
+# One model per mechanism: the others differ from one of these in the form of W or of a weight alone
+REPRESENTATIVES = ("GPBO", "MHGP", "SHGP", "BHGP", "HGP", "WSGP", "MTGP", "RGPE", "STAR", "AUTO")
+
+
+def in_turn(values: Iterable[_T], names: Sequence[str] = REPRESENTATIVES) -> list[tuple[str, _T]]:
+    """Pairs of a model and a value: SHGP and AUTO meet every value, each of the others one, in turn."""
+    found = list(values)
+    every = [(name, value) for name in ("SHGP", "AUTO") for value in found]
+    return [(name, found[i % len(found)]) for i, name in enumerate(names) if name not in ("SHGP", "AUTO")] + every
 
 
 def tensor(values: Any) -> Tensor:

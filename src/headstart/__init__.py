@@ -38,10 +38,9 @@ if TYPE_CHECKING:
         NothingInCommonError,
         NumericalError,
     )
-    from headstart.gp.fit import FitOptions, Objective
+    from headstart.gp.fit import FitOptions, FitReport, Objective
     from headstart.gp.hyperparameters import GPParams, Starts
     from headstart.gp.kernels import Kernel
-    from headstart.gp.restarts import FitReport
     from headstart.models.auto.auto import Auto
     from headstart.models.auto.candidates import Candidate
     from headstart.models.auto.explanation import Explanation, explain
@@ -61,7 +60,6 @@ if TYPE_CHECKING:
         STAR,
         WSGP,
     )
-    from headstart.models.learning.on_ray import learn_on_ray
     from headstart.models.model import Prior, TransferModel
     from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
     from headstart.models.params import (
@@ -97,8 +95,7 @@ _HOMES = {
         *("HeadstartError", "InputError", "NoPlaceError", "NoPointLeftError", "NoSettingError"),
         *("NothingInCommonError", "MissingExtraError", "NumericalError"),
     ),
-    "gp.fit": ("FitOptions", "Objective"),
-    "gp.restarts": ("FitReport",),
+    "gp.fit": ("FitOptions", "FitReport", "Objective"),
     "gp.hyperparameters": ("GPParams", "Starts"),
     "gp.kernels": ("Kernel",),
     "models.posterior": ("TransferPosterior",),
@@ -109,7 +106,6 @@ _HOMES = {
     "models.auto.auto": ("Auto",),
     "models.auto.candidates": ("Candidate",),
     "models.auto.explanation": ("Explanation", "explain"),
-    "models.learning.on_ray": ("learn_on_ray",),
     "models.model": ("Prior", "TransferModel"),
     "models.params": (
         "AutoParams",
@@ -197,7 +193,6 @@ __all__ = [
     "WeightedParams",
     "explain",
     "further_gain",
-    "learn_on_ray",
     "outlook",
     "parse_rule",
     "suggest",

@@ -6,6 +6,11 @@ from typer.testing import CliRunner, Result
 
 from headstart.cli.main import app
 
+# ``headstart`` in a process of its own that Ctrl-C stops, also where the tests run in the background and ignore it
+INTERRUPTIBLE = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from headstart.cli.main import app; app()"
+)
+
 
 def invoke(*arguments: object) -> Result:
     """``headstart`` with these arguments."""

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from tests.integration.command import invoke
+from tests.integration.command import INTERRUPTIBLE, invoke
 from typer.testing import Result
 
 from headstart.bench.problems.shared_tables import SHARED, table_problem
@@ -386,12 +386,11 @@ def test_how_many_seeds_run_in_lockstep_changes_nothing(tmp_path: Path) -> None:
 
 def test_ctrl_c_says_that_a_rerun_continues(tmp_path: Path) -> None:
     """The exit code is that of an interrupt, what was finished stays, and the rerun does the rest."""
-    program = "from headstart.cli.main import app; app()"
     (tmp_path / "mine.toml").write_text(
         'methods = ["random", "shgp"]\nruns = 2\nsteps = 200\n[[problems]]\nfamily = "hartmann6"\n'
     )
     out = tmp_path / "out"
-    command = [sys.executable, "-c", program, "bench", "run", str(tmp_path / "mine.toml"), "--out", str(out)]
+    command = [sys.executable, "-c", INTERRUPTIBLE, "bench", "run", str(tmp_path / "mine.toml"), "--out", str(out)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         while not (out / "runs.jsonl").exists():
             assert running.poll() is None

@@ -22,8 +22,10 @@ from botorch.sampling.normal import SobolQMCNormalSampler
 from botorch.utils.sampling import manual_seed
 from tests.problems import (
     NAMES,
+    REPRESENTATIVES,
     agree,
     behind_the_map,
+    in_turn,
     item_of,
     most_probable,
     params_for,
@@ -106,8 +108,7 @@ ACQUISITIONS: dict[str, tuple[Make, int]] = {
 }
 
 
-@pytest.mark.parametrize("acquisition", ACQUISITIONS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "acquisition"), in_turn(ACQUISITIONS, NAMES))
 def test_every_acquisition_function_can_be_optimised(name: str, acquisition: str) -> None:
     """It has a finite value and gradient, and from there ``optimize_acqf`` climbs: none gets worse, one gets better."""
     make, q = ACQUISITIONS[acquisition]
@@ -138,7 +139,7 @@ def test_every_acquisition_function_can_be_optimised(name: str, acquisition: str
     assert gain.max().item() > 0 or gradient.abs().max().item() < FLAT
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REPRESENTATIVES)
 def test_optimising_an_acquisition_function_improves_it(name: str) -> None:
     """The point that is found is at least as good as random ones."""
     function = LogExpectedImprovement(_fitted(name), best_f=PROBLEM.target.y.max())
@@ -147,8 +148,9 @@ def test_optimising_an_acquisition_function_improves_it(name: str) -> None:
     assert best.item() >= function(torch.rand(64, 1, 2, dtype=torch.float64)).max().item() - 1e-9
 
 
-@pytest.mark.parametrize("acquisition", ["LogEI", "UCB", "qLogEI with pending points", "qKG", "qMES"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("name", "acquisition"), in_turn(["LogEI", "UCB", "qLogEI with pending points", "qKG", "qMES"])
+)
 def test_acquisition_functions_work_before_the_first_observation(name: str, acquisition: str) -> None:
     """The zero-shot model is a BoTorch model like the others, fantasies included."""
     make, q = ACQUISITIONS[acquisition]
@@ -162,7 +164,7 @@ def test_acquisition_functions_work_before_the_first_observation(name: str, acqu
 
 
 @REPEATED_ROWS
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REPRESENTATIVES)
 def test_an_acquisition_function_may_be_asked_where_something_was_observed(name: str) -> None:
     """At the target's own points, and at points asked for twice, values and gradients are finite."""
     X = torch.cat([PROBLEM.target.X[:2], PROBLEM.target.X[:2]]).requires_grad_()
@@ -201,15 +203,14 @@ FUNCTIONS: dict[str, Callable[[TransferPosterior], Callable[[Tensor], Tensor]]] 
 }
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "function"), in_turn(FUNCTIONS))
 def test_gradients_agree_with_finite_differences(name: str, function: str) -> None:
     """By the points asked about, of a fitted model and of one with the rougher kernel."""
     assert _agrees_with_differences(FUNCTIONS[function](_fitted(name)), X_NEW[:3])
     assert _agrees_with_differences(FUNCTIONS[function](_at(name, kernel=Kernel.MATERN52)), X_NEW[:3])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REPRESENTATIVES)
 def test_gradients_pass_through_a_fantasy(name: str) -> None:
     """By the point that was imagined to be observed, as the knowledge gradient needs them."""
     model = _at(name)
@@ -236,8 +237,7 @@ def _same(a: TransferPosterior, b: TransferPosterior, X: Tensor = PROBLEM.Xq) ->
     return agree(one.mean, two.mean, rtol=1e-8) and agree(one.covariance_matrix, two.covariance_matrix, rtol=1e-8)
 
 
-@pytest.mark.parametrize("n", [0, 1, 5])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "n"), in_turn([0, 1, 5]))
 def test_conditioning_is_appending_to_the_data(name: str, n: int) -> None:
     """``condition_on_observations`` equals the model of all observations at the same hyperparameters."""
     posterior, y = _fitted(name, n), tensor([0.3, 1.7])
@@ -250,7 +250,7 @@ def test_conditioning_is_appending_to_the_data(name: str, n: int) -> None:
     assert isinstance(conditioned, TransferPosterior)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REPRESENTATIVES)
 def test_conditioning_one_by_one_is_conditioning_at_once(name: str) -> None:
     """Rows may be appended in one step or in several, and the original stays what it was."""
     posterior, Y = _fitted(name), tensor([[0.3], [1.7], [-1.0]])
@@ -262,8 +262,7 @@ def test_conditioning_one_by_one_is_conditioning_at_once(name: str) -> None:
     assert torch.equal(predictions(posterior, PROBLEM.Xq), before)
 
 
-@pytest.mark.parametrize("n", [0, 5])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "n"), in_turn([0, 5]))
 def test_many_fantasies_are_each_their_own(name: str, n: int) -> None:
     """Y with a leading dimension makes a batch of models, one for every imagined outcome."""
     posterior, Y = _fitted(name, n), torch.randn(4, 2, 1, dtype=torch.float64)
@@ -277,8 +276,7 @@ def test_many_fantasies_are_each_their_own(name: str, n: int) -> None:
         assert agree(cov[i], expected.covariance_matrix, rtol=1e-8)
 
 
-@pytest.mark.parametrize("n", [0, 5])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "n"), in_turn([0, 5]))
 def test_fantasies_at_many_places_are_each_their_own(name: str, n: int) -> None:
     """X (3, k, d) with Y (4, 3, k, 1) makes a batch (4, 3): every outcome at every place."""
     posterior = _fitted(name, n)
@@ -294,7 +292,7 @@ def test_fantasies_at_many_places_are_each_their_own(name: str, n: int) -> None:
         assert agree(distribution.covariance_matrix[i, j], expected.covariance_matrix, rtol=1e-8)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REPRESENTATIVES)
 def test_fantasies_of_fantasies_work(name: str) -> None:
     """A fantasy can be conditioned again, as look-ahead over several steps does."""
     posterior = _fitted(name)
@@ -306,7 +304,7 @@ def test_fantasies_of_fantasies_work(name: str) -> None:
     assert agree(second.posterior(PROBLEM.Xq).mean[1, 2], expected.posterior(PROBLEM.Xq).mean, rtol=1e-8)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REPRESENTATIVES)
 def test_an_observation_may_bring_its_own_noise(name: str) -> None:
     """With ``noise`` almost 0 the prediction passes through the value; with a huge one nothing is learnt."""
     posterior, X, Y = _at(name), X_NEW[:1], tensor([[5.0]])
@@ -321,7 +319,7 @@ def test_an_observation_may_bring_its_own_noise(name: str) -> None:
     assert _same(same, posterior.condition_on_observations(X, Y))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REPRESENTATIVES)
 def test_fantasize_draws_outcomes_with_noise_and_conditions_on_them(name: str) -> None:
     """``fantasize`` is sampling y at X and conditioning on the samples."""
     posterior = _fitted(name)
@@ -332,7 +330,7 @@ def test_fantasize_draws_outcomes_with_noise_and_conditions_on_them(name: str) -
     assert agree(predictions(fantasies, PROBLEM.Xq), predictions(expected, PROBLEM.Xq), rtol=1e-10)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REPRESENTATIVES)
 def test_fantasize_takes_an_observation_noise(name: str) -> None:
     """A given noise is used for drawing and for conditioning, over a batch of places too."""
     posterior, noise = _fitted(name), tensor([[0.09]])
@@ -345,7 +343,7 @@ def test_fantasize_takes_an_observation_noise(name: str) -> None:
     assert agree(predictions(fantasies, PROBLEM.Xq)[:, i, j], predictions(expected, PROBLEM.Xq), rtol=1e-8)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REPRESENTATIVES)
 def test_fantasizing_about_nothing_makes_copies(name: str) -> None:
     """Without points every fantasy is the model itself."""
     posterior = _fitted(name)
@@ -358,7 +356,7 @@ def test_fantasizing_about_nothing_makes_copies(name: str) -> None:
 # ── the posterior ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REPRESENTATIVES)
 def test_what_condition_returns_is_a_botorch_model(name: str) -> None:
     """One output, the target's data, and its noise as a likelihood in the user's units."""
     posterior = _fitted(name)
@@ -381,7 +379,7 @@ def test_what_condition_returns_is_a_botorch_model(name: str) -> None:
     assert not any(p.requires_grad for p in posterior.parameters())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REPRESENTATIVES)
 def test_posterior_and_predict_agree(name: str) -> None:
     """Marginals are the same whether a covariance is computed or not, and the same for one point alone."""
     posterior = _fitted(name)
@@ -396,8 +394,7 @@ def test_posterior_and_predict_agree(name: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (1,), (5, 1)])
-@pytest.mark.parametrize("n", [0, 5])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "n"), in_turn([0, 5]))
 def test_batches_of_queries_are_asked_one_by_one(name: str, n: int, shape: tuple[int, ...]) -> None:
     """The posterior at X (*b, q, d) is that of every X (q, d) in it."""
     posterior, X = _at(name, n=n), torch.rand(*shape, 4, 2, dtype=torch.float64)
@@ -413,7 +410,7 @@ def test_batches_of_queries_are_asked_one_by_one(name: str, n: int, shape: tuple
     assert agree(single.variance.flatten(), cov[:, 0, 0], rtol=1e-8)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REPRESENTATIVES)
 def test_samples_follow_the_posterior(name: str) -> None:
     """``rsample`` through a Sobol sampler has the mean and covariance of the posterior, and a gradient."""
     posterior = _fitted(name)
@@ -431,7 +428,7 @@ def test_samples_follow_the_posterior(name: str) -> None:
 
 
 @REPEATED_ROWS
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REPRESENTATIVES)
 def test_points_asked_about_twice_can_be_sampled(name: str) -> None:
     """Repeated rows share their value: sampling them works, as it does for BoTorch's own models."""
     X = torch.cat([X_NEW[:3], X_NEW[:3], PROBLEM.target.X[:2]])
@@ -440,7 +437,7 @@ def test_points_asked_about_twice_can_be_sampled(name: str) -> None:
     assert torch.allclose(samples[:, :3], samples[:, 3:6], atol=1e-2)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REPRESENTATIVES)
 def test_observation_noise_is_added_to_the_variance(name: str) -> None:
     """True adds the target's own noise, a tensor its own values; the mean and the other covariances stay."""
     posterior = _fitted(name)
@@ -458,7 +455,7 @@ def test_observation_noise_is_added_to_the_variance(name: str) -> None:
     assert agree(alone, own.covariance_matrix.diagonal(), rtol=1e-8)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REPRESENTATIVES)
 def test_a_posterior_transform_is_applied(name: str) -> None:
     """With weight −1 the mean changes its sign and the covariance does not: how BoTorch minimises."""
     plain = _fitted(name).posterior(X_NEW)
@@ -482,8 +479,7 @@ def _batched(name: str, n: int = 5) -> tuple[TransferPosterior, list[TransferPos
     return model.at(params, sources=sources, target=target), alone
 
 
-@pytest.mark.parametrize("n", [0, 5])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "n"), in_turn([0, 5]))
 def test_a_batched_model_answers_for_every_problem(name: str, n: int) -> None:
     """X (3, q, d) asks each of three problems its own question, X (5, 3, q, d) five such questions."""
     batch, alone = _batched(name, n)
@@ -500,8 +496,7 @@ def test_a_batched_model_answers_for_every_problem(name: str, n: int) -> None:
             assert agree(cov, expected.distribution.covariance_matrix, rtol=1e-10)
 
 
-@pytest.mark.parametrize("n", [0, 5])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "n"), in_turn([0, 5]))
 def test_a_batched_model_can_be_conditioned(name: str, n: int) -> None:
     """Each problem gets its own new observation, and its own fantasies of it."""
     batch, alone = _batched(name, n)
@@ -518,7 +513,7 @@ def test_a_batched_model_can_be_conditioned(name: str, n: int) -> None:
         assert agree(predictions(fantasies, Xq)[:, 3, i], later, rtol=1e-8)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REPRESENTATIVES)
 def test_acquisition_functions_of_a_batched_model_have_a_value_per_problem(name: str) -> None:
     """LogEI and UCB at X (5, 3, 1, d) have shape (5, 3), each what the problem alone gives."""
     batch, alone = _batched(name)

@@ -12,6 +12,7 @@ from typing import Any
 
 import optuna
 import pytest
+from tests.integration.command import INTERRUPTIBLE
 from typer.testing import CliRunner
 
 import headstart
@@ -60,7 +61,7 @@ def test_warnings_come_after_the_live_lines(tmp_path: Path, monkeypatch: pytest.
 def test_an_interrupted_demo_shows_what_it_has(tmp_path: Path) -> None:
     """Ctrl-C ends it with exit code 130, a line and, if every run has a trial, the table; there is no traceback."""
     out = tmp_path / "part.png"
-    command = [sys.executable, "-c", "from headstart.cli.main import app; app()"]
+    command = [sys.executable, "-c", INTERRUPTIBLE]
     process = subprocess.Popen(
         [*command, *TINY[:-1], "1000", "--model", "shgp", "--out", str(out)],
         stdout=subprocess.PIPE,

@@ -93,21 +93,18 @@ class TestSeveralObjectives(_Informed, suites.MultiObjectiveSamplerTestCase):  #
     """Every kind of parameter, where two things are measured."""
 
 
-class TestBasicRuled(_Ruled, suites.BasicSamplerTestCase):  # type: ignore[misc,name-defined]
-    """The same with rules."""
+class TestRuled(_Ruled):
+    """Combinations of all kinds of parameters, and several objectives, with rules."""
+
+    test_combination = suites.BasicSamplerTestCase.test_combination_of_different_distributions_objective
+    test_mixed = suites.RelativeSamplerTestCase.test_sample_relative_mixed
+    test_several_objectives = suites.MultiObjectiveSamplerTestCase.test_multi_objective_sample_independent
 
 
-class TestRelativeRuled(_Ruled, suites.RelativeSamplerTestCase):  # type: ignore[misc,name-defined]
-    """The same with rules."""
+class TestAwkward(_Awkward):
+    """Combinations of all kinds of parameters, and spaces that change, with awkward sources."""
 
-
-class TestSeveralObjectivesRuled(_Ruled, suites.MultiObjectiveSamplerTestCase):  # type: ignore[misc,name-defined]
-    """The same with rules."""
-
-
-class TestBasicAwkward(_Awkward, suites.BasicSamplerTestCase):  # type: ignore[misc,name-defined]
-    """The same with awkward sources."""
-
-
-class TestRelativeAwkward(_Awkward, suites.RelativeSamplerTestCase):  # type: ignore[misc,name-defined]
-    """The same with awkward sources."""
+    test_combination = suites.BasicSamplerTestCase.test_combination_of_different_distributions_objective
+    test_conditional = suites.BasicSamplerTestCase.test_conditional_parameter_objective
+    test_dynamic_range = suites.BasicSamplerTestCase.test_dynamic_range_objective
+    test_mixed = suites.RelativeSamplerTestCase.test_sample_relative_mixed

@@ -10,7 +10,7 @@ from tests.reference.dense import Gaussian, Joint, Kind, Level, Task
 from torch import Tensor
 
 from headstart import Dataset, Kernel
-from headstart.gp.evidence import Evidence, PlainEvidence
+from headstart.gp.evidence import Evidence, GaussianEvidence
 from headstart.gp.hyperparameters import OFFSET_VAR
 from headstart.models.joint.coregion import Coregion, Free, Hierarchical, SharedKernel, WeightedSource
 from headstart.models.joint.evidence import ArrowEvidence, DenseEvidence, JointEvidence
@@ -39,9 +39,9 @@ def residuals(n: int, *, inherited: bool) -> tuple[Tensor, Tensor, Tensor | None
     return draw(PROBLEMS, n, D, seed=1).sigmoid(), 1 + draw(PROBLEMS, n, seed=2), 0.1 * F @ F.mT if inherited else None
 
 
-def plain(kernel: Kernel, *, n: int, free_offset: bool, inherited: bool) -> PlainEvidence:
+def plain(kernel: Kernel, *, n: int, free_offset: bool, inherited: bool) -> GaussianEvidence:
     X, r, C = residuals(n, inherited=inherited)
-    return PlainEvidence(X, r, C, kernel=kernel, residual=inherited, free_offset=free_offset)
+    return GaussianEvidence(X, r, C, kernel=kernel, residual=inherited, free_offset=free_offset)
 
 
 def tasks_of(sizes: tuple[int, ...]) -> list[Dataset]:
@@ -75,7 +75,7 @@ def assert_gradient(evidence: Evidence) -> None:
 @pytest.mark.parametrize("inherited", [False, True], ids=["alone", "with C"])
 @pytest.mark.parametrize("n", [1, 6])
 def test_the_gradient_of_one_process(kernel: Kernel, free_offset: bool, inherited: bool, n: int) -> None:
-    """PlainEvidence's gradient is that of its value, with and without an inherited covariance and a free offset."""
+    """GaussianEvidence's gradient is that of its value, with and without an inherited covariance and a free offset."""
     assert_gradient(plain(kernel, n=n, free_offset=free_offset, inherited=inherited))
 
 

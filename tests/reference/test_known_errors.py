@@ -34,12 +34,11 @@ from headstart import (
     StarParams,
     TransferPosterior,
 )
-from headstart.gp.evidence import PlainEvidence
-from headstart.gp.hyperparameters import OFFSET_VAR, Inputs
+from headstart.gp.evidence import GaussianEvidence, WeightedTerms
+from headstart.gp.hyperparameters import OFFSET_VAR
 from headstart.models.chain.layer import Layer
 from headstart.models.joint.coregion import Coregion, WeightedSource
 from headstart.models.joint.evidence import ArrowEvidence, DenseEvidence, JointEvidence
-from headstart.models.star.evidence import StarEvidence
 from headstart.models.star.weighting import Amplitude, FreeWeights, Modular, SourceFacts
 
 Array = NDArray[np.float64]
@@ -312,8 +311,7 @@ def test_the_evidence_of_one_process(kernel: Kernel, free_offset: bool, inherite
     """−log N(r; r̄, k + C + diag(σ² + error_var) + OFFSET_VAR), and its gradient."""
     X, r, C = residuals(n, inherited=inherited)
     known = errors(PROBLEMS, n, seed=4)
-    evidence = PlainEvidence(X, r, C, kernel=kernel, residual=False, free_offset=free_offset, error_var=known)
-    assert evidence.inherits is inherited
+    evidence = GaussianEvidence(X, r, C, kernel=kernel, residual=False, free_offset=free_offset, error_var=known)
     if n < 50:
         assert_gradient(evidence)
     theta, items = thetas(evidence, rows=1)
@@ -373,9 +371,8 @@ def test_the_evidence_of_a_star(kernel: Kernel, n: int) -> None:
     X, y, C = residuals(n, inherited=True)
     assert C is not None
     m, known = draw(PROBLEMS, n, seed=8), errors(PROBLEMS, n, seed=4)
-    evidence = StarEvidence(
-        X, y, m.unsqueeze(1), C.unsqueeze(1), Amplitude(0.7), kernel=kernel, inputs=Inputs.of(D), error_var=known
-    )
+    terms = WeightedTerms(m.unsqueeze(1), C.unsqueeze(1), Amplitude(0.7))
+    evidence = GaussianEvidence(X, y, kernel=kernel, residual=True, free_offset=True, terms=terms, error_var=known)
     assert_gradient(evidence)
     theta, items = thetas(evidence, rows=1)
     value, _, _ = evidence.evaluate(theta, items)

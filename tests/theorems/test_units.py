@@ -10,15 +10,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.problems import behind_the_map, plainly
+from tests.problems import REPRESENTATIVES, behind_the_map, in_turn, plainly
 from tests.reference import dense
 from tests.reference.answers import answer
 from tests.reference.dense import Array, Gaussian, Level, Task
 from tests.theorems.strategies import Problem, assert_same, fixed_problem, transfer_problems
 
-from headstart import BHGP, FAMILY, GPBO, HGP, MHGP, SHGP, ChainParams, FitOptions, TransferModel
+from headstart import BHGP, FAMILY, HGP, MHGP, SHGP, ChainParams, FitOptions, TransferModel
 
-TRANSFER = [pytest.param(name, id=name) for name, model in FAMILY.items() if model != GPBO]
 CHAINS = [pytest.param(model, id=name) for name, model in FAMILY.items() if model in (MHGP, SHGP, BHGP)]
 # Every step of a fit follows the units, but rounding grows with the number of steps: a short fit shows it as well.
 SHORT = FitOptions(restarts=2, max_iterations=25, draws=0)
@@ -39,8 +38,7 @@ def in_first_units(name: str, n_target: int) -> Gaussian:
     return fitted(plainly(FAMILY[name]).using(fit=SHORT), n_target)
 
 
-@pytest.mark.parametrize("n_target", [0, 1, 2, 5])
-@pytest.mark.parametrize("name", TRANSFER)
+@pytest.mark.parametrize(("name", "n_target"), in_turn([0, 1, 2, 5], REPRESENTATIVES[1:]))
 @settings(max_examples=3)
 @given(log_scale=st.floats(-6, 6), shift=st.floats(-50, 50))
 def test_predictions_follow_a_change_of_units(name: str, n_target: int, log_scale: float, shift: float) -> None:
@@ -77,8 +75,7 @@ def by_default_in_first_units(name: str, n_target: int) -> Said:
     return by_default(name, n_target)
 
 
-@pytest.mark.parametrize("n_target", [0, 1, 2, 6])
-@pytest.mark.parametrize("name", TRANSFER)
+@pytest.mark.parametrize(("name", "n_target"), in_turn([0, 1, 2, 6], REPRESENTATIVES[1:]))
 @settings(max_examples=3)
 @given(log_scale=st.floats(-6, 6), shift=st.floats(-50, 50))
 def test_default_models_follow_a_change_of_units(name: str, n_target: int, log_scale: float, shift: float) -> None:
@@ -106,7 +103,7 @@ def test_the_paper_s_standardised_residual_depends_on_units_with_one_point(model
 @pytest.mark.parametrize("model", CHAINS)
 def test_the_paper_s_standardised_residual_follows_units_with_more_points(model: TransferModel) -> None:
     """From N_t = 2 on the paper's option follows a change of units as well."""
-    paper = model.paper().using(fit=replace(FitOptions.thorough(), restarts=2, max_iterations=25))
+    paper = model.paper().using(fit=replace(FitOptions.paper(), restarts=2, max_iterations=25))
     assert_same(fitted(paper, 4), fitted(paper, 4, scale=100.0, shift=7.0), 1e-6)
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.measured import copies_in, errors_in, results_in
+from headstart.data.thinning import best_and_spread
 from headstart.errors import InputError, UnreadableTableError, refuse
 from headstart.sources.columns.cleaning import TableUse, cleaned
 from headstart.sources.columns.frames import input_column
@@ -18,9 +19,8 @@ from headstart.sources.files.cells import is_missing
 from headstart.sources.files.readings import CellRules
 from headstart.sources.files.tables import Table, read_table
 from headstart.sources.files.unit_names import folded
-from headstart.sources.forms.thinning import rows_kept_of
 from headstart.sources.parameters import Kind, Parameter
-from headstart.sources.raw import RawObjective, RawTask
+from headstart.sources.raw import RawObjective, RawTask, finite
 
 
 def readable(paths: Sequence[Path]) -> tuple[list[Table], list[str]]:
@@ -144,8 +144,8 @@ def _past(table: Table, name: str, file: CampaignFile, remarks: list[str]) -> Ra
             f"{table.path}: {file.max_rows} of its {len(keep)} results are used, the best tenth and an even spread of "
             f"the others (max_rows in {TOML})."
         )
-        results = [(own.y[keep], own.maximize) for own in outcomes.values()]
-        keep = keep[rows_kept_of(results, file.max_rows)]
+        results = [(finite(own.y[keep]), own.maximize) for own in outcomes.values()]
+        keep = keep[best_and_spread(results, file.max_rows)]
     elif not has.all():
         lacking = int((~has).sum())
         remarks.append(f"{table.path}: {lacking} of {len(has)} rows have no result and are left out.")

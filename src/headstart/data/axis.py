@@ -22,17 +22,22 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from headstart.data.descriptors import Descriptors
+from headstart.data.ranges import (
+    Distribution,
+    distinct,
+    has_single_value,
+    identical_category,
+    same_category,
+    scale_ends,
+)
 from headstart.errors import InputError, NoPlaceError
-
-if TYPE_CHECKING:
-    from headstart.data.descriptors import Descriptors
-    from headstart.data.ranges import Distribution
 
 # How far from a grid value, in steps, a number is still that value
 _ON_GRID = 1e-8
@@ -124,11 +129,11 @@ class Axis:
         if self.categorical:
             return self._table[torch.tensor(self._indices(values), dtype=torch.int64)]
         numbers = [self._number(value, i) for i, value in enumerate(values)]
-        if self.count is not None and not self.log:
+        if self._even:  # differences of large integers are exact before they are floats
             low, step = self._of.low, self._of.step
-            u = (_onto_grid(torch.tensor([(v - low) / step for v in numbers], dtype=torch.float64)) + 0.5) / self.count
+            u = self._at_index(_onto_grid(torch.tensor([(v - low) / step for v in numbers], dtype=torch.float64)))
         else:
-            u = self._ruler(torch.tensor(numbers, dtype=torch.float64))
+            u = self.coordinates(torch.tensor(numbers, dtype=torch.float64))
         if not bool(u.isfinite().all()):
             row = int((~u.isfinite()).nonzero()[0])
             span = f"{self._of.low} … {self._of.high}"
@@ -152,7 +157,7 @@ class Axis:
         return found
 
     def _level(self, value: Any, row: int) -> int:
-        for same in (_identical, same_category):
+        for same in (identical_category, same_category):
             found = next((i for i, level in enumerate(self.levels) if same(level, value)), None)
             if found is not None:
                 return found
@@ -186,9 +191,9 @@ class Axis:
             return [low] * len(block)
         u = block.squeeze(-1)
         if self.count is None:
-            return self._nearest(u).tolist()
+            return self.numbers(u).tolist()
         if self.log:
-            return [int(v) for v in self._nearest(u).tolist()]
+            return [int(v) for v in self.numbers(u).tolist()]
         cells = [min(int(i), self.count - 1) for i in self._cell(u).tolist()]
         if self.integer:
             return [low + self._of.step * i for i in cells]
@@ -201,17 +206,17 @@ class Axis:
             return block
         if self.categorical:
             return self._table.to(block)[self._pick(block)]
-        if self.count is not None and not self.log:
-            return (self._cell(block) + 0.5) / self.count
-        return self._ruler(self._nearest(block))
+        if self._even:
+            return self._at_index(self._cell(block))
+        return self.coordinates(self.numbers(block))
 
     def stepped(self, u: Float[Tensor, "*c"], by: Float[Tensor, "*e"]) -> Float[Tensor, "*out"]:
         """The coordinates of the values ``by`` places further on a grid of numbers, or its end; shapes broadcast."""
         if self.count is None or self.categorical:
             raise InputError(f"Parameter {self.name!r} has no grid of numbers to step along.")
         if self.log:
-            return self._ruler((self._nearest(u) + by).clamp(self._of.low, self._of.high))
-        return ((self._cell(u) + by).clamp(0, self.count - 1) + 0.5) / self.count
+            return self.coordinates((self.numbers(u) + by).clamp(self._of.low, self._of.high))
+        return self._at_index((self._cell(u) + by).clamp(0, self.count - 1))
 
     def grid(self) -> Float[Tensor, "k w"]:
         """The coordinates of all values that may be suggested; fails on a continuous axis."""
@@ -221,9 +226,8 @@ class Axis:
             return torch.empty(self.count, 0, dtype=torch.float64)
         if self.categorical:
             return self._table[: self.count]
-        if not self.log:
-            return ((torch.arange(self.count, dtype=torch.float64) + 0.5) / self.count).unsqueeze(-1)
-        return self._ruler(self._of.low + torch.arange(self.count, dtype=torch.float64)).unsqueeze(-1)
+        index = torch.arange(self.count, dtype=torch.float64)
+        return (self._at_index(index) if self._even else self.coordinates(self._of.low + index)).unsqueeze(-1)
 
     def level_at(self, block: Float[Tensor, "*b n w"]) -> Int[Tensor, "*b n"]:
         """The number of the level at these coordinates."""
@@ -232,67 +236,48 @@ class Axis:
     def _pick(self, block: Float[Tensor, "*b n w"]) -> Int[Tensor, "*b n"]:
         return block[..., : len(self.choices)].argmax(-1)
 
+    @cached_property
+    def _even(self) -> bool:
+        """Whether its values are an even grid of numbers: each owns an equal share of [0, 1]."""
+        return not self.categorical and not self.log and self.count is not None
+
     def _cell(self, u: Float[Tensor, "*c"]) -> Float[Tensor, "*c"]:
         assert self.count is not None
         return (u.clamp(0.0, 1.0) * self.count).floor().clamp(max=self.count - 1)
 
-    @cached_property
-    def _ends(self) -> tuple[float, float]:
-        return _ends(self._of)
+    def _at_index(self, index: Float[Tensor, "*c"]) -> Float[Tensor, "*c"]:
+        """(i + ½) / k for number i of the k values of an even grid."""
+        assert self.count is not None
+        return (index + 0.5) / self.count
 
-    def _ruler(self, values: Float[Tensor, "*c"]) -> Float[Tensor, "*c"]:
-        start, end = self._ends
+    # ── numbers as whole columns ──────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def scale(self) -> tuple[float, float]:
+        """What the coordinates 0 and 1 of a parameter that is no even grid stand for, as logs on a log axis."""
+        return scale_ends(self._of)
+
+    def coordinates(self, values: Float[Tensor, "*c"]) -> Float[Tensor, "*c"]:
+        """The coordinates of numbers, also of those outside the range or between the values of a grid."""
+        if self._even:
+            return self._at_index(_onto_grid((values - self._of.low) / self._of.step))
+        start, end = self.scale
         return ((values.log() if self.log else values) - start) / (end - start)
 
-    def _nearest(self, u: Float[Tensor, "*c"]) -> Float[Tensor, "*c"]:
-        start, end = self._ends
+    def numbers(self, u: Float[Tensor, "*c"]) -> Float[Tensor, "*c"]:
+        """The nearest numbers that may be suggested."""
+        low, high = self._of.low, self._of.high
+        if self.count == 1:
+            return torch.full_like(u, low)
+        if self._even:
+            return torch.clamp(self._cell(u) * self._of.step + low, low, high)
+        start, end = self.scale
         values = start + u.clamp(0.0, 1.0) * (end - start)
         values = values.exp() if self.log else values
-        values = values.round() if self.integer else values
-        return values.clamp(self._of.low, self._of.high)
+        return (values.round() if self.integer else values).clamp(low, high)
 
 
-def has_single_value(distribution: Distribution) -> bool:
-    """Whether there is nothing to choose, be it that the ends of a log axis are one up to rounding."""
-    if hasattr(distribution, "choices"):
-        return len(distinct(distribution.choices)) == 1
-    start, end = _ends(distribution)
-    return distribution.single() or start == end
-
-
-def _ends(distribution: Any) -> tuple[float, float]:
-    """What the coordinates 0 and 1 stand for, as logs on a log axis."""
-    low, high = distribution.low, distribution.high
-    if not distribution.log:
-        return low, high
-    half = 0.5 if isinstance(low, int) else 0.0
-    return math.log(low - half), math.log(high + half)
-
-
-def distinct(levels: Sequence[Any]) -> tuple[Any, ...]:
-    """The categories without repetitions, True and 1 being two."""
-    found: list[Any] = []
-    for level in levels:
-        if not any(_identical(level, other) for other in found):
-            found.append(level)
-    return tuple(found)
-
-
-def _identical(a: Any, b: Any) -> bool:
-    """Whether two categories are the same, True and 1 not being: equal values of equal type."""
-    return type(a) is type(b) and same_category(a, b)
-
-
-def same_category(a: Any, b: Any) -> bool:
-    """Whether two categories count as equal: 1 and 1.0 do, and so do two NaN."""
-    both_nan = all(isinstance(v, Real) and math.isnan(v) for v in (a, b))
-    try:
-        return both_nan or bool(a == b)
-    except (TypeError, ValueError):  # a value whose comparisons are not a truth value, such as pandas.NA
-        return a is b
-
-
-def _onto_grid(index: Float[Tensor, "n"]) -> Float[Tensor, "n"]:
+def _onto_grid(index: Float[Tensor, "*c"]) -> Float[Tensor, "*c"]:
     """Numbers that miss an integer by rounding alone, such as 0.3 / 0.1, moved onto it."""
     nearest = index.round()
     return torch.where((index - nearest).abs() < _ON_GRID, nearest, index)

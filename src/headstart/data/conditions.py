@@ -24,7 +24,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from headstart.data.axis import Axis, same_category
+from headstart.data.axis import Axis
+from headstart.data.ranges import same_category
 
 _FEW_LEVELS = 12  # whole numbers with no more different values may be names of something
 _ENOUGH = 2  # rows on either side of a number, fewer being a coincidence

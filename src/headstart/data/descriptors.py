@@ -28,7 +28,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headstart.data.axis import same_category
+from headstart.data.ranges import same_category
 from headstart.errors import InputError
 
 # Of the largest magnitude: a column that varies by less is constant

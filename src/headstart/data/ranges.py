@@ -8,8 +8,10 @@ Choices(choices)                   categories
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 from headstart.errors import InputError
@@ -18,9 +20,23 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 
+# Of the largest term of a sum, and of 1 at least: numbers that differ by less count as equal
+ROUNDING = 1e-9
+
+
 @dataclass(frozen=True)
 class FloatRange:
-    """The numbers from ``low`` to ``high``, or of low, low + step … high; both ends belong to it."""
+    """A numeric parameter: all numbers from ``low`` to ``high``, or the grid low, low + step … high.
+
+    Args:
+        low: The lowest value, which belongs to the range.
+        high: The highest value, which belongs to the range too.
+        log: Whether the parameter is searched on a log scale; ``low`` must then be above 0, and there is no ``step``.
+        step: The distance between the values of a grid; None if the parameter is continuous.
+
+    Raises:
+        InputError: The range is empty, infinite, or no whole number of steps long.
+    """
 
     low: float
     high: float
@@ -31,18 +47,30 @@ class FloatRange:
         """Check the ends, and make floats of them."""
         for name in ("low", "high"):
             object.__setattr__(self, name, float(getattr(self, name)))
-        _require_range(self.low, self.high, self.log, self.step)
-        if self.log and self.step is not None:
-            raise InputError(f"A range cannot have both log and a step, but step is {self.step}. Leave one out.")
+        _require_range(self)
 
     def single(self) -> bool:
-        """Whether there is nothing to choose."""
+        """Whether the range has a single value.
+
+        Returns:
+            True if ``low`` equals ``high``.
+        """
         return self.low == self.high
 
 
 @dataclass(frozen=True)
 class IntRange:
-    """The integers low, low + step … high; both ends belong to it."""
+    """An integer parameter: low, low + step … high.
+
+    Args:
+        low: The lowest value, which belongs to the range.
+        high: The highest value, which belongs to the range too.
+        log: Whether the parameter is searched on a log scale; ``low`` must then be above 0, and ``step`` 1.
+        step: The distance between neighbouring values.
+
+    Raises:
+        InputError: An argument is no integer, or the range is empty or no whole number of steps long.
+    """
 
     low: int
     high: int
@@ -53,18 +81,27 @@ class IntRange:
         """Raise an ``InputError`` unless the ends are in order and the grid meets both."""
         if not all(type(value) is int for value in (self.low, self.high, self.step)):
             raise InputError(f"An IntRange must have integers, but it has {self.low!r}, {self.high!r}, {self.step!r}.")
-        _require_range(self.low, self.high, self.log, self.step)
-        if self.log and self.step != 1:
-            raise InputError(f"A range cannot have both log and a step, but step is {self.step}. Leave one out.")
+        _require_range(self)
 
     def single(self) -> bool:
-        """Whether there is nothing to choose."""
+        """Whether the range has a single value.
+
+        Returns:
+            True if ``low`` equals ``high``.
+        """
         return self.low == self.high
 
 
 @dataclass(frozen=True)
 class Choices:
-    """Categories, none of which is nearer to another than to a third."""
+    """A categorical parameter, any two categories of which are equally far apart.
+
+    Args:
+        choices: The categories, at least one; values of any type.
+
+    Raises:
+        InputError: There are no choices.
+    """
 
     choices: tuple[Any, ...]
 
@@ -75,17 +112,78 @@ class Choices:
             raise InputError("There are no choices: give at least one category.")
 
     def single(self) -> bool:
-        """Whether there is nothing to choose."""
+        """Whether there is a single category.
+
+        Returns:
+            True if there is nothing to choose.
+        """
         return len(self.choices) == 1
 
 
-def _require_range(low: float, high: float, log: bool, step: float | None) -> None:
+Distribution: TypeAlias = Union["BaseDistribution", FloatRange, IntRange, Choices]
+
+
+def _require_range(own: FloatRange | IntRange) -> None:
+    low, high, step = own.low, own.high, own.step
     if not (low <= high and math.isfinite(float(high) - float(low))):
         raise InputError(f"A range must be finite with low ≤ high, but it is {low} … {high}.")
-    if log and low <= 0:
+    if own.log and low <= 0:
         raise InputError(f"A log range must begin above 0, but it is {low} … {high}. Raise low, or leave log out.")
     if step is not None and not (step > 0 and (Decimal(str(high)) - Decimal(str(low))) % Decimal(str(step)) == 0):
         raise InputError(f"high must be a number of positive steps from low, but it is {low} … {high} by {step}.")
+    if own.log and step != (1 if isinstance(own, IntRange) else None):
+        raise InputError(f"A range cannot have both log and a step, but step is {step}. Leave one out.")
 
 
-Distribution: TypeAlias = Union["BaseDistribution", FloatRange, IntRange, Choices]
+# ── properties of any distribution, ours or Optuna's ──────────────────────────────────────────────────────────────────
+
+
+def has_single_value(distribution: Distribution) -> bool:
+    """Whether there is nothing to choose, also where the ends of a log range are equal up to rounding."""
+    if hasattr(distribution, "choices"):
+        return len(distinct(distribution.choices)) == 1
+    start, end = scale_ends(distribution)
+    return distribution.single() or start == end
+
+
+def scale_ends(distribution: Any) -> tuple[float, float]:
+    """Both ends of a numeric range as it is searched: logs on a log scale, half an integer further for integers."""
+    low, high = distribution.low, distribution.high
+    if not distribution.log:
+        return low, high
+    half = 0.5 if isinstance(low, int) else 0.0
+    return math.log(low - half), math.log(high + half)
+
+
+def span_in_words(distribution: Any) -> str:
+    """The range of a numeric parameter in a message."""
+    step = getattr(distribution, "step", None)
+    return f"{distribution.low:g} … {distribution.high:g}" + ("" if step is None else f" by {step:g}")
+
+
+def rounding(*terms: float) -> float:
+    """How far two sums of such terms may differ and still count as equal."""
+    return ROUNDING * max(1.0, *(abs(term) for term in terms))
+
+
+def distinct(categories: Sequence[Any]) -> tuple[Any, ...]:
+    """The categories without repetitions, True and 1 being two."""
+    found: list[Any] = []
+    for category in categories:
+        if not any(identical_category(category, other) for other in found):
+            found.append(category)
+    return tuple(found)
+
+
+def identical_category(a: Any, b: Any) -> bool:
+    """Whether two categories are equal and of one type: True and 1 are not."""
+    return type(a) is type(b) and same_category(a, b)
+
+
+def same_category(a: Any, b: Any) -> bool:
+    """Whether two categories count as equal: 1 and 1.0 do, and so do two NaN."""
+    both_nan = all(isinstance(v, Real) and math.isnan(v) for v in (a, b))
+    try:
+        return both_nan or bool(a == b)
+    except (TypeError, ValueError):  # a value whose comparisons are not a truth value, such as pandas.NA
+        return a is b

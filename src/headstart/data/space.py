@@ -1,7 +1,7 @@
 """``Space``: named parameters side by side in the unit cube; see ``Axis``.
 
 A parameter is described by one of Optuna's distributions, or by one of ``data.ranges``, for which Optuna is not needed.
-One that is not always there has a ``Condition``: rows that lack it have it at rest.
+A conditional parameter has a ``Condition``: it is active in some rows only, and the others have it *at rest*.
 """
 
 from __future__ import annotations
@@ -11,22 +11,38 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from headstart.data.axis import Axis, distinct, has_single_value, same_category
+from headstart.data.axis import Axis
 from headstart.data.conditions import Condition
 from headstart.data.descriptors import Descriptors
-from headstart.data.ranges import Choices, Distribution, FloatRange, IntRange
+from headstart.data.ranges import (
+    Choices,
+    Distribution,
+    FloatRange,
+    IntRange,
+    distinct,
+    has_single_value,
+    rounding,
+    same_category,
+    span_in_words,
+)
 from headstart.errors import InputError, NoPlaceError
 
 
 @dataclass(frozen=True)
 class Space:
-    """The parameters of a search, in order; X has their columns side by side. Built with ``Space.of``."""
+    """The search space: named parameters in order, whose columns stand side by side in X. Built with ``Space.of``.
+
+    Args:
+        axes: The parameters with their columns.
+        conditions: The condition of every conditional parameter, by its name.
+    """
 
     axes: tuple[Axis, ...]
     conditions: tuple[tuple[str, Condition], ...] = ()
@@ -40,13 +56,21 @@ class Space:
         conditions: Mapping[str, Condition] | None = None,
         descriptors: Mapping[str, Descriptors] | None = None,
     ) -> Space:
-        """The space of these parameters; ``extra_levels`` are categories that only sources know, never suggested.
+        """The space of these parameters.
 
-        ``conditions`` are those of the parameters that are not always there; one on a parameter that is no part of the
-        space is none. ``descriptors`` are numbers that describe the categories of a parameter, all of them.
+        Args:
+            distributions: Optuna distributions, or ``FloatRange``, ``IntRange`` and ``Choices``, by parameter name.
+            extra_levels: Further categories of categorical parameters, which sources have and which are never
+                suggested.
+            conditions: When each conditional parameter is active. A condition on a parameter that is not in the space
+                is dropped: nobody knows then when the parameter is active.
+            descriptors: Numbers that describe all categories of a categorical parameter.
 
-        Fails on an infinite range, on a distribution Optuna does not offer any more, and where nothing is to be
-        chosen.
+        Returns:
+            The space.
+
+        Raises:
+            InputError: A range is infinite, a distribution is of no known kind, or nothing is to be chosen.
         """
         extra, described = extra_levels or {}, descriptors or {}
         _require_distributions(distributions, {**extra, **dict.fromkeys(described, ())})
@@ -107,9 +131,16 @@ class Space:
         return None if None in counts else math.prod(count for count in counts if count is not None)
 
     def encode(self, rows: Sequence[Mapping[str, Any]]) -> Float[Tensor, "n d"]:
-        """The coordinates of the rows; other keys are ignored, and so are the values of single-valued parameters.
+        """Coordinates of rows of values.
 
-        Fails, naming row and parameter, on a missing value, on one that is no number, and on an unknown category.
+        Args:
+            rows: Values by parameter name. Other keys are ignored, and so are the values of single-valued parameters.
+
+        Returns:
+            The coordinates, one row each; numbers outside their range keep their place on the same scale.
+
+        Raises:
+            NoPlaceError: A value, named with its row, is missing, no number, or an unknown category.
         """
         blocks = []
         for axis in self.axes:
@@ -130,10 +161,42 @@ class Space:
                 blocks.append(block)
         return torch.cat(blocks, dim=-1)
 
-    def decode(self, X: Float[Tensor, "n d"]) -> list[dict[str, Any]]:
-        """The points nearest to the rows of X, as values of the parameters; always inside the space.
+    def encode_exactly(self, rows: Sequence[Mapping[str, Any]]) -> Float[Tensor, "n d"]:
+        """Coordinates of rows that are to be run as they stand.
 
-        Parameters that are not there have no value.
+        Args:
+            rows: Values by parameter name, of each parameter that is active in the row.
+
+        Returns:
+            The coordinates, one row each.
+
+        Raises:
+            NoPlaceError: A row, named with the parameter, could not be suggested: a value is missing, outside the range
+                or the grid, or belongs to a parameter that is not active with the other values.
+        """
+        X = self.encode(rows)
+        for i, (row, nearest) in enumerate(zip(rows, self.decode(X), strict=True)):
+            for axis in self.axes:
+                name = axis.name
+                if name in row and name in nearest:
+                    _require_same(axis, i, row[name], nearest[name])
+                elif name in nearest:
+                    raise NoPlaceError(f"Row {i} has no value for parameter {name!r}. Fill it in, or remove the row.")
+                elif name in row:
+                    raise NoPlaceError(
+                        f"Row {i} has {name} = {row[name]!r}, but with its other values there is none. "
+                        "Leave it out, or remove the row."
+                    )
+        return X
+
+    def decode(self, X: Float[Tensor, "n d"]) -> list[dict[str, Any]]:
+        """Values at the points of the space that are nearest to the rows of X.
+
+        Args:
+            X: Coordinates.
+
+        Returns:
+            Values by parameter name, one mapping per row, without those of parameters that are not active.
         """
         self._require(X)
         columns = [axis.value(X[..., axis.columns].detach().cpu()) for axis in self.axes]
@@ -147,18 +210,32 @@ class Space:
         ]
 
     def snap(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
-        """The coordinates of the nearest points of the space: encode(decode(X)) without leaving torch."""
+        """Coordinates of the nearest points of the space: encode(decode(X)) without leaving torch.
+
+        Args:
+            X: Coordinates.
+
+        Returns:
+            Coordinates of points that may be suggested.
+        """
         self._require(X)
         return self.rested(torch.cat([axis.snap(X[..., axis.columns]) for axis in self.axes], dim=-1))
 
-    # ── parameters that are not always there ──────────────────────────────────────────────────────────────────────
+    # ── conditional parameters ────────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
     def _condition_of(self) -> dict[str, Condition]:
         return dict(self.conditions)
 
     def present(self, X: Float[Tensor, "*b n d"]) -> Bool[Tensor, "*b n p"]:
-        """Which parameters are there at points of the space."""
+        """Which parameters are active at points of the space.
+
+        Args:
+            X: Coordinates of points of the space.
+
+        Returns:
+            One flag per parameter.
+        """
         found: dict[str, Tensor] = {}
         axes = {axis.name: axis for axis in self.axes}
 
@@ -175,14 +252,28 @@ class Space:
         return torch.stack([there(name) for name in self.names], dim=-1)
 
     def resting(self, X: Float[Tensor, "*b n d"]) -> Bool[Tensor, "*b n d"] | None:
-        """Which coordinates belong to parameters that are not there; None if all parameters always are."""
+        """Which coordinates belong to parameters that are not active.
+
+        Args:
+            X: Coordinates of points of the space.
+
+        Returns:
+            One flag per coordinate; None if every parameter is active everywhere.
+        """
         if not any(condition.parent for _, condition in self.conditions):
             return None
         widths = torch.tensor([axis.width for axis in self.axes], device=X.device)
         return ~self.present(X).repeat_interleave(widths, dim=-1)
 
     def rested(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
-        """X with the parameters that are not there at rest."""
+        """X with the parameters that are not active at rest.
+
+        Args:
+            X: Coordinates of points of the space.
+
+        Returns:
+            Their coordinates, equal in all parameters that are not active.
+        """
         absent = self.resting(X)
         return X if absent is None else torch.where(absent, self._at_rest.to(X), X)
 
@@ -195,6 +286,18 @@ class Space:
             raise InputError(f"X must have the {self.d} columns of the space, but it has {X.shape[-1]}.")
         if bool(X.isnan().any()):
             raise InputError("X has NaN entries, which are nowhere near any point of the space.")
+
+
+def _require_same(axis: Axis, row: int, value: Any, nearest: Any) -> None:
+    """Raise a ``NoPlaceError`` unless a value is the one that would be suggested in its place."""
+    if axis.categorical:
+        known = [choice for choice in axis.choices if same_category(value, choice)]
+        why = f"none of {', '.join(map(repr, axis.choices))}. Correct it"
+    else:
+        known = [nearest] if isinstance(value, Real) and abs(value - nearest) <= rounding(nearest) else []
+        why = f"outside {span_in_words(axis.distribution)}. Widen its range"
+    if not known:
+        raise NoPlaceError(f"Row {row}: parameter {axis.name!r} = {value!r} is {why}, or remove the row.")
 
 
 def _require_distributions(distributions: Mapping[str, Distribution], extra: Mapping[str, Sequence[Any]]) -> None:

@@ -22,10 +22,10 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from headstart.data.axis import Axis
-from headstart.data.rules.listed import listed
-from headstart.data.rules.rule import SettingRule
+from headstart.data.rules.rule import SettingRule, feasible_rows
+from headstart.data.rules.text import read_rules
 from headstart.data.space import Space
-from headstart.decide.ruled.region import Region
+from headstart.decide.region import Region
 from headstart.errors import InputError
 
 # Spaces with no more points than this are compared point by point
@@ -273,7 +273,10 @@ class Candidates(Domain):
     @classmethod
     def of(cls, space: Space, rows: Sequence[Mapping[str, Any]], rules: Sequence[SettingRule | str] = ()) -> Candidates:
         """Those of the rows of values that keep the rules; fails on a row outside the space, and if none keeps them."""
-        return cls(listed(space, rows, rules), space.categories, space.described)
+        if not rows:
+            raise InputError("There are no candidates: give at least one row.")
+        read = read_rules(rules, space)
+        return cls(space.encode_exactly(rows)[feasible_rows(rows, read)], space.categories, space.described)
 
     def __post_init__(self) -> None:
         """Raise an ``InputError`` unless it is a list of finite points."""

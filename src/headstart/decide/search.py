@@ -25,10 +25,10 @@ from headstart.decide.design import design_point, design_size
 from headstart.decide.domain import Domain, Searchable
 from headstart.decide.limits import PENALTY, MeanLimit
 from headstart.decide.members import ROWS
-from headstart.decide.ruled.region import Loss, Region, descend
+from headstart.decide.region import Loss, Region, descend
 from headstart.decide.value import AimValue
 from headstart.errors import NoPointLeftError, NumericalError
-from headstart.gp.lbfgs import minimize_lockstep
+from headstart.gp.lbfgs import Minimization
 from headstart.gp.threads import single_thread
 
 Array = NDArray[np.float64]
@@ -209,9 +209,8 @@ def polish(value: AimValue, domain: Searchable, starts: Float[Tensor, "k d"]) ->
         now[:, columns] = _held(objective, now[:, columns], region)
     else:
         lower, upper = np.zeros(len(columns)), np.ones(len(columns))
-        now[:, columns] = minimize_lockstep(
-            objective, now[:, columns], lower, upper, max_iterations=_ITERATIONS, ftol=1e-9, gtol=1e-6
-        ).x
+        run = Minimization(objective, now[:, columns], lower, upper, max_iterations=_ITERATIONS, ftol=1e-9, gtol=1e-6)
+        now[:, columns] = run.run().x
     return domain.snap(torch.from_numpy(now).to(starts.device))
 
 

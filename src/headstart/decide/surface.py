@@ -14,7 +14,7 @@
 with w and s the mean and variance of the weight of a source, and v_s, u its features at the target's inputs X, as they
 are in the layer's beliefs (models.chain.beliefs). ``Layer.predict_marginal`` computes everything at every call, in a
 few hundred small steps; here the distances of all features are one product, and the gradient is computed backwards
-through the same steps. Compiled where numba is installed (gp.fused), NumPy and torch otherwise, with equal results.
+through the same steps. Compiled where numba is installed (gp.compiled), NumPy and torch otherwise, with equal results.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dtrsm
 from torch import Tensor
 
-from headstart.gp.fused.loading import compiled_features
+from headstart.gp.compiled import compiled_loops
 from headstart.gp.kernels import Kernel
 from headstart.models.chain.beliefs import ExactBeliefs, NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
@@ -73,24 +73,26 @@ class Features:
 
     def there(self, x: Float[Array, "m d"], *, back: bool) -> tuple[Float[Array, "m N"], Float[Array, "m _"]]:
         """c and, for the way back, the derivatives of every φ by −D/2."""
-        compiled = compiled_features()
-        if compiled is None:
+        loops = compiled_loops()
+        if loops is None:
             return self.there_by_torch(x)
         c, slope = np.zeros((len(x), self.n_rows)), np.empty((len(x), len(self.weight) if back else 0))
         x = np.ascontiguousarray(x)
-        compiled[0](x, *self._form_by_input, self.constant, self.weight, *self._groups, self._by_matern, c, slope)
+        loops.add_features(
+            x, *self._form_by_input, self.constant, self.weight, *self._groups, self._by_matern, c, slope
+        )
         return c, slope
 
     def back(
         self, x: Float[Array, "m d"], slope: Float[Array, "m F"], by_c: Float[Array, "m N"]
     ) -> Float[Array, "m d"]:
         """The gradient by x of what has these derivatives by c."""
-        compiled = compiled_features()
-        if compiled is None:
+        loops = compiled_loops()
+        if loops is None:
             return self.back_by_numpy(x, slope, by_c)
         gradient = np.empty(x.shape)
         points, by_c = np.ascontiguousarray(x), np.ascontiguousarray(by_c)
-        compiled[1](points, *self._form_by_input, *self._groups, slope, by_c, gradient)
+        loops.pull_back(points, *self._form_by_input, *self._groups, slope, by_c, gradient)
         return gradient
 
     def there_by_torch(self, x: Float[Array, "m d"]) -> tuple[Float[Array, "m N"], Float[Array, "m F"]]:

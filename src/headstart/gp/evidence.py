@@ -13,7 +13,7 @@ false for its own row, and for no other.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -21,36 +21,14 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headstart.gp.fused.loading import compiled
-from headstart.gp.geometry import FEW, Geometry, geometry_of, of_problems
-from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Inputs, Layout, gp_layout
+from headstart.gp.compiled import Compiled, compiled
+from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Inputs, Layout, Slot, gp_layout
 from headstart.gp.kernels import Kernel
-from headstart.gp.linalg import cholesky, inverse_from_factor, try_cholesky
-from headstart.gp.restarts import Joining
-from headstart.gp.rounding import times
+from headstart.gp.linalg import cholesky, inverse_from_factor, times, try_cholesky
 
 _LOG_2PI = math.log(2 * math.pi)
-# How often restarts are compared, and how close they must be, where distances are measured by their effect
-_COMPARE_EVERY, _COMPARE_WITHIN = 5, 0.2
-# On top of what is inherited a search in natural parameters is short, and restarts may be as far apart: the optimum is
-# the same one as with longer and closer looks (0.2 and to the end), for two thirds of the evaluations
-_NATURAL_STEPS, _COMPARE_WITHIN_ON_TOP = 20, 0.4
-_RACE_FROM = 30  # there, too: ten steps after the last change of parameters
 
 Evaluation = tuple[Float[Tensor, "B"], Float[Tensor, "B p"], Bool[Tensor, "B"]]
-
-
-@dataclass(frozen=True, slots=True)
-class SearchPlan:
-    """How an evidence wants to be searched.
-
-    ``natural_too``: a second time from every start, in natural parameters, for ``natural_steps`` steps (None: to the
-    end). ``joining``: how restarts that meet go on as one; None for the optimiser's own way.
-    """
-
-    natural_too: bool = False
-    natural_steps: int | None = None
-    joining: Joining | None = None
 
 
 class Evidence(Protocol):
@@ -58,12 +36,12 @@ class Evidence(Protocol):
 
     @property
     def layout(self) -> Layout:
-        """What θ means."""
+        """The meaning of θ."""
         ...
 
     @property
     def n_problems(self) -> int:
-        """How many independent problems there are."""
+        """The number of independent problems."""
         ...
 
     @property
@@ -73,15 +51,11 @@ class Evidence(Protocol):
 
     @property
     def device(self) -> torch.device:
-        """Where the data are."""
+        """The device of the data."""
         ...
 
     def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> Evaluation:
         """−log p(y | X, θ), its gradient, and which rows could be computed."""
-        ...
-
-    def search_plan(self, *, natural_too: bool, priors: bool) -> SearchPlan:
-        """How it is searched, with priors or without, if a second search in natural parameters is asked for or not."""
         ...
 
 
@@ -91,110 +65,266 @@ def gaussian(
     """−log N(r; 0, K), its derivative G = ½ (K⁻¹ − α αᵀ) by K, α = K⁻¹ r, and which rows could be computed."""
     L, ok = try_cholesky(K)
     K_inverse = inverse_from_factor(L).mT  # symmetric, and in row order again
-    few = r.shape[-1] <= FEW
-    alpha = (K_inverse * r.unsqueeze(-2)).sum(-1) if few else times(K_inverse, r)
+    alpha = times(K_inverse, r)
     log_diagonal = L.diagonal(dim1=-2, dim2=-1).log()
     value = log_diagonal.addcmul_(r, alpha, value=0.5).sum(-1).add_(0.5 * r.shape[-1] * _LOG_2PI)
-    column, row = alpha.unsqueeze(-1), alpha.unsqueeze(-2)
-    if few:
-        G = K_inverse.mul_(0.5).addcmul_(column, row, value=-0.5)
-    else:
-        G = K_inverse.baddbmm_(column, row, beta=0.5, alpha=-0.5)
+    G = K_inverse.baddbmm_(alpha.unsqueeze(-1), alpha.unsqueeze(-2), beta=0.5, alpha=-0.5)
     return value, G, alpha, ok
 
 
-class PlainEvidence:
-    """r ~ N(offset, outputscale · κ(X, X) + C + noise_var · I + diag(error_var)), with C a fixed covariance.
+def lengthscale_gradient(H: Float[Tensor, "*b n n"], Z: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b d"]:
+    """Σ_ab H_ab (z_aj − z_bj)² for a symmetric H: the derivative by log ℓ_j when Z = X/ℓ and H = G ∘ slope.
 
-    C is what a sequential model inherits from the tasks below (SHGP), and nothing for the others. With a free offset
-    r is centred and OFFSET_VAR is added to C: the offset is integrated out (see gp.hyperparameters). ``inherits`` says
-    whether a C was given. ``inputs`` says which columns share a lengthscale; by default each has its own.
-    ``error_var`` is the known variance of every value, None where nothing is known.
+    By Σ H (z_a − z_b)² = 2 (Σ_a h_a z_a² − zᵀ H z) with h the row sums of H.
+    """
+    return 2 * (H.sum(-1, keepdim=True) * Z - H @ Z).mul_(Z).sum(-2)
+
+
+def _of_problems(data: Tensor, items: Int[Tensor, "B"]) -> Tensor:
+    """The data of these problems; a single one broadcasts, which is what indexing would do by copying."""
+    return data if data.shape[0] == 1 else data[items]
+
+
+class Coefficients(Protocol):
+    """The map from free parameters ω > 0 to the coefficients a of fixed means and c of fixed covariances."""
+
+    def slots(self) -> tuple[Slot, ...]:
+        """The meaning of ω; empty where nothing is free."""
+        ...
+
+    def values(self, omega: Float[Tensor, "B k"]) -> tuple[Float[Tensor, "B I"], Float[Tensor, "B J"]]:
+        """The coefficients a and c."""
+        ...
+
+    def gradient(
+        self, omega: Float[Tensor, "B k"], by_a: Float[Tensor, "B I"], by_c: Float[Tensor, "B J"]
+    ) -> Float[Tensor, "B k"]:
+        """The derivative by ω from those by a and c."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeightedTerms:
+    """Fixed means m_i and covariances C_j at the observations, which enter with coefficients a(ω), c(ω)."""
+
+    means: Float[Tensor, "P I n"]
+    covs: Float[Tensor, "P J n n"]
+    coefficients: Coefficients
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Replicates:
+    """Observations that are means of ``counts`` rows, with ``scatter`` S = Σ (y − ȳ)² within each.
+
+    With c rows at x, each with noise of variance v = noise_var + error_var,
+
+        Π N(y; f(x), v) = N(ȳ; f(x), v/c) · (2πv)^(−(c − 1)/2) · c^(−1/2) · exp(−S/(2v))
+
+    so the posterior is that of the means, and the evidence of noise_var also contains the scatter.
+    """
+
+    counts: Float[Tensor, "P n"]
+    scatter: Float[Tensor, "P n"]
+
+
+class GaussianEvidence:
+    """−log p(y | θ), θ = [log lengthscale (g), log outputscale, log noise_var, log ω (k)], where
+
+        y ~ N(offset + Σ_i a_i m_i, Σ_j c_j C_j + outputscale · κ(X, X) + diag((noise_var + error_var)/counts))
+
+    The covariances C_j and means m_i are fixed: a sequential model inherits one C with coefficient 1 (``C``), a star
+    means and covariances with coefficients of its own (``terms``), a process on its own nothing. The gradient is
+
+        by log ℓ_j    outputscale · Σ G ∘ slope ∘ (x_j − x'_j)²/ℓ_j²
+        by log s²     outputscale · Σ G ∘ κ
+        by log σ²     noise_var · Σ_n G_nn/counts_n
+        by a_i, c_j   −m_iᵀ α,  Σ G ∘ C_j
+
+    A free offset is integrated out (see gp.hyperparameters): y and every m_i are centred, and OFFSET_VAR is added to K.
+
+    Args:
+        X: Inputs; problems may share them.
+        y: Outputs, or residuals of what is below.
+        C: An inherited covariance; None: nothing is inherited.
+        kernel: κ.
+        residual: Whether the process comes on top of another task, which decides its prior.
+        free_offset: Whether the offset is free; 0 otherwise.
+        inputs: Which columns share a lengthscale; None: none do.
+        terms: Inherited means and covariances with free coefficients.
+        error_var: Known variances of the observations; None: nothing is known. Problems may share them.
+        replicates: How many rows each observation stands for; None: one.
     """
 
     def __init__(
         self,
-        X: Float[Tensor, "P n d"],
-        r: Float[Tensor, "P n"],
-        C: Float[Tensor, "P n n"] | None,
+        X: Float[Tensor, "#P n d"],
+        y: Float[Tensor, "P n"],
+        C: Float[Tensor, "P n n"] | None = None,
         *,
         kernel: Kernel,
         residual: bool,
         free_offset: bool,
         inputs: Inputs | None = None,
-        error_var: Float[Tensor, "P n"] | None = None,
+        terms: WeightedTerms | None = None,
+        error_var: Float[Tensor, "#P n"] | None = None,
+        replicates: Replicates | None = None,
     ) -> None:
-        self._inputs = Inputs.of(X.shape[-1]) if inputs is None else inputs
-        self.inherits = C is not None
-        self._centre = r.mean(-1) if free_offset and r.shape[-1] else r.new_zeros(r.shape[0])
-        if free_offset:
-            C = OFFSET_VAR * torch.ones_like(r.unsqueeze(-1) @ r.unsqueeze(-2)) + (0.0 if C is None else C)
-        if error_var is not None:
-            C = torch.diag_embed(error_var) + (0.0 if C is None else C)
-        self._r, self._C = r - self._centre.unsqueeze(-1), C
         self._X, self._kernel = X, kernel
-        covs = None if C is None else C.unsqueeze(1)
-        self._compiled = compiled(X, self._r, kernel, self._inputs, covs=covs)
-        self._free_offset = free_offset
-        self.layout = gp_layout(self._inputs, residual=residual)
+        self._inputs = Inputs.of(X.shape[-1]) if inputs is None else inputs
+        self._constant = OFFSET_VAR if free_offset else 0.0
+        self._C, self._error_var, self._replicates = C, error_var, replicates
+        centred = free_offset and y.shape[-1] > 0
+        self._centre = _mean(y, replicates) if centred else y.new_zeros(y.shape[0])
+        self._y = y - self._centre.unsqueeze(-1)
+        if terms is not None:
+            self._levels = terms.means.mean(-1) if centred else terms.means.new_zeros(terms.means.shape[:-1])
+            terms = replace(terms, means=terms.means - self._levels.unsqueeze(-1))
+        self._terms = terms
+        own = gp_layout(self._inputs, residual=residual)
+        self._own = own.size
+        self.layout = own if terms is None else Layout((*own.slots, *terms.coefficients.slots()))
 
     @property
     def n_problems(self) -> int:
-        """How many independent problems there are."""
-        return self._r.shape[0]
+        """The number of independent problems."""
+        return self._y.shape[0]
 
     @property
     def n_observations(self) -> int:
-        """Observations of one problem."""
-        return self._r.shape[1]
+        """Observations of one problem: the rows of the matrix that is factorised."""
+        return self._y.shape[1]
 
     @property
     def device(self) -> torch.device:
-        """Where the data are."""
-        return self._r.device
+        """The device of the data."""
+        return self._y.device
 
     @cached_property
-    def _geometry(self) -> Geometry:
-        return geometry_of(self._X, self._kernel, self._inputs)
+    def _compiled(self) -> Compiled | None:
+        """These problems for compiled code, where it is available and faster."""
+        error_var, noise_weight = self._error_var, None
+        if self._replicates is not None:
+            noise_weight = self._replicates.counts.reciprocal()
+            error_var = None if error_var is None else error_var * noise_weight
+        C = None if self._C is None else self._C.unsqueeze(1)
+        return compiled(
+            self._X,
+            self._y,
+            self._kernel,
+            self._inputs,
+            means=None if self._terms is None else self._terms.means,
+            covs=C if self._terms is None else self._terms.covs,
+            constant=self._constant,
+            error_var=error_var,
+            noise_weight=noise_weight,
+        )
 
-    def _covariance(self, theta: Float[Tensor, "B p"], kappa: Tensor, items: Int[Tensor, "B"]) -> Tensor:
-        scales = theta[:, -2:].exp()
-        outputscale = scales[:, :1, None]
-        K = kappa * outputscale if self._C is None else torch.addcmul(of_problems(self._C, items), kappa, outputscale)
-        K.diagonal(dim1=-2, dim2=-1).add_(scales[:, 1:])
-        return K
+    @cached_property
+    def _around_middle(self) -> Float[Tensor, "#P n d"]:
+        return self._X - 0.5
 
     def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> Evaluation:
-        """−log p(r | X, θ), its gradient, and which rows could be computed: compiled where that is there and faster."""
+        """−log p(y | θ), its gradient, and which rows could be computed: compiled where that is there and faster."""
         if self._compiled is None:
             return self.evaluate_by_torch(theta, items)
-        value, gradient, _, _, ok = self._compiled.evaluate(theta, items)
-        return value, gradient, ok
+        if self._terms is None:
+            value, gradient, _, _, ok = self._compiled.evaluate(theta, items)
+        else:
+            omega = theta[:, self._own :].exp()
+            a, c = self._terms.coefficients.values(omega)
+            free = bool(omega.shape[-1])
+            value, gradient, by_a, by_c, ok = self._compiled.evaluate(theta[:, : self._own], items, a, c, by_both=free)
+            if free:
+                by_omega = self._terms.coefficients.gradient(omega, by_a, by_c).mul_(omega)  # θ = log ω
+                gradient = torch.cat([gradient, by_omega], dim=-1)
+        return *self._with_scatter(theta, items, value, gradient), ok
 
     def evaluate_by_torch(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> Evaluation:
-        """The same with torch alone, which is what the compiled way must equal."""
-        kappa, slope, kept = self._geometry.evaluate(theta, items)
-        K = self._covariance(theta, kappa, items)
-        value, G, _, ok = gaussian(K, of_problems(self._r, items).expand(len(theta), -1))
-        return value, self._geometry.gradient(G, kappa, slope, kept), ok
+        """The same with torch alone: the reference for the compiled way, and the way of many observations."""
+        Z, kappa, slope, K, r = self._gaussian(theta, items)
+        value, G, alpha, ok = gaussian(K, r.expand(len(theta), -1))
+        g = self._own - 2
+        scales = theta[:, g : self._own].exp()
+        diagonal = G.diagonal(dim1=-2, dim2=-1)
+        if self._replicates is not None:
+            diagonal = diagonal / _of_problems(self._replicates.counts, items)
+        by_scales = torch.stack([(G * kappa).sum((-2, -1)), diagonal.sum(-1)], dim=-1) * scales
+        by_omega = theta[:, self._own :].exp()
+        if self._terms is not None and by_omega.shape[-1]:
+            by_a = -(_of_problems(self._terms.means, items) * alpha.unsqueeze(1)).sum(-1)
+            by_c = (_of_problems(self._terms.covs, items) * G.unsqueeze(1)).sum((-2, -1))
+            by_omega = self._terms.coefficients.gradient(by_omega, by_a, by_c) * by_omega  # θ = log ω
+        by_lengthscale = lengthscale_gradient(G.mul_(slope), Z) * scales[:, :1]
+        if not self._inputs.all_alone:
+            group = torch.tensor(self._inputs.group, device=self.device)
+            by_lengthscale = by_lengthscale.new_zeros(len(Z), g).index_add_(1, group, by_lengthscale)
+        gradient = torch.cat([by_lengthscale, by_scales, by_omega], dim=-1)
+        return *self._with_scatter(theta, items, value, gradient), ok
 
-    def search_plan(self, *, natural_too: bool, priors: bool) -> SearchPlan:
-        """Both ways, if asked; without priors, restarts join by what their parameters effect.
+    def _gaussian(
+        self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]
+    ) -> tuple[Tensor, Tensor, Tensor, Float[Tensor, "B n n"], Float[Tensor, "#B n"]]:
+        """Z = X/ℓ, κ and its slope, the covariance K of y, and the residual r of its mean."""
+        scale = theta[:, : self._own - 2].neg().exp()[:, self._inputs.group]
+        Z = _of_problems(self._around_middle, items) * scale.unsqueeze(1)
+        kappa, slope = self._kernel.with_slope(Z)
+        scales = theta[:, self._own - 2 : self._own].exp()
+        K, r = kappa * scales[:, :1, None], _of_problems(self._y, items)
+        if self._C is not None:
+            K.add_(_of_problems(self._C, items))
+        if self._terms is not None:
+            # sums of products round alike for one problem and for a batch of them
+            a, c = self._terms.coefficients.values(theta[:, self._own :].exp())
+            K.add_((c[..., None, None] * _of_problems(self._terms.covs, items)).sum(1))
+            r = r - (a.unsqueeze(-1) * _of_problems(self._terms.means, items)).sum(1)
+        if self._constant:
+            K.add_(self._constant)
+        noise = self._noise(scales[:, 1:], items)
+        if self._replicates is not None:
+            noise = noise / _of_problems(self._replicates.counts, items)
+        K.diagonal(dim1=-2, dim2=-1).add_(noise)
+        return Z, kappa, slope, K, r
 
-        A process that inherits a covariance goes in natural parameters for a few steps and then on in logarithms, and
-        restarts too slow to catch up are given up.
-        """
-        on_top = natural_too and self.inherits
-        within, race = (_COMPARE_WITHIN_ON_TOP, (_RACE_FROM,)) if on_top else (_COMPARE_WITHIN, ())
-        joining = None if priors else Joining(_COMPARE_EVERY, within, self.layout.by_effect, *race)
-        return SearchPlan(natural_too, _NATURAL_STEPS if self.inherits else None, joining)
+    def _noise(self, noise_var: Float[Tensor, "B 1"], items: Int[Tensor, "B"]) -> Float[Tensor, "B _"]:
+        """The variance of a single row's noise at every observation."""
+        return noise_var if self._error_var is None else noise_var + _of_problems(self._error_var, items)
+
+    def _with_scatter(
+        self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"], value: Tensor, gradient: Tensor
+    ) -> tuple[Float[Tensor, "B"], Float[Tensor, "B p"]]:
+        """Value and gradient of all rows from those of the means (see ``Replicates``)."""
+        if self._replicates is None:
+            return value, gradient
+        counts = _of_problems(self._replicates.counts, items)
+        scatter = _of_problems(self._replicates.scatter, items)
+        noise_var = theta[:, self._own - 1 : self._own].exp()
+        noise = self._noise(noise_var, items)
+        again = counts - 1  # rows beside the first of every place
+        value = value + 0.5 * (again * (_LOG_2PI + noise.log()) + counts.log() + scatter / noise).sum(-1)
+        by_noise = 0.5 * (again / noise - scatter / noise.square()).sum(-1)
+        gradient[:, self._own - 1] += noise_var[:, 0] * by_noise
+        return value, gradient
 
     def params(self, theta: Float[Tensor, "P p"]) -> GPParams:
         """θ of every problem as named values, with the posterior mean of a free offset: centre + OFFSET_VAR · 1ᵀ α."""
         offset = self._centre
-        if self._free_offset and self.n_observations:
-            items = torch.arange(self.n_problems, device=self.device)
-            K = self._covariance(theta, self._geometry.evaluate(theta, items)[0], items)
+        if self._terms is not None:
+            a, _ = self._terms.coefficients.values(self.omega(theta))
+            offset = offset - (a * self._levels).sum(-1)
+        if self._constant and self.n_observations:
+            *_, K, r = self._gaussian(theta, torch.arange(self.n_problems, device=self.device))
             L = cholesky(K, of="The covariance of the observations")
-            offset = offset + OFFSET_VAR * torch.cholesky_solve(self._r.unsqueeze(-1), L).sum((-2, -1))
-        return GPParams(theta[:, self._inputs.group].exp(), theta[:, -2].exp(), theta[:, -1].exp(), offset)
+            offset = offset + self._constant * torch.cholesky_solve(r.unsqueeze(-1), L).sum((-2, -1))
+        own = theta[:, : self._own].exp()
+        return GPParams(own[:, self._inputs.group], own[:, -2], own[:, -1], offset)
+
+    def omega(self, theta: Float[Tensor, "P p"]) -> Float[Tensor, "P k"]:
+        """The free parameters ω of the coefficients."""
+        return theta[:, self._own :].exp()
+
+
+def _mean(y: Float[Tensor, "P n"], replicates: Replicates | None) -> Float[Tensor, "P"]:
+    """The mean of all rows."""
+    if replicates is None:
+        return y.mean(-1)
+    return (y * replicates.counts).sum(-1) / replicates.counts.sum(-1)

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import Enum
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.errors import InputError, NumericalError
 from headstart.gp.evidence import Evidence
-from headstart.gp.hyperparameters import Expected, Starts
-from headstart.gp.lbfgs import minimize_lockstep
-from headstart.gp.restarts import FitReport
+from headstart.gp.hyperparameters import Layout, Starts, ThetaPrior
+from headstart.gp.lbfgs import Joining, LockstepResult, Minimization
 from headstart.gp.threads import single_thread
 
+Array = NDArray[np.float64]
 Seed = int | torch.Generator | None
 
-# What a point is worth where the factorisation failed, times the largest value met so far: larger than any real value,
-# yet a line search can step back.
+# The objective where the factorisation failed, times the largest value met so far: larger than any real value, yet a
+# line search can step back.
 _PENALTY = 1e10
 # Restarts closer than this (per observation) ended in the same optimum; the first of them is taken, so that
 # rounding does not choose.
 _SAME_OPTIMUM = 1e-7
-# Share of the tolerances with which the best of them is then brought to its end
-_POLISH = 0.01
+# Without priors a long lengthscale or a small noise may go on for ever at no gain: restarts are compared by effect
+_COMPARE_EVERY, _COMPARE_WITHIN = 5, 0.2
 # Elements of K that are worked on at once on a CPU, so that a chunk of restarts stays in the cache.
 _CPU_CHUNK = 1 << 18
 _GPU_CHUNK = 1 << 27
@@ -46,14 +46,19 @@ class Objective(Enum):
 class FitOptions:
     """How hyperparameters are found. The default is MAP, which is well behaved with no, one or two observations.
 
-    The optimiser works on θ, the logarithms of the parameters. With ``natural_too`` it goes a second time from every
-    start, on the parameters themselves, as far as the evidence asks for that (gp.evidence). A likelihood of few
-    observations has many optima, and the two ways lead from one start to different ones: a first step on the noise
-    itself often takes it to its bound, where the process interpolates; the logarithm gets there in many steps, if at
-    all.
+    Args:
+        objective: Maximum a posteriori, or maximum likelihood.
+        starts: The distribution of the starting points.
+        restarts: The number of starting points.
+        max_iterations: The largest number of L-BFGS-B iterations of a restart.
+        ftol: Relative change of the objective per observation at which a restart has converged.
+        gtol: Largest entry of the projected gradient per observation at which a restart has converged.
+        unit_cube: Whether inputs must lie in the unit cube.
+        draws: How many further hyperparameters of a process on its own (GPBO, also as a candidate of AUTO) are drawn
+            around the most probable ones while it has few observations (gp.draws); even. 0 is the mode alone.
 
-    ``draws`` is how many further hyperparameters of a process on its own (GPBO, also as a candidate of AUTO) are drawn
-    around the most probable ones while it has few observations (gp.draws); 0 is the mode alone.
+    Raises:
+        InputError: For a number out of its range, or a value that is not of the enum.
     """
 
     objective: Objective = Objective.POSTERIOR
@@ -63,7 +68,6 @@ class FitOptions:
     ftol: float = 1e-8
     gtol: float = 3e-5
     unit_cube: bool = True
-    natural_too: bool = False
     draws: int = 8
 
     def __post_init__(self) -> None:
@@ -84,13 +88,55 @@ class FitOptions:
 
     @classmethod
     def paper(cls) -> Self:
-        """The paper's appendix: maximum likelihood, 10 restarts, starts softplus(N(0, 1))."""
+        """The settings of the paper's appendix.
+
+        Returns:
+            Maximum likelihood, 10 restarts, starts softplus(N(0, 1)), no draws.
+        """
         return cls(objective=Objective.LIKELIHOOD, starts=Starts.SOFTPLUS, restarts=10, draws=0)
 
-    @classmethod
-    def thorough(cls) -> Self:
-        """The same, both ways from every start: for the highest likelihood, at up to twice the cost."""
-        return replace(cls.paper(), natural_too=True)
+
+@dataclass(frozen=True, slots=True)
+class FitReport:
+    """What every restart of one fit did. ``objective`` is what was minimised, per observation; lower is better.
+
+    Leading dimensions are those of the batch of problems; the last one counts the restarts.
+    """
+
+    task: str
+    objective: Float[Tensor, "*b R"]
+    evaluations: Int[Tensor, "*b R"]
+    converged: Bool[Tensor, "*b R"]
+    failures: Int[Tensor, "*b R"]  # factorisations that failed on the way
+    joined: Int[Tensor, "*b R"]  # the restart whose path this one met and whose end it shares, or −1
+    best: Int[Tensor, "*b"]
+    n_observations: int = 0
+    note: str = ""  # how a task of very many rows was fitted, in words
+
+    def __str__(self) -> str:
+        """A line for the fit and, for a single problem, a line per restart."""
+        head = (
+            f"{self.task}: {self.n_observations} observations, {self.objective.shape[-1]} restarts, "
+            f"{int(self.converged.sum())} of {self.converged.numel()} converged, "
+            f"{int(self.evaluations.sum())} evaluations, {int(self.failures.sum())} failed factorisations"
+        )
+        head += f"; {self.note}" if self.note else ""
+        if self.objective.dim() > 1 or self.objective.numel() == 0:
+            return head
+        rows = [
+            f"  {i:>3} {'*' if i == int(self.best) else ' '} objective {self.objective[i].item():+.6f}  "
+            f"evaluations {int(self.evaluations[i]):>4}  {'converged' if self.converged[i] else 'stopped early'}"
+            f"{f', with restart {int(self.joined[i])}' if self.joined[i] >= 0 else ''}"
+            f"{f'  failures {int(self.failures[i])}' if self.failures[i] else ''}"
+            for i in range(len(self.objective))
+        ]
+        return "\n".join([head, *rows])
+
+    def at_row(self, row: int, task: str) -> FitReport:
+        """The report of one entry of the first batch dimension."""
+        tensors = [f.name for f in fields(self) if isinstance(getattr(self, f.name), Tensor)]
+        rows: dict[str, Any] = {name: getattr(self, name)[row] for name in tensors}
+        return replace(self, task=task, **rows)
 
 
 def generator_from(seed: Seed) -> torch.Generator:
@@ -105,6 +151,79 @@ def generator_from(seed: Seed) -> torch.Generator:
     return generator
 
 
+class _Objective:
+    """−log p(y | θ), with ``prior`` −log p(θ | y), per observation and with its gradient, of runs in lockstep.
+
+    Run i is restart i mod ``restarts`` of problem i // ``restarts``. A point that cannot be computed costs more than
+    any other met so far.
+    """
+
+    def __init__(self, evidence: Evidence, restarts: int, prior: ThetaPrior | None) -> None:
+        self._evidence, self._restarts = evidence, restarts
+        self._centre = self._precision = None
+        if prior is not None:
+            self._centre, self._precision = prior.centre.cpu().numpy(), prior.spread.cpu().pow(-2).numpy()
+        runs = evidence.n_problems * restarts
+        self.failures = np.zeros(runs, dtype=np.int64)
+        self.evaluated = np.zeros(runs, dtype=np.bool_)  # at least once without failure
+        self._largest = 1.0
+        on_cpu = evidence.device.type == "cpu"
+        self._chunk = max(1, (_CPU_CHUNK if on_cpu else _GPU_CHUNK) // evidence.n_observations**2)
+        self._one_problem = torch.zeros(runs, dtype=torch.int64, device=evidence.device)
+
+    def _evidence_at(self, points: Array, which: NDArray[np.intp]) -> tuple[Array, Array, NDArray[np.bool_]]:
+        """The evidence of every point, in chunks that fit into the cache."""
+        evidence = self._evidence
+        theta = torch.from_numpy(points).to(evidence.device)
+        if evidence.n_problems == 1:
+            items = self._one_problem[: len(points)]
+        else:
+            items = torch.from_numpy(which // self._restarts).to(evidence.device)
+        if len(points) <= self._chunk:
+            value, gradient, ok = evidence.evaluate(theta, items)
+        else:
+            pairs = zip(theta.split(self._chunk), items.split(self._chunk), strict=True)
+            parts = [evidence.evaluate(t, i) for t, i in pairs]
+            value, gradient, ok = (torch.cat(column) for column in zip(*parts, strict=True))
+        return value.cpu().numpy(), gradient.cpu().numpy(), ok.cpu().numpy()
+
+    def __call__(self, points: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Values and gradients at the points of these runs."""
+        value, gradient, ok = self._evidence_at(points, which)
+        if self._centre is not None and self._precision is not None:
+            problem = which // self._restarts
+            away = points - self._centre[problem]
+            pull = away * self._precision[problem]
+            value = value + 0.5 * (pull * away).sum(-1)
+            gradient = gradient + pull
+        n = self._evidence.n_observations
+        value, gradient = value / n, gradient / n
+        if ok.all() and math.isfinite(value.sum() + gradient.sum()):
+            self._largest = max(self._largest, float(np.abs(value).max()))
+            self.evaluated[which] = True
+        else:
+            bad = ~(ok & np.isfinite(value + gradient.sum(-1)))
+            self.failures[which[bad]] += 1
+            self.evaluated[which[~bad]] = True
+            self._largest = max(self._largest, np.abs(value[~bad]).max(initial=0.0))
+            value[bad], gradient[bad] = _PENALTY * self._largest, 0.0
+        return value, gradient
+
+
+def _starting_points(
+    layout: Layout, options: FitOptions, generator: torch.Generator, prior: ThetaPrior, warm_start: Tensor | None
+) -> Array:
+    """The starts of all problems (row = problem · R + restart): the same ones, relative to the prior of each."""
+    R, P = options.restarts, len(prior.centre)
+    centre = prior.centre.cpu()
+    starts = layout.starts(options.starts, R, generator).repeat(P, 1)
+    starts = starts + (centre - layout.centre()).repeat_interleave(R, dim=0)
+    if warm_start is not None:
+        starts[R - 1 :: R] = warm_start.cpu()
+    lower, upper = layout.bounds()
+    return starts.clamp(lower, upper).numpy()
+
+
 def fit(
     evidence: Evidence,
     options: FitOptions,
@@ -112,132 +231,69 @@ def fit(
     seed: Seed,
     task: str,
     batch_shape: torch.Size,
-    expected: Expected | None = None,
-    start: Float[Tensor, "P p"] | None = None,
-    begin: Float[Tensor, "P p"] | None = None,
+    prior: ThetaPrior | None = None,
+    warm_start: Float[Tensor, "P p"] | None = None,
 ) -> tuple[Float[Tensor, "*b p"], FitReport]:
     """The best θ of every problem, and the report.
 
-    ``begin`` is a θ of every problem to begin at, in place of the last of the starts that are drawn.
+    All problems of a batch share their starting points, relative to the prior of each, so each gives what it gives
+    alone. Without observations θ is the prior's median.
 
-    All problems of a batch share their starting points, relative to what is ``expected`` of each, so each gives what it
-    gives alone. Without observations θ is the prior's median. With ``start`` there is a single run, which begins there.
+    Args:
+        evidence: The evidence of P problems.
+        options: What is maximised, from how many starts, and when a run ends.
+        seed: Of the starting points.
+        task: The name of the task in the report and in errors.
+        batch_shape: The leading dimensions of the result, P in all.
+        prior: The prior of θ of every problem; None: the layout's for all.
+        warm_start: A θ of every problem to start at, in place of the last of the starts that are drawn.
     """
-    layout, n, P = evidence.layout, evidence.n_observations, evidence.n_problems
-    options = options if start is None else replace(options, restarts=1, natural_too=False)
+    layout, n, P, R = evidence.layout, evidence.n_observations, evidence.n_problems, options.restarts
     generator = generator_from(seed)
-    common = layout.centre()
+    prior = layout.prior(P) if prior is None else prior
     if n == 0:
-        theta = common.expand(*batch_shape, -1).to(evidence.device)
-        theta = theta if expected is None else expected.centre.reshape(*batch_shape, -1)
+        theta = prior.centre.reshape(*batch_shape, -1).to(evidence.device)
         nothing = torch.empty(*batch_shape, 0, dtype=torch.int64)
         best = torch.zeros(batch_shape, dtype=torch.int64)
         return theta, FitReport(task, nothing.double(), nothing, nothing.bool(), nothing, nothing, best)
-    starts, natural = layout.starts(options.starts, options.restarts, generator), np.zeros(options.restarts, dtype=bool)
-    plan = evidence.search_plan(natural_too=options.natural_too, priors=options.objective is Objective.POSTERIOR)
-    if plan.natural_too:
-        starts, natural = starts.repeat(2, 1), np.repeat([False, True], options.restarts)
-    R = len(starts)
-    centre, precision = common.expand(P, -1).numpy(), layout.precision().expand(P, -1).numpy()
-    first = starts.repeat(P, 1).numpy()  # problem-major: row = problem · R + restart
-    if expected is not None:
-        centre, precision = expected.centre.cpu().numpy(), expected.spread.cpu().pow(-2).numpy()
-        first = first + (centre - common.numpy()).repeat(R, axis=0)
-    first = first if start is None else start.cpu().numpy()
-    if begin is not None:
-        first[R - 1 :: R] = begin.cpu().numpy()
-    maximum_a_posteriori = options.objective is Objective.POSTERIOR
-    failures = np.zeros(P * R, dtype=np.int64)
-    lowest_found = np.full(P * R, np.inf)  # of those that could be evaluated
-    largest = 1.0
-    budget = _CPU_CHUNK if evidence.device.type == "cpu" else _GPU_CHUNK
-    chunk = max(1, budget // (n * n))
-
-    on_cpu = evidence.device.type == "cpu"
-    one_problem = torch.zeros(R, dtype=torch.int64, device=evidence.device)
-
-    def objective(
-        points: NDArray[np.float64], which: NDArray[np.intp]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        theta = torch.from_numpy(points) if on_cpu else torch.from_numpy(points).to(evidence.device)
-        items = one_problem[: len(points)] if P == 1 else torch.from_numpy(which // R).to(evidence.device)
-        if len(points) <= chunk:
-            value_, gradient_, ok_ = evidence.evaluate(theta, items)
-        else:
-            parts = [evidence.evaluate(t, i) for t, i in zip(theta.split(chunk), items.split(chunk), strict=True)]
-            value_, gradient_, ok_ = (torch.cat(column) for column in zip(*parts, strict=True))
-        if not on_cpu:
-            value_, gradient_, ok_ = value_.cpu(), gradient_.cpu(), ok_.cpu()
-        value, gradient, ok = value_.numpy(), gradient_.numpy(), ok_.numpy()
-        if maximum_a_posteriori:
-            away = points - centre[which // R]
-            pull = away * precision[which // R]
-            value = value + 0.5 * (pull * away).sum(-1)
-            gradient = gradient + pull
-        nonlocal largest
-        value, gradient = value / n, gradient / n
-        if not (ok.all() and math.isfinite(value.sum() + gradient.sum())):
-            bad = ~(ok & np.isfinite(value + gradient.sum(-1)))
-            failures[which[bad]] += 1
-            largest = max(largest, np.abs(value[~bad]).max(initial=0.0))
-            value[bad], gradient[bad] = _PENALTY * largest, 0.0
-            which = which[~bad]
-            np.minimum.at(lowest_found, which, value[~bad])
-        else:
-            largest = max(largest, float(np.abs(value).max()))
-            np.minimum.at(lowest_found, which, value)
-        return value, gradient
-
+    map_ = options.objective is Objective.POSTERIOR
+    objective = _Objective(evidence, R, prior if map_ else None)
     lower, upper = (bound.numpy() for bound in layout.bounds())
     with torch.inference_mode(), single_thread():
-        result = minimize_lockstep(
+        result = Minimization(
             objective,
-            np.clip(first, lower, upper),
+            _starting_points(layout, options, generator, prior, warm_start),
             lower,
             upper,
             max_iterations=options.max_iterations,
             ftol=options.ftol,
             gtol=options.gtol,
-            restarts=R,
-            joining=plan.joining,
-            natural=np.tile(natural, P),
-            natural_steps=plan.natural_steps,
+            joining=Joining(R) if map_ else Joining(R, _COMPARE_EVERY, _COMPARE_WITHIN, layout.by_effect),
+        ).run()
+    hopeless = ~objective.evaluated.reshape(P, R).any(-1)
+    if hopeless.any():
+        raise NumericalError(
+            f"{task}: the covariance matrix could not be factorised from any of {R} starting "
+            f"points ({int(hopeless.sum())} of {P} problems, {n} observations). Look for many repeated inputs; "
+            "more restarts (FitOptions.restarts) or merging repeated rows can help."
         )
-        value, ends = result.value, np.clip(result.x, lower, upper)  # exp and log may step over a bound by a rounding
-        lowest = value.reshape(P, R).min(-1, keepdims=True)
-        failed = np.isinf(lowest_found)
-        if (hopeless := failed.reshape(P, R).all(-1)).any():
-            raise NumericalError(
-                f"{task}: the covariance matrix could not be factorised from any of {options.restarts} starting "
-                f"points ({int(hopeless.sum())} of {P} problems, {n} observations). Look for many repeated inputs; "
-                "more restarts (FitOptions.restarts) or merging repeated rows can help."
-            )
-        best = (value.reshape(P, R) <= lowest + _SAME_OPTIMUM).argmax(-1)
-        if plan.joining is not None:
-            # the best may have ended where a long lengthscale hardly matters any more, and others have joined it
-            rows = np.arange(P) * R + best
-            polished = minimize_lockstep(
-                lambda points, which: objective(points, rows[which]),
-                ends[rows],
-                lower,
-                upper,
-                max_iterations=options.max_iterations,
-                ftol=_POLISH * options.ftol,
-                gtol=_POLISH * options.gtol,
-            )
-            value[rows], ends[rows] = polished.value, polished.x
-            result.evaluations[rows] += polished.evaluations
-    theta = torch.from_numpy(ends.reshape(P, R, -1)[np.arange(P), best]).to(evidence.device)
-    shape = (*batch_shape, R)
-    report = FitReport(
-        task=task,
-        objective=torch.from_numpy(value).reshape(shape),
-        evaluations=torch.from_numpy(result.evaluations).reshape(shape),
-        converged=torch.from_numpy(result.converged & ~failed).reshape(shape),
-        failures=torch.from_numpy(failures).reshape(shape),
-        joined=torch.from_numpy(np.where(result.joined < 0, -1, result.joined % R)).reshape(shape),
-        best=torch.from_numpy(best).reshape(batch_shape),
-        n_observations=n,
-        n_natural=int(natural.sum()),
-    )
+    value = result.value.reshape(P, R)
+    best = (value <= value.min(-1, keepdims=True) + _SAME_OPTIMUM).argmax(-1)
+    theta = torch.from_numpy(result.x.reshape(P, R, -1)[np.arange(P), best]).to(evidence.device)
+    report = _report(result, objective, task, (*batch_shape, R), torch.from_numpy(best).reshape(batch_shape), n)
     return theta.reshape(*batch_shape, -1), report
+
+
+def _report(
+    result: LockstepResult, objective: _Objective, task: str, shape: tuple[int, ...], best: Tensor, n: int
+) -> FitReport:
+    return FitReport(
+        task=task,
+        objective=torch.from_numpy(result.value).reshape(shape),
+        evaluations=torch.from_numpy(result.evaluations).reshape(shape),
+        converged=torch.from_numpy(result.converged & objective.evaluated).reshape(shape),
+        failures=torch.from_numpy(objective.failures).reshape(shape),
+        joined=torch.from_numpy(np.where(result.joined < 0, -1, result.joined % shape[-1])).reshape(shape),
+        best=best,
+        n_observations=n,
+    )

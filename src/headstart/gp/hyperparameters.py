@@ -174,6 +174,14 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
+class ThetaPrior:
+    """The normal prior of θ of every problem: the layout's (``Layout.prior``), or what other tasks have shown."""
+
+    centre: Float[Tensor, "P p"]
+    spread: Float[Tensor, "P p"]
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
     """The flat vector θ: its slots in order, with bounds, priors and starting points."""
 
@@ -198,6 +206,11 @@ class Layout:
         """1/spread² of the prior of every entry."""
         return torch.tensor([s.spread**-2 for s in self.slots for _ in range(s.size)], dtype=torch.float64)
 
+    def prior(self, P: int) -> ThetaPrior:
+        """The same weak prior for each of P problems."""
+        spread = torch.tensor([s.spread for s in self.slots for _ in range(s.size)], dtype=torch.float64)
+        return ThetaPrior(self.centre().expand(P, -1), spread.expand(P, -1))
+
     def by_effect(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         """θ with what makes no difference pressed together: log(pᵏ + negligible)/k, which is θ where pᵏ is large."""
         power = np.array([s.power for s in self.slots for _ in range(s.size)])
@@ -221,14 +234,6 @@ class Layout:
             normal[0] = 0.0
             theta = self.centre() + normal / self.precision().sqrt()
         return theta.clamp(lower, upper)
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """A normal prior of θ for every problem, in place of the layout's: what other tasks have shown."""
-
-    centre: Float[Tensor, "P p"]
-    spread: Float[Tensor, "P p"]
 
 
 @dataclass(frozen=True, slots=True)

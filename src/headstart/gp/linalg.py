@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.errors import NumericalError
-from headstart.gp.cuda.blocked import blocked_cholesky, blocked_inverse, blocks_pay
+from headstart.gp.blocked import blocked_cholesky, blocked_inverse, blocks_pay
 
 # The least variance of f, in model units: what is smaller is rounding
 LEAST_VAR = 1e-10
@@ -52,6 +52,19 @@ def inverse_from_factor(L: Float[Tensor, "*b n n"]) -> Float[Tensor, "*b n n"]:
     if blocks_pay(L):
         return blocked_inverse(L)
     return torch.cholesky_inverse(L)
+
+
+def times(A: Float[Tensor, "*b n m"], x: Float[Tensor, "*#b m"]) -> Float[Tensor, "*b n"]:
+    """A x for every matrix of the batch, with the same rounding in a batch and alone.
+
+    Libraries round otherwise for one matrix than for many, and a fit amplifies the last bit: a problem of a batch and
+    the same problem alone would end in different places. So a single matrix is multiplied as one of two.
+    """
+    x = x.expand(*A.shape[:-2], x.shape[-1])
+    if A.shape[:-2].numel() > 1:
+        return (A @ x.unsqueeze(-1)).squeeze(-1)
+    pair: Tensor = (A.expand(2, *A.shape[1:]) @ x.unsqueeze(-1).expand(2, *x.shape[1:], 1)).squeeze(-1)
+    return pair[:1]
 
 
 def log_det(L: Float[Tensor, "*b n n"]) -> Float[Tensor, "*b"]:

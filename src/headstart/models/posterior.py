@@ -22,8 +22,8 @@ from headstart.data.bounds import Bounds
 from headstart.data.units import Units
 from headstart.data.warp import Warp
 from headstart.errors import InputError
+from headstart.gp.fit import FitReport
 from headstart.gp.hyperparameters import OFFSET_VAR, require_variance
-from headstart.gp.restarts import FitReport
 from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.mixture import Predictor, take_problems
 from headstart.models.params import ModelParams

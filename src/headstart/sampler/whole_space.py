@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from headstart.data.axis import has_single_value
 from headstart.data.conditions import Condition, learn_conditions
-from headstart.data.ranges import Distribution
+from headstart.data.ranges import Distribution, has_single_value
 from headstart.data.space import Space
 from headstart.errors import NoPlaceError
 from headstart.sources.columns.span import spans_log

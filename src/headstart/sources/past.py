@@ -31,10 +31,10 @@ import pandas as pd
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError, UnusableSourceError
 from headstart.sources.forms.found import Found
+from headstart.sources.forms.large import thinned
 from headstart.sources.forms.lookup import every_study, found_in, matching_names, require_storage
 from headstart.sources.forms.naming import Objectives, Renames, told_apart
 from headstart.sources.forms.storages import Storages, is_url, listed, shown
-from headstart.sources.forms.thinning import thinned
 from headstart.sources.raw import RawTask, finite
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headstart.decide.surface import Features
-from headstart.gp.fused.loading import compiled_features
+from headstart.gp.compiled import compiled_loops
 from headstart.gp.kernels import Kernel
 
-pytestmark = pytest.mark.skipif(compiled_features() is None, reason="numba is not there")
+pytestmark = pytest.mark.skipif(compiled_loops() is None, reason="numba is not there")
 
 
 @settings(deadline=None, max_examples=60)

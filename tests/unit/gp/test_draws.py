@@ -11,7 +11,7 @@ from torch import Tensor
 
 from headstart import FitOptions, InputError, Kernel
 from headstart.gp.draws import EFFECTIVE, _flattened, draws_around
-from headstart.gp.evidence import PlainEvidence, SearchPlan
+from headstart.gp.evidence import GaussianEvidence
 from headstart.gp.fit import fit
 from headstart.gp.hyperparameters import Inputs, gp_layout
 
@@ -36,9 +36,6 @@ class Bowl:
     def n_problems(self) -> int:
         return len(self.minimum)
 
-    def search_plan(self, *, natural_too: bool, priors: bool) -> SearchPlan:
-        return SearchPlan()
-
     def evaluate(self, theta: Tensor, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         away = theta - self.minimum[items]
         slope = away @ self.A
@@ -51,13 +48,13 @@ class Bowl:
         return torch.linalg.solve(H, (self.minimum @ self.A + LAYOUT.centre() @ prior).mT).mT, H
 
 
-def plain(P: int = 1, n: int = 8) -> PlainEvidence:
+def plain(P: int = 1, n: int = 8) -> GaussianEvidence:
     X = torch.rand(P, n, 2, generator=generator(1), dtype=torch.float64)
     y = torch.sin(5 * X).sum(-1) + torch.arange(P)[:, None] * X[..., 0]
-    return PlainEvidence(X, y, None, kernel=Kernel.MATERN52, residual=False, free_offset=True)
+    return GaussianEvidence(X, y, None, kernel=Kernel.MATERN52, residual=False, free_offset=True)
 
 
-def mode_of(evidence: PlainEvidence) -> Tensor:
+def mode_of(evidence: GaussianEvidence) -> Tensor:
     P = evidence.n_problems
     theta, _ = fit(evidence, FitOptions(restarts=2), seed=0, task="target", batch_shape=torch.Size((P,)))
     return theta
@@ -135,7 +132,7 @@ def test_a_batch_gives_what_its_problems_give_alone() -> None:
     X = torch.rand(3, 8, 2, generator=generator(1), dtype=torch.float64)
     y = torch.sin(5 * X).sum(-1) + torch.arange(3)[:, None] * X[..., 0]
     for i in range(3):
-        alone = PlainEvidence(
+        alone = GaussianEvidence(
             X[i : i + 1], y[i : i + 1], None, kernel=Kernel.MATERN52, residual=False, free_offset=True
         )
         own, own_weights = draws_around(alone, theta[i : i + 1], 8, generator(4))

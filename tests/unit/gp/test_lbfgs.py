@@ -12,8 +12,7 @@ import scipy.optimize
 from numpy.typing import NDArray
 
 from headstart.gp import lbfgs
-from headstart.gp.lbfgs import LockstepResult, lockstep_is_available, minimize_lockstep, minimize_one_by_one
-from headstart.gp.restarts import JOIN_WITHIN, Joining, too_slow
+from headstart.gp.lbfgs import Joining, LockstepResult, Minimization, lockstep_is_available
 
 Array = NDArray[np.float64]
 
@@ -79,7 +78,7 @@ def test_the_private_routine_is_there() -> None:
 def test_every_run_is_scipys_own(max_iterations: int) -> None:
     """Each run visits the points that ``scipy.optimize.minimize`` visits, and ends as it ends."""
     recorder = Recorder()
-    result = minimize_lockstep(recorder, STARTS, LOWER, UPPER, **(OPTIONS | {"max_iterations": max_iterations}))
+    result = Minimization(recorder, STARTS, LOWER, UPPER, **(OPTIONS | {"max_iterations": max_iterations})).run()
     for i in range(len(STARTS)):
         alone, seen = _by_scipy(i, maxiter=max_iterations, ftol=1e-9, gtol=1e-5)
         assert len(recorder.points[i]) == len(seen) == alone.nfev == result.evaluations[i]
@@ -91,15 +90,15 @@ def test_every_run_is_scipys_own(max_iterations: int) -> None:
 
 def test_some_runs_converge_and_some_are_stopped() -> None:
     """The limit on the iterations is reported run by run."""
-    few = minimize_lockstep(Recorder(), STARTS, LOWER, UPPER, max_iterations=12, ftol=1e-9, gtol=1e-5)
+    few = Minimization(Recorder(), STARTS, LOWER, UPPER, max_iterations=12, ftol=1e-9, gtol=1e-5).run()
     assert 0 < few.converged.sum() < len(STARTS)
-    assert minimize_lockstep(Recorder(), STARTS, LOWER, UPPER, **OPTIONS).converged.all()
+    assert Minimization(Recorder(), STARTS, LOWER, UPPER, **OPTIONS).run().converged.all()
 
 
 def test_one_call_serves_a_step_of_all_runs() -> None:
     """The objective is called as often as the longest run needs, not once per run and step."""
     recorder = Recorder()
-    result = minimize_lockstep(recorder, STARTS, LOWER, UPPER, **OPTIONS)
+    result = Minimization(recorder, STARTS, LOWER, UPPER, **OPTIONS).run()
     assert recorder.calls == result.evaluations.max()
 
 
@@ -112,28 +111,28 @@ def _assert_equal(a: LockstepResult, b: LockstepResult) -> None:
 
 def test_lockstep_equals_one_by_one() -> None:
     """The fallback gives the same results."""
-    lockstep = minimize_lockstep(Recorder(), STARTS, LOWER, UPPER, **OPTIONS)
-    _assert_equal(lockstep, minimize_one_by_one(Recorder(), STARTS, LOWER, UPPER, **OPTIONS))
+    lockstep = Minimization(Recorder(), STARTS, LOWER, UPPER, **OPTIONS).run()
+    _assert_equal(lockstep, Minimization(Recorder(), STARTS, LOWER, UPPER, **OPTIONS).one_by_one())
 
 
 def test_a_run_does_not_depend_on_the_others() -> None:
     """Leaving runs out changes nothing for those that stay."""
-    together = minimize_lockstep(Recorder(), STARTS, LOWER, UPPER, **OPTIONS)
-    half = minimize_lockstep(lambda x, i: Recorder()(x, 2 * i), STARTS[::2], LOWER, UPPER, **OPTIONS)
+    together = Minimization(Recorder(), STARTS, LOWER, UPPER, **OPTIONS).run()
+    half = Minimization(lambda x, i: Recorder()(x, 2 * i), STARTS[::2], LOWER, UPPER, **OPTIONS).run()
     np.testing.assert_array_equal(half.x, together.x[::2])
 
 
 def test_the_starts_are_left_alone() -> None:
     """The caller's array of starting points is not written to."""
     before = STARTS.copy()
-    minimize_lockstep(Recorder(), STARTS, LOWER, UPPER, **OPTIONS)
+    Minimization(Recorder(), STARTS, LOWER, UPPER, **OPTIONS).run()
     np.testing.assert_array_equal(STARTS, before)
 
 
 def test_bounds_are_respected_at_every_evaluation() -> None:
     """No run ever looks beyond a bound, and runs end on one where the minimum lies behind it."""
     recorder = Recorder()
-    result = minimize_lockstep(recorder, STARTS, LOWER, UPPER, **OPTIONS)
+    result = Minimization(recorder, STARTS, LOWER, UPPER, **OPTIONS).run()
     points = np.concatenate([np.stack(points) for points in recorder.points])
     assert (points >= LOWER).all()
     assert (points <= UPPER).all()
@@ -155,7 +154,7 @@ def _hills(points: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
 @pytest.fixture(scope="module")
 def met() -> LockstepResult:
     """Two problems of twenty restarts each, with two minima per coordinate."""
-    return minimize_lockstep(_hills, HILL_STARTS, -HILL_BOUND, HILL_BOUND, restarts=20, **OPTIONS)
+    return Minimization(_hills, HILL_STARTS, -HILL_BOUND, HILL_BOUND, joining=Joining(20), **OPTIONS).run()
 
 
 def test_a_run_that_meets_a_better_one_shares_its_end(met: LockstepResult) -> None:
@@ -178,7 +177,7 @@ def test_nobody_asks_about_no_points() -> None:
         sizes.append(len(points))
         return _hills(points, which)
 
-    minimize_lockstep(counting, HILL_STARTS, -HILL_BOUND, HILL_BOUND, restarts=20, **OPTIONS)
+    Minimization(counting, HILL_STARTS, -HILL_BOUND, HILL_BOUND, joining=Joining(20), **OPTIONS).run()
     assert min(sizes) > 0
 
 
@@ -190,11 +189,11 @@ def test_runs_join_only_within_their_problem(met: LockstepResult) -> None:
 
 def test_joining_finds_the_same_optima_with_fewer_evaluations(met: LockstepResult) -> None:
     """Runs that go on by themselves end no better anywhere, and need more."""
-    alone = minimize_lockstep(_hills, HILL_STARTS, -HILL_BOUND, HILL_BOUND, **OPTIONS)
+    alone = Minimization(_hills, HILL_STARTS, -HILL_BOUND, HILL_BOUND, **OPTIONS).run()
     assert (alone.joined == -1).all()
     assert met.evaluations.sum() < alone.evaluations.sum()
     np.testing.assert_allclose(met.value, alone.value, atol=1e-4)
-    np.testing.assert_allclose(met.x, alone.x, atol=JOIN_WITHIN)
+    np.testing.assert_allclose(met.x, alone.x, atol=Joining(20).within)
 
 
 def test_runs_are_compared_in_the_coordinates_of_the_caller() -> None:
@@ -205,123 +204,13 @@ def test_runs_are_compared_in_the_coordinates_of_the_caller() -> None:
         return 10 * points[:, 0] ** 4 + 5e-4 * points[:, 1] ** 2, slope
 
     starts = np.array([[1.5, -2.0], [1.4, 2.0], [-1.8, 0.0]])
-    options = OPTIONS | {"ftol": 0.0, "gtol": 1e-12, "restarts": 3}
+    options = OPTIONS | {"ftol": 0.0, "gtol": 1e-12}
     bounds = -HILL_BOUND, HILL_BOUND
-    by_all = minimize_lockstep(valley, starts, *bounds, joining=Joining(5, 0.5), **options)
-    by_first = minimize_lockstep(valley, starts, *bounds, joining=Joining(5, 0.5, lambda x: x[:, :1]), **options)
+    by_all = Minimization(valley, starts, *bounds, joining=Joining(3, 5, 0.5), **options).run()
+    by_first = Minimization(valley, starts, *bounds, joining=Joining(3, 5, 0.5, lambda x: x[:, :1]), **options).run()
     assert by_first.evaluations.sum() < by_all.evaluations.sum()
     assert (by_first.joined >= 0).any()
     np.testing.assert_allclose(by_first.value, by_all.value, atol=2e-3)
-
-
-# ── natural parameters ────────────────────────────────────────────────────────────────────────────────────────────
-
-
-NATURAL = np.arange(len(STARTS)) % 2 == 1
-
-
-def test_a_natural_run_is_scipys_own_in_exp_x() -> None:
-    """Every other run visits the points that ``scipy.optimize.minimize`` visits in exp x; the rest as before."""
-    recorder = Recorder()
-    result = minimize_lockstep(recorder, STARTS, LOWER, UPPER, natural=NATURAL, **OPTIONS)
-    for i in np.flatnonzero(NATURAL):
-        seen: list[Array] = []
-
-        def single(p: Array, i: int = int(i), seen: list[Array] = seen) -> tuple[float, Array]:
-            seen.append(np.log(p))
-            value, gradient = _rosenbrock(np.log(p), 0.5 * i)
-            return value, gradient / p
-
-        bounds = scipy.optimize.Bounds(np.exp(LOWER), np.exp(UPPER))
-        alone = scipy.optimize.minimize(
-            single,
-            np.exp(STARTS[i]),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            options={"maxiter": 200, "ftol": 1e-9, "gtol": 1e-5},
-        )
-        np.testing.assert_allclose(recorder.points[i], seen, rtol=0, atol=1e-12)
-        assert result.value[i] == pytest.approx(alone.fun, rel=1e-12)
-        np.testing.assert_allclose(result.x[i], np.log(alone.x), rtol=0, atol=1e-12)
-    by_x = minimize_lockstep(Recorder(), STARTS, LOWER, UPPER, **OPTIONS)
-    np.testing.assert_array_equal(result.x[~NATURAL], by_x.x[~NATURAL])
-    assert (result.evaluations[NATURAL] != by_x.evaluations[NATURAL]).any()
-
-
-def test_natural_runs_in_lockstep_equal_natural_runs_one_by_one() -> None:
-    """The fallback knows natural runs as well."""
-    lockstep = minimize_lockstep(Recorder(), STARTS, LOWER, UPPER, natural=NATURAL, **OPTIONS)
-    _assert_equal(lockstep, minimize_one_by_one(Recorder(), STARTS, LOWER, UPPER, natural=NATURAL, **OPTIONS))
-
-
-def test_natural_runs_go_on_in_x_where_the_others_agree() -> None:
-    """Once all runs in x have ended in one place, the slower natural ones take fewer evaluations than on their own."""
-
-    def long_way(points: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
-        weight = np.array([1.0, 30.0])
-        away = points + 6.0
-        return 0.5 * (weight * away**2).sum(-1), weight * away
-
-    starts = np.tile([[0.0, 0.5], [0.5, -0.5], [1.0, 1.0]], (2, 1))
-    bounds = -10 * np.ones(2), 3 * np.ones(2)
-    natural = np.arange(6) >= 3
-    options = OPTIONS | {"ftol": 0.0, "gtol": 1e-7}
-    alone = minimize_lockstep(long_way, starts, *bounds, natural=natural, **options)
-    together = minimize_lockstep(
-        long_way, starts, *bounds, natural=natural, restarts=6, joining=Joining(within=1e-9), **options
-    )
-    np.testing.assert_allclose(together.x, -6.0, atol=1e-4)
-    assert (together.joined == -1).all()
-    assert together.evaluations[3:].sum() < alone.evaluations[3:].sum()
-
-
-def test_natural_runs_go_on_in_x_after_the_steps_they_are_granted() -> None:
-    """Four granted steps are the first four of a run in exp x; the others are those of a run in x from their best."""
-    whole, cut = Recorder(), Recorder()
-    minimize_lockstep(whole, STARTS, LOWER, UPPER, natural=NATURAL, **OPTIONS)
-    result = minimize_lockstep(cut, STARTS, LOWER, UPPER, natural=NATURAL, natural_steps=4, **OPTIONS)
-    best = STARTS.copy()
-    for i in np.flatnonzero(NATURAL).tolist():
-        np.testing.assert_array_equal(cut.points[i][:4], whole.points[i][:4])
-        values = [_rosenbrock(x, 0.5 * i)[0] for x in cut.points[i][:4]]
-        best[i] = cut.points[i][int(np.argmin(values))]
-    onward = Recorder()
-    by_x = minimize_lockstep(onward, best, LOWER, UPPER, **OPTIONS)
-    for i in range(len(STARTS)):
-        np.testing.assert_array_equal(cut.points[i][4 if NATURAL[i] else 0 :], onward.points[i])
-    np.testing.assert_array_equal(result.x, by_x.x)
-    assert result.converged.all()
-
-
-def test_a_run_is_too_slow_if_its_pace_does_not_bring_it_to_the_best_of_its_problem() -> None:
-    """With four times the last gain a run behind by 1 catches up if that gain was 1/4, in its own problem alone."""
-    value, earlier = np.array([0.0, 1.0, 1.0, 3.0, 4.0, 5.0]), np.array([0.0, 1.25, 1.125, 3.0, 4.25, 5.25])
-    slow = too_slow(value, earlier, 3, 4.0)
-    np.testing.assert_array_equal(slow, [False, False, True, False, False, True])
-
-
-@pytest.mark.parametrize("race_from", [3, 12])
-def test_a_run_that_cannot_catch_up_is_given_up(race_from: int) -> None:
-    """A run far above the others stops ten steps after the race began, not converged; they go on as they would."""
-    above = np.array([0.0, 1e-12, 1e6])
-    starts = STARTS[[0, 1, 1]]
-
-    def valleys(points: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
-        parts = [_rosenbrock(x, 0.0) for x in points]
-        return np.array([v for v, _ in parts]) + above[which], np.stack([g for _, g in parts])
-
-    def run(race_from: int | None) -> LockstepResult:
-        apart = Joining(within=0.0, race_from=race_from)
-        return minimize_lockstep(valleys, starts, LOWER, UPPER, restarts=3, joining=apart, **OPTIONS)
-
-    whole, raced = run(None), run(race_from)
-    assert whole.converged.all()
-    assert (whole.evaluations > race_from + 10).all()
-    np.testing.assert_array_equal(raced.converged, [True, True, False])
-    np.testing.assert_array_equal(raced.evaluations, [*whole.evaluations[:2], race_from + 9])
-    np.testing.assert_array_equal(raced.x[:2], whole.x[:2])
-    np.testing.assert_array_equal(raced.joined, [-1, -1, -1])
 
 
 def _raises(*_: Any) -> None:
@@ -345,11 +234,11 @@ def test_the_fallback_is_used_where_the_private_routine_is_broken(
     monkeypatch: pytest.MonkeyPatch, private: SimpleNamespace
 ) -> None:
     """A private routine that is gone, or behaves differently, is noticed; the results are the same without it."""
-    expected = minimize_lockstep(Recorder(), STARTS, LOWER, UPPER, **OPTIONS)
+    expected = Minimization(Recorder(), STARTS, LOWER, UPPER, **OPTIONS).run()
     _forget()
     monkeypatch.setattr(scipy.optimize, "_lbfgsb", private)
     assert not lockstep_is_available()
     recorder = Recorder()
-    result = minimize_lockstep(recorder, STARTS, LOWER, UPPER, **OPTIONS)
+    result = Minimization(recorder, STARTS, LOWER, UPPER, **OPTIONS).run()
     _assert_equal(result, expected)
     assert recorder.calls == result.evaluations.sum()  # one by one

@@ -10,7 +10,17 @@ from tests.problems import agree
 from torch import Tensor
 
 from headstart import NumericalError
-from headstart.gp.linalg import append_rows, cholesky, fold, log_det, solve_lower, solve_upper, try_cholesky, unfold
+from headstart.gp.linalg import (
+    append_rows,
+    cholesky,
+    fold,
+    log_det,
+    solve_lower,
+    solve_upper,
+    times,
+    try_cholesky,
+    unfold,
+)
 
 LAYOUTS = [  # the leading dimensions of L and of B
     ((), ()),
@@ -164,3 +174,15 @@ def test_appended_rows_extend_a_factor(
     assert torch.equal(longer[..., 3:, 3:], corner.expand(*batch, 2, 2))
     K = longer @ longer.mT
     assert agree(cholesky(K, of="K"), longer, rtol=1e-13)
+
+
+def test_a_matrix_alone_is_multiplied_as_in_a_batch() -> None:
+    """To the last bit, whatever the size; the value is that of the plain product."""
+    generator = torch.Generator().manual_seed(0)
+    for n in (3, 17, 60):
+        A = torch.randn(5, n, n, generator=generator, dtype=torch.float64)
+        x = torch.randn(5, n, generator=generator, dtype=torch.float64)
+        together = times(A, x)
+        torch.testing.assert_close(together, torch.einsum("bij,bj->bi", A, x))
+        for i in range(5):
+            assert torch.equal(times(A[i : i + 1], x[i : i + 1])[0], together[i])

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 import torch
 from tests.problems import (
-    NAMES,
+    REPRESENTATIVES,
     VARIANTS,
     agree,
     behind_the_map,
+    in_turn,
     item_of,
     most_probable,
     params_for,
@@ -26,8 +27,7 @@ def _sources(name: str, problem_sources: tuple[Dataset, ...]) -> tuple[Dataset, 
     return () if name == "GPBO" else problem_sources
 
 
-@pytest.mark.parametrize("n", [0, 1, 4])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "n"), in_turn([0, 1, 4]))
 def test_a_batch_at_given_hyperparameters_is_its_problems(name: str, n: int) -> None:
     """At equal hyperparameters mean, covariance and evidence of a batch are those of each problem, to 1e-10."""
     problem = transfer_problem(batch_shape=(3,), n_target=4)
@@ -45,8 +45,7 @@ def test_a_batch_at_given_hyperparameters_is_its_problems(name: str, n: int) -> 
         assert agree(batch.log_evidence[i], one.log_evidence, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "variant"), in_turn(VARIANTS))
 def test_a_fitted_batch_is_its_problems(name: str, variant: str) -> None:
     """Learnt and conditioned together, every problem predicts what it predicts alone."""
     problem = transfer_problem(batch_shape=(2,), sizes=(6, 4), n_target=4)
@@ -62,7 +61,7 @@ def test_a_fitted_batch_is_its_problems(name: str, variant: str) -> None:
         assert agree(together[1, i], alone[1], rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REPRESENTATIVES)
 def test_two_leading_dimensions_are_a_batch_too(name: str) -> None:
     """batch_shape (2, 3) works as (6,) does; reports have the same shape in front."""
     problem = transfer_problem(batch_shape=(2, 3), sizes=(5, 3), n_target=3)
@@ -77,8 +76,7 @@ def test_two_leading_dimensions_are_a_batch_too(name: str) -> None:
     assert torch.equal(one.flatten(1, 2), two)
 
 
-@pytest.mark.parametrize("n", [0, 1, 2])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "n"), in_turn([0, 1, 2]))
 def test_a_batch_works_with_few_observations(name: str, n: int) -> None:
     """N_t = 0, 1 and 2 work in a batch, and read back."""
     problem = transfer_problem(batch_shape=(2,), sizes=(5, 3), n_target=2)
@@ -94,7 +92,7 @@ def test_a_batch_works_with_few_observations(name: str, n: int) -> None:
     assert agree(predictions(again, problem.Xq), predictions(behind_the_map(posterior), problem.Xq), rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REPRESENTATIVES)
 def test_a_batch_of_one_is_a_batch(name: str) -> None:
     """A leading dimension of 1 stays where it is."""
     problem = transfer_problem(batch_shape=(1,), sizes=(5, 3), n_target=3)
@@ -107,7 +105,7 @@ def test_a_batch_of_one_is_a_batch(name: str) -> None:
     assert posterior.posterior(problem.Xq).mean.shape == (1, 7, 1)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REPRESENTATIVES)
 def test_one_set_of_hyperparameters_serves_all_problems(name: str) -> None:
     """Hyperparameters without a batch are the same for every problem."""
     problem = transfer_problem(batch_shape=(3,))
@@ -118,7 +116,7 @@ def test_one_set_of_hyperparameters_serves_all_problems(name: str) -> None:
         assert agree(together[:, i], predictions(one, problem.Xq[i]), rtol=1e-10)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REPRESENTATIVES)
 def test_all_problems_can_be_asked_at_the_same_points(name: str) -> None:
     """Queries without the batch dimension are put to every problem."""
     problem = transfer_problem(batch_shape=(3,))

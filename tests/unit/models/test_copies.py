@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.problems import NAMES, predictions, quick, transfer_problem
+from tests.problems import REPRESENTATIVES, in_turn, predictions, quick, transfer_problem
 
 from headstart import FAMILY, Dataset, TransferPosterior
 from headstart.models.model import Prior
@@ -34,8 +34,7 @@ def _posterior(name: str) -> TransferPosterior:
     return PROBLEM.posterior(quick(FAMILY[name]))
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "way"), in_turn(WAYS))
 def test_a_copy_of_a_posterior_predicts_the_same(name: str, way: str) -> None:
     """Copied or pickled, a posterior keeps its predictions, its hyperparameters and its reports."""
     posterior = _posterior(name)
@@ -46,8 +45,7 @@ def test_a_copy_of_a_posterior_predicts_the_same(name: str, way: str) -> None:
     assert type(again.hyperparameters) is type(posterior.hyperparameters)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "way"), in_turn(WAYS))
 def test_a_copy_of_a_prior_conditions_the_same(name: str, way: str) -> None:
     """Copied or pickled, what was learnt from the sources is as good as the original."""
     prior = _prior(name)
@@ -67,7 +65,7 @@ def test_a_copy_of_a_data_set_is_a_data_set(way: str) -> None:
     assert again.name == "mine"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REPRESENTATIVES)
 def test_a_deep_copy_shares_nothing(name: str) -> None:
     """Overwriting the data of a deep copy leaves the original alone."""
     posterior = _posterior(name)

@@ -7,7 +7,16 @@ from functools import cache
 
 import pytest
 import torch
-from tests.problems import NAMES, TRANSFER, VARIANTS, agree, behind_the_map, predictions, quick, transfer_problem
+from tests.problems import (
+    REPRESENTATIVES,
+    VARIANTS,
+    agree,
+    behind_the_map,
+    in_turn,
+    predictions,
+    quick,
+    transfer_problem,
+)
 from torch import Tensor
 
 from headstart import FAMILY, Dataset, TransferModel, TransferPosterior
@@ -47,8 +56,7 @@ def _repeated(task: Dataset, times: int = 3) -> Dataset:
     return Dataset(task.X.repeat(times, 1), task.y.repeat(times))
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "variant"), in_turn(VARIANTS))
 def test_inputs_may_be_repeated(name: str, variant: str) -> None:
     """Every row three times, in the sources and in the target, also at the points that are asked about."""
     sources, target = tuple(_repeated(s) for s in PROBLEM.sources), _repeated(PROBLEM.head(3))
@@ -56,7 +64,7 @@ def test_inputs_may_be_repeated(name: str, variant: str) -> None:
     _assert_sound(posterior, torch.cat([PROBLEM.Xq, PROBLEM.Xq, target.X]))
 
 
-@pytest.mark.parametrize("name", TRANSFER)
+@pytest.mark.parametrize("name", REPRESENTATIVES[1:])
 def test_the_target_may_repeat_the_inputs_of_a_source(name: str) -> None:
     """Tasks measured on one grid share all their inputs."""
     X = PROBLEM.sources[0].X
@@ -64,25 +72,25 @@ def test_the_target_may_repeat_the_inputs_of_a_source(name: str) -> None:
     _assert_sound(quick(FAMILY[name]).learn(grid[:2]).condition(grid[2]), torch.cat([X, PROBLEM.Xq]))
 
 
-@pytest.mark.parametrize(("variant", "value"), [("default", -3.0), ("default", 1e9), ("paper", 0.0), ("plain", 0.0)])
-@pytest.mark.parametrize("name", NAMES)
-def test_sources_may_be_constant(name: str, variant: str, value: float) -> None:
+@pytest.mark.parametrize(
+    ("name", "case"), in_turn([("default", -3.0), ("default", 1e9), ("paper", 0.0), ("plain", 0.0)])
+)
+def test_sources_may_be_constant(name: str, case: tuple[str, float]) -> None:
     """A source that says the same everywhere is a source, whatever it says."""
+    variant, value = case
     sources = tuple(Dataset(s.X, torch.full_like(s.y, value)) for s in PROBLEM.sources)
     target = Dataset(PROBLEM.target.X, PROBLEM.target.y + value)
     _assert_sound_for_any_target(VARIANTS[variant](FAMILY[name]), sources, target)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "variant"), in_turn(VARIANTS))
 def test_the_target_may_be_constant(name: str, variant: str) -> None:
     """A target that has said the same so far leaves room for doubt."""
     target = Dataset(PROBLEM.target.X, torch.full_like(PROBLEM.target.y, 2.5))
     _assert_sound_for_any_target(VARIANTS[variant](FAMILY[name]), PROBLEM.sources, target)
 
 
-@pytest.mark.parametrize("value", [0.0, 7.0])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "value"), in_turn([0.0, 7.0]))
 def test_everything_may_be_constant(name: str, value: float) -> None:
     """With nothing but one value the prediction is that value, and its variance is positive."""
     sources = tuple(Dataset(s.X, torch.full_like(s.y, value)) for s in PROBLEM.sources)
@@ -91,8 +99,7 @@ def test_everything_may_be_constant(name: str, value: float) -> None:
     assert torch.allclose(mean, torch.full_like(mean, value), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "variant"), in_turn(VARIANTS))
 def test_a_source_may_be_a_single_point(name: str, variant: str) -> None:
     """One observation is a source, and two such sources are two."""
     sources = tuple(Dataset(s.X[:1], s.y[:1]) for s in PROBLEM.sources)
@@ -100,24 +107,20 @@ def test_a_source_may_be_a_single_point(name: str, variant: str) -> None:
     _assert_sound_for_any_target(VARIANTS[variant](FAMILY[name]), sources[:1], PROBLEM.target)
 
 
-@pytest.mark.parametrize("scale", [1e-12, 1e12])
-@pytest.mark.parametrize(
-    ("name", "n"),
-    # one value of a target without sources has no spread: its scale is unknown
-    [(name, n) for name in NAMES for n in NUMBERS_OF_POINTS if name != "GPBO" or n > 1],
-)
-def test_outputs_may_have_any_scale(name: str, n: int, scale: float) -> None:
+@pytest.mark.parametrize(("name", "scale"), in_turn([1e-12, 1e12]))
+def test_outputs_may_have_any_scale(name: str, scale: float) -> None:
     """Predictions for outputs of size 1e-12 or 1e12 are those of size 1 in other units."""
     scaled = transfer_problem(scale=scale)
-    posterior, unit = _learnt(name, scale).condition(scaled.head(n)), _learnt(name, 1.0).condition(PROBLEM.head(n))
-    (mean, var), (mean_, var_) = posterior.predict(PROBLEM.Xq), unit.predict(PROBLEM.Xq)
-    assert bool((var > 0).all())
-    assert agree(mean / scale, mean_, rtol=1e-4)
-    assert agree(var / scale**2, var_, rtol=1e-4)
+    # one value of a target without sources has no spread: its scale is unknown
+    for n in NUMBERS_OF_POINTS if name != "GPBO" else (2, 4):
+        posterior, unit = _learnt(name, scale).condition(scaled.head(n)), _learnt(name, 1.0).condition(PROBLEM.head(n))
+        (mean, var), (mean_, var_) = posterior.predict(PROBLEM.Xq), unit.predict(PROBLEM.Xq)
+        assert bool((var > 0).all()), n
+        assert agree(mean / scale, mean_, rtol=1e-4), n
+        assert agree(var / scale**2, var_, rtol=1e-4), n
 
 
-@pytest.mark.parametrize("scale", [1e-12, 1e12])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "scale"), in_turn([1e-12, 1e12]))
 def test_the_botorch_posterior_has_any_scale_too(name: str, scale: float) -> None:
     """Mean and variance of ``posterior`` are those of ``predict``: nothing is clipped on the way to BoTorch."""
     posterior = _learnt(name, scale).condition(transfer_problem(scale=scale).target)
@@ -132,7 +135,7 @@ def _noise(posterior: TransferPosterior) -> Tensor:
     return posterior.predictor.noise_var * posterior.units.scale**2
 
 
-@pytest.mark.parametrize("name", TRANSFER)
+@pytest.mark.parametrize("name", REPRESENTATIVES[1:])
 def test_tasks_may_lie_far_apart(name: str) -> None:
     """Where a task lies is its own affair: a target a thousand spreads above its sources is followed there."""
     target = Dataset(PROBLEM.target.X, PROBLEM.target.y + 1000)
@@ -158,7 +161,7 @@ def test_many_inputs_are_fine(name: str) -> None:
     _assert_sound(problem.posterior(quick(FAMILY[name])), problem.Xq)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REPRESENTATIVES)
 def test_predictions_do_not_care_about_far_away_batches(name: str) -> None:
     """Predicting one point, or a thousand at once, gives the same numbers."""
     posterior = _learnt(name, 1.0).condition(PROBLEM.target)
@@ -168,13 +171,10 @@ def test_predictions_do_not_care_about_far_away_batches(name: str) -> None:
     assert agree(together[:, :5], alone, rtol=1e-10)
 
 
-@pytest.mark.parametrize(("value", "position"), [(1e9, 0), (-1e9, 3)])
-@pytest.mark.parametrize("variant", ["default", "plain"])
-@pytest.mark.parametrize("name", NAMES)
-def test_a_target_value_a_billion_spreads_away_is_no_numerical_error(
-    name: str, variant: str, value: float, position: int
-) -> None:
+@pytest.mark.parametrize(("name", "variant"), in_turn(["default", "plain"]))
+def test_a_target_value_a_billion_spreads_away_is_no_numerical_error(name: str, variant: str) -> None:
     """With an output map, where it is pulled in, and without, where it dominates; a fit comes to an end."""
+    value, position = (1e9, 0) if variant == "default" else (-1e9, 3)
     y = PROBLEM.target.y.clone()
     y[position] = value
     posterior = VARIANTS[variant](FAMILY[name]).learn(PROBLEM.sources).condition(Dataset(PROBLEM.target.X, y))

@@ -1,7 +1,7 @@
 """From where do blocks pay? ``python -m headstart.bench.gpu.factorisation --device cuda``.
 
 Times the library's factorisation and inverse of batches of covariances, and those in blocks of several sizes
-(gp.cuda.blocked), and says in every cell what the rule of that module chooses, and what that takes in units of the
+(gp.blocked), and says in every cell what the rule of that module chooses, and what that takes in units of the
 better way.
 """
 
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from headstart.bench.commit import commit
-from headstart.gp.cuda.blocked import block_for, blocked_cholesky, blocked_inverse
+from headstart.gp.blocked import block_for, blocked_cholesky, blocked_inverse
 from headstart.gp.kernels import Kernel
 
 SIZES = (48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 4096)

@@ -28,11 +28,10 @@ from torch.nn.functional import softplus
 from headstart.data.dataset import Dataset, require_compatible, require_unit_cube, task_name
 from headstart.data.units import spread_of
 from headstart.errors import InputError
-from headstart.gp.evidence import PlainEvidence
-from headstart.gp.fit import FitOptions, Seed, fit, generator_from
+from headstart.gp.evidence import GaussianEvidence
+from headstart.gp.fit import FitOptions, FitReport, Seed, fit, generator_from
 from headstart.gp.hyperparameters import Layout
 from headstart.gp.kernels import Kernel
-from headstart.gp.restarts import FitReport
 from headstart.gp.threads import single_thread
 from headstart.models.chain.beliefs import NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
@@ -213,7 +212,7 @@ class GC3PPrior:
             mu, sigma = self.copula.predict(target.X)
             r, b, kernel = (z - mu) / sigma, target.batch_shape, self.model.kernel
             X_rows, r_rows = target.X.reshape(b.numel(), *target.X.shape[-2:]), r.reshape(b.numel(), target.n)
-            evidence = PlainEvidence(X_rows, r_rows, None, kernel=kernel, residual=False, free_offset=True)
+            evidence = GaussianEvidence(X_rows, r_rows, None, kernel=kernel, residual=False, free_offset=True)
             *others, noise = evidence.layout.slots
             evidence.layout = Layout((*others, replace(noise, lower=_NOISE_FLOOR)))
             theta, report = fit(evidence, self.model.fit, seed=seed, task="target", batch_shape=b)

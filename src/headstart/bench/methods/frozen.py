@@ -37,9 +37,7 @@ class _Gpbo01(Proposer):
     def __init__(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> None:
         super().__init__(instance, problem, seeds)
         model = settings.applied_to(GPBO)
-        self._prior = model.using(
-            kernel=Kernel.RBF, output_map=OutputMap.NONE, fit=replace(model.fit, draws=0, natural_too=settings.paper)
-        ).learn()
+        self._prior = model.using(kernel=Kernel.RBF, output_map=OutputMap.NONE, fit=replace(model.fit, draws=0)).learn()
         self._kind, self._beta = Acquisition(settings.acquisition), settings.beta
 
     def propose(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:

@@ -9,7 +9,7 @@ from typing import Any
 
 from headstart.bench.outcomes.runs import OutcomeCell, OutcomeRun, append_outcomes, compare_one, read_outcomes
 from headstart.bench.queue import run_all
-from headstart.gp.rounding import round_alike
+from headstart.gp.threads import round_alike
 
 
 def outcome_cells(

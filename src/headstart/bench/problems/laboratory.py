@@ -30,7 +30,7 @@ from headstart.data.ranges import Choices, FloatRange, IntRange
 from headstart.data.space import Space
 from headstart.decide.domain import Mixed
 from headstart.errors import InputError
-from headstart.gp.lbfgs import minimize_lockstep
+from headstart.gp.lbfgs import Minimization
 
 Params = tuple[float, ...]
 # f(parameters (*b, 1, k), the coordinates of every axis: (*b, n) of a number, shares (*b, n, levels) of a category)
@@ -130,9 +130,9 @@ class Laboratory:
             return value.detach().numpy(), gradient.numpy()
 
         ends = np.zeros(len(free)), np.ones(len(free))
-        polished = minimize_lockstep(
+        polished = Minimization(
             objective, u[best].reshape(-1, len(free)).numpy(), *ends, max_iterations=200, ftol=1e-15, gtol=1e-9
-        )
+        ).run()
         lowest = np.minimum(polished.value.reshape(len(tasks), -1).min(-1), values.flatten(1).amin(-1).numpy())
         return [float(value) for value in lowest]
 

@@ -27,7 +27,7 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from headstart.errors import InputError
-from headstart.gp.lbfgs import minimize_lockstep
+from headstart.gp.lbfgs import Minimization
 
 Params = tuple[float, ...]
 # f(parameters (*b, 1, k), X (*b, n, d) in the function's own domain) → (*b, n)
@@ -135,7 +135,7 @@ class Family:
                 (gradient,) = torch.autograd.grad(value.sum(), x)
             return value.detach().numpy(), gradient.numpy()
 
-        polished = minimize_lockstep(
+        polished = Minimization(
             objective,
             starts.reshape(-1, self.d).numpy(),
             np.zeros(self.d),
@@ -143,7 +143,7 @@ class Family:
             max_iterations=200,
             ftol=1e-15,
             gtol=1e-9,
-        )
+        ).run()
         best: list[float] = np.minimum(polished.value.reshape(len(tasks), -1).min(-1), values.amin(-1).numpy()).tolist()
         return best
 

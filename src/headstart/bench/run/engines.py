@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from headstart.bench.store import Run
 from headstart.errors import HeadstartError, InputError, MissingExtraError
-from headstart.gp.rounding import round_alike
+from headstart.gp.threads import round_alike
 
 logger = logging.getLogger(__name__)
 

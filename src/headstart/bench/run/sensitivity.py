@@ -166,7 +166,7 @@ def development_problems() -> list[Problem]:
 def run(wanted: Sequence[Variant], problems: Sequence[Problem], path: Path, options: argparse.Namespace) -> None:
     """Run what the file does not hold yet, seed by seed, for ``options.minutes``."""
     from headstart.bench.commit import commit
-    from headstart.bench.run.lines import append_lines
+    from headstart.bench.store import append_lines
 
     until = time.time() + 60 * options.minutes
     for problem in problems:
@@ -193,7 +193,7 @@ def run(wanted: Sequence[Variant], problems: Sequence[Problem], path: Path, opti
 def read(path: Path) -> list[Record]:
     """The records of this commit."""
     from headstart.bench.commit import commit
-    from headstart.bench.run.lines import read_lines
+    from headstart.bench.store import read_lines
 
     return [record for _, record in read_lines(path, SCHEMA)[0] if record["commit"] == commit()]
 

@@ -27,15 +27,15 @@ from headstart.bench.problems.transfer import SyntheticProblem
 from headstart.bench.run.runner import run_batch
 from headstart.bench.scale.tasks import draw_task
 from headstart.data.dataset import Dataset
-from headstart.gp.evidence import PlainEvidence
+from headstart.gp.evidence import GaussianEvidence
 from headstart.gp.fit import fit
 from headstart.gp.hyperparameters import GPParams, Inputs
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import cholesky, solve_lower
 from headstart.models.chain.beliefs import NoBeliefs
 from headstart.models.chain.layer import Layer
-from headstart.models.chain.sequential import SequentialPrior
 from headstart.models.family import SHGP
+from headstart.models.sequential import SequentialPrior
 
 _QUERIES = 1000
 _SEEDS, _STEPS = 10, 15
@@ -85,7 +85,7 @@ class ExactMethod(Method):
         assert isinstance(prior, SequentialPrior)
         source, shape = prior.units.inward(prior.sources[0]), prior.sources[0].batch_shape
         model, P = prior.model, shape.numel()
-        evidence = PlainEvidence(
+        evidence = GaussianEvidence(
             source.X.reshape(P, source.n, source.d),
             source.y.reshape(P, source.n),
             None,

@@ -17,17 +17,17 @@ from torch import Tensor
 from headstart.bench.speed import rivals
 from headstart.bench.speed.rows import Likelihoods, Row
 from headstart.data.dataset import Dataset
-from headstart.gp.evidence import PlainEvidence
+from headstart.gp.evidence import GaussianEvidence
 from headstart.gp.fit import FitOptions, fit
 from headstart.gp.hyperparameters import Starts
 from headstart.gp.kernels import Kernel
-from headstart.models.chain.sequential import SequentialPrior
 from headstart.models.family import BHGP, HGP, MHGP, SHGP
 from headstart.models.joint.coregion import WeightedSource
 from headstart.models.joint.evidence import ArrowEvidence, DenseEvidence
+from headstart.models.sequential import SequentialPrior
 
 D = 6
-THOROUGH = FitOptions.thorough()
+PAPER = FitOptions.paper()
 NONE = torch.Size()
 
 
@@ -87,10 +87,12 @@ def plain_fit(n: int, n_sets: int, required: float) -> Row:
 
     def engines(i: int) -> dict[str, Callable[[], Any]]:
         data = smooth_data(n, torch.Generator().manual_seed(n + 1000 * i))
-        evidence = PlainEvidence(data.X[None], data.y[None], None, kernel=Kernel.RBF, residual=False, free_offset=False)
-        starts = evidence.layout.starts(Starts.SOFTPLUS, THOROUGH.restarts, torch.Generator().manual_seed(0))
+        evidence = GaussianEvidence(
+            data.X[None], data.y[None], None, kernel=Kernel.RBF, residual=False, free_offset=False
+        )
+        starts = evidence.layout.starts(Starts.SOFTPLUS, PAPER.restarts, torch.Generator().manual_seed(0))
         return {
-            "headstart": lambda: fit(evidence, THOROUGH, seed=0, task="", batch_shape=NONE)[1],
+            "headstart": lambda: fit(evidence, PAPER, seed=0, task="", batch_shape=NONE)[1],
             "botorch": lambda: rivals.fit_from_starts(
                 lambda: rivals.single_task(data.X, data.y, rivals.scaled_rbf(D)), _set_gp, starts
             ),
@@ -114,11 +116,11 @@ def _ratio(milliseconds: dict[str, float]) -> float:
 
 def shgp_fit(n_source: int, n_sets: int) -> Row:
     """The target of SHGP: everything ``condition`` does, against BoTorch's fit of the same target evidence alone."""
-    model = SHGP.paper().using(fit=THOROUGH)
+    model = SHGP.paper().using(fit=PAPER)
 
     def engines(i: int) -> dict[str, Callable[[], Any]]:
         generator = torch.Generator().manual_seed(n_source + 1000 * i)
-        quick = model.using(fit=replace(THOROUGH, restarts=1)).learn([smooth_data(n_source, generator)])
+        quick = model.using(fit=replace(PAPER, restarts=1)).learn([smooth_data(n_source, generator)])
         assert isinstance(quick, SequentialPrior)
         prior = replace(quick, model=model)
         target = smooth_data(20, generator, 0.3)
@@ -126,8 +128,10 @@ def shgp_fit(n_source: int, n_sets: int) -> Row:
         residual = target.y - at.mean
         scale = residual.std(correction=0)
         y, C = (residual - residual.mean()) / scale, prior.below.cov(at, at) / scale**2
-        evidence = PlainEvidence(target.X[None], y[None], C[None], kernel=Kernel.RBF, residual=False, free_offset=False)
-        starts = evidence.layout.starts(Starts.SOFTPLUS, THOROUGH.restarts, torch.Generator().manual_seed(0))
+        evidence = GaussianEvidence(
+            target.X[None], y[None], C[None], kernel=Kernel.RBF, residual=False, free_offset=False
+        )
+        starts = evidence.layout.starts(Starts.SOFTPLUS, PAPER.restarts, torch.Generator().manual_seed(0))
         return {
             "headstart": lambda: prior.condition(target, seed=0).fit_reports[-1],
             "botorch": lambda: rivals.fit_from_starts(
@@ -152,7 +156,7 @@ def hgp_fit(n_source: int, rounds: int) -> Row:
     task = torch.cat([torch.zeros(n_source, 1), torch.ones(20, 1)]).double()
     y = torch.cat([source.y, target.y])
     evidence = DenseEvidence([source, target], coregion=HGP.coregion, kernel=Kernel.RBF, free_offset=False)
-    starts = evidence.layout.starts(Starts.SOFTPLUS, THOROUGH.restarts, torch.Generator().manual_seed(0))
+    starts = evidence.layout.starts(Starts.SOFTPLUS, PAPER.restarts, torch.Generator().manual_seed(0))
 
     def set_start(model: Any, theta: Tensor) -> None:
         values = evidence.layout.named(theta)
@@ -164,7 +168,7 @@ def hgp_fit(n_source: int, rounds: int) -> Row:
 
     milliseconds, results = take_turns(
         {
-            "headstart": lambda: fit(evidence, THOROUGH, seed=0, task="", batch_shape=NONE),
+            "headstart": lambda: fit(evidence, PAPER, seed=0, task="", batch_shape=NONE),
             "botorch": lambda: rivals.fit_from_starts(
                 lambda: rivals.single_task(torch.cat([X, task], dim=-1), y, rivals.HierarchicalKernel(D)),
                 set_start,
@@ -251,8 +255,8 @@ def lockstep(rounds: int) -> Row:
     X, y = torch.stack([t.X for t in tasks]), torch.stack([t.y for t in tasks])
 
     def one(X: Tensor, y: Tensor) -> Tensor:
-        evidence = PlainEvidence(X, y, None, kernel=Kernel.RBF, residual=False, free_offset=True)
-        return fit(evidence, THOROUGH, seed=0, task="", batch_shape=X.shape[:1])[0]
+        evidence = GaussianEvidence(X, y, None, kernel=Kernel.RBF, residual=False, free_offset=True)
+        return fit(evidence, PAPER, seed=0, task="", batch_shape=X.shape[:1])[0]
 
     milliseconds, _ = take_turns(
         {

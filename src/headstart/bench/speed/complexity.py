@@ -30,14 +30,14 @@ from headstart.bench.read.sheet import Cellular, Sheet
 from headstart.bench.read.styles import style
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError
-from headstart.gp.evidence import Evidence, PlainEvidence
+from headstart.gp.evidence import Evidence, GaussianEvidence
 from headstart.gp.hyperparameters import GPParams, Starts
 from headstart.gp.threads import single_thread
 from headstart.models.chain.beliefs import Beliefs, NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
-from headstart.models.chain.sequential import Sequential
 from headstart.models.family import BHGP, HGP, MHGP, MTGP, MTKGP, SHGP, WSGP
 from headstart.models.joint.joint import Joint
+from headstart.models.sequential import Sequential
 
 N_TARGET = 100
 SIZES = (30, 60, 120, 250, 500, 1000, 2000, 4000)
@@ -145,12 +145,12 @@ def _steps(model: str, source: Dataset, target: Dataset) -> Callable[[], Evidenc
     return lambda: joint.evidence([source, target])
 
 
-def _plain(below: Beliefs, propagation: Propagation | None, target: Dataset) -> PlainEvidence:
+def _plain(below: Beliefs, propagation: Propagation | None, target: Dataset) -> GaussianEvidence:
     """What ``models.chain.fitting.fit_layer`` does before it fits."""
     at = below.at(target.X)
     C = below.cov(at, at)[None] if propagation is Propagation.EXACT else None
     r = (target.y - at.mean)[None]
-    return PlainEvidence(target.X[None], r, C, kernel=SHGP.paper().kernel, residual=False, free_offset=False)
+    return GaussianEvidence(target.X[None], r, C, kernel=SHGP.paper().kernel, residual=False, free_offset=False)
 
 
 def _timed(begin: Callable[[], Evidence]) -> tuple[float, float]:

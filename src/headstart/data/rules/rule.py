@@ -1,39 +1,45 @@
-"""Which settings may be run, as data; in the units of the parameters, never in coordinates.
+"""Constraints on the settings that are known before an experiment, in the units of the parameters.
 
     LinearRule     2·A + B ≤ 100,  A + B + C = 1,  A − B ≥ 0
     Forbidden      not (temperature > 180 and solvent = toluene)
     FixedValue     catalyst = Pd,  T = 80
     OnSteps        T in steps of 5, counted from its lowest value unless another start is given
 
-A rule says something about rows that have all of its parameters; one that lacks a parameter keeps it. Numbers are
-compared up to 10⁻⁹ of the largest term, and of 1 at least: sums of decimals are rounded.
+A rule constrains rows that have all of its parameters; a row that lacks one satisfies it. Numbers are compared up to
+10⁻⁹ of the largest term, and of 1 at least: sums of decimals are rounded. Rules are evaluated on whole columns of
+values; a row is a column of length one.
 """
 
 from __future__ import annotations
 
+import difflib
 import math
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from numbers import Real
-from typing import Any
+from typing import Any, TypeAlias
 
-from headstart.data.axis import Axis, same_category
-from headstart.data.rules.names import axis_named, shown_name
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
+
+from headstart.data.axis import Axis
+from headstart.data.ranges import ROUNDING, same_category, span_in_words
 from headstart.data.space import Space
-from headstart.errors import InputError
+from headstart.errors import InputError, NoSettingError, UnknownParameterError
 
-_ROUNDING = 1e-9
+Numbers = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
-
-def rounding(*terms: float) -> float:
-    """How far two sums of such terms may differ and still be equal."""
-    return _ROUNDING * max(1.0, *(abs(term) for term in terms))
+_PLAIN = re.compile(r"[^\W\d]\w*")
+_WORDS = ("and", "forbid", "from", "in", "not", "of", "steps")
 
 
 class Relation(StrEnum):
-    """How a value lies to another one."""
+    """How a value compares with another one."""
 
     AT_MOST = "≤"
     AT_LEAST = "≥"
@@ -42,47 +48,106 @@ class Relation(StrEnum):
     BELOW = "<"
     OTHER = "≠"
 
-    def numbers(self, value: float, bound: float, allowance: float) -> bool:
-        """Whether the value lies so, values no further apart than the allowance being equal."""
-        apart = value - bound
+    def holds(self, difference: Float[Numbers, "n"], tolerance: Float[Numbers, "n"] | float) -> Bool[Flags, "n"]:
+        """Whether value − bound compares so with 0.
+
+        Args:
+            difference: value − bound.
+            tolerance: Differences up to this size count as 0.
+
+        Returns:
+            One flag per difference.
+        """
         match self:
             case Relation.AT_MOST:
-                return apart <= allowance
+                found = difference <= tolerance
             case Relation.AT_LEAST:
-                return apart >= -allowance
+                found = difference >= -tolerance
             case Relation.EQUAL:
-                return abs(apart) <= allowance
+                found = np.abs(difference) <= tolerance
             case Relation.ABOVE:
-                return apart > allowance
+                found = difference > tolerance
             case Relation.BELOW:
-                return apart < -allowance
+                found = difference < -tolerance
             case Relation.OTHER:
-                return abs(apart) > allowance
+                found = np.abs(difference) > tolerance
+        return np.asarray(found)
+
+
+@dataclass(frozen=True, eq=False)
+class CategoryColumn:
+    """The values of a categorical parameter in n rows: row i has the category ``levels[index[i]]``."""
+
+    levels: Sequence[Any]
+    index: Int[NDArray[np.int64], "n"]
+
+
+Column: TypeAlias = Numbers | CategoryColumn
+
+
+def column_of(values: Sequence[Any]) -> Column:
+    """Values of one parameter as a column."""
+    if all(_is_number(value) for value in values):
+        return np.array(values, dtype=np.float64)
+    return CategoryColumn(values, np.arange(len(values)))
 
 
 class SettingRule(ABC):
-    """A rule about the values of some parameters. Its text is a sentence for people."""
+    """A constraint on the values of some parameters. ``str`` of it is a sentence that ``parse_rule`` reads."""
 
     @property
     @abstractmethod
     def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters that it is about."""
+        """The names of the parameters that it constrains."""
 
     @abstractmethod
+    def satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]:
+        """Which of n rows satisfy the rule.
+
+        Args:
+            columns: The values of at least the rule's parameters, by name.
+
+        Returns:
+            One flag per row.
+        """
+
     def holds(self, row: Mapping[str, Any]) -> bool:
-        """Whether a row keeps it; one that lacks a parameter does."""
+        """Whether a row of values satisfies the rule.
+
+        Args:
+            row: Values by parameter name.
+
+        Returns:
+            True if the row satisfies it, or lacks one of its parameters.
+        """
+        if not all(name in row for name in self.parameters):
+            return True
+        return bool(self.satisfied({name: column_of([row[name]]) for name in self.parameters})[0])
 
     @abstractmethod
     def require(self, space: Space) -> None:
-        """Raise an ``InputError`` unless it is about parameters of the space, and of the right kind."""
+        """Check the rule against a space.
 
-    def _all_there(self, row: Mapping[str, Any]) -> bool:
-        return all(name in row for name in self.parameters)
+        Args:
+            space: The space whose points it is to constrain.
+
+        Raises:
+            InputError: The space has no such parameter, or one of another kind.
+        """
 
 
 @dataclass(frozen=True)
 class LinearRule(SettingRule):
-    """Σ factor · parameter ≤, ≥ or = bound, over numeric parameters."""
+    """A linear constraint on numeric parameters: Σ factor · parameter ≤, ≥ or = bound.
+
+    Args:
+        terms: (parameter, factor) of every term; each parameter once, no factor 0.
+        relation: ``Relation.AT_MOST``, ``AT_LEAST`` or ``EQUAL``.
+        bound: The right side.
+
+    Raises:
+        InputError: There are no terms, a number is not finite, or the relation is another one.
+    """
 
     terms: tuple[tuple[str, float], ...]
     relation: Relation
@@ -103,12 +168,11 @@ class LinearRule(SettingRule):
         """The names of the parameters in the sum."""
         return tuple(name for name, _ in self.terms)
 
-    def holds(self, row: Mapping[str, Any]) -> bool:
-        """Whether the sum lies as it should."""
-        if not self._all_there(row):
-            return True
-        parts = [factor * float(row[name]) for name, factor in self.terms]
-        return self.relation.numbers(math.fsum(parts), self.bound, rounding(self.bound, *parts))
+    def satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]:
+        """In which rows the sum compares so with the bound; see ``SettingRule.satisfied``."""
+        parts = np.stack([factor * _numbers(columns[name]) for name, factor in self.terms])
+        largest = np.abs(parts).max(0).clip(max(1.0, abs(self.bound)))
+        return self.relation.holds(parts.sum(0) - self.bound, ROUNDING * largest)
 
     def require(self, space: Space) -> None:
         """Raise an ``InputError`` unless all of them are numeric parameters of the space."""
@@ -129,28 +193,60 @@ class LinearRule(SettingRule):
 
 @dataclass(frozen=True)
 class Clause:
-    """A condition on one parameter: it is above 180, it is toluene."""
+    """A condition on one parameter, such as temperature > 180 or solvent = toluene.
+
+    Args:
+        parameter: The parameter's name.
+        relation: How its value compares with ``value``; categories are equal or not.
+        value: A number, or a category.
+    """
 
     parameter: str
     relation: Relation
     value: Any
 
-    def met(self, value: Any) -> bool:
-        """Whether this value of the parameter meets it."""
-        if _is_number(self.value) and _is_number(value):
-            return self.relation.numbers(float(value), float(self.value), rounding(self.value))
-        return same_category(value, self.value) is (self.relation is Relation.EQUAL)
+    def met(self, column: Column) -> Bool[Flags, "n"]:
+        """Which values of the parameter meet the condition.
+
+        Args:
+            column: The values of the parameter.
+
+        Returns:
+            One flag per value.
+        """
+        if isinstance(column, CategoryColumn):
+            return np.array([self._met_by(level) for level in column.levels], dtype=bool)[column.index]
+        if not _is_number(self.value):
+            return np.full(len(column), self.relation is not Relation.EQUAL)
+        bound = float(self.value)
+        return self.relation.holds(column - bound, ROUNDING * max(1.0, abs(bound)))
+
+    def _met_by(self, level: Any) -> bool:
+        if _is_number(level) and _is_number(self.value):
+            return bool(self.met(np.array([float(level)]))[0])
+        return same_category(level, self.value) is (self.relation is Relation.EQUAL)
 
     def require(self, space: Space, rule: SettingRule) -> None:
-        """Raise an ``InputError`` unless the space has the parameter, and the value is one of its kind."""
+        """Check the condition against a space.
+
+        Args:
+            space: The space whose points it is to constrain.
+            rule: The rule that it is part of, which messages name.
+
+        Raises:
+            InputError: The space has no such parameter, or the value is of another kind.
+        """
         axis = axis_named(space, self.parameter, _cited(rule))
         if not axis.categorical:
             if not _is_number(self.value) or not math.isfinite(self.value):
                 raise InputError(f"{_cited(rule)}: {axis.name!r} is a number, but {self.value!r} is none.")
         elif self.relation not in (Relation.EQUAL, Relation.OTHER):
             raise InputError(f"{_cited(rule)}: {axis.name!r} has categories, which have no order. Use = or ≠.")
-        else:
-            _require_level(axis, self.value, rule)
+        elif not any(same_category(self.value, level) for level in axis.levels):
+            known = ", ".join(str(level) for level in axis.choices)
+            raise InputError(
+                f"{_cited(rule)}: {axis.name!r} is one of {known}, but never {self.value}. Correct the value."
+            )
 
     def __str__(self) -> str:
         return f"{shown_name(self.parameter)} {self.relation} {_shown(self.value)}"
@@ -158,7 +254,14 @@ class Clause:
 
 @dataclass(frozen=True)
 class Forbidden(SettingRule):
-    """Conditions that must not all hold together."""
+    """A forbidden combination: conditions that must not all be met in one row.
+
+    Args:
+        clauses: The conditions, at least one.
+
+    Raises:
+        InputError: There is no condition.
+    """
 
     clauses: tuple[Clause, ...]
 
@@ -172,9 +275,10 @@ class Forbidden(SettingRule):
         """The names of the parameters in its conditions."""
         return tuple(dict.fromkeys(clause.parameter for clause in self.clauses))
 
-    def holds(self, row: Mapping[str, Any]) -> bool:
-        """Whether some condition is not met."""
-        return not self._all_there(row) or not all(clause.met(row[clause.parameter]) for clause in self.clauses)
+    def satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]:
+        """In which rows some condition is not met; see ``SettingRule.satisfied``."""
+        met = [clause.met(columns[clause.parameter]) for clause in self.clauses]
+        return np.asarray(~np.logical_and.reduce(met))
 
     def require(self, space: Space) -> None:
         """Raise an ``InputError`` unless its conditions are about parameters of the space."""
@@ -187,7 +291,12 @@ class Forbidden(SettingRule):
 
 @dataclass(frozen=True)
 class FixedValue(SettingRule):
-    """A parameter that has one value only."""
+    """A parameter that is held at one value.
+
+    Args:
+        parameter: The parameter's name.
+        value: The value, a number or a category.
+    """
 
     parameter: str
     value: Any
@@ -197,18 +306,22 @@ class FixedValue(SettingRule):
         """The parameter's name."""
         return (self.parameter,)
 
-    def holds(self, row: Mapping[str, Any]) -> bool:
-        """Whether it has that value."""
-        return not self._all_there(row) or Clause(self.parameter, Relation.EQUAL, self.value).met(row[self.parameter])
+    @property
+    def _clause(self) -> Clause:
+        return Clause(self.parameter, Relation.EQUAL, self.value)
+
+    def satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]:
+        """Which rows have the value; see ``SettingRule.satisfied``."""
+        return self._clause.met(columns[self.parameter])
 
     def require(self, space: Space) -> None:
         """Raise an ``InputError`` unless the value is one that the parameter may have."""
         axis = axis_named(space, self.parameter, _cited(self))
-        Clause(self.parameter, Relation.EQUAL, self.value).require(space, self)
+        self._clause.require(space, self)
         if not axis.categorical and not self.holds({axis.name: _nearest(axis, self.value)}):
             raise InputError(
-                f"{_cited(self)}: {axis.name!r} may have {_values(axis)}, but {_shown(self.value)} is none of them."
-                " Fix it to one of its values, or widen its range."
+                f"{_cited(self)}: {axis.name!r} may have {span_in_words(axis.distribution)}, but "
+                f"{_shown(self.value)} is none of them. Fix it to one of its values, or widen its range."
             )
 
     def __str__(self) -> str:
@@ -217,7 +330,16 @@ class FixedValue(SettingRule):
 
 @dataclass(frozen=True)
 class OnSteps(SettingRule):
-    """A number that is one of start, start ± step, start ± 2·step …; without a start, of its lowest value."""
+    """A numeric parameter on a grid: start, start ± step, start ± 2·step ….
+
+    Args:
+        parameter: The parameter's name.
+        step: The distance between the values of the grid, above 0.
+        start: One value of the grid.
+
+    Raises:
+        InputError: The step is not above 0, or a number is not finite.
+    """
 
     parameter: str
     step: float
@@ -235,13 +357,11 @@ class OnSteps(SettingRule):
         """The parameter's name."""
         return (self.parameter,)
 
-    def holds(self, row: Mapping[str, Any]) -> bool:
-        """Whether it is a whole number of steps from the start."""
-        if not self._all_there(row):
-            return True
-        value = float(row[self.parameter])
-        nearest = self.start + round((value - self.start) / self.step) * self.step
-        return Relation.EQUAL.numbers(value, nearest, rounding(value))
+    def satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]:
+        """In which rows it is a whole number of steps from the start; see ``SettingRule.satisfied``."""
+        values = _numbers(columns[self.parameter])
+        nearest = self.start + np.round((values - self.start) / self.step) * self.step
+        return Relation.EQUAL.holds(values - nearest, ROUNDING * np.abs(values).clip(1.0))
 
     def require(self, space: Space) -> None:
         """Raise an ``InputError`` unless it is a numeric parameter of the space."""
@@ -252,30 +372,60 @@ class OnSteps(SettingRule):
         return f"{shown_name(self.parameter)} in steps of {_shown(self.step)} from {_shown(self.start)}"
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+def feasible_rows(rows: Sequence[Mapping[str, Any]], rules: Sequence[SettingRule]) -> list[int]:
+    """The numbers of the rows that satisfy all rules; fails if none does."""
+    kept = np.ones(len(rows), dtype=bool)
+    for rule in rules:
+        bound = [i for i, row in enumerate(rows) if all(name in row for name in rule.parameters)]
+        columns = {name: column_of([rows[i][name] for i in bound]) for name in rule.parameters}
+        kept[bound] &= rule.satisfied(columns)
+    if not kept.any():
+        every = "; ".join(map(str, rules))
+        raise NoSettingError(f"None of the {len(rows)} candidates keeps all rules ({every}). Remove one, or add rows.")
+    return [int(i) for i in np.flatnonzero(kept)]
 
 
-def _cited(rule: SettingRule) -> str:
-    return f"Rule {str(rule)!r}"
+# ── how a rule names a parameter and its values ───────────────────────────────────────────────────────────────────────
+
+
+def axis_named(space: Space, name: str, where: object) -> Axis:
+    """The parameter of this name; an ``UnknownParameterError`` that says where it was named, and what may be meant."""
+    for axis in space.axes:
+        if axis.name == name:
+            return axis
+    lower = {known.lower(): known for known in space.names}
+    close = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.6)
+    hint = (
+        f"Did you mean {shown_name(lower[close[0]])}?"
+        if close
+        else f"The parameters are {', '.join(map(shown_name, space.names))}."
+    )
+    raise UnknownParameterError(f"{where}: there is no parameter {name!r}. {hint}")
+
+
+def shown_name(name: str) -> str:
+    """The name as a rule has to be written: in quotes unless it is a plain word."""
+    return name if _PLAIN.fullmatch(name) and name not in _WORDS else f"`{name}`"
 
 
 def _shown(value: Any) -> str:
     return f"{float(value):.10g}" if _is_number(value) else shown_name(str(value))
 
 
+def _cited(rule: SettingRule) -> str:
+    return f"Rule {str(rule)!r}"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _numbers(column: Column) -> Numbers:
+    if isinstance(column, CategoryColumn):  # a row may hold a number as another type does, such as '3'
+        return np.array([float(level) for level in column.levels])[column.index]
+    return column
+
+
 def _nearest(axis: Axis, value: float) -> Any:
     """The value that would be suggested; of a single-valued parameter, that one."""
     return axis.value(axis.place([value]))[0] if not axis.log or value > 0 else math.nan
-
-
-def _values(axis: Axis) -> str:
-    low, high = axis.distribution.low, axis.distribution.high  # type: ignore[union-attr]
-    step = getattr(axis.distribution, "step", None)
-    return f"{low:g} … {high:g}" + (f" by {step:g}" if step is not None else "")
-
-
-def _require_level(axis: Axis, value: Any, rule: SettingRule) -> None:
-    if not any(same_category(value, level) for level in axis.levels):
-        known = ", ".join(str(level) for level in axis.choices)
-        raise InputError(f"{_cited(rule)}: {axis.name!r} is one of {known}, but never {value}. Correct the value.")

@@ -1,4 +1,4 @@
-"""Rules as people write them.
+"""The text form of rules, and its parser.
 
     2*A + B <= 100                                        linear: ≤, ≥ or =, terms on both sides
     A + B + C = 1
@@ -14,12 +14,22 @@ A name or a category that is not one plain word is written in quotes: 'T [°C]',
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from headstart.data.axis import Axis
-from headstart.data.rules.names import axis_named, shown_name
-from headstart.data.rules.rule import Clause, FixedValue, Forbidden, LinearRule, OnSteps, Relation, SettingRule
+from headstart.data.rules.rule import (
+    Clause,
+    FixedValue,
+    Forbidden,
+    LinearRule,
+    OnSteps,
+    Relation,
+    SettingRule,
+    axis_named,
+    shown_name,
+)
 from headstart.data.space import Space
 from headstart.errors import InputError
 
@@ -47,16 +57,33 @@ class _Token:
 
 
 def parse_rule(text: str, space: Space, where: str = "") -> SettingRule:
-    """The rule that the text says about the parameters of the space.
+    """Parse a rule.
 
-    Fails, with the text, the place and what to write instead, on what is no rule, and on a parameter or a category
-    that the space does not have. ``where`` is the file and the line that the rule stands in.
+    Args:
+        text: The rule, such as ``2*A + B <= 100`` or ``forbid: T > 180 and solvent = toluene``.
+        space: The space whose parameters and categories it names.
+        where: The file and the line that the rule stands in, for messages.
+
+    Returns:
+        The rule.
+
+    Raises:
+        InputError: The text is no rule, or names a parameter or a category that the space does not have; the message
+            holds the text, the place and what to write instead.
     """
     cited = f"{where}: rule {text!r}" if where else f"Rule {text!r}"
     reader = _Reader(cited, space, _tokens(text, cited))
     rule = reader.rule()
     rule.require(space)
     return rule
+
+
+def read_rules(rules: Sequence[SettingRule | str], space: Space) -> tuple[SettingRule, ...]:
+    """The rules, those given as text parsed; fails on one that is not about the space."""
+    read = tuple(parse_rule(rule, space) if isinstance(rule, str) else rule for rule in rules)
+    for rule in read:
+        rule.require(space)
+    return read
 
 
 def _tokens(text: str, cited: str) -> list[_Token]:
@@ -79,7 +106,7 @@ def _fail(cited: str, place: int, what: str, remedy: str) -> NoReturn:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads one token after the other; ``cited`` is how messages call the rule."""
+    """A recursive-descent parser over the tokens; ``cited`` is how messages call the rule."""
 
     cited: str
     space: Space

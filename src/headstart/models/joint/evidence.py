@@ -12,12 +12,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headstart.data.dataset import Dataset, error_vars
-from headstart.gp.evidence import Evaluation, SearchPlan, gaussian
-from headstart.gp.geometry import lengthscale_gradient
+from headstart.gp.evidence import Evaluation, gaussian, lengthscale_gradient
 from headstart.gp.hyperparameters import OFFSET_VAR, Inputs, Layout, lengthscale_slot, noise_slot
 from headstart.gp.kernels import Kernel
-from headstart.gp.linalg import inverse_from_factor, try_cholesky
-from headstart.gp.rounding import times
+from headstart.gp.linalg import inverse_from_factor, times, try_cholesky
 from headstart.models.joint.coregion import Coregion, Values, WeightedSource
 from headstart.models.params import ModelParams
 
@@ -57,10 +55,6 @@ class JointEvidence(ABC):
     def device(self) -> torch.device:
         """Where the data are."""
         return self.tasks[0].X.device
-
-    def search_plan(self, *, natural_too: bool, priors: bool) -> SearchPlan:  # noqa: ARG002
-        """In logarithms only: its flat valleys are long, and runs that stop early end in different places."""
-        return SearchPlan()
 
     def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> Evaluation:
         """−log p(y of all tasks | θ), its gradient, and which rows could be computed."""

@@ -1,4 +1,4 @@
-"""How the sources of a star are weighted: what is integrated out, and what is fitted (see models.star.weights)."""
+"""Weightings of a star's sources: which weights are integrated out, and which are fitted (models.star.weights)."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
+from headstart.gp.evidence import Coefficients, GaussianEvidence, WeightedTerms
 from headstart.gp.hyperparameters import Inputs, Slot
 from headstart.gp.kernels import Kernel
 from headstart.models.chain.beliefs import BeliefsAt, ExactBeliefs
-from headstart.models.star.evidence import Coefficients, StarEvidence
 from headstart.models.star.weights import StarBeliefs, StarWeights
 from headstart.tuning import AUTO_TUNING
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """What a weighting may know: the sources' spreads in model units, and which of them count at all.
+    """What a weighting depends on: the sources' spreads in model units, and how far each source is trusted.
 
-    ``own`` is what the target has of its own, where that was learnt from the sources (models.auto.likeness).
+    ``own`` is the share that the target has of its own, where it was learnt from the sources (models.auto.likeness).
     """
 
     spread: Float[Tensor, "*b s"]
-    open: Float[Tensor, "*b s"]  # 1, or 0 where the gate is shut
+    open: Float[Tensor, "*b s"]  # trust, from 0 to 1
     own: Float[Tensor, "*b 1"] | None = None
 
 
 class Weighting(ABC):
-    """The choice of mean, var and own, and what of it is fitted."""
+    """The prior of the weights (mean, var, own), and which of their parameters ω are fitted."""
 
     @abstractmethod
     def evidence(
@@ -41,7 +41,7 @@ class Weighting(ABC):
         target: Dataset,
         kernel: Kernel,
         at: BeliefsAt | None = None,
-    ) -> StarEvidence:
+    ) -> GaussianEvidence:
         """The evidence of the target (in model units), batch dimensions flattened.
 
         ``at`` spares evaluating the sources at its inputs again.
@@ -49,11 +49,26 @@ class Weighting(ABC):
 
     @abstractmethod
     def weights(self, omega: Float[Tensor, "*b k"], facts: SourceFacts) -> StarWeights:
-        """From what was fitted."""
+        """The weights at fitted parameters ω."""
 
 
 def _flat(tensor: Tensor, batch: torch.Size) -> Tensor:
     return tensor.reshape(batch.numel(), *tensor.shape[len(batch) :])
+
+
+def _evidence(target: Dataset, kernel: Kernel, terms: WeightedTerms) -> GaussianEvidence:
+    """The evidence of the target on top of the sources: O(s N_t² + N_t³) per evaluation, however large they are."""
+    b = target.batch_shape
+    return GaussianEvidence(
+        _flat(target.X, b),
+        _flat(target.y, b),
+        kernel=kernel,
+        residual=True,
+        free_offset=True,
+        inputs=Inputs.of(target.d, target.categories),
+        terms=terms,
+        error_var=None if target.error_var is None else _flat(target.error_var, b),
+    )
 
 
 def _shapes_and_covs(
@@ -125,20 +140,12 @@ class Integrated(Weighting):
         target: Dataset,
         kernel: Kernel,
         at: BeliefsAt | None = None,
-    ) -> StarEvidence:
+    ) -> GaussianEvidence:
         """One mean and one covariance, both scaled by ρ."""
         below, b = StarBeliefs(members, self.unit(facts)), target.batch_shape
         at = below.at(target.X) if at is None else below.weigh(at)
-        return StarEvidence(
-            _flat(target.X, b),
-            _flat(target.y, b),
-            _flat(at.mean, b).unsqueeze(1),
-            _flat(below.cov(at, at), b).unsqueeze(1),
-            Amplitude(self.amplitude),
-            kernel=kernel,
-            inputs=Inputs.of(target.d, target.categories),
-            error_var=None if target.error_var is None else _flat(target.error_var, b),
-        )
+        mean, cov = _flat(at.mean, b).unsqueeze(1), _flat(below.cov(at, at), b).unsqueeze(1)
+        return _evidence(target, kernel, WeightedTerms(mean, cov, Amplitude(self.amplitude)))
 
     def weights(self, omega: Float[Tensor, "*b k"], facts: SourceFacts) -> StarWeights:
         """The unit weights, scaled by ρ."""
@@ -197,7 +204,7 @@ class FreeWeights(Weighting):
         target: Dataset,
         kernel: Kernel,
         at: BeliefsAt | None = None,
-    ) -> StarEvidence:
+    ) -> GaussianEvidence:
         """A mean and a covariance per source (two covariances where the target has k_ν of its own)."""
         b = target.batch_shape
         shapes, covs, kernels = _shapes_and_covs(members, target.X, at)
@@ -206,16 +213,12 @@ class FreeWeights(Weighting):
         covs = [gate[..., None, None] * cov for gate, cov in zip(gates, covs, strict=True)]
         if self._has_own_kernels:
             covs += [gate[..., None, None] * k for gate, k in zip(gates, kernels, strict=True)]
-        return StarEvidence(
-            _flat(target.X, b),
-            _flat(target.y, b),
+        terms = WeightedTerms(
             torch.stack([_flat(shape, b) for shape in shapes], dim=1),
             torch.stack([_flat(cov, b) for cov in covs], dim=1),
             self._coefficients(len(members)),
-            kernel=kernel,
-            inputs=Inputs.of(target.d, target.categories),
-            error_var=None if target.error_var is None else _flat(target.error_var, b),
         )
+        return _evidence(target, kernel, terms)
 
     def weights(self, omega: Float[Tensor, "*b k"], facts: SourceFacts) -> StarWeights:
         """The fitted weights, known exactly; a source that is shut out has 0."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -13,9 +12,8 @@ from torch import Tensor
 from headstart import AUTO, Dataset
 from headstart.data.units import OutputMap
 from headstart.gp.fit import FitOptions, fit
-from headstart.gp.hyperparameters import Expected
+from headstart.gp.hyperparameters import ThetaPrior
 from headstart.gp.kernels import Kernel
-from headstart.models.auto import likeness as module
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.likeness import OWN, STRENGTH, Likeness, _expected, _proportions, likeness
 from headstart.models.star.independent import IndependentSources, fit_independently
@@ -112,8 +110,8 @@ def test_what_is_expected_is_where_a_fit_without_data_ends() -> None:
         evidence = KIN.evidence(alone.members, alone.facts, target, Kernel.MATERN52)
         p = evidence.layout.size
         centre = torch.stack([torch.full((p,), -0.5, dtype=torch.float64), torch.full((p,), -0.7, dtype=torch.float64)])
-        sure = Expected(centre, torch.full((2, p), 1e-4, dtype=torch.float64))
-        theta, _ = fit(evidence, FitOptions(), seed=0, task="it", batch_shape=torch.Size([2]), expected=sure)
+        sure = ThetaPrior(centre, torch.full((2, p), 1e-4, dtype=torch.float64))
+        theta, _ = fit(evidence, FitOptions(), seed=0, task="it", batch_shape=torch.Size([2]), prior=sure)
         torch.testing.assert_close(theta, centre, rtol=0, atol=1e-3)
 
 
@@ -129,14 +127,6 @@ def test_auto_gives_kin_what_was_learnt() -> None:
     assert star.expected is None
     assert kin.facts.own is not None
     assert star.facts.own is None
-
-
-def test_rows_are_taken_all_over_a_long_source() -> None:
-    """No more than twenty, the first among them."""
-    X = points(0, 55)
-    some = module._some_rows(Dataset(X, bowl(X)))
-    assert some.n == math.ceil(55 / 3)
-    assert torch.equal(some.X, X[::3])
 
 
 def test_a_balanced_star_of_equal_sources_is_sure_of_their_shape() -> None:

@@ -26,9 +26,9 @@ from tests.reference.test_evidence import PROBLEMS, assert_gradient, kind_of, th
 
 from headstart import FAMILY, MWSGP, SCAML, STAR, Dataset, InputError, Kernel, StarParams
 from headstart.data.units import OutputMap
+from headstart.gp.evidence import GaussianEvidence
 from headstart.gp.hyperparameters import OFFSET_VAR
 from headstart.models.star import weights
-from headstart.models.star.evidence import StarEvidence
 from headstart.models.star.star import Star, StarPrior
 from headstart.models.star.weighting import FreeWeights, Integrated, Modular, Weighting
 from headstart.models.star.weights import StarBeliefs
@@ -55,7 +55,7 @@ def star_prior(kernel: Kernel = Kernel.RBF, shut: int | None = None) -> StarPrio
     return prior.gated(let_in)
 
 
-def evidence_of(prior: StarPrior, weighting: str, n: int = 5) -> tuple[StarEvidence, Dataset]:
+def evidence_of(prior: StarPrior, weighting: str, n: int = 5) -> tuple[GaussianEvidence, Dataset]:
     target = prior.alone.units.inward(BATCH.head(n))
     return WEIGHTINGS[weighting].evidence(prior.alone.members, prior.facts, target, prior.model.kernel), target
 
@@ -80,7 +80,7 @@ def test_a_star_s_evidence_is_the_dense_formula(weighting: str, shut: int | None
     evidence, target = evidence_of(prior, weighting)
     theta, items = thetas(evidence, rows=1)
     value, _, ok = evidence.evaluate(theta, items)
-    own, omega = evidence.solution(theta)
+    own, omega = evidence.params(theta), evidence.omega(theta)
     w = WEIGHTINGS[weighting].weights(omega, prior.facts)
     assert bool(ok.all())
     for i in range(PROBLEMS):
@@ -283,7 +283,7 @@ def test_a_star_whose_sources_are_at_hand_is_the_same_star() -> None:
     prior = model.learn([Dataset(X, X[:, 0].sin() + X[:, 1], categories=((1, 2),))])
     assert isinstance(prior, StarPrior)
     target = Dataset(X[:4], X[:4, 0].cos())
-    found, known = prior.condition(target, seed=3), prior.given(target, 3, prior.alone.locate(target.X))
+    found, (known, _) = prior.condition(target, seed=3), prior.found(target, 3, prior.alone.locate(target.X))
     assert all(torch.equal(a, b) for a, b in zip(found.predict(X), known.predict(X), strict=True))
 
 

@@ -1,0 +1,140 @@
+"""Spectral projected gradient: minimisation under linear constraints, many runs in lockstep, each in its own region.
+
+A run takes the Barzilai-Borwein step a along the gradient, projects it onto its region, and shortens the way there by
+s until the loss is below the worst of the last few (a nonmonotone line search):
+
+    y ← y + s (P(y − a g) − y)        Birgin, Martínez and Raydan, SIAM J. Optim. 10 (2000), 1196
+
+Regions are convex, so that no point on the way leaves them. Constraints are linear in values, not in the coordinates of
+a log axis: where columns are tied together, y is the share of a range, and the chain rule takes the gradient there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Index = NDArray[np.intp]
+# (points, which of the runs they belong to) → (loss, gradient)
+Loss = Callable[[Array, Index], tuple[Array, Array]]
+
+_MEMORY = 4  # last losses that a new one is compared with
+_SUFFICIENT = 1e-4  # decrease, of the one that the gradient promises (Armijo)
+_BACKTRACKS = 12
+_SHORTEST, _LONGEST = 1e-8, 1e4
+_PATIENCE = 3  # steps in a row that may gain no more than rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Tie:
+    """Columns that linear constraints tie together, and the projection onto their polytope.
+
+    ``project`` returns the nearest points inside, and for which of its arguments one was found.
+    """
+
+    columns: Index
+    project: Callable[[Float[Array, "k t"]], tuple[Float[Array, "k t"], Bool[Flags, "k"]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """Where each of n points may go in f free columns: a box, some columns of which are tied together.
+
+    A tied column with y is at the coordinate (L(offset + scale y) − start) / width, L being the log on a log axis.
+    """
+
+    low: Float[Array, "n f"]
+    high: Float[Array, "n f"]
+    ties: tuple[Tie | None, ...]
+    tied: Bool[Flags, "n f"]
+    offset: Float[Array, "n f"]
+    scale: Float[Array, "n f"]
+    log: Bool[Flags, "f"]
+    start: Float[Array, "f"]
+    width: Float[Array, "f"]
+
+    def inward(self, U: Float[Array, "n f"]) -> Float[Array, "n f"]:
+        """y of coordinates."""
+        T = self.start + self.width * U
+        Z = np.where(self.log, np.exp(np.where(self.log, T, 0.0)), T)
+        return np.where(self.tied, (Z - self.offset) / self.scale, U)
+
+    def outward(self, Y: Float[Array, "k f"], which: Index) -> tuple[Float[Array, "k f"], Float[Array, "k f"]]:
+        """The coordinates of y, and their derivatives."""
+        tied, scale = self.tied[which], self.scale[which]
+        Z = self.offset[which] + scale * Y
+        log = self.log & tied
+        T = np.where(log, np.log(np.where(log, Z, 1.0)), Z)
+        pace = scale / self.width / np.where(log, Z, 1.0)
+        return np.where(tied, (T - self.start) / self.width, Y), np.where(tied, pace, 1.0)
+
+    def project(self, Y: Float[Array, "k f"], which: Index) -> tuple[Float[Array, "k f"], Bool[Flags, "k"]]:
+        """The projection of y onto the regions, and for which of them it was found."""
+        P, ok = Y.clip(self.low[which], self.high[which]), np.ones(len(Y), dtype=bool)
+        for i, run in enumerate(which):
+            tie = self.ties[run]
+            if tie is not None:
+                found, inside = tie.project(Y[i : i + 1, tie.columns])
+                P[i, tie.columns], ok[i] = found[0], inside[0]
+        return P, ok
+
+
+def descend(loss: Loss, Y: Float[Array, "n f"], region: Region, *, max_iterations: int) -> Float[Array, "n f"]:
+    """The best point of each run, from a start Y inside its region."""
+    Y, every = Y.copy(), np.arange(len(Y))
+    f, g = loss(Y, every)
+    best, lowest = Y.copy(), f.copy()
+    last = np.tile(f[:, None], (1, _MEMORY))
+    idle = np.zeros(len(Y), dtype=np.int64)
+    pace = np.full(len(Y), 0.1) / np.abs(g).max(-1, initial=0.0).clip(1e-8)
+    going = every
+    for iteration in range(max_iterations):
+        P, ok = region.project(Y[going] - pace[going, None] * g[going], going)
+        D = np.where(ok[:, None], P - Y[going], 0.0)
+        fall = (g[going] * D).sum(-1)
+        keep = (np.abs(D).max(-1, initial=0.0) > 1e-7) & (fall < 0) & (idle[going] < _PATIENCE)
+        going, D, fall = going[keep], D[keep], fall[keep]
+        if len(going) == 0:
+            break
+        before = f[going]
+        X, values, slopes = _backtracked(loss, Y[going], before, D, fall, last[going].max(-1), going)
+        moved, change = X - Y[going], slopes - g[going]
+        curvature = (moved * change).sum(-1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            pace[going] = np.where(curvature > 0, np.square(moved).sum(-1) / curvature, _LONGEST)
+        pace[going] = pace[going].clip(_SHORTEST, _LONGEST)
+        Y[going], f[going], g[going] = X, values, slopes
+        last[going, iteration % _MEMORY] = values
+        better = values < lowest[going]
+        gained = lowest[going] - values > 1e-9 * np.abs(values).clip(1.0)
+        idle[going] = np.where(gained, 0, idle[going] + 1)
+        best[going[better]], lowest[going[better]] = X[better], values[better]
+    return best
+
+
+def _backtracked(
+    loss: Loss, Y: Array, f: Array, D: Array, fall: Array, worst: Array, which: Index
+) -> tuple[Array, Array, Array]:
+    """The runs after a backtracking line search along D."""
+    s = np.ones(len(Y))
+    X, values, slopes = Y.copy(), f.copy(), np.zeros_like(Y)
+    waiting = np.arange(len(Y))
+    for _ in range(_BACKTRACKS):
+        trial = Y[waiting] + s[waiting, None] * D[waiting]
+        v, g = loss(trial, which[waiting])
+        X[waiting], values[waiting], slopes[waiting] = trial, v, g
+        short = v > worst[waiting] + _SUFFICIENT * s[waiting] * fall[waiting]
+        # the lowest place of the parabola through what is known
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = -fall[waiting] / (2 * ((v - f[waiting]) / s[waiting] - fall[waiting]))
+        s[waiting] *= np.where(short, np.nan_to_num(share, nan=0.5).clip(0.1, 0.5), 1.0)
+        waiting = waiting[short]
+        if len(waiting) == 0:
+            break
+    return X, values, slopes

@@ -1,1 +1,0 @@
-"""What a GPU wants to be done otherwise."""
