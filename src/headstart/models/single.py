@@ -21,9 +21,7 @@ from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ChainParams, ModelParams
 from headstart.models.posterior import FitResult, TransferPosterior
-
-# With more observations the hyperparameters are known well enough
-UNCERTAIN_UP_TO = 24
+from headstart.tuning import PLAIN_TUNING
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +58,7 @@ class SinglePrior(Prior):
             name="target",
         )
         predictor: Layer | Mixture = found.layer
-        if self.model.fit.draws and target.n <= UNCERTAIN_UP_TO:
+        if self.model.fit.draws and target.n <= PLAIN_TUNING.draws_up_to_results:
             predictor = _uncertain(found, inward, self.model, generator)
         params = ChainParams((found.layer.params,)).scaled(units.scale, units.offset)
         return TransferPosterior(predictor, FitResult(units, params, (found.report,), blind=True), target.y)

@@ -17,7 +17,7 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.data.thinning import representative_rows
 from headstart.data.units import OutputUnits, spread_of
-from headstart.gp.evidence import GaussianEvidence, Replicates
+from headstart.gp.evidence import GaussianEvidence, RowCounts
 from headstart.gp.fit import FitReport, Seed, fit
 from headstart.gp.hyperparameters import GPParams, Inputs
 from headstart.models.chain.beliefs import Beliefs, NoBeliefs
@@ -139,7 +139,7 @@ def _evidence(
     replicates = None
     if pooled is not None:
         counts = pooled.counts.reshape(P, -1).gather(1, which)
-        replicates = Replicates(counts, pooled.scatter.reshape(P, -1).gather(1, which) / scale.reshape(P, 1) ** 2)
+        replicates = RowCounts(counts, pooled.scatter.reshape(P, -1).gather(1, which) / scale.reshape(P, 1) ** 2)
     return GaussianEvidence(
         seen,
         r,

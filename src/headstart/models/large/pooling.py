@@ -1,4 +1,4 @@
-"""Rows at one place as their mean: with the noise they have, nothing is lost (``gp.evidence.Replicates``).
+"""Rows at one place as their mean: with the noise they have, nothing is lost (``gp.evidence.RowCounts``).
 
 Unlike ``data.replicates``, which estimates the scatter before a model is there, noise_var stays a hyperparameter of the
 model. Rows whose inputs differ by less than NEAR count as one place: no kernel tells them apart, whose shortest
