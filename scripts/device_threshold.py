@@ -2,7 +2,7 @@
 
     python scripts/device_threshold.py [--device cuda] [--rows 100,200,500,1000,2000,5000]
 
-The two thresholds of ``headstart.models.learning.device`` come from its table: the first n from which on the GPU is
+The two thresholds of ``headstart.models.device`` come from its table: the first n from which on the GPU is
 faster in every row.
 """
 
@@ -16,9 +16,8 @@ from collections.abc import Callable
 import torch
 
 from headstart import SHGP, STAR, Dataset, suggest
-from headstart.models.learning.crew import InTurn
-from headstart.models.learning.device import ComputeDevice, elements_in
-from headstart.models.learning.learning import Learning
+from headstart.models.device import ComputeDevice, elements_in
+from headstart.models.learning import LearnContext
 
 _INPUTS = 6
 
@@ -58,11 +57,9 @@ def main() -> None:
         fits, searches = [], []
         posterior = SHGP.learn([source]).condition(target)
         for device in devices:
-            learning = Learning(crew=InTurn(), device=device)
 
-            def learn(learning: Learning = learning, source: Dataset = source) -> object:
-                with learning.applied():
-                    return STAR.learn([source])
+            def learn(device: ComputeDevice = device, source: Dataset = source) -> object:
+                return STAR.learn([source], context=LearnContext(device=device))
 
             def search(device: ComputeDevice = device, known: object = posterior) -> object:
                 return device.searching(known, lambda own, _: suggest(own, seed=0))

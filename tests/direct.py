@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from headstart import Dataset, TransferPosterior
-from headstart.models.auto.members import predictor_of
 from headstart.models.auto.posterior import AutoPosterior
-from headstart.models.auto.prequential import refits_up_to, sequential_scores
 from headstart.models.auto.reasons import gained
+from headstart.models.auto.scores import refits_up_to
+from headstart.models.chain.layer import Layer
 from headstart.models.model import Prior, observed
 
-__all__ = ["direct_shares", "prequential"]
+__all__ = ["dense_scores", "direct_shares", "prequential"]
 
 _FAR = 1e3
+
+
+def dense_scores(layer: Layer, target: Dataset) -> Float[Tensor, "*b n"]:
+    """log p(y_i − y_1 | y_1 … y_{i−1}) at the layer's hyperparameters from the covariance of the contrasts; 0 first."""
+    at = layer.below.at(target.X)
+    noise = layer.params.noise_var.unsqueeze(-1) + (0.0 if target.error_var is None else target.error_var)
+    K = layer.gain_cov(at, at) + torch.diag_embed(noise.expand(target.y.shape))
+    A = torch.eye(target.n, dtype=K.dtype)[1:]
+    A[:, 0] = -1.0  # of the contrasts
+    L = torch.linalg.cholesky(A @ K @ A.mT)
+    r = torch.einsum("ij,...j->...i", A, target.y - at.mean)
+    z = torch.linalg.solve_triangular(L, r.unsqueeze(-1), upper=False).squeeze(-1)
+    scores = -0.5 * (z.square() + math.log(2 * math.pi)) - L.diagonal(dim1=-2, dim2=-1).log()
+    return torch.cat([torch.zeros_like(target.y[..., :1]), scores], dim=-1)
 
 
 def prequential(prior: Prior, target: Dataset) -> Float[Tensor, "*b n"]:
@@ -23,9 +39,9 @@ def prequential(prior: Prior, target: Dataset) -> Float[Tensor, "*b n"]:
     scores = torch.zeros_like(target.y)
     for refit in refits_up_to(target.n):
         posterior = prior.condition(target.head(refit), seed=refit)
-        predictor, units, warp = predictor_of(posterior), posterior.units, posterior.warp
-        inward = units.inward(target if warp is None else warp.task_inward(target))
-        found = sequential_scores(predictor, inward.X, inward.y, after=refit, error_var=inward.error_var)
+        layer, units, warp = posterior.predictor, posterior.units, posterior.warp
+        assert isinstance(layer, Layer)
+        found = dense_scores(layer, units.inward(target if warp is None else warp.task_inward(target)))
         found = found - units.scale.log().unsqueeze(-1)
         if warp is not None:
             found = found + warp.log_slope(target.y)

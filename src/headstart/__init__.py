@@ -61,7 +61,6 @@ if TYPE_CHECKING:
         STAR,
         WSGP,
     )
-    from headstart.models.learning.on_ray import learn_on_ray
     from headstart.models.model import Prior, TransferModel
     from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
     from headstart.models.params import (
@@ -109,7 +108,6 @@ _HOMES = {
     "models.auto.auto": ("Auto",),
     "models.auto.candidates": ("Candidate",),
     "models.auto.explanation": ("Explanation", "explain"),
-    "models.learning.on_ray": ("learn_on_ray",),
     "models.model": ("Prior", "TransferModel"),
     "models.params": (
         "AutoParams",
@@ -197,7 +195,6 @@ __all__ = [
     "WeightedParams",
     "explain",
     "further_gain",
-    "learn_on_ray",
     "outlook",
     "parse_rule",
     "suggest",

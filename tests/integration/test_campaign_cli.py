@@ -22,7 +22,7 @@ from tests.unit.campaign.campaigns import fingerprint, make
 
 from headstart.campaign.desk.words import with_interval
 from headstart.cli.output import how_far
-from headstart.models.learning.progress import HowFar
+from headstart.models.learning import LearningProgress
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "folder.md").read_text(encoding="utf-8")
@@ -413,7 +413,7 @@ def test_what_nobody_can_read_is_not_appended(tmp_path: Path) -> None:
 # ── how far it is ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _shown(now: HowFar, *, quiet: bool = False, terminal: bool = True) -> str:
+def _shown(now: LearningProgress, *, quiet: bool = False, terminal: bool = True) -> str:
     console = Console(file=StringIO(), force_terminal=terminal, width=100)
     with how_far("learning …", quiet=quiet, console=console) as tell:
         tell(now)
@@ -423,11 +423,11 @@ def _shown(now: HowFar, *, quiet: bool = False, terminal: bool = True) -> str:
 
 def test_a_terminal_shows_how_far_it_is_where_that_takes_long() -> None:
     """With what is done and the time left; nothing is shown with --quiet, and where nobody looks."""
-    long = HowFar("Learning from 30 sources (3000 rows)", 0.25, 3.0, 9.0)
+    long = LearningProgress("Learning from 30 sources (3000 rows)", 0.25, 3.0, 9.0)
     text = _shown(long)
     assert "Learning from 30 sources (3000 rows) …" in text
     assert "about 9 s left" in text
-    short = _shown(HowFar("Learning from 1 source (9 rows)", 0.0, 0.1, 0.1))
+    short = _shown(LearningProgress("Learning from 1 source (9 rows)", 0.0, 0.1, 0.1))
     assert "learning …" in short
     assert "left" not in short
     assert _shown(long, quiet=True) == ""

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
-from headstart import STAR, Dataset, FitOptions, InputError, NumericalError, learn_on_ray
+from headstart import STAR, Dataset, FitOptions, InputError, NumericalError
 from headstart.bench.methods.method import Settings
 from headstart.bench.run.execution import execute
 from headstart.bench.run.experiment import BenchExperiment, ProblemSpec
 from headstart.bench.store import Store
-from headstart.models.learning.numbers import Numbers
-from headstart.models.learning.on_ray import OnRay
+from headstart.models.learning import FitJob, LearnContext
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install headstart[ray]")
 
@@ -57,27 +56,15 @@ def test_sources_are_learnt_on_ray_as_they_are_here() -> None:
     X = [torch.rand(n, 2, generator=generator, dtype=torch.float64) for n in (12, 15, 9)]
     sources = [Dataset(x, torch.sin(4 * x.sum(-1))) for x in X]
     model = STAR.using(fit=FitOptions(restarts=1))
-    there, here = learn_on_ray(model, sources, seed=1), model.learn(sources, seed=1)
+    there, here = model.learn(sources, seed=1, n_jobs="ray"), model.learn(sources, seed=1)
     at = torch.rand(5, 2, generator=generator, dtype=torch.float64)
     torch.testing.assert_close(there.condition().predict(at), here.condition().predict(at), rtol=1e-4, atol=1e-6)
     assert [r.task for r in there.fit_reports] == [r.task for r in here.fit_reports]
     assert ray.is_initialized()
     with pytest.raises(NumericalError, match="no way"):
-        list(OnRay().work([BadLesson()]))
+        list(LearnContext(n_jobs="ray").run([FitJob(failing, (), 1, 1.0)] * 2))
 
 
-class BadLesson:
+def failing() -> None:
     """It cannot be learnt."""
-
-    keys = ("bad",)
-    cost = 1.0
-    rows = 1
-
-    def only(self, which: Sequence[int]) -> BadLesson:
-        return self
-
-    def accepts(self, i: int, numbers: Numbers) -> bool:
-        return True
-
-    def run(self) -> list[Numbers]:
-        raise NumericalError("no way")
+    raise NumericalError("no way")

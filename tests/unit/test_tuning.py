@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import headstart
-from headstart.tuning import AUTO_TUNING, PLAIN_TUNING
+from headstart.tuning import AUTO_TUNING, PLAIN_TUNING, AutoTuning, PlainTuning
 
-TUNINGS = {"AUTO_TUNING": AUTO_TUNING, "PLAIN_TUNING": PLAIN_TUNING}
+TUNINGS: dict[str, AutoTuning | PlainTuning] = {"AUTO_TUNING": AUTO_TUNING, "PLAIN_TUNING": PLAIN_TUNING}
 
 
 @pytest.mark.parametrize("name", TUNINGS)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from headstart.campaign.file import DEFAULT_MODEL
 from headstart.campaign.fitted import FittedOutcome, align_tasks
 from headstart.campaign.init import Looked
@@ -11,8 +9,7 @@ from headstart.campaign.past import past_tasks
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict, auto_only, explain
 from headstart.models.family import model_named
-from headstart.models.learning.learning import learning
-from headstart.models.learning.progress import LearningProgress, Told
+from headstart.models.learning import LearnContext, OnProgress
 from headstart.sources.aligned import Alignment
 
 
@@ -21,13 +18,13 @@ def align_files(looked: Looked) -> dict[str, Alignment]:
     return align_tasks(past_tasks(looked.tables, looked.file, []), looked.file)
 
 
-def learn_past(alignment: Alignment, *, seed: int = 0, told: Told | None = None) -> AutoPrior:
+def learn_past(alignment: Alignment, *, seed: int = 0, told: OnProgress | None = None) -> AutoPrior:
     """What AUTO learns from the past tasks; ``told`` is how far it is."""
-    with replace(learning(), progress=LearningProgress(told)).applied():
-        return auto_only(model_named(DEFAULT_MODEL).anywhere().learn(alignment.datasets, seed=seed))
+    context = LearnContext(on_progress=told)
+    return auto_only(model_named(DEFAULT_MODEL).anywhere().learn(alignment.datasets, seed=seed, context=context))
 
 
-def auto_prior(fitted: FittedOutcome, told: Told | None = None) -> AutoPrior | None:
+def auto_prior(fitted: FittedOutcome, told: OnProgress | None = None) -> AutoPrior | None:
     """What AUTO learnt from the past campaigns, also where the campaign is told to use another model.
 
     None where no past file knows the outcome.

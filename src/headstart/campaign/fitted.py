@@ -19,11 +19,9 @@ from headstart.data.descriptors import Descriptors
 from headstart.data.replicates import pool_replicates
 from headstart.data.space import Space
 from headstart.gp.threads import single_thread
+from headstart.models.device import CPU, ComputeDevice, device_from
 from headstart.models.family import model_named
-from headstart.models.learning.crew import jobs_from
-from headstart.models.learning.device import CPU, ComputeDevice, device_from
-from headstart.models.learning.learning import learning
-from headstart.models.learning.progress import LearningProgress, Told
+from headstart.models.learning import LearnContext, OnProgress, require_n_jobs
 from headstart.models.model import Prior
 from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
 from headstart.models.posterior import TransferPosterior
@@ -67,7 +65,7 @@ class Pooled:
     @classmethod
     def of(cls, data: Dataset) -> Pooled:
         """Repeats as their mean, with the error that it has, where errors are known or shown by enough repeats."""
-        found = pool_replicates(data, equal_is_measured=True)
+        found = pool_replicates(data)
         if data.error_var is not None or data.n - len(found.groups) >= _ENOUGH_REPEATS:
             return cls(found.data, found.groups)
         return cls(data, tuple((row,) for row in range(data.n)))
@@ -242,21 +240,22 @@ def fit_campaign(
     model: str | None = None,
     jobs: int | None = None,
     device: str | None = None,
-    told: Told | None = None,
+    told: OnProgress | None = None,
 ) -> Fitted:
     """Learn the past files, then the campaign's results, as the file says or otherwise; ``told`` is how far it is."""
     file, toml = campaign.file, str(campaign.folder / TOML)
     where = "--model" if model else toml
-    crew = jobs_from(file.jobs, f"{toml}: jobs") if jobs is None else jobs_from(jobs, "--jobs")
+    n_jobs = require_n_jobs(file.jobs, f"{toml}: jobs") if jobs is None else require_n_jobs(jobs, "--jobs")
     place = device_from(device or file.device)
     alone, chosen = (model_named(name, where=where).anywhere() for name in ("gpbo", model or file.model))
     alignments = align_tasks(campaign.past, file, campaign.settings.descriptors)
     space = next(iter(alignments.values())).space
     past = {name: tuple(Pooled.of(data) for data in own.datasets) for name, own in alignments.items()}
-    with replace(learning(), crew=crew, device=place, progress=LearningProgress(told)).applied():
-        priors = {
-            name: (chosen if own else alone).learn([one.data for one in own], seed=seed) for name, own in past.items()
-        }
+    context = LearnContext(n_jobs=n_jobs, on_progress=told, device=place)
+    priors = {
+        name: (chosen if own else alone).learn([one.data for one in own], seed=seed, context=context)
+        for name, own in past.items()
+    }
     measured = {column.name: Pooled.of(_own_results(campaign, column, space)) for column in file.results}
     results = {name: one.data for name, one in measured.items()}
     known = OutcomePriors(file.outcomes, tuple(priors.values()), space.d).condition(results, seed=seed)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from headstart.campaign.campaign import Campaign
     from headstart.campaign.fitted import Fitted
     from headstart.campaign.suggestions import Suggestion
-    from headstart.models.learning.progress import Told
+    from headstart.models.learning import OnProgress
 
 
 def init(
@@ -258,7 +258,7 @@ def fitted_campaign(
 
 
 @contextmanager
-def working(doing: str = "learning from the past campaigns …", *, quiet: bool = False) -> Iterator[Told]:
+def working(doing: str = "learning from the past campaigns …", *, quiet: bool = False) -> Iterator[OnProgress]:
     """A sign of life on a terminal, while one thread works: small matrices lose by threading.
 
     Whoever is told how far it is shows it there as soon as it takes over two seconds.

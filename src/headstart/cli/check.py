@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 
     from headstart.campaign.fitted import FittedOutcome
     from headstart.campaign.init import CampaignPlan
-    from headstart.models.auto.explanation import Explanation, SourceVerdict
-    from headstart.models.auto.past_check import PastCheck
+    from headstart.models.auto.explanation import Explanation, PastCheck, SourceVerdict
 
 _NATS = "(Nats: 0.7 more is as if every value had been twice as likely.)"
 
@@ -108,7 +107,7 @@ def _check_files(
     with working(quiet=quiet) as told:
         from headstart.campaign.check import align_files, learn_past
         from headstart.draw.explanation import draw_agreement
-        from headstart.models.auto.past_check import check_past
+        from headstart.models.auto.explanation import check_past
         from headstart.sources.extremes import with_outliers
 
         found = []
@@ -160,8 +159,7 @@ def _check_outcome(own: FittedOutcome, pictures: Path, quiet: bool) -> tuple[Pat
     with working(quiet=quiet) as told:
         from headstart.campaign.check import auto_prior
         from headstart.draw.explanation import draw_agreement, draw_verdicts
-        from headstart.models.auto.explanation import explain
-        from headstart.models.auto.past_check import check_past
+        from headstart.models.auto.explanation import check_past, explain
 
         prior = auto_prior(own, told)
         if prior is None:
@@ -197,7 +195,7 @@ def _past_table(found: PastCheck, of: str) -> Table:
 
 
 def _itself(found: PastCheck, i: int) -> str:
-    from headstart.models.auto.unusable import WhyUnusable
+    from headstart.models.auto.explanation import WhyUnusable
 
     told = f"{found.gains[i]:+.2f} ± {found.errors[i]:.2f}"
     why = found.silent[i]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from headstart.bench.read.sheet import Sheet
     from headstart.bench.run.experiment import Unit
-    from headstart.models.learning.progress import HowFar, Told
+    from headstart.models.learning import LearningProgress, OnProgress
 
 _REMARKS_SHOWN = 5
 _LONG = 2.0  # seconds: what takes longer shows how far it is
@@ -159,7 +159,7 @@ def watching(description: str, console: Console | None = None) -> Iterator[Watch
 
 
 @contextmanager
-def how_far(doing: str, *, quiet: bool = False, console: Console | None = None) -> Iterator[Told]:
+def how_far(doing: str, *, quiet: bool = False, console: Console | None = None) -> Iterator[OnProgress]:
     """What is being done, on a terminal; from two seconds on with a bar, and how long it will probably take."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TextColumn
@@ -171,12 +171,12 @@ def how_far(doing: str, *, quiet: bool = False, console: Console | None = None) 
     progress = Progress(*short, console=console, transient=True, disable=quiet or not console.is_terminal)
     task = progress.add_task(doing, total=1.0, left="")
 
-    def tell(now: HowFar) -> None:
-        from headstart.models.learning.progress import in_words
+    def tell(now: LearningProgress) -> None:
+        from headstart.models.learning import format_seconds
 
         if now.seconds + now.left >= _LONG:
             progress.columns = tuple(long)
-            left = f"about {in_words(now.left)} left" if now.left >= 1 else ""
+            left = f"about {format_seconds(now.left)} left" if now.left >= 1 else ""
             progress.update(task, description=f"{now.doing} …", completed=now.share, left=left)
 
     with progress:

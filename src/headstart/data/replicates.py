@@ -1,118 +1,138 @@
-"""Replicates: rows with equal inputs become one row, their mean, with the variance that the mean still has.
+"""Replicates: rows at one place as one row, their mean, with the variance that the mean still has.
 
-With n_g results at point g, of which each has a scatter of variance s² around the truth there,
+With c rows at x, each with noise of variance v = σ² + error_var, ȳ their mean and S = Σ (y − ȳ)²,
 
-    y_g = mean of the group        error_var_g = s²/n_g
+    Π N(y; f(x), v) = N(ȳ; f(x), v/c) · (2πv)^(−(c − 1)/2) · c^(−1/2) · exp(−S/(2v))
 
-which loses nothing: whatever the function and its hyperparameters, p(all rows) = p(means) times what does not depend
-on them, so evidence and posterior are those of all rows. The noise that a model finds besides is then what repeating
-does not average out, one value per point.
+so posterior and evidence are those of all rows. ``pooled_rows`` keeps c and S, and σ² is what a model makes of them.
+Rows whose inputs differ by less than NEAR are at one place: no kernel tells them apart, whose shortest lengthscale is
+0.05.
 
-s² is what the groups show, Σ_g Σ_j (y_gj − y_g)²/Σ_g (n_g − 1). A group of many has a say of its own: its scatter
-counts with its n_g − 1 degrees of freedom, what all groups show with POOLED. Results whose errors are known are
-averaged by their precisions instead.
+``pool_replicates`` estimates the scatter before there is a model. With c_g results at place g
 
-Rows that are equal in every number are copies of one row far more often than they are a measurement that came out the
-same to the last digit. They count as the one row they are, say nothing of the scatter, and are named in ``copies``.
+    s² = Σ_g S_g/Σ_g (c_g − 1)        error_var_g = (POOLED s² + S_g)/(POOLED + c_g − 1)/c_g
+
+so a group of many counts with the scatter of its own. The noise that a model finds besides is what repeating does not
+average out, one value per point. Results whose errors are known are averaged by their precisions instead.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError
 
+NEAR = 1e-6
 POOLED = 4.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Replicates:
-    """The pooled rows, in the order in which their points came first.
+class PooledRows:
+    """``data`` has a row for every place, ``counts`` how many there were, ``scatter`` the S of each."""
 
-    ``groups`` are the numbers of the rows behind each of them; ``copies`` those of the groups whose results are
-    exactly equal, for somebody to ask whether they are one measurement or several; ``within_var`` is s², None where no
-    point shows any.
+    data: Dataset
+    counts: Float[Tensor, "*b g"]
+    scatter: Float[Tensor, "*b g"]
+
+    def noise(self, noise_var: Float[Tensor, "*b"]) -> Float[Tensor, "*b g"]:
+        """The variance of the noise of every mean."""
+        every = noise_var.unsqueeze(-1)
+        return (every if self.data.error_var is None else every + self.data.error_var) / self.counts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PooledReplicates:
+    """The pooled rows, in the order in which their places came first.
+
+    ``groups`` are the numbers of the rows behind each of them; ``within_var`` is s², None where no place shows any.
     """
 
     data: Dataset
     groups: tuple[tuple[int, ...], ...]
-    copies: tuple[tuple[int, ...], ...]
     within_var: float | None
 
 
-def pool_replicates(data: Dataset, *, within_var: float | None = None, equal_is_measured: bool = False) -> Replicates:
-    """Rows with equal inputs as their mean. ``within_var`` is s² where it is known; otherwise the groups show it.
+def pooled_rows(task: Dataset) -> PooledRows | None:
+    """The task with a row for every place and known error; None where every row has its own, and for a batch."""
+    if task.batch_shape.numel() != 1 or task.n < 2:
+        return None
+    X, known = task.X.reshape(task.n, task.d), None if task.error_var is None else task.error_var.reshape(-1)
+    place = _places(X, known)
+    if int(place.max()) + 1 == task.n:
+        return None
+    first, counts, mean, scatter = _pooled(task.y.reshape(-1), place)
+    b = task.batch_shape
+    error_var = None if known is None else known[first].reshape(*b, -1)
+    data = replace(task, X=X[first].reshape(*b, -1, task.d), y=mean.reshape(*b, -1), error_var=error_var)
+    return PooledRows(data, counts.reshape(*b, -1), scatter.reshape(*b, -1))
 
-    ``equal_is_measured`` says that rows which are equal in everything were measured one by one all the same: then they
-    are replicates like any others. Where nothing shows a scatter the result has no ``error_var``.
+
+def pool_replicates(data: Dataset) -> PooledReplicates:
+    """Rows at one place as their mean, with the error that the scatter of all groups, or the known errors, give it.
+
+    Where nothing shows a scatter the result has no ``error_var``.
     """
     if data.batch_shape:
         raise InputError(f"Replicates are those of one task, but this is a batch of shape {tuple(data.batch_shape)}.")
-    if within_var is not None and not 0 < within_var < float("inf"):
-        raise InputError(f"within_var must be a positive variance, but it is {within_var}.")
-    groups = _groups(data.X)
-    said = [data.y, *(() if data.error_var is None else (data.error_var,))]
-    copies = tuple(g for g in groups if len(g) > 1 and all(bool((v[list(g)] == v[g[0]]).all()) for v in said))
-    once = set() if equal_is_measured else set(copies)
-    counted = [g[:1] if g in once else g for g in groups]
-    pooled = replace(data, X=data.X[[g[0] for g in groups]], y=_means(data.y, counted), error_var=None)
+    place = _places(data.X, None)
+    first, counts, mean, scatter = _pooled(data.y, place)
+    groups = tuple(tuple(rows.tolist()) for rows in place.argsort(stable=True).split([int(c) for c in counts]))
+    pooled = replace(data, X=data.X[first], y=mean, error_var=None)
     if data.error_var is not None:
-        if within_var is not None:
-            raise InputError("The results have known errors already: leave within_var out.")
-        return Replicates(_by_precision(data, pooled, counted), groups, copies, None)
-    sizes = data.y.new_tensor([len(g) for g in counted])
-    scatter = _means((data.y - _spread_out(pooled.y, counted, data.n)).square(), counted) * sizes  # of every group
-    freedom = sizes - 1
-    if within_var is not None:
-        own = torch.full_like(sizes, within_var)
-    elif bool(scatter.sum() > 0):
-        within_var = float(scatter.sum() / freedom.sum())
-        own = (POOLED * within_var + scatter) / (POOLED + freedom)
-    else:
-        return Replicates(pooled, groups, copies, None)
-    return Replicates(replace(pooled, error_var=own / sizes), groups, copies, within_var)
+        _require_errors(data.error_var, groups)
+        precision = torch.where((counts > 1)[place], 1 / data.error_var, torch.ones_like(data.y))
+        total = torch.zeros_like(mean).index_add_(0, place, precision)
+        shift = torch.zeros_like(mean).index_add_(0, place, precision * (data.y - mean[place])) / total
+        error_var = torch.where(counts > 1, 1 / total, data.error_var[first])
+        return PooledReplicates(replace(pooled, y=mean + shift, error_var=error_var), groups, None)
+    if not bool(scatter.sum() > 0):
+        return PooledReplicates(pooled, groups, None)
+    within_var = float(scatter.sum() / (counts - 1).sum())
+    error_var = (POOLED * within_var + scatter) / (POOLED + counts - 1) / counts
+    return PooledReplicates(replace(pooled, error_var=error_var), groups, within_var)
 
 
-def _groups(X: Float[Tensor, "n d"]) -> tuple[tuple[int, ...], ...]:
-    found: dict[tuple[float, ...], list[int]] = {}
-    for i, row in enumerate((X + 0.0).tolist()):  # −0 is 0
-        found.setdefault(tuple(row), []).append(i)
-    return tuple(tuple(rows) for rows in found.values())
-
-
-def _means(values: Float[Tensor, "n"], groups: list[tuple[int, ...]]) -> Float[Tensor, "g"]:
-    means = [values[list(rows)].mean() for rows in groups]
-    return torch.stack(means) if means else values[:0]
-
-
-def _spread_out(means: Float[Tensor, "g"], groups: list[tuple[int, ...]], n: int) -> Float[Tensor, "n"]:
-    """The mean of its group for every row."""
-    every = means.new_zeros(n)
-    for mean, rows in zip(means, groups, strict=True):
-        every[list(rows)] = mean
-    return every
-
-
-def _by_precision(data: Dataset, pooled: Dataset, groups: list[tuple[int, ...]]) -> Dataset:
-    """y_g = Σ y_j/e_j / Σ 1/e_j with variance 1/Σ 1/e_j, e_j the known variances."""
-    assert data.error_var is not None
-    y, error_var = pooled.y.clone(), data.error_var[[rows[0] for rows in groups]].clone()
-    for g, rows in enumerate(groups):
-        if len(rows) == 1:
-            continue
-        own = data.error_var[list(rows)]
-        if not bool((own > 0).all()):
-            row = rows[int((own <= 0).nonzero()[0])]
+def _require_errors(error_var: Float[Tensor, "n"], groups: tuple[tuple[int, ...], ...]) -> None:
+    for rows in groups:
+        unknown = [row for row in rows if not error_var[row] > 0]
+        if len(rows) > 1 and unknown:
+            row = unknown[0]
             raise InputError(
                 f"Row {row} is a replicate of row {rows[0] if row != rows[0] else rows[1]}, but its error is not known "
                 "(error_var is 0), so that it cannot be weighed against the others. Give the errors of all of them, or "
                 "of none."
             )
-        precision = 1 / own
-        y[g], error_var[g] = (precision * data.y[list(rows)]).sum() / precision.sum(), 1 / precision.sum()
-    return replace(pooled, y=y, error_var=error_var)
+
+
+def _pooled(y: Float[Tensor, "n"], place: Int[Tensor, "n"]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Of every place its first row, the number of its rows, their mean and their scatter."""
+    g = int(place.max()) + 1 if len(y) else 0
+    counts = y.new_zeros(g).index_add_(0, place, torch.ones_like(y))
+    first = torch.full((g,), len(y), dtype=torch.int64, device=y.device)
+    first = first.scatter_reduce_(0, place, torch.arange(len(y), device=y.device), "amin")
+    centre = y[first]  # results far from 0 would lose digits
+    mean = centre + y.new_zeros(g).index_add_(0, place, y - centre[place]) / counts
+    return first, counts, mean, y.new_zeros(g).index_add_(0, place, (y - mean[place]).square())
+
+
+def _places(X: Float[Tensor, "n d"], error_var: Float[Tensor, "n"] | None) -> Int[Tensor, "n"]:
+    """The number of every row's place, in the order in which they came first; rows of one place have equal errors."""
+    cells = np.rint(X.cpu().numpy() / NEAR).astype(np.int64)
+    if error_var is not None:
+        cells = np.concatenate([cells, error_var.cpu().numpy().view(np.int64)[:, None]], axis=1)
+    # rows are told apart by a number made of them; sorting numbers takes a fraction of sorting rows
+    odd = np.random.default_rng(0).integers(1, 2**62, size=cells.shape[1]) * 2 + 1
+    with np.errstate(over="ignore"):
+        key = (cells * odd).sum(-1)
+    _, first, place = np.unique(key, return_index=True, return_inverse=True)
+    if not np.array_equal(cells[first][place], cells):  # two places with one number
+        _, first, place = np.unique(cells, axis=0, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return torch.from_numpy(rank[place.reshape(-1)]).to(X.device)

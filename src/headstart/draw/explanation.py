@@ -20,9 +20,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from headstart.draw.canvas import INK, legend_below, save, tidy
 from headstart.draw.looks import MANY, NOW, PastLook, heading, named, noted, past_looks, short
-from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict
-from headstart.models.auto.past_check import PastCheck
-from headstart.models.auto.unusable import WhyUnusable
+from headstart.models.auto.explanation import Explanation, PastCheck, SourceVerdict, Verdict, WhyUnusable
 from headstart.sources.files.safe import make_folder
 
 _PALE = "#C8C8C8"

@@ -14,8 +14,9 @@ from headstart.errors import InputError
 from headstart.gp.fit import FitReport, Seed, generator_from
 from headstart.gp.hyperparameters import GPParams
 from headstart.models.chain.beliefs import BeliefsAt, NoBeliefs
-from headstart.models.chain.fitting import fit_layer
+from headstart.models.chain.fitting import LevelSpec, fit_layer
 from headstart.models.chain.layer import Layer, Propagation
+from headstart.models.learning import LearnContext
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import EnsembleParams, ModelParams
 from headstart.models.posterior import FitResult, TransferPosterior
@@ -107,7 +108,8 @@ class RankingPrior(Prior):
         known = own.scale > 0
         units = Units(torch.where(known, own.offset, shared.offset), torch.where(known, own.scale, shared.scale))
         inward = units.inward(target)
-        member, report = _member(inward, self.model, generator, "target", source=False)
+        spec = LevelSpec(self.model.kernel, self.model.fit, self.model.units, seed=generator)
+        member, report = fit_layer(NoBeliefs(inward.batch_shape), inward, spec)
         weights = self._weights(member, inward, generator)
         ensemble = Ensemble((*self.members, member), weights)
         every = (*self.units, units)
@@ -162,13 +164,6 @@ def _samples(mean: Tensor, cov: Tensor, n: int, generator: torch.Generator) -> F
     return mean.unsqueeze(-2) + draws @ root
 
 
-def _member(
-    task: Dataset, model: TransferModel, seed: Seed, name: str, *, source: bool = True
-) -> tuple[Layer, FitReport]:
-    options = {"propagation": Propagation.EXACT, "seed": seed, "name": name, "source": source}
-    return fit_layer(NoBeliefs(task.batch_shape), task, model=model, **options)  # type: ignore[arg-type]
-
-
 def _observed(task: Dataset, params: GPParams, model: TransferModel) -> Layer:
     return Layer.observe(
         NoBeliefs(task.batch_shape),
@@ -197,17 +192,12 @@ class RankingWeighted(TransferModel):
         if self.samples < 1 or self.horizon < 1:
             raise InputError(f"samples and horizon must be at least 1, but are {self.samples} and {self.horizon}.")
 
-    def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> RankingPrior:
-        members, units, reports = [], [], []
-        found = fit_each(sources, torch.ones_like(sources[0].y.sum(-1)), self, seed)
-        for source, (params, report) in zip(sources, found, strict=True):
-            unit = Units.of([source]).completed(source)
-            own = params.scaled(1 / unit.scale, -unit.offset / unit.scale)
-            members.append(_observed(unit.inward(source), own, self))
-            units.append(unit)
-            reports.append(report)
+    def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> RankingPrior:
+        fits = fit_each(sources, torch.ones_like(sources[0].y.sum(-1)), self, seed, context)
+        units = tuple(Units.of([source]).completed(source) for source in sources)
+        members = tuple(fit.layer(unit) for fit, unit in zip(fits, units, strict=True))
         return RankingPrior(
-            model=self, sources=sources, members=tuple(members), units=tuple(units), reports=tuple(reports)
+            model=self, sources=sources, members=members, units=units, reports=tuple(fit.report for fit in fits)
         )
 
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:

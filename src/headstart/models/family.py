@@ -29,11 +29,11 @@ import difflib
 from headstart.errors import InputError
 from headstart.models.auto.auto import Auto
 from headstart.models.chain.layer import Propagation
-from headstart.models.chain.sequential import Sequential
 from headstart.models.ensemble import RankingWeighted
 from headstart.models.joint.coregion import Free, Hierarchical, SharedKernel, WeightedSource
 from headstart.models.joint.joint import Joint
 from headstart.models.model import TransferModel
+from headstart.models.sequential import Sequential
 from headstart.models.single import Single
 from headstart.models.star.star import Star
 from headstart.models.star.weighting import FreeWeights, Integrated, Modular

@@ -18,11 +18,10 @@ from headstart.errors import InputError
 from headstart.gp.fit import FitOptions, FitReport, Seed
 from headstart.gp.kernels import Kernel
 from headstart.models.chain.beliefs import BeliefsAt
-from headstart.models.growth.schedule import refit_size
-from headstart.models.learning.crew import jobs_from
-from headstart.models.learning.learning import learning
+from headstart.models.learning import LearnContext, require_n_jobs
 from headstart.models.params import ModelParams
 from headstart.models.posterior import TransferPosterior
+from headstart.models.refits import refit_size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,15 +168,31 @@ class TransferModel(ABC):
             kernel=Kernel.RBF, fit=FitOptions.paper(), units=OutputUnits.PER_LEVEL, output_map=OutputMap.NONE
         )
 
-    def learn(self, sources: Sequence[Dataset] = (), *, seed: Seed = 0, n_jobs: int | None = None) -> Prior:
+    def learn(
+        self,
+        sources: Sequence[Dataset] = (),
+        *,
+        seed: Seed = 0,
+        n_jobs: int | str = 1,
+        context: LearnContext | None = None,
+    ) -> Prior:
         """Everything the sources can teach before the target's first observation.
 
-        With ``n_jobs`` sources that do not rest on each other are learnt by so many processes at once, where that
-        pays; the result is the same.
+        Args:
+            sources: The data of related tasks, one ``Dataset`` each, in the unit cube.
+            seed: An integer or a generator for the starting points of the fits.
+            n_jobs: How many processes fit sources that do not rest on each other, where that saves some seconds; −1 is
+                one for every processor, "ray" the Ray cluster that the program is connected to. The result is the same.
+            context: A cache of fits, the processes, a device, and who is told how far it is; then ``n_jobs`` is not
+                looked at.
+
+        Returns:
+            What was learnt, to be conditioned on the target.
+
+        Raises:
+            InputError: Sources are missing, or do not fit together.
         """
-        if n_jobs is not None:
-            with replace(learning(), crew=jobs_from(n_jobs)).applied():
-                return self.learn(sources, seed=seed)
+        context = LearnContext(n_jobs=require_n_jobs(n_jobs)) if context is None else context
         if isinstance(sources, Dataset):
             raise InputError("sources must be a list of data sets, but it is one: put it in brackets.")
         sources = tuple(sources)
@@ -191,14 +206,14 @@ class TransferModel(ABC):
                 require_unit_cube(source, task_name(source, i))
         with torch.no_grad():
             if self.output_map is OutputMap.NONE or not self.needs_sources:
-                return self._learn(sources, seed)
+                return self._learn(sources, seed, context)
             maps, warp = Warp.of_sources(sources)
             inward = tuple(own.task_inward(source) for own, source in zip(maps, sources, strict=True))
             outliers = tuple(own.outliers(source) for own, source in zip(maps, sources, strict=True))
-            return replace(self._learn(inward, seed), warp=warp, outliers=outliers)
+            return replace(self._learn(inward, seed, context), warp=warp, outliers=outliers)
 
     @abstractmethod
-    def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> Prior: ...
+    def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> Prior: ...
 
     def at(self, params: ModelParams, *, sources: Sequence[Dataset] = (), target: Dataset) -> TransferPosterior:
         """The posterior at given hyperparameters: nothing is fitted, and neither units nor output maps are applied.

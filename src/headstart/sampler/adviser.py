@@ -25,8 +25,7 @@ from headstart.data.space import Space
 from headstart.decide.stopping import Outlook, outlook
 from headstart.errors import NoPlaceError, NumericalError
 from headstart.models.model import Prior
-from headstart.sampler.settings.late import late_points
-from headstart.sampler.settings.permitted import Leeway, Permitted
+from headstart.sampler.settings.constraints import SettingConstraints, TrialDomain, values_of_late_parameter
 from headstart.sampler.several.learner import Learner
 from headstart.sampler.strategy import Strategy, how_often
 from headstart.sampler.suggested import Suggested, find_clash
@@ -53,7 +52,7 @@ class Adviser:
 
     learner: Learner
     entropy: int
-    permitted: Permitted = field(default_factory=Permitted)
+    settings: SettingConstraints = field(default_factory=SettingConstraints)
     last: Suggested | None = None
     _recent: dict[int, Suggested] = field(default_factory=dict)  # by trial number: threads have one each
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -98,10 +97,10 @@ class Adviser:
                 known = learnt.condition(seen, trials, seed=self.seed(trial.number))
                 if learnt.alignment.datasets and learnt.trusts_nothing(known):
                     self.words.nothing_trusted(len(learnt.alignment.datasets))
-                leeway = self._leeway(trial, space, whole)
+                allowed = self._domain(trial, space, whole)
                 for round_ in range(_ROUNDS):
-                    x = self.strategy.choose(known, leeway.domain, seen, seed=self.seed(trial.number, round_))
-                    params = leeway.params(x)
+                    x = self.strategy.choose(known, allowed.domain, seen, seed=self.seed(trial.number, round_))
+                    params = allowed.params(x)
                     note(study, trial, params)
                     pause = self._pause(trial.number, round_)
                     clash = find_clash(x, seen, lambda: looking(study.get_trials(deepcopy=False)), pause)
@@ -114,8 +113,8 @@ class Adviser:
                 params = self._without_model(trial, whole)
                 note(study, trial, params)
                 return params
-            if leeway.stock is not None and how_often(x.unsqueeze(0), torch.cat([seen.target.X, seen.pending])) > 0:
-                self.words.used_up(len(leeway.stock.rows))
+            if allowed.rows is not None and how_often(x.unsqueeze(0), torch.cat([seen.target.X, seen.pending])) > 0:
+                self.words.used_up(len(allowed.rows))
             self.last = learnt.suggested(trial.number, params, x, known, remarks)
             self._recent[trial.number] = self.last
             for number in list(self._recent)[:-_RECENT]:
@@ -134,14 +133,14 @@ class Adviser:
         if params is None:
             # whoever asks for a parameter that is known makes the suggestion, with those drawn before as they are
             if name not in self._expected(study):
-                self.permitted.require_listed(name)
+                self.settings.require_listed(name)
                 raise NoPlaceError(self._why_unknown)
             params = self.suggest(study, trial)
             if not params and noted(study._storage.get_trial(trial._trial_id)) is None:
                 raise NoPlaceError(_SINGLE)
         if name in params:
             found = _offered(params[name], name, distribution)
-            if not self.permitted.everything and not (
+            if self.settings and not (
                 found == [params[name]] and (self.learner.space or self._expected(study)[name] == distribution)
             ):
                 # what was chosen is not offered, and what is near it may break a rule: choose again
@@ -151,7 +150,7 @@ class Adviser:
                 return found[0]
         if not params:
             raise NoPlaceError("the model failed")
-        self.permitted.require_listed(name)
+        self.settings.require_listed(name)
         return self._late_value(study, trial, name, distribution, {**params, **trial.params})
 
     def forget(self, number: int) -> None:
@@ -173,31 +172,31 @@ class Adviser:
             raise NoPlaceError(_SINGLE)
         with self._lock, _on_cpu():
             rules = self._rules(self.learner.whole_space(study, study.get_trials(deepcopy=False)))
-            domain = late_points(last.alignment.space, axis, params, rules)
+            domain = values_of_late_parameter(last.alignment.space, axis, params, rules)
             x = self.strategy.ask(last.several or last.posterior, domain, seed=self.seed(trial.number, name))
             found = axis.value(x[axis.columns].unsqueeze(0))[0]
             note(study, trial, {**params, name: found})
         return clip_value(found, name, distribution)
 
     def _rules(self, whole: WholeSpace) -> tuple[SettingRule, ...]:
-        return self.permitted.read(whole.every, final=self.learner.space is not None)
+        return self.settings.read(whole.every, final=self.learner.space is not None)
 
     def begin(self, study: Study, trial: FrozenTrial) -> None:
         """Raise an ``InputError`` if a rule is about what nobody knows; say which ones the trial was given against."""
-        if not self.permitted.everything:
+        if self.settings:
             rules = self._rules(self.learner.whole_space(study, study.get_trials(deepcopy=False)))
-            self.permitted.tell_of_broken(rules, fixed_parameters(trial), trial.number, self.words.of_rules)
+            self.settings.warn_of_broken(rules, fixed_parameters(trial), trial.number, self.words.of_rules)
 
-    def _leeway(self, trial: FrozenTrial, space: Space, whole: WholeSpace) -> Leeway:
+    def _domain(self, trial: FrozenTrial, space: Space, whole: WholeSpace) -> TrialDomain:
         pinned = {n: v for n, v in fixed_parameters(trial).items() if n in space.names}
-        return self.permitted.leeway(space, pinned, self._rules(whole), trial.number, self.words.of_rules)
+        return self.settings.domain(space, pinned, self._rules(whole), trial.number, self.words.of_rules)
 
     def _without_model(self, trial: FrozenTrial, whole: WholeSpace) -> dict[str, Any]:
         """Where there are rules, a setting that keeps them; otherwise nothing, and somebody else draws."""
-        if self.permitted.everything:
+        if not self.settings:
             return {}
-        leeway = self._leeway(trial, Space.of(whole.distributions, conditions=whole.conditions), whole)
-        return leeway.params(leeway.any(self.seed(trial.number, "drawn")))
+        allowed = self._domain(trial, Space.of(whole.distributions, conditions=whole.conditions), whole)
+        return allowed.params(allowed.random_point(self.seed(trial.number, "drawn")))
 
     @property
     def _why_unknown(self) -> str:
@@ -226,11 +225,11 @@ class Adviser:
             space = learnt.alignment.space
             seen = self.learner.looking(study, learnt, -1)(trials)
             known = learnt.condition(seen, trials, seed=self.seed(number))
-            leeway = self.permitted.leeway(space, {}, self._rules(whole), number, self.words.of_rules)
-            once = self.strategy.tries_once(leeway.domain)
+            allowed = self.settings.domain(space, {}, self._rules(whole), number, self.words.of_rules)
+            once = self.strategy.tries_once(allowed.domain)
             found = outlook(
                 known,
-                leeway.domain,
+                allowed.domain,
                 pending=seen.pending,
                 avoid=seen.target.X if once else None,
                 seed=self.seed(number, "outlook"),

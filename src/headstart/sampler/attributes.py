@@ -24,9 +24,9 @@ from headstart.models.auto.explanation import (
     source_weights,
     stars_of,
     verdict_by_weight,
+    why_unusable,
 )
 from headstart.models.auto.posterior import AutoPosterior
-from headstart.models.auto.unusable import why_unusable
 from headstart.models.family import model_name
 from headstart.models.model import Prior
 from headstart.models.posterior import TransferPosterior

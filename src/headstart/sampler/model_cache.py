@@ -1,7 +1,7 @@
-"""What was learnt from the sources, kept in memory and, if wished, in a folder: nothing is learnt twice.
+"""Priors in memory, and what the sampler says while it learns.
 
-In memory are the latest few priors. In the folder are numbers, an entry for every source (sources.keeping), so that one
-more source is learnt without the others; a prior that is known is put together again, which takes next to no time.
+The latest few priors are kept by content. Fits of single sources are kept in ``cache_dir`` (models.fitcache): one more
+source is fitted without the others, and a prior of known fits is put together again in next to no time.
 """
 
 from __future__ import annotations
@@ -9,21 +9,16 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import optuna
 
 from headstart.data.dataset import Dataset
-from headstart.models.learning.crew import Crew, InTurn
-from headstart.models.learning.device import CPU, ComputeDevice
-from headstart.models.learning.learning import Learning
-from headstart.models.learning.notebook import Notebook
-from headstart.models.learning.numbers import content_key
-from headstart.models.learning.progress import HowFar, LearningProgress, Told
+from headstart.models.fitcache import fit_key
+from headstart.models.learning import DEFAULT_CONTEXT, LearnContext, LearningProgress, OnProgress
 from headstart.models.model import Prior, TransferModel
 from headstart.sampler.words import LOGGER
-from headstart.sources.keeping.folder import FolderNotebook
 
 _logger = optuna.logging.get_logger(LOGGER)
 
@@ -33,21 +28,18 @@ _LONG, _OFTEN = 2.0, 10.0
 
 
 class ModelCache:
-    """Priors by the content they were learnt from; ``crew`` learns what neither memory nor ``folder`` has."""
+    """The latest priors by the content they were learnt from; ``context`` says how others are learnt."""
 
-    def __init__(self, folder: Path | None = None, crew: Crew | None = None, device: ComputeDevice = CPU) -> None:
+    def __init__(self, context: LearnContext = DEFAULT_CONTEXT) -> None:
         self._kept: OrderedDict[str, Prior] = OrderedDict()
-        self._notebook = Notebook() if folder is None else FolderNotebook(folder, _warn)
-        self._crew = InTurn() if crew is None else crew
-        self._device = device
+        self._context = context
 
     def learn(self, model: TransferModel, sources: Sequence[Dataset]) -> Prior:
-        """What the model learns from the sources: known already, or learnt now. Every process learns the same."""
-        key = content_key("prior", sources, repr(model), [source.name for source in sources])
+        """What the model learns from the sources, from memory or learnt now. Every process learns the same."""
+        key = fit_key("prior", sources, repr(model), [source.name for source in sources])
         prior = self._kept.get(key)
         if prior is None:
-            with Learning(self._notebook, self._crew, LearningProgress(throttled()), self._device).applied():
-                prior = model.learn(sources, seed=0)
+            prior = model.learn(sources, seed=0, context=replace(self._context, on_progress=throttled()))
         self._kept[key] = prior
         self._kept.move_to_end(key)
         while len(self._kept) > _IN_MEMORY:
@@ -59,11 +51,11 @@ class ModelCache:
         return vars(self) | {"_kept": OrderedDict()}
 
 
-def throttled() -> Told:
-    """Says how far learning is, where it takes a while, and not all the time."""
+def throttled() -> OnProgress:
+    """Logs how far learning is, where it takes a while, and not all the time."""
     said = float("-inf")
 
-    def tell(now: HowFar) -> None:
+    def tell(now: LearningProgress) -> None:
         nonlocal said
         if now.share < 1 and now.seconds + now.left >= _LONG and time.monotonic() - said >= _OFTEN:
             said = time.monotonic()
@@ -72,5 +64,6 @@ def throttled() -> Told:
     return tell
 
 
-def _warn(text: str) -> None:
+def log_warning(text: str) -> None:
+    """A warning through Optuna's logger."""
     _logger.warning("%s", text)

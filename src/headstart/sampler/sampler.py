@@ -107,7 +107,7 @@ class TransferSampler(BaseSampler):
         steps: Mapping[str, float] | None = None,
         candidates: Any = None,
     ) -> None:
-        from headstart.sampler.settings.permitted import Permitted
+        from headstart.sampler.settings.constraints import SettingConstraints
         from headstart.sampler.start import start
 
         require_arguments(
@@ -133,7 +133,7 @@ class TransferSampler(BaseSampler):
             cache_dir=cache_dir,
             n_jobs=n_jobs,
             device=device,
-            permitted=Permitted.of(rules, fixed, steps, candidates),
+            settings=SettingConstraints.of(rules, fixed, steps, candidates),
             error=error,
             constraints=constraints,
         )
@@ -196,7 +196,7 @@ class TransferSampler(BaseSampler):
         Where there are rules it is none: Optuna would not ask again for those that come after one which the objective
         offers other values of, and together they could break a rule.
         """
-        if not self._adviser.permitted.everything:
+        if self._adviser.settings:
             return {}
         trials = study.get_trials(deepcopy=False)
         finished = {name for t in trials if t.state == optuna.trial.TrialState.COMPLETE for name in t.params}

@@ -7,12 +7,12 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headstart.gp.threads import round_alike
-from headstart.models.learning.device import device_from
-from headstart.models.learning.on_ray import crew_from
+from headstart.models.device import device_from
+from headstart.models.fitcache import FitCache
+from headstart.models.learning import LearnContext, require_n_jobs
 from headstart.sampler.adviser import Adviser
-from headstart.sampler.model_cache import ModelCache
-from headstart.sampler.settings.permitted import Permitted
+from headstart.sampler.model_cache import ModelCache, log_warning
+from headstart.sampler.settings.constraints import SettingConstraints
 from headstart.sampler.several.learner import Learner
 from headstart.sampler.strategy import Strategy
 from headstart.sampler.words import Words
@@ -42,7 +42,7 @@ def start(
     cache_dir: str | PathLike[str] | None,
     n_jobs: int | str,
     device: str,
-    permitted: Permitted,
+    settings: SettingConstraints,
     error: Any,
     constraints: Any,
 ) -> Adviser:
@@ -50,9 +50,9 @@ def start(
     words = Words()
     place = device_from(device, words.of_device)
     strategy = Strategy.of(model, acquisition, beta=beta, deterministic=deterministic, device=place)
-    round_alike()
-    crew = crew_from(n_jobs)
-    permitted.require(space)
+    fits = None if cache_dir is None else FitCache(Path(cache_dir).expanduser(), log_warning)
+    context = LearnContext(fits, require_n_jobs(n_jobs), device=place)
+    settings.require(space)
     errors = ErrorNames.of(error)
     found = read_sources(sources, objective=objective, space=space, rename=rename, error=error, constraints=constraints)
     learner = Learner(
@@ -60,11 +60,11 @@ def start(
         strategy=strategy,
         space=dict(space) if space is not None else None,
         fill=dict(fill or {}),
-        cache=ModelCache(None if cache_dir is None else Path(cache_dir).expanduser(), crew, place),
+        cache=ModelCache(context),
         words=words,
         order=() if objective is None or isinstance(objective, str | Mapping) else tuple(objective),
         errors=errors,
-        listed=permitted.candidates.task if permitted.candidates else None,
+        listed=settings.candidates.task if settings.candidates else None,
     )
     if found and errors.every and not any(_knows_errors(task) for task in found):
         learner.words.error_of_no_source(errors.every[0])
@@ -73,7 +73,7 @@ def start(
     if not found and strategy.model.needs_sources:
         learner.words.from_scratch()
     learner.require_common_ground()
-    return Adviser(learner, entropy, permitted)
+    return Adviser(learner, entropy, settings)
 
 
 def _knows_errors(task: RawTask) -> bool:

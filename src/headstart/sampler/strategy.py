@@ -17,8 +17,8 @@ from headstart.decide.several.suggest import suggest_several
 from headstart.decide.suggest import suggest
 from headstart.errors import InputError, NoPointLeftError
 from headstart.gp.fit import generator_from
+from headstart.models.device import CPU, ComputeDevice
 from headstart.models.family import GPBO, model_named
-from headstart.models.learning.device import CPU, ComputeDevice
 from headstart.models.model import TransferModel
 from headstart.models.outcomes import OutcomePosteriors
 from headstart.models.posterior import TransferPosterior

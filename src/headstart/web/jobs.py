@@ -29,8 +29,7 @@ from headstart.draw.explanation import agreement_figure, verdicts_figure
 from headstart.draw.looks import named
 from headstart.errors import ChangedMeanwhileError
 from headstart.gp.threads import single_thread
-from headstart.models.auto.explanation import Explanation, explain
-from headstart.models.auto.past_check import PastCheck, check_past
+from headstart.models.auto.explanation import Explanation, PastCheck, check_past, explain
 from headstart.web.slices import SlicePanel, panels_at
 from headstart.web.svg import themed
 from headstart.web.worker import Report, WorkerMemory

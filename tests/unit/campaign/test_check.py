@@ -18,8 +18,7 @@ from headstart.campaign.check import align_files, auto_prior, explained, learn_p
 from headstart.campaign.fitted import fit_campaign
 from headstart.campaign.init import CampaignPlan, look_at
 from headstart.data.outcomes import Goal
-from headstart.models.auto.explanation import Verdict
-from headstart.models.auto.past_check import PastCheck, check_past
+from headstart.models.auto.explanation import PastCheck, Verdict, check_past
 from headstart.models.auto.reasons import explanation_of
 
 SOME = "x,s,y\n" + "".join(f"{x},u,{value(x, 'u')}\n" for x in (0.3, 0.5, 0.9, 0.1, 0.7))

@@ -1,4 +1,4 @@
-"""Rows with equal inputs as one row with an error: nothing is lost, and copies are not taken for a scatter of 0."""
+"""Rows with equal inputs as one row with an error: nothing is lost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import pytest
 import torch
 from tests.problems import gp_params, params_for, points, tensor, transfer_problem
 from tests.reference import dense
-from torch import Tensor
 
 from headstart import GPBO, SHGP, ChainParams, Dataset, GPParams, InputError, Kernel
 from headstart.data.replicates import POOLED, pool_replicates
@@ -62,7 +61,7 @@ def test_pooled_rows_say_what_all_rows_say(known: str) -> None:
     if known == "each":
         var = WITHIN * torch.linspace(0.1, 3.0, data.n, dtype=torch.float64)
     every = Dataset(data.X, data.y, error_var=var)
-    pooled = pool_replicates(data, within_var=WITHIN) if known == "within" else pool_replicates(every)
+    pooled = pool_replicates(every)
     Xq, apart = points(6, seed=9), []
     for seed in range(3):
         params = ChainParams((without_noise(gp_params(2, seed=seed)),))
@@ -76,7 +75,7 @@ def test_pooled_rows_say_what_all_rows_say(known: str) -> None:
 def test_the_common_noise_is_what_repeating_does_not_average_out() -> None:
     """Pooled rows with noise_var are all rows with one error of that variance per point and a scatter on each."""
     data = repeated()
-    pooled = pool_replicates(data, within_var=WITHIN)
+    pooled = pool_replicates(Dataset(data.X, data.y, error_var=torch.full_like(data.y, WITHIN)))
     p = gp_params(2, seed=4)
     level = dense.Level(tuple(p.lengthscale.tolist()), p.outputscale.item(), 0.0)
     Xq = points(6, seed=9)
@@ -100,7 +99,7 @@ def test_a_source_may_be_pooled_as_well() -> None:
     params = params_for("SHGP", n_sources=1)
     params = ChainParams((without_noise(params.levels[0]), params.levels[1]))
     every = Dataset(data.X, data.y, error_var=torch.full_like(data.y, WITHIN))
-    pooled = pool_replicates(data, within_var=WITHIN).data
+    pooled = pool_replicates(every).data
     a, b = (SHGP.at(params, sources=[s], target=problem.target).predict(problem.Xq) for s in (every, pooled))
     for ours, theirs in zip(a, b, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
@@ -111,43 +110,30 @@ def copied(*, scattered: bool) -> Dataset:
     return Dataset(X, tensor([2.0, 2.0, 2.0, 5.0, 5.2 if scattered else 5.0, 1.0]))
 
 
-def test_copies_count_as_the_one_row_they_are_and_are_named() -> None:
-    """Equal rows say nothing of the scatter: their error is that of a single measurement, and never 0."""
+def test_equal_results_are_replicates() -> None:
+    """Equal results count as a scatter of 0 among the others, which leaves an error above 0."""
     found = pool_replicates(copied(scattered=True))
-    assert found.copies == ((0, 1, 2),)
-    assert found.within_var == pytest.approx(0.02)
-    assert found.data.error_var is not None
-    assert found.data.error_var.tolist() == pytest.approx([0.02, 0.01, 0.02])
-
-
-def test_copies_that_were_measured_are_replicates() -> None:
-    """If somebody says so, equal results count as a scatter of 0 among the others, which leaves an error above 0."""
-    found = pool_replicates(copied(scattered=True), equal_is_measured=True)
-    assert found.copies == ((0, 1, 2),)
     assert found.within_var == pytest.approx(0.02 / 3)
     assert found.data.error_var is not None
     assert found.data.error_var[0].item() == pytest.approx(POOLED * 0.02 / 3 / (POOLED + 2) / 3)
     assert bool((found.data.error_var > 0).all())
 
 
-@pytest.mark.parametrize("measured", [False, True])
-def test_without_any_scatter_nothing_is_claimed(measured: bool) -> None:
-    """Nothing but copies and single rows: no errors are known."""
-    found = pool_replicates(copied(scattered=False), equal_is_measured=measured)
-    assert found.copies == ((0, 1, 2), (3, 4))
+def test_without_any_scatter_nothing_is_claimed() -> None:
+    """Nothing but equal results and single rows: no errors are known."""
+    found = pool_replicates(copied(scattered=False))
     assert found.within_var is None
     assert found.data.error_var is None
     assert found.data.y.tolist() == [2.0, 5.0, 1.0]
 
 
-def test_copies_with_known_errors_are_one_row_too() -> None:
-    """A copy does not halve the variance that is known."""
+def test_known_errors_weigh_by_their_precision() -> None:
+    """The mean of a group has the variance 1/Σ 1/e; a row of its own stays what it is."""
     data = copied(scattered=True)
-    known = Dataset(data.X, data.y, error_var=tensor([0.4, 0.4, 0.4, 0.1, 0.1, 0.3]))
-    found = pool_replicates(known)
+    found = pool_replicates(Dataset(data.X, data.y, error_var=tensor([0.4, 0.4, 0.2, 0.1, 0.3, 0.3])))
     assert found.data.error_var is not None
-    assert found.data.error_var.tolist() == pytest.approx([0.4, 0.05, 0.3])
-    assert found.data.y.tolist() == pytest.approx([2.0, 5.1, 1.0])
+    assert found.data.error_var.tolist() == pytest.approx([0.1, 0.075, 0.3])
+    assert found.data.y.tolist() == pytest.approx([2.0, 5.05, 1.0])
 
 
 def test_no_rows_are_no_groups() -> None:
@@ -156,21 +142,14 @@ def test_no_rows_are_no_groups() -> None:
     assert (found.groups, found.data.n, found.data.error_var) == ((), 0, None)
 
 
-def bad() -> dict[str, tuple[Dataset, dict[str, float], str]]:
-    X, y = tensor([[0.1], [0.1]]), tensor([1.0, 2.0])
-    one_unknown: Tensor = tensor([0.1, 0.0])
-    return {
-        "batch": (Dataset(X[None], y[None]), {}, "one task"),
-        "negative": (Dataset(X, y), {"within_var": -1.0}, "positive variance"),
-        "zero": (Dataset(X, y), {"within_var": 0.0}, "positive variance"),
-        "twice": (Dataset(X, y, error_var=[0.1, 0.1]), {"within_var": 0.1}, "already"),
-        "unknown": (Dataset(X, y, error_var=one_unknown), {}, "Row 1 is a replicate of row 0"),
-    }
-
-
-@pytest.mark.parametrize("case", bad())
-def test_what_cannot_be_pooled_is_refused(case: str) -> None:
-    """A batch, a scatter that is none, a scatter on top of known errors, and an unknown error among known ones."""
-    data, options, message = bad()[case]
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (Dataset([[[0.1], [0.1]]], [[1.0, 2.0]]), "one task"),
+        (Dataset([[0.1], [0.1]], [1.0, 2.0], error_var=[0.1, 0.0]), "Row 1 is a replicate of row 0"),
+    ],
+)
+def test_what_cannot_be_pooled_is_refused(data: Dataset, message: str) -> None:
+    """A batch, and an unknown error among known ones."""
     with pytest.raises(InputError, match=message):
-        pool_replicates(data, **options)  # type: ignore[arg-type]
+        pool_replicates(data)

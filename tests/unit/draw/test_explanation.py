@@ -10,9 +10,7 @@ from matplotlib.figure import Figure
 
 from headstart import InputError
 from headstart.draw.explanation import draw_agreement, draw_verdicts
-from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict
-from headstart.models.auto.past_check import PastCheck
-from headstart.models.auto.unusable import WhyUnusable
+from headstart.models.auto.explanation import Explanation, PastCheck, SourceVerdict, Verdict, WhyUnusable
 
 
 def _verdict(i: int, results: int) -> SourceVerdict:

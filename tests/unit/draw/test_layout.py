@@ -20,8 +20,7 @@ from headstart.draw.campaign import campaign_figures
 from headstart.draw.canvas import fitting
 from headstart.draw.explanation import agreement_figure, verdicts_figure
 from headstart.draw.looks import MANY, past_looks
-from headstart.models.auto.explanation import explain
-from headstart.models.auto.past_check import check_past
+from headstart.models.auto.explanation import check_past, explain
 
 TEMPERATURE = "Temperature of the outer jacket during the second heating ramp [°C]"
 SOLVENT = "Solvent for the washing step after crystallisation"

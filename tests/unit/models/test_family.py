@@ -30,10 +30,10 @@ from headstart import BHGP, FAMILY, GPBO, HGP, MHGP, SHGP, Dataset, FitOptions, 
 from headstart.data.units import OutputMap
 from headstart.models.auto.auto import Auto
 from headstart.models.chain.layer import Propagation
-from headstart.models.chain.sequential import Sequential
 from headstart.models.family import model_named
 from headstart.models.joint.coregion import Free, Hierarchical, SharedKernel, WeightedSource
 from headstart.models.joint.joint import Joint
+from headstart.models.sequential import Sequential
 from headstart.models.star.star import Star
 from headstart.models.star.weighting import FreeWeights, Integrated, Modular
 

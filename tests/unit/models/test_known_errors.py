@@ -31,8 +31,8 @@ from headstart.models.auto.explanation import auto_only
 from headstart.models.auto.gate import _constant, informative
 from headstart.models.auto.likeness import _evidences
 from headstart.models.auto.posterior import AutoPosterior
-from headstart.models.auto.prequential import scores_alone, sequential_scores
 from headstart.models.auto.reasons import explanation_of, shares
+from headstart.models.auto.scores import scores_alone, scores_of
 from headstart.models.chain.layer import Layer
 from headstart.models.model import observed
 from headstart.models.star.independent import fit_independently
@@ -166,7 +166,7 @@ def test_scores_know_the_errors(name: str) -> None:
     at = layer.below.at(target.X)
     K = layer.gain_cov(at, at) + torch.diag(layer.params.noise_var + target.error_var)
     r = target.y - at.mean
-    scores = sequential_scores(layer, target.X, target.y, after=0, error_var=target.error_var)
+    scores = scores_of(layer)
     for i in range(1, target.n):
         inverse, k, one = torch.linalg.inv(K[:i, :i]), K[:i, i], torch.ones(i, dtype=torch.float64)
         information = one @ inverse @ one

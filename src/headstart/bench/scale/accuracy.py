@@ -34,8 +34,8 @@ from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import cholesky, solve_lower
 from headstart.models.chain.beliefs import NoBeliefs
 from headstart.models.chain.layer import Layer
-from headstart.models.chain.sequential import SequentialPrior
 from headstart.models.family import SHGP
+from headstart.models.sequential import SequentialPrior
 
 _QUERIES = 1000
 _SEEDS, _STEPS = 10, 15

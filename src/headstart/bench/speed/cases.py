@@ -21,10 +21,10 @@ from headstart.gp.evidence import GaussianEvidence
 from headstart.gp.fit import FitOptions, fit
 from headstart.gp.hyperparameters import Starts
 from headstart.gp.kernels import Kernel
-from headstart.models.chain.sequential import SequentialPrior
 from headstart.models.family import BHGP, HGP, MHGP, SHGP
 from headstart.models.joint.coregion import WeightedSource
 from headstart.models.joint.evidence import ArrowEvidence, DenseEvidence
+from headstart.models.sequential import SequentialPrior
 
 D = 6
 PAPER = FitOptions.paper()

@@ -35,9 +35,9 @@ from headstart.gp.hyperparameters import GPParams, Starts
 from headstart.gp.threads import single_thread
 from headstart.models.chain.beliefs import Beliefs, NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
-from headstart.models.chain.sequential import Sequential
 from headstart.models.family import BHGP, HGP, MHGP, MTGP, MTKGP, SHGP, WSGP
 from headstart.models.joint.joint import Joint
+from headstart.models.sequential import Sequential
 
 N_TARGET = 100
 SIZES = (30, 60, 120, 250, 500, 1000, 2000, 4000)

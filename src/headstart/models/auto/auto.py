@@ -1,33 +1,34 @@
-"""AUTO: the default model. It chooses from the data, and a plain Gaussian process is always among its candidates.
+"""AUTO, the default model: several models averaged by how well they predicted, a plain Gaussian process among them.
 
-    candidate   what it believes                                           when it is right
-    kin         the target is one more of the sources' kind: their         the past agrees
-                average, and differs from it as they differ
-    star        the target is a weighted sum of the sources, of any sign   some of the sources are useless, or reversed
-    chain       every task is the previous one plus a little (SHGP); with  sources ever more like the target
-                up to five sources
-    plain       nothing (GPBO)                                             the past misleads, or is noise
+    candidate   what the target is                                         when it is right
+    kin         one more task of the sources' kind: their average, and     the past agrees
+                different from it as they are from each other
+    star        a weighted sum of the sources, weights of any sign         some of the sources are useless, or reversed
+    chain       the last source plus a little, as each source is the one   sources ever more like the target
+                before it plus a little (SHGP); with up to five sources
+    plain       unrelated to the sources (GPBO)                            the past misleads, or is noise
 
-Four things decide. A *gate*: a source that does not even predict itself better than a constant is not trusted
-(``gate``). *Likeness*: how far each kind of candidate is believed before the first result is learnt from predicting
-every source from the others (``likeness``). *Weights*: from then on candidates are weighed by what they said about
-every value of the target before it was seen (``prequential``), which is the posterior probability of each being
-right. And *shares* that some candidates keep, whatever the others seem to know.
+Four things decide. A *gate*: a source that does not predict itself better than a constant is not trusted
+(``models.auto.gate``). *Likeness*: the belief in each candidate before the first result is learnt from predicting every
+source from the others (``models.auto.likeness``). *Weights*: from then on candidates are weighted by the log scores of
+their predictions of every value of the target before it was seen (``models.auto.scores``): posterior probabilities.
+*Minimum weights* that some candidates keep whatever their scores.
 
-What is predicted is the mixture. What is tried next is what the mixture expects most of, but for one point in three,
-from the sixth on, which the plain process chooses: what the past knows of where to look is used up by then, and
-candidates are weighed by points that they chose themselves.
+Predictions are those of the mixture. The next point maximises the mixture's acquisition value, but from the sixth point
+on every third one is chosen by the plain process: by then the sources have shown where to look, and candidates are
+scored on points that they chose themselves. All numbers are in ``headstart.tuning``.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import partial
 from typing import Self
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
@@ -35,36 +36,69 @@ from headstart.data.units import OutputMap, OutputUnits, Units
 from headstart.errors import InputError
 from headstart.gp.fit import FitOptions, FitReport, Seed, generator_from
 from headstart.gp.kernels import Kernel
-from headstart.models.auto.candidates import DEFAULT, Candidate, require_candidates, trusted, weighed, weighting_of
+from headstart.models.auto.candidates import (
+    DEFAULT,
+    Candidate,
+    beliefs_given_trust,
+    candidate_weights,
+    require_candidates,
+    weighting_of,
+)
 from headstart.models.auto.gate import Informative, informative
-from headstart.models.auto.likeness import likeness
-from headstart.models.auto.members import in_units, predictor_of, with_point_estimate
-from headstart.models.auto.posterior import AutoFitResult, AutoPosterior, Judgement, Turns
-from headstart.models.auto.prequential import refits_up_to, scores_of
-from headstart.models.auto.study.informed import Informed
-from headstart.models.auto.study.kept import kept_at_first, most_of
-from headstart.models.auto.study.plain import PlainProcess
+from headstart.models.auto.likeness import Likeness, likeness
+from headstart.models.auto.posterior import (
+    AutoFitResult,
+    AutoPosterior,
+    Judgement,
+    Turns,
+    in_units,
+    predictor_of,
+    with_point_estimate,
+)
+from headstart.models.auto.scores import REFITS, refits_up_to, scores_of
+from headstart.models.auto.source_selection import (
+    SelectedSources,
+    max_sources_of,
+    select_at_first,
+    select_for,
+    selection_size,
+)
 from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.chain.layer import Layer
-from headstart.models.chain.sequential import Sequential
-from headstart.models.growth.grown import with_appended_rows
-from headstart.models.growth.memory import Memory
+from headstart.models.learning import LearnContext
 from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import AutoParams, ModelParams
 from headstart.models.posterior import TransferPosterior
+from headstart.models.refits import (
+    TargetCache,
+    fit_of_long,
+    fitted_on_representative_rows,
+    is_long,
+    refit_size,
+    with_appended_rows,
+)
+from headstart.models.sequential import Sequential, SequentialPrior
 from headstart.models.single import SinglePrior
 from headstart.models.star.independent import IndependentSources, fit_independently
 from headstart.models.star.star import Star, StarPrior
 from headstart.models.star.weighting import Integrated
 from headstart.tuning import AUTO_TUNING
 
+# A candidate that uses the sources, and of a star θ, at which a later fit can begin
+_Fitted = tuple[TransferPosterior, Float[Tensor, "P p"] | None]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Auto(TransferModel):
-    """Several models, weighed by what they predicted. One of them, and one only, goes without sources.
+    """Several models, averaged by how well they predicted.
 
-    It alone chooses one in ``plain_every`` of the points after the first five.
+    Args:
+        candidates: The models, with their prior beliefs. Exactly one of them is plain (GPBO), without sources.
+        plain_every: After the first five points the plain process alone chooses one in this many.
+        kernel: The kernel of all candidates.
+        fit: How the hyperparameters of all candidates are found.
+        output_map: Whether outputs go through a monotone map first.
     """
 
     candidates: tuple[Candidate, ...] = DEFAULT
@@ -80,7 +114,11 @@ class Auto(TransferModel):
             raise InputError("AUTO's candidates are compared in one unit: units must be OutputUnits.SHARED.")
 
     def paper(self) -> Self:
-        """Trained as the paper's models, but for the units, which all candidates share."""
+        """The same model trained as the paper's models are, except for the units, which all candidates share.
+
+        Returns:
+            The model with the RBF kernel, the paper's fit options, and without an output map.
+        """
         return self.using(kernel=Kernel.RBF, fit=FitOptions.paper(), output_map=OutputMap.NONE)
 
     @property
@@ -90,7 +128,7 @@ class Auto(TransferModel):
 
     @property
     def plain(self) -> int:
-        """Which candidate goes without sources."""
+        """The index of the candidate without sources."""
         return next(k for k, candidate in enumerate(self.candidates) if not candidate.informed)
 
     def _models(self) -> tuple[TransferModel, ...]:
@@ -100,52 +138,63 @@ class Auto(TransferModel):
             for candidate in self.candidates
         )
 
-    def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> AutoPrior:
-        unordered = tuple(candidate for candidate in self.candidates if not candidate.ordered)
-        if len(sources) > AUTO_TUNING.chain_max_sources and len(unordered) < len(self.candidates):
-            return self.using(candidates=unordered)._learn(sources, seed)
-        generator = generator_from(seed)
-        alone = fit_independently(sources, self, seed)
+    def _for(self, n_sources: int) -> Self:
+        """The model that is learnt from this many sources: of many, no candidate depends on their order."""
+        if n_sources <= AUTO_TUNING.chain_max_sources:
+            return self
+        return self.using(candidates=tuple(candidate for candidate in self.candidates if not candidate.ordered))
+
+    def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> AutoPrior:
+        auto, generator = self._for(len(sources)), generator_from(seed)
+        models = auto._models()
+        # stars and the plain process are compared on the sources; a chain has an order, and nothing to be compared on
+        compared = [k for k, model in enumerate(models) if weighting_of(model) is not None or k == auto.plain]
+
+        # 1. every source on its own
+        alone = fit_independently(sources, auto, seed, context)
+        # 2. gate: how far each source is trusted
         y, known, X = zip(*((s.y, s.error_var, s.X) for s in map(alone.known.inward, sources)), strict=True)
         gate = informative(alone.layers, y, known, X)
-        kept = kept_at_first(gate.trust, most_of(sources))
-        models = self._models()
-        # stars and the plain process are tried on the sources; a chain has an order, and nothing to be tried on
-        tested = [k for k, model in enumerate(models) if weighting_of(model) is not None or k == self.plain]
+        # 3. source selection: which of many are compared
+        selected = select_at_first(gate.trust, max_sources_of(sources))
+        # 4. likeness: every source predicted from the others by the candidates
         alike = likeness(
-            alone.some(kept.index),
-            kept.trust,
-            [weighting_of(models[k]) for k in tested],
-            [self.candidates[k].believed for k in tested],
-            self.kernel,
+            alone.some(selected.index),
+            selected.trust,
+            [weighting_of(models[k]) for k in compared],
+            [auto.candidates[k].believed for k in compared],
+            auto.kernel,
+            context,
         )
-        believed = gate.trust.new_tensor([candidate.believed for candidate in self.candidates])
+        # 5. beliefs: as the candidates predicted the sources, as far as the sources are trusted
+        believed = gate.trust.new_tensor([candidate.believed for candidate in auto.candidates])
         believed = believed.expand(*gate.trust.shape[:-1], -1).clone()
-        believed[..., tested] = alike.believed * believed[..., tested].sum(-1, keepdim=True)
+        believed[..., compared] = alike.believed * believed[..., compared].sum(-1, keepdim=True)
+        believed = beliefs_given_trust(believed, gate.trust, auto.candidates)
+        # 6. the candidates' priors; the first star has the target's own part from likeness
         priors: list[Prior] = []
         for k, model in enumerate(models):
             match model:
                 case Star():
                     star = model.upon(alone).gated(gate.trust)
-                    if k == tested[0]:
-                        star = replace(star, facts=replace(star.facts, own=alike.own), expected=alike.expected)
-                    priors.append(star)
+                    priors.append(_expecting(star, alike) if k == compared[0] else star)
                 case Sequential():
-                    priors.append(model.upon(sources, generator, (alone.layers[0], alone.reports[0])))
+                    priors.append(model.upon(sources, generator, context, (alone.layers[0], alone.reports[0])))
                 case _:
-                    priors.append(model.learn(sources, seed=generator))
-        believed = trusted(believed, gate.trust, self.candidates)
-        return AutoPrior(model=self, sources=sources, alone=alone, priors=tuple(priors), gate=gate, believed=believed)
+                    priors.append(model.learn(sources, seed=generator, context=context))
+        return AutoPrior(model=auto, sources=sources, alone=alone, priors=tuple(priors), gate=gate, believed=believed)
 
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
         if not isinstance(params, AutoParams):
             raise InputError(f"AUTO takes AutoParams, but got {type(params).__name__}.")
         params.require()
-        if len(params.candidates) != len(self.candidates):
-            raise InputError(f"AUTO has {len(self.candidates)} candidates, but {len(params.candidates)} are given.")
+        n = len(params.candidates)
+        auto = self if n == len(self.candidates) else self._for(len(sources))
+        if n != len(auto.candidates):
+            raise InputError(f"AUTO has {len(auto.candidates)} candidates, but {n} are given.")
         posteriors = [
             model.at(own, sources=sources if model.needs_sources else (), target=target)
-            for model, own in zip(self._models(), params.candidates, strict=True)
+            for model, own in zip(auto._models(), params.candidates, strict=True)
         ]
         members = tuple(predictor_of(posterior) for posterior in posteriors)
         weights = params.weights.expand(*target.batch_shape, -1).to(target.X.device)
@@ -153,14 +202,21 @@ class Auto(TransferModel):
         return AutoPosterior(Mixture(members, weights), outcome, target.y)
 
 
+def _expecting(star: StarPrior, alike: Likeness) -> StarPrior:
+    """The star with the target's own share and hyperparameters as the sources' comparison lets expect them."""
+    return replace(star, facts=replace(star.facts, own=alike.own), expected=alike.expected)
+
+
+def _params(posteriors: Sequence[TransferPosterior], weights: Float[Tensor, "*b k"]) -> AutoParams:
+    return AutoParams(tuple(posterior.hyperparameters for posterior in posteriors), weights)
+
+
 @dataclass(frozen=True, kw_only=True)
 class AutoPrior(Prior):
-    """What the candidates learnt from the sources.
+    """The candidates as learnt from the sources.
 
-    What was found of a target is kept, for it is asked for again, when it is explained and at the next step: all
-    candidates given the latest one; those that know the sources given its first rows, at every refit; and all scores up
-    to the last refit. The seed of ``condition`` changes nothing: fits begin at
-    points that depend on the number of results alone, so that the same ones can be had again.
+    The seed of ``condition`` changes nothing: fits begin at points that depend on the number of results alone. So what
+    was worked out for a target can be cached, for the next step and for explanations, and is the same when it is not.
     """
 
     model: Auto
@@ -168,35 +224,20 @@ class AutoPrior(Prior):
     priors: tuple[Prior, ...]
     gate: Informative
     believed: Float[Tensor, "*b k"]  # of every candidate before the first result
-    _latest: Memory[tuple[TransferPosterior, ...]] = field(
-        default_factory=lambda: Memory(most=1), repr=False, compare=False
-    )
-    _scored: Memory[Tensor] = field(default_factory=Memory, repr=False, compare=False)
-
-    @cached_property
-    def plain(self) -> PlainProcess:
-        """The candidate that goes without sources."""
-        prior = self.priors[self.model.plain]
-        assert isinstance(prior, SinglePrior)
-        return PlainProcess(prior, self.alone.units)
-
-    @cached_property
-    def informed(self) -> Informed:
-        """The candidates that know the sources."""
-        priors = tuple(prior for prior in self.priors if not isinstance(prior, SinglePrior))
-        return Informed(self.alone, self.gate.trust, priors)
+    _cache: TargetCache = field(default_factory=TargetCache, repr=False, compare=False)
 
     @property
     def fit_reports(self) -> tuple[FitReport, ...]:
-        """Those of the sources on their own, then those of the candidates that learnt them in another way."""
+        """Those of the sources on their own, then those of the candidates that learnt the sources in another way."""
         further = (prior.fit_reports for prior in self.priors if not isinstance(prior, StarPrior))
         return (*self.alone.reports, *(report for reports in further for report in reports))
 
     def locate(self, X: Float[Tensor, "*b m d"]) -> Float[Tensor, "*b m d"] | BeliefsAt:
-        """The points for every candidate; all stars have the same sources. X where there are so many that some are
-        asked now and others later.
+        """The sources' beliefs at X for every candidate; all stars have the same sources.
+
+        X itself where there are so many sources that some are used now and others later.
         """
-        if len(self.sources) > most_of(self.sources):
+        if len(self.sources) > max_sources_of(self.sources):
             return X
         nothing = BeliefsAt(X, 0.0 * X.sum(-1))
         stars = self.alone.locate(X)
@@ -207,39 +248,72 @@ class AutoPrior(Prior):
         return replace(nothing, parts=tuple(parts))
 
     def star_of(self, i: int) -> StarPrior:
-        """Source i alone, its weight of any sign."""
+        """A star of source i alone, its weight of any sign."""
         return Star(
             weighting=Integrated(), kernel=self.model.kernel, fit=self.model.fit, output_map=OutputMap.NONE
         ).upon(self.alone.only(i))
 
-    def _condition(self, target: Dataset, seed: Seed) -> AutoPosterior:  # noqa: ARG002
-        units = self.alone.units.completed(target)
-        posteriors, judgement = self._candidates(target), self.judged(self._scores(target))
-        plain = self.model.plain
-        members = [in_units(units, posterior, target) for posterior in posteriors]
-        doubting = members[plain]
-        small = judgement.weights[..., plain] < AUTO_TUNING.plain_mixture_from_weight
-        members[plain] = with_point_estimate(doubting, small)
-        params = _params(posteriors, judgement.weights)
-        reports = (*self.fit_reports, *(posterior.fit_reports[-1] for posterior in posteriors))
-        blind = ~self.gate.open.any(-1)
-        turns = Turns(plain, doubting, self.model.plain_every)
-        outcome = AutoFitResult(units, params, reports, blind=blind, judgement=judgement, turns=turns)
-        return AutoPosterior(Mixture(tuple(members), judgement.weights), outcome, target.y)
-
     def judged(self, scores: Float[Tensor, "*b k n"]) -> Judgement:
         """The weights that follow from these scores."""
-        return Judgement(self.model.names, weighed(scores, self.believed, self.model.candidates), scores, self.gate)
+        weights = candidate_weights(scores, self.believed, self.model.candidates)
+        return Judgement(self.model.names, weights, scores, self.gate)
 
     def after(self, target: Dataset, n: int, k: int) -> TransferPosterior:
-        """Candidate k, which knows the sources, given the first n observations of the target."""
+        """Candidate k, which uses the sources, given the first n observations of the target."""
         if 0 < n == target.n:
-            return self._candidates(target)[k]
-        return self.informed.given(target.head(n))[k - (k > self.model.plain)]
+            return self.given(target)[k]
+        return self._informed(target.head(refit_size(n)), target.head(n))[k - (k > self.model.plain)]
 
-    def _candidates(self, target: Dataset) -> tuple[TransferPosterior, ...]:
-        """All candidates given the target."""
-        return self._latest.of(target, lambda: self._with_plain(self.informed.given(target), self.plain.given(target)))
+    def given(self, target: Dataset) -> tuple[TransferPosterior, ...]:
+        """All candidates given the target behind its output map, with the hyperparameters of its last refit."""
+        seen = target.head(refit_size(target.n))
+        return self._cache.get(
+            "candidates", target, lambda: self._with_plain(self._informed(seen, target), self._plain(target)), keep=1
+        )
+
+    def selected(self, target: Dataset) -> SelectedSources:
+        """The sources that are used, given the target's results (models.auto.source_selection)."""
+        seen, most = target.head(selection_size(target.n)), max_sources_of(self.sources)
+        if len(self.sources) <= most or seen.n == 0:
+            return select_at_first(self.gate.trust, most)
+        inward = self.alone.units.completed(seen).inward(seen)
+        return self._cache.get("selected", seen, lambda: select_for(self.gate.trust, most, self.alone.members, inward))
+
+    def _condition(self, target: Dataset, seed: Seed) -> AutoPosterior:  # noqa: ARG002
+        units = self.alone.units.completed(target)
+        posteriors, judgement = self.given(target), self.judged(self._scores(target))
+        plain, weights = self.model.plain, judgement.weights
+        members = [in_units(units, posterior, target) for posterior in posteriors]
+        uncertain = members[plain]
+        members[plain] = with_point_estimate(uncertain, weights[..., plain] < AUTO_TUNING.plain_mixture_from_weight)
+        outcome = AutoFitResult(
+            units,
+            _params(posteriors, weights),
+            (*self.fit_reports, *(posterior.fit_reports[-1] for posterior in posteriors)),
+            blind=~self.gate.open.any(-1),
+            judgement=judgement,
+            turns=Turns(plain, uncertain, self.model.plain_every),
+        )
+        return AutoPosterior(Mixture(tuple(members), weights), outcome, target.y)
+
+    def _scores(self, target: Dataset) -> Float[Tensor, "*b k n"]:
+        """Every candidate's scores of every value, in mapped units.
+
+        Values between two refits are predicted from the first of them, so those before the last refit are cached.
+        """
+        refits = refits_up_to(target.n)
+        if not refits:
+            return target.y.new_zeros(*target.batch_shape, len(self.priors), target.n)
+        seen = target.head(refits[-1])
+        before = self._cache.get("scores", seen, lambda: self._scores(seen))
+        plain = with_appended_rows(self._cache.get("plain, scored", seen, lambda: self._plain_to_score(seen)), target)
+        new = []
+        for posterior in self._with_plain(self._informed(seen, target), plain):
+            # in units of its own: where the sources have none those of the first values are not those of all
+            layer = posterior.predictor
+            assert isinstance(layer, Layer)
+            new.append(scores_of(layer)[..., seen.n :] - posterior.units.scale.log().unsqueeze(-1))
+        return torch.cat([before, torch.stack(new, dim=-2)], dim=-1)
 
     def _with_plain(
         self, informed: tuple[TransferPosterior, ...], plain: TransferPosterior
@@ -247,25 +321,79 @@ class AutoPrior(Prior):
         k = self.model.plain
         return (*informed[:k], plain, *informed[k:])
 
-    def _scores(self, target: Dataset) -> Float[Tensor, "*b k n"]:
-        """Every candidate's scores of every value, in mapped units.
+    # ── the candidates that use the sources ───────────────────────────────────────────────────────────────────────
 
-        Values between two refits are predicted from the first of them, so what came before the last one is known.
+    def _informed(self, seen: Dataset, target: Dataset) -> tuple[TransferPosterior, ...]:
+        """The candidates with sources given the target, with the hyperparameters of its first rows, ``seen``."""
+        fitted = self._informed_at(seen)
+        if seen.n == target.n:
+            return tuple(posterior for posterior, _ in fitted)
+        at = self.alone.some(self.selected(seen).index).locate(target.X[..., seen.n :, :])
+        return tuple(
+            with_appended_rows(posterior, target, None if theta is None else at) for posterior, theta in fitted
+        )
+
+    def _informed_at(self, seen: Dataset) -> tuple[_Fitted, ...]:
+        """The candidates with sources fitted to these rows; only refits that are needed again are cached."""
+        if seen.n in (0, *REFITS) or is_long(seen.n):
+            return self._cache.get("informed", seen, lambda: self._fit_informed(seen))
+        return self._fit_informed(seen)
+
+    def _fit_informed(self, seen: Dataset) -> tuple[_Fitted, ...]:
+        n, selected = seen.n, self.selected(seen)
+        at = self.alone.some(selected.index).locate(seen.X)
+        # of a long target a fit begins where that of the last refit ended
+        before = self._informed_at(seen.head(refits_up_to(n)[-1])) if is_long(n) else None
+        fitted: list[_Fitted] = []
+        for k, prior in enumerate(prior for prior in self.priors if not isinstance(prior, SinglePrior)):
+            if isinstance(prior, StarPrior):
+                some = len(selected.index) < len(self.sources)
+                star = prior.narrowed(selected.index, selected.trust) if some else prior
+                fitted.append(star.found(seen, n, at, None if before is None else before[k][1]))
+            elif isinstance(prior, SequentialPrior) and is_long(n):
+                later = replace(prior, model=prior.model.using(fit=fit_of_long(prior.model.fit)))
+                fitted.append((fitted_on_representative_rows(partial(later.fitted, seed=n), seen), None))
+            else:
+                fitted.append((prior.condition(seen, seed=n), None))
+        return tuple(fitted)
+
+    # ── the plain process ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def _plain(self, target: Dataset) -> TransferPosterior:
+        """GPBO to the last bit; a target whose spread is unknown is expected to vary as the sources do."""
+        if not is_long(target.n):
+            return self._plain_in_own_units(target)
+        seen = target.head(refit_size(target.n))
+        return with_appended_rows(
+            self._cache.get("plain", seen, lambda: self._plain_in_own_units(seen), keep=2), target
+        )
+
+    def _plain_in_own_units(self, seen: Dataset) -> TransferPosterior:
+        varies = Units.of([seen]).scale > 0 if seen.n > 1 else seen.y.new_zeros(seen.batch_shape).bool()
+        return self._fit_plain(seen, own_units=varies)
+
+    def _plain_to_score(self, seen: Dataset) -> TransferPosterior:
+        """The plain process as it is scored: in the sources' units, at point estimates of its hyperparameters.
+
+        Two or three values that happen to be close say nothing of a spread: in its own units it would be too sure of
+        the next one, and lose its weight for good. From five values on it has its own units where they vary by another
+        order of magnitude than the sources.
         """
-        refits = refits_up_to(target.n)
-        if not refits:
-            return target.y.new_zeros(*target.batch_shape, len(self.priors), target.n)
-        seen = target.head(refits[-1])
-        before = self._scored.of(seen, lambda: self._scores(seen))
-        plain = with_appended_rows(self.plain.as_tested(seen), target)
-        new = []
-        for posterior in self._with_plain(self.informed.after(seen, target), plain):
-            # in units of its own: where the sources' are unknown those of the first values are not those of all
-            layer = posterior.predictor
-            assert isinstance(layer, Layer)
-            new.append(scores_of(layer)[..., seen.n :] - posterior.units.scale.log().unsqueeze(-1))
-        return torch.cat([before, torch.stack(new, dim=-2)], dim=-1)
+        units, own = self.alone.units.completed(seen), Units.of([seen])
+        apart = (own.scale / units.scale).log().abs() > math.log(AUTO_TUNING.own_scale_ratio)
+        known = (own.scale > 0) & (seen.n >= AUTO_TUNING.own_scale_from_results)
+        return self._fit_plain(seen, own_units=apart & known, draws=0)
 
-
-def _params(posteriors: Sequence[TransferPosterior], weights: Float[Tensor, "*b k"]) -> AutoParams:
-    return AutoParams(tuple(posterior.hyperparameters for posterior in posteriors), weights)
+    def _fit_plain(
+        self, target: Dataset, *, own_units: Bool[Tensor, "*b"], draws: int | None = None
+    ) -> TransferPosterior:
+        """The plain process in the target's own units in some problems of a batch, in the sources' in the others."""
+        units, own = self.alone.units.completed(target), Units.of([target])
+        known = Units(torch.where(own_units, own.offset, units.offset), torch.where(own_units, own.scale, units.scale))
+        prior = self.priors[self.model.plain]
+        assert isinstance(prior, SinglePrior)
+        fit = prior.model.fit
+        fit = fit if draws is None else replace(fit, draws=draws)
+        fit = fit_of_long(fit) if is_long(target.n) else fit
+        prior = replace(prior, model=prior.model.using(fit=fit), known=known)
+        return fitted_on_representative_rows(lambda rows: prior.fitted(rows, target.n), target)

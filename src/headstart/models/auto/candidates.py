@@ -1,4 +1,4 @@
-"""Who may be right about the target: AUTO's candidates, and how far each is believed after what it predicted."""
+"""AUTO's candidates: the models that are averaged, and their weights, from prior beliefs, trust and scores."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch import Tensor
 
 from headstart.errors import InputError
 from headstart.models.chain.layer import Propagation
-from headstart.models.chain.sequential import Sequential
 from headstart.models.model import TransferModel
+from headstart.models.sequential import Sequential
 from headstart.models.single import Single
 from headstart.models.star.star import Star
 from headstart.models.star.weighting import Integrated
@@ -21,10 +21,15 @@ from headstart.tuning import AUTO_TUNING
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A model that may be right, and how far it is believed before anything was tested.
+    """One of the models that AUTO averages over.
 
-    ``at_least`` is the share of all belief that it keeps, whatever happens. ``meaning`` completes the sentence "the
-    target is …", ``label`` is that in a few words.
+    Args:
+        name: What it is called; every candidate has a name of its own.
+        model: A model of the family. Its kernel, fit options and output map are AUTO's.
+        believed: Prior belief, as a proportion of those of all candidates.
+        at_least: Weight that the candidate keeps whatever its scores.
+        meaning: Completes the sentence "the target is …", for explanations.
+        label: The same in a few words, for pictures.
     """
 
     name: str
@@ -36,12 +41,12 @@ class Candidate:
 
     @property
     def ordered(self) -> bool:
-        """Whether the order of the sources matters: it runs through all of them, and the last one is the nearest."""
+        """Whether the order of the sources matters: a chain through all of them, the last one nearest to the target."""
         return isinstance(self.model, Sequential)
 
     @property
     def informed(self) -> bool:
-        """Whether it knows the sources."""
+        """Whether it uses the sources."""
         return not isinstance(self.model, Single)
 
 
@@ -80,7 +85,7 @@ DEFAULT = (
 
 
 def require_candidates(candidates: Sequence[Candidate]) -> None:
-    """Raise an ``InputError`` unless they can be told apart, are all believed, and one, and one only, is plain."""
+    """Raise an ``InputError`` unless names differ, beliefs are positive, and exactly one candidate is plain."""
     names = [candidate.name for candidate in candidates]
     if len(set(names)) < len(names):
         raise InputError(f"Candidates must have names of their own, but they are {', '.join(names)}.")
@@ -93,14 +98,14 @@ def require_candidates(candidates: Sequence[Candidate]) -> None:
         raise InputError("One candidate, and one only, must be a plain process (GPBO).")
 
 
-def weighed(
+def candidate_weights(
     scores: Float[Tensor, "*b k n"], believed: Float[Tensor, "*b k"], candidates: Sequence[Candidate]
 ) -> Float[Tensor, "*b k"]:
-    """w_k ∝ believed_k · exp(Σ_i score_ki), of which some candidates have at least their shares.
+    """w_k ∝ believed_k · exp(Σ_i score_ki), mixed with the minimum weights: (1 − Σ at_least) w_k + at_least_k.
 
-    Where nothing but the plain process is believed it has it all.
+    Where only the plain process has any belief it has all the weight.
     """
-    # one value that nobody expected, in other units say, must not decide for good
+    # one outlier, a value in other units say, must not decide for good
     scored = torch.maximum(scores, scores.amax(-2, keepdim=True) - AUTO_TUNING.max_score_deficit).sum(-1)
     weights = torch.softmax(believed.log() + scored, dim=-1)
     shares = scores.new_tensor([candidate.at_least for candidate in candidates])
@@ -108,13 +113,13 @@ def weighed(
     return torch.where(alone, weights, (1 - shares.sum()) * weights + shares)
 
 
-def trusted(
+def beliefs_given_trust(
     believed: Float[Tensor, "*b k"], trust: Float[Tensor, "*b s"], candidates: Sequence[Candidate]
 ) -> Float[Tensor, "*b k"]:
-    """What is believed of every candidate, as far as the sources it rests on are trusted; the rest is the plain's.
+    """Beliefs times the trust in the sources that each candidate rests on; the plain process has the rest.
 
-    A chain runs through all sources, so it rests on the one that is trusted least. It also takes the last one for
-    the one most like the target. Any of them may be, so with s sources one chance in s is left of it.
+    A chain runs through all sources, so it rests on the one that is trusted least. It also takes the last source for
+    the one most like the target, which with s sources is right with probability 1/s.
     """
     found = believed.clone()
     for k, candidate in enumerate(candidates):
@@ -128,5 +133,5 @@ def trusted(
 
 
 def weighting_of(model: TransferModel) -> Integrated | None:
-    """How a star integrates its weights out; None of any other model."""
+    """The weighting of a star that integrates its weights out; None of any other model."""
     return model.weighting if isinstance(model, Star) and isinstance(model.weighting, Integrated) else None

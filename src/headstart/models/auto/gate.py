@@ -1,15 +1,15 @@
-"""Is a source informative at all? Its own Gaussian process against a constant, each point predicted from the others.
+"""The gate: how far a source is trusted, from leave-one-out predictions of its own process against a constant.
 
     gain = mean of log p(y_i | the other values) − log N(y_i; the mean and variance of the other values)
 
 in nats per observation, in closed form (leave-one-out). The hyperparameters have seen all points, so a process that
 follows noise gains a little, too: as Akaike's criterion has it, one nat for each of its p hyperparameters is taken off,
 but not more than 0.7 per observation. Noise, and a source too small for its roughness, then gain nothing. Where errors
-of the values are known the constant knows them, too (``_constant``): which values are poor says nothing of the inputs.
+of the values are known the constant has them, too (``_constant``): which values are poor says nothing of the inputs.
 
-A few rows in many inputs cannot show that they are not noise, and are evidence all the same. So a source is not let in
-or shut out: how far it is trusted rises with its gain in standard errors z, Φ(2 (z − 0.6)), from nothing below z = 0.1
-to all of it at z = 2. Sources that are noise have z around −1, one in ten above 0.8.
+A few rows in many inputs cannot show that they are not noise, and are evidence all the same. So trust is no yes or no:
+it rises with the gain in standard errors z, Φ(2 (z − 0.6)), from 0 below z = 0.1 to 1 at z = 2. Sources
+that are noise have z around −1, one in ten above 0.8.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.data.thinning import representative
 from headstart.models.chain.layer import Layer
+from headstart.models.refits import observing_instead
 from headstart.tuning import AUTO_TUNING
 
 _LOG_2PI = math.log(2 * math.pi)
@@ -33,14 +34,14 @@ _HALVINGS = 50
 
 @dataclass(frozen=True, slots=True)
 class Informative:
-    """The gain of every source in nats per observation, its standard error, and how far the source is trusted."""
+    """The gain of every source in nats per observation, its standard error, and the trust that follows."""
 
     gain: Float[Tensor, "*b s"]
     error: Float[Tensor, "*b s"]
 
     @property
     def trust(self) -> Float[Tensor, "*b s"]:
-        """From 0, where a source predicts itself no better than a constant does, to 1, where that is beyond chance."""
+        """Φ(slope (z − midpoint)) with z = gain/error, and 0 up to the cutoff: 1 where the gain is beyond chance."""
         z = self.gain / self.error.clamp_min(_NO_ERROR)
         trust: Tensor = torch.special.ndtr(AUTO_TUNING.gate_trust_slope * (z - AUTO_TUNING.gate_trust_midpoint))
         return torch.where(trust > AUTO_TUNING.gate_trust_cutoff, trust, 0.0)
@@ -105,7 +106,7 @@ def _gain(
     constant = (spread * (1 + 1 / (n - 1))).clamp_min(1e-12)
     if error_var is not None:
         others, constant = _constant(y, error_var)
-    # a value that nobody expected, a penalty for a failed run say, does not decide
+    # one outlier, a penalty for a failed run say, must not decide
     most = AUTO_TUNING.gate_max_log_ratio
     gains = (_log_normal(y, mean, var) - _log_normal(y, others, constant)).clamp(-most, most)
     p = _n_parameters(layer)
@@ -115,12 +116,11 @@ def _gain(
 def _some_of(
     layer: Layer, y: Float[Tensor, "*b n"], error_var: Float[Tensor, "*b n"] | None, X: Float[Tensor, "*b n d"]
 ) -> tuple[Layer, Float[Tensor, "*b m"], Float[Tensor, "*b m"] | None]:
-    """The process as it would be with some of its rows, where there are many: each is predicted from the others."""
+    """The process at its hyperparameters with fewer rows, where there are many, and their values and errors."""
     if y.shape[-1] <= AUTO_TUNING.gate_max_rows:
         return layer, y, error_var
     few = representative(Dataset(X, y, error_var=error_var), AUTO_TUNING.gate_max_rows)
-    known = {"kernel": layer.kernel, "propagation": layer.propagation, "error_var": few.error_var}
-    return Layer.observe(layer.below, layer.params, few.X, few.y, **known), few.y, few.error_var  # type: ignore[arg-type]
+    return observing_instead(layer, few), few.y, few.error_var
 
 
 def informative(
@@ -129,9 +129,9 @@ def informative(
     error_vars: tuple[Float[Tensor, "*b _"] | None, ...] = (),
     inputs: tuple[Float[Tensor, "*b _ d"], ...] | None = None,
 ) -> Informative:
-    """The gains of all sources, from their processes and their values, with known variances if any, in one unit.
+    """The gains of all sources from their processes, values and known error variances, all in the same units.
 
-    With their ``inputs`` large sources are judged by some of their rows.
+    With ``inputs`` large sources are judged by representative rows.
     """
     each = list(zip(layers, values, error_vars or (None,) * len(layers), strict=True))
     if inputs is not None:

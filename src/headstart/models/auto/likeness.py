@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 
 import numpy as np
 import torch
@@ -29,9 +28,9 @@ from headstart.gp.evidence import GaussianEvidence, WeightedTerms
 from headstart.gp.fit import FitOptions, fit
 from headstart.gp.hyperparameters import Inputs, Layout, ThetaPrior
 from headstart.gp.kernels import Kernel
-from headstart.models.learning.learning import learning
-from headstart.models.learning.lessons import in_number
-from headstart.models.learning.numbers import Numbers, content_key
+from headstart.gp.threads import single_thread
+from headstart.models.fitcache import Arrays, fit_key
+from headstart.models.learning import DEFAULT_CONTEXT, LearnContext, count_in_words
 from headstart.models.star.independent import IndependentSources
 from headstart.models.star.weighting import Amplitude, Integrated, SourceFacts
 from headstart.models.star.weights import StarBeliefs
@@ -45,8 +44,6 @@ STRENGTH = AUTO_TUNING.likeness_prior_sources
 _ROWS = AUTO_TUNING.likeness_rows
 _TRIED = AUTO_TUNING.likeness_sources
 _STEPS = 6  # of expectation and maximisation; it has converged long before
-# What a comparison gives, by name
-_PARTS = ("own", "believed", "expected.centre", "expected.spread")
 _QUICK = FitOptions(restarts=AUTO_TUNING.likeness_restarts, max_iterations=AUTO_TUNING.likeness_iterations)
 
 
@@ -65,6 +62,7 @@ def likeness(
     candidates: Sequence[Integrated | None],
     believed: Sequence[float],
     kernel: Kernel,
+    context: LearnContext = DEFAULT_CONTEXT,
 ) -> Likeness:
     """``candidates`` are the weightings of the stars among them; ``own`` and ``expected`` are those of the first one.
 
@@ -73,67 +71,56 @@ def likeness(
     if len(alone.sources) < 2 or candidates[0] is None:
         own = (let_in.new_tensor(_PROBABLE) * let_in.new_tensor(OWN).log()).sum().exp().expand(*let_in.shape[:-1], 1)
         return Likeness(own, _proportions_before(let_in, believed))
-    lesson = LikenessLesson(alone, let_in, tuple(candidates), tuple(believed), kernel)
-    ((numbers,),) = learning().numbers_of([lesson], f"Comparing {in_number(alone.sources)} with each other", here=True)
-    own, found, centre, spread = (torch.from_numpy(numbers[name].copy()).to(let_in) for name in _PARTS)
-    return Likeness(own, found, ThetaPrior(centre, spread))
+    cache = context.cache
+    key = "" if cache is None else _key(alone, let_in, candidates, believed, kernel)
+    found = None if cache is None else cache.get(key, lambda arrays: _from_arrays(arrays, let_in, len(candidates)))
+    if found is None:
+        seconds = 0.03 * len(alone.sources)
+        meter = context.meter(f"Comparing {count_in_words(alone.sources)} with each other", seconds)
+        with single_thread():
+            found = _compared(alone, let_in, candidates, believed, kernel)
+        meter.add(seconds)
+        if cache is not None:
+            cache.put(key, {name: part.cpu().contiguous().numpy() for name, part in _parts(found).items()})
+    return found
 
 
-@dataclass(frozen=True, eq=False)
-class LikenessLesson:
-    """The comparison of all sources, which rests on what was found of each."""
+def _key(
+    alone: IndependentSources,
+    let_in: Float[Tensor, "*b s"],
+    candidates: Sequence[Integrated | None],
+    believed: Sequence[float],
+    kernel: Kernel,
+) -> str:
+    """The key of a comparison: the sources, their processes, the candidates, and the numbers that shape it."""
+    tuning = (OWN, _PROBABLE, STRENGTH, _ROWS, _TRIED, _QUICK)
+    params = [getattr(layer.params, f.name).tolist() for layer in alone.layers for f in fields(layer.params)]
+    options = (kernel, tuple(candidates), tuple(believed), let_in.tolist(), tuning)
+    return fit_key("likeness", alone.sources, *options, params)
 
-    alone: IndependentSources
-    let_in: Float[Tensor, "*b s"]
-    candidates: tuple[Integrated | None, ...]
-    believed: tuple[float, ...]
-    kernel: Kernel
 
-    @cached_property
-    def keys(self) -> tuple[str]:
-        """One, of the sources, their processes, and the candidates."""
-        params = [getattr(layer.params, f.name).tolist() for layer in self.alone.layers for f in fields(layer.params)]
-        also = (self.kernel, self.candidates, self.believed, self.let_in.tolist(), params)
-        return (content_key("likeness", self.alone.sources, *also),)
+def _parts(found: Likeness) -> dict[str, Tensor]:
+    assert found.expected is not None
+    expected = found.expected
+    return {"own": found.own, "believed": found.believed, "centre": expected.centre, "spread": expected.spread}
 
-    @property
-    def cost(self) -> float:
-        """Seconds."""
-        return 0.03 * len(self.alone.sources)
 
-    @property
-    def rows(self) -> int:
-        """Of its matrices, which are small."""
-        return _ROWS
-
-    def only(self, which: Sequence[int]) -> LikenessLesson:  # noqa: ARG002
-        """There is only one result."""
-        return self
-
-    def accepts(self, i: int, numbers: Numbers) -> bool:  # noqa: ARG002
-        """Whether these can be a likeness: of the right shapes, finite, proportions, and spreads above 0."""
-        b, P = self.let_in.shape[:-1], self.let_in.shape[:-1].numel()
-        if set(numbers) != set(_PARTS) or any(
-            v.dtype != np.float64 or not np.isfinite(v).all() for v in numbers.values()
-        ):
-            return False
-        own, believed, centre, spread = (numbers[name] for name in _PARTS)
-        return (
-            own.shape == (*b, 1)
-            and believed.shape == (*b, len(self.candidates))
-            and centre.shape == spread.shape
-            and len(centre.shape) == 2
-            and len(centre) == P
-            and bool((own > 0).all() and (believed > 0).all() and (spread > 0).all())
-            and bool(np.allclose(believed.sum(-1), 1.0))
-        )
-
-    def run(self) -> list[Numbers]:
-        """Compare them."""
-        found = _compared(self.alone, self.let_in, self.candidates, self.believed, self.kernel)
-        assert found.expected is not None
-        parts = (found.own, found.believed, found.expected.centre, found.expected.spread)
-        return [{name: part.detach().cpu().contiguous().numpy() for name, part in zip(_PARTS, parts, strict=True)}]
+def _from_arrays(arrays: Arrays, let_in: Float[Tensor, "*b s"], n_candidates: int) -> Likeness:
+    """A likeness from the cache: of the right shapes, finite, proportions, and spreads above 0, or a ``ValueError``."""
+    b, P = let_in.shape[:-1], let_in.shape[:-1].numel()
+    own, believed, centre, spread = (arrays[name] for name in ("own", "believed", "centre", "spread"))
+    if (
+        any(v.dtype != np.float64 or not np.isfinite(v).all() for v in (own, believed, centre, spread))
+        or own.shape != (*b, 1)
+        or believed.shape != (*b, n_candidates)
+        or centre.shape != spread.shape
+        or (centre.ndim, len(centre)) != (2, P)
+        or not bool((own > 0).all() and (believed > 0).all() and (spread > 0).all())
+        or not np.allclose(believed.sum(-1), 1.0)
+    ):
+        raise ValueError("it is no comparison of these sources")
+    tensors = [torch.from_numpy(np.array(array)).to(let_in) for array in (own, believed, centre, spread)]
+    return Likeness(tensors[0], tensors[1], ThetaPrior(tensors[2], tensors[3]))
 
 
 def _compared(

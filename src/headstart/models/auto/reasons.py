@@ -1,6 +1,6 @@
-"""Why a model predicts what it predicts: a verdict on every past task, and its share of the prediction.
+"""Reasons of a prediction: a verdict on every source, and the share of every task in the prediction.
 
-``explanation_of`` is what the sampler, the folder and Python say with one voice.
+``explanation_of`` serves the sampler, the folder and Python alike.
 
 The share of a task is how far its data move the prediction at a point, in nats, at the same hyperparameters:
 
@@ -33,7 +33,7 @@ from headstart.models.mixture import Predictor
 from headstart.models.model import Prior, TransferModel, observed
 from headstart.models.params import AutoParams, ModelParams
 from headstart.models.posterior import TransferPosterior
-from headstart.models.star.leave_out import predict_heard
+from headstart.models.star.attribution import predict_heard
 from headstart.models.star.weights import StarBeliefs
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _LEAST = 1e-12  # of a variance is rounding
 
 @dataclass(frozen=True, slots=True)
 class Reasons:
-    """Why a model predicts what it predicts: a verdict per source, and the shares of the tasks at given points.
+    """A verdict per source, and the shares of the tasks in the predictions at given points.
 
     Print it, take its numbers (``to_frame``), or draw it (``plot_sources`` in draw.sources). ``names`` are those of the
     sources in order, and of the target; ``shares`` has a row per point, which sums to 1.
@@ -56,7 +56,7 @@ class Reasons:
     shares: Float[Tensor, "m k"]
 
     def __str__(self) -> str:
-        """The explanation, and a line per point; or that there is none."""
+        """The explanation, and a line per point, or one that says that there are none."""
         lines = [str(self.explanation)]
         if len(self.shares) == 0:
             lines.append("rests on: not known yet, for no point was suggested or asked about")
@@ -66,7 +66,7 @@ class Reasons:
         return "\n".join(lines)
 
     def to_frame(self) -> pd.DataFrame:
-        """The numbers behind the verdicts, a row per source; NaN is what is not known yet.
+        """The numbers behind the verdicts, a row per source; NaN where one is not known yet.
 
         ``weight`` ± ``weight_sd`` is how much of the source's shape the target has, ``gain`` what the source alone adds
         to the predictions of the target, between ``gain_low`` and ``gain_high`` with 95 %, ``informative`` what it
@@ -107,7 +107,7 @@ def explanation_of(
     names: Sequence[str] = (),
     posterior: TransferPosterior | None = None,
 ) -> Reasons:
-    """The verdicts on AUTO's sources given the target's data, which may be none, and what the predictions at X rest on.
+    """The verdicts on AUTO's sources given the target's data, which may be none, and the shares in predictions at X.
 
     ``names`` are what the sources, and last the target, are to be called. ``posterior`` spares conditioning again.
     """
@@ -126,10 +126,10 @@ def explanation_of(
 
 
 def shares(prior: Prior, posterior: TransferPosterior, X: Float[Tensor, "m d"]) -> Float[Tensor, "m k"]:
-    """How much of what is predicted at X comes from every source and (last) the target's own data; rows sum to 1.
+    """The share of every source and (last) of the target's own data in the predictions at X; rows sum to 1.
 
-    ``posterior`` is what the prior became with the target's data. Where nobody has anything to say, all is the
-    target's own.
+    ``posterior`` is the prior conditioned on the target's data. Where no task moves a prediction, all is the
+    target's.
     """
     target = prior.inward(observed(posterior))
     tasks = (*prior.sources, target)
@@ -138,7 +138,7 @@ def shares(prior: Prior, posterior: TransferPosterior, X: Float[Tensor, "m d"]) 
     if k > 1:
         alone = torch.eye(k, dtype=torch.bool)
         nothing, everything = torch.zeros(1, k, dtype=torch.bool), torch.ones(1, k, dtype=torch.bool)
-        cases = torch.cat([nothing, everything, alone, ~alone])  # of these somebody has heard
+        cases = torch.cat([nothing, everything, alone, ~alone])  # the tasks whose data are used
         for believed, mean, var in _predicted(prior, posterior, tasks, X, cases):
             first = gained(mean[2 : k + 2], var[2 : k + 2], mean[:1], var[:1])
             last = gained(mean[1:2], var[1:2], mean[k + 2 :], var[k + 2 :])
@@ -156,7 +156,7 @@ def gained(
     mean_0: Float[Tensor, "*#k m"],
     var_0: Float[Tensor, "*#k m"],
 ) -> Float[Tensor, "*#k m"]:
-    """KL(N(mean, var) ‖ N(mean_0, var_0)): what was learnt on the way from the second to the first, in nats."""
+    """KL(N(mean, var) ‖ N(mean_0, var_0)): the information gained from the second to the first, in nats."""
     var = torch.maximum(var, _LEAST * var_0)
     kl = 0.5 * ((var + (mean - mean_0).square()) / var_0 - 1 - (var / var_0).log())
     return torch.where(kl > _LEAST, kl, 0.0)
@@ -169,9 +169,9 @@ def _predicted(
     X: Float[Tensor, "m d"],
     heard: Bool[Tensor, "c k"],
 ) -> Iterator[tuple[float, Float[Tensor, "c m"], Float[Tensor, "c m"]]]:
-    """Of every candidate how far it is believed, and its means and variances at X had only some tasks been heard.
+    """The weight of every candidate, and its means and variances at X with only some of the tasks' data.
 
-    Each in units of its own. A star has all cases from what it holds; any other model is evaluated for each of them.
+    Each in units of its own. A star has all cases in closed form; any other model is evaluated for each of them.
     """
     params = posterior.hyperparameters
     each: Sequence[tuple[float, TransferModel, ModelParams, Predictor]]
@@ -199,7 +199,7 @@ def _case_by_case(
     X: Float[Tensor, "m d"],
     heard: Bool[Tensor, "c k"],
 ) -> tuple[Float[Tensor, "c m"], Float[Tensor, "c m"]]:
-    """The model at these hyperparameters, given the tasks that were heard."""
+    """The model at these hyperparameters, given the data of the tasks that are heard."""
     silent = [_silenced(task) for task in tasks]
     known: dict[tuple[bool, ...], tuple[Tensor, Tensor]] = {}
     cases = [tuple(case if model.needs_sources else case[-1:]) for case in heard.tolist()]
@@ -215,6 +215,6 @@ def _case_by_case(
 
 
 def _silenced(task: Dataset) -> Dataset:
-    """The task with a single observation, so far away that it says nothing here."""
+    """The task with a single observation, too far away to matter in the unit cube."""
     X = torch.full((1, task.d), _FAR, dtype=torch.float64)
     return Dataset(X, torch.zeros(1, dtype=torch.float64), task.name, unseen=task.unseen)

@@ -15,6 +15,7 @@ from headstart.gp.linalg import append_rows, broadcast_shapes, cholesky, fold, s
 from headstart.models.chain.beliefs import (
     Beliefs,
     BeliefsAt,
+    BoostedBeliefs,
     CrossTerm,
     ExactBeliefs,
     MeanBeliefs,
@@ -22,7 +23,6 @@ from headstart.models.chain.beliefs import (
     log_normal,
     weights_of,
 )
-from headstart.models.chain.boosted import BoostedBeliefs
 
 
 class Propagation(Enum):
@@ -127,16 +127,6 @@ class Layer:
         """P of every point of a with itself."""
         K = self.params.outputscale.unsqueeze(-1).expand(a.mean.shape)
         return K + self.below.var(a) if self.propagation is Propagation.EXACT else K
-
-    def scaled(self, scale: Float[Tensor, "*b"], offset: Float[Tensor, "*b"]) -> Layer:
-        """The same layer, of a task with nothing below it, for outputs scale · y + offset."""
-        assert isinstance(self.below, NoBeliefs)
-        return replace(
-            self,
-            params=self.params.scaled(scale, offset),
-            L=scale[..., None, None] * self.L,
-            noise=scale.square().unsqueeze(-1) * self.noise,
-        )
 
     # ── observations ──────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -18,6 +18,7 @@ from headstart.models.chain.beliefs import CrossTerm, ExactBeliefs
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.joint.coregion import Coregion, WeightedSource
 from headstart.models.joint.evidence import ArrowEvidence, DenseEvidence, JointEvidence
+from headstart.models.learning import LearnContext
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import AutoParams, CoregionalParams, EnsembleParams, ModelParams
 from headstart.models.posterior import FitResult, TransferPosterior
@@ -116,7 +117,7 @@ class Joint(TransferModel):
             return ArrowEvidence(tasks, kernel=self.kernel, free_offset=free)
         return DenseEvidence(tasks, coregion=self.coregion, kernel=self.kernel, free_offset=free)
 
-    def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> JointPrior:  # noqa: ARG002
+    def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> JointPrior:  # noqa: ARG002
         # every evaluation of the joint evidence factorises all rows: of large sources some have to do
         few = tuple(representative(source, MOST_OF_A_SOURCE) for source in sources)
         notes = [

@@ -1,10 +1,10 @@
-"""Every source learnt on its own: where all models whose sources are independent begin."""
+"""Every source fitted on its own: where all models whose sources are independent begin."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -12,16 +12,22 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset, task_name
-from headstart.data.units import Units, spread_of
+from headstart.data.units import OutputUnits, Units, spread_of
 from headstart.gp.fit import FitReport, Seed
-from headstart.gp.hyperparameters import GPParams
+from headstart.gp.hyperparameters import OFFSET_VAR, GPParams
 from headstart.models.chain.beliefs import BeliefsAt, ExactBeliefs, NoBeliefs, sources_at
-from headstart.models.chain.fitting import fit_layer
-from headstart.models.chain.layer import Layer, Propagation
-from headstart.models.large.condensed import ALL_ROWS, EXACT, exact_rows, source_layer
-from headstart.models.learning.learning import learning
-from headstart.models.learning.lessons import entropy_from, expected_seconds, in_number
-from headstart.models.learning.numbers import Numbers, content_key, fit_in_numbers, fit_of_numbers, is_fit, options_of
+from headstart.models.chain.condensed import ALL_ROWS, exact_rows, source_layer
+from headstart.models.chain.fitting import LevelSpec, fit_level
+from headstart.models.chain.layer import Layer
+from headstart.models.fitcache import fit_as_arrays, fit_from_arrays, fit_key, options_in_key
+from headstart.models.learning import (
+    DEFAULT_CONTEXT,
+    FitJob,
+    LearnContext,
+    count_in_words,
+    expected_seconds,
+    integer_seed,
+)
 from headstart.models.model import TransferModel
 from headstart.models.star.weighting import SourceFacts
 
@@ -75,7 +81,36 @@ def _known(units: Units, sources: tuple[Dataset, ...]) -> Units:
     return units.completed(Dataset.empty(first.d, batch_shape=first.batch_shape, device=first.X.device))
 
 
-def fit_independently(sources: tuple[Dataset, ...], model: TransferModel, seed: Seed) -> IndependentSources:
+@dataclass(frozen=True, slots=True)
+class SourceFit:
+    """The hyperparameters of a source on its own in the units of its values, and how they were found.
+
+    ``offset_var`` is the variance of the offset before any data where the offset is determined with the layer, which is
+    so for sources of many rows (models.chain.fitting).
+    """
+
+    source: Dataset
+    params: GPParams
+    report: FitReport
+    spec: LevelSpec
+    offset_var: Float[Tensor, "*b"] | None
+
+    def layer(self, units: Units) -> Layer:
+        """The source's posterior in these units."""
+        return source_layer(
+            NoBeliefs(self.source.batch_shape),
+            self.params.scaled(1 / units.scale, -units.offset / units.scale),
+            units.inward(self.source),
+            kernel=self.spec.kernel,
+            propagation=self.spec.propagation,
+            offset_var=None if self.offset_var is None else self.offset_var / units.scale.square(),
+            exact=self.spec.exact,
+        )
+
+
+def fit_independently(
+    sources: tuple[Dataset, ...], model: TransferModel, seed: Seed, context: LearnContext = DEFAULT_CONTEXT
+) -> IndependentSources:
     """A Gaussian process for every source, those of equal size in lockstep, fitted in their own units.
 
     The layers speak common units. A source whose values are small next to the others' is not fitted with bounds that
@@ -84,125 +119,87 @@ def fit_independently(sources: tuple[Dataset, ...], model: TransferModel, seed: 
     """
     shared = Units.of(sources)
     units = _known(shared, sources)
-    made: dict[int, Layer] = {}
-    exact = exact_rows([source.n for source in sources])
-    found = fit_each(sources, units.scale, model, seed, made)
-    layers = []
-    for i, (source, (params, _)) in enumerate(zip(sources, found, strict=True)):
-        if i in made:
-            layers.append(made[i].scaled(1 / units.scale, -units.offset / units.scale))
-            continue
-        known = params.scaled(1 / units.scale, -units.offset / units.scale)
-        inward = units.inward(source)
-        options = {"kernel": model.kernel, "propagation": Propagation.EXACT, "exact": exact}
-        layers.append(source_layer(NoBeliefs(source.batch_shape), known, inward, **options))  # type: ignore[arg-type]
-    return IndependentSources(sources, shared, tuple(layers), tuple(report for _, report in found))
+    fits = fit_each(sources, units.scale, model, seed, context)
+    layers = tuple(fit.layer(units) for fit in fits)
+    return IndependentSources(sources, shared, layers, tuple(fit.report for fit in fits))
 
 
 def fit_each(
-    sources: tuple[Dataset, ...],
-    scale: Float[Tensor, "*b"],
-    model: TransferModel,
-    seed: Seed,
-    made: dict[int, Layer] | None = None,
-) -> list[tuple[GPParams, FitReport]]:
-    """The process of every source in the units of its values, fitted in its own, and how it was found.
-
-    ``scale`` is that of a source that is constant. The layers of large sources that are fitted in this process, in the
-    same units, are put into ``made``: their factors are costly.
-    """
-    groups, entropy = _alike(sources, model), entropy_from(seed)
-    exact, names = exact_rows([source.n for source in sources]), [task_name(s, i) for i, s in enumerate(sources)]
-    lessons = [
-        AloneLesson(tuple(sources[i] for i in m), tuple(names[i] for i in m), scale, model, entropy, exact)
-        for m in groups
+    sources: tuple[Dataset, ...], scale: Float[Tensor, "*b"], model: TransferModel, seed: Seed, context: LearnContext
+) -> list[SourceFit]:
+    """The fit of every source, from the cache or made now; ``scale`` is the unit of a source that is constant."""
+    exact = exact_rows([source.n for source in sources])
+    spec = LevelSpec(model.kernel, model.fit, model.units, seed=integer_seed(seed), source=True, exact=exact)
+    names = [task_name(source, i) for i, source in enumerate(sources)]
+    own = [_own_units(source, scale) for source in sources]
+    cache, keys = context.cache, [] if context.cache is None else [_key(source, scale, spec) for source in sources]
+    found: dict[int, tuple[GPParams, FitReport]] = {}
+    for i, key in enumerate(keys):
+        assert cache is not None
+        known = cache.get(key, lambda arrays, i=i: fit_from_arrays(arrays, sources[i], names[i]))  # type: ignore[misc]
+        if known is not None:
+            found[i] = known
+    groups = _lockstep_groups(sources, [i for i in range(len(sources)) if i not in found], model.fit.restarts)
+    jobs = []
+    for group in groups:
+        some = tuple(sources[i] for i in group)
+        seconds = sum(map(expected_seconds, some))
+        jobs.append(FitJob(_fit_group, (some, scale, replace(spec, name=names[group[0]])), some[0].n, seconds))
+    if jobs:
+        meter = context.meter(f"Learning from {count_in_words(sources)}", sum(job.seconds for job in jobs))
+        for j, fits in context.run(jobs):
+            for i, (params, report) in zip(groups[j], fits, strict=True):
+                found[i] = params, replace(report, task=names[i])
+                if cache is not None:
+                    cache.put(keys[i], fit_as_arrays(params, report))
+            meter.add(jobs[j].seconds)
+    free = model.units is OutputUnits.SHARED
+    return [
+        SourceFit(s, *found[i], spec, OFFSET_VAR * own[i].scale.square() if free and s.n > ALL_ROWS else None)
+        for i, s in enumerate(sources)
     ]
-    results = learning().numbers_of(lessons, f"Learning from {in_number(sources)}")
-    order = [i for members in groups for i in members]
-    found = dict(zip(order, (own for each in results for own in each), strict=True))
-    if made is not None:
-        made |= {m[0]: lesson.made[0] for m, lesson in zip(groups, lessons, strict=True) if lesson.made}
-    return [fit_of_numbers(found[i], names[i], source.X.device) for i, source in enumerate(sources)]
 
 
-def _alike(sources: tuple[Dataset, ...], model: TransferModel) -> list[list[int]]:
-    """Which sources are learnt in lockstep: of one size, and no more of them than gain by it."""
+def _own_units(source: Dataset, scale: Float[Tensor, "*b"]) -> Units:
+    own = Units.of([source])
+    return Units(own.offset, torch.where(own.scale > 0, own.scale, scale))
+
+
+def _key(source: Dataset, scale: Float[Tensor, "*b"], spec: LevelSpec) -> str:
+    """The key of a source's fit, which says nothing of the others but what it takes from them.
+
+    That is the scale of a source that is constant, and in the report up to how many rows the layer is exact.
+    """
+    constant = bool((Units.of([source]).scale <= 0).any())
+    lent = (scale.tolist() if constant else None, spec.exact if spec.exact and source.n > spec.exact else None)
+    return fit_key("source", [source], spec.kernel, options_in_key(spec.fit), spec.units, spec.seed, lent)
+
+
+def _lockstep_groups(sources: Sequence[Dataset], which: Sequence[int], restarts: int) -> list[list[int]]:
+    """Sources of one size in groups, no larger than gains anything; a source of many rows is alone."""
     alike: dict[tuple[int, tuple[int, ...], bool], list[int]] = defaultdict(list)
-    for i, source in enumerate(sources):
-        alike[source.n, source.unseen, source.error_var is None].append(i)
+    for i in which:
+        alike[sources[i].n, sources[i].unseen, sources[i].error_var is None].append(i)
     groups = []
     for (n, _, _), members in alike.items():
-        most = max(1, _TOGETHER // (model.fit.restarts * n * n * sources[0].batch_shape.numel()))
+        most = max(1, _TOGETHER // (restarts * n * n * sources[0].batch_shape.numel()))
         most = 1 if n > ALL_ROWS else most
         groups += [members[i : i + most] for i in range(0, len(members), most)]
     return groups
 
 
-@dataclass(frozen=True, eq=False)
-class AloneLesson:
-    """Sources of one size, to be fitted in lockstep; ``scale`` is that of one that is constant."""
-
-    sources: tuple[Dataset, ...]
-    names: tuple[str, ...]
-    scale: Float[Tensor, "*b"]
-    model: TransferModel
-    entropy: int
-    exact: int = EXACT  # up to so many rows a source's layer is exact
-    made: list[Layer] = field(default_factory=list, repr=False)  # that of a large source, which is alone in its lesson
-
-    @cached_property
-    def keys(self) -> tuple[str, ...]:
-        """One for every source, which says nothing of the others."""
-        options = options_of(self.model)
-        return tuple(content_key("alone", [s], options, self.entropy, *self._lent(s)) for s in self.sources)
-
-    def _lent(self, source: Dataset) -> tuple[object, ...]:
-        """What a result has from the other sources: the scale of one that is constant, the layer of one too large."""
-        constant = Units.of([source]).scale <= 0
-        scale = (self.scale.tolist(),) if bool(constant.any()) else ()
-        return (*scale, self.exact) if source.n > self.exact else scale
-
-    @property
-    def cost(self) -> float:
-        """Seconds."""
-        return sum(expected_seconds(source) for source in self.sources)
-
-    @property
-    def rows(self) -> int:
-        """Of its matrix."""
-        return self.sources[0].n
-
-    def only(self, which: Sequence[int]) -> AloneLesson:
-        """Some of the sources."""
-        own = ((self.sources[i], self.names[i]) for i in which)
-        sources, names = zip(*own, strict=True)
-        return replace(self, sources=sources, names=names)
-
-    def accepts(self, i: int, numbers: Numbers) -> bool:
-        """Whether these can be the process of source i."""
-        return is_fit(numbers, self.sources[i])
-
-    def run(self) -> list[Numbers]:
-        """The hyperparameters of every source, in the units of its values, and its report."""
-        sources, large = self.sources, self.sources[0].n > ALL_ROWS
-        together = sources[0] if large else _stacked(sources)
-        own = Units.of([together])
-        own = Units(own.offset, torch.where(own.scale > 0, own.scale, self.scale))
-        layer, report = fit_layer(
-            NoBeliefs(together.batch_shape),
-            own.inward(together),
-            model=self.model,
-            propagation=Propagation.EXACT,
-            seed=self.entropy,
-            name=self.names[0],
-            source=True,
-            exact=self.exact,
-        )
-        params = layer.params.scaled(own.scale, own.offset)
-        if large:
-            self.made.append(layer.scaled(own.scale, own.offset))
-            return [fit_in_numbers(params, report)]
-        return [fit_in_numbers(params.at_row(row), report.at_row(row, "")) for row in range(len(sources))]
+def _fit_group(
+    sources: tuple[Dataset, ...], scale: Float[Tensor, "*b"], spec: LevelSpec
+) -> list[tuple[GPParams, FitReport]]:
+    """Hyperparameters and reports of sources of one size, in the units of their values."""
+    large = sources[0].n > ALL_ROWS
+    together = sources[0] if large else _stacked(sources)
+    own = _own_units(together, scale)
+    found = fit_level(NoBeliefs(together.batch_shape), own.inward(together), spec)
+    params, report = found.params.scaled(own.scale, own.offset), found.report
+    if large:
+        return [(params, report)]
+    return [(params.at_row(row), report.at_row(row, "")) for row in range(len(sources))]
 
 
 def _stacked(sources: tuple[Dataset, ...]) -> Dataset:

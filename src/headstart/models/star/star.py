@@ -1,4 +1,4 @@
-"""Learning a star: every source on its own, then the target on top of their weighted sum (models.star.weights)."""
+"""Stars: every source is learnt on its own, then the target on top of their weighted sum (models.star.weights)."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from headstart.errors import InputError
 from headstart.gp.fit import FitReport, Seed, fit
 from headstart.gp.hyperparameters import GPParams, ThetaPrior
 from headstart.models.chain.beliefs import Beliefs, BeliefsAt, NoBeliefs
+from headstart.models.chain.condensed import source_layer
 from headstart.models.chain.layer import Layer, Propagation
-from headstart.models.chain.sequential import expanded_levels
-from headstart.models.growth.grown import with_appended_rows, with_its_offset
-from headstart.models.growth.memory import Memory
-from headstart.models.growth.schedule import EVERY, FITTED_ON, fit_of_many, refit_size
-from headstart.models.large.condensed import source_layer
+from headstart.models.learning import LearnContext
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ModelParams, StarParams
 from headstart.models.posterior import FitResult, TransferPosterior
+from headstart.models.refits import TargetCache, at_last_refit, fit_of_long, with_its_offset
+from headstart.models.sequential import expanded_levels
 from headstart.models.star.independent import IndependentSources, exact_beliefs, fit_independently
 from headstart.models.star.weighting import SourceFacts, Weighting
 from headstart.models.star.weights import StarBeliefs, StarWeights
+from headstart.tuning import PLAIN_TUNING
 
 
 @dataclass(frozen=True, kw_only=True)
 class StarPrior(Prior):
     """The sources' posteriors, learnt once. A new target data set costs O(N_t Σ N_ν² + s N_t² + N_t³).
 
-    Where only some of the sources are asked (``narrowed``), these are ``alone``, and all of them ``every``.
+    Where only some of the sources are selected (``narrowed``), these are ``alone``, and all of them ``every``.
     """
 
     model: Star
@@ -40,8 +40,8 @@ class StarPrior(Prior):
     facts: SourceFacts
     expected: ThetaPrior | None = None  # of the target's own hyperparameters
     every: IndependentSources | None = None
-    index: tuple[int, ...] = ()  # of those that are asked among all
-    _settled: Memory[TransferPosterior] = field(default_factory=lambda: Memory(most=2), repr=False, compare=False)
+    index: tuple[int, ...] = ()  # of the selected sources among all
+    _cache: TargetCache = field(default_factory=TargetCache, repr=False, compare=False)
 
     @property
     def fit_reports(self) -> tuple[FitReport, ...]:
@@ -49,12 +49,12 @@ class StarPrior(Prior):
         return (self.every or self.alone).reports
 
     def narrowed(self, index: tuple[int, ...], let_in: Float[Tensor, "*b k"]) -> StarPrior:
-        """The same with these sources alone, which count as far as they are let in; the others have no weight."""
+        """The same prior with these sources only, which count as far as they are trusted, ``let_in``."""
         facts = replace(self.facts, spread=self.facts.spread[..., index], open=let_in.to(self.facts.open))
         return replace(self, alone=self.alone.some(index), facts=facts, every=self.alone, index=index)
 
     def gated(self, let_in: Float[Tensor, "*b s"] | Bool[Tensor, "*b s"]) -> StarPrior:
-        """The same with sources that count as far as they are let in: 0 is a weight of 0."""
+        """The same prior with sources that count as far as they are trusted, ``let_in``: 0 is a weight of 0."""
         return replace(self, facts=replace(self.facts, open=let_in.to(self.facts.open)))
 
     def locate(self, X: Float[Tensor, "*b m d"]) -> BeliefsAt:
@@ -62,33 +62,27 @@ class StarPrior(Prior):
         return self.alone.locate(X)
 
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
-        if target.n <= EVERY:
-            return self.given(target, seed, self.alone.locate(target.X))
-        seen = target.head(refit_size(target.n))
-        return with_appended_rows(
-            self._settled.of(seen, lambda: self.given(seen, seen.n, self.alone.locate(seen.X))), target
-        )
+        def fitted(seen: Dataset, seed: Seed) -> TransferPosterior:
+            return self.found(seen, seed, self.alone.locate(seen.X))[0]
 
-    def given(self, target: Dataset, seed: Seed, at: BeliefsAt) -> TransferPosterior:
-        """As ``condition`` for a target behind its map, with the sources at its inputs at hand; nothing is checked."""
-        return self.found(target, seed, at)[0]
+        return at_last_refit(fitted, target, seed, self._cache)
 
     def found(
         self, target: Dataset, seed: Seed, at: BeliefsAt, begin: Float[Tensor, "P p"] | None = None
     ) -> tuple[TransferPosterior, Float[Tensor, "P p"]]:
-        """The same with θ, at which the fit of a longer target may ``begin``, besides the prior's median.
+        """The posterior of a target behind its map, fitted to all of it, and θ, at which a later fit may ``begin``.
 
-        Of a long target θ is found from some typical rows.
+        ``at`` are the sources at the target's inputs. Of a long target θ is found from typical rows.
         """
         if not target.categories:
             target = replace(target, categories=self.sources[0].categories)
         units = self.alone.units.completed(target)
         inward, members = units.inward(target), self.alone.members
-        fitted_on = representative(inward, FITTED_ON)
+        fitted_on = representative(inward, PLAIN_TUNING.refit_rows)
         located = at if fitted_on is inward else self.alone.locate(fitted_on.X)
         evidence = self.model.weighting.evidence(members, self.facts, fitted_on, self.model.kernel, located)
         b, options = target.batch_shape, self.model.fit
-        options = options if begin is None else fit_of_many(options)
+        options = options if begin is None else fit_of_long(options)
         theta, report = fit(
             evidence, options, seed=seed, task="target", batch_shape=b, prior=self.expected, warm_start=begin
         )
@@ -126,11 +120,11 @@ class Star(TransferModel):
 
     weighting: Weighting
 
-    def _learn(self, sources: tuple[Dataset, ...], seed: Seed) -> StarPrior:
-        return self.upon(fit_independently(sources, self, seed))
+    def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> StarPrior:
+        return self.upon(fit_independently(sources, self, seed, context))
 
     def upon(self, alone: IndependentSources) -> StarPrior:
-        """The star of sources that were learnt already."""
+        """The prior from sources that were fitted already."""
         return StarPrior(model=self, sources=alone.sources, alone=alone, facts=alone.facts)
 
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:

@@ -1,4 +1,4 @@
-"""How the sources of a star are weighted: what is integrated out, and what is fitted (see models.star.weights)."""
+"""Weightings of a star's sources: which weights are integrated out, and which are fitted (models.star.weights)."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from headstart.tuning import AUTO_TUNING
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """What a weighting may know: the sources' spreads in model units, and which of them count at all.
+    """What a weighting depends on: the sources' spreads in model units, and how far each source is trusted.
 
-    ``own`` is what the target has of its own, where that was learnt from the sources (models.auto.likeness).
+    ``own`` is the share that the target has of its own, where it was learnt from the sources (models.auto.likeness).
     """
 
     spread: Float[Tensor, "*b s"]
-    open: Float[Tensor, "*b s"]  # 1, or 0 where the gate is shut
+    open: Float[Tensor, "*b s"]  # trust, from 0 to 1
     own: Float[Tensor, "*b 1"] | None = None
 
 
 class Weighting(ABC):
-    """The choice of mean, var and own, and what of it is fitted."""
+    """The prior of the weights (mean, var, own), and which of their parameters ω are fitted."""
 
     @abstractmethod
     def evidence(
@@ -49,7 +49,7 @@ class Weighting(ABC):
 
     @abstractmethod
     def weights(self, omega: Float[Tensor, "*b k"], facts: SourceFacts) -> StarWeights:
-        """From what was fitted."""
+        """The weights at fitted parameters ω."""
 
 
 def _flat(tensor: Tensor, batch: torch.Size) -> Tensor:

@@ -30,20 +30,20 @@ from torch import Tensor
 from headstart.gp.linalg import broadcast_shapes
 from headstart.models.chain.beliefs import Beliefs, BeliefsAt, ExactBeliefs, sources_at
 
-_ONE_BY_ONE = 16  # of more sources the kernels are worked out together
-_ELEMENTS = 1 << 20  # of kernels that are there at once
+_ONE_BY_ONE = 16  # with more sources the kernels are evaluated together
+_ELEMENTS = 1 << 20  # of kernels that are in memory at once
 
 
 @dataclass(frozen=True, slots=True)
 class StarWeights:
-    """The weights of f_ν, normal, and how much of k_ν the target has on its own.
+    """Normal weights of the f_ν, and the share of each k_ν that the target has of its own.
 
     With D = diag(√var), e a unit vector with equal entries for all sources that count (var > 0), and c = ``balance``,
 
         cov(w) = D (I − c e eᵀ) D = R Rᵀ        R = D (I − (1 − √(1 − c)) e eᵀ)
 
-    c = 0: every source for itself. c = 1: their deviations from the mean add up to nothing, so that what varies are
-    differences between the sources, and not how much they count together.
+    c = 0: weights are independent. c = 1: their deviations from the mean sum to 0, so that only differences between the
+    sources vary, and not how much they count together.
     """
 
     mean: Float[Tensor, "*b s"]
@@ -69,9 +69,9 @@ class StarWeights:
 
 @dataclass(frozen=True, slots=True)
 class StarBeliefs(Beliefs):
-    """The prior of the target: the sources' posteriors, weighted and summed.
+    """The prior of the target: the weighted sum of the sources' posteriors.
 
-    Where only some of the sources are asked, ``index`` are their places among all ``n_sources``.
+    Where only some of the sources are selected, ``index`` are their positions among all ``n_sources``.
     """
 
     members: tuple[ExactBeliefs, ...]
@@ -90,7 +90,7 @@ class StarBeliefs(Beliefs):
         return self.members
 
     def of_all(self, values: Float[Tensor, "*b k"]) -> Float[Tensor, "*b s"]:
-        """A value for every source, from those of the sources that are asked: 0 for the others."""
+        """A value for every source, from those of the selected sources: 0 for the others."""
         if self.index is None:
             return values
         found = values.new_zeros(*values.shape[:-1], self.n_sources)
@@ -101,7 +101,7 @@ class StarBeliefs(Beliefs):
         return self.weigh(sources_at(self.members, X))
 
     def weigh(self, at: BeliefsAt) -> BeliefsAt:
-        """The sum at points where the sources' own posteriors are at hand; what is weighed already stays."""
+        """The weighted sum at points where the sources' posteriors are known; a sum that was weighed already stays."""
         if not at.parts:
             return at
         mean, var, marginal = self.weights.mean, self.weights.var, self.weights.marginal_var
@@ -129,7 +129,7 @@ class StarBeliefs(Beliefs):
         return sum(parts, start=A.new_zeros(()))
 
     def _prior_cov_together(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"]) -> Float[Tensor, "*out n m"]:
-        """The same for many sources that are a process each: as many kernels at once as there is room for."""
+        """The same for many sources of one kernel each: as many kernels at once as ``_ELEMENTS`` allows."""
         lengthscale = torch.stack([member.prior[0][0] for member in self.members])
         size = self._sizes().movedim(-1, 0) * torch.stack([member.prior[0][1] for member in self.members])
         one = broadcast_shapes(A.shape[:-2], B.shape[:-2], self.batch_shape).numel() * A.shape[-2] * B.shape[-2]
@@ -140,7 +140,7 @@ class StarBeliefs(Beliefs):
         return sum(found, start=A.new_zeros(()))
 
     def cov_from(self, kernels: Float[Tensor, "s *b n n"], at: BeliefsAt) -> Float[Tensor, "*b n n"]:
-        """``cov(at, at)`` with the sources' k_ν at hand: they are the same whatever the weights."""
+        """``cov(at, at)`` from the sources' k_ν, which do not depend on the weights."""
         assert at.v is not None
         assert at.u is not None
         sizes = self._sizes().movedim(-1, 0)[..., None, None]

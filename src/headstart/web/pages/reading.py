@@ -15,9 +15,7 @@ from starlette.routing import Route
 from headstart.campaign.desk.words import percent
 from headstart.campaign.experiments import State
 from headstart.campaign.fitted import THIS
-from headstart.models.auto.explanation import SourceVerdict, Verdict
-from headstart.models.auto.past_check import PastCheck
-from headstart.models.auto.unusable import WhyUnusable
+from headstart.models.auto.explanation import PastCheck, SourceVerdict, Verdict, WhyUnusable
 from headstart.web.desk import Desk, Snapshot
 from headstart.web.jobs import Judged, Learned, PastOf
 from headstart.web.pages.page import desk_of, render, waiting

@@ -5,25 +5,31 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import replace
-from functools import partial
 
 import pytest
 import torch
-from tests.direct import prequential
-from tests.problems import agree, behind_the_map, item_of, params_for, predictions, quick, tensor, transfer_problem
+from tests.direct import dense_scores, prequential
+from tests.problems import (
+    agree,
+    behind_the_map,
+    item_of,
+    most_probable,
+    params_for,
+    predictions,
+    quick,
+    tensor,
+    transfer_problem,
+)
 from torch import Tensor
 
 from headstart import AUTO, GPBO, SHGP, STAR, AutoParams, Dataset, InputError, StarParams
 from headstart.data.units import OutputMap, OutputUnits, Units
 from headstart.decide.suggest import suggest
 from headstart.models.auto.auto import Auto, AutoPrior
-from headstart.models.auto.candidates import Candidate, trusted, weighed
+from headstart.models.auto.candidates import Candidate, beliefs_given_trust, candidate_weights
 from headstart.models.auto.gate import Informative
-from headstart.models.auto.members import with_point_estimate
-from headstart.models.auto.posterior import AutoPosterior
-from headstart.models.auto.prequential import sequential_scores
+from headstart.models.auto.posterior import AutoPosterior, with_point_estimate
 from headstart.models.chain.layer import Layer
-from headstart.models.growth.memory import Memory
 from headstart.models.mixture import Mixture
 from headstart.models.model import TransferModel
 from headstart.models.single import SinglePrior
@@ -68,17 +74,17 @@ def test_weights_are_posterior_probabilities_with_shares_that_are_kept() -> None
     expected = [0.75 * part / sum(parts) for part in parts]
     expected[1] += 0.05
     expected[3] += 0.2
-    assert weighed(scores, BELIEVED, SHARES.candidates).tolist() == pytest.approx(expected)
+    assert candidate_weights(scores, BELIEVED, SHARES.candidates).tolist() == pytest.approx(expected)
     assert AUTO.names == ("kin", "star", "chain", "plain")
 
 
 def test_a_candidate_keeps_its_share_against_any_evidence() -> None:
     """However badly it predicted, its weight does not fall below; nor does it rise above what the others leave."""
     bad, good = [-1e6] * 9, [0.0] * 9
-    lost = weighed(tensor([good, good, good, bad]), BELIEVED, SHARES.candidates)
+    lost = candidate_weights(tensor([good, good, good, bad]), BELIEVED, SHARES.candidates)
     assert lost[-1].item() == pytest.approx(0.2)
     assert lost.sum().item() == pytest.approx(1)
-    won = weighed(tensor([bad, bad, bad, good]), BELIEVED, SHARES.candidates)
+    won = candidate_weights(tensor([bad, bad, bad, good]), BELIEVED, SHARES.candidates)
     assert won.tolist() == pytest.approx([0, 0.05, 0, 0.95])
 
 
@@ -106,7 +112,7 @@ def test_belief_goes_as_far_as_the_sources_are_trusted() -> None:
     assert (half, full, none) == (pytest.approx(0.5), pytest.approx(1.0), 0.0)
 
     def left(sources: slice) -> list[float]:
-        return trusted(BELIEVED, gate.trust[sources], AUTO.candidates).tolist()
+        return beliefs_given_trust(BELIEVED, gate.trust[sources], AUTO.candidates).tolist()
 
     assert left(slice(2)) == pytest.approx((tensor([0.4, 0.3, 0.05, 0.1]) / 0.85).tolist())
     assert left(slice(1)) == pytest.approx((tensor([0.2, 0.15, 0.1, 0.6]) / 1.05).tolist())
@@ -118,7 +124,7 @@ def test_without_a_source_that_is_trusted_the_plain_process_has_it_all() -> None
     """Whatever the scores, and whatever shares others keep elsewhere; in a batch each problem goes by its own."""
     scores = tensor([[5.0], [5.0], [5.0], [0.0]])
     believed = torch.stack([BELIEVED, tensor([0.0, 0.0, 0.0, 1.0])])
-    weights = weighed(scores.expand(2, 4, 1), believed, SHARES.candidates)
+    weights = candidate_weights(scores.expand(2, 4, 1), believed, SHARES.candidates)
     assert weights[1].tolist() == [0, 0, 0, 1]
     assert weights[0, 0].item() > 0.3
 
@@ -171,9 +177,9 @@ def test_a_value_is_scored_by_candidates_that_have_not_seen_it() -> None:
     for i, refit in ((1, 1), (4, 4), (6, 6), (7, 6)):  # 7 is no refit
         for k, candidate in enumerate((kin, star.gated(prior.gate.trust), chain, in_shared_units)):
             posterior = candidate.condition(target.head(refit), seed=refit)
-            inward, predictor = posterior.units.inward(target), posterior.predictor
-            assert isinstance(predictor, Layer)
-            score = sequential_scores(predictor, inward.X, inward.y, after=refit)[i] - posterior.units.scale.log()
+            layer = posterior.predictor
+            assert isinstance(layer, Layer)
+            score = dense_scores(layer, posterior.units.inward(target))[i] - posterior.units.scale.log()
             assert judgement.scores[k, i].item() == pytest.approx(score.item(), abs=1e-5)
     assert not judgement.scores[:, 0].any()
 
@@ -187,7 +193,7 @@ def test_two_values_that_happen_to_be_close_do_not_ruin_the_plain_process() -> N
     plain = judgement.scores[-1]
     assert plain[1:].abs().max().item() < 5
     assert plain.sum().item() > judgement.scores[:-1].sum(-1).max().item() - 5
-    assert prequential(quick(GPBO).learn(), target)[2].item() < -1e3
+    assert prequential(most_probable(quick(GPBO)).learn(), target)[2].item() < -1e3
 
 
 def test_from_five_values_on_a_target_of_another_order_of_magnitude_has_units_of_its_own() -> None:
@@ -304,20 +310,8 @@ def test_a_copy_of_a_prior_has_a_memory_of_its_own() -> None:
     prior = auto_prior(PROBLEM.sources)
     other = copy.deepcopy(prior)
     after(other, PROBLEM.target)
-    assert not prior.informed._fitted
+    assert not prior._cache
     assert torch.equal(after(prior, PROBLEM.target).weights, after(other, PROBLEM.target).weights)
-
-
-def test_the_memory_is_bounded() -> None:
-    """However many targets are asked about, no more than 64 results are kept, the latest ones."""
-    memory: Memory[int] = Memory()
-    X = torch.zeros(1, 1, dtype=torch.float64)
-    data = [Dataset(X, torch.full((1,), float(i), dtype=torch.float64)) for i in range(100)]
-    for i in (*range(100), 99, 36):
-        assert memory.of(data[i], partial(int, i)) == i
-    assert len(memory) == 64
-    assert memory.of(data[36], lambda: -1) == 36
-    assert memory.of(data[35], lambda: -1) == -1
 
 
 @pytest.mark.parametrize(
@@ -353,6 +347,19 @@ def test_weights_that_are_no_probabilities_are_refused(weights: list[float], mes
     assert isinstance(params, AutoParams)
     with pytest.raises(InputError, match=message):
         AUTO.at(replace(params, weights=tensor(weights)), sources=PROBLEM.sources, target=PROBLEM.target)
+
+
+def test_with_many_sources_it_is_found_again_at_its_hyperparameters() -> None:
+    """Of more than five sources no chain is learnt, and ``at`` takes the hyperparameters of the other candidates."""
+    problem = transfer_problem(sizes=(5,) * 6, n_target=3)
+    prior = auto_prior(problem.sources)
+    found = after(prior, problem.target)
+    again = AUTO.at(found.hyperparameters, sources=prior.sources, target=prior.inward(problem.target))
+    assert isinstance(again, AutoPosterior)
+    assert prior.model.names == ("kin", "star", "plain")
+    torch.testing.assert_close(again.weights, found.weights)
+    with pytest.raises(InputError, match="AUTO has 4 candidates, but 3 are given"):
+        AUTO.at(found.hyperparameters, sources=prior.sources[:5], target=prior.inward(problem.target))
 
 
 # ── what it is for ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -443,8 +450,8 @@ def test_one_value_does_not_decide_for_good() -> None:
     surprise = tensor([[0.0, -5.0]] * 3 + [[0.0, -5000.0]])
     recovered = torch.cat([surprise, tensor([[-2.0] * 8] * 3 + [[0.0] * 8])], dim=-1)
     free = AUTO.using(candidates=tuple(replace(c, at_least=0.0) for c in AUTO.candidates))
-    assert weighed(surprise, BELIEVED, free.candidates)[-1] < 1e-3
-    assert weighed(recovered, BELIEVED, free.candidates)[-1] > 0.5
+    assert candidate_weights(surprise, BELIEVED, free.candidates)[-1] < 1e-3
+    assert candidate_weights(recovered, BELIEVED, free.candidates)[-1] > 0.5
 
 
 @pytest.mark.parametrize("useful", [False, True])

@@ -17,21 +17,21 @@ from headstart.gp.evidence import GaussianEvidence
 from headstart.gp.fit import fit
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.kernels import Kernel
-from headstart.models.auto import prequential
+from headstart.models.auto import scores
 from headstart.models.auto.auto import Auto, AutoPrior
 from headstart.models.auto.candidates import Candidate
 from headstart.models.auto.explanation import (
     Explanation,
     Verdict,
     _judge,
+    agreement,
     auto_only,
     explain,
+    says_little,
 )
-from headstart.models.auto.past_check import agreement
-from headstart.models.auto.prequential import refits_up_to
-from headstart.models.auto.unusable import says_little
+from headstart.models.auto.scores import refits_up_to
 from headstart.models.params import StarParams
-from headstart.models.star.weight_posterior import posterior_weights
+from headstart.models.star.attribution import posterior_weights
 
 
 def _hill(X: Tensor) -> Tensor:
@@ -304,10 +304,9 @@ def test_nothing_is_fitted_twice_to_explain(prior: AutoPrior, monkeypatch: pytes
         fits.append((evidence.n_observations, evidence.n_problems))
         return fit(evidence, *args, **options)
 
-    monkeypatch.setattr(prequential, "fit", counted)
-    kept = (fresh.informed._fitted, fresh.plain._tested, fresh._scored, fresh._latest)
-    known = [len(memory) for memory in kept]
+    monkeypatch.setattr(scores, "fit", counted)
+    cached = len(fresh._cache)
     again, given = explain(fresh, target), explain(fresh, target, posterior=posterior)
-    assert [len(memory) for memory in kept] == known
+    assert len(fresh._cache) == cached
     assert fits == [(n, len(fresh.sources)) for n in refits_up_to(6)] * 2
     assert again == given

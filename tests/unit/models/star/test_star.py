@@ -283,7 +283,7 @@ def test_a_star_whose_sources_are_at_hand_is_the_same_star() -> None:
     prior = model.learn([Dataset(X, X[:, 0].sin() + X[:, 1], categories=((1, 2),))])
     assert isinstance(prior, StarPrior)
     target = Dataset(X[:4], X[:4, 0].cos())
-    found, known = prior.condition(target, seed=3), prior.given(target, 3, prior.alone.locate(target.X))
+    found, (known, _) = prior.condition(target, seed=3), prior.found(target, 3, prior.alone.locate(target.X))
     assert all(torch.equal(a, b) for a, b in zip(found.predict(X), known.predict(X), strict=True))
 
 

@@ -1,0 +1,138 @@
+"""Prequential log scores: what a model predicted about every value of the target before that value was seen.
+
+With hyperparameters found from the first observations, and K the model's covariance of all of them with noise, the
+Cholesky factor L of K and z = L⁻¹ r hold every prediction of an observation from those before it:
+
+    log p(y_i | y_1 … y_{i−1}) = −½ z_i² − log L_ii − ½ log 2π
+
+The level of a task says nothing about which model is right, and models differ in the level they expect. So the offset
+has a flat prior: contrasts y_i − y_1 are scored, and the first observation scores 0.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headstart.data.dataset import Dataset
+from headstart.gp.evidence import GaussianEvidence, WeightedTerms
+from headstart.gp.fit import fit
+from headstart.gp.hyperparameters import Inputs
+from headstart.gp.linalg import cholesky, solve_lower
+from headstart.models.chain.layer import Layer
+from headstart.models.model import TransferModel
+from headstart.models.star.independent import IndependentSources
+from headstart.models.star.weighting import Amplitude, Integrated, SourceFacts
+from headstart.models.star.weights import StarBeliefs
+
+# Numbers of observations at which the hyperparameters behind the scores are refitted: often while every observation
+# tells much, then ever less often. The same for a run from the start and for one that was read from a file.
+REFITS = (1, *(size for k in range(1, 20) for size in (1 << k, 3 << (k - 1))))
+
+# Stars of one source each, which only explain, are refitted up to this many observations
+_LAST_REFIT_OF_ONE = 192
+_ELEMENTS = 1 << 24  # of the target's covariances under several sources that are in memory at once
+
+
+def refits_up_to(n: int) -> list[int]:
+    """The refits that come before observation number n + 1 is scored."""
+    return [refit for refit in REFITS if refit < n]
+
+
+def scores_alone(alone: IndependentSources, model: TransferModel, target: Dataset) -> Float[Tensor, "s n"]:
+    """The scores of every value of the target, in mapped units, under stars of one source each.
+
+    The stars have the kernel and the fit options of ``model``. At the target's inputs a source is a mean and a
+    covariance, whatever its size: so all stars are fitted in lockstep, each as it would be by itself.
+    """
+    n, s = target.n, len(alone.sources)
+    refits = [refit for refit in refits_up_to(n) if refit <= _LAST_REFIT_OF_ONE]
+    if not refits:
+        return target.y.new_zeros(s, n)
+    together = max(1, _ELEMENTS // n**2)
+    parts = (alone.some(range(start, min(start + together, s))) for start in range(0, s, together))
+    return torch.cat([_in_lockstep(part, model, target, refits) for part in parts])
+
+
+def _in_lockstep(
+    alone: IndependentSources, model: TransferModel, target: Dataset, refits: list[int]
+) -> Float[Tensor, "s n"]:
+    """The scores under each of these sources, fitted in lockstep."""
+    weighting, n_sources = Integrated(), len(alone.sources)
+    scores = target.y.new_zeros(n_sources, target.n)
+    means, covs = _priors_at(alone, weighting, target.X)
+    inputs = Inputs.of(target.d, target.categories or alone.sources[0].categories)
+    for refit, end in zip(refits, [*refits[1:], target.n], strict=True):
+        units = alone.units.completed(target.head(refit))
+        inward = units.inward(target.head(end))
+        y, error_var = inward.y.expand(n_sources, -1), inward.error_var
+        terms = WeightedTerms(means[:, None, :refit], covs[:, None, :refit, :refit], Amplitude(weighting.amplitude))
+        evidence = GaussianEvidence(
+            target.X[None, :refit],
+            y[:, :refit],
+            kernel=model.kernel,
+            residual=True,
+            free_offset=True,
+            inputs=inputs,
+            terms=terms,
+            error_var=None if error_var is None else error_var[None, :refit],
+        )
+        theta, _ = fit(evidence, model.fit, seed=refit, task="target", batch_shape=torch.Size([n_sources]))
+        own, omega = evidence.params(theta), evidence.omega(theta)
+        X = target.X[:end]
+        K = omega.square().unsqueeze(-1) * covs[:, :end, :end]
+        K = K + own.outputscale[:, None, None] * model.kernel(X, X, own.lengthscale)
+        noise = own.noise_var.unsqueeze(-1) + (0.0 if error_var is None else error_var)
+        K = K + torch.diag_embed(noise.expand(y.shape))
+        found = _contrast_scores(K, y - omega * means[:, :end]) - units.scale.log().unsqueeze(-1)
+        scores[:, refit:end] = found[:, refit:]
+    return scores
+
+
+def _priors_at(
+    alone: IndependentSources, weighting: Integrated, X: Float[Tensor, "n d"]
+) -> tuple[Float[Tensor, "s n"], Float[Tensor, "s n n"]]:
+    """Prior mean and covariance of the target at X under a star of each source, at amplitude 1."""
+    facts, means, covs = alone.facts, [], []
+    for member, spread, open_ in zip(alone.members, facts.spread, facts.open, strict=True):
+        below = StarBeliefs((member,), weighting.unit(SourceFacts(spread.unsqueeze(-1), open_.unsqueeze(-1))))
+        at = below.at(X)
+        means.append(at.mean)
+        covs.append(below.cov(at, at))
+    return torch.stack(means), torch.stack(covs)
+
+
+def scores_of(layer: Layer) -> Float[Tensor, "*b n"]:
+    """The scores of all observations of a layer, at its hyperparameters, from its factor; the first one is 0.
+
+    With z = L⁻¹ r and e = L⁻¹ 1, and the offset given a flat prior, the first i values leave it with precision S_i and
+    mean c_i/S_i; the next one is then predicted with
+
+        S_i = Σ_{j≤i} e_j²       variance    L_ii² (1 + e_i²/S_{i−1})
+        c_i = Σ_{j≤i} e_j z_j    residual    L_ii (z_i − e_i c_{i−1}/S_{i−1})
+
+    which are the scores of the contrasts y_i − y_1 at O(n²), without a new factor.
+    """
+    z = layer.z
+    if z.shape[-1] < 2:
+        return torch.zeros_like(z)
+    e = solve_lower(layer.L, torch.ones_like(layer.L[..., :1])).squeeze(-1)
+    S, c = e.square().cumsum(-1), (e * z).cumsum(-1)
+    grows = S[..., 1:] / S[..., :-1]
+    residual = z[..., 1:] - e[..., 1:] * c[..., :-1] / S[..., :-1]
+    log_sd = layer.L.diagonal(dim1=-2, dim2=-1)[..., 1:].log() + 0.5 * grows.log()
+    scores = -0.5 * (residual.square() / grows + math.log(2 * math.pi)) - log_sd
+    return torch.cat([torch.zeros_like(z[..., :1]), scores], dim=-1)
+
+
+def _contrast_scores(K: Float[Tensor, "*b n n"], r: Float[Tensor, "*b n"]) -> Float[Tensor, "*b n"]:
+    """The scores of y_i − y_1 from the covariance of the values and their residuals; 0 for the first one."""
+    first = K[..., :1, :]
+    contrasts = K[..., 1:, 1:] - first[..., 1:] - first[..., 1:].mT + first[..., :1]
+    L = cholesky(contrasts, of="The covariance of the target's observations")
+    z = solve_lower(L, (r[..., 1:] - r[..., :1]).unsqueeze(-1)).squeeze(-1)
+    scores = -0.5 * (z.square() + math.log(2 * math.pi)) - L.diagonal(dim1=-2, dim2=-1).log()
+    return torch.cat([torch.zeros_like(r[..., :1]), scores], dim=-1)

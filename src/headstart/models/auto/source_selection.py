@@ -1,0 +1,128 @@
+"""Source selection: which of many sources are used, at first and as results of the target come in.
+
+A target that is one more of the sources' kind differs from their average as they differ among themselves. The average
+of s sources is known up to 1/s of that variance: 32 of them, or a thousand, is a difference of 3 %. Small ones are
+noisier, and cost less. So at most as many are used at a time as have ``source_row_budget`` rows together, but
+``max_sources`` in any case and no more than ``max_small_sources`` (headstart.tuning), and the cost of a suggestion does
+not grow with the number of sources any more:
+
+    at first                        a fixed random choice of those that are trusted
+    from 8 results on, at           half of them as before, and half the ones most like the target: those whose means
+    every refit                     are correlated most with its results
+
+A source that is not trusted, or not like the target, costs nothing later. Up to ``max_sources`` all are used, always.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from headstart.data.dataset import Dataset
+from headstart.models.auto.scores import REFITS
+from headstart.models.chain.beliefs import ExactBeliefs, weights_of
+from headstart.tuning import AUTO_TUNING
+
+_ELEMENTS = 1 << 22  # of the covariances between sources and target that are in memory at once
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedSources:
+    """The sources that are used, by their index, and how far each is trusted: 0 in a problem that does not select it.
+
+    Every problem of a batch selects its own sources; ``index`` has all that any of them selects.
+    """
+
+    index: tuple[int, ...]
+    trust: Float[Tensor, "*b k"]
+
+
+def selection_size(n: int) -> int:
+    """The number of first results, of n, that the selection depends on: the last refit; 0 before there are enough."""
+    return max((refit for refit in REFITS if AUTO_TUNING.source_selection_from_results <= refit <= n), default=0)
+
+
+def max_sources_of(sources: Sequence[Dataset]) -> int:
+    """How many of these sources may be used at a time."""
+    rows = sum(source.n for source in sources) / len(sources)
+    return max(AUTO_TUNING.max_sources, min(AUTO_TUNING.max_small_sources, int(AUTO_TUNING.source_row_budget / rows)))
+
+
+def select_at_first(trust: Float[Tensor, "*b s"], most: int) -> SelectedSources:
+    """The sources that are used while the target has few results."""
+    if trust.shape[-1] <= most:
+        return SelectedSources(tuple(range(trust.shape[-1])), trust)
+    return _selected(trust, _drawn(trust, most))
+
+
+def select_for(
+    trust: Float[Tensor, "*b s"], most: int, members: Sequence[ExactBeliefs], seen: Dataset
+) -> SelectedSources:
+    """The sources that are used from these results of the target on, which are in the units of the sources."""
+    if trust.shape[-1] <= most or seen.n < AUTO_TUNING.source_selection_from_results:
+        return select_at_first(trust, most)
+    first = _drawn(trust, most // 2)
+    alike = _correlation(means_at(members, seen.X), seen.y)
+    alike = alike.masked_fill(first | (trust <= 0), -torch.inf)
+    best = alike.topk(most - most // 2, dim=-1)
+    more = torch.zeros_like(first).scatter(-1, best.indices, best.values > -torch.inf)
+    return _selected(trust, first | more)
+
+
+def _drawn(trust: Float[Tensor, "*b s"], most: int) -> Bool[Tensor, "*b s"]:
+    """The first trusted sources in a fixed random order; their own order may have a meaning, such as a period."""
+    order = torch.randperm(trust.shape[-1], generator=torch.Generator().manual_seed(0)).to(trust.device)
+    trusted = trust[..., order] > 0
+    found = torch.empty_like(trusted)
+    found[..., order] = trusted & (trusted.cumsum(-1) <= most)
+    return found
+
+
+def _selected(trust: Float[Tensor, "*b s"], mask: Bool[Tensor, "*b s"]) -> SelectedSources:
+    index = mask.reshape(-1, mask.shape[-1]).any(0).nonzero().squeeze(-1)
+    if len(index) == 0:  # none is trusted: one stands for all, with weight 0
+        index = index.new_zeros(1)
+    return SelectedSources(tuple(index.tolist()), (trust * mask)[..., index])
+
+
+def _correlation(shapes: Float[Tensor, "*b s n"], y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b s"]:
+    """The correlation of every source's means with the results; 0 where one of both does not vary."""
+    a = shapes - shapes.mean(-1, keepdim=True)
+    b = (y - y.mean(-1, keepdim=True)).unsqueeze(-2)
+    size = a.square().sum(-1).sqrt() * b.square().sum(-1).sqrt()
+    return torch.where(size > 0, (a * b).sum(-1) / torch.where(size > 0, size, 1.0), 0.0)
+
+
+def means_at(members: Sequence[ExactBeliefs], X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b s n"]:
+    """The means of sources on their own at X, those of equal size together: k(X, X_ν) K_ν⁻¹ r_ν + offset_ν.
+
+    That is O(n N_ν) for each, where its posterior would take O(n N_ν²).
+    """
+    alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    found: dict[int, Tensor] = {}
+    for i, member in enumerate(members):
+        if type(member) is ExactBeliefs and len(member.terms) == 1:
+            alike[tuple(member.X.shape)].append(i)
+        else:  # not a process on its own with all of its rows
+            found[i] = member.at(X).mean
+    for (*batch, N, _), places in alike.items():
+        together = max(1, _ELEMENTS // max(1, torch.Size(batch).numel() * N * X.shape[-2]))
+        for start in range(0, len(places), together):
+            some = places[start : start + together]
+            found.update(zip(some, _means([members[i] for i in some], X), strict=True))
+    return torch.stack([found[i] for i in range(len(members))], dim=-2)
+
+
+def _means(members: Sequence[ExactBeliefs], X: Float[Tensor, "*b n d"]) -> Float[Tensor, "g *b n"]:
+    """The means of members with equal numbers of rows."""
+    beta = weights_of(torch.stack([m.L for m in members]), torch.stack([m.z for m in members]))
+    lengthscale = torch.stack([m.terms[0].lengthscale for m in members])
+    weight = torch.stack([m.terms[0].weight for m in members])
+    k = members[0].kernel(X, torch.stack([m.X for m in members]), lengthscale)
+    offset = torch.stack([m.offset for m in members])
+    return offset.unsqueeze(-1) + (k @ (weight * beta).unsqueeze(-1)).squeeze(-1)

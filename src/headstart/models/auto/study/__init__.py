@@ -1,1 +1,0 @@
-"""What AUTO works out anew as a study goes on: which sources are asked, and the plain process."""

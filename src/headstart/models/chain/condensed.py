@@ -1,0 +1,211 @@
+"""A task of many rows as a layer: exactly up to some thousands of rows, through inducing points beyond.
+
+With P the prior of f (the gain's prior of the layer), Z inducing points among the rows, and the noise N of every row,
+
+    A = L_u⁻¹ P(Z, X)      L_u L_uᵀ = P(Z, Z)      d = diag(P(X, X) − AᵀA): what Z does not see of a row
+    D = N + d              B = I + A D⁻¹ Aᵀ        b = A D⁻¹ (y − m(X) − offset)
+
+    mean(x) = m(x) + offset + a(x)ᵀ B⁻¹ b            a(x) = L_u⁻¹ P(Z, x)
+    cov     = P(x, x') − a(x)ᵀ (I − B⁻¹) a(x')
+
+(FITC: a row that Z represents badly counts less.) That is Bayes' rule for as many pseudo-observations as there are
+inducing points, with correlated noise. So it *is* a layer, with
+
+    L = L_u T,  T Tᵀ = (I − B⁻¹)⁻¹ = I + (A D⁻¹ Aᵀ)⁻¹        z = Tᵀ B⁻¹ b
+
+and whatever is built on layers (chains, stars, surfaces of a search) needs to know nothing of it. With Z = X it is the
+exact posterior. The sums go over blocks of rows: the memory is that of two matrices of the size of Z.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from headstart.data.dataset import Dataset
+from headstart.data.replicates import pooled_rows
+from headstart.data.thinning import inducing_rows, representative_rows, take_rows
+from headstart.gp.hyperparameters import GPParams
+from headstart.gp.kernels import Kernel
+from headstart.gp.linalg import cholesky, solve_lower, solve_upper
+from headstart.models.chain.beliefs import Beliefs, BoostedBeliefs, ExactBeliefs
+from headstart.models.chain.layer import Layer, Propagation
+
+ALL_ROWS = 500  # up to so many a task is simply fitted, and observed row by row
+EXACT = 5000  # rows below and of the task; their factor has 200 MB and takes four seconds
+_LARGE_TOGETHER = 4  # large sources side by side that are each exact to that size: 800 MB
+_POINTS, _POINTS_ON_TOP = 2000, 1000  # at most so many inducing points
+_MOST = 100_000  # rows that are worked through
+_WORK = 8e10  # multiplications, which take some ten seconds: rows · points²
+_BLOCK = 1024
+# Variances that are rounding: relative to the prior's, and of the whitened pseudo-observations
+_JITTER, _LEAST = 1e-10, 1e-9
+
+
+def exact_rows(sizes: Sequence[int]) -> int:
+    """Up to how many rows each of these sources, learnt side by side, is exact: what all factors take is bounded."""
+    large = sum(n > _POINTS for n in sizes)
+    return EXACT if large <= _LARGE_TOGETHER else max(_POINTS, int(EXACT * (_LARGE_TOGETHER / large) ** 0.5))
+
+
+def source_layer(
+    below: Beliefs,
+    params: GPParams,
+    task: Dataset,
+    *,
+    kernel: Kernel,
+    propagation: Propagation,
+    offset_var: Float[Tensor, "*b"] | None = None,
+    every_row: bool = False,
+    exact: int | None = None,
+) -> Layer:
+    """The layer of a source at given hyperparameters: its rows pooled, and condensed where there are too many.
+
+    Nothing but the data decides how. With ``offset_var`` the offset of the parameters is that before any data, with
+    this variance, and becomes the posterior mean given all rows. ``every_row``: each is a row of the layer. ``exact``:
+    up to so many rows.
+    """
+    if task.n <= ALL_ROWS and offset_var is None:
+        return Layer.observe(
+            below, params, task.X, task.y, kernel=kernel, propagation=propagation, error_var=task.error_var
+        )
+    pooled = None if every_row else pooled_rows(task)
+    data = task if pooled is None else pooled.data
+    noise = params.noise_var.unsqueeze(-1).expand(data.y.shape)
+    if pooled is not None:
+        noise = pooled.noise(params.noise_var)
+    elif data.error_var is not None:
+        noise = noise + data.error_var
+    plan = _Plan(data.n, None) if every_row else _Plan.of(below, data, propagation, exact)
+    if plan.n_rows < data.n:
+        kept = plan.rows(data)
+        data, noise = take_rows(data, kept), noise.gather(-1, kept)
+    empty = Layer.observe(below, params, data.X[..., :0, :], data.y[..., :0], kernel=kernel, propagation=propagation)
+    if plan.n_points is None:
+        return _exact(empty, data, noise, offset_var)
+    scaled = (data.X / params.lengthscale.unsqueeze(-2)).reshape(-1, data.n, data.d)
+    points = inducing_rows(scaled, data.y.reshape(-1, data.n), plan.n_points).reshape(*data.batch_shape, -1)
+    return condensed(empty, data, noise, points, offset_var)
+
+
+def learnt_through(below: Beliefs, task: Dataset, propagation: Propagation, exact: int | None = None) -> str:
+    """How the layer of a source is made, in words: "learnt from 20,000 rows: predictions through 2,000 points"."""
+    pooled = pooled_rows(task) if task.n > ALL_ROWS else None
+    data = task if pooled is None else pooled.data
+    places = "" if pooled is None else f" at {data.n:,} places" if data.n > 1 else " at one place"
+    words = f"learnt from {task.n:,} rows{places}"
+    plan = _Plan.of(below, data, propagation, exact)
+    if plan.n_rows < data.n:
+        words += f", of which {plan.n_rows:,} all over them are used"
+    return words if plan.n_points is None else f"{words}, predictions through {plan.n_points:,} points"
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How many rows are used, and through how many points; None: each on its own."""
+
+    n_rows: int
+    n_points: int | None
+
+    @classmethod
+    def of(cls, below: Beliefs, data: Dataset, propagation: Propagation, most: int | None) -> _Plan:
+        """``most`` is up to how many rows, with those below, it is exact; by default EXACT."""
+        most = EXACT if most is None else most
+        known = below.exact if isinstance(below, BoostedBeliefs) else below
+        N = known.z.shape[-1] if isinstance(known, ExactBeliefs) else 0
+        room = max(most - N, _POINTS_ON_TOP) if N else most
+        if data.n <= room:
+            return cls(data.n, None)
+        if propagation is Propagation.BOOSTED:  # its covariance is that of rows with noise of their own
+            return cls(min(room, _POINTS), None)
+        affordable = min(_MOST, int(_WORK / max(N, 1) ** 2))
+        if affordable <= room:
+            return cls(room, None)
+        rows = min(data.n, affordable)
+        return cls(rows, min(_POINTS_ON_TOP if N else _POINTS, int((_WORK / rows) ** 0.5)))
+
+    def rows(self, data: Dataset) -> Int[Tensor, "*b k"]:
+        """The rows that are used: all over the results and the inputs, or with very many simply all over."""
+        if self.n_points is None and self.n_rows <= _POINTS:
+            chosen = representative_rows(data.X.reshape(-1, data.n, data.d), data.y.reshape(-1, data.n), self.n_rows)
+            return chosen.reshape(*data.batch_shape, -1)
+        even = torch.linspace(0, data.n - 1, self.n_rows, dtype=torch.float64, device=data.X.device).round().long()
+        return even.expand(*data.batch_shape, -1)
+
+
+def _exact(empty: Layer, data: Dataset, noise: Float[Tensor, "*b n"], offset_var: Float[Tensor, "*b"] | None) -> Layer:
+    """All rows as they are. The covariance is filled block by block, so that there are never more than two of it."""
+    at = empty.below.at(data.X)
+    K = data.X.new_empty(*data.batch_shape, data.n, data.n)
+    for block in _blocks(data.n):
+        K[..., block, :] = empty.gain_cov(at.rows(block), at)
+    K.diagonal(dim1=-2, dim2=-1).add_(noise)
+    L = cholesky(K, of="The covariance of the observations")
+    del K
+    r = data.y - at.mean - empty.params.offset.unsqueeze(-1)
+    z = solve_lower(L, r.unsqueeze(-1)).squeeze(-1)
+    if offset_var is None:
+        return replace(empty, at=at, L=L, z=z, noise=noise)
+    w = solve_lower(L, torch.ones_like(r).unsqueeze(-1)).squeeze(-1)
+    shift = (w * z).sum(-1) / (w.square().sum(-1) + 1 / offset_var)
+    params = replace(empty.params, offset=empty.params.offset + shift)
+    return replace(empty, params=params, at=at, L=L, z=z - shift.unsqueeze(-1) * w, noise=noise)
+
+
+def condensed(
+    empty: Layer,
+    data: Dataset,
+    noise: Float[Tensor, "*b n"],
+    points: Int[Tensor, "*b m"],
+    offset_var: Float[Tensor, "*b"] | None = None,
+) -> Layer:
+    """The layer given all rows of data through those that ``points`` names; ``empty`` is the layer without data."""
+    at = empty.below.at(take_rows(data, points).X)
+    m, identity = points.shape[-1], torch.eye(points.shape[-1], dtype=data.X.dtype, device=data.X.device)
+    P = empty.gain_cov(at, at)
+    P.diagonal(dim1=-2, dim2=-1).mul_(1 + _JITTER)
+    L_u = cholesky(P, of="The covariance of the inducing points")
+    seen = torch.zeros_like(P)  # A D⁻¹ Aᵀ
+    b = data.X.new_zeros(*data.batch_shape, m, 2)  # A D⁻¹ of the residual and of 1
+    both = data.X.new_zeros(*data.batch_shape, 2, 2)
+    for block in _blocks(data.n):
+        new = empty.below.at(data.X[..., block, :])
+        A = solve_lower(L_u, empty.gain_cov(at, new))
+        unseen = (empty.gain_var(new) - A.square().sum(-2)).clamp_min(0.0)  # 0 at the points themselves, to rounding
+        D = noise[..., block] + unseen
+        r = data.y[..., block] - new.mean - empty.params.offset.unsqueeze(-1)
+        right = torch.stack([r, torch.ones_like(r)], dim=-1)
+        weighted = right / D.unsqueeze(-1)
+        b += A @ weighted
+        both += right.mT @ weighted
+        A /= D.sqrt().unsqueeze(-2)
+        seen += A @ A.mT
+    L_b = cholesky(identity + seen, of="What the rows say of the inducing points")
+    c = solve_lower(L_b, b)
+    shift = torch.zeros_like(empty.params.offset)
+    if offset_var is not None:
+        # 1ᵀ (Q + D)⁻¹ r and 1ᵀ (Q + D)⁻¹ 1 with Q = AᵀA, by the matrix inversion lemma
+        inverse = both - c.mT @ c
+        shift = inverse[..., 0, 1] / (inverse[..., 1, 1] + 1 / offset_var)
+    mean = solve_upper(L_b, c)  # B⁻¹ b
+    mean = mean[..., 0] - shift.unsqueeze(-1) * mean[..., 1]
+    size = seen.diagonal(dim1=-2, dim2=-1).amax(-1)
+    seen.diagonal(dim1=-2, dim2=-1).add_((_LEAST + 1e-15 * size).unsqueeze(-1))
+    F = cholesky(seen, of="What the rows say of the inducing points")
+    T = cholesky(identity + torch.cholesky_inverse(F), of="The pseudo-observations")
+    return replace(
+        empty,
+        params=replace(empty.params, offset=empty.params.offset + shift),
+        at=at,
+        L=torch.tril(L_u @ T),
+        z=(T.mT @ mean.unsqueeze(-1)).squeeze(-1),
+        noise=noise.gather(-1, points),
+    )
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    return (slice(i, min(i + _BLOCK, n)) for i in range(0, n, _BLOCK))

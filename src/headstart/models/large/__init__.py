@@ -1,1 +1,0 @@
-"""Sources of thousands of rows: which rows teach the hyperparameters, and how all of them are predicted from."""

@@ -1,0 +1,145 @@
+"""Refits of a growing target: when its hyperparameters are found anew, and how results in between are added.
+
+Up to ``refit_every_result_up_to`` results (headstart.tuning) each of them may change the hyperparameters, and a fit
+takes a moment. Later one among hundreds changes next to nothing, and a fit takes seconds. From then on hyperparameters
+are those of the first ``refit_size(n)`` results, four sizes in every doubling (128, 160, 192, 224, 256, 320 …), and
+later results are rows that are appended to the factor, O(n²). The sizes are fixed: a study read from a file has the
+fits of one that was followed.
+
+Of a long target hyperparameters are found from representative rows, for an evaluation costs their cube, and the layer
+then observes all rows. The offset is that of a fit to all rows: offset ~ N(c, OFFSET_VAR) with c the mean of the
+residuals, so that with z = L⁻¹ (y − m − c) and e = L⁻¹ 1
+
+    offset = c + e·z / (e·e + 1/OFFSET_VAR)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import torch
+
+from headstart.data.dataset import Dataset
+from headstart.data.thinning import representative
+from headstart.gp.fit import FitOptions, Seed
+from headstart.gp.hyperparameters import OFFSET_VAR
+from headstart.gp.linalg import solve_lower
+from headstart.models.chain.beliefs import BeliefsAt
+from headstart.models.chain.layer import Layer
+from headstart.models.posterior import TransferPosterior
+from headstart.tuning import PLAIN_TUNING
+
+V = TypeVar("V")
+
+_CACHED = 64  # more than there are refits (models.auto.scores)
+
+
+class TargetCache:
+    """Bounded cache keyed by what is cached and the bytes of (X, y, error_var); evicts the oldest entry of its kind."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, dict[bytes, Any]] = {}
+
+    def __len__(self) -> int:
+        """The number of entries."""
+        return sum(map(len, self._kinds.values()))
+
+    def get(self, kind: str, target: Dataset, make: Callable[[], V], keep: int = _CACHED) -> V:
+        """The value of this kind for these data, made where it is missing; the latest ``keep`` of its kind are kept."""
+        parts = (target.X, target.y, *(() if target.error_var is None else (target.error_var,)))
+        key = b"".join(part.cpu().numpy().tobytes() for part in parts)
+        entries: dict[bytes, V] = self._kinds.setdefault(kind, {})
+        if key not in entries:
+            value = make()
+            while len(entries) >= keep:
+                entries.pop(next(iter(entries)))
+            entries[key] = value
+        return entries[key]
+
+
+def refit_size(n: int) -> int:
+    """The number of first results, of n, that hyperparameters are found from: all at first, later at least 4/5."""
+    if n <= PLAIN_TUNING.refit_every_result_up_to:
+        return n
+    octave = 1 << (n.bit_length() - 1)
+    return n - (n - octave) % (octave // PLAIN_TUNING.refits_per_doubling)
+
+
+def is_long(n: int) -> bool:
+    """Whether a target of n results is refitted only now and then."""
+    return n > PLAIN_TUNING.refit_every_result_up_to
+
+
+def fit_of_long(options: FitOptions) -> FitOptions:
+    """The fit options for a long target: fewer restarts."""
+    return replace(options, restarts=min(options.restarts, PLAIN_TUNING.refit_restarts))
+
+
+def at_last_refit(
+    fit: Callable[[Dataset, Seed], TransferPosterior], target: Dataset, seed: Seed, cache: TargetCache
+) -> TransferPosterior:
+    """The posterior of the target with the hyperparameters of its last refit, later results appended.
+
+    ``fit`` finds hyperparameters from all results it is given, and a seed. That of a refit is its number of results.
+    """
+    if not is_long(target.n):
+        return fit(target, seed)
+    seen = target.head(refit_size(target.n))
+    return with_appended_rows(cache.get("refit", seen, lambda: fit(seen, seen.n), keep=2), target)
+
+
+def with_appended_rows(posterior: TransferPosterior, target: Dataset, at: BeliefsAt | None = None) -> TransferPosterior:
+    """The posterior of a layer that has observed the first rows of the target, given all of them, in its own units.
+
+    ``target`` is behind its output map, as the rows that the layer has observed were. ``at`` are the sources of a star
+    at the new rows, if they are at hand. New rows are always appended in one block, so that the result depends on the
+    data alone.
+    """
+    layer = posterior.predictor
+    assert isinstance(layer, Layer)
+    seen = layer.z.shape[-1]
+    if seen == target.n:
+        return posterior
+    new = posterior.units.inward(target).rows(slice(seen, None))
+    noise = None if new.error_var is None else layer.params.noise_var.unsqueeze(-1) + new.error_var
+    located = None if at is None else layer.below.weigh(at)
+    return TransferPosterior(
+        layer.observing(new.X, new.y, at=located, noise_var=noise), posterior._outcome, target.y, posterior.warp
+    )
+
+
+def fitted_on_representative_rows(fit: Callable[[Dataset], TransferPosterior], target: Dataset) -> TransferPosterior:
+    """The posterior of a layer given all of the target, hyperparameters found by ``fit`` from representative rows."""
+    few = representative(target, PLAIN_TUNING.refit_rows)
+    posterior = fit(few)
+    if few is target:
+        return posterior
+    layer = posterior.predictor
+    assert isinstance(layer, Layer)
+    all_rows = observing_instead(layer, posterior.units.inward(target))
+    return TransferPosterior(with_its_offset(all_rows), posterior._outcome, target.y, posterior.warp)
+
+
+def observing_instead(layer: Layer, target: Dataset) -> Layer:
+    """The layer at its hyperparameters with these observations in place of its own."""
+    return Layer.observe(
+        layer.below,
+        layer.params,
+        target.X,
+        target.y,
+        kernel=layer.kernel,
+        propagation=layer.propagation,
+        error_var=target.error_var,
+    )
+
+
+def with_its_offset(layer: Layer) -> Layer:
+    """The layer with the posterior mean of its offset, given all that it has observed."""
+    e = solve_lower(layer.L, torch.ones_like(layer.L[..., :1])).squeeze(-1)
+    left = (layer.L @ layer.z.unsqueeze(-1)).squeeze(-1).mean(-1)  # c − offset
+    z = layer.z - left.unsqueeze(-1) * e
+    moved = left + (e * z).sum(-1) / (e.square().sum(-1) + 1 / OFFSET_VAR)
+    params = replace(layer.params, offset=layer.params.offset + moved)
+    return replace(layer, params=params, z=layer.z - moved.unsqueeze(-1) * e)

@@ -1,0 +1,184 @@
+"""Models trained level by level: MHGP, SHGP and BHGP. A source never hears of the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headstart.data.dataset import Dataset, task_name
+from headstart.data.units import OutputUnits, Units
+from headstart.errors import InputError
+from headstart.gp.fit import FitReport, Seed
+from headstart.gp.hyperparameters import GPParams
+from headstart.models.chain.beliefs import Beliefs, BeliefsAt, NoBeliefs
+from headstart.models.chain.condensed import source_layer
+from headstart.models.chain.fitting import LevelSpec, fit_layer, fit_level, level_layer
+from headstart.models.chain.layer import Layer, Propagation
+from headstart.models.fitcache import fit_as_arrays, fit_from_arrays, fit_key, options_in_key
+from headstart.models.learning import (
+    DEFAULT_CONTEXT,
+    FitJob,
+    LearnContext,
+    count_in_words,
+    expected_seconds,
+    integer_seed,
+    seed_of_level,
+)
+from headstart.models.model import Prior, TransferModel
+from headstart.models.params import ChainParams, ModelParams
+from headstart.models.posterior import FitResult, TransferPosterior
+from headstart.models.refits import TargetCache, at_last_refit
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequentialPrior(Prior):
+    """The stack of sources, factorised once; a new target data set costs O(N_t N_s² + N_t² N_s + N_t³).
+
+    With many results the hyperparameters are those of the last refit (models.refits), which is cached.
+    """
+
+    model: Sequential
+    units: Units
+    levels: tuple[GPParams, ...]
+    below: Beliefs
+    reports: tuple[FitReport, ...]
+    _cache: TargetCache = field(default_factory=TargetCache, repr=False, compare=False)
+
+    @property
+    def fit_reports(self) -> tuple[FitReport, ...]:
+        """One per source, in order."""
+        return self.reports
+
+    def locate(self, X: Float[Tensor, "*b m d"]) -> BeliefsAt:
+        """The sources' beliefs at X."""
+        with torch.no_grad():
+            return self.below.at(X)
+
+    def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
+        return at_last_refit(self.fitted, target, seed, self._cache)
+
+    def fitted(self, target: Dataset, seed: Seed) -> TransferPosterior:
+        """The posterior with hyperparameters found from all of the target's results."""
+        units = self.units.completed(target)
+        layer, report = fit_layer(self.below, units.inward(target), replace(self.model.spec, seed=seed))
+        params = ChainParams((*self.levels, layer.params)).scaled(units.scale, units.offset)
+        return TransferPosterior(layer, FitResult(units, params, (*self.reports, report)), target.y)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sequential(TransferModel):
+    """Every task is the previous one plus a residual, learnt one at a time; ``propagation`` says what is inherited."""
+
+    propagation: Propagation
+
+    @property
+    def spec(self) -> LevelSpec:
+        """How every level is fitted."""
+        return LevelSpec(self.kernel, self.fit, self.units, self.propagation)
+
+    def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> SequentialPrior:
+        return self.upon(sources, seed, context)
+
+    def upon(
+        self,
+        sources: tuple[Dataset, ...],
+        seed: Seed,
+        context: LearnContext = DEFAULT_CONTEXT,
+        first: tuple[Layer, FitReport] | None = None,
+    ) -> SequentialPrior:
+        """The chain of the sources. ``first`` is the first of them, where that was learnt already, in shared units."""
+        entropy = integer_seed(seed)
+        shared = self.units is OutputUnits.SHARED
+        units = Units.of(sources) if shared else Units.identity(sources[0])
+        below: Beliefs = NoBeliefs(sources[0].batch_shape)
+        inward = tuple(units.inward(source) for source in sources)
+        levels: list[GPParams] = []
+        reports: list[FitReport] = []
+        meter = context.meter(f"Learning a chain of {count_in_words(sources)}", sum(map(expected_seconds, sources)))
+        for i, source in enumerate(sources):
+            if i == 0 and first is not None:
+                layer, report = first
+            else:
+                spec = replace(self.spec, seed=seed_of_level(entropy, i), name=task_name(source, i), source=True)
+                layer, report = learn_level(below, inward[: i + 1], tuple(levels), spec, context)
+            below = layer.as_beliefs()
+            levels.append(layer.params)
+            reports.append(report)
+            meter.add(expected_seconds(source))
+        return SequentialPrior(
+            model=self, sources=sources, units=units, levels=tuple(levels), below=below, reports=tuple(reports)
+        )
+
+    def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
+        levels = _levels_for(params, len(sources) + 1, target)
+        below: Beliefs = NoBeliefs(target.batch_shape)
+        for level, source in zip(levels, sources, strict=False):
+            layer = source_layer(below, level, source, kernel=self.kernel, propagation=self.propagation)
+            below = layer.as_beliefs()
+        layer = Layer.observe(
+            below,
+            levels[-1],
+            target.X,
+            target.y,
+            kernel=self.kernel,
+            propagation=self.propagation,
+            error_var=target.error_var,
+        )
+        return TransferPosterior(layer, FitResult(Units.identity(target), ChainParams(levels)), target.y)
+
+
+def learn_level(
+    below: Beliefs, tasks: tuple[Dataset, ...], levels: tuple[GPParams, ...], spec: LevelSpec, context: LearnContext
+) -> tuple[Layer, FitReport]:
+    """The last of some tasks on top of the others, from the cache or fitted now.
+
+    ``below`` is made of the others' ``levels``: a level rests on all of them, and so does its key.
+    """
+    task, cache, key, at = tasks[-1], context.cache, "", None
+    found: tuple[GPParams, FitReport] | None = None
+    if cache is not None:
+        values = [getattr(level, f.name).tolist() for level in levels for f in fields(level)]
+        options = (spec.kernel, options_in_key(spec.fit), spec.units, spec.propagation, spec.seed)
+        key = fit_key("level", tasks, *options, values)
+        found = cache.get(key, lambda arrays: fit_from_arrays(arrays, task, spec.name))
+    if found is None:
+        job = FitJob(_fit_level, (below, task, spec), task.n, expected_seconds(task))
+        ((_, (params, report, at)),) = context.run([job])
+        found = params, report
+        if cache is not None:
+            cache.put(key, fit_as_arrays(*found))
+    return level_layer(below, found[0], task, spec, at), found[1]
+
+
+def _fit_level(below: Beliefs, task: Dataset, spec: LevelSpec) -> tuple[GPParams, FitReport, BeliefsAt | None]:
+    found = fit_level(below, task, spec)
+    return found.params, found.report, found.at
+
+
+def _levels_for(params: ModelParams, n: int, target: Dataset) -> tuple[GPParams, ...]:
+    if not isinstance(params, ChainParams):
+        raise InputError(f"A sequential model takes ChainParams, but got {type(params).__name__}.")
+    return expanded_levels(params.levels, n, target)
+
+
+def expanded_levels(levels: tuple[GPParams, ...], n: int, target: Dataset) -> tuple[GPParams, ...]:
+    """One process per task, checked, for the target's batch of problems and on its device."""
+    if len(levels) != n:
+        raise InputError(f"{n} tasks need {n} levels of hyperparameters, but there are {len(levels)}.")
+    for i, level in enumerate(levels):
+        level.require(f"level {i}", target.d)
+    expanded = (p.to(target.X) for p in levels)
+    b = target.batch_shape
+    return tuple(
+        replace(
+            p,
+            lengthscale=p.lengthscale.expand(*b, -1),
+            outputscale=p.outputscale.expand(b),
+            noise_var=p.noise_var.expand(b),
+            offset=p.offset.expand(b),
+        )
+        for p in expanded
+    )

@@ -1,0 +1,211 @@
+"""A task of many rows as a layer: exactly, or through inducing points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from headstart.data.dataset import Dataset
+from headstart.data.thinning import inducing_rows
+from headstart.data.units import OutputMap, Units
+from headstart.gp.fit import FitOptions
+from headstart.gp.hyperparameters import OFFSET_VAR, GPParams
+from headstart.gp.kernels import Kernel
+from headstart.models.chain import condensed as module
+from headstart.models.chain import fitting
+from headstart.models.chain.beliefs import Beliefs, NoBeliefs
+from headstart.models.chain.condensed import condensed, exact_rows, learnt_through, source_layer
+from headstart.models.chain.layer import Layer, Propagation
+from headstart.models.family import STAR
+from headstart.models.learning import LearnContext
+from headstart.models.star import independent
+
+PARAMS = GPParams.of(lengthscale=[0.5, 0.6, 0.7], outputscale=1.4, noise_var=0.05, offset=0.2)
+TOP = GPParams.of(lengthscale=[0.8, 0.6, 0.5], outputscale=0.3, noise_var=0.02, offset=-0.1)
+X_NEW = torch.rand(40, 3, generator=torch.Generator().manual_seed(9), dtype=torch.float64)
+
+
+def task_of(n: int, *, seed: int = 0, errors: bool = False) -> Dataset:
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.rand(n, 3, generator=generator, dtype=torch.float64)
+    y = torch.sin(6 * X).sum(-1) + 0.2 * torch.randn(n, generator=generator, dtype=torch.float64)
+    known = 0.3 * torch.rand(n, generator=generator, dtype=torch.float64) if errors else None
+    return Dataset(X, y, error_var=known)
+
+
+def dense(below: Beliefs, params: GPParams, task: Dataset, kernel: Kernel, propagation: Propagation) -> Layer:
+    options: dict[str, Any] = {"kernel": kernel, "propagation": propagation, "error_var": task.error_var}
+    return Layer.observe(below, params, task.X, task.y, **options)
+
+
+def noise_of(params: GPParams, task: Dataset) -> torch.Tensor:
+    own = params.noise_var.expand(task.n)
+    return own if task.error_var is None else own + task.error_var
+
+
+def empty_of(layer: Layer) -> Layer:
+    options: dict[str, Any] = {"kernel": layer.kernel, "propagation": layer.propagation}
+    return Layer.observe(layer.below, layer.params, layer.X[:0], layer.X[:0, 0], **options)
+
+
+@pytest.mark.parametrize("kernel", list(Kernel))
+@pytest.mark.parametrize("propagation", [Propagation.EXACT, Propagation.MEAN])
+def test_with_every_row_an_inducing_point_the_posterior_is_exact(kernel: Kernel, propagation: Propagation) -> None:
+    """On nothing, and on top of another task, whatever is inherited."""
+    first, second = task_of(60), task_of(50, seed=1, errors=True)
+    below: Beliefs = NoBeliefs(torch.Size())
+    for params, task in ((PARAMS, first), (TOP, second)):
+        exact = dense(below, params, task, kernel, propagation)
+        mine = condensed(empty_of(exact), task, noise_of(params, task), torch.arange(task.n))
+        for a, b in zip(mine.predict(X_NEW), exact.predict(X_NEW), strict=True):
+            assert torch.allclose(a, b, atol=2e-6)
+        on_it = dense(mine.as_beliefs(), TOP, task_of(10, seed=2), kernel, propagation)
+        as_was = dense(exact.as_beliefs(), TOP, task_of(10, seed=2), kernel, propagation)
+        for a, b in zip(on_it.predict(X_NEW), as_was.predict(X_NEW), strict=True):
+            assert torch.allclose(a, b, atol=2e-6)
+        below = exact.as_beliefs()
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_the_closed_form_is_the_dense_one(free: bool) -> None:
+    """FITC: the posterior of y ~ N(offset, Q + diag(P − Q) + N), f seen through Q, with n×n matrices."""
+    task, points = task_of(80, errors=True), torch.arange(0, 80, 4)
+    nothing = dense(NoBeliefs(torch.Size()), PARAMS, task.rows(slice(0)), Kernel.MATERN52, Propagation.EXACT)
+    noise = noise_of(PARAMS, task)
+    mine = condensed(nothing, task, noise, points, torch.tensor(OFFSET_VAR, dtype=torch.float64) if free else None)
+
+    def k(A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        return PARAMS.outputscale * Kernel.MATERN52(A, B, PARAMS.lengthscale)
+
+    Z = task.X[points]
+    to_Z = torch.linalg.solve(k(Z, Z), torch.cat([k(Z, task.X), k(Z, X_NEW)], dim=-1))
+    Q = torch.cat([k(task.X, Z), k(X_NEW, Z)]) @ to_Z
+    n = task.n
+    K = Q[:n, :n] + torch.diag((PARAMS.outputscale - Q.diagonal()[:n]) + noise)
+    inverse, ones = torch.linalg.inv(K), torch.ones(n, dtype=torch.float64)
+    offset = PARAMS.offset
+    if free:
+        offset = offset + (ones @ inverse @ (task.y - offset)) / (ones @ inverse @ ones + 1 / OFFSET_VAR)
+    mean = offset + Q[n:, :n] @ inverse @ (task.y - offset)
+    cov = k(X_NEW, X_NEW) - Q[n:, :n] @ inverse @ Q[:n, n:]
+    found = mine.predict(X_NEW)
+    assert torch.allclose(mine.params.offset, offset, atol=1e-7)
+    assert torch.allclose(found[0], mean, atol=1e-6)
+    assert torch.allclose(found[1], cov, atol=1e-6)
+
+
+def test_through_a_third_of_the_points_it_is_close_to_the_exact_posterior() -> None:
+    """In three inputs: the mean within a fifth of the standard deviation (rms), and that right to three per cent."""
+    task = task_of(1500)
+    exact = dense(NoBeliefs(torch.Size()), PARAMS, task, Kernel.MATERN52, Propagation.EXACT)
+    mine = condensed(
+        empty_of(exact),
+        task,
+        noise_of(PARAMS, task),
+        inducing_rows((task.X / PARAMS.lengthscale)[None], task.y[None], 500)[0],
+    )
+    (a, var), (b, exact_var) = mine.predict_marginal(X_NEW), exact.predict_marginal(X_NEW)
+    assert float(((a - b) / exact_var.sqrt()).square().mean().sqrt()) < 0.2
+    assert float(((var / exact_var).sqrt() - 1).abs().mean()) < 0.03
+    assert mine.L.shape == (500, 500)
+
+
+def test_up_to_five_thousand_rows_the_layer_is_the_exact_one() -> None:
+    """Block by block gives what all at once gives; a free offset is the one of the evidence."""
+    task = task_of(1100, errors=True)
+    exact = dense(NoBeliefs(torch.Size()), PARAMS, task, Kernel.MATERN52, Propagation.EXACT)
+    options: dict[str, Any] = {"kernel": Kernel.MATERN52, "propagation": Propagation.EXACT}
+    mine = source_layer(NoBeliefs(torch.Size()), PARAMS, task, **options)
+    for a, b in zip(mine.predict(X_NEW), exact.predict(X_NEW), strict=True):
+        assert torch.allclose(a, b, atol=1e-10)
+    before = torch.tensor(OFFSET_VAR, dtype=torch.float64)
+    free = source_layer(NoBeliefs(torch.Size()), PARAMS, task, offset_var=before, **options)
+    K = exact.L @ exact.L.mT + OFFSET_VAR
+    known = PARAMS.offset + OFFSET_VAR * torch.linalg.solve(K, task.y - PARAMS.offset).sum()
+    assert torch.allclose(free.params.offset, known, atol=1e-9)
+    again = dense(NoBeliefs(torch.Size()), free.params, task, Kernel.MATERN52, Propagation.EXACT)
+    assert torch.allclose(free.predict(X_NEW)[0], again.predict(X_NEW)[0], atol=1e-9)
+
+
+def test_copies_of_rows_are_one_row_of_the_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing of what they say is lost."""
+    monkeypatch.setattr(module, "ALL_ROWS", 50)
+    few = task_of(40)
+    other = few.with_data(few.X, few.y + 0.3)
+    task = Dataset(torch.cat([few.X, other.X]), torch.cat([few.y, other.y]))
+    options: dict[str, Any] = {"kernel": Kernel.MATERN52, "propagation": Propagation.EXACT}
+    mine = source_layer(NoBeliefs(torch.Size()), PARAMS, task, **options)
+    assert mine.L.shape == (40, 40)
+    exact = dense(NoBeliefs(torch.Size()), PARAMS, task, Kernel.MATERN52, Propagation.EXACT)
+    for a, b in zip(mine.predict(X_NEW), exact.predict(X_NEW), strict=True):
+        assert torch.allclose(a, b, atol=1e-10)
+    assert learnt_through(NoBeliefs(torch.Size()), task, Propagation.EXACT) == "learnt from 80 rows at 40 places"
+
+
+@pytest.mark.parametrize("propagation", list(Propagation))
+def test_a_chain_of_large_tasks_stays_within_bounds(propagation: Propagation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With room for 300 rows, levels of 400 take at most 300 and then 80 each, and still predict their task."""
+    for name, value in {"ALL_ROWS": 100, "EXACT": 300, "_POINTS": 120, "_POINTS_ON_TOP": 80}.items():
+        monkeypatch.setattr(module, name, value)
+    below: Beliefs = NoBeliefs(torch.Size())
+    options: dict[str, Any] = {"kernel": Kernel.MATERN52, "propagation": propagation}
+    sizes = []
+    for seed, params in ((0, PARAMS), (1, TOP), (2, TOP)):
+        layer = source_layer(below, params, task_of(400, seed=seed), **options)
+        sizes.append(layer.L.shape[-1])
+        below = layer.as_beliefs()
+    assert max(sizes) <= 300
+    mean, var = layer.predict_marginal(X_NEW)
+    assert float((mean - torch.sin(6 * X_NEW).sum(-1)).square().mean()) < 0.05
+    assert bool((var > 0).all())
+
+
+def test_more_rows_than_can_be_worked_through_are_thinned_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sentence has all three numbers."""
+    for name, value in {"ALL_ROWS": 50, "EXACT": 60, "_POINTS": 40, "_MOST": 100}.items():
+        monkeypatch.setattr(module, name, value)
+    task, nothing = task_of(400), NoBeliefs(torch.Size())
+    layer = source_layer(nothing, PARAMS, task, kernel=Kernel.RBF, propagation=Propagation.EXACT)
+    assert layer.L.shape == (40, 40)
+    assert learnt_through(nothing, task, Propagation.EXACT) == (
+        "learnt from 400 rows, of which 100 all over them are used, predictions through 40 points"
+    )
+
+
+def test_a_large_source_is_the_same_in_other_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fitted once, its layer in units of 3 y − 2 predicts three times the values minus two, the free offset and all."""
+    monkeypatch.setattr(module, "ALL_ROWS", 50)
+    monkeypatch.setattr(independent, "ALL_ROWS", 50)
+    monkeypatch.setattr(fitting, "ALL_ROWS", 50)
+    one, two, three = (torch.tensor(v, dtype=torch.float64) for v in (1.0, 2.0, 3.0))
+    model = STAR.using(output_map=OutputMap.NONE, fit=FitOptions(restarts=1))
+    (fit,) = independent.fit_each((task_of(80, errors=True),), one, model, 0, LearnContext())
+    plain, other = fit.layer(Units(0 * one, one)), fit.layer(Units(two / three, 1 / three))
+    (mean, cov), (mean_3, cov_3) = plain.predict(X_NEW), other.predict(X_NEW)
+    assert torch.allclose(3 * mean - 2, mean_3, atol=1e-9)
+    assert torch.allclose(9 * cov, cov_3, atol=1e-9)
+
+
+def test_many_large_sources_side_by_side_take_no_more_memory_than_four(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small ones do not count; of many large ones each is exact to fewer rows, and through points beyond."""
+    assert exact_rows([5000, 4000, 100, 100, 3000, 2500]) == module.EXACT
+    for n_large in (5, 8, 12, 25, 300):
+        each = exact_rows([5000] * n_large + [50] * 10)
+        assert module._POINTS <= each < module.EXACT
+        assert n_large * each**2 <= 4 * module.EXACT**2 or each == module._POINTS
+    for name, value in {"ALL_ROWS": 50, "EXACT": 100, "_POINTS": 40}.items():
+        monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(independent, "ALL_ROWS", 50)
+    monkeypatch.setattr(fitting, "ALL_ROWS", 50)
+    sources = tuple(task_of(90, seed=i) for i in range(9))
+    learnt = independent.fit_independently(
+        sources, STAR.using(output_map=OutputMap.NONE, fit=FitOptions(restarts=1)), 0
+    )
+    assert {layer.L.shape[-1] for layer in learnt.layers} == {40}
+    assert "through 40 points" in learnt.reports[0].note
+    few = independent.fit_independently(
+        sources[:4], STAR.using(output_map=OutputMap.NONE, fit=FitOptions(restarts=1)), 0
+    )
+    assert {layer.L.shape[-1] for layer in few.layers} == {90}
