@@ -98,6 +98,8 @@ class AutoTuning:
     # ── careful first points (decide) ─────────────────────────────────────────────────────────────────────────────
 
     # ── ranges of results with sources ────────────────────────────────────────────────────────────────────────────
+    # Degrees of freedom of Student's distribution before the first result: how well sources show a target's scale
+    range_freedom_before_results: float = 8.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +144,21 @@ class PlainTuning:
     # ── improvement margin, acquisition (decide) ──────────────────────────────────────────────────────────────────
 
     # ── output map (data) ─────────────────────────────────────────────────────────────────────────────────────────
+    # λ ~ N(1, this²), at most 1: values go in as they are unless they show a tail of bad ones
+    warp_power_sd: float = 0.5
+    warp_max_power: float = 1.0
+    # Spreads from the median beyond which a value is an outlier, and is pulled in
+    outlier_fence: float = 6.0
+    # A spread is at most so many times that of the better half: the upper quartile may be a penalty for failed runs
+    max_spread_ratio: float = 3.0
+    # Points of a search within this distance, in every coordinate of the unit cube, count as one value
+    together_within: float = 0.02
+    # Variance of the tasks' levels, in spreads², as one further source would have it
+    level_var: float = 0.25
+    # A first value so many spreads from the sources' median is of a target that lies elsewhere, so many spreads below
+    # the target's own median
+    moved_from_spreads: float = 3.0
+    first_value_below_median: float = 1.0
 
     # ── ranges of results (models) ────────────────────────────────────────────────────────────────────────────────
 
