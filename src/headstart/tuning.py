@@ -107,8 +107,29 @@ class PlainTuning:
     """Numbers of every Gaussian process and of the search, with or without sources."""
 
     # ── hyperparameter priors (gp) ────────────────────────────────────────────────────────────────────────────────
+    # Medians of the lengthscales of numbers and of categories, times √g: distances among g inputs grow like that
+    number_lengthscale_median: float = 0.3
+    category_lengthscale_median: float = 1.0  # two levels are at distance 1
+    # Standard deviation of the logarithm of lengthscales and outputscales: 95 % within a factor of 7
+    scale_spread: float = 1.0
+    # Median and spread of the outputscale on top of another task: what is left after a good source is smaller
+    residual_outputscale_median: float = 0.3
+    residual_outputscale_spread: float = 1.5
+    # Median and spread of the noise variance: a tenth of the outputs' spread is a common error
+    noise_var_median: float = 0.01
+    noise_var_spread: float = 2.0
+    # Prior variance of a task's offset around the mean of its results, in units of their variance: nearly free
+    offset_var: float = 9.0
 
     # ── uncertain hyperparameters: draws (gp, models) ─────────────────────────────────────────────────────────────
+    # Results up to which hyperparameters are drawn: more leave little doubt, and every draw costs a process
+    draws_up_to_results: int = 24
+    # Draws around the mode, in opposite pairs
+    draws: int = 8
+    # Standard deviations of log hyperparameters in any direction, at most: beyond, Laplace's approximation is none
+    draws_widest: float = 2.0
+    # The draws' weights are flattened until they count as this many: a single one would be a guess again
+    draws_effective: float = 3.0
 
     # ── long targets: refits ──────────────────────────────────────────────────────────────────────────────────────
     # Results up to which every one brings new hyperparameters: later one among hundreds changes next to nothing
