@@ -103,6 +103,8 @@ class AutoTuning:
     first_points_reach: float = 0.4
 
     # ── ranges of results with sources ────────────────────────────────────────────────────────────────────────────
+    # Degrees of freedom of Student's distribution before the first result: how well sources show a target's scale
+    range_freedom_before_results: float = 8.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,8 +112,29 @@ class PlainTuning:
     """Numbers of every Gaussian process and of the search, with or without sources."""
 
     # ── hyperparameter priors (gp) ────────────────────────────────────────────────────────────────────────────────
+    # Medians of the lengthscales of numbers and of categories, times √g: distances among g inputs grow like that
+    number_lengthscale_median: float = 0.3
+    category_lengthscale_median: float = 1.0  # two levels are at distance 1
+    # Standard deviation of the logarithm of lengthscales and outputscales: 95 % within a factor of 7
+    scale_spread: float = 1.0
+    # Median and spread of the outputscale on top of another task: what is left after a good source is smaller
+    residual_outputscale_median: float = 0.3
+    residual_outputscale_spread: float = 1.5
+    # Median and spread of the noise variance: a tenth of the outputs' spread is a common error
+    noise_var_median: float = 0.01
+    noise_var_spread: float = 2.0
+    # Prior variance of a task's offset around the mean of its results, in units of their variance: nearly free
+    offset_var: float = 9.0
 
     # ── uncertain hyperparameters: draws (gp, models) ─────────────────────────────────────────────────────────────
+    # Results up to which hyperparameters are drawn: more leave little doubt, and every draw costs a process
+    draws_up_to_results: int = 24
+    # Draws around the mode, in opposite pairs
+    draws: int = 8
+    # Standard deviations of log hyperparameters in any direction, at most: beyond, Laplace's approximation is none
+    draws_widest: float = 2.0
+    # The draws' weights are flattened until they count as this many: a single one would be a guess again
+    draws_effective: float = 3.0
 
     # ── long targets: refits ──────────────────────────────────────────────────────────────────────────────────────
     # Results up to which every one brings new hyperparameters: later one among hundreds changes next to nothing
@@ -138,6 +161,21 @@ class PlainTuning:
     batch_explores_every: int = 4
 
     # ── output map (data) ─────────────────────────────────────────────────────────────────────────────────────────
+    # λ ~ N(1, this²), at most 1: values go in as they are unless they show a tail of bad ones
+    warp_power_sd: float = 0.5
+    warp_max_power: float = 1.0
+    # Spreads from the median beyond which a value is an outlier, and is pulled in
+    outlier_fence: float = 6.0
+    # A spread is at most so many times that of the better half: the upper quartile may be a penalty for failed runs
+    max_spread_ratio: float = 3.0
+    # Points of a search within this distance, in every coordinate of the unit cube, count as one value
+    together_within: float = 0.02
+    # Variance of the tasks' levels, in spreads², as one further source would have it
+    level_var: float = 0.25
+    # A first value so many spreads from the sources' median is of a target that lies elsewhere, so many spreads below
+    # the target's own median
+    moved_from_spreads: float = 3.0
+    first_value_below_median: float = 1.0
 
     # ── ranges of results (models) ────────────────────────────────────────────────────────────────────────────────
 

@@ -104,7 +104,7 @@ class Axis:
 
     @property
     def at_rest(self) -> Float[Tensor, "w"]:
-        """Where a row lies that was run without the parameter: in the middle, and equally far from all categories."""
+        """The coordinates where the parameter is not active: the middle, equally far from all categories."""
         middle = torch.full((self.width,), 0.5, dtype=torch.float64)
         return middle.where(torch.arange(self.width) >= len(self.levels), 0.0)
 

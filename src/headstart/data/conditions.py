@@ -1,15 +1,15 @@
-"""Parameters that are not always there: ``gamma`` for one kernel only, ``units_2`` from two layers on.
+"""Conditional parameters, which are active in some rows only: ``gamma`` for one kernel, ``units_2`` from two layers on.
 
 A search space that asks for some parameters in some branches only is one space all the same. A row that was run without
 a parameter has it *at rest*, in one place for all such rows: two of them do not differ in it, so it is absent from any
-comparison between them. Which rows those are is seen from the data, for nobody writes it down:
+comparison between them. When a parameter is active is learnt from the rows:
 
-    there where                                          seen from
+    active where                                         learnt from
     the parent has some of its categories                no category has rows with it and rows without it
-    the parent, a whole number, is at least, at most …   all rows with it lie on one side of all rows without it
-    nobody knows (a parameter that was added later)      rows of all kinds with it and without it
+    the parent, an integer, is at least, at most …       all rows with it lie on one side of all rows without it
+    not known (a parameter that was added later)         rows of all kinds with it and without it
 
-A parent is there itself wherever the parameter is, and also in some rows that lack it. So no two parameters are each
+A parent is active itself wherever the parameter is, and also in some rows that lack it. So no two parameters are each
 other's parents, and the parent of a parent is looked up in its turn.
 """
 
@@ -27,15 +27,15 @@ from torch import Tensor
 from headstart.data.axis import Axis
 from headstart.data.ranges import same_category
 
-_FEW_LEVELS = 12  # whole numbers with no more different values may be names of something
-_ENOUGH = 2  # rows on either side of a number, fewer being a coincidence
+_FEW_LEVELS = 12  # integers with no more different values may stand for categories
+_LEAST_ROWS = 2  # with and without a parameter, for a threshold to be more than a coincidence
 
 
 @dataclass(frozen=True)
 class Condition:
-    """When a parameter is there: its parent is, with a value not in ``without``, from ``least`` to ``most``.
+    """When a parameter is active: its parent is, with a value not in ``without``, from ``least`` to ``most``.
 
-    Without a parent it is not known when; the parameter is then taken to be there for any new row.
+    Without a parent it is not known when; the parameter then counts as active in any new row.
     """
 
     parent: str | None = None
@@ -44,14 +44,14 @@ class Condition:
     most: float = math.inf
 
     def allows(self, value: Any) -> bool:
-        """Whether the parameter is there for this value of the parent."""
+        """Whether the parameter is active for this value of the parent."""
         if any(same_category(value, other) for other in self.without):
             return False
         bounded = math.isfinite(self.least) or math.isfinite(self.most)
         return not bounded or self.least <= value <= self.most
 
     def met(self, parent: Axis, block: Float[Tensor, "*b n w"]) -> Bool[Tensor, "*b n"]:
-        """The same for the parent's values at these coordinates."""
+        """Where the parameter is active, the parent having these coordinates."""
         if parent.width == 0:
             only = parent.levels[0] if parent.categorical else getattr(parent.distribution, "low", None)
             return torch.full(block.shape[:-1], self.allows(only), device=block.device)
@@ -68,9 +68,9 @@ class Condition:
 
 
 def learn_conditions(tasks: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, Condition]:
-    """The condition of every parameter that some rows of a task lack; rows have what they were run with.
+    """The condition of every parameter that some rows of a task lack.
 
-    A task that never has the parameter says nothing about it: it may have been another space.
+    A task none of whose rows has the parameter is not counted: it may have been run in another space.
     """
     found: dict[str, Condition] = {}
     counted = [(rows, _counts(rows)) for rows in tasks if rows]
@@ -91,7 +91,7 @@ def _counts(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _condition(name: str, tasks: Sequence[Sequence[Mapping[str, Any]]], names: Mapping[str, Any]) -> Condition:
-    """By the parent that is there most often, categories before numbers; without one where none fits."""
+    """The condition on the parent that most rows have, categories before numbers; without a parent if none fits."""
     best: tuple[int, int, Condition] | None = None
     for parent in names:
         if parent == name:
@@ -113,11 +113,11 @@ def _condition(name: str, tasks: Sequence[Sequence[Mapping[str, Any]]], names: M
 def _fitting(
     parent: str, name: str, rows: Sequence[Mapping[str, Any]], present: Sequence[Any], absent: Sequence[Any]
 ) -> list[tuple[int, Condition]]:
-    """The conditions on this parent that all rows agree with, each with how telling it is."""
+    """The conditions on this parent that all rows satisfy, each with its preference."""
     whole = [isinstance(value, int) and not isinstance(value, bool) for value in (*present, *absent)]
     if all(whole):
         with_it = sum(name in row for row in rows)
-        if min(with_it, sum(parent in row for row in rows) - with_it) < _ENOUGH:
+        if min(with_it, sum(parent in row for row in rows) - with_it) < _LEAST_ROWS:
             return []
         if max(absent) < min(present):
             return [(1, Condition(parent, least=(max(absent) + min(present)) / 2))]

@@ -20,16 +20,23 @@ _CUBE_TOLERANCE = 1e-9
 class Dataset:
     """Inputs X (*b, n, d) and outputs y (*b, n), float64, finite, on one device; n may be 0.
 
-    Lists and NumPy arrays become tensors. Leading dimensions *b are independent problems, worked on in lockstep.
-    ``name`` is how error messages and reports call the task. ``unseen`` are the columns of X that the task did not
-    record: it is a constant function along them, and its own kernel does not see them. X holds placeholders there,
-    which only matter where another task's prediction is needed at these rows, and to joint models, whose kernels
-    belong to all tasks and see every column. ``categories`` are groups of columns that hold the levels of one category
-    each (``Space.categories``): they share a lengthscale, so that any two levels are equally alike.
+    Leading dimensions *b are independent problems, worked on in lockstep.
 
-    ``error_var`` (*b, n) is the known variance of every result, in squared units of y: the square of a standard error.
-    A model adds it to the noise that it finds itself, y_i ~ N(f(x_i), noise_var + error_var_i), so 0 is a result of
-    which no more is known than of all others, and None says that of every one.
+    Args:
+        X: Inputs, a float64 tensor, a NumPy array or nested lists.
+        y: Outputs, one per row of X.
+        name: What error messages and reports call the task.
+        unseen: Columns of X that the task did not record: it is a constant function along them, and its own kernel does
+            not see them. X holds placeholders there, which only matter where another task's prediction is needed at
+            these rows, and to joint models, whose kernels belong to all tasks and see every column.
+        categories: Groups of columns that hold the levels of one category each (``Space.categories``): they share a
+            lengthscale, so that any two levels are equally alike.
+        error_var: The known variance of every result, (*b, n), in squared units of y: the square of a standard error. A
+            model adds it to the noise that it finds itself, y_i ~ N(f(x_i), noise_var + error_var_i), so 0 is a result
+            of which no more is known than of all others, and None says that of every one.
+
+    Raises:
+        InputError: Shapes, types or devices do not agree, or a value is not finite.
     """
 
     X: Tensor
@@ -98,7 +105,18 @@ class Dataset:
         name: str = "",
         categories: Sequence[Sequence[int]] = (),
     ) -> Self:
-        """No observation yet of a task with ``d`` inputs."""
+        """A task with ``d`` inputs and no observation yet.
+
+        Args:
+            d: Number of inputs.
+            batch_shape: Leading dimensions: independent problems.
+            device: Where the tensors are.
+            name: What error messages and reports call the task.
+            categories: Groups of columns of one category each.
+
+        Returns:
+            A data set with n = 0.
+        """
         X = torch.empty(*batch_shape, 0, d, dtype=torch.float64, device=device)
         return cls(X, X[..., 0], name, categories=categories)
 
@@ -118,22 +136,54 @@ class Dataset:
         return self.X.shape[:-2]
 
     def head(self, n: int) -> Dataset:
-        """The first n observations (of each problem)."""
+        """The first n observations (of each problem).
+
+        Args:
+            n: How many; all, where there are fewer.
+
+        Returns:
+            A data set of the same task.
+        """
         return self.rows(slice(n))
 
     def rows(self, which: slice | Tensor) -> Dataset:
-        """Some of the observations (of each problem): a slice of them, or their numbers in the order wanted."""
+        """Some of the observations (of each problem).
+
+        Args:
+            which: A slice of them, or their numbers in the order wanted.
+
+        Returns:
+            A data set of the same task.
+        """
         error_var = None if self.error_var is None else self.error_var[..., which]
         return self.with_data(self.X[..., which, :], self.y[..., which], error_var)
 
     def with_data(self, X: Tensor, y: Tensor, error_var: Tensor | None = None) -> Dataset:
-        """Other observations of the same task, with their known errors where it has them."""
+        """Other observations of the same task.
+
+        Args:
+            X: Inputs, (*b, n, d).
+            y: Outputs, (*b, n).
+            error_var: Known variances, (*b, n); needed where the task has them.
+
+        Returns:
+            A data set with the same name, unseen columns and categories.
+        """
         if error_var is None and self.error_var is not None:
             raise InputError("The results of this task have known errors: give error_var of the new ones, too.")
         return replace(self, X=X, y=y, error_var=error_var)
 
     def with_point(self, x: Any, y: Any, error_var: Any = None) -> Dataset:
-        """One more observation (of each problem): x (*b, d) and y (*b), and its known variance (*b), if any."""
+        """The data set with one more observation (of each problem).
+
+        Args:
+            x: Its inputs, (*b, d).
+            y: Its output, (*b).
+            error_var: Its known variance, (*b), if any.
+
+        Returns:
+            A data set with n + 1 observations.
+        """
         x_ = torch.as_tensor(x, dtype=torch.float64, device=self.X.device).unsqueeze(-2)
         y_ = torch.as_tensor(y, dtype=torch.float64, device=self.y.device).unsqueeze(-1)
         one = (*self.batch_shape, 1)

@@ -35,7 +35,14 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Goal:
-    """An objective, to be minimised unless ``maximize``; ``low`` and ``high`` are values it can have at all."""
+    """An objective.
+
+    Args:
+        name: Its name, as in the data.
+        maximize: Whether it is to be high; it is minimised otherwise.
+        low: The lowest value it can have at all; None for any.
+        high: The highest value it can have at all; None for any.
+    """
 
     name: str
     maximize: bool = False
@@ -60,9 +67,14 @@ class Goal:
 
 @dataclass(frozen=True)
 class Limit:
-    """A quantity that must be at most, or at least, some value; exactly one of the two is given.
+    """A quantity that must be at most, or at least, some value.
 
-    ``low`` and ``high`` are values it can have at all.
+    Args:
+        name: Its name, as in the data.
+        at_most: The upper limit, in the user's units; exactly one of the two limits is given.
+        at_least: The lower limit, in the user's units.
+        low: The lowest value it can have at all; None for any.
+        high: The highest value it can have at all; None for any.
     """
 
     name: str
@@ -113,7 +125,14 @@ class Limit:
         return self.sign * self.value
 
     def holds(self, y: float) -> bool:
-        """Whether a value, in the user's units, is within the limit; the limit itself is."""
+        """Whether a value is within the limit; the limit itself is.
+
+        Args:
+            y: A value in the user's units.
+
+        Returns:
+            True if it is.
+        """
         return self.sign * y <= self.bound
 
     def __str__(self) -> str:
@@ -123,7 +142,12 @@ class Limit:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """All that is measured, objectives first: one to three of them, and any number of limits. A name comes once."""
+    """All that is measured, objectives first.
+
+    Args:
+        goals: One to three objectives.
+        limits: Any number of limited quantities; no name comes twice.
+    """
 
     goals: tuple[Goal, ...]
     limits: tuple[Limit, ...] = ()

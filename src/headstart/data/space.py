@@ -291,12 +291,11 @@ class Space:
 def _require_same(axis: Axis, row: int, value: Any, nearest: Any) -> None:
     """Raise a ``NoPlaceError`` unless a value is the one that would be suggested in its place."""
     if axis.categorical:
-        known = [choice for choice in axis.choices if same_category(value, choice)]
-        why = f"none of {', '.join(map(repr, axis.choices))}. Correct it"
-    else:
-        known = [nearest] if isinstance(value, Real) and abs(value - nearest) <= rounding(nearest) else []
+        if not any(same_category(value, choice) for choice in axis.choices):
+            why = f"none of {', '.join(map(repr, axis.choices))}. Correct it"
+            raise NoPlaceError(f"Row {row}: parameter {axis.name!r} = {value!r} is {why}, or remove the row.")
+    elif not isinstance(value, Real) or abs(value - nearest) > rounding(nearest):
         why = f"outside {span_in_words(axis.distribution)}. Widen its range"
-    if not known:
         raise NoPlaceError(f"Row {row}: parameter {axis.name!r} = {value!r} is {why}, or remove the row.")
 
 

@@ -15,11 +15,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
+from headstart.tuning import PLAIN_TUNING
 
 FEW = 5  # fewer values have no quartiles to speak of
 ROUNDING = 1e-13  # of two values, relative to their size: they are equal
 _TO_NORMAL = 1.349  # the quartiles of a normal distribution are so many standard deviations apart
-_WIDER = 3.0
 
 # A spread below this share of the values' own size is rounding: the values are constant.
 _CONSTANT = 1e-13
@@ -98,13 +98,18 @@ def robust_spread(
     between = high / _TO_NORMAL - low / _TO_NORMAL
     rounding = ROUNDING * torch.maximum(low.abs(), high.abs()) if rounding is None else rounding
     good = (middle - low) / (_TO_NORMAL / 2)
-    between = torch.where(good > rounding, torch.minimum(between, _WIDER * good), between)
+    between = torch.where(good > rounding, torch.minimum(between, PLAIN_TUNING.max_spread_ratio * good), between)
     return torch.where(between > rounding, between, every)
 
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """offset and scale, one of each per problem. A scale of 0 means: not known yet, all values were equal."""
+    """Affine output units, y = offset + scale · (y in model units).
+
+    Args:
+        offset: One per problem.
+        scale: One per problem; 0 where it is not known yet, for all values were equal.
+    """
 
     offset: Float[Tensor, "*b"]
     scale: Float[Tensor, "*b"]

@@ -28,18 +28,12 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.data.units import FEW, ROUNDING, robust_spread, weighted_quantile
+from headstart.tuning import PLAIN_TUNING
 
-FENCE = 6.0
-_TOGETHER = 0.02  # of the unit cube, in every coordinate: points of a search that count as one
+FENCE = PLAIN_TUNING.outlier_fence
 _POWERS = 41  # values of λ that are compared
-_HIGHEST = 1.0
-_PRIOR = 0.5
 _TINY = 1e-9  # λ below this is 0
 _LARGEST, _SQUARABLE = 1e300, 1e140
-# Levels of tasks are as far apart as so many sources with this variance would have it, before there are any
-_LEVELS, _LEVEL_VAR = 1.0, 0.25
-# A first value so many spreads away is of a target that lies elsewhere; it is so much better than the median
-_FAR, _GOOD = 3.0, 1.0
 # Quadrature of a normal distribution, for means and variances behind the map
 _NODES = 20
 
@@ -78,7 +72,7 @@ class Warp:
         known = mapped.quantile(0.5, dim=0)
         centre = centres.quantile(0.5, dim=0)
         apart = ((centres - centre) / typical).square().sum(0)
-        level_var = (apart + _LEVELS * _LEVEL_VAR) / (len(sources) - 1 + _LEVELS)
+        level_var = (apart + PLAIN_TUNING.level_var) / len(sources)
         target = cls(centre, typical, power, known, level_var)
         return tuple(replace(m, known_spread=known) for m in maps), target
 
@@ -92,7 +86,7 @@ class Warp:
         nothing = target.y.new_zeros(target.batch_shape)
         if target.n < FEW:
             return cls(nothing, nothing + 1, nothing + 1, nothing, nothing)
-        counts = 1 / (torch.cdist(target.X, target.X, p=torch.inf) < _TOGETHER).to(target.y).sum(-1)
+        counts = 1 / (torch.cdist(target.X, target.X, p=torch.inf) < PLAIN_TUNING.together_within).to(target.y).sum(-1)
         centre, spread = weighted_quantile(target.y, counts, 0.5), robust_spread(target.y, counts=counts)
         spread = torch.where(spread > 0, spread, torch.ones_like(spread))
         z, inside = _standard(target.y, centre, spread)
@@ -108,8 +102,9 @@ class Warp:
         if target.n == 0:
             return self
         first = target.y[..., 0]
-        far = (first - self.centre).abs() > _FAR * self.spread
-        return replace(self, centre=torch.where(far, first + _GOOD * self.spread, self.centre))
+        far = (first - self.centre).abs() > PLAIN_TUNING.moved_from_spreads * self.spread
+        middle = first + PLAIN_TUNING.first_value_below_median * self.spread
+        return replace(self, centre=torch.where(far, middle, self.centre))
 
     # ── values ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -235,9 +230,9 @@ def _most_probable(tasks: Sequence[tuple[Float[Tensor, "*b _"], Tensor]]) -> Flo
     """λ, from the tasks' standardised values and how much each counts: the most probable one of a grid of values."""
     first = tasks[0][0]
     batch = first.shape[:-1]
-    powers = torch.linspace(0.0, _HIGHEST, _POWERS, dtype=first.dtype, device=first.device)
+    powers = torch.linspace(0.0, PLAIN_TUNING.warp_max_power, _POWERS, dtype=first.dtype, device=first.device)
     λ = powers.reshape(-1, *([1] * len(batch)), 1)
-    total = (-0.5 * ((λ - 1) / _PRIOR).square()).squeeze(-1).expand(len(powers), *batch)
+    total = (-0.5 * ((λ - 1) / PLAIN_TUNING.warp_power_sd).square()).squeeze(-1).expand(len(powers), *batch)
     for z, counts in tasks:
         c = counts.to(z.dtype)
         n = c.sum(-1)

@@ -1,16 +1,16 @@
 """Hyperparameters that stay uncertain while data are few: weighted draws around the most probable ones.
 
-A handful of observations leaves lengthscales and noise wide open, and the most probable values are no more than one
-guess among many: predictions made with them alone are too sure, and a search that believes them freezes. So the
-posterior of θ is approximated around its mode θ̂ (Laplace), and a few draws from there, the mode among them, are
-weighed by what they are worth under the posterior itself (importance sampling):
+A handful of observations hardly determines lengthscales and noise: predictions with the most probable values alone are
+overconfident, and a search with them stops exploring. So the posterior of θ is approximated around its mode θ̂
+(Laplace), and a few draws from there, the mode among them, are weighted by the posterior itself (importance sampling):
 
     H   = ∂²(−log p(θ | y)) at θ̂      by central differences of the gradient, all of them in one batch
     θ_j = θ̂ + H^(−½) z_j              z_j ~ N(0, I), each with its opposite; z_0 = 0
     w_j ∝ p(θ_j | y) exp(½ ‖z_j‖²)
 
 The more the draws' weights differ, the less the approximation fits; then the weights are flattened until the draws
-count as if they were at least EFFECTIVE. All problems of a batch share the z_j, so each gives what it gives alone.
+count as at least ``draws_effective`` of them (``headstart.tuning``). All problems of a batch share the z_j, so each
+gives what it gives alone.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from torch import Tensor
 
 from headstart.gp.evidence import Evidence
 from headstart.gp.threads import single_thread
+from headstart.tuning import PLAIN_TUNING
 
 _STEP = 0.05  # of a logarithm, for the differences
-_WIDEST = 2.0  # standard deviations of θ in any direction, at most
-EFFECTIVE = 3.0
 _FLATTENINGS = 12
 
 
@@ -57,7 +56,7 @@ def draws_around(
         gradient = negative_log_posterior(around)[1]
         H = (gradient[:, :p] - gradient[:, p:]) / (2 * _STEP)
         curvature, directions = torch.linalg.eigh(0.5 * (H + H.mT))
-        sd = curvature.clamp_min(_WIDEST**-2).rsqrt()
+        sd = curvature.clamp_min(PLAIN_TUNING.draws_widest**-2).rsqrt()
         root = (directions * sd.unsqueeze(-2)) @ directions.mT  # symmetric, so that it does not depend on signs
         points = (theta.unsqueeze(1) + z @ root).clamp(lower, upper)
         log_weights = 0.5 * z.square().sum(-1) - negative_log_posterior(points)[0]
@@ -71,7 +70,7 @@ def _flattened(log_weights: Float[Tensor, "P k"]) -> Float[Tensor, "P k"]:
     log_weights = log_weights - log_weights.amax(-1, keepdim=True)
     weights = log_weights.softmax(-1)
     for _ in range(_FLATTENINGS):
-        few = 1 / weights.square().sum(-1, keepdim=True) < EFFECTIVE
+        few = 1 / weights.square().sum(-1, keepdim=True) < PLAIN_TUNING.draws_effective
         if not bool(few.any()):
             break
         log_weights = torch.where(few, 0.5 * log_weights, log_weights)

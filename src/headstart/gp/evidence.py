@@ -113,7 +113,7 @@ class WeightedTerms:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Replicates:
+class RowCounts:
     """Observations that are means of ``counts`` rows, with ``scatter`` S = Σ (y − ȳ)² within each.
 
     With c rows at x, each with noise of variance v = noise_var + error_var,
@@ -167,7 +167,7 @@ class GaussianEvidence:
         inputs: Inputs | None = None,
         terms: WeightedTerms | None = None,
         error_var: Float[Tensor, "#P n"] | None = None,
-        replicates: Replicates | None = None,
+        replicates: RowCounts | None = None,
     ) -> None:
         self._X, self._kernel = X, kernel
         self._inputs = Inputs.of(X.shape[-1]) if inputs is None else inputs
@@ -292,7 +292,7 @@ class GaussianEvidence:
     def _with_scatter(
         self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"], value: Tensor, gradient: Tensor
     ) -> tuple[Float[Tensor, "B"], Float[Tensor, "B p"]]:
-        """Value and gradient of all rows from those of the means (see ``Replicates``)."""
+        """Value and gradient of all rows from those of the means (see ``RowCounts``)."""
         if self._replicates is None:
             return value, gradient
         counts = _of_problems(self._replicates.counts, items)
@@ -323,7 +323,7 @@ class GaussianEvidence:
         return theta[:, self._own :].exp()
 
 
-def _mean(y: Float[Tensor, "P n"], replicates: Replicates | None) -> Float[Tensor, "P"]:
+def _mean(y: Float[Tensor, "P n"], replicates: RowCounts | None) -> Float[Tensor, "P"]:
     """The mean of all rows."""
     if replicates is None:
         return y.mean(-1)

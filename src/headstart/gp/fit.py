@@ -18,6 +18,7 @@ from headstart.gp.evidence import Evidence
 from headstart.gp.hyperparameters import Layout, Starts, ThetaPrior
 from headstart.gp.lbfgs import Joining, LockstepResult, Minimization
 from headstart.gp.threads import single_thread
+from headstart.tuning import PLAIN_TUNING
 
 Array = NDArray[np.float64]
 Seed = int | torch.Generator | None
@@ -68,7 +69,7 @@ class FitOptions:
     ftol: float = 1e-8
     gtol: float = 3e-5
     unit_cube: bool = True
-    draws: int = 8
+    draws: int = PLAIN_TUNING.draws
 
     def __post_init__(self) -> None:
         """Check the numbers."""
@@ -185,7 +186,7 @@ class _Objective:
             pairs = zip(theta.split(self._chunk), items.split(self._chunk), strict=True)
             parts = [evidence.evaluate(t, i) for t, i in pairs]
             value, gradient, ok = (torch.cat(column) for column in zip(*parts, strict=True))
-        return value.cpu().numpy(), gradient.cpu().numpy(), ok.cpu().numpy()
+        return value.numpy(force=True), gradient.numpy(force=True), ok.numpy(force=True)
 
     def __call__(self, points: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
         """Values and gradients at the points of these runs."""

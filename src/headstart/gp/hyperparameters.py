@@ -1,8 +1,8 @@
 """Hyperparameters: named and bounded, as a value (``GPParams``) and as a flat vector for the optimiser (``Layout``).
 
-The bounds and the weak priors below are in *model units*: inputs in the unit cube, outputs of about unit variance.
-A positive parameter p enters the flat vector as θ = log p, and its prior is a normal distribution of θ, so that
-the most likely value is the median and a parameter without data sits exactly there.
+The bounds and the weak priors below (numbers in ``headstart.tuning``) are in *model units*: inputs in the unit cube,
+outputs of about unit variance. A positive parameter p enters the flat vector as θ = log p, and its prior is a normal
+distribution of θ, so that the most likely value is the median and a parameter without data sits exactly there.
 
     parameter     bounds          median        95 % of the prior     why
     lengthscale   [0.05, 20]      0.3 √g        a factor 7 each way   distances among g inputs grow like √g
@@ -32,10 +32,9 @@ from torch import Tensor
 
 from headstart.errors import InputError
 from headstart.gp.linalg import broadcast_shapes
+from headstart.tuning import PLAIN_TUNING
 
-OFFSET_VAR = 9.0
-# Medians of the lengthscales of numbers and of categories, times √g
-_NUMBER, _CATEGORY = 0.3, 1.0
+OFFSET_VAR = PLAIN_TUNING.offset_var
 
 
 class Starts(Enum):
@@ -265,9 +264,10 @@ class Inputs:
 def lengthscale_slot(name: str, n_kernels: int, inputs: Inputs) -> Slot:
     """The lengthscales of ``n_kernels`` kernels, kernel by kernel."""
     g = inputs.n_groups
-    medians = [_NUMBER if i < inputs.n_numbers else _CATEGORY for i in range(g)]
+    number, category = PLAIN_TUNING.number_lengthscale_median, PLAIN_TUNING.category_lengthscale_median
+    medians = [number if i < inputs.n_numbers else category for i in range(g)]
     centre = tuple(median * math.sqrt(g) for median in medians) * n_kernels
-    return Slot(name, n_kernels * g, 0.05, 20.0, centre, 1.0, power=-2.0, negligible=0.2)
+    return Slot(name, n_kernels * g, 0.05, 20.0, centre, PLAIN_TUNING.scale_spread, power=-2.0, negligible=0.2)
 
 
 def outputscale_slots(n_levels: int, *, residual: bool) -> tuple[Slot, ...]:
@@ -275,13 +275,15 @@ def outputscale_slots(n_levels: int, *, residual: bool) -> tuple[Slot, ...]:
     if n_levels == 0:
         return ()
     if residual:
-        return (Slot("residual_outputscale", n_levels, 1e-4, 100.0, 0.3, 1.5),)
-    return (Slot("outputscale", n_levels, 0.01, 100.0, 1.0, 1.0),)
+        median, spread = PLAIN_TUNING.residual_outputscale_median, PLAIN_TUNING.residual_outputscale_spread
+        return (Slot("residual_outputscale", n_levels, 1e-4, 100.0, median, spread),)
+    return (Slot("outputscale", n_levels, 0.01, 100.0, 1.0, PLAIN_TUNING.scale_spread),)
 
 
 def noise_slot(n_tasks: int) -> Slot:
     """The noise variance of every task."""
-    return Slot("noise_var", n_tasks, 1e-6, 1.0, 0.01, 2.0, negligible=0.01)
+    median, spread = PLAIN_TUNING.noise_var_median, PLAIN_TUNING.noise_var_spread
+    return Slot("noise_var", n_tasks, 1e-6, 1.0, median, spread, negligible=0.01)
 
 
 def gp_layout(inputs: Inputs, *, residual: bool) -> Layout:

@@ -38,7 +38,18 @@ class Prior(ABC):
     outliers: tuple[Bool[Tensor, "*b _"], ...] = ()  # which values of every source were pulled in
 
     def condition(self, target: Dataset | None = None, *, seed: Seed = 0) -> TransferPosterior:
-        """The target's posterior as a BoTorch model; without data of the target it is the zero-shot prediction."""
+        """The target's posterior.
+
+        Args:
+            target: The target's observations; without any it is the zero-shot prediction.
+            seed: Where random numbers of the fit come from.
+
+        Returns:
+            A BoTorch model in the user's units.
+
+        Raises:
+            InputError: The target does not fit the sources, or lies outside the unit cube.
+        """
         if target is None:
             if not self.sources:
                 raise InputError(
@@ -90,7 +101,11 @@ class Prior(ABC):
     def locate(self, X: Float[Tensor, "*b m d"]) -> Float[Tensor, "*b m d"] | BeliefsAt:
         """Points that will be asked about again and again: whatever the sources say about them, evaluated once.
 
-        The result goes to ``TransferPosterior.predict`` in place of X. Where nothing can be kept it is X itself.
+        Args:
+            X: Points, (*b, m, d).
+
+        Returns:
+            What ``TransferPosterior.predict`` takes in place of X; X itself where nothing can be kept.
         """
         return X
 
@@ -155,7 +170,14 @@ class TransferModel(ABC):
                 raise InputError(f"{name} must be a {kind.__name__}, but it is {getattr(self, name)!r}.")
 
     def using(self, **options: Any) -> Self:
-        """The same model with other options: ``SHGP.using(kernel=Kernel.MATERN52)``."""
+        """The same model with other options: ``SHGP.using(kernel=Kernel.MATERN52)``.
+
+        Args:
+            options: Fields of the model and their new values.
+
+        Returns:
+            A model of the same class.
+        """
         return replace(self, **options)
 
     def anywhere(self) -> Self:
@@ -218,8 +240,13 @@ class TransferModel(ABC):
     def at(self, params: ModelParams, *, sources: Sequence[Dataset] = (), target: Dataset) -> TransferPosterior:
         """The posterior at given hyperparameters: nothing is fitted, and neither units nor output maps are applied.
 
-        ``Prior.sources`` and ``Prior.inward(target)`` are the data behind their maps, as a fitted posterior's
-        hyperparameters want them.
+        Args:
+            params: Hyperparameters in the form that the model has (``TransferPosterior.hyperparameters``).
+            sources: The sources; ``Prior.sources`` are those behind their maps.
+            target: The target; ``Prior.inward(target)`` is the one behind its map.
+
+        Returns:
+            A BoTorch model in the units of the data.
         """
         require_compatible(tuple(sources), target)
         with torch.no_grad():

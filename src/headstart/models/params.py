@@ -47,7 +47,15 @@ class WeightedParams:
 
     @classmethod
     def of(cls, levels: Sequence[GPParams], weights: object) -> Self:
-        """Checked: one weight, not negative, per source."""
+        """Checked parameters.
+
+        Args:
+            levels: A process per task, target last.
+            weights: One weight, not negative, per source.
+
+        Returns:
+            The parameters.
+        """
         w = torch.as_tensor(weights, dtype=torch.float64)
         if w.dim() == 0:
             raise InputError(f"weights must have one value per source ({len(levels) - 1}), but there is one number.")
@@ -84,7 +92,17 @@ class CoregionalParams:
 
     @classmethod
     def of(cls, *, lengthscale: object, W: object, noise_var: object, mean: object = 0.0) -> Self:
-        """Checked: shapes agree, every W_ν is symmetric positive semi-definite, noise is not negative."""
+        """Checked parameters.
+
+        Args:
+            lengthscale: Of every kernel, (*b, V, d).
+            W: A symmetric positive semi-definite matrix per kernel, (*b, V, T, T).
+            noise_var: Of every task, not negative, (*b, T).
+            mean: Of every task, (*b, T).
+
+        Returns:
+            The parameters.
+        """
         ell, W_, noise, mean_ = (torch.as_tensor(v, dtype=torch.float64) for v in (lengthscale, W, noise_var, mean))
         if ell.dim() < 2 or W_.dim() < 3 or W_.shape[-3] != ell.shape[-2] or W_.shape[-1] != W_.shape[-2]:
             raise InputError(

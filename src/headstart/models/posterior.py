@@ -28,9 +28,8 @@ from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.mixture import Predictor, take_problems
 from headstart.models.params import ModelParams
 from headstart.models.predictive import Doubt, NormalMixture, OutputTransform, measurement, require_probability
+from headstart.tuning import AUTO_TUNING
 
-# How well the sources show the scale of a target, in independent values, before there are any of its own
-_SOURCES_FREEDOM = 8.0
 _SIZE_KNOWN = 2  # results that show how large the values of a target without sources are
 
 
@@ -75,7 +74,9 @@ class TransferPosterior(Model, FantasizeMixin):
         """The same model for somebody in front of the map, where the target's values are y."""
         n, scale = y.shape[-1], self.units.scale
         if bool((warp.level_var > 0).any()):
-            doubt = Doubt(warp.level_var / scale.square(), 0.5 * (n + 2) if n else _SOURCES_FREEDOM)
+            doubt = Doubt(
+                warp.level_var / scale.square(), 0.5 * (n + 2) if n else AUTO_TUNING.range_freedom_before_results
+            )
         else:
             doubt = Doubt(torch.full_like(scale, OFFSET_VAR), max(0.5 * (n - 1.0), 1.0))
         return type(self)(self._predictor, replace(self._outcome, doubt=doubt), y, warp)
@@ -90,7 +91,17 @@ class TransferPosterior(Model, FantasizeMixin):
         return type(self)(*take_problems(parts, i, self.batch_shape))
 
     def within_bounds(self, bounds: Bounds) -> Self:
-        """The same model of a result that cannot be outside: all that is predicted is cut off at the bounds."""
+        """The same model of a result that cannot be outside: all that is predicted is cut off at the bounds.
+
+        Args:
+            bounds: The values that a result can have, in the user's units.
+
+        Returns:
+            A model whose quantiles, moments and draws lie within the bounds.
+
+        Raises:
+            InputError: A result of the target lies outside.
+        """
         bounds.require(self._y, "the target")
         return type(self)(self._predictor, replace(self._outcome, bounds=bounds), self._y, self._warp)
 
@@ -205,8 +216,15 @@ class TransferPosterior(Model, FantasizeMixin):
     ) -> Any:
         """The joint distribution of f (of y with ``observation_noise``) at the q rows of X, in the user's units.
 
-        Behind a warp it is normal, and what is returned is that distribution seen through the map and cut off at the
-        bounds: its samples, mean and variance are the user's. A tensor of ``observation_noise`` is in mapped units.
+        Args:
+            X: Points, (*b, q, d).
+            output_indices: None or [0], as BoTorch asks: there is one output.
+            observation_noise: Whether the noise is included; a tensor of variances is in mapped units.
+            posterior_transform: Applied to what is returned.
+
+        Returns:
+            A BoTorch posterior. Behind a warp it is a normal distribution seen through the map and cut off at the
+            bounds: its samples, mean and variance are the user's.
         """
         self._require_query(X)
         if output_indices is not None and any(i != 0 for i in output_indices):
@@ -232,9 +250,13 @@ class TransferPosterior(Model, FantasizeMixin):
         return posterior if posterior_transform is None else posterior_transform(posterior)
 
     def predict(self, X: Float[Tensor, "*b m d"] | BeliefsAt) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
-        """Mean and variance of f at every row of X, in the user's units; no covariance between rows is computed.
+        """Mean and variance of f at every row of X; no covariance between rows is computed.
 
-        X may also be what ``Prior.locate`` returned for these points.
+        Args:
+            X: Points, (*b, m, d), or what ``Prior.locate`` returned for them.
+
+        Returns:
+            Means and variances, (*b, m), in the user's units.
         """
         if not isinstance(X, BeliefsAt):
             self._require_query(X)
@@ -245,21 +267,40 @@ class TransferPosterior(Model, FantasizeMixin):
     def cdf(self, X: Float[Tensor, "*b m d"] | BeliefsAt, y: Float[Tensor, "*#b m"]) -> Float[Tensor, "*c m"]:
         """P(result ≤ y) of a measurement at every row of X; of AUTO the mixture's, each candidate with its own noise.
 
-        X may be located, as in ``predict``; y is in the user's units.
+        Args:
+            X: Points, (*b, m, d), or what ``Prior.locate`` returned for them.
+            y: A value per row, in the user's units.
+
+        Returns:
+            Probabilities, (*b, m).
         """
         return self.way.cdf(self._measurement(X), y)
 
     def log_density(self, X: Float[Tensor, "*b m d"] | BeliefsAt, y: Float[Tensor, "*#b m"]) -> Float[Tensor, "*c m"]:
         """log p(y) of a measurement at every row of X, in the user's units.
 
-        At a bound it is the logarithm of the probability that lies there, and −∞ beyond.
+        Args:
+            X: Points, (*b, m, d), or what ``Prior.locate`` returned for them.
+            y: A value per row, in the user's units.
+
+        Returns:
+            Log densities, (*b, m); at a bound the logarithm of the probability that lies there, and −∞ beyond.
         """
         return self.way.log_density(self._measurement(X), y)
 
     def quantile(
         self, X: Float[Tensor, "*b m d"] | BeliefsAt, p: float, *, noise: bool = True
     ) -> Float[Tensor, "*c m"]:
-        """What a measurement (f, without ``noise``) at a row stays below with probability p, in the user's units."""
+        """What a measurement at every row of X stays below with probability p.
+
+        Args:
+            X: Points, (*b, m, d), or what ``Prior.locate`` returned for them.
+            p: A probability.
+            noise: Whether of a measurement, or of f.
+
+        Returns:
+            Quantiles, (*b, m), in the user's units.
+        """
         return self.quantiles(X, (p,), noise=noise)[0]
 
     def quantiles(self, X: Tensor | BeliefsAt, levels: Sequence[float], *, noise: bool = True) -> tuple[Tensor, ...]:
@@ -270,7 +311,16 @@ class TransferPosterior(Model, FantasizeMixin):
     def interval(
         self, X: Float[Tensor, "*b m d"] | BeliefsAt, level: float, *, noise: bool = True
     ) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
-        """The central interval of a measurement, or of f, at every row of X: as much is left out below it as above."""
+        """The central interval of a measurement at every row of X: as much is left out below it as above.
+
+        Args:
+            X: Points, (*b, m, d), or what ``Prior.locate`` returned for them.
+            level: The probability of the interval, such as 0.95.
+            noise: Whether of a measurement, or of f.
+
+        Returns:
+            Lower and upper ends, (*b, m), in the user's units.
+        """
         require_probability(level, "level")
         low, high = self.quantiles(X, (0.5 - level / 2, 0.5 + level / 2), noise=noise)
         return low, high
@@ -308,7 +358,15 @@ class TransferPosterior(Model, FantasizeMixin):
         return ((mapped - self.units.offset.unsqueeze(-1)) / self.units.scale.unsqueeze(-1)).squeeze(-1)
 
     def within(self, X: Float[Tensor, "*b m d"] | BeliefsAt, limit: float) -> Float[Tensor, "*c m"]:
-        """P(result ≤ limit) of a measurement at every row of X, the limit in the user's units."""
+        """P(result ≤ limit) of a measurement at every row of X.
+
+        Args:
+            X: Points, (*b, m, d), or what ``Prior.locate`` returned for them.
+            limit: An upper limit, in the user's units.
+
+        Returns:
+            Probabilities, (*b, m).
+        """
         y = self._y.new_full((1,), limit)
         return self.way.cdf(self._measurement(X), y, self.bound(limit).unsqueeze(-1))
 

@@ -20,9 +20,7 @@ from headstart.models.params import ChainParams, ModelParams
 from headstart.models.posterior import FitResult, TransferPosterior
 from headstart.models.refits import TargetCache, at_last_refit
 from headstart.models.sequential import Sequential
-
-# With more observations the hyperparameters are known well enough
-UNCERTAIN_UP_TO = 24
+from headstart.tuning import PLAIN_TUNING
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +50,7 @@ class SinglePrior(Prior):
         found = fit_level(below, inward, spec)
         layer = level_layer(below, found.params, inward, spec, found.at)
         predictor: Layer | Mixture = layer
-        if model.fit.draws and target.n <= UNCERTAIN_UP_TO:
+        if model.fit.draws and target.n <= PLAIN_TUNING.draws_up_to_results:
             predictor = _uncertain(found, layer, inward, model.fit.draws, generator)
         params = ChainParams((layer.params,)).scaled(units.scale, units.offset)
         return TransferPosterior(predictor, FitResult(units, params, (found.report,), blind=True), target.y)

@@ -10,7 +10,7 @@ import torch
 
 from headstart.data.dataset import Dataset
 from headstart.data.replicates import NEAR, pooled_rows
-from headstart.gp.evidence import GaussianEvidence, Replicates
+from headstart.gp.evidence import GaussianEvidence, RowCounts
 from headstart.gp.hyperparameters import GPParams, Inputs
 from headstart.gp.kernels import Kernel
 from headstart.models.chain.beliefs import NoBeliefs
@@ -41,7 +41,7 @@ def evidences(task: Dataset, C: torch.Tensor | None = None) -> tuple[GaussianEvi
         data.X[None],
         data.y[None],
         None,
-        replicates=Replicates(pooled.counts[None], pooled.scatter[None]),
+        replicates=RowCounts(pooled.counts[None], pooled.scatter[None]),
         error_var=None if data.error_var is None else data.error_var[None],
         **options,
     )

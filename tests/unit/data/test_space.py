@@ -394,3 +394,21 @@ def test_wide_integers_stay_inside() -> None:
     for row in space.decode(X):
         for name, distribution in space.distributions.items():
             assert _is_inside(distribution, row[name])
+
+
+def test_columns_of_numbers_and_their_coordinates_are_those_of_single_values() -> None:
+    """Axis.numbers and Axis.coordinates agree with value and place for every kind of number."""
+    distributions: dict[str, Distribution] = {
+        "float": FloatRange(-2, 3),
+        "log": FloatRange(1e-4, 10, log=True),
+        "step": FloatRange(0, 1, step=0.1),
+        "int": IntRange(-3, 9, step=3),
+        "int log": IntRange(1, 100, log=True),
+    }
+    u = torch.linspace(0, 1, 41, dtype=torch.float64)
+    for axis in Space.of(distributions).axes:
+        values = axis.value(u.unsqueeze(-1))
+        torch.testing.assert_close(axis.numbers(u), torch.tensor(values, dtype=torch.float64), rtol=1e-12, atol=1e-12)
+        outside = [*values, 200.5]
+        found = axis.coordinates(torch.tensor(outside, dtype=torch.float64))
+        torch.testing.assert_close(found, axis.place(outside).squeeze(-1), rtol=0, atol=1e-12)

@@ -10,10 +10,11 @@ from tests.problems import generator, tensor
 from torch import Tensor
 
 from headstart import FitOptions, InputError, Kernel
-from headstart.gp.draws import EFFECTIVE, _flattened, draws_around
+from headstart.gp.draws import _flattened, draws_around
 from headstart.gp.evidence import GaussianEvidence
 from headstart.gp.fit import fit
 from headstart.gp.hyperparameters import Inputs, gp_layout
+from headstart.tuning import PLAIN_TUNING
 
 LAYOUT = gp_layout(Inputs.of(2), residual=False)
 SIZE = LAYOUT.size
@@ -186,12 +187,12 @@ def test_what_cannot_be_factorised_counts_for_nothing() -> None:
 
 
 def test_weights_are_flattened_until_enough_draws_count() -> None:
-    """At least EFFECTIVE of them as if all were equal; their order stays, and balanced ones are left alone."""
+    """``draws_effective`` of them as if all were equal; their order stays, and balanced ones are left alone."""
     balanced = tensor([[0.1, -0.2, 0.3, 0.0, -0.1]])
     torch.testing.assert_close(_flattened(balanced), balanced.softmax(-1))
     steep = tensor([[0.0, -40.0, -3.0, -90.0, -7.0], [0.1, -0.2, 0.3, 0.0, -0.1]])
     weights = _flattened(steep)
-    assert float(1 / weights[0].square().sum()) >= EFFECTIVE
+    assert float(1 / weights[0].square().sum()) >= PLAIN_TUNING.draws_effective
     assert weights[0].argsort().tolist() == steep[0].argsort().tolist()
     torch.testing.assert_close(weights[1], balanced[0].softmax(-1))
     torch.testing.assert_close(weights.sum(-1), tensor([1.0, 1.0]))

@@ -21,7 +21,7 @@ from torch import Tensor
 from headstart import FAMILY
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture, take_problems
-from headstart.models.single import UNCERTAIN_UP_TO
+from headstart.tuning import PLAIN_TUNING
 
 PROBLEM = transfer_problem()
 
@@ -131,10 +131,10 @@ def test_with_sources_the_most_probable_hyperparameters_are_taken(name: str, n: 
 
 def test_a_target_of_few_observations_alone_is_a_mixture_over_its_hyperparameters() -> None:
     """Up to 24 of them, the most probable ones first, which are the ones that are told; then it is one layer."""
-    problem = transfer_problem(sizes=(8,), n_target=UNCERTAIN_UP_TO + 1)
+    problem = transfer_problem(sizes=(8,), n_target=PLAIN_TUNING.draws_up_to_results + 1)
     model = quick(FAMILY["GPBO"])
     prior, certain = model.learn(problem.sources), most_probable(model).learn(problem.sources)
-    for n in (0, 3, UNCERTAIN_UP_TO):
+    for n in (0, 3, PLAIN_TUNING.draws_up_to_results):
         drawn = prior.condition(problem.head(n), seed=n)
         predictor, alone = drawn.predictor, certain.condition(problem.head(n), seed=n)
         assert isinstance(predictor, Mixture)

@@ -233,11 +233,13 @@ class Ruled(Searchable):
             For each point its piece in the free columns, tied grids staying where they are.
         """
         read, free, numbers = self._read(X.cpu()), self.free.tolist(), self.pieces.numbers
-        at, n, f = {column: i for i, column in enumerate(free)}, len(X), len(free)
+        at: dict[int | None, int] = {column: i for i, column in enumerate(free)}
+        n, f = len(X), len(free)
         low, high = np.zeros((n, f)), np.ones((n, f))
         tied, offset, scale = np.zeros((n, f), dtype=bool), np.zeros((n, f)), np.ones((n, f))
         log, start, width = np.zeros(f, dtype=bool), np.zeros(f), np.ones(f)
         ties: list[Tie | None] = [None] * n
+        boxes: dict[int, Array] = {}
         for number in numbers:
             if number.column in at:
                 i, (a, b) = at[number.column], number.axis.scale
@@ -246,11 +248,13 @@ class Ruled(Searchable):
             options = self.pieces.of(levels)
             for row in rows:
                 z = read.Z[row][None]
-                piece = min(options, key=lambda option: float(self.pieces.excess(option, z)[0]))
-                for j, number in enumerate(numbers):
-                    if number.column in at and piece.active.get(number.name) and j not in piece.tied:
-                        ends = number.coordinates(np.array([piece.low[j], piece.high[j]]))
-                        low[row, at[number.column]], high[row, at[number.column]] = ends
+                if len(options) > 1:
+                    piece = min(options, key=lambda option: float(self.pieces.excess(option, z)[0]))
+                else:
+                    (piece,) = options
+                if id(piece) not in boxes:
+                    boxes[id(piece)] = self._box(piece, at)
+                low[row], high[row] = boxes[id(piece)]
                 block = piece.block
                 if block is None or not len(block.smooth):
                     continue
@@ -261,6 +265,14 @@ class Ruled(Searchable):
                 right, equal = block.left_over(block.shares(z[:, piece.tied]))
                 ties[row] = Tie(own, partial(block.polytope.nearest, b=right, e=equal))
         return Region(low, high, tuple(ties), tied, offset, scale, log, start, width)
+
+    def _box(self, piece: Piece, at: Mapping[int | None, int]) -> Float[Array, "2 f"]:
+        """The ends of a piece in the free columns, the unit interval for those that it does not bound."""
+        box = np.stack([np.zeros(len(at)), np.ones(len(at))])
+        for j, number in enumerate(self.pieces.numbers):
+            if number.column in at and piece.active.get(number.name) and j not in piece.tied:
+                box[:, at[number.column]] = number.coordinates(np.array([piece.low[j], piece.high[j]]))
+        return box
 
     def resting(self, X: Float[Tensor, "*b k d"]) -> Bool[Tensor, "*b k d"] | None:
         """Which coordinates belong to parameters that are not active.

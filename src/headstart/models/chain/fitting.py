@@ -22,7 +22,7 @@ from headstart.data.dataset import Dataset
 from headstart.data.replicates import PooledRows, pooled_rows
 from headstart.data.thinning import representative_rows
 from headstart.data.units import OutputUnits, spread_of
-from headstart.gp.evidence import GaussianEvidence, Replicates
+from headstart.gp.evidence import GaussianEvidence, RowCounts
 from headstart.gp.fit import FitOptions, FitReport, Seed, fit
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Inputs
 from headstart.gp.kernels import Kernel
@@ -235,7 +235,7 @@ def _evidence_of_rows(
     replicates = None
     if pooled is not None:
         counts = pooled.counts.reshape(P, -1).gather(1, which)
-        replicates = Replicates(counts, pooled.scatter.reshape(P, -1).gather(1, which) / scale.reshape(P, 1) ** 2)
+        replicates = RowCounts(counts, pooled.scatter.reshape(P, -1).gather(1, which) / scale.reshape(P, 1) ** 2)
     return GaussianEvidence(
         seen,
         r,
