@@ -122,7 +122,7 @@ def log_regrets(problem: Problem, model: str, seed: int, steps: int) -> list[flo
 
 
 @dataclasses.dataclass(frozen=True)
-class Unit:
+class RunUnit:
     """A variant on some problems with one seed, in a process of its own that begins no run after ``until``."""
 
     variant: Variant
@@ -184,8 +184,8 @@ def run(wanted: Sequence[Variant], problems: Sequence[Problem], path: Path, opti
             for variant in (Variant(), *tried):
                 left = [i for i, problem in enumerate(problems) if (variant.key, problem.name) not in done]
                 parts = (left[k::_PARTS] for k in range(_PARTS))
-                units += [Unit(variant, pickled, part, seed, options.steps, until) for part in parts if part]
-            for unit, found in zip(units, pool.imap(Unit.run, units), strict=True):
+                units += [RunUnit(variant, pickled, part, seed, options.steps, until) for part in parts if part]
+            for unit, found in zip(units, pool.imap(RunUnit.run, units), strict=True):
                 head = {"schema": SCHEMA, "commit": commit(), "variant": unit.variant.key}
                 append_lines(path, ({**head, **record} for record in found))
 
