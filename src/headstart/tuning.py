@@ -12,6 +12,7 @@ on them.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -32,8 +33,9 @@ class AutoTuning:
     chain_max_sources: int = 5
 
     # ── weights from predictive scores ────────────────────────────────────────────────────────────────────────────
-    # Nats by which a candidate can fall behind the best with one value: one outlier must not decide for good
-    max_score_deficit: float = 10.0
+    # Nats by which one value can speak against a candidate, or one row for or against a source: an outlier must not
+    # decide for good
+    max_log_ratio: float = 10.0
     # With less weight the plain process is used at its most probable hyperparameters: the other candidates explore
     plain_mixture_from_weight: float = 0.5
     # Results from which the plain process is scored in units of its own, and the ratio of scales at which it is: of
@@ -53,8 +55,6 @@ class AutoTuning:
     star_weight_mean: float = 0.3
     # Standard deviation of all weights together: the target is about as large as a source
     star_weight_sd: float = 1.0
-    # Share of the sources' kernels that the target has of its own, where sources do not show it
-    star_own_share: float = 0.2
     # Standard deviation of log ρ, the size of the target: a factor of 4 each way with 95 %
     star_amplitude_log_sd: float = 0.7
     # How far kin's weights are known to sum to their mean: 1 is for certain
@@ -63,22 +63,19 @@ class AutoTuning:
     min_source_spread: float = 0.05
 
     # ── likeness: sources predicted from each other ───────────────────────────────────────────────────────────────
-    # Values that are compared for a task's own share, from hardly any to as much as sources have, and their prior
+    # Shares of the sources' kernels that a task may have of its own, from hardly any to as much as sources have, and
+    # their prior, whose mean is taken where sources do not show it
     own_shares: tuple[float, ...] = (0.05, 0.1, 0.2, 0.4)
     own_share_prior: tuple[float, ...] = (0.2, 0.3, 0.3, 0.2)
     # The prior of the candidates' proportions counts as so many sources
     likeness_prior_sources: float = 2.0
-    # Rows of a source, and sources, that are enough to see how sources are predicted from each other
+    # Rows of a source that are enough to see how it is predicted from others, and restarts of such a small fit
     likeness_rows: int = 20
-    likeness_sources: int = 32
     likeness_restarts: int = 2
-    likeness_iterations: int = 40
 
     # ── gate: is a source more than noise? ────────────────────────────────────────────────────────────────────────
     # Nats per row that a process gains from noise, at most: tables of 10 to 25 rows of noise gained 0.1 to 0.6
     gate_max_complexity_penalty: float = 0.7
-    # Nats by which one row can speak for or against a source
-    gate_max_log_ratio: float = 8.0
     # Rows that are enough to tell a source from noise
     gate_max_rows: int = 500
     # Trust is Φ(slope (z − midpoint)), z the gain in standard errors, and 0 up to the cutoff: noise has z ≈ −1
@@ -87,24 +84,29 @@ class AutoTuning:
     gate_trust_cutoff: float = 0.15
 
     # ── many sources ──────────────────────────────────────────────────────────────────────────────────────────────
-    # Sources used at a time: their average is then known up to 1/32 of their variance; small ones are noisier
+    # Sources used at a time, and predicted from each other: their average is then known up to 1/32 of their variance; small ones are noisier
     max_sources: int = 32
     max_small_sources: int = 128
     # Rows of all sources used at a time, which bounds what a suggestion costs
     source_row_budget: int = 3200
-    # Results from which half of the sources are selected by their correlation with the target: of fewer it is chance
-    source_selection_from_results: int = 8
 
     # ── careful first points (decide) ─────────────────────────────────────────────────────────────────────────────
-    # Results before which a point is expected to be no worse than typical: a plain process knows little by then. As
-    # many are needed before anything is said against going on (twice as many without sources)
-    careful_results: int = 8
+    # Few results: before there are this many, a point is expected to be no worse than typical, sources are not selected
+    # by their correlation with the target, and nothing is said against going on (without sources before twice as many)
+    few_results: int = 8
     # How far the first points may be from the best that is expected to a typical value
     first_points_reach: float = 0.4
 
     # ── ranges of results with sources ────────────────────────────────────────────────────────────────────────────
     # Degrees of freedom of Student's distribution before the first result: how well sources show a target's scale
     range_freedom_before_results: float = 8.0
+
+    @property
+    def own_share(self) -> float:
+        """The geometric mean of ``own_shares`` under their prior."""
+        return math.exp(
+            sum(p * math.log(share) for share, p in zip(self.own_shares, self.own_share_prior, strict=True))
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

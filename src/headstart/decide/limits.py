@@ -75,7 +75,7 @@ def _share(posterior: TransferPosterior, awaited: int) -> float | None:
     if awaited:
         explores = (awaited + 1) % PLAIN_TUNING.batch_explores_every == 0
         return 1.0 if blind or explores else PLAIN_TUNING.batch_reach
-    if blind or not posterior.cautious or n >= AUTO_TUNING.careful_results:
+    if blind or not posterior.cautious or n >= AUTO_TUNING.few_results:
         return None
     return AUTO_TUNING.first_points_reach if n < AUTO_TUNING.first_points else 1.0
 

@@ -35,7 +35,7 @@ from headstart.models.outcomes import OutcomePosteriors
 from headstart.models.posterior import TransferPosterior
 from headstart.tuning import AUTO_TUNING, PLAIN_TUNING
 
-ENOUGH = AUTO_TUNING.careful_results  # results before anything is said against going on; without a past twice as many
+ENOUGH = AUTO_TUNING.few_results  # results before anything is said against going on; without a past twice as many
 
 
 class Advice(StrEnum):

@@ -15,7 +15,7 @@ from headstart.decide.limits import MeanLimit, opening
 from headstart.decide.suggest import suggest
 from headstart.tuning import AUTO_TUNING
 
-CAREFUL, VERY_CAREFUL = AUTO_TUNING.careful_results, AUTO_TUNING.first_points
+CAREFUL, VERY_CAREFUL = AUTO_TUNING.few_results, AUTO_TUNING.first_points
 
 
 def _bowl(X: Tensor) -> Tensor:

@@ -106,7 +106,7 @@ def candidate_weights(
     Where only the plain process has any belief it has all the weight.
     """
     # one outlier, a value in other units say, must not decide for good
-    scored = torch.maximum(scores, scores.amax(-2, keepdim=True) - AUTO_TUNING.max_score_deficit).sum(-1)
+    scored = torch.maximum(scores, scores.amax(-2, keepdim=True) - AUTO_TUNING.max_log_ratio).sum(-1)
     weights = torch.softmax(believed.log() + scored, dim=-1)
     shares = scores.new_tensor([candidate.at_least for candidate in candidates])
     alone = (believed > 0).sum(-1, keepdim=True) == 1

@@ -107,7 +107,7 @@ def _gain(
     if error_var is not None:
         others, constant = _constant(y, error_var)
     # one outlier, a penalty for a failed run say, must not decide
-    most = AUTO_TUNING.gate_max_log_ratio
+    most = AUTO_TUNING.max_log_ratio
     gains = (_log_normal(y, mean, var) - _log_normal(y, others, constant)).clamp(-most, most)
     p = _n_parameters(layer)
     return gains.mean(-1) - (p / n).clamp_max(AUTO_TUNING.gate_max_complexity_penalty), gains.std(-1) / math.sqrt(n)

@@ -42,9 +42,9 @@ _PROBABLE = AUTO_TUNING.own_share_prior
 # The prior of the proportions counts as so many sources
 STRENGTH = AUTO_TUNING.likeness_prior_sources
 _ROWS = AUTO_TUNING.likeness_rows
-_TRIED = AUTO_TUNING.likeness_sources
+_TRIED = AUTO_TUNING.max_sources
 _STEPS = 6  # of expectation and maximisation; it has converged long before
-_QUICK = FitOptions(restarts=AUTO_TUNING.likeness_restarts, max_iterations=AUTO_TUNING.likeness_iterations)
+_QUICK = FitOptions(restarts=AUTO_TUNING.likeness_restarts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def likeness(
     None is a candidate without sources; where that comes first there is nothing to learn.
     """
     if len(alone.sources) < 2 or candidates[0] is None:
-        own = (let_in.new_tensor(_PROBABLE) * let_in.new_tensor(OWN).log()).sum().exp().expand(*let_in.shape[:-1], 1)
+        own = let_in.new_tensor(AUTO_TUNING.own_share).expand(*let_in.shape[:-1], 1)
         return Likeness(own, _proportions_before(let_in, believed))
     cache = context.cache
     key = "" if cache is None else _key(alone, let_in, candidates, believed, kernel)

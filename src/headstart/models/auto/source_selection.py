@@ -44,7 +44,7 @@ class SelectedSources:
 
 def selection_size(n: int) -> int:
     """The number of first results, of n, that the selection depends on: the last refit; 0 before there are enough."""
-    return max((refit for refit in REFITS if AUTO_TUNING.source_selection_from_results <= refit <= n), default=0)
+    return max((refit for refit in REFITS if AUTO_TUNING.few_results <= refit <= n), default=0)
 
 
 def max_sources_of(sources: Sequence[Dataset]) -> int:
@@ -64,7 +64,7 @@ def select_for(
     trust: Float[Tensor, "*b s"], most: int, members: Sequence[ExactBeliefs], seen: Dataset
 ) -> SelectedSources:
     """The sources that are used from these results of the target on, which are in the units of the sources."""
-    if trust.shape[-1] <= most or seen.n < AUTO_TUNING.source_selection_from_results:
+    if trust.shape[-1] <= most or seen.n < AUTO_TUNING.few_results:
         return select_at_first(trust, most)
     first = _drawn(trust, most // 2)
     alike = _correlation(means_at(members, seen.X), seen.y)

@@ -119,7 +119,7 @@ class Integrated(Weighting):
 
     mean: float = AUTO_TUNING.star_weight_mean
     spread: float = AUTO_TUNING.star_weight_sd
-    own: float = AUTO_TUNING.star_own_share
+    own: float = AUTO_TUNING.own_share
     amplitude: float = AUTO_TUNING.star_amplitude_log_sd
     balance: float = 0.0
 

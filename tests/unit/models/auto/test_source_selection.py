@@ -31,7 +31,7 @@ from headstart.models.star.weights import StarBeliefs
 from headstart.tuning import AUTO_TUNING
 
 MOST, SMALL = AUTO_TUNING.max_sources, AUTO_TUNING.max_small_sources
-FROM = AUTO_TUNING.source_selection_from_results
+FROM = AUTO_TUNING.few_results
 MANY = MOST + 8
 
 

@@ -32,6 +32,7 @@ from headstart.models.star import weights
 from headstart.models.star.star import Star, StarPrior
 from headstart.models.star.weighting import FreeWeights, Integrated, Modular, Weighting
 from headstart.models.star.weights import StarBeliefs
+from headstart.tuning import AUTO_TUNING
 
 WEIGHTINGS: dict[str, Weighting] = {
     "STAR": Integrated(),
@@ -147,7 +148,7 @@ def test_the_target_has_a_share_of_the_sources_kernels_to_itself() -> None:
     assert bool((added.diagonal(dim1=-2, dim2=-1) > 0).all())
     found = prior.condition(BATCH.target).hyperparameters
     assert isinstance(found, StarParams)
-    torch.testing.assert_close(found.own, 0.2 * found.weight_var)
+    torch.testing.assert_close(found.own, AUTO_TUNING.own_share * found.weight_var)
 
 
 def test_fitted_weights_are_what_was_found() -> None:
