@@ -84,7 +84,8 @@ class AutoTuning:
     gate_trust_cutoff: float = 0.15
 
     # ── many sources ──────────────────────────────────────────────────────────────────────────────────────────────
-    # Sources used at a time, and predicted from each other: their average is then known up to 1/32 of their variance; small ones are noisier
+    # Sources used at a time, and predicted from each other: their average is then known up to 1/32 of their variance;
+    # small ones are noisier
     max_sources: int = 32
     max_small_sources: int = 128
     # Rows of all sources used at a time, which bounds what a suggestion costs

@@ -63,7 +63,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "2:b9ce66055d4d3ad6"
+FINGERPRINT = "2:3ab812353ccb599a"
 
 
 def fingerprint() -> str:

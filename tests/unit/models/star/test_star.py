@@ -118,7 +118,7 @@ def test_a_star_s_evidence_is_the_dense_formula(weighting: str, shut: int | None
 
 
 def test_integrated_weights_share_the_target_between_the_open_sources() -> None:
-    """Times the spread of their source they have mean 0.3 ρ/s and variance ρ²/s, and the target 0.2 ρ²/s of its kernel.
+    """Times the spread of their source they have mean 0.3 ρ/s and variance ρ²/s, and the target .14 ρ²/s of its kernel.
 
     A source that is shut has nothing.
     """
@@ -131,7 +131,9 @@ def test_integrated_weights_share_the_target_between_the_open_sources() -> None:
             shut = (i, s) == (0, 1)
             assert w.mean[i, s].item() == pytest.approx(0 if shut else 2.0 * 0.3 / n / spread[i, s].item())
             assert w.var[i, s].item() == pytest.approx(0 if shut else 4.0 / n / spread[i, s].item() ** 2)
-            assert w.own[i, s].item() == pytest.approx(0 if shut else 0.8 / n / spread[i, s].item() ** 2)
+            assert w.own[i, s].item() == pytest.approx(
+                0 if shut else 4 * 0.05**0.2 * 0.1**0.3 * 0.2**0.3 * 0.4**0.2 / n / spread[i, s].item() ** 2
+            )
 
 
 def test_the_target_has_a_share_of_the_sources_kernels_to_itself() -> None:
