@@ -55,7 +55,7 @@ def test_sources_that_are_alike_make_kin_believed() -> None:
     assert alike.believed.sum().item() == pytest.approx(1)
     assert alike.believed[0].item() > 0.8
     assert different.believed[0].item() < 0.4
-    assert different.believed[2].item() > 0.4
+    assert different.believed[2].item() > 0.35  # .2 before any comparison
     assert alike.own.item() < different.own.item()
     assert OWN[0] <= alike.own.item() <= OWN[-1]
 
