@@ -73,6 +73,14 @@ def further_gain(
 
     which is what somebody can act on. Without noise both are the same; with noise f may be lower than f* at one of many
     points without anybody being able to tell.
+
+    Args:
+        known: The posteriors of all outcomes, or one posterior to be minimised.
+        X: The points, (q, d) or one of (d), in the unit cube.
+        shown: Whether a gain counts only as far as noisy results will show it.
+
+    Returns:
+        The expected gain, or None before any result is within the limits.
     """
     if isinstance(known, TransferPosterior):
         known = OutcomePosteriors(Outcomes((Goal("objective"),)), (known,))

@@ -123,6 +123,16 @@ def outlook(
     """What going on is expected to gain: the next points are chosen as ``suggest_several`` would choose them.
 
     Results that are awaited (``pending``) count neither as results nor as further points.
+
+    Args:
+        known: The posteriors of all outcomes, or one posterior to be minimised.
+        domain: Where points may lie; the unit cube by default.
+        pending: Points whose results are awaited.
+        avoid: Points that are not suggested again.
+        seed: Seed of the search for the next points.
+
+    Returns:
+        The expected gain of going on, and whether it pays.
     """
     if isinstance(known, TransferPosterior):
         known = OutcomePosteriors(Outcomes((Goal("objective"),)), (known,))

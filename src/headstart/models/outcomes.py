@@ -45,7 +45,17 @@ class OutcomePriors:
         model: TransferModel = AUTO,
         seed: Seed = 0,
     ) -> Self:
-        """From the sources of every outcome, as measured; an outcome without sources may be left out."""
+        """From the sources of every outcome, as measured; an outcome without sources may be left out.
+
+        Args:
+            outcomes: The goals and limits.
+            sources: The sources of every outcome, by its name.
+            model: The model of every outcome.
+            seed: Seed of the fits.
+
+        Returns:
+            A prior for every outcome.
+        """
         every = outcomes.require_all({**dict.fromkeys(outcomes.names, ()), **sources}, "sources")
         columns = {source.d for own in every for source in own}
         if len(columns) > 1:
@@ -58,7 +68,15 @@ class OutcomePriors:
         return cls(outcomes, tuple(priors), next(iter(columns), None))
 
     def condition(self, targets: Mapping[str, Dataset] | None = None, *, seed: Seed = 0) -> OutcomePosteriors:
-        """On the results of every outcome, as measured; an outcome without results may be left out."""
+        """On the results of every outcome, as measured; an outcome without results may be left out.
+
+        Args:
+            targets: The results of every outcome, by its name.
+            seed: Seed of the fits.
+
+        Returns:
+            A posterior for every outcome.
+        """
         given = {} if targets is None else dict(targets)
         d = next((target.d for target in given.values()), self.d)
         if d is None:

@@ -230,3 +230,21 @@ def test_infinite_and_failing_trials_stop_nobody() -> None:
 
     study.optimize(odd, n_trials=6, catch=ValueError)
     assert np.isfinite(study.trials[-1].values).all()
+
+
+def test_a_confidence_bound_is_honoured_with_a_constraint() -> None:
+    """With few results and a large β the two acquisition functions choose different points."""
+    past = past_of(lambda trial: limited(trial, 0.0))
+    found = []
+    for options in ({"acquisition": "logei"}, {"acquisition": "ucb", "beta": 9.0}):
+        study = optuna.create_study(sampler=make([past], **options))
+        study.optimize(limited, n_trials=4)
+        found.append([[trial.params["x"], trial.params["y"]] for trial in study.trials])
+    assert not np.allclose(found[0], found[1], atol=0.02)
+
+
+def test_a_confidence_bound_is_refused_with_two_objectives() -> None:
+    """It is one of a single objective: the message names the alternative."""
+    study = optuna.create_study(**TWO, sampler=make([past_of(both, **TWO)], acquisition="ucb"))
+    with pytest.raises(InputError, match="acquisition='logei'"):
+        study.optimize(both, n_trials=3)
