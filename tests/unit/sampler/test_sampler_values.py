@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from headstart.sampler.sampler import TransferSampler
-from headstart.sampler.words import LOGGER
+from headstart.sampler.log import LOGGER
 
 Change = Callable[[Any], Any]
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headstart.data.thinning import best_and_spread
+from headstart.sources.optuna_api import database_of
 from headstart.sources.raw import RawTask, finite
 
 if TYPE_CHECKING:
@@ -61,14 +62,12 @@ def some_trials(study: Study, goals: Sequence[tuple[int, bool]]) -> SomeTrials |
 
     ``goals`` are the places of the objectives that count, and whether they are maximised.
     """
-    from optuna.storages import RDBStorage
-
-    storage, key = getattr(study, "_storage", None), getattr(study, "_study_id", None)
-    database = getattr(storage, "_backend", storage)  # behind Optuna's cache
-    if not isinstance(database, RDBStorage) or key is None:
+    found_in = database_of(study)
+    if found_in is None:
         return None
     import sqlalchemy
 
+    database, key = found_in
     with database.engine.connect() as connection:
         found = connection.execute(sqlalchemy.text(_COUNTS), {"study": key})
         counts = {str(state): int(count) for state, count in found}

@@ -27,6 +27,7 @@ from headstart.sources.forms.errors import errors_of_trials
 from headstart.sources.forms.found import Wanted
 from headstart.sources.forms.large import in_words, some_trials
 from headstart.sources.forms.storages import reading
+from headstart.sources.optuna_api import constraints_of
 from headstart.sources.pruned import estimated_finals
 from headstart.sources.raw import RawObjective, RawTask
 
@@ -186,13 +187,6 @@ def _constraints(trials: Sequence[FrozenTrial]) -> dict[str, NDArray[np.float64]
     found = [constraints_of(trial) for trial in trials]
     keys = dict.fromkeys(key for own in found for key in own)
     return {key: np.array([own.get(key, math.nan) for own in found], dtype=np.float64) for key in keys}
-
-
-def constraints_of(trial: FrozenTrial) -> dict[str, float]:
-    """The constraints of a trial by key, also of Optuna's older form, where they are a list."""
-    if hasattr(trial, "constraints"):
-        return {str(key): float(value) for key, value in trial.constraints.items()}
-    return {str(i): float(value) for i, value in enumerate(trial.system_attrs.get("constraints") or ())}
 
 
 def _identity(name: str, trials: Sequence[FrozenTrial]) -> tuple[str, datetime] | None:
