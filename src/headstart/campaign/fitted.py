@@ -266,7 +266,7 @@ def fit_campaign(
             _with_outliers(alignments[name], past[name], priors[name]),
             past[name],
             priors[name],
-            replace(measured[name], data=file.outcomes.inward(name, results[name])),
+            replace(measured[name], data=file.outcomes[name].signed(results[name])),
             known[name],
         )
         for name, column in ((column.name, column) for column in file.results)
