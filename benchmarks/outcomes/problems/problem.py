@@ -64,9 +64,7 @@ class OutcomeInstance:
         Rows of equal inputs are evaluated once.
         """
         if self.rows is None:
-            domain = self.domain
-            assert isinstance(domain, Ruled)
-            return domain.snap(x.unsqueeze(0))[0]
+            return self.domain.snap(x.unsqueeze(0))[0]
         free = self.free_rows(tried)
         return free[(free - x).square().sum(-1).argmin()]
 
