@@ -14,8 +14,8 @@ from optuna.trial import FrozenTrial
 from headstart.errors import InputError
 from headstart.gp.fit import FitOptions
 from headstart.models.family import SHGP
-from headstart.sampler.sampler import TransferSampler
 from headstart.sampler.explanation import Suggested
+from headstart.sampler.sampler import TransferSampler
 
 QUICK = SHGP.using(fit=FitOptions(restarts=1, max_iterations=30))
 

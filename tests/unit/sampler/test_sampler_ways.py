@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from headstart.errors import InputError
-from headstart.sampler.sampler import TransferSampler
 from headstart.sampler.log import LOGGER
+from headstart.sampler.sampler import TransferSampler
 
 pytestmark = pytest.mark.usefixtures("quiet_optuna", "heard")
 

@@ -19,8 +19,8 @@ from headstart.data.space import Space
 from headstart.errors import InputError, NumericalError
 from headstart.gp.fit import FitOptions
 from headstart.models.family import SHGP
-from headstart.sampler.sampler import TransferSampler
 from headstart.sampler.adviser import PointChooser
+from headstart.sampler.sampler import TransferSampler
 
 QUICK = SHGP.using(fit=FitOptions(restarts=1, max_iterations=20))
 
