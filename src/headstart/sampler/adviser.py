@@ -38,7 +38,7 @@ from headstart.models.model import Prior
 from headstart.models.outcomes import OutcomePosteriors
 from headstart.sampler.explanation import Suggested
 from headstart.sampler.log import OnceLogger, log_warning
-from headstart.sampler.outcomes import Known, Snapshot, SourceFitter, StudyPriors, metric_names
+from headstart.sampler.outcomes import Known, StudySnapshot, SourceFitter, StudyPriors, metric_names
 from headstart.sampler.settings import SettingConstraints, TrialDomain, values_of_late_parameter
 from headstart.sampler.space import StudySpace, clip_value
 from headstart.sampler.trials import EncodedTrials, count_same, fixed_parameters, note, noted
@@ -140,7 +140,9 @@ class Adviser:
     entropy: int
     last: Suggested | None = None
     _recent: dict[int, Suggested] = field(default_factory=dict)  # by trial number: threads have one each
-    _read: tuple[int, Snapshot] | None = None  # for the trial of that number, whose parameters Optuna asks for next
+    _read: tuple[int, StudySnapshot] | None = (
+        None  # for the trial of that number, whose parameters Optuna asks for next
+    )
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     # ── what a trial runs with ────────────────────────────────────────────────────────────────────────────────────
@@ -212,7 +214,7 @@ class Adviser:
         """Drop what the suggestion of a trial that has ended rests on."""
         self._recent.pop(number, None)
 
-    def _suggest(self, now: Snapshot, trial: FrozenTrial) -> dict[str, Any] | None:
+    def _suggest(self, now: StudySnapshot, trial: FrozenTrial) -> dict[str, Any] | None:
         """Parameters for the trial; None where there is nothing to choose, and {} where the model failed.
 
         Threads take turns, so that each sees what the others were given.
@@ -234,7 +236,7 @@ class Adviser:
         set_user_attributes(now.study, trial, found.attributes)
         return found.params
 
-    def _choose(self, now: Snapshot, trial: FrozenTrial) -> Suggested:
+    def _choose(self, now: StudySnapshot, trial: FrozenTrial) -> Suggested:
         """The suggestion, noted in the storage.
 
         Another process may ask between our reading and our noting: older trials without parameters are assumed to take
@@ -352,7 +354,7 @@ class Adviser:
         names = metric_names(study)
         return replace(found, objective=names[0] if names else found.objective, thing="trial")
 
-    def _warn_of(self, now: Snapshot, fitted: StudyPriors) -> None:
+    def _warn_of(self, now: StudySnapshot, fitted: StudyPriors) -> None:
         """Before the trial costs anything: what may be wrong with the sources, the space or the stated errors."""
         for decision in fitted.alignment.warnings:
             self.log.warn(f"{decision} (see sampler.report)")

@@ -25,13 +25,16 @@ class OnceLogger:
 
     said: set[str] = field(default_factory=set)
 
-    def warn(self, text: str, key: str = "") -> bool:
-        """Log a warning unless one of the same key, by default its text, was logged; whether it was logged now."""
-        if (key or text) in self.said:
-            return False
-        self.said.add(key or text)
-        _logger.warning("%s", text)
-        return True
+    def warn(self, text: str, key: str = "") -> None:
+        """Log a warning unless one of the same key, by default its text, was logged."""
+        if self.is_new(key or text):
+            _logger.warning("%s", text)
+
+    def is_new(self, key: str) -> bool:
+        """Whether nothing of this key was logged; from now on it was."""
+        new = key not in self.said
+        self.said.add(key)
+        return new
 
     def inform(self, text: str) -> None:
         """Log a message that needs no action, every time."""

@@ -59,14 +59,14 @@ _PRIORS_KEPT = 8
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class StudySnapshot:
     """A study at one moment: its trials, read once, and the parameters that they and the sources know."""
 
     study: Study
     trials: Sequence[FrozenTrial]
     space: StudySpace
 
-    def asking_for(self, asked: Mapping[str, BaseDistribution]) -> Snapshot:
+    def asking_for(self, asked: Mapping[str, BaseDistribution]) -> StudySnapshot:
         """The same with these parameters as the objective asks for them."""
         return replace(self, space=self.space.asking_for(asked))
 
@@ -168,10 +168,10 @@ class SourceFitter:
             if decision in high.warnings:
                 self.log.warn(f"{decision} (see sampler.report)")
 
-    def read(self, study: Study) -> Snapshot:
+    def read(self, study: Study) -> StudySnapshot:
         """The study as it is now."""
         trials = study.get_trials(deepcopy=False)
-        return Snapshot(study, trials, self._known_of(study)[1].with_trials(trials, self.space))
+        return StudySnapshot(study, trials, self._known_of(study)[1].with_trials(trials, self.space))
 
     def sources_of(self, study: Study) -> tuple[RawTask, ...]:
         """The sources but the study itself, which would count twice."""
@@ -189,7 +189,7 @@ class SourceFitter:
             self._of_study[name] = own, SourceSpace.of(own, self.listed)
         return self._of_study[name]
 
-    def fit(self, now: Snapshot) -> StudyPriors:
+    def fit(self, now: StudySnapshot) -> StudyPriors:
         """What the sources teach about the study; the latest is kept."""
         study, sources = now.study, self.sources_of(now.study)
         outcomes = _outcomes_of(study, now.trials, sources)
@@ -203,7 +203,7 @@ class SourceFitter:
             self._latest = asked, found
         return self._latest[1]
 
-    def _fit_one(self, now: Snapshot, sources: Sequence[RawTask], elsewhere: set[str]) -> StudyPriors:
+    def _fit_one(self, now: StudySnapshot, sources: Sequence[RawTask], elsewhere: set[str]) -> StudyPriors:
         minimize, alignment = self._aligned(now, sources, elsewhere)
         prior = self._learn(alignment.datasets)
         told = with_outliers(alignment, prior.outliers).noting(report.note for report in prior.fit_reports)
@@ -211,7 +211,7 @@ class SourceFitter:
         return StudyPriors(told, minimize, {"": prior}, None, self.fill, (error,))
 
     def _fit_several(
-        self, now: Snapshot, sources: Sequence[RawTask], elsewhere: set[str], outcomes: Outcomes
+        self, now: StudySnapshot, sources: Sequence[RawTask], elsewhere: set[str], outcomes: Outcomes
     ) -> StudyPriors:
         measured = {task.name: _measured_by(task, outcomes, self.order) for task in sources}
         usable = []
@@ -227,7 +227,7 @@ class SourceFitter:
         errors = tuple(self.errors.of_objective(n, i, len(names), "The study") for i, n in enumerate(names))
         return StudyPriors(alignment, minimize, priors, outcomes, self.fill, errors)
 
-    def _aligned(self, now: Snapshot, sources: Sequence[RawTask], elsewhere: set[str]) -> tuple[bool, Alignment]:
+    def _aligned(self, now: StudySnapshot, sources: Sequence[RawTask], elsewhere: set[str]) -> tuple[bool, Alignment]:
         """Whether the first objective is minimised, and the sources in the space of the study."""
         minimize = now.study.directions[0] != StudyDirection.MAXIMIZE
         return minimize, align(

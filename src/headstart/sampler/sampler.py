@@ -269,6 +269,7 @@ class TransferSampler(BaseSampler):
 
     def _draw(self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution, reason: str) -> Any:
         from headstart.sampler.explanation import Drawn
+        from headstart.sampler.log import log_warning
 
         sampler = self._independent_sampler or TPESampler(seed=self._adviser.seed(trial.number, name))
         suggested = self._adviser.last
@@ -279,7 +280,9 @@ class TransferSampler(BaseSampler):
         self._last.drawn[name] = f"{type(sampler).__name__}: {reason}"
         said = f"{name} is drawn by {type(sampler).__name__}: {reason}"
         from_scratch = self._last is not suggested and not self._adviser.fitter.sources
-        if from_scratch or not self._adviser.log.warn(f"Trial {trial.number}: {said}.", key=said):
+        if not from_scratch and self._adviser.log.is_new(said):
+            log_warning(f"Trial {trial.number}: {said}.")
+        else:
             self._adviser.log.inform(f"Trial {trial.number}: {said}.")
         return sampler.sample_independent(study, trial, name, distribution)
 

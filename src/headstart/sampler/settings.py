@@ -43,7 +43,7 @@ from headstart.sources.matching import is_missing, match
 from headstart.sources.raw import RawTask
 
 # Logs a warning
-Say = Callable[[str], Any]
+Say = Callable[[str], None]
 
 _SAME = 1e-9  # of the unit cube: coordinates that differ by less are equal
 _LATE_VALUES = 64  # values of a parameter that is asked for late that are compared
