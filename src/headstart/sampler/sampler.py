@@ -160,10 +160,18 @@ class TransferSampler(BaseSampler):
     def explain(self, study: Study | None = None, *, outcome: str | None = None) -> Reasons:
         """Why the latest suggestion is what it is: a verdict on every source, and what the prediction rests on.
 
-        Of a ``study``, loaded from a storage for instance, the verdicts after its finished trials. Print it, or see
-        ``to_frame()``. It takes ``model="auto"``, the default, whose candidates are weighed by what they predicted.
-        Where several things are measured ``outcome`` is the name or number of the objective ("0" is the first, and
-        the default), or "constraint …" with the constraint's key.
+        It takes ``model="auto"``, the default, whose candidates are weighed by what they predicted.
+
+        Args:
+            study: A study, loaded from a storage for instance, to explain after its finished trials.
+            outcome: Where several things are measured, the name or number of the objective ("0" is the first, and the
+                default), or "constraint …" with the constraint's key.
+
+        Returns:
+            The reasons. Print them, or see ``to_frame()``.
+
+        Raises:
+            InputError: Nothing was suggested yet and no study is given, or there is no such outcome.
         """
         from headstart.models.auto.reasons import explanation_of
         from headstart.models.model import observed
@@ -181,10 +189,14 @@ class TransferSampler(BaseSampler):
         return explanation_of(prior, target, last.x.unsqueeze(0), posterior=posterior)
 
     def outlook(self, study: Study) -> Outlook:
-        """Whether it pays to go on: what the next trials together are expected to gain. Print it.
+        """Expected gain of the next trials together, and whether it pays to go on (``headstart.decide.stopping``).
 
-        Of one objective in its units and beside the noise, of several as a share of the front's volume; ``advice`` is
-        what follows. See ``headstart.decide.stopping`` for what counts as small.
+        Args:
+            study: The study.
+
+        Returns:
+            The gain, of one objective in its units, of several as a share of the front's volume, and the advice. Print
+            it.
         """
         return self._adviser.outlook(study)
 
@@ -193,8 +205,15 @@ class TransferSampler(BaseSampler):
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:  # noqa: ARG002
         """The parameters that are chosen before the objective asks: those that finished trials, or ``space``, know.
 
-        Where there are rules it is none: Optuna would not ask again for those that come after one which the objective
-        offers other values of, and together they could break a rule.
+        With rules it is none: Optuna would not ask again for those that come after one which the objective offers other
+        values of, and together they could break a rule.
+
+        Args:
+            study: The study.
+            trial: The trial that begins.
+
+        Returns:
+            Distributions by name.
         """
         if self._adviser.settings:
             return {}
@@ -210,7 +229,16 @@ class TransferSampler(BaseSampler):
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The next parameters, noted for all other workers to see."""
+        """Suggest the parameters of a trial together, and note them for all other workers to see.
+
+        Args:
+            study: The study.
+            trial: The trial that begins.
+            search_space: Distributions by name.
+
+        Returns:
+            Values by name.
+        """
         if not search_space:
             return {}
         params = self._adviser.suggest(study, trial, search_space)
@@ -220,7 +248,17 @@ class TransferSampler(BaseSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """A parameter on its own: of what was chosen, or chosen now, or drawn where nobody knows anything of it."""
+        """Suggest a parameter on its own; one of which nothing is known is left to the independent sampler.
+
+        Args:
+            study: The study.
+            trial: The running trial.
+            param_name: The parameter's name.
+            param_distribution: Its distribution.
+
+        Returns:
+            Its value.
+        """
         try:
             value = self._adviser.value(study, trial, param_name, param_distribution)
         except NoPlaceError as error:
@@ -250,13 +288,25 @@ class TransferSampler(BaseSampler):
             self._independent_sampler.reseed_rng()
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """See that its rules are about what is known; tell the independent sampler, if any, that a trial begins."""
+        """Check that rules name known parameters; tell the independent sampler, if any, that a trial begins.
+
+        Args:
+            study: The study.
+            trial: The trial that begins.
+        """
         self._adviser.begin(study, trial)
         if self._independent_sampler is not None:
             self._independent_sampler.before_trial(study, trial)
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
-        """Write down the constraints, tell the independent sampler; results are read when the next trial asks."""
+        """Write down the constraints and tell the independent sampler; results are read when the next trial asks.
+
+        Args:
+            study: The study.
+            trial: The trial that ended.
+            state: How it ended.
+            values: Its results, if any.
+        """
         if self._constraints_func is not None:
             _process_constraints_after_trial(self._constraints_func, study, trial, state)
         if self._independent_sampler is not None:
