@@ -38,7 +38,7 @@ from headstart.models.model import Prior
 from headstart.models.outcomes import OutcomePosteriors
 from headstart.sampler.explanation import Suggested
 from headstart.sampler.log import OnceLogger, log_warning
-from headstart.sampler.outcomes import Known, StudySnapshot, SourceFitter, StudyPriors, metric_names
+from headstart.sampler.outcomes import Known, SourceFitter, StudyPriors, StudySnapshot, metric_names
 from headstart.sampler.settings import SettingConstraints, TrialDomain, values_of_late_parameter
 from headstart.sampler.space import StudySpace, clip_value
 from headstart.sampler.trials import EncodedTrials, count_same, fixed_parameters, note, noted
@@ -56,7 +56,6 @@ _PAUSE = 0.02  # seconds, on average half of it; twice as long after every furth
 _RECENT = 16  # suggestions that are kept for parameters that are asked for late
 _MAX_ASKING = 8  # workers asking at the same moment that are taken into account
 _ELSEWHERE = 512  # points that are compared where the best one is pending
-_STARTS = 4  # points that are polished, as in the benchmarks
 _SINGLE = "it had a single value so far"
 
 
@@ -122,7 +121,6 @@ class PointChooser:
                 pending=None if pending is None else pending.to(device),
                 avoid=None if avoid is None else avoid.to(device),
                 seed=seed,
-                n_starts=_STARTS,
                 beta=self.beta,
             ).cpu()
 
