@@ -32,7 +32,7 @@ from headstart.sampler.suggested import Suggested, find_clash
 from headstart.sampler.trials import SeenTrials, fixed_parameters, note, noted
 from headstart.sampler.whole_space import WholeSpace, clip_value
 from headstart.sampler.words import Words
-from headstart.sources.aligned import Alignment
+from headstart.sources.alignment import Alignment
 from headstart.sources.extremes import infinite_in_words, outliers_in_words
 
 if TYPE_CHECKING:

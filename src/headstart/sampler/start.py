@@ -16,7 +16,7 @@ from headstart.sampler.settings.constraints import SettingConstraints
 from headstart.sampler.several.learner import Learner
 from headstart.sampler.strategy import Strategy
 from headstart.sampler.words import Words
-from headstart.sources.forms.errors import ErrorNames
+from headstart.sources.forms.naming import ErrorNames
 from headstart.sources.past import read_sources
 from headstart.sources.raw import RawTask
 

@@ -16,7 +16,7 @@ from headstart.models.outcomes import OutcomePosteriors
 from headstart.models.posterior import TransferPosterior
 from headstart.sampler.strategy import how_often
 from headstart.sampler.trials import SeenTrials
-from headstart.sources.aligned import Alignment
+from headstart.sources.alignment import Alignment
 
 
 @dataclass(frozen=True)

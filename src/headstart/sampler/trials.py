@@ -7,7 +7,7 @@
                   those noted in a system attribute
     WAITING       those it was enqueued with      a pending point
     FAIL          its own                         a pending point for good: not tried again, and no value invented
-    PRUNED        its own                         an observation of what it would have ended at (``sources.pruned``);
+    PRUNED        its own                         an observation of what it would have ended at (``estimated_finals``);
                                                   as a failed one if it reported nothing
 
 A trial that was run without a parameter of the space has it at rest, or at the value that ``fill`` gives.
@@ -32,9 +32,9 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.data.space import Space
 from headstart.errors import NoPlaceError
-from headstart.sources.forms.errors import errors_of_trials
+from headstart.sources.forms.naming import errors_of_trials
+from headstart.sources.forms.studies import estimated_finals
 from headstart.sources.matching import match
-from headstart.sources.pruned import estimated_finals
 from headstart.sources.raw import error_var, finite
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import optuna
 
 if TYPE_CHECKING:
-    from headstart.sources.aligned import Decision
+    from headstart.sources.alignment import Decision
 
 # A child of Optuna's: optuna.logging.set_verbosity and its handlers hold for it as well
 LOGGER = "optuna.headstart"

@@ -23,7 +23,7 @@ from headstart.data.space import Space
 from headstart.decide.domain import Candidates
 from headstart.errors import InputError, NoPlaceError
 from headstart.sampler.whole_space import clip_value
-from headstart.sources.columns.frames import read_frame
+from headstart.sources.columns import read_frame
 from headstart.sources.files.workbooks import split_sheet
 from headstart.sources.matching import is_missing, match
 from headstart.sources.raw import RawTask

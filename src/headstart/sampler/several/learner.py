@@ -21,12 +21,10 @@ from headstart.sampler.strategy import Strategy
 from headstart.sampler.trials import SeenTrials, see
 from headstart.sampler.whole_space import SourceSpace, WholeSpace
 from headstart.sampler.words import Words
-from headstart.sources.aligned import Alignment
-from headstart.sources.alignment import align
+from headstart.sources.alignment import Alignment, align, split, with_any_result
 from headstart.sources.extremes import with_outliers
-from headstart.sources.forms.errors import ErrorNames, errors_of_trials
+from headstart.sources.forms.naming import ErrorNames, errors_of_trials
 from headstart.sources.forms.studies import is_same_study
-from headstart.sources.outcomes import split, with_any_result
 from headstart.sources.raw import RawObjective, RawTask
 
 if TYPE_CHECKING:

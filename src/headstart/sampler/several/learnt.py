@@ -20,8 +20,8 @@ from headstart.sampler.several.outcomes import results_of
 from headstart.sampler.strategy import Known
 from headstart.sampler.suggested import Suggested
 from headstart.sampler.trials import SeenTrials
-from headstart.sources.aligned import Alignment
-from headstart.sources.forms.errors import ErrorNames
+from headstart.sources.alignment import Alignment
+from headstart.sources.forms.naming import ErrorNames
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial

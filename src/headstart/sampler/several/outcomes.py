@@ -25,7 +25,7 @@ import torch
 from headstart.data.dataset import Dataset
 from headstart.data.outcomes import MOST_GOALS, Goal, Limit, Outcomes
 from headstart.errors import InputError
-from headstart.sources.forms.errors import ErrorNames, errors_of_trials
+from headstart.sources.forms.naming import ErrorNames, errors_of_trials
 from headstart.sources.forms.studies import constraints_of
 from headstart.sources.raw import RawObjective, RawTask, error_var, finite
 
