@@ -48,8 +48,11 @@ if TYPE_CHECKING:
 class Sources(Sequence[RawTask]):
     """Past tasks that were read, from the least to the most related one, and why others were not. Print it.
 
-    ``tasks`` can be learnt from; the object is a sequence of them, and a sampler takes it as its ``sources``.
-    ``skipped`` has a sentence for every source that is empty, out of reach or gone.
+    It is a sequence of the tasks, and a sampler takes it as its ``sources``.
+
+    Args:
+        tasks: The tasks that can be learnt from.
+        skipped: A sentence for every source that is empty, out of reach or gone.
     """
 
     tasks: tuple[RawTask, ...] = ()
@@ -77,6 +80,9 @@ class Sources(Sequence[RawTask]):
             rename: New names of parameters, {old: new} or {study: {old: new}}.
             error: The user attribute with the standard error of a trial's result; of several objectives {objective:
                 attribute}.
+
+        Returns:
+            The studies' trials as tasks, and a sentence for every study that was skipped.
 
         Raises:
             InputError: If no study of that name can be learnt from.

@@ -28,6 +28,7 @@ from headstart.data.thinning import best_and_spread
 from headstart.errors import InputError, UnusableSourceError
 from headstart.sources.forms.naming import Wanted, errors_of_trials
 from headstart.sources.forms.storages import reading
+from headstart.sources.optuna_api import constraints_of, database_of
 from headstart.sources.raw import INFINITE, RawObjective, RawTask, finite
 
 if TYPE_CHECKING:
@@ -188,13 +189,6 @@ def _constraints(trials: Sequence[FrozenTrial]) -> dict[str, NDArray[np.float64]
     return {key: np.array([own.get(key, math.nan) for own in found], dtype=np.float64) for key in keys}
 
 
-def constraints_of(trial: FrozenTrial) -> dict[str, float]:
-    """The constraints of a trial by key, also of Optuna's older form, where they are a list."""
-    if hasattr(trial, "constraints"):
-        return {str(key): float(value) for key, value in trial.constraints.items()}
-    return {str(i): float(value) for i, value in enumerate(trial.system_attrs.get("constraints") or ())}
-
-
 def _identity(name: str, trials: Sequence[FrozenTrial]) -> tuple[str, datetime] | None:
     """The study's name and the start of the first trial that has begun."""
     began = next((trial.datetime_start for trial in trials if trial.datetime_start is not None), None)
@@ -243,14 +237,12 @@ def some_trials(study: Study, goals: Sequence[tuple[int, bool]]) -> SomeTrials |
 
     ``goals`` are the places of the objectives that count, and whether they are maximised.
     """
-    from optuna.storages import RDBStorage
-
-    storage, key = getattr(study, "_storage", None), getattr(study, "_study_id", None)
-    database = getattr(storage, "_backend", storage)  # behind Optuna's cache
-    if not isinstance(database, RDBStorage) or key is None:
+    found_in = database_of(study)
+    if found_in is None:
         return None
     import sqlalchemy
 
+    database, key = found_in
     with database.engine.connect() as connection:
         found = connection.execute(sqlalchemy.text(_COUNTS), {"study": key})
         counts = {str(state): int(count) for state, count in found}

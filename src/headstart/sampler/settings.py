@@ -1,9 +1,10 @@
-"""``SettingConstraints``: which settings the trials of a study may run with.
+"""Which settings the trials of a study may run with: rules about them, and lists of candidates.
 
     rules       "2*A + B <= 100", "A + B + C = 1", "forbid: T > 180 and solvent = toluene", or rules as data
     fixed       {"A": 3}       the parameter has this value
     steps       {"B": 0.5}     values on a step, from the parameter's lowest one
-    candidates  a list of settings, one of which is tried each time
+    candidates  settings, one of which is tried each time: a DataFrame or a list of {parameter: value}, whose rows are
+                counted from 1, or the path of a CSV file, whose rows are counted as a spreadsheet program does
 
 The parameters of a rule must be known: from ``space``, from a source, or because a trial has asked for them. A rule
 about an unknown parameter is refused before the trial runs, since any value drawn for it could break the rule. A rule
@@ -15,8 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -24,20 +29,137 @@ from torch import Tensor
 from headstart.data.axis import Axis
 from headstart.data.conditions import Condition
 from headstart.data.ranges import Distribution, has_single_value
-from headstart.data.rules.rule import FixedValue, OnSteps, SettingRule, axis_named
+from headstart.data.rules.rule import FixedValue, OnSteps, SettingRule, axis_named, feasible_rows
 from headstart.data.rules.text import read_rules
 from headstart.data.space import Space
 from headstart.decide.domain import Candidates, Domain, Mixed
 from headstart.decide.ruled.ruled import Ruled
-from headstart.errors import InputError, NoSettingError, UnknownParameterError
+from headstart.errors import InputError, NoPlaceError, NoSettingError, UnknownParameterError
 from headstart.gp.fit import generator_from
-from headstart.sampler.settings.candidates import CandidateTable, agree
-from headstart.sampler.whole_space import SourceSpace
+from headstart.sampler.space import SourceSpace, clip_value
+from headstart.sources.columns import read_frame
+from headstart.sources.files.workbooks import split_sheet
+from headstart.sources.matching import is_missing, match
+from headstart.sources.raw import RawTask
 
 # Logs a warning
 Say = Callable[[str], None]
 
-_LATE_VALUES = 64  # of a parameter that is asked for late are compared
+_SAME = 1e-9  # of the unit cube: coordinates that differ by less are equal
+_LATE_VALUES = 64  # values of a parameter that is asked for late that are compared
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateTable:
+    """Rows of values; messages call them by ``where`` and by their number, counted from ``first_row`` on."""
+
+    frame: pd.DataFrame
+    where: str = "candidates"
+    first_row: int = 1
+
+    @classmethod
+    def of(cls, given: Any) -> CandidateTable | None:
+        """The table that the argument ``candidates`` of the sampler holds."""
+        match given:
+            case None:
+                return None
+            case pd.DataFrame():
+                found = cls(given.reset_index(drop=True).set_axis([str(c) for c in given.columns], axis="columns"))
+            case str() | PathLike():
+                path = Path(given).expanduser()
+                if not (split_sheet(path) or (path,))[0].exists():
+                    raise InputError(f"candidates: there is no file {path}. Look at the spelling and at the folder.")
+                found = cls(read_frame(path), str(path), 2)
+            case [*rows] if rows and all(isinstance(row, Mapping) for row in rows):
+                names = dict.fromkeys(str(name) for row in rows for name in row)
+                columns = {n: pd.Series([row.get(n, np.nan) for row in rows], dtype=object) for n in names}
+                found = cls(pd.DataFrame(columns))
+            case []:
+                found = cls(pd.DataFrame())
+            case _:
+                raise InputError(
+                    "candidates must be a DataFrame, a list of {parameter: value}, or the path of a CSV file, but "
+                    f"it is {type(given).__name__}."
+                )
+        if found.frame.empty:
+            raise InputError(f"{found.where}: there are no candidates. Give at least one row.")
+        return found
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(map(str, self.frame.columns))
+
+    def lacks(self, name: str) -> str:
+        """A message that a parameter is missing."""
+        return (
+            f"{self.where}: the candidates have no column {name!r}, which is a parameter of the study. Add it, or give "
+            "the parameter a single value in the objective."
+        )
+
+    @property
+    def task(self) -> RawTask:
+        """The rows as if they had been tried: they show which parameters there are, and which of them in branches."""
+        return RawTask(self.where, self.frame, np.zeros(len(self.frame)), conditional=True)
+
+    def in_space(
+        self, space: Space, rules: Sequence[SettingRule] = ()
+    ) -> tuple[Candidates, tuple[Mapping[str, Any], ...]]:
+        """The rows that satisfy the rules, as points and as values; fails on a row outside the space, and on none."""
+        rows = self._rows(space)
+        try:
+            X = space.encode_exactly(rows)
+        except NoPlaceError:
+            for i, row in enumerate(rows):
+                self._require(space, i, row)
+            raise
+        kept = feasible_rows(rows, rules)
+        return Candidates(X[kept], space.categories), tuple(rows[i] for i in kept)
+
+    def _require(self, space: Space, i: int, row: Mapping[str, Any]) -> None:
+        """Raise an ``InputError`` that names the row as the user does, if it is no point of the space."""
+        lacking = [axis.name for axis in space.axes if axis.name not in self.parameters and axis.width]
+        if lacking:
+            raise InputError(self.lacks(lacking[0]))
+        try:
+            space.encode_exactly([row])
+        except NoPlaceError as error:
+            text = str(error)
+            rest = text.removeprefix("Row 0") if text.startswith("Row 0") else f": {text}"
+            raise InputError(f"{self.where}, row {i + self.first_row}{rest}") from error
+
+    def _rows(self, space: Space) -> list[dict[str, Any]]:
+        """The values as the parameters of the space have them: text of a number is one, an empty cell is no value."""
+        rows: list[dict[str, Any]] = [{} for _ in range(len(self.frame))]
+        for axis in space.axes:
+            if axis.name not in self.frame:
+                if has_single_value(axis.distribution):
+                    rows = [{**row, axis.name: clip_value(None, axis.name, axis.distribution)} for row in rows]
+                continue
+            column = self.frame[axis.name].tolist()
+            matched = match(column, axis.distribution)
+            for row, raw, value, ok in zip(rows, column, matched.values, matched.ok, strict=True):
+                if ok and not matched.problem:
+                    whole = axis.integer and float(value).is_integer()
+                    row[axis.name] = int(value) if whole else value
+                elif not is_missing(raw):
+                    row[axis.name] = raw  # which has no place, and the message says so
+        return rows
+
+
+def _agree(row: Mapping[str, Any], values: Mapping[str, Any], space: Space) -> bool:
+    """Whether the row has these values, up to ``_SAME`` of the unit cube."""
+    for axis in space.axes:
+        if axis.name not in values or axis.width == 0:
+            continue
+        if axis.name not in row:
+            return False
+        matched = match([values[axis.name]], axis.distribution)
+        if matched.problem or matched.new_levels or not matched.ok.all():
+            return False
+        if float((axis.place([row[axis.name]]) - axis.place(matched.values)).abs().max()) > _SAME:
+            return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -172,7 +294,7 @@ class SettingConstraints:
         """The candidates that have the pinned values; all of them, with a warning, if none has."""
         domain, rows = listed
         values = {name: value for name, value in pinned.items() if name in space.names}
-        fits = [i for i, row in enumerate(rows) if agree(row, values, space)] if values else list(range(len(rows)))
+        fits = [i for i, row in enumerate(rows) if _agree(row, values, space)] if values else list(range(len(rows)))
         if not fits:
             say(_not_kept(number, pinned, "the list of candidates", tuple(pinned)))
         if not values or not fits:

@@ -14,8 +14,8 @@ from optuna.trial import FrozenTrial
 from headstart.errors import InputError
 from headstart.gp.fit import FitOptions
 from headstart.models.family import SHGP
+from headstart.sampler.explanation import Suggested
 from headstart.sampler.sampler import TransferSampler
-from headstart.sampler.suggested import Suggested
 
 QUICK = SHGP.using(fit=FitOptions(restarts=1, max_iterations=30))
 
@@ -139,8 +139,8 @@ def test_objectives_are_matched_by_metric_names() -> None:
     study.optimize(both, n_trials=3)
     last = sampler.last
     assert isinstance(last, Suggested)
-    assert [source.name for source in last.priors["gain"].sources] == ["past"]
-    assert last.priors["cost"].sources == ()
+    assert [source.name for source in last.fitted.priors["gain"].sources] == ["past"]
+    assert last.fitted.priors["cost"].sources == ()
 
 
 def test_a_source_with_several_objectives_needs_a_name_for_a_study_with_one() -> None:
@@ -212,7 +212,7 @@ def test_rows_without_an_outcome_count_for_the_others() -> None:
     last = sampler.last
     assert isinstance(last, Suggested)
     assert last.several is not None
-    assert last.priors["constraint heat"].sources[0].n == 15
+    assert last.fitted.priors["constraint heat"].sources[0].n == 15
     assert last.several["constraint heat"].train_targets.shape == (2,)
     assert last.several["0"].train_targets.shape == (4,)
 

@@ -1,4 +1,4 @@
-"""The whole space of a study: every parameter that its trials or its sources know, and when it is there.
+"""The space of a study: every parameter that its trials or its sources know, and when it is there.
 
     a parameter was asked for by           its range                      it is in the space
     a trial of the study                   as it was asked for last       until the latest three trials that should
@@ -6,8 +6,8 @@
     none so far, but it is in a source     as the last such source had    until a trial should have asked for it
                                            it                             and has not
 
-Whether a trial should have asked for a parameter is a question of its ``Condition``. So a branch that no trial has
-been to yet keeps its parameters, and they have informed values when one goes there.
+Whether a trial should have asked for a parameter is a question of the parameter's ``Condition``. So a branch that no
+trial has been to keeps its parameters, and they have informed values when a trial takes the branch.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import TrialState
 
 from headstart.data.conditions import Condition, learn_conditions
 from headstart.data.ranges import Distribution, has_single_value
@@ -29,39 +31,43 @@ from headstart.sources.matching import is_missing, match
 from headstart.sources.raw import RawTask
 
 if TYPE_CHECKING:
-    from optuna.distributions import BaseDistribution
     from optuna.trial import FrozenTrial
 
 _MAX_CATEGORIES = 50  # a text column with more is a name or a remark
 _ROUNDING = 1e-12
-_ENOUGH = 3  # so many trials without a parameter are no accident
+_TRIALS_WITHOUT = 3  # trials that should have asked for a parameter and have not, after which it is dropped
 
 
 @dataclass(frozen=True)
-class WholeSpace:
+class StudySpace:
     """The parameters by name, in order, and the conditions of those that are not always there.
 
-    ``gone`` are those that were given or asked for, and are not asked for any more; ``every`` has them too, and those
-    that only a source has asked for.
+    ``dropped`` are those that were given or asked for, and are not asked for any more; ``all_known`` has them too, and
+    those that only a source has asked for.
     """
 
     distributions: dict[str, BaseDistribution]
     conditions: dict[str, Condition]
-    gone: tuple[str, ...] = ()
-    every: Mapping[str, BaseDistribution] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
+    all_known: Mapping[str, BaseDistribution] = field(default_factory=dict)
 
-    def with_also(self, asked: Mapping[str, BaseDistribution]) -> WholeSpace:
-        """The same with these parameters as they are asked for; what no trial has run with, all have been without."""
-        new = {name: Condition() for name in asked if name not in self.distributions}
+    @property
+    def nothing_to_choose(self) -> bool:
+        """Whether every parameter has a single value, or there is none."""
+        return all(distribution.single() for distribution in self.distributions.values())
+
+    def asking_for(self, asked: Mapping[str, BaseDistribution]) -> StudySpace:
+        """The same with these parameters as they are asked for; new ones count as absent in all trials so far."""
         if not asked:
             return self
-        every = {**self.every, **asked}
-        return WholeSpace(self.distributions | dict(asked), new | self.conditions, self.gone, every)
+        new = {name: Condition() for name in asked if name not in self.distributions}
+        known = {**self.all_known, **asked}
+        return StudySpace(self.distributions | dict(asked), new | self.conditions, self.dropped, known)
 
 
 @dataclass(frozen=True)
 class SourceSpace:
-    """What the sources know of the space: their parameters, and the rows of those that have branches."""
+    """What the sources know of the space: their parameters, and the rows of those that may have branches."""
 
     distributions: Mapping[str, BaseDistribution]
     rows: tuple[tuple[Mapping[str, Any], ...], ...]
@@ -69,23 +75,21 @@ class SourceSpace:
 
     @classmethod
     def of(cls, sources: Sequence[RawTask], listed: RawTask | None = None) -> SourceSpace:
-        """The sources' own; where there is a list of settings to try, its parameters are all there are."""
+        """The space of the sources; the parameters of a list of settings to try are all there are."""
         every = (*sources, listed) if listed is not None else tuple(sources)
         rows = tuple(_rows(task) for task in every if task.conditional)
         known = known_space(sources if listed is None else [listed])
         return cls(known, rows, any(_branching(own) for own in rows))
 
     def branches(self) -> dict[str, Condition]:
-        """The parameters of which another one says whether they are there."""
+        """The conditions of the parameters that another parameter switches on and off."""
         found = learn_conditions(self.rows) if self.branching else {}
         return {name: condition for name, condition in found.items() if condition.parent is not None}
 
     def with_trials(
         self, trials: Sequence[FrozenTrial], given: Mapping[str, BaseDistribution] | None = None
-    ) -> WholeSpace:
-        """The whole space, of which ``given`` is all there is to choose if the user has said so."""
-        from optuna.trial import TrialState
-
+    ) -> StudySpace:
+        """The space of a study with these trials; a space that the user has ``given`` is all there is to choose."""
         finished = [t.params for t in trials if t.state == TrialState.COMPLETE and t.params]
         conditions: dict[str, Condition] = {}
         if self.branching or _branching(finished):
@@ -93,21 +97,21 @@ class SourceSpace:
         tried = {name for row in finished for name in row}
         if given is None:
             asked = {name: d for t in trials for name, d in t.distributions.items()}
-            every = {**self.distributions, **asked}
+            known = {**self.distributions, **asked}
         else:
-            every = dict(given)
-        gone = {
+            known = dict(given)
+        dropped = {
             name
-            for name in every
-            if _is_gone(name, finished, conditions, _ENOUGH if name in tried or given is not None else 1)
+            for name in known
+            if _is_dropped(name, finished, conditions, 1 if given is None and name not in tried else _TRIALS_WITHOUT)
         }
-        kept = {name: every[name] for name in sorted(every) if name not in gone}
+        kept = {name: known[name] for name in sorted(known) if name not in dropped}
         lacking = {name: Condition() for name in kept if any(name not in row for row in finished)}
-        return WholeSpace(kept, lacking | conditions, tuple(sorted(gone & {*tried, *(given or ())})), every)
+        return StudySpace(kept, lacking | conditions, tuple(sorted(dropped & {*tried, *(given or ())})), known)
 
 
 def _rows(task: RawTask) -> tuple[Mapping[str, Any], ...]:
-    """What every row was run with."""
+    """The parameters that every row was run with."""
     columns = {name: task.rows[name].tolist() for name in task.parameters}
     categories = {name: getattr(d, "choices", ()) for name, d in (task.distributions or {}).items()}
     with_none = {name for name, choices in categories.items() if any(choice is None for choice in choices)}
@@ -124,13 +128,13 @@ def _branching(rows: Sequence[Mapping[str, Any]]) -> bool:
     return any(row.keys() != rows[0].keys() for row in rows)
 
 
-def _is_gone(
+def _is_dropped(
     name: str, finished: Sequence[Mapping[str, Any]], conditions: Mapping[str, Condition], enough: int
 ) -> bool:
     """Whether the latest trials that should have asked for the parameter have not."""
     condition = conditions.get(name)
     if condition is not None and condition.parent is None:
-        enough = _ENOUGH  # sometimes it is there, and nobody knows when
+        enough = _TRIALS_WITHOUT  # it is there sometimes, and when is not known
     without = 0
     for row in reversed(finished):
         if name in row:
@@ -150,13 +154,13 @@ def _expected(name: str, row: Mapping[str, Any], conditions: Mapping[str, Condit
     return _expected(condition.parent, row, conditions)  # one that should have been there, and was not, is gone itself
 
 
-# ── what sources know ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── parameters and values of sources ──────────────────────────────────────────────────────────────────────────────
 
 
 def known_space(sources: Sequence[RawTask]) -> dict[str, BaseDistribution]:
     """The parameters of all sources, sorted, each as the last source that has it knows it.
 
-    An Optuna study knows its distributions; of a table it is what its values span.
+    An Optuna study knows its distributions; of a table they are the ranges that the values span.
     """
     found: dict[str, BaseDistribution] = {}
     for task in sources:
@@ -183,8 +187,6 @@ def clip_value(value: Any, name: str, distribution: Distribution) -> Any:
 
 
 def _spanned(column: Any) -> BaseDistribution | None:
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
     values = [v.item() if hasattr(v, "item") else v for v in column.dropna()]
     if not values or pd.api.types.is_datetime64_any_dtype(column):
         return None

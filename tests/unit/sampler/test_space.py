@@ -13,8 +13,8 @@ from optuna.trial import TrialState, create_trial
 
 from headstart.gp.fit import FitOptions
 from headstart.models.family import SHGP
+from headstart.sampler.explanation import Drawn, Suggested
 from headstart.sampler.sampler import TransferSampler
-from headstart.sampler.suggested import Drawn, Suggested
 
 QUICK = SHGP.using(fit=FitOptions(restarts=1, max_iterations=30))
 

@@ -14,8 +14,8 @@ from headstart.errors import InputError
 from headstart.gp.fit import FitOptions
 from headstart.models.family import SHGP
 from headstart.models.model import observed
+from headstart.sampler.explanation import Suggested
 from headstart.sampler.sampler import TransferSampler
-from headstart.sampler.suggested import Suggested
 
 QUICK = SHGP.using(fit=FitOptions(restarts=1, max_iterations=30))
 

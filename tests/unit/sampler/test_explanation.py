@@ -15,7 +15,7 @@ from headstart import AUTO, FAMILY, GPBO, SHGP, Dataset
 from headstart.models.auto.auto import Auto, AutoPrior
 from headstart.models.auto.candidates import Candidate
 from headstart.models.auto.explanation import auto_only, explain
-from headstart.sampler.attributes import attributes_of
+from headstart.sampler.explanation import attributes_of
 
 
 def _hill(X: Tensor) -> Tensor:
