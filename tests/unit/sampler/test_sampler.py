@@ -281,13 +281,16 @@ def test_a_space_that_is_used_up_is_repeated() -> None:
     assert set(numbers[:4]) == {0, 1, 2, 3}
 
 
-def test_it_works_behind_a_pruner_that_splits_the_study() -> None:
-    """Hyperband shows the sampler the trials of one bracket at a time."""
+@pytest.mark.parametrize("constrained", [True, False])
+def test_it_works_behind_a_pruner_that_splits_the_study(constrained: bool) -> None:
+    """Hyperband shows the sampler the trials of one bracket at a time, without the study's metric names."""
     pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9)
     study = optuna.create_study(sampler=make(), pruner=pruner)
 
     def run(trial: optuna.Trial) -> float:
         result = objective(trial)
+        if constrained:
+            trial.set_constraint("heat", trial.params["x"] - 0.9)
         for step in range(1, 10):
             trial.report(result + 1 / step, step)
             if trial.should_prune():
