@@ -202,15 +202,8 @@ def polish(value: AimValue, domain: Domain, starts: Float[Tensor, "k d"]) -> Flo
         now[:, columns] = _held(objective, now[:, columns], region)
     else:
         lower, upper = np.zeros(len(columns)), np.ones(len(columns))
-        run = Minimization(
-            objective,
-            now[:, columns],
-            lower,
-            upper,
-            max_iterations=PLAIN_TUNING.search_iterations,
-            ftol=1e-9,
-            gtol=1e-6,
-        )
+        n = PLAIN_TUNING.search_iterations
+        run = Minimization(objective, now[:, columns], lower, upper, max_iterations=n, ftol=1e-9, gtol=1e-6)
         now[:, columns] = run.run().x
     return domain.snap(torch.from_numpy(now).to(starts.device))
 
