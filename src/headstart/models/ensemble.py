@@ -165,15 +165,7 @@ def _samples(mean: Tensor, cov: Tensor, n: int, generator: torch.Generator) -> F
 
 
 def _observed(task: Dataset, params: GPParams, model: TransferModel) -> Layer:
-    return Layer.observe(
-        NoBeliefs(task.batch_shape),
-        params,
-        task.X,
-        task.y,
-        kernel=model.kernel,
-        propagation=Propagation.EXACT,
-        error_var=task.error_var,
-    )
+    return Layer.observe(NoBeliefs(task.batch_shape), params, task, kernel=model.kernel, propagation=Propagation.EXACT)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -102,16 +102,8 @@ class StarPrior(Prior):
 
 def _on_top(below: Beliefs, own: GPParams, target: Dataset, model: TransferModel, at: BeliefsAt | None = None) -> Layer:
     """The target's layer; ``at`` are the sources at its inputs, if they are at hand."""
-    return Layer.observe(
-        below,
-        own,
-        target.X,
-        target.y,
-        kernel=model.kernel,
-        propagation=Propagation.EXACT,
-        at=None if at is None else below.weigh(at),
-        error_var=target.error_var,
-    )
+    weighed = None if at is None else below.weigh(at)
+    return Layer.observe(below, own, target, kernel=model.kernel, propagation=Propagation.EXACT, at=weighed)
 
 
 @dataclass(frozen=True, kw_only=True)
