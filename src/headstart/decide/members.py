@@ -130,7 +130,7 @@ class Members:
         parts = components(predictor)
         if parts[0][1] is None:
             return cls(predictor, (Member(predictor),), predictor.X.new_ones(1), floor)
-        weights = torch.stack([weight for _, weight, _ in parts if weight is not None])
+        weights = torch.stack([weight for _, weight in parts if weight is not None])
         kept = [k for k, weight in enumerate(weights.tolist()) if weight > _NEGLIGIBLE]
         weights = weights[kept]
         return cls(predictor, tuple(Member(parts[k][0]) for k in kept), weights / weights.sum(), floor)

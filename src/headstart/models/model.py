@@ -17,7 +17,6 @@ from headstart.data.warp import Warp
 from headstart.errors import InputError
 from headstart.gp.fit import FitOptions, FitReport, Seed
 from headstart.gp.kernels import Kernel
-from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.learning import LearnContext, require_n_jobs
 from headstart.models.params import ModelParams
 from headstart.models.posterior import TransferPosterior
@@ -93,17 +92,6 @@ class Prior(ABC):
 
     @abstractmethod
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior: ...
-
-    def locate(self, X: Float[Tensor, "*b m d"]) -> Float[Tensor, "*b m d"] | BeliefsAt:
-        """Points that will be asked about again and again: whatever the sources say about them, evaluated once.
-
-        Args:
-            X: Points, (*b, m, d).
-
-        Returns:
-            What ``TransferPosterior.predict`` takes in place of X; X itself where nothing can be kept.
-        """
-        return X
 
     @property
     def fit_reports(self) -> tuple[FitReport, ...]:

@@ -24,7 +24,6 @@ from headstart.data.warp import Warp
 from headstart.errors import InputError
 from headstart.gp.fit import FitReport
 from headstart.gp.hyperparameters import OFFSET_VAR, require_variance
-from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.mixture import Predictor, take_problems
 from headstart.models.params import ModelParams
 from headstart.models.predictive import Doubt, NormalMixture, OutputTransform, measurement, require_probability
@@ -249,11 +248,11 @@ class TransferPosterior(Model, FantasizeMixin):
         posterior = self.way.through(posterior)
         return posterior if posterior_transform is None else posterior_transform(posterior)
 
-    def predict(self, X: Float[Tensor, "*b m d"] | BeliefsAt) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+    def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
         """Mean and variance of f at every row of X; no covariance between rows is computed.
 
         Args:
-            X: Points, (*b, m, d), or what ``Prior.locate`` returned for them.
+            X: Points, (*b, m, d).
 
         Returns:
             Means and variances, (*b, m), in the user's units.
@@ -263,11 +262,11 @@ class TransferPosterior(Model, FantasizeMixin):
 
     # ── the next measurement, noise included ──────────────────────────────────────────────────────────────────────
 
-    def cdf(self, X: Float[Tensor, "*b m d"] | BeliefsAt, y: Float[Tensor, "*#b m"]) -> Float[Tensor, "*c m"]:
+    def cdf(self, X: Float[Tensor, "*b m d"], y: Float[Tensor, "*#b m"]) -> Float[Tensor, "*c m"]:
         """P(result ≤ y) of a measurement at every row of X; of AUTO the mixture's, each candidate with its own noise.
 
         Args:
-            X: Points, (*b, m, d), or what ``Prior.locate`` returned for them.
+            X: Points, (*b, m, d).
             y: A value per row, in the user's units.
 
         Returns:
@@ -275,11 +274,11 @@ class TransferPosterior(Model, FantasizeMixin):
         """
         return self.way.cdf(self._measurement(X), y)
 
-    def log_density(self, X: Float[Tensor, "*b m d"] | BeliefsAt, y: Float[Tensor, "*#b m"]) -> Float[Tensor, "*c m"]:
+    def log_density(self, X: Float[Tensor, "*b m d"], y: Float[Tensor, "*#b m"]) -> Float[Tensor, "*c m"]:
         """log p(y) of a measurement at every row of X, in the user's units.
 
         Args:
-            X: Points, (*b, m, d), or what ``Prior.locate`` returned for them.
+            X: Points, (*b, m, d).
             y: A value per row, in the user's units.
 
         Returns:
@@ -287,13 +286,11 @@ class TransferPosterior(Model, FantasizeMixin):
         """
         return self.way.log_density(self._measurement(X), y)
 
-    def quantile(
-        self, X: Float[Tensor, "*b m d"] | BeliefsAt, p: float, *, noise: bool = True
-    ) -> Float[Tensor, "*c m"]:
+    def quantile(self, X: Float[Tensor, "*b m d"], p: float, *, noise: bool = True) -> Float[Tensor, "*c m"]:
         """What a measurement at every row of X stays below with probability p.
 
         Args:
-            X: Points, (*b, m, d), or what ``Prior.locate`` returned for them.
+            X: Points, (*b, m, d).
             p: A probability.
             noise: Whether of a measurement, or of f.
 
@@ -302,18 +299,18 @@ class TransferPosterior(Model, FantasizeMixin):
         """
         return self.quantiles(X, (p,), noise=noise)[0]
 
-    def quantiles(self, X: Tensor | BeliefsAt, levels: Sequence[float], *, noise: bool = True) -> tuple[Tensor, ...]:
+    def quantiles(self, X: Tensor, levels: Sequence[float], *, noise: bool = True) -> tuple[Tensor, ...]:
         """The same for every p of the levels, by one prediction."""
         found = self._measurement(X, noise=noise)
         return tuple(self.way.outward(found.quantile(p)) for p in levels)
 
     def interval(
-        self, X: Float[Tensor, "*b m d"] | BeliefsAt, level: float, *, noise: bool = True
+        self, X: Float[Tensor, "*b m d"], level: float, *, noise: bool = True
     ) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
         """The central interval of a measurement at every row of X: as much is left out below it as above.
 
         Args:
-            X: Points, (*b, m, d), or what ``Prior.locate`` returned for them.
+            X: Points, (*b, m, d).
             level: The probability of the interval, such as 0.95.
             noise: Whether of a measurement, or of f.
 
@@ -324,7 +321,7 @@ class TransferPosterior(Model, FantasizeMixin):
         low, high = self.quantiles(X, (0.5 - level / 2, 0.5 + level / 2), noise=noise)
         return low, high
 
-    def _measurement(self, X: Float[Tensor, "*b m d"] | BeliefsAt, *, noise: bool = True) -> NormalMixture:
+    def _measurement(self, X: Float[Tensor, "*b m d"], *, noise: bool = True) -> NormalMixture:
         """The distribution of a measurement, or of f, at every row of X, in model units."""
         self._require_query(X)
         return measurement(self._predictor, X, self._outcome.doubt, noise=noise)
@@ -353,11 +350,11 @@ class TransferPosterior(Model, FantasizeMixin):
         mapped = c if self._warp is None else self._warp.bound(c, self._y)
         return ((mapped - self.units.offset.unsqueeze(-1)) / self.units.scale.unsqueeze(-1)).squeeze(-1)
 
-    def within(self, X: Float[Tensor, "*b m d"] | BeliefsAt, limit: float) -> Float[Tensor, "*c m"]:
+    def within(self, X: Float[Tensor, "*b m d"], limit: float) -> Float[Tensor, "*c m"]:
         """P(result ≤ limit) of a measurement at every row of X.
 
         Args:
-            X: Points, (*b, m, d), or what ``Prior.locate`` returned for them.
+            X: Points, (*b, m, d).
             limit: An upper limit, in the user's units.
 
         Returns:
@@ -372,10 +369,8 @@ class TransferPosterior(Model, FantasizeMixin):
             raise InputError(f"The model has one output, but outputs {idcs} were asked for.")
         return self
 
-    def _require_query(self, X: Tensor | BeliefsAt) -> None:
+    def _require_query(self, X: Tensor) -> None:
         """Raise an ``InputError`` unless X are points like those of the model's own."""
-        if isinstance(X, BeliefsAt):
-            return
         own = self._predictor.X
         if not isinstance(X, Tensor) or X.dim() < 2 or X.shape[-1] != own.shape[-1]:
             shape = tuple(X.shape) if isinstance(X, Tensor) else type(X).__name__

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-
 from headstart.data.dataset import Dataset, task_name
 from headstart.data.units import OutputUnits, Units
 from headstart.errors import InputError
@@ -51,11 +47,6 @@ class SequentialPrior(Prior):
     def fit_reports(self) -> tuple[FitReport, ...]:
         """One per source, in order."""
         return self.reports
-
-    def locate(self, X: Float[Tensor, "*b m d"]) -> BeliefsAt:
-        """The sources' beliefs at X."""
-        with torch.no_grad():
-            return self.below.at(X)
 
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
         return at_last_refit(self.fitted, target, seed, self._cache)

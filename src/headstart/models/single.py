@@ -60,7 +60,7 @@ def _uncertain(found: LevelFit, first: Layer, target: Dataset, n_draws: int, gen
     """A mixture over what the hyperparameters may be, the most probable ones first."""
     points, weights = draws_around(found.evidence, found.theta, n_draws, generator)
     others = (first.with_observations(target, found.as_params(point), first.at) for point in points[1:])
-    return Mixture((first, *others), weights.reshape(*target.batch_shape, -1), drawn=True)
+    return Mixture((first, *others), weights.reshape(*target.batch_shape, -1))
 
 
 @dataclass(frozen=True, kw_only=True)

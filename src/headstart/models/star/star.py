@@ -57,10 +57,6 @@ class StarPrior(Prior):
         """The same prior with sources that count as far as they are trusted, ``let_in``: 0 is a weight of 0."""
         return replace(self, facts=replace(self.facts, open=let_in.to(self.facts.open)))
 
-    def locate(self, X: Float[Tensor, "*b m d"]) -> BeliefsAt:
-        """Every source's posterior at X."""
-        return self.alone.locate(X)
-
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
         def fitted(seen: Dataset, seed: Seed) -> TransferPosterior:
             return self.found(seen, seed, self.alone.locate(seen.X))[0]
