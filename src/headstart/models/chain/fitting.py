@@ -171,7 +171,7 @@ def _fit_many(below: Beliefs, task: Dataset, spec: LevelSpec) -> LevelFit:
 
     def some(n: int) -> tuple[Dataset, BeliefsAt, tuple[Tensor, Tensor] | None]:
         """Representative rows, the beliefs there, and the replicates they stand for."""
-        which = representative_rows(data.X.reshape(P, data.n, data.d), data.y.reshape(P, data.n), n).reshape(*b, -1)
+        which = representative_rows(data.X, data.y, n)
         few = take_rows(data, which)
         counts = None if pooled is None else (pooled.counts.gather(-1, which), pooled.scatter.gather(-1, which))
         return few, below.at(few.X), counts
