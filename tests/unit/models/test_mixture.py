@@ -136,7 +136,6 @@ def test_a_target_of_few_observations_alone_is_a_mixture_over_its_hyperparameter
         drawn = prior.condition(problem.head(n), seed=n)
         predictor, alone = drawn.predictor, certain.condition(problem.head(n), seed=n)
         assert isinstance(predictor, Mixture)
-        assert predictor.drawn
         assert len(predictor.members) == predictor.weights.shape[-1] == 9
         assert predictor.weights.sum().item() == pytest.approx(1)
         for a, b in zip(predictor.members[0].predict(problem.Xq), alone.predictor.predict(problem.Xq), strict=True):
