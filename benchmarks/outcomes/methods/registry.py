@@ -27,7 +27,7 @@ from benchmarks.problems.adversarial import Scenario
 from benchmarks.problems.problem import stream
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputMap
-from headstart.decide.suggest import suggest_several
+from headstart.decide.suggest import suggest
 from headstart.errors import InputError
 from headstart.models.family import AUTO
 from headstart.models.model import TransferModel
@@ -54,7 +54,7 @@ class _Ours(Searcher):
         targets = {name: Dataset(X, y, categories=levels) for name, y in Y.items()}
         known = self._priors.condition(targets, seed=len(X))
         taken = None if self.instance.rows is None else X
-        return suggest_several(known, domain=self.instance.domain, avoid=taken, seed=draws(self.key, "suggest", len(X)))
+        return suggest(known, domain=self.instance.domain, avoid=taken, seed=draws(self.key, "suggest", len(X)))
 
 
 class _Random(Searcher):

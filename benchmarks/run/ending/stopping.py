@@ -21,10 +21,11 @@ from benchmarks.problems.transfer import SyntheticProblem
 from benchmarks.read.comparison import mean_interval
 from benchmarks.read.sheet import write_lines
 from headstart.data.dataset import Dataset
-from headstart.decide.stopping import ENOUGH, Advice, outlook
+from headstart.decide.stopping import Advice, outlook
 from headstart.decide.suggest import suggest
 from headstart.gp.threads import single_thread
 from headstart.models.family import AUTO, GPBO
+from headstart.tuning import AUTO_TUNING
 
 # Noise that matters beside what there is to gain
 _PROBLEMS = (("forrester", 0.5), ("branin", 1.0), ("hartmann3", 0.1))
@@ -58,7 +59,7 @@ def run_until_told(problem: SyntheticProblem, seed: int, *, past: bool) -> Stopp
     n = 0
     while True:
         posterior = prior.condition(data, seed=n)
-        if told is None and ENOUGH <= n <= _LONGEST and n % _EVERY == 0:
+        if told is None and AUTO_TUNING.few_results <= n <= _LONGEST and n % _EVERY == 0:
             found = outlook(posterior, seed=n)
             if found.advice is Advice.UNLIKELY and found.further is not None:
                 told, expected, last = n, found.further.gain / problem.noise, n + _FURTHER
@@ -70,7 +71,7 @@ def run_until_told(problem: SyntheticProblem, seed: int, *, past: bool) -> Stopp
         data, n = data.with_point(x, y), n + 1
     gains = [
         np.nan if at is None else max(min(values[:at]) - min(values[at : at + _FURTHER]), 0.0) / problem.noise
-        for at in (told, ENOUGH)
+        for at in (told, AUTO_TUNING.few_results)
     ]
     return StoppedRun(told, float(expected), *gains)
 

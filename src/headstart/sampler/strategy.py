@@ -31,9 +31,6 @@ _MAX_ASKING = 8  # so many workers that ask at the same moment are taken into ac
 _SAME_EXPERIMENT = 1e-3  # of the unit cube
 _ELSEWHERE = 512
 
-# Points that are polished: as many as in the benchmarks, which more would not improve
-_STARTS = 4
-
 
 @dataclass(frozen=True)
 class Strategy:
@@ -105,7 +102,6 @@ class Strategy:
                 pending=None if pending is None else pending.to(device),
                 avoid=None if avoid is None else avoid.to(device),
                 seed=seed,
-                n_starts=_STARTS,
                 beta=self.beta,
             ).cpu()
 
