@@ -16,7 +16,7 @@ from torch import Tensor
 from headstart.errors import InputError, NumericalError
 from headstart.gp.evidence import Evidence
 from headstart.gp.hyperparameters import Layout, Starts, ThetaPrior
-from headstart.gp.lbfgs import Joining, LockstepResult, Minimization
+from headstart.gp.lbfgs import Joining, Minimization
 from headstart.gp.threads import single_thread
 from headstart.tuning import PLAIN_TUNING
 
@@ -269,7 +269,7 @@ def fit(
             max_iterations=options.max_iterations,
             ftol=options.ftol,
             gtol=options.gtol,
-            joining=Joining(R) if map_ else Joining(R, _COMPARE_EVERY, _COMPARE_WITHIN, layout.by_effect),
+            joining=Joining(R) if map_ else Joining(R, _COMPARE_EVERY, _COMPARE_WITHIN, layout.saturating),
         ).run()
     hopeless = ~objective.evaluated.reshape(P, R).any(-1)
     if hopeless.any():
@@ -281,20 +281,18 @@ def fit(
     value = result.value.reshape(P, R)
     best = (value <= value.min(-1, keepdims=True) + _SAME_OPTIMUM).argmax(-1)
     theta = torch.from_numpy(result.x.reshape(P, R, -1)[np.arange(P), best]).to(evidence.device)
-    report = _report(result, objective, task, (*batch_shape, R), torch.from_numpy(best).reshape(batch_shape), n)
-    return theta.reshape(*batch_shape, -1), report
 
+    def by_restart(column: NDArray[Any]) -> Tensor:
+        return torch.from_numpy(column).reshape(*batch_shape, R)
 
-def _report(
-    result: LockstepResult, objective: _Objective, task: str, shape: tuple[int, ...], best: Tensor, n: int
-) -> FitReport:
-    return FitReport(
+    report = FitReport(
         task=task,
-        objective=torch.from_numpy(result.value).reshape(shape),
-        evaluations=torch.from_numpy(result.evaluations).reshape(shape),
-        converged=torch.from_numpy(result.converged & objective.evaluated).reshape(shape),
-        failures=torch.from_numpy(objective.failures).reshape(shape),
-        joined=torch.from_numpy(np.where(result.joined < 0, -1, result.joined % shape[-1])).reshape(shape),
-        best=best,
+        objective=by_restart(result.value),
+        evaluations=by_restart(result.evaluations),
+        converged=by_restart(result.converged & objective.evaluated),
+        failures=by_restart(objective.failures),
+        joined=by_restart(np.where(result.joined < 0, -1, result.joined % R)),
+        best=torch.from_numpy(best).reshape(batch_shape),
         n_observations=n,
     )
+    return theta.reshape(*batch_shape, -1), report

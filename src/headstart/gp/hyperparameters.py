@@ -128,12 +128,8 @@ class GPParams:
 
     def reshaped(self, batch_shape: torch.Size) -> GPParams:
         """The same values with other leading dimensions."""
-        return GPParams(
-            lengthscale=self.lengthscale.reshape(*batch_shape, -1),
-            outputscale=self.outputscale.reshape(batch_shape),
-            noise_var=self.noise_var.reshape(batch_shape),
-            offset=self.offset.reshape(batch_shape),
-        )
+        scalars = (value.reshape(batch_shape) for value in (self.outputscale, self.noise_var, self.offset))
+        return GPParams(self.lengthscale.reshape(*batch_shape, -1), *scalars)
 
     def at_row(self, row: int) -> GPParams:
         """The values of one entry of the first batch dimension."""
@@ -147,9 +143,10 @@ class GPParams:
         lengthscale[..., list(columns)] = torch.inf
         return replace(self, lengthscale=lengthscale)
 
-    def to(self, like: Tensor) -> GPParams:
-        """The same values on the device of ``like``."""
-        return GPParams(**{f.name: getattr(self, f.name).to(like.device) for f in fields(self)})
+    def expanded(self, batch_shape: torch.Size, device: torch.device) -> GPParams:
+        """The same values for every problem of a batch, on a device."""
+        scalars = (v.to(device).expand(batch_shape) for v in (self.outputscale, self.noise_var, self.offset))
+        return GPParams(self.lengthscale.to(device).expand(*batch_shape, -1), *scalars)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,19 +200,26 @@ class Layout:
 
     def precision(self) -> Float[Tensor, "p"]:
         """1/spread² of the prior of every entry."""
-        return torch.tensor([s.spread**-2 for s in self.slots for _ in range(s.size)], dtype=torch.float64)
+        return torch.tensor(self._per_entry([s.spread**-2 for s in self.slots]), dtype=torch.float64)
 
     def prior(self, P: int) -> ThetaPrior:
         """The same weak prior for each of P problems."""
-        spread = torch.tensor([s.spread for s in self.slots for _ in range(s.size)], dtype=torch.float64)
+        spread = torch.tensor(self._per_entry([s.spread for s in self.slots]), dtype=torch.float64)
         return ThetaPrior(self.centre().expand(P, -1), spread.expand(P, -1))
 
-    def by_effect(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """θ with what makes no difference pressed together: log(pᵏ + negligible)/k, which is θ where pᵏ is large."""
-        power = np.array([s.power for s in self.slots for _ in range(s.size)])
-        negligible = np.array([s.negligible for s in self.slots for _ in range(s.size)])
-        pressed: NDArray[np.float64] = np.log(np.exp(power * theta) + negligible) / power
-        return pressed
+    def saturating(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """θ compressed where it no longer changes the covariance: log(pᵏ + negligible)/k, which is θ where pᵏ is large.
+
+        Long lengthscales, and small noise, can then be compared between restarts.
+        """
+        power = np.array(self._per_entry([s.power for s in self.slots]))
+        negligible = np.array(self._per_entry([s.negligible for s in self.slots]))
+        compressed: NDArray[np.float64] = np.log(np.exp(power * theta) + negligible) / power
+        return compressed
+
+    def _per_entry(self, values: Sequence[float]) -> list[float]:
+        """The value of its slot for every entry of θ."""
+        return [value for slot, value in zip(self.slots, values, strict=True) for _ in range(slot.size)]
 
     def named(self, theta: Float[Tensor, "*b p"]) -> dict[str, Float[Tensor, "*b k"]]:
         """The natural values by slot name: exp θ where positive, θ elsewhere."""
@@ -227,7 +231,7 @@ class Layout:
         normal = torch.randn(n, self.size, generator=generator, dtype=torch.float64)
         lower, upper = self.bounds()
         if how is Starts.SOFTPLUS:
-            positive = torch.tensor([s.positive for s in self.slots for _ in range(s.size)])
+            positive = torch.tensor(self._per_entry([s.positive for s in self.slots]))
             theta = torch.where(positive, torch.nn.functional.softplus(normal).log(), normal)
         else:
             normal[0] = 0.0

@@ -13,7 +13,7 @@ from headstart.data.units import Units
 from headstart.errors import InputError
 from headstart.gp.fit import FitReport, Seed, generator_from
 from headstart.gp.hyperparameters import GPParams
-from headstart.models.chain.beliefs import BeliefsAt, NoBeliefs
+from headstart.models.chain.beliefs import NoBeliefs
 from headstart.models.chain.fitting import LevelSpec, fit_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.learning import LearnContext
@@ -66,9 +66,7 @@ class Ensemble:
         mean, cov = zip(*(member.predict(X) for member in self.members), strict=True)
         return self._sum(mean, 1), self._sum(cov, 2)
 
-    def predict_marginal(
-        self, X: Float[Tensor, "*b m d"] | BeliefsAt
-    ) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+    def predict_marginal(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
         """Mean and variance of f at every row of X, in model units, without covariances."""
         mean, var = zip(*(member.predict_marginal(X) for member in self.members), strict=True)
         squared = replace(self, weights=self.weights.square())
@@ -165,15 +163,7 @@ def _samples(mean: Tensor, cov: Tensor, n: int, generator: torch.Generator) -> F
 
 
 def _observed(task: Dataset, params: GPParams, model: TransferModel) -> Layer:
-    return Layer.observe(
-        NoBeliefs(task.batch_shape),
-        params,
-        task.X,
-        task.y,
-        kernel=model.kernel,
-        propagation=Propagation.EXACT,
-        error_var=task.error_var,
-    )
+    return Layer.observe(NoBeliefs(task.batch_shape), params, task, kernel=model.kernel, propagation=Propagation.EXACT)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.chain.layer import Layer
 
 T = TypeVar("T")
@@ -37,9 +36,7 @@ class Predictor(Protocol):
         """Mean and joint covariance."""
         ...
 
-    def predict_marginal(
-        self, X: Float[Tensor, "*b m d"] | BeliefsAt
-    ) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+    def predict_marginal(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
         """Mean and variance of f at every row of X, in model units, without covariances."""
         ...
 
@@ -59,12 +56,11 @@ class Mixture:
     """Members in the same model units, with weights that add up to 1; the first two moments of the mixture.
 
     mean Σ w_k μ_k, covariance Σ w_k (Σ_k + (μ_k − mean)(μ_k − mean)ᵀ): where the members disagree it is uncertain.
-    Members are different models, or (``drawn``) one model with different hyperparameters of the target.
+    Members are different models, or one model with different hyperparameters of the target.
     """
 
     members: tuple[Layer | Mixture, ...]
     weights: Float[Tensor, "*b k"]
-    drawn: bool = False
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -86,10 +82,6 @@ class Mixture:
         every = torch.stack([member.log_evidence() for member in self.members], dim=-1)
         return torch.logsumexp(every + self.weights.log(), dim=-1)
 
-    def _at(self, X: Float[Tensor, "*b m d"] | BeliefsAt | None) -> list[Any]:
-        """The points for every member; located ones (``BeliefsAt``) have a part for each model."""
-        return list(X.parts) if isinstance(X, BeliefsAt) and not self.drawn else [X] * len(self.members)
-
     def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m m"]]:
         """Mean and joint covariance."""
         means, covs = zip(*(member.predict(X) for member in self.members), strict=True)
@@ -97,19 +89,11 @@ class Mixture:
         apart = [cov + _outer(m - mean) for m, cov in zip(means, covs, strict=True)]
         return mean, self._sum(apart, 2)
 
-    def predict_marginal(
-        self, X: Float[Tensor, "*b m d"] | BeliefsAt
-    ) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+    def predict_marginal(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
         """Mean and variance of f at every row of X, in model units, without covariances."""
-        means, variances = self._marginals(X)
+        means, variances = zip(*(member.predict_marginal(X) for member in self.members), strict=True)
         mean = self._sum(means, 1)
         return mean, self._sum([v + (m - mean).square() for m, v in zip(means, variances, strict=True)], 1)
-
-    def _marginals(self, X: Float[Tensor, "*b m d"] | BeliefsAt) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """Every member's means, and its variances."""
-        at = zip(self.members, self._at(X), strict=True)
-        means, variances = zip(*(member.predict_marginal(x) for member, x in at), strict=True)
-        return means, variances
 
     def _sum(self, parts: Any, dims: int) -> Tensor:
         total: Tensor = sum(
@@ -125,19 +109,17 @@ class Mixture:
         return replace(self, members=tuple(m.observing(X, y, noise_var=noise_var) for m in self.members))
 
 
-def components(
-    predictor: Any, X: Float[Tensor, "*b m d"] | BeliefsAt | None = None
-) -> list[tuple[Any, Float[Tensor, "*b"] | None, Any]]:
-    """The predictors of which a mixture, and a mixture in it, is made, each with its weight and its own of the points.
+def components(predictor: Any) -> list[tuple[Any, Float[Tensor, "*b"] | None]]:
+    """The predictors of which a mixture, and a mixture in it, is made, each with its weight.
 
     Of any other predictor that is itself, with no weight.
     """
     if not isinstance(predictor, Mixture):
-        return [(predictor, None, X)]
-    found: list[tuple[Any, Float[Tensor, "*b"] | None, Any]] = []
-    for weight, member, at in zip(predictor.weights.unbind(-1), predictor.members, predictor._at(X), strict=True):
-        for part, share, own in components(member, at):
-            found.append((part, weight if share is None else weight * share, own))
+        return [(predictor, None)]
+    found: list[tuple[Any, Float[Tensor, "*b"] | None]] = []
+    for weight, member in zip(predictor.weights.unbind(-1), predictor.members, strict=True):
+        for part, share in components(member):
+            found.append((part, weight if share is None else weight * share))
     return found
 
 

@@ -17,7 +17,6 @@ from headstart.data.warp import Warp
 from headstart.errors import InputError
 from headstart.gp.fit import FitOptions, FitReport, Seed
 from headstart.gp.kernels import Kernel
-from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.learning import LearnContext, require_n_jobs
 from headstart.models.params import ModelParams
 from headstart.models.posterior import TransferPosterior
@@ -64,19 +63,15 @@ class Prior(ABC):
             require_unit_cube(target, "the target")
         with torch.no_grad():
             warp = self.warp_of(target)
-            if warp is None:
-                posterior = self._condition(target, seed)
-            else:
-                inward = warp.task_inward(target, refit_size(target.n))
-                posterior = self._condition(inward, seed).seen_through(warp, target.y)
-            posterior = posterior if target.error_var is None else _knowing(posterior, target.error_var)
-            return posterior.remembering(self._past_bests()) if self._with_past else posterior
+            inward = target if warp is None else warp.task_inward(target, refit_size(target.n))
+            posterior = self._condition(inward, seed)
+            posterior = posterior if warp is None else posterior.seen_through(warp, target.y)
+            return posterior.with_facts(error_var=target.error_var, past_bests=self._past_bests())
 
-    @property
-    def _with_past(self) -> bool:
-        return self.model.needs_sources and all(source.n for source in self.sources)
-
-    def _past_bests(self) -> Float[Tensor, "*b s d"]:
+    def _past_bests(self) -> Float[Tensor, "*b s d"] | None:
+        """The best point of every source; None where some source has none."""
+        if not self.model.needs_sources or not all(source.n for source in self.sources):
+            return None
         best = [source.y.argmin(-1)[..., None, None] for source in self.sources]
         rows = [s.X.gather(-2, i.expand(*i.shape[:-1], s.d)) for s, i in zip(self.sources, best, strict=True)]
         return torch.cat(rows, dim=-2)
@@ -98,26 +93,10 @@ class Prior(ABC):
     @abstractmethod
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior: ...
 
-    def locate(self, X: Float[Tensor, "*b m d"]) -> Float[Tensor, "*b m d"] | BeliefsAt:
-        """Points that will be asked about again and again: whatever the sources say about them, evaluated once.
-
-        Args:
-            X: Points, (*b, m, d).
-
-        Returns:
-            What ``TransferPosterior.predict`` takes in place of X; X itself where nothing can be kept.
-        """
-        return X
-
     @property
     def fit_reports(self) -> tuple[FitReport, ...]:
         """How the sources' hyperparameters were found; empty where sources are only learnt with the target."""
         return ()
-
-
-def _knowing(posterior: TransferPosterior, error_var: Float[Tensor, "*b n"]) -> TransferPosterior:
-    outcome = replace(posterior._outcome, error_var=error_var)
-    return type(posterior)(posterior.predictor, outcome, posterior.train_targets, posterior.warp)
 
 
 def observed(posterior: TransferPosterior) -> Dataset:
@@ -250,8 +229,7 @@ class TransferModel(ABC):
         """
         require_compatible(tuple(sources), target)
         with torch.no_grad():
-            posterior = self._at(params, tuple(sources), target)
-            return posterior if target.error_var is None else _knowing(posterior, target.error_var)
+            return self._at(params, tuple(sources), target).with_facts(error_var=target.error_var)
 
     @abstractmethod
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior: ...

@@ -59,20 +59,8 @@ class SinglePrior(Prior):
 def _uncertain(found: LevelFit, first: Layer, target: Dataset, n_draws: int, generator: torch.Generator) -> Mixture:
     """A mixture over what the hyperparameters may be, the most probable ones first."""
     points, weights = draws_around(found.evidence, found.theta, n_draws, generator)
-    others = (
-        Layer.observe(
-            first.below,
-            found.as_params(point),
-            target.X,
-            target.y,
-            kernel=first.kernel,
-            propagation=first.propagation,
-            at=first.at,
-            error_var=target.error_var,
-        )
-        for point in points[1:]
-    )
-    return Mixture((first, *others), weights.reshape(*target.batch_shape, -1), drawn=True)
+    others = (first.with_observations(target, found.as_params(point), first.at) for point in points[1:])
+    return Mixture((first, *others), weights.reshape(*target.batch_shape, -1))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headstart.gp.compiled import MOST, compiled_loops, interrupts_wait
+from headstart.gp.compiled import MAX_COMPILED_ROWS, compiled_loops, interrupts_wait
 from headstart.gp.evidence import GaussianEvidence, WeightedTerms
 from headstart.gp.hyperparameters import Inputs, Starts
 from headstart.gp.kernels import Kernel
@@ -164,7 +164,7 @@ def test_our_exponential_is_exact_to_rounding() -> None:
 @needs_numba
 def test_many_observations_go_through_torch() -> None:
     """Beyond the limit both ways are one."""
-    X = torch.rand(1, MOST + 1, 1, dtype=torch.float64)
+    X = torch.rand(1, MAX_COMPILED_ROWS + 1, 1, dtype=torch.float64)
     evidence = GaussianEvidence(X, X[..., 0], None, kernel=Kernel.RBF, residual=False, free_offset=False)
     theta, items = torch.tensor([[-1.0, 0.0, -2.0]], dtype=torch.float64), torch.zeros(1, dtype=torch.int64)
     for one, other in zip(evidence.evaluate(theta, items), evidence.evaluate_by_torch(theta, items), strict=True):

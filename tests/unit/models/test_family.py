@@ -288,18 +288,6 @@ def test_reports_call_tasks_by_their_names() -> None:
     assert tasks == ["source 0 ('run 0')", "source 1 ('run 1')", "target"]
 
 
-@pytest.mark.parametrize(("name", "batch_shape"), in_turn([(), (3,)]))
-def test_points_can_be_located_once_and_asked_about_again(name: str, batch_shape: tuple[int, ...]) -> None:
-    """What ``locate`` keeps of the sources at X serves every later posterior of the prior like X itself."""
-    problem = transfer_problem(batch_shape=batch_shape)
-    prior = quick(FAMILY[name]).learn(problem.sources)
-    located = prior.locate(problem.Xq)
-    for n in (0, 1, 5):
-        posterior = prior.condition(problem.head(n))
-        for a, b in zip(posterior.predict(located), posterior.predict(problem.Xq), strict=True):
-            assert agree(a, b, rtol=1e-10)
-
-
 # ── relations ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -63,7 +63,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "2:3ab812353ccb599a"
+FINGERPRINT = "2:8734f0a6464e71a9"
 
 
 def fingerprint() -> str:

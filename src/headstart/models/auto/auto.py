@@ -63,7 +63,6 @@ from headstart.models.auto.source_selection import (
     select_for,
     selection_size,
 )
-from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.chain.layer import Layer
 from headstart.models.learning import LearnContext
 from headstart.models.mixture import Mixture
@@ -231,21 +230,6 @@ class AutoPrior(Prior):
         """Those of the sources on their own, then those of the candidates that learnt the sources in another way."""
         further = (prior.fit_reports for prior in self.priors if not isinstance(prior, StarPrior))
         return (*self.alone.reports, *(report for reports in further for report in reports))
-
-    def locate(self, X: Float[Tensor, "*b m d"]) -> Float[Tensor, "*b m d"] | BeliefsAt:
-        """The sources' beliefs at X for every candidate; all stars have the same sources.
-
-        X itself where there are so many sources that some are used now and others later.
-        """
-        if len(self.sources) > max_sources_of(self.sources):
-            return X
-        nothing = BeliefsAt(X, 0.0 * X.sum(-1))
-        stars = self.alone.locate(X)
-        parts = []
-        for prior in self.priors:
-            located = stars if isinstance(prior, StarPrior) else prior.locate(X)
-            parts.append(located if isinstance(located, BeliefsAt) else nothing)
-        return replace(nothing, parts=tuple(parts))
 
     def star_of(self, i: int) -> StarPrior:
         """A star of source i alone, its weight of any sign."""

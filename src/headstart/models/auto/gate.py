@@ -24,7 +24,6 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.data.thinning import representative
 from headstart.models.chain.layer import Layer
-from headstart.models.refits import observing_instead
 from headstart.tuning import AUTO_TUNING
 
 _LOG_2PI = math.log(2 * math.pi)
@@ -120,7 +119,7 @@ def _some_of(
     if y.shape[-1] <= AUTO_TUNING.gate_max_rows:
         return layer, y, error_var
     few = representative(Dataset(X, y, error_var=error_var), AUTO_TUNING.gate_max_rows)
-    return observing_instead(layer, few), few.y, few.error_var
+    return layer.with_observations(few), few.y, few.error_var
 
 
 def informative(

@@ -76,10 +76,10 @@ def likeness(
     found = None if cache is None else cache.get(key, lambda arrays: _from_arrays(arrays, let_in, len(candidates)))
     if found is None:
         seconds = 0.03 * len(alone.sources)
-        meter = context.meter(f"Comparing {count_in_words(alone.sources)} with each other", seconds)
+        done = context.meter(f"Comparing {count_in_words(alone.sources)} with each other", seconds)
         with single_thread():
             found = _compared(alone, let_in, candidates, believed, kernel)
-        meter.add(seconds)
+        done(seconds)
         if cache is not None:
             cache.put(key, {name: part.cpu().contiguous().numpy() for name, part in _parts(found).items()})
     return found

@@ -16,7 +16,6 @@ from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture, take_problems
 from headstart.models.params import AutoParams
 from headstart.models.posterior import FitResult, TransferPosterior
-from headstart.models.refits import observing_instead
 from headstart.tuning import AUTO_TUNING
 
 
@@ -148,4 +147,4 @@ def _rescaled(predictor: Layer | Mixture, scale: Tensor, offset: Tensor, target:
     if isinstance(predictor, Mixture):
         return replace(predictor, members=tuple(_rescaled(m, scale, offset, target) for m in predictor.members))
     scaled = replace(predictor, params=predictor.params.scaled(scale, offset))
-    return observing_instead(scaled, target)
+    return scaled.with_observations(target)

@@ -16,7 +16,7 @@ from headstart.data.units import OutputUnits, Units, spread_of
 from headstart.gp.fit import FitReport, Seed
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams
 from headstart.models.chain.beliefs import BeliefsAt, ExactBeliefs, NoBeliefs, sources_at
-from headstart.models.chain.condensed import ALL_ROWS, exact_rows, source_layer
+from headstart.models.chain.condensed import exact_rows, source_layer
 from headstart.models.chain.fitting import LevelSpec, fit_level
 from headstart.models.chain.layer import Layer
 from headstart.models.fitcache import fit_as_arrays, fit_from_arrays, fit_key, options_in_key
@@ -30,6 +30,7 @@ from headstart.models.learning import (
 )
 from headstart.models.model import TransferModel
 from headstart.models.star.weighting import SourceFacts
+from headstart.tuning import PLAIN_TUNING
 
 # Elements of all covariance matrices that are worked on in lockstep: more of them gain nothing
 _TOGETHER = 1 << 19
@@ -146,16 +147,21 @@ def fit_each(
         seconds = sum(map(expected_seconds, some))
         jobs.append(FitJob(_fit_group, (some, scale, replace(spec, name=names[group[0]])), some[0].n, seconds))
     if jobs:
-        meter = context.meter(f"Learning from {count_in_words(sources)}", sum(job.seconds for job in jobs))
+        done = context.meter(f"Learning from {count_in_words(sources)}", sum(job.seconds for job in jobs))
         for j, fits in context.run(jobs):
             for i, (params, report) in zip(groups[j], fits, strict=True):
                 found[i] = params, replace(report, task=names[i])
                 if cache is not None:
                     cache.put(keys[i], fit_as_arrays(params, report))
-            meter.add(jobs[j].seconds)
+            done(jobs[j].seconds)
     free = model.units is OutputUnits.SHARED
     return [
-        SourceFit(s, *found[i], spec, OFFSET_VAR * own[i].scale.square() if free and s.n > ALL_ROWS else None)
+        SourceFit(
+            s,
+            *found[i],
+            spec,
+            OFFSET_VAR * own[i].scale.square() if free and s.n > PLAIN_TUNING.every_row_up_to else None,
+        )
         for i, s in enumerate(sources)
     ]
 
@@ -183,7 +189,7 @@ def _lockstep_groups(sources: Sequence[Dataset], which: Sequence[int], restarts:
     groups = []
     for (n, _, _), members in alike.items():
         most = max(1, _TOGETHER // (restarts * n * n * sources[0].batch_shape.numel()))
-        most = 1 if n > ALL_ROWS else most
+        most = 1 if n > PLAIN_TUNING.every_row_up_to else most
         groups += [members[i : i + most] for i in range(0, len(members), most)]
     return groups
 
@@ -192,7 +198,7 @@ def _fit_group(
     sources: tuple[Dataset, ...], scale: Float[Tensor, "*b"], spec: LevelSpec
 ) -> list[tuple[GPParams, FitReport]]:
     """Hyperparameters and reports of sources of one size, in the units of their values."""
-    large = sources[0].n > ALL_ROWS
+    large = sources[0].n > PLAIN_TUNING.every_row_up_to
     together = sources[0] if large else _stacked(sources)
     own = _own_units(together, scale)
     found = fit_level(NoBeliefs(together.batch_shape), own.inward(together), spec)

@@ -57,10 +57,6 @@ class StarPrior(Prior):
         """The same prior with sources that count as far as they are trusted, ``let_in``: 0 is a weight of 0."""
         return replace(self, facts=replace(self.facts, open=let_in.to(self.facts.open)))
 
-    def locate(self, X: Float[Tensor, "*b m d"]) -> BeliefsAt:
-        """Every source's posterior at X."""
-        return self.alone.locate(X)
-
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
         def fitted(seen: Dataset, seed: Seed) -> TransferPosterior:
             return self.found(seen, seed, self.alone.locate(seen.X))[0]
@@ -102,16 +98,8 @@ class StarPrior(Prior):
 
 def _on_top(below: Beliefs, own: GPParams, target: Dataset, model: TransferModel, at: BeliefsAt | None = None) -> Layer:
     """The target's layer; ``at`` are the sources at its inputs, if they are at hand."""
-    return Layer.observe(
-        below,
-        own,
-        target.X,
-        target.y,
-        kernel=model.kernel,
-        propagation=Propagation.EXACT,
-        at=None if at is None else below.weigh(at),
-        error_var=target.error_var,
-    )
+    weighed = None if at is None else below.weigh(at)
+    return Layer.observe(below, own, target, kernel=model.kernel, propagation=Propagation.EXACT, at=weighed)
 
 
 @dataclass(frozen=True, kw_only=True)

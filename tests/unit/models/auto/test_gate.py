@@ -21,7 +21,8 @@ def draw(*shape: int, seed: int) -> Tensor:
 
 
 def layer_of(X: Tensor, y: Tensor, params: GPParams) -> Layer:
-    return Layer.observe(NoBeliefs(X.shape[:-2]), params, X, y, kernel=Kernel.RBF, propagation=Propagation.EXACT)
+    nothing = NoBeliefs(X.shape[:-2])
+    return Layer.observe(nothing, params, Dataset(X, y), kernel=Kernel.RBF, propagation=Propagation.EXACT)
 
 
 def log_normal(y: float, mean: float, var: float) -> float:

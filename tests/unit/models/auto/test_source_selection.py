@@ -156,8 +156,6 @@ def test_what_is_asked_stays_bounded(prior: AutoPrior) -> None:
             if isinstance(member, Layer) and isinstance(member.below, StarBeliefs):
                 assert len(member.below.members) == MOST
                 assert member.at.v is None or member.at.v.shape[-2] <= 9 * MOST
-    X = points(1000, seed=1)
-    assert prior.locate(X) is X
 
 
 def test_sources_are_compared_with_as_many_as_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
