@@ -14,15 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import torch
-
-from headstart.data.dataset import Dataset, task_name
+from headstart.data.dataset import task_name
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.explanation import (
-    SourceWeights,
     Verdict,
     source_weights,
-    stars_of,
     verdict_by_weight,
     why_unusable,
 )
@@ -63,30 +59,20 @@ def attributes_of_outcomes(
 
 def _of_sources(prior: AutoPrior, posterior: AutoPosterior) -> Mapping[str, str | float]:
     """Of those with the largest weights; nothing where no candidate has weights."""
-    stars = stars_of(prior)
-    if not stars:
+    found = source_weights(prior, posterior)
+    if found is None:
         return {}
-    n = posterior.train_targets.shape[-1]
-    with torch.no_grad():
-        now = source_weights(n, posterior.weights[stars], [posterior.mixture.members[k] for k in stars])
-        before = now if n == 0 else _before(prior, posterior, stars)
-    by_size = now.mean.abs().argsort(descending=True, stable=True).tolist()
+    (mean, sd), (before, _) = found
+    by_size = mean.abs().argsort(descending=True, stable=True).tolist()
     trust, names = prior.gate.trust.tolist(), _names(prior)
     told = [
-        f"{names[i]} {_in_words(prior, i, trust[i], float(now.mean[i]), float(now.sd[i]), float(before.mean[i]))}"
+        f"{names[i]} {_in_words(prior, i, trust[i], float(mean[i]), float(sd[i]), float(before[i]))}"
         for i in by_size[:_TOLD]
     ]
     if rest := by_size[_TOLD:]:
-        told.append(f"{len(rest)} others with weights up to {_rounded(abs(float(now.mean[rest[0]])))}")
-    weights = {f"weight of {names[i]}": _rounded(float(now.mean[i])) for i in by_size[:_WEIGHED]}
+        told.append(f"{len(rest)} others with weights up to {_rounded(abs(float(mean[rest[0]])))}")
+    weights = {f"weight of {names[i]}": _rounded(float(mean[i])) for i in by_size[:_WEIGHED]}
     return {"sources": "; ".join(told), **weights}
-
-
-def _before(prior: AutoPrior, posterior: AutoPosterior, stars: list[int]) -> SourceWeights:
-    """The weights before the first result."""
-    nothing, scores = Dataset.empty(prior.sources[0].d), posterior.train_targets.new_zeros(len(prior.priors), 0)
-    believed = prior.judged(scores).weights[stars]
-    return source_weights(0, believed, [prior.after(nothing, 0, k).predictor for k in stars])
 
 
 def _in_words(prior: AutoPrior, i: int, trust: float, weight: float, sd: float, before: float) -> str:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from headstart.data.rules.rule import SettingRule
     from headstart.decide.acquisition import Acquisition
     from headstart.decide.stopping import Outlook
-    from headstart.models.auto.reasons import Reasons
+    from headstart.models.auto.explanation import Explanation
     from headstart.models.model import TransferModel
     from headstart.sampler.suggested import Drawn, Suggested
 
@@ -157,7 +157,7 @@ class TransferSampler(BaseSampler):
         names = [f"{t.name}: {len(t.rows)} rows of {', '.join(t.parameters)}" for t in self._adviser.learner.sources]
         return "\n".join(["Nothing was suggested yet, so nothing had to be aligned.", *names])
 
-    def explain(self, study: Study | None = None, *, outcome: str | None = None) -> Reasons:
+    def explain(self, study: Study | None = None, *, outcome: str | None = None) -> Explanation:
         """Why the latest suggestion is what it is: a verdict on every source, and what the prediction rests on.
 
         Of a ``study``, loaded from a storage for instance, the verdicts after its finished trials. Print it, or see
@@ -165,12 +165,12 @@ class TransferSampler(BaseSampler):
         Where several things are measured ``outcome`` is the name or number of the objective ("0" is the first, and
         the default), or "constraint …" with the constraint's key.
         """
-        from headstart.models.auto.reasons import explanation_of
+        from headstart.models.auto.explanation import explain
         from headstart.models.model import observed
 
         if study is not None:
             prior, target = self._adviser.prior_and_results(study, outcome)
-            return explanation_of(prior, target)
+            return explain(prior, target, target.X[:0])
         last = self._adviser.last
         if last is None:
             raise InputError("Nothing was suggested yet, so there is nothing to explain: give it a study.")
@@ -178,7 +178,7 @@ class TransferSampler(BaseSampler):
         if last.several is not None and outcome is not None:
             prior, posterior = last.priors[last.several.outcomes[outcome].name], last.several[outcome]
         target = replace(observed(posterior), name="this study")
-        return explanation_of(prior, target, last.x.unsqueeze(0), posterior=posterior)
+        return explain(prior, target, last.x.unsqueeze(0), posterior=posterior)
 
     def outlook(self, study: Study) -> Outlook:
         """Whether it pays to go on: what the next trials together are expected to gain. Print it.

@@ -31,8 +31,8 @@ from headstart.models.auto.explanation import auto_only
 from headstart.models.auto.gate import _constant, informative
 from headstart.models.auto.likeness import _evidences
 from headstart.models.auto.posterior import AutoPosterior
-from headstart.models.auto.reasons import explanation_of, shares
 from headstart.models.auto.scores import scores_alone, scores_of
+from headstart.models.auto.shares import shares
 from headstart.models.chain.layer import Layer
 from headstart.models.model import observed
 from headstart.models.star.independent import fit_independently
@@ -182,11 +182,10 @@ def test_auto_s_candidates_are_weighed_by_scores_that_know_the_errors() -> None:
     prior = auto_only(quick(AUTO).learn(KNOWN.sources))
     posterior = prior.condition(KNOWN.target)
     assert isinstance(posterior, AutoPosterior)
-    assert posterior.judgement is not None
     target = prior.inward(KNOWN.target)
     for k, one in enumerate(prior.priors):
         if k != prior.model.plain:  # which is tested in units of its own
-            torch.testing.assert_close(posterior.judgement.scores[k], prequential(one, target), rtol=1e-6, atol=1e-6)
+            torch.testing.assert_close(posterior.scores[k], prequential(one, target), rtol=1e-6, atol=1e-6)
 
 
 def test_sources_alone_are_scored_with_the_errors() -> None:
@@ -244,8 +243,8 @@ def test_an_explanation_is_of_the_data_with_their_errors() -> None:
     """With a posterior at hand or without, the same verdicts and shares."""
     prior = quick(AUTO).learn(KNOWN.sources)
     posterior = prior.condition(KNOWN.target)
-    first = explanation_of(prior, KNOWN.target, KNOWN.Xq)
-    second = explanation_of(prior, observed(posterior), KNOWN.Xq, posterior=posterior)
+    first = explain(prior, KNOWN.target, KNOWN.Xq)
+    second = explain(prior, observed(posterior), KNOWN.Xq, posterior=posterior)
     assert first.explanation.sources == second.explanation.sources
     assert torch.equal(first.shares, second.shares)
 

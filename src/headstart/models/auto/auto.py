@@ -49,8 +49,6 @@ from headstart.models.auto.likeness import Likeness, likeness
 from headstart.models.auto.posterior import (
     AutoFitResult,
     AutoPosterior,
-    Judgement,
-    Turns,
     in_units,
     predictor_of,
     with_point_estimate,
@@ -253,10 +251,9 @@ class AutoPrior(Prior):
             weighting=Integrated(), kernel=self.model.kernel, fit=self.model.fit, output_map=OutputMap.NONE
         ).upon(self.alone.only(i))
 
-    def judged(self, scores: Float[Tensor, "*b k n"]) -> Judgement:
-        """The weights that follow from these scores."""
-        weights = candidate_weights(scores, self.believed, self.model.candidates)
-        return Judgement(self.model.names, weights, scores, self.gate)
+    def weights_given(self, scores: Float[Tensor, "*b k n"]) -> Float[Tensor, "*b k"]:
+        """The candidates' weights that follow from these scores."""
+        return candidate_weights(scores, self.believed, self.model.candidates)
 
     def after(self, target: Dataset, n: int, k: int) -> TransferPosterior:
         """Candidate k, which uses the sources, given the first n observations of the target."""
@@ -281,20 +278,22 @@ class AutoPrior(Prior):
 
     def _condition(self, target: Dataset, seed: Seed) -> AutoPosterior:  # noqa: ARG002
         units = self.alone.units.completed(target)
-        posteriors, judgement = self.given(target), self.judged(self._scores(target))
-        plain, weights = self.model.plain, judgement.weights
-        members = [in_units(units, posterior, target) for posterior in posteriors]
-        uncertain = members[plain]
-        members[plain] = with_point_estimate(uncertain, weights[..., plain] < AUTO_TUNING.plain_mixture_from_weight)
+        posteriors, scores, k = self.given(target), self._scores(target), self.model.plain
+        weights = self.weights_given(scores)
+        members = tuple(in_units(units, posterior, target) for posterior in posteriors)
+        one_hot = torch.zeros_like(weights)
+        one_hot[..., k] = 1.0
+        plain = with_point_estimate(members[k], weights[..., k] < AUTO_TUNING.plain_mixture_from_weight)
         outcome = AutoFitResult(
             units,
             _params(posteriors, weights),
             (*self.fit_reports, *(posterior.fit_reports[-1] for posterior in posteriors)),
             blind=~self.gate.open.any(-1),
-            judgement=judgement,
-            turns=Turns(plain, uncertain, self.model.plain_every),
+            scores=scores,
+            plain=Mixture(members, one_hot),
+            plain_every=self.model.plain_every,
         )
-        return AutoPosterior(Mixture(tuple(members), weights), outcome, target.y)
+        return AutoPosterior(Mixture((*members[:k], plain, *members[k + 1 :]), weights), outcome, target.y)
 
     def _scores(self, target: Dataset) -> Float[Tensor, "*b k n"]:
         """Every candidate's scores of every value, in mapped units.

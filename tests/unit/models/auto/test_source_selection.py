@@ -18,7 +18,6 @@ from headstart.models.auto import likeness as likening
 from headstart.models.auto import source_selection as selecting
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.explanation import Verdict, auto_only, explain
-from headstart.models.auto.reasons import explanation_of
 from headstart.models.auto.source_selection import (
     max_sources_of,
     means_at,
@@ -204,7 +203,7 @@ def test_every_source_has_a_verdict(prior: AutoPrior) -> None:
     """One that is not asked says so, and has neither a weight nor a share."""
     target = _target(10)
     asked = prior.selected(prior.inward(target)).index
-    reasons = explanation_of(prior, target, points(3, seed=2))
+    reasons = explain(prior, target, points(3, seed=2))
     assert len(reasons.explanation.sources) == MANY
     assert reasons.shares.sum(-1).tolist() == pytest.approx([1.0] * 3)
     for i, source in enumerate(reasons.explanation.sources):
