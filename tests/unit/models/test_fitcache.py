@@ -63,7 +63,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "2:3ab812353ccb599a"
+FINGERPRINT = "2:58805b3f6a13ce12"
 
 
 def fingerprint() -> str:

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from headstart import AUTO, FAMILY, GPBO, SHGP, STAR, Dataset, Kernel, TransferModel
 from headstart.gp.hyperparameters import OFFSET_VAR
-from headstart.models.auto.explanation import auto_only
+from headstart.models.auto.explanation import auto_only, explain
 from headstart.models.auto.gate import _constant, informative
 from headstart.models.auto.likeness import _evidences
 from headstart.models.auto.posterior import AutoPosterior
@@ -245,7 +245,9 @@ def test_an_explanation_is_of_the_data_with_their_errors() -> None:
     posterior = prior.condition(KNOWN.target)
     first = explain(prior, KNOWN.target, KNOWN.Xq)
     second = explain(prior, observed(posterior), KNOWN.Xq, posterior=posterior)
-    assert first.explanation.sources == second.explanation.sources
+    assert first.sources == second.sources
+    assert first.shares is not None
+    assert second.shares is not None
     assert torch.equal(first.shares, second.shares)
 
 
@@ -280,7 +282,7 @@ def test_knowing_which_values_are_poor_does_not_open_the_gate() -> None:
         source = Dataset(X, e.sqrt() * torch.randn(30, generator=g, dtype=torch.float64), error_var=e)
         alone = fit_independently((source,), quick(STAR), 0)
         inward = alone.known.inward(source)
-        gate = informative(alone.layers, (inward.y,), (inward.error_var,))
+        gate = informative(alone.layers, [inward])
         opened += bool(gate.trust.item() > 0.5)
     assert opened <= 2
 
@@ -289,10 +291,14 @@ def test_auto_s_gate_knows_the_errors() -> None:
     """What every source gains over a constant is worked out with its errors."""
     prior = auto_only(quick(AUTO).learn(KNOWN.sources))
     inward = [prior.alone.known.inward(source) for source in prior.sources]
-    values, known_vars = tuple(s.y for s in inward), tuple(s.error_var for s in inward)
-    gate = informative(prior.alone.layers, values, known_vars)
+    gate = informative(prior.alone.layers, inward)
     assert torch.equal(prior.gate.gain, gate.gain)
-    assert float((informative(prior.alone.layers, values).gain - gate.gain).abs().max()) > 1e-3
+    assert (
+        float(
+            (informative(prior.alone.layers, [replace(s, error_var=None) for s in inward]).gain - gate.gain).abs().max()
+        )
+        > 1e-3
+    )
 
 
 def test_likeness_knows_the_errors_of_the_source_that_is_predicted() -> None:
@@ -300,7 +306,7 @@ def test_likeness_knows_the_errors_of_the_source_that_is_predicted() -> None:
     alone = fit_independently(KNOWN.sources, quick(STAR), 0)
     trust = torch.ones(3, dtype=torch.float64)
     with torch.no_grad():
-        value, theta, layout = _evidences(alone, trust, 1, [Integrated(), None], Kernel.MATERN52)
+        value, theta, layout = _evidences(replace(alone, trust=trust), 1, [Integrated(), None], Kernel.MATERN52)
     source = alone.known.inward(KNOWN.sources[1])
     assert source.error_var is not None
     ell, (s2, sigma2) = theta[1, :2].exp(), theta[1, 2:4].exp()

@@ -45,7 +45,7 @@ from headstart.models.auto.candidates import (
     weighting_of,
 )
 from headstart.models.auto.gate import Informative, informative
-from headstart.models.auto.likeness import Likeness, likeness
+from headstart.models.auto.likeness import likeness
 from headstart.models.auto.posterior import (
     AutoFitResult,
     AutoPosterior,
@@ -54,13 +54,7 @@ from headstart.models.auto.posterior import (
     with_point_estimate,
 )
 from headstart.models.auto.scores import REFITS, refits_up_to, scores_of
-from headstart.models.auto.source_selection import (
-    SelectedSources,
-    max_sources_of,
-    select_at_first,
-    select_for,
-    selection_size,
-)
+from headstart.models.auto.source_selection import max_sources_of, selected_sources, selection_size
 from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.chain.layer import Layer
 from headstart.models.learning import LearnContext
@@ -151,14 +145,11 @@ class Auto(TransferModel):
         # 1. every source on its own
         alone = fit_independently(sources, auto, seed, context)
         # 2. gate: how far each source is trusted
-        y, known, X = zip(*((s.y, s.error_var, s.X) for s in map(alone.known.inward, sources)), strict=True)
-        gate = informative(alone.layers, y, known, X)
-        # 3. source selection: which of many are compared
-        selected = select_at_first(gate.trust, max_sources_of(sources))
-        # 4. likeness: every source predicted from the others by the candidates
+        gate = informative(alone.layers, [alone.known.inward(source) for source in sources])
+        alone = replace(alone, trust=gate.trust)
+        # 3. and 4. likeness: every source, or those selected of many, predicted from the others by the candidates
         alike = likeness(
-            alone.some(selected.index),
-            selected.trust,
+            selected_sources(alone),
             [weighting_of(models[k]) for k in compared],
             [auto.candidates[k].believed for k in compared],
             auto.kernel,
@@ -174,8 +165,10 @@ class Auto(TransferModel):
         for k, model in enumerate(models):
             match model:
                 case Star():
-                    star = model.upon(alone).gated(gate.trust)
-                    priors.append(_expecting(star, alike) if k == compared[0] else star)
+                    star = model.upon(alone)
+                    if k == compared[0]:
+                        star = replace(star, own=alike.own, expected=alike.expected)
+                    priors.append(star)
                 case Sequential():
                     priors.append(model.upon(sources, generator, context, (alone.layers[0], alone.reports[0])))
                 case _:
@@ -198,11 +191,6 @@ class Auto(TransferModel):
         weights = params.weights.expand(*target.batch_shape, -1).to(target.X.device)
         outcome = AutoFitResult(Units.identity(target), _params(posteriors, weights), ())
         return AutoPosterior(Mixture(members, weights), outcome, target.y)
-
-
-def _expecting(star: StarPrior, alike: Likeness) -> StarPrior:
-    """The star with the target's own share and hyperparameters as the sources' comparison lets expect them."""
-    return replace(star, facts=replace(star.facts, own=alike.own), expected=alike.expected)
 
 
 def _params(posteriors: Sequence[TransferPosterior], weights: Float[Tensor, "*b k"]) -> AutoParams:
@@ -249,7 +237,7 @@ class AutoPrior(Prior):
         """A star of source i alone, its weight of any sign."""
         return Star(
             weighting=Integrated(), kernel=self.model.kernel, fit=self.model.fit, output_map=OutputMap.NONE
-        ).upon(self.alone.only(i))
+        ).upon(self.alone.some((i,), torch.ones_like(self.gate.trust[..., :1])))
 
     def weights_given(self, scores: Float[Tensor, "*b k n"]) -> Float[Tensor, "*b k"]:
         """The candidates' weights that follow from these scores."""
@@ -268,13 +256,10 @@ class AutoPrior(Prior):
             "candidates", target, lambda: self._with_plain(self._informed(seen, target), self._plain(target)), keep=1
         )
 
-    def selected(self, target: Dataset) -> SelectedSources:
+    def selected(self, target: Dataset) -> IndependentSources:
         """The sources that are used, given the target's results (models.auto.source_selection)."""
-        seen, most = target.head(selection_size(target.n)), max_sources_of(self.sources)
-        if len(self.sources) <= most or seen.n == 0:
-            return select_at_first(self.gate.trust, most)
-        inward = self.alone.units.completed(seen).inward(seen)
-        return self._cache.get("selected", seen, lambda: select_for(self.gate.trust, most, self.alone.members, inward))
+        seen = target.head(selection_size(target.n))
+        return self._cache.get("selected", seen, lambda: selected_sources(self.alone, seen))
 
     def _condition(self, target: Dataset, seed: Seed) -> AutoPosterior:  # noqa: ARG002
         units = self.alone.units.completed(target)
@@ -327,7 +312,7 @@ class AutoPrior(Prior):
         fitted = self._informed_at(seen)
         if seen.n == target.n:
             return tuple(posterior for posterior, _ in fitted)
-        at = self.alone.some(self.selected(seen).index).locate(target.X[..., seen.n :, :])
+        at = self.selected(seen).locate(target.X[..., seen.n :, :])
         return tuple(
             with_appended_rows(posterior, target, None if theta is None else at) for posterior, theta in fitted
         )
@@ -340,15 +325,13 @@ class AutoPrior(Prior):
 
     def _fit_informed(self, seen: Dataset) -> tuple[_Fitted, ...]:
         n, selected = seen.n, self.selected(seen)
-        at = self.alone.some(selected.index).locate(seen.X)
+        at = selected.locate(seen.X)
         # of a long target a fit begins where that of the last refit ended
         before = self._informed_at(seen.head(refits_up_to(n)[-1])) if is_long(n) else None
         fitted: list[_Fitted] = []
         for k, prior in enumerate(prior for prior in self.priors if not isinstance(prior, SinglePrior)):
             if isinstance(prior, StarPrior):
-                some = len(selected.index) < len(self.sources)
-                star = prior.narrowed(selected.index, selected.trust) if some else prior
-                fitted.append(star.found(seen, n, at, None if before is None else before[k][1]))
+                fitted.append(prior.found(seen, n, selected, at, None if before is None else before[k][1]))
             elif isinstance(prior, SequentialPrior) and is_long(n):
                 later = replace(prior, model=prior.model.using(fit=fit_of_long(prior.model.fit)))
                 fitted.append((fitted_on_representative_rows(partial(later.fitted, seed=n), seen), None))

@@ -254,10 +254,10 @@ def explain(
         times = [n for n in (0, *REFITS) if n < target.n] + [target.n]
         weights = {n: _weights(prior, target, n, scores) for n in times}
         # the first observation only says where the target lies
-        selected = prior.selected(target).index
-        alone = scores_alone(prior.alone.some(selected), model, target)
-        gains = dict(zip(selected, (alone - scores[model.plain])[:, 1:], strict=True))
-        verdicts = tuple(_verdict(prior, i, gains.get(i), weights) for i in range(len(prior.sources)))
+        selected = prior.selected(target)
+        gains = (scores_alone(selected, model, target) - scores[model.plain])[:, 1:]
+        of_source = dict(zip(selected.index, gains, strict=True))
+        verdicts = tuple(_verdict(prior, i, of_source.get(i), weights) for i in range(len(prior.sources)))
         history = tuple((n, tuple(prior.weights_given(scores[..., :n]).tolist())) for n in range(target.n + 1))
         each = None if X is None else shares(prior, posterior, X)
     return Explanation(

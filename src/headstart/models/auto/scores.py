@@ -96,9 +96,9 @@ def _priors_at(
     alone: IndependentSources, weighting: Integrated, X: Float[Tensor, "n d"]
 ) -> tuple[Float[Tensor, "s n"], Float[Tensor, "s n n"]]:
     """Prior mean and covariance of the target at X under a star of each source, at amplitude 1."""
-    facts, means, covs = alone.facts, [], []
-    for member, spread, open_ in zip(alone.members, facts.spread, facts.open, strict=True):
-        below = StarBeliefs((member,), weighting.unit(SourceFacts(spread.unsqueeze(-1), open_.unsqueeze(-1))))
+    means, covs = [], []
+    for member, spread in zip(alone.members, alone.spread.unsqueeze(-1), strict=True):
+        below = StarBeliefs((member,), weighting.unit(SourceFacts(spread, torch.ones_like(spread))))
         at = below.at(X)
         means.append(at.mean)
         covs.append(below.cov(at, at))

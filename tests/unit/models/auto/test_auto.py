@@ -170,7 +170,7 @@ def test_a_value_is_scored_by_candidates_that_have_not_seen_it() -> None:
     in_shared_units = replace(plain, known=star.alone.units)  # few values do not tell their spread: the sources' does
     kin, _, chain, _ = prior.priors
     for i, refit in ((1, 1), (4, 4), (6, 6), (7, 6)):  # 7 is no refit
-        for k, candidate in enumerate((kin, star.gated(prior.gate.trust), chain, in_shared_units)):
+        for k, candidate in enumerate((kin, replace(star, alone=prior.alone), chain, in_shared_units)):
             posterior = candidate.condition(target.head(refit), seed=refit)
             layer = posterior.predictor
             assert isinstance(layer, Layer)
