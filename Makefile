@@ -8,7 +8,7 @@ STAMP  := .venv/.installed
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test browser lint types docs bench-speed bench-sampler bench-scale clean
+.PHONY: help demo test test-all test-benchmarks browser lint types docs bench-speed bench-sampler bench-scale clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,8 +16,14 @@ help:  ## list the targets
 demo: $(STAMP)  ## tune a support vector machine with a head start and from scratch
 	$(BIN)/headstart demo
 
-test: lint types browser  ## lint, types and tests
+test: lint types browser  ## lint, types and tests: a few minutes
 	$(ONE_THREAD) $(BIN)/pytest -n $(JOBS)
+
+test-all: lint types browser  ## all tests, also those of every page and of every combination
+	$(ONE_THREAD) $(BIN)/pytest -n $(JOBS) -m "slow or not slow"
+
+test-benchmarks: $(STAMP)  ## the benchmark's own tests
+	$(ONE_THREAD) $(BIN)/pytest -n $(JOBS) -m "slow or not slow" tests/benchmarks
 
 # The page is tested in Debian's Chromium. It is installed where that may be done; elsewhere those tests are left out,
 # and with HEADSTART_BROWSER=required, as .ci/run has it, that is an error.
@@ -45,14 +51,14 @@ docs: $(STAMP)  ## the site, in site/: open site/index.html
 	$(BIN)/mkdocs build --strict
 
 bench-speed: $(STAMP)  ## fitting and prediction times against BoTorch's
-	$(ONE_THREAD) $(BIN)/python -m headstart.bench.speed.fits
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.speed.fits
 
 bench-sampler: $(STAMP)  ## the Optuna sampler: seconds, memory, trials saved, and tuning against its rivals
-	$(ONE_THREAD) $(BIN)/python -m headstart.bench.speed.sampler
-	$(ONE_THREAD) $(BIN)/python -m headstart.bench.tuning.compare --jobs $(JOBS)
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.speed.sampler
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.tuning.compare --jobs $(JOBS)
 
 bench-scale: $(STAMP)  ## seconds and memory with thousands of rows, a thousand sources, long studies
-	$(ONE_THREAD) $(BIN)/python -m headstart.bench.scale.measure
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.scale.measure
 
 clean:  ## remove .venv, builds and caches
 	rm -rf .venv build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -17,6 +17,15 @@ tests.reference.shapes.install("headstart")
 
 torch.set_num_threads(1)
 
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile once, before the workers start: otherwise each of them, and each process of theirs, would do it."""
+    if not hasattr(config, "workerinput"):
+        from headstart.gp.compiled import compiled_loops
+
+        compiled_loops()
+
+
 # The same examples at every run, here and in CI. HYPOTHESIS_PROFILE=explore looks for new ones, and for longer.
 settings.register_profile("reproducible", deadline=None, max_examples=20, derandomize=True, print_blob=True)
 settings.register_profile("explore", deadline=None, max_examples=500, print_blob=True)

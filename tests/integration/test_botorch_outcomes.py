@@ -113,8 +113,17 @@ ACQUISITIONS: dict[str, Make] = {
 }
 
 
-@pytest.mark.parametrize("acquisition", ACQUISITIONS)
-@pytest.mark.parametrize("name", MODELS)
+_QUICK = {("AUTO", "qLogNEHVI with limits and pending points"), ("SHGP", "qLogEHVI"), ("STAR", "constrained LogEI")}
+
+
+@pytest.mark.parametrize(
+    ("name", "acquisition"),
+    [
+        pytest.param(name, acquisition, marks=() if (name, acquisition) in _QUICK else pytest.mark.slow)
+        for name in MODELS
+        for acquisition in ACQUISITIONS
+    ],
+)
 def test_every_acquisition_function_can_be_optimised(name: str, acquisition: str) -> None:
     """Values and gradients are finite, behind output maps and for a mixture, and ``optimize_acqf`` climbs."""
     function = ACQUISITIONS[acquisition](_known(name).model_list())

@@ -52,6 +52,7 @@ def _commands(block: str) -> list[list[str]]:
     return [shlex.split(line[2:]) for line in block.splitlines() if line.startswith("$ ")]
 
 
+@pytest.mark.slow
 def test_the_page_on_the_folder_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its commands run one after the other, its toml lines are written, and 8 experiments beat 22 random ones."""
     folder = tmp_path / "examples"

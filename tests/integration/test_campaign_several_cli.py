@@ -40,6 +40,7 @@ def _fill_in(folder: Path, draw: Random) -> list[dict[str, str]]:
     return rows
 
 
+@pytest.mark.slow
 def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its commands run, its toml lines are written, and what they draw is what it says."""
     folder = tmp_path / "blend"

@@ -16,6 +16,7 @@ PAGE = text_of("docs/safety.md")
 SOME = "x,s,y\n" + "".join(f"{x},{s},{value(x, s)}\n" for x, s in ((0.3, "u"), (0.5, "v"), (0.9, "u"), (0.7, "v")))
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the table that it shows is printed, up to the numbers."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")

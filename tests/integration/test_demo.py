@@ -58,6 +58,7 @@ def test_warnings_come_after_the_live_lines(tmp_path: Path, monkeypatch: pytest.
     assert logging.getLogger("headstart").handlers == []
 
 
+@pytest.mark.slow
 def test_an_interrupted_demo_shows_what_it_has(tmp_path: Path) -> None:
     """Ctrl-C ends it with exit code 130, a line and, if every run has a trial, the table; there is no traceback."""
     out = tmp_path / "part.png"

@@ -89,6 +89,7 @@ def test_there_is_one_recipe_under_every_heading() -> None:
     assert [heading for heading, found in RECIPES.items() if len(found) != 1] == []
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.OptimizationWarning")
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_recipe_runs(recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

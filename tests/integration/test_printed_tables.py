@@ -18,6 +18,7 @@ def _steps(page: str) -> list[tuple[str, str]]:
     return list(zip(parts[::2], parts[1::2], strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "tables"), [("docs/folder.md", 1), ("docs/folder-more.md", 1), ("docs/safety.md", 1)])
 def test_the_page_shows_what_is_printed(
     page: str, tables: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -93,6 +93,7 @@ class TestSeveralObjectives(_Informed, suites.MultiObjectiveSamplerTestCase):  #
     """Every kind of parameter, where two things are measured."""
 
 
+@pytest.mark.slow
 class TestRuled(_Ruled):
     """Combinations of all kinds of parameters, and several objectives, with rules."""
 
@@ -101,6 +102,7 @@ class TestRuled(_Ruled):
     test_several_objectives = suites.MultiObjectiveSamplerTestCase.test_multi_objective_sample_independent
 
 
+@pytest.mark.slow
 class TestAwkward(_Awkward):
     """Combinations of all kinds of parameters, and spaces that change, with awkward sources."""
 

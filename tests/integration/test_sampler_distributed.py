@@ -79,6 +79,7 @@ def _require_done_and_distinct(study: optuna.Study, count: int) -> int:
     return len(together)
 
 
+@pytest.mark.slow
 def test_eight_processes_share_one_sqlite_file(tmp_path: Path) -> None:
     """All trials finish, none repeats a pending one although all seeds are equal, and the first is informed."""
     study = _run_workers(f"sqlite:///{tmp_path / 'study.db'}", 1)
@@ -126,6 +127,7 @@ def test_threads_of_one_process_take_turns() -> None:
     _require_done_and_distinct(study, 12)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning")
 def test_ray_tune_searches_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray Tune's OptunaSearch takes the sampler; its parallel trials differ, and the first is informed."""

@@ -19,6 +19,7 @@ HUB = ROOT / "optunahub" / "package" / "samplers" / "headstart_transfer"
 pytestmark = pytest.mark.usefixtures("quiet_optuna")
 
 
+@pytest.mark.slow
 def test_the_code_in_the_page_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

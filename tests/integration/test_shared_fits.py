@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 WORKER = """
 import json, sys
 from pathlib import Path
@@ -47,6 +49,7 @@ def _go(worker: subprocess.Popen[str]) -> None:
     worker.stdin.flush()
 
 
+@pytest.mark.slow
 def test_workers_that_start_at_once_have_the_same_fits(tmp_path: Path) -> None:
     """Also where one is killed in the middle; no warning, and one entry for every source."""
     killed, *workers = [_start(tmp_path) for _ in range(4)]

@@ -18,15 +18,14 @@ import headstart
 ROOT = Path(headstart.__file__).parent
 ORDER = (
     *("errors", "tuning", "data", "gp", "models", "decide"),
-    *("sources", "sampler", "campaign", "draw", "web", "bench", "cli"),
+    *("sources", "sampler", "campaign", "draw", "web", "demo", "cli"),
 )
-# What a product never loads: each stands alone. The benchmark measures the sampler, and its demonstration uses it.
+# What a product never loads: each stands alone, and the demonstration uses the sampler.
 APART = {
-    "sampler": ("campaign", "draw", "bench"),
-    "campaign": ("sampler", "draw", "bench", "web"),
-    "draw": ("sampler", "bench", "web"),
-    "web": ("sampler", "bench", "cli"),
-    "bench.run": ("sampler", "campaign"),
+    "sampler": ("campaign", "draw", "demo"),
+    "campaign": ("sampler", "draw", "demo", "web"),
+    "draw": ("sampler", "demo", "web"),
+    "web": ("sampler", "demo", "cli"),
 }
 MOST_LINES = 500
 CORE = ("data", "gp", "models", "decide")
@@ -85,6 +84,12 @@ def test_no_module_imports_a_folder_above_its_own() -> None:
         imported = {name for node in ast.walk(_tree(path)) for name in _imported(node, path)}
         upward += [(_name(path), n) for n in sorted(imported) if n.startswith("headstart.") and _folder(n) in above]
     assert upward == []
+
+
+def test_the_package_does_not_know_its_benchmarks() -> None:
+    """``benchmarks`` imports the package, never the reverse."""
+    imported = {name for path in MODULES for node in ast.walk(_tree(path)) for name in _imported(node, path)}
+    assert not [name for name in imported if name.split(".")[0] == "benchmarks"]
 
 
 def _cycles(graph: dict[str, set[str]]) -> list[list[str]]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from headstart.bench.demo.demo import Demo, DemoResult, Standing
+    from headstart.demo.demo import Demo, DemoResult, Standing
 
 
 def demo(
@@ -36,13 +36,13 @@ def demo(
 
     The machine is trained and tested at every trial, on one of four data sets of scikit-learn; the past are trials on
     the other three. One data set is an example: how it goes on all 24 tasks of our table is what
-    "python -m headstart.bench.speed.sampler --only svm" computes.
+    "python -m benchmarks.speed.sampler --only svm" computes.
     """
     with errors_in_one_line():
         from rich.console import Console
 
-        from headstart.bench.demo.demo import Demo, run_demo
-        from headstart.bench.demo.figure import draw_demo, require_writable
+        from headstart.demo.demo import Demo, run_demo
+        from headstart.demo.figure import draw_demo, require_writable
         from headstart.gp.threads import single_thread
 
         settings = Demo(data_set=data, trials=trials, runs=runs, model=model, seed=seed)
@@ -111,7 +111,7 @@ def _two_lines(demo: Demo, console: Console) -> Iterator[Callable[[Standing], No
     """A live line for either kind: trials done, the lowest error so far (median of the runs), the time left."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from headstart.bench.demo.demo import Start
+    from headstart.demo.demo import Start
 
     columns = (
         TextColumn("{task.description}"),

@@ -9,18 +9,16 @@ import typer
 from typer.core import TyperGroup
 
 from headstart import __version__
-from headstart.cli.bench import bench
 from headstart.cli.campaign import init, plot, status, suggest
 from headstart.cli.check import check
 from headstart.cli.demo import demo
-from headstart.cli.reproduce import reproduce
 from headstart.cli.serve import serve
 
 # What typer raises where a call is not as it should be: its own copy of click's class, or click's
 _UsageError: Any = typer.BadParameter.__bases__[0]
 
 
-class _Commands(TyperGroup):
+class Commands(TyperGroup):
     """Says what is wrong with a call in one line, as all other errors are said."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
@@ -44,7 +42,7 @@ class _Commands(TyperGroup):
 
 app = typer.Typer(
     name="headstart",
-    cls=_Commands,
+    cls=Commands,
     help="Bayesian optimisation that starts from what you already measured.",
     no_args_is_help=True,
     add_completion=False,
@@ -53,8 +51,7 @@ app = typer.Typer(
 )
 
 
-app.add_typer(bench)
-for command in (demo, reproduce, init, suggest, status, plot, check, serve):
+for command in (demo, init, suggest, status, plot, check, serve):
     app.command()(command)
 
 

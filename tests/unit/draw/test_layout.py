@@ -84,7 +84,7 @@ def of_fifty(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Figure]:
     return _pictures(_campaign(tmp_path_factory.mktemp("fifty"), 50))
 
 
-@pytest.fixture(scope="module", params=["of_ten", "of_fifty"])
+@pytest.fixture(scope="module", params=["of_ten", pytest.param("of_fifty", marks=pytest.mark.slow)])
 def pictures(request: pytest.FixtureRequest) -> dict[str, Figure]:
     """All pictures of a campaign, laid out; matplotlib warns, which fails, where it finds no room for the axes."""
     found: dict[str, Figure] = request.getfixturevalue(request.param)
@@ -146,6 +146,7 @@ def test_ten_campaigns_look_different_and_are_all_named(of_ten: dict[str, Figure
     assert [(line.get_color(), line.get_marker()) for line in lines] == [(look.color, look.marker) for look in looks]
 
 
+@pytest.mark.slow
 def test_fifty_campaigns_are_summed_up(of_fifty: dict[str, Figure]) -> None:
     """A legend says once what they are; the verdicts are told apart instead of the campaigns."""
     for name in ("progress", "front"):

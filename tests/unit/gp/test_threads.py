@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import headstart
-from headstart.bench.methods.method import Settings
-from headstart.bench.problems.transfer import SyntheticProblem
-from headstart.bench.run.runner import run_batch
+from benchmarks.methods.method import Settings
+from benchmarks.problems.transfer import SyntheticProblem
+from benchmarks.run.runner import run_batch
 from headstart.cli.campaign import working
 from headstart.gp import threads
 from headstart.gp.threads import single_thread

@@ -19,9 +19,9 @@ from tests.problems import (
 )
 from torch import Tensor
 
+from benchmarks.run import robustness
+from benchmarks.run.robustness import MODELS, odd_problem, require_sound
 from headstart import FAMILY, Dataset, TransferModel, TransferPosterior
-from headstart.bench.run import robustness
-from headstart.bench.run.robustness import MODELS, odd_problem, require_sound
 from headstart.models.model import Prior
 
 PROBLEM = transfer_problem()

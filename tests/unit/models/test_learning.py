@@ -65,6 +65,7 @@ print(all(torch.equal(a, b) for a, b in zip(*found)))
 """
 
 
+@pytest.mark.slow
 def test_processes_learn_the_same_to_the_last_bit(tmp_path: Path) -> None:
     """As one process does; the script that asks for them need not be written for it."""
     script = tmp_path / "plain_script.py"

@@ -156,6 +156,7 @@ print(*suggest(quick(AUTO).learn(_sources()).condition(_target(LONG)), seed=4).t
 """
 
 
+@pytest.mark.slow
 def test_another_process_suggests_the_same() -> None:
     """One that opens a long study suggests what the process suggests that has been there since the beginning."""
     along = quick(AUTO).learn(_sources())

@@ -1,0 +1,128 @@
+"""What the benchmark's commands show: tables, the live display of an experiment, and where it can go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from benchmarks.read.sheet import Sheet, with_notes
+from headstart.errors import HeadstartError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from benchmarks.run.experiment import Unit
+
+
+@contextmanager
+def interruptible(folder: Path) -> Iterator[None]:
+    """Ctrl-C says where the finished runs are."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        typer.echo(f"\nInterrupted. What was finished is in {folder}; the same command continues from there.", err=True)
+        raise typer.Exit(130) from error
+
+
+def names(value: str | None) -> tuple[str, ...]:
+    """``gpbo, SHGP`` as ("gpbo", "shgp"), each once."""
+    found = (item.strip().lower() for item in (value or "").split(","))
+    return tuple(dict.fromkeys(item for item in found if item))
+
+
+def print_sheets(sheets: Sequence[Sheet]) -> None:
+    """The sheets as tables; wide ones are not folded where nobody looks at a terminal."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=200)
+    for sheet, note in with_notes(sheets):
+        columns, rows = sheet.for_people
+        console.print(Text(sheet.title, style="bold"))
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        for i, column in enumerate(columns):
+            table.add_column(column, justify="left" if i == 0 or column == "" else "right", no_wrap=True)
+        for row in rows:
+            table.add_row(*map(Text, row))
+        console.print(table)
+        console.print(Text(f"{note}\n" if note else "", style="dim"), soft_wrap=True)
+
+
+@dataclass
+class Watch:
+    """Who is told about the beginning and every unit of an experiment."""
+
+    on_start: Callable[[int], None]
+    on_unit: Callable[[Unit, Exception | None], None]
+    on_timings: Callable[[int], None]
+    on_timing: Callable[[], None]
+    failures: list[str] = field(default_factory=list)
+
+
+def _name(unit: Unit) -> str:
+    problem = unit.problem.family or Path(unit.problem.table or "").name
+    return f"{problem}, {unit.method}, seeds {unit.seeds[0]} to {unit.seeds[-1]}"
+
+
+@contextmanager
+def watching(description: str, console: Console | None = None) -> Iterator[Watch]:
+    """A live display: units done, failures, time left. Failures stay above it as lines of their own."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TaskID,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[more]}"),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+    )
+    # units take minutes: the time left is estimated from all of them, not from the last seconds
+    progress = Progress(*columns, console=console or Console(stderr=True), speed_estimate_period=24 * 3600)
+    bars: dict[str, TaskID] = {}
+    totals: dict[str, int] = {}
+
+    def begin(what: str, n: int) -> None:
+        if what not in bars:
+            bars[what] = progress.add_task(f"{description}, {what}", total=0, more="")
+        progress.start()
+        totals[what] = totals.get(what, 0) + n
+        progress.update(bars[what], total=totals[what])
+
+    def done(unit: Unit, error: Exception | None) -> None:
+        if error is not None:
+            kind = "" if isinstance(error, HeadstartError) else f"{type(error).__name__}: "
+            watch.failures.append(f"{_name(unit)}: {kind}{' '.join(str(error).split())}")
+            progress.console.print(f"failed: {watch.failures[-1]}", markup=False, highlight=False, soft_wrap=True)
+        more = f"{len(watch.failures)} failed" if watch.failures else ""
+        progress.update(bars["units"], advance=1, more=more)
+
+    watch = Watch(
+        on_start=lambda n: begin("units", n),
+        on_unit=done,
+        on_timings=lambda n: begin("timings", n),
+        on_timing=lambda: progress.advance(bars["timings"]),
+    )
+    try:
+        yield watch
+    finally:
+        progress.stop()

@@ -1,0 +1,254 @@
+"""Eleven tables that others measured, by name. They are no part of headstart: a folder with the files is needed.
+
+    name                file                              tasks × rows   inputs                            sources
+    random_forest       openml_random_forest.csv.gz       92 × 500       3 categorical, 3 numeric          10
+    adaboost            openml_adaboost.csv.gz            100 × 400      2 categorical, 2 numeric, 1 log   10
+    xgboost             xgboost_openml.csv.gz             9 × 5000       8 numeric                         8
+    direct_arylation    direct_arylation_by_temp.csv.gz   3 × 576        3 categorical, 1 numeric          2
+    mlp_hpobench        mlp_hpobench.csv.gz               8 × 2000       3 numeric, 2 log                  7
+    mlp_lcbench         mlp_lcbench.csv.gz                35 × 500       3 numeric, 4 log                  10
+    deepar_forecasts    deepar_forecasts.csv.gz           11 × 212–249   4 numeric, 2 log                  10
+    x264_encoder        x264_encoder.csv.gz               21 × 1000      15 switches, 0 or 1               10
+    aryl_halides        aryl_halides.csv.gz               15 × 274–276   3 categorical                     10
+    oer_catalysts       oer_catalysts.csv.gz              4 × 2120       11 numeric, which add up to 1     3
+    suzuki_reizman      suzuki_reizman.csv.gz             4 × 80–95      1 categorical, 3 numeric          3
+
+They are from: van Rijn and Hutter (KDD 2018), the first two, of 94 random forest tasks two are constant; Salinas et al.
+(ICML 2020), who leave out the task skin_nonskin, and so does ``shared_problem``; Shields et al. (2021), where a task is
+a temperature; HPOBench; LCBench; Salinas et al. again; Jamshidi et al. (ASE 2017); Ahneman et al. (2018); Olympus;
+Reizman et al. (2016). Yields, scores and accuracies are maximised, everything else is minimised. Further outcomes of
+LCBench and of the Suzuki couplings are no inputs. Sources have 60 random rows. The folder is the argument ``folder``,
+or the environment variable HEADSTART_DATA.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from benchmarks.problems.svm_table import svm_sklearn
+from benchmarks.problems.table import TableProblem, TaskTable, read_table
+from headstart.errors import InputError, MissingDataError
+
+_VARIABLE = "HEADSTART_DATA"
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTable:
+    """Where a table is, how it is read, and the sources and evaluations it is used with."""
+
+    file: str
+    objective: str
+    columns: tuple[str, ...]
+    log: tuple[str, ...] = ()
+    maximize: bool = False
+    left_out: tuple[str, ...] = ()
+    n_sources: int = 10
+    evaluations: int = 30
+
+
+SHARED: dict[str, SharedTable] = {
+    "random_forest": SharedTable(
+        file="openml_random_forest.csv.gz",
+        objective="error",
+        columns=("bootstrap", "criterion", "imputation", "max_features", "min_samples_leaf", "min_samples_split"),
+    ),
+    "adaboost": SharedTable(
+        file="openml_adaboost.csv.gz",
+        objective="error",
+        columns=("algorithm", "imputation", "learning_rate", "max_depth", "n_estimators"),
+        log=("learning_rate",),
+    ),
+    "xgboost": SharedTable(
+        file="xgboost_openml.csv.gz",
+        objective="metric_error",
+        columns=(
+            "hp_log2_min_child_weight",
+            "hp_subsample",
+            "hp_colsample_bytree",
+            "hp_log2_gamma",
+            "hp_log2_lambda",
+            "hp_eta",
+            "hp_max_depth_index",
+            "hp_log2_alpha",
+        ),
+        left_out=("skin_nonskin",),
+        n_sources=8,
+        evaluations=50,
+    ),
+    "direct_arylation": SharedTable(
+        file="direct_arylation_by_temp.csv.gz",
+        objective="yield",
+        columns=("Base", "Ligand", "Solvent", "Concentration"),
+        maximize=True,
+        n_sources=2,
+    ),
+    "mlp_hpobench": SharedTable(
+        file="mlp_hpobench.csv.gz",
+        objective="score",
+        columns=("alpha", "batch_size", "depth", "learning_rate_init", "width"),
+        log=("alpha", "learning_rate_init"),
+        maximize=True,
+        n_sources=7,
+    ),
+    "mlp_lcbench": SharedTable(
+        file="mlp_lcbench.csv.gz",
+        objective="accuracy",
+        columns=(
+            "batch_size",
+            "max_dropout",
+            "max_units",
+            "num_layers",
+            "learning_rate",
+            "momentum",
+            "weight_decay",
+        ),
+        log=("batch_size", "max_units", "learning_rate", "momentum"),
+        maximize=True,
+    ),
+    "deepar_forecasts": SharedTable(
+        file="deepar_forecasts.csv.gz",
+        objective="crps",
+        columns=(
+            "num_layers",
+            "num_cells",
+            "dropout_rate",
+            "learning_rate",
+            "num_batches_per_epoch",
+            "context_length_ratio",
+        ),
+        log=("learning_rate", "num_batches_per_epoch"),
+    ),
+    "x264_encoder": SharedTable(
+        file="x264_encoder.csv.gz",
+        objective="seconds",
+        columns=(
+            "non-deterministic",
+            "no-asm",
+            "no-mixed-refs",
+            "no-chroma-me",
+            "no-8x8dct",
+            "no-fast-pskip",
+            "no-dct-decimate",
+            "no-scenecut",
+            "no-cabac",
+            "no-deblock",
+            "no-mbtree",
+            "no-weightb",
+            "no-psy",
+            "no-progress",
+            "dts-compress",
+        ),
+    ),
+    "aryl_halides": SharedTable(
+        file="aryl_halides.csv.gz",
+        objective="yield",
+        columns=("base", "ligand", "additive"),
+        maximize=True,
+    ),
+    "oer_catalysts": SharedTable(
+        file="oer_catalysts.csv.gz",
+        objective="overpotential",
+        columns=tuple(f"{metal}_load" for metal in ("ca", "ce", "co", "cu", "fe", "la", "mn", "ni", "sb", "sn", "ta")),
+        n_sources=3,
+    ),
+    "suzuki_reizman": SharedTable(
+        file="suzuki_reizman.csv.gz",
+        objective="yield",
+        columns=("catalyst", "t_res", "temperature", "catalyst_loading"),
+        maximize=True,
+        n_sources=3,
+    ),
+}
+
+
+def shared_table(name: str, *, folder: str | Path | None = None, outcome: str | None = None) -> TaskTable:
+    """The table of that name, with all its tasks; where an ``outcome`` is named, its values as measured."""
+    which = _named(name)
+    return read_table(
+        _path(name, which, folder),
+        task="task",
+        objective=which.objective if outcome is None else outcome,
+        maximize=which.maximize and outcome is None,
+        log=which.log,
+        columns=which.columns,
+        name=name,
+    )
+
+
+def shared_problem(
+    name: str,
+    *,
+    folder: str | Path | None = None,
+    n_sources: int | None = None,
+    rows: int | None = 60,
+    in_turn: bool = False,
+    repeats: bool = False,
+) -> TableProblem:
+    """The problem on the table of that name, with as many sources as usual; ``rows=None`` takes all rows of each."""
+    which = _named(name)
+    table = shared_table(name, folder=folder)
+    tasks = tuple(task for task in table.tasks if task not in which.left_out)
+    n_sources = which.n_sources if n_sources is None else n_sources
+    return TableProblem(table, n_sources, rows, tasks, in_turn=in_turn, repeats=repeats)
+
+
+@cache
+def _file(
+    path: str, task: str, objective: str, maximize: bool, log: tuple[str, ...], ignore: tuple[str, ...]
+) -> TaskTable:
+    return read_table(path, task=task, objective=objective, maximize=maximize, log=log, ignore=ignore)
+
+
+@cache
+def table_problem(
+    name: str,
+    *,
+    sources: int | None = None,
+    rows: int | None = 60,
+    task: str = "task",
+    objective: str = "objective",
+    maximize: bool = False,
+    log: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    in_turn: bool = False,
+    repeats: bool = False,
+) -> TableProblem:
+    """``svm``, a name of ``SHARED``, or the path of a CSV or Parquet file."""
+    if name in SHARED:
+        return shared_problem(name, n_sources=sources, rows=rows, in_turn=in_turn, repeats=repeats)
+    svm = name == "svm"
+    table = svm_sklearn() if svm else _file(name, task, objective, maximize, tuple(log), tuple(ignore))
+    n_sources = 10 if sources is None else sources
+    return TableProblem(table, n_sources=n_sources, rows=rows, in_turn=in_turn, repeats=repeats)
+
+
+def is_here(name: str) -> bool:
+    """Whether the environment names a folder that has the table."""
+    folder = os.environ.get(_VARIABLE)
+    return bool(folder) and (Path(folder or "") / _named(name).file).is_file()
+
+
+def _named(name: str) -> SharedTable:
+    if name not in SHARED:
+        raise InputError(f"There is no shared table {name!r}. Known are: {', '.join(SHARED)}.")
+    return SHARED[name]
+
+
+def _path(name: str, which: SharedTable, folder: str | Path | None) -> Path:
+    given = os.environ.get(_VARIABLE) if folder is None else folder
+    if not given:
+        raise MissingDataError(
+            f"The table {name!r} does not come with headstart. Set the environment variable {_VARIABLE} "
+            f"to the folder that has {which.file}, or name that folder."
+        )
+    origin = f"the folder {given}" + (f" of {_VARIABLE}" if folder is None else "")
+    if not Path(given).is_dir():
+        raise MissingDataError(f"The table {name!r} is to be read from {origin}, but there is no such folder.")
+    path = Path(given) / which.file
+    if not path.is_file():
+        raise MissingDataError(f"The table {name!r} is to be read from {origin}, but {which.file} is not there.")
+    return path

@@ -1,0 +1,193 @@
+"""Comparisons as sheets: what ``python -m benchmarks compare`` prints and ``python -m benchmarks reproduce`` writes."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.read.analysis import Results, mean_and_error
+from benchmarks.read.comparison import Difference, Interval, SpeedUp, differences, ranks, speed_ups
+from benchmarks.read.sheet import Cellular, Sheet, compact
+from benchmarks.read.styles import style
+from headstart.errors import InputError, NotComparableError
+from headstart.sources.files.safe import make_folder
+
+_ENOUGH = 10  # pairs for a verdict: the bootstrap of a handful says little
+
+
+def compare(
+    results: Results, baseline: str, *, at: Sequence[int] | None = None, level: float | None = None
+) -> tuple[Sheet, ...]:
+    """Differences to the baseline and speed-ups for every problem, and the ranks over all of them."""
+    found = differences(results, baseline, at)
+    speeds = speed_sheets(results, baseline, level)
+    if not speeds:
+        raise InputError(f"There is nothing to compare: no method has a seed in common with {baseline}.")
+    of_problem = {p: [d for d in found if d.problem == p] for p in results.problems}
+    return (
+        *(_difference_sheet(p, baseline, ds) for p, ds in of_problem.items() if ds),
+        *speeds,
+        *rank_sheet(results),
+    )
+
+
+def speed_sheets(results: Results, baseline: str, level: float | None = None) -> tuple[Sheet, ...]:
+    """Evaluations until the mean regret reaches the level, or what the baseline has at its end, for every problem."""
+    found = speed_ups(results, baseline, level)
+    of_problem = {p: [s for s in found if s.problem == p] for p in results.problems}
+    return tuple(_speed_sheet(p, baseline, ss, given=level is not None) for p, ss in of_problem.items() if ss)
+
+
+def _range(interval: Interval, digits: str = ".2f") -> str:
+    return f"{interval.value:{digits}} [{interval.low:{digits}}, {interval.high:{digits}}]"
+
+
+def _verdict(interval: Interval, pairs: int) -> str:
+    if pairs < _ENOUGH:
+        return ""
+    return "better" if interval.high < 0 else "worse" if interval.low > 0 else ""
+
+
+def _difference_sheet(problem: str, baseline: str, found: Sequence[Difference]) -> Sheet:
+    name = style(baseline).label
+    return Sheet(
+        name="differences",
+        title=f"{problem} against {name}",
+        columns=(
+            *("problem", "method", "baseline", "evaluations", "pairs"),
+            *("log10_difference", "log10_low", "log10_high", "difference", "low", "high"),
+            *("wins", "ties", "losses"),
+        ),
+        rows=tuple(
+            (
+                *(d.problem, d.method, d.baseline, d.evaluations, d.pairs),
+                *(d.log10.value, d.log10.low, d.log10.high, d.regret.value, d.regret.low, d.regret.high),
+                *(d.wins, d.ties, d.losses),
+            )
+            for d in found
+        ),
+        note=f"Paired differences to {name} with bootstrap 95 % intervals; below 0 the method is better, −1 in log10 "
+        "is a regret ten times lower. There is a verdict where the interval of the log10 difference leaves out 0 and "
+        f"there are at least {_ENOUGH} pairs.",
+        shown_columns=("method", "after", "pairs", "log10 regret", "", "regret", "win/tie/loss"),
+        shown=tuple(
+            (
+                *(style(d.method).label, str(d.evaluations), str(d.pairs), _range(d.log10), _verdict(d.log10, d.pairs)),
+                *(_range(d.regret, ".2g"), f"{d.wins}/{d.ties}/{d.losses}"),
+            )
+            for d in found
+        ),
+    )
+
+
+def _count(n: float) -> str:
+    return "never" if math.isinf(n) else f"{n:.0f}"
+
+
+def _times(speed: SpeedUp) -> str:
+    ratio = speed.ratio
+    if math.isnan(ratio.value):
+        return ""
+    low, high = ("∞" if math.isinf(v) else f"{v:.2f}" for v in (ratio.low, ratio.high))
+    at_least = math.isinf(ratio.value)  # the baseline was stopped before it got there
+    value = f"> {speed.steps / speed.evaluations:.2f}" if at_least else f"{ratio.value:.2f}"
+    return f"{value} × [{low}, {high}]"
+
+
+def _speed_sheet(problem: str, baseline: str, found: Sequence[SpeedUp], *, given: bool) -> Sheet:
+    name = style(baseline).label
+    goal = compact(found[0].level)
+    what = f"a mean regret of {goal}" if given else f"the mean regret that {name} has at its end"
+    return Sheet(
+        name="speed-up",
+        title=f"{problem}: evaluations to {what}",
+        columns=(
+            *("problem", "method", "baseline", "level", "pairs", "evaluations", "baseline_evaluations"),
+            *("speed_up", "low", "high", "share_reached"),
+        ),
+        rows=tuple(
+            (
+                *(s.problem, s.method, s.baseline, s.level, s.pairs, s.evaluations, s.baseline_evaluations),
+                *(s.ratio.value, s.ratio.low, s.ratio.high, s.reached),
+            )
+            for s in found
+        ),
+        note="The interval of the speed-up is over resamples of the seeds. It is ∞ where the baseline never gets there "
+        "(then > is a lower bound), and 0 where the method does not.",
+        shown_columns=("method", "pairs", "level", "evaluations", name, "speed-up"),
+        shown=tuple(
+            (
+                *(style(s.method).label, str(s.pairs), compact(s.level)),
+                *(_count(s.evaluations), _count(s.baseline_evaluations), _times(s)),
+            )
+            for s in found
+        ),
+    )
+
+
+def rank_sheet(results: Results) -> tuple[Sheet, ...]:
+    """The mean ranks, best first; nothing where there are no blocks or no two methods on every problem."""
+    try:
+        found = ranks(results)
+    except NotComparableError:
+        return ()
+    ordered = sorted(zip(found.mean_ranks, found.methods, strict=True))
+    best = ordered[0][0]
+    alike = {m for r, m in ordered if r - best < found.critical_difference}
+    rows: tuple[tuple[Cellular, ...], ...] = tuple(
+        (method, rank, found.blocks, found.critical_difference, found.p_value) for rank, method in ordered
+    )
+    out = f" Without runs on every problem: {', '.join(style(m).label for m in found.left_out)}." * bool(found.left_out)
+    return (
+        Sheet(
+            name="ranks",
+            title=f"Mean ranks after the last evaluation, {found.blocks} blocks (problem × seed)",
+            columns=("method", "mean_rank", "blocks", "critical_difference", "friedman_p"),
+            rows=rows,
+            note=f"1 is best. Ranks that differ by less than {found.critical_difference:.2f} are not told apart "
+            f"(Nemenyi, 95 %); Friedman p = {found.p_value:.2g}.{out}",
+            shown_columns=("method", "mean rank", ""),
+            shown=tuple(
+                (style(method).label, f"{rank:.2f}", "like the best" if method in alike else "")
+                for rank, method in ordered
+            ),
+        ),
+    )
+
+
+def seconds_sheet(results: Results) -> Sheet:
+    """CPU seconds per step and of learning the sources once, for every problem and method."""
+    rows: list[tuple[Cellular, ...]] = []
+    for problem in results.problems:
+        for method, cell in results.on(problem).items():
+            (step, error), learn = mean_and_error(cell.step_seconds), cell.learn_seconds.mean()
+            rows.append((problem, method, len(cell.seeds), float(step), float(error), float(learn)))
+    return Sheet(
+        name="seconds",
+        title="CPU seconds",
+        columns=("problem", "method", "runs", "seconds_per_step", "standard_error", "seconds_to_learn_sources"),
+        rows=tuple(rows),
+        note="Per step: fitting and choosing the next point, a mean over the steps of a run. Runs in lockstep share "
+        "their time equally.",
+    )
+
+
+def write_regrets(results: Results, folder: Path) -> Path:
+    """The data behind the figures, four digits of every regret: one row per run in ``regrets.csv.gz``."""
+    path = make_folder(folder) / "regrets.csv.gz"
+    steps = max((cell.steps for cell in results.cells), default=0)
+    text = io.StringIO()
+    text.write(",".join(["problem", "method", "seed", *map(str, range(1, steps + 1))]) + "\n")
+    for problem in results.problems:
+        for method, cell in results.on(problem).items():
+            for seed, regret in zip(cell.seeds, cell.regret, strict=True):
+                values = [f"{value:.4g}" for value in regret] + [""] * (steps - len(regret))
+                text.write(",".join([f'"{problem}"', method, str(seed), *values]) + "\n")
+    try:
+        path.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}.") from error
+    return path

@@ -1,0 +1,189 @@
+"""The paper's experiments from a name to figures and tables: what ``python -m benchmarks reproduce`` does.
+
+    name         in the paper                                            needs runs
+    fig1         posteriors of the sequential models on Alpine           no
+    fig2         single-source benchmarks                                yes
+    fig3         training time; source data and noise on Hartmann-3      yes
+    fig4         multi-source benchmarks and the SVM table               yes
+    one-dim      appendix: Forrester and Alpine                          yes
+    runtime      appendix: seconds per step of the optimisation          yes
+    ablation     appendix: source points × noise on Hartmann-6           yes
+    order        not there: Alpine's five sources in both orders         yes
+    gc3p         not there: GC3P with its authors' protocol (XGBoost)    yes, and a table in HEADSTART_DATA
+    complexity   the complexity table, measured                          no
+
+Every name has a folder of its own: the figures as PNG and SVG, the tables as CSV and in one Markdown file, and the
+regrets behind them. Runs go to a store, from which a rerun continues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.read import analysis
+from benchmarks.read.analysis import Results
+from benchmarks.read.report import compare, seconds_sheet, speed_sheets, write_regrets
+from benchmarks.read.sheet import Sheet, write_sheets
+from benchmarks.read.styles import is_table
+from benchmarks.run.execution import Progress, execute
+from benchmarks.run.experiment import BenchExperiment, Unit
+from benchmarks.run.presets import preset
+from benchmarks.speed import complexity
+from benchmarks.store import Store
+from headstart.errors import InputError, MissingDataError
+
+EXPERIMENTS: dict[str, str] = {
+    "fig1": "Posteriors of source model, MHGP, BHGP and SHGP on Alpine",
+    "fig2": "Single-source benchmarks: Branin, Hartmann-3, Hartmann-6",
+    "fig3": "Training time; final regret against source data and noise on Hartmann-3",
+    "fig4": "Multi-source benchmarks: Hartmann-6, Alpine, SVM",
+    "one-dim": "One-dimensional benchmarks: Forrester, Alpine",
+    "runtime": "Seconds per step of the optimisation against source data, Hartmann-6",
+    "ablation": "Source data and noise on Hartmann-6",
+    "order": "Alpine's five sources, the one most like the target first, and last",
+    "gc3p": "GC3P on the XGBoost table with its authors' protocol",
+    "complexity": "Training time against source data beside the stated complexities",
+}
+_BASELINE = "gpbo"
+_SHOWN = ("complexity", "regret", "speed-up", "ranks")  # the others are for the files
+_PAPER_LEVEL = 0.01  # the regret at which the paper compares speeds on the SVM table
+
+
+def possible() -> tuple[list[str], list[str]]:
+    """The experiments that can be run here, and sentences about the others."""
+    names = list(EXPERIMENTS)
+    try:
+        preset("gc3p")[0].problems[0].build()
+    except MissingDataError as error:
+        names.remove("gc3p")
+        return names, [f"gc3p is left out. {error}"]
+    return names, []
+
+
+@dataclass(frozen=True, slots=True)
+class HowToRun:
+    """How an experiment is run, and who is told about it."""
+
+    runs: int | None = None
+    quick: bool = False
+    device: str = "cpu"
+    jobs: int = 1
+    engine: str = "process"
+    on_start: Callable[[int], None] = lambda _: None
+    on_unit: Progress = lambda _unit, _error: None
+    on_timings: Callable[[int], None] = lambda _: None
+    on_timing: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """What was written, the sheets that matter most, what could not be read, and which units failed."""
+
+    files: tuple[Path, ...]
+    sheets: tuple[Sheet, ...]
+    remarks: tuple[str, ...] = ()
+    failed: tuple[tuple[Unit, Exception], ...] = field(default=())
+
+
+def reproduce(name: str, out: Path, *, store: Path | None = None, work: HowToRun | None = None) -> Reproduction:
+    """Run what is missing in ``store/name``, then write everything to ``out/name``; quick runs have their own folders.
+
+    Figures and tables are made of what the store holds, also if some units failed.
+    """
+    if name not in EXPERIMENTS:
+        raise InputError(f"There is no experiment {name!r}. The known ones are {', '.join(EXPERIMENTS)}, and all.")
+    work = HowToRun() if work is None else work
+    own = f"{name}-quick" if work.quick else name
+    folder = out / own
+    if name == "fig1":
+        return _figure1(folder)
+    if name == "complexity":
+        return _complexity(folder, work)
+    experiments = preset(name, runs=work.runs, quick=work.quick)
+    results, remarks, failed = _run(
+        experiments, Store((store or out) / own), work, chunk=1 if name == "runtime" else None
+    )
+    problems = [spec.build().name for e in experiments for spec in e.problems]
+    results = results.among(problems)
+    files, sheets = _figures(name, results, folder, problems, work)
+    sheets = [*sheets, *_sheets(name, results)]
+    files += write_sheets(sheets, folder, name="tables", heading=EXPERIMENTS[name])
+    files.append(write_regrets(results, folder))
+    shown = tuple(sheet for sheet in sheets if sheet.name in _SHOWN or name == "runtime")
+    return Reproduction(tuple(files), shown, remarks, tuple(failed))
+
+
+def _run(
+    experiments: Sequence[BenchExperiment], store: Store, work: HowToRun, *, chunk: int | None
+) -> tuple[Results, tuple[str, ...], list[tuple[Unit, Exception]]]:
+    failed = execute(
+        experiments,
+        store,
+        device=work.device,
+        jobs=work.jobs,
+        engine=work.engine,
+        chunk=chunk,
+        on_start=work.on_start,
+        on_unit=work.on_unit,
+    )
+    results = analysis.load(store.folder)
+    return results, results.remarks, failed
+
+
+def _figures(
+    name: str, results: Results, folder: Path, problems: Sequence[str], work: HowToRun
+) -> tuple[list[Path], list[Sheet]]:
+    """The figures, and sheets that only this experiment has."""
+    from benchmarks.read.regret_figures import draw_ablation, draw_regret
+    from benchmarks.speed.timing_figures import draw_figure3, draw_runtime
+
+    if name == "fig3":
+        timings = _timings(work)
+        table, seconds = complexity.complexity_sheets(timings)
+        return draw_figure3(timings, results, folder), [table, seconds]
+    if name == "runtime":
+        return draw_runtime(results, folder), []
+    if name == "ablation":
+        return draw_ablation(results, folder), []
+    return draw_regret(results, folder, name, problems=problems), []
+
+
+def _sheets(name: str, results: Results) -> list[Sheet]:
+    if name == "runtime":
+        return [seconds_sheet(results)]
+    sheets = [*analysis.table(results)]
+    if _BASELINE in results.methods and len(results.methods) > 1:
+        tables = results.among([p for p in results.problems if is_table(p)])
+        sheets += compare(results, _BASELINE)
+        if _BASELINE in tables.methods:
+            sheets += speed_sheets(tables, _BASELINE, _PAPER_LEVEL)
+    return [*sheets, seconds_sheet(results)]
+
+
+def _figure1(folder: Path) -> Reproduction:
+    from benchmarks.read.posterior_figure import compare_posteriors, draw_posteriors, posterior_sheet
+
+    comparison = compare_posteriors()
+    sheet = posterior_sheet(comparison)
+    files = draw_posteriors(comparison, folder)
+    files += write_sheets([sheet], folder, name="tables", heading=EXPERIMENTS["fig1"])
+    return Reproduction(tuple(files), (sheet,))
+
+
+def _timings(work: HowToRun) -> tuple[complexity.Timing, ...]:
+    sizes = complexity.QUICK_SIZES if work.quick else complexity.SIZES
+    rounds = 3 if work.quick else complexity.ROUNDS
+    work.on_timings(complexity.steps_of(sizes, rounds))
+    return complexity.measure(sizes, rounds, work.on_timing)
+
+
+def _complexity(folder: Path, work: HowToRun) -> Reproduction:
+    from benchmarks.speed.timing_figures import draw_complexity
+
+    timings = _timings(work)
+    sheets = complexity.complexity_sheets(timings)
+    files = draw_complexity(timings, folder)
+    files += write_sheets(sheets, folder, name="tables", heading=EXPERIMENTS["complexity"])
+    return Reproduction(tuple(files), sheets[:1])

@@ -1,0 +1,143 @@
+"""What the demonstration tunes: a support vector machine on one of scikit-learn's data sets, and what is known before.
+
+    data set   rows   question                its past tuning run in ``problems.svm_table``
+    cancer     569    malignant or benign     cancer
+    digits     500    odd or even             digits_parity
+    iris       150    which of 3 species      iris
+    wine       178    which of 3 growers      wine
+
+Of the 1797 digits 500 are drawn, once and for all.
+
+The machine is really trained and tested at every trial, as the rows of the table once were: inputs are standardised by
+the training folds, and the error is that of a repeated stratified 3-fold cross-validation with at least 1000
+predictions. The past tuning runs of a data set are those of the *other* three.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import as_file, files
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+
+from headstart.errors import InputError, MissingExtraError
+from headstart.sources.raw import RawTask
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """What is to be told from the data, and the task of the table that is its past tuning run."""
+
+    question: str
+    task: str
+
+
+DATA_SETS = {
+    "cancer": DataSet("malignant or benign", "cancer"),
+    "digits": DataSet("odd or even", "digits_parity"),
+    "iris": DataSet("which of 3 species", "iris"),
+    "wine": DataSet("which of 3 growers", "wine"),
+}
+
+# The space of the table. As there, every kernel has a value for every hyperparameter, also where it does not use it.
+SPACE: dict[str, BaseDistribution] = {
+    "cost": FloatDistribution(2.0**-10, 2.0**10, log=True),
+    "gamma": FloatDistribution(2.0**-10, 2.0**10, log=True),
+    "degree": IntDistribution(2, 5),
+    "kernel": CategoricalDistribution(("linear", "poly", "rbf")),
+}
+
+_FOLDS = 3
+_PREDICTIONS = 1000  # at least so many per error
+_MAX_ROWS = 600  # of a larger data set as many are drawn as the table has
+_SAMPLE = 500
+_MAX_ITERATIONS = 20_000  # of libsvm: no fit hangs, and a fit cut short is scored as it is
+
+_Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class SupportVectorMachine:
+    """The cross-validated error of a support vector machine on one data set; all configurations meet the same folds."""
+
+    data_set: str
+    folds: tuple[tuple[_Array, _Array, _Array, _Array], ...]
+    rows: int
+    columns: int
+
+    @classmethod
+    def on(cls, data_set: str) -> SupportVectorMachine:
+        """The data set, split and standardised."""
+        try:
+            from sklearn import datasets
+            from sklearn.model_selection import RepeatedStratifiedKFold
+            from sklearn.preprocessing import StandardScaler
+        except ImportError as error:
+            raise MissingExtraError(
+                "The demonstration tunes a machine of scikit-learn, which is not installed: "
+                "pip install 'headstart[bench]'."
+            ) from error
+
+        loaders = {
+            "cancer": datasets.load_breast_cancer,
+            "digits": datasets.load_digits,
+            "iris": datasets.load_iris,
+            "wine": datasets.load_wine,
+        }
+        X, y = loaders[known(data_set)](return_X_y=True)
+        y = y % 2 if data_set == "digits" else y
+        if len(y) > _MAX_ROWS:
+            chosen = np.sort(np.random.default_rng(0).permutation(len(y))[:_SAMPLE])
+            X, y = X[chosen], y[chosen]
+        repeats = math.ceil(_PREDICTIONS / len(y))
+        folds = []
+        for train, test in RepeatedStratifiedKFold(n_splits=_FOLDS, n_repeats=repeats, random_state=0).split(X, y):
+            scaler = StandardScaler().fit(X[train])
+            folds.append((scaler.transform(X[train]), y[train], scaler.transform(X[test]), y[test]))
+        return cls(data_set, tuple(folds), len(y), X.shape[1])
+
+    def error(self, *, cost: float, gamma: float, degree: int, kernel: str) -> float:
+        """The share of wrong predictions on held-out rows."""
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.svm import SVC
+
+        machine = SVC(C=cost, gamma=gamma, degree=degree, kernel=kernel, max_iter=_MAX_ITERATIONS)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # cut short by _MAX_ITERATIONS
+            wrong = [machine.fit(X, y).predict(X_test) != y_test for X, y, X_test, y_test in self.folds]
+        return float(np.concatenate(wrong).mean())
+
+
+def known(data_set: str) -> str:
+    """The name itself, or an ``InputError`` with those that can be had."""
+    if data_set not in DATA_SETS:
+        raise InputError(f"There is no data set {data_set!r}. The demo has: {', '.join(DATA_SETS)}.")
+    return data_set
+
+
+def past_runs(data_set: str, *, trials: int, seed: int) -> list[RawTask]:
+    """What tuning the same machine on the other data sets gave: so many random configurations of each."""
+    table, known_set = _table(), known(data_set)
+    runs = []
+    for name, data in DATA_SETS.items():
+        if name == known_set:
+            continue
+        rows = table[table["task"] == data.task]
+        if not 1 <= trials <= len(rows):
+            raise InputError(f"A past tuning run has 1 to {len(rows)} trials, but {trials} were asked for.")
+        rows = rows.sample(trials, random_state=seed, ignore_index=True)
+        runs.append(RawTask(name, rows[list(SPACE)], rows["error"].to_numpy(float), SPACE, f"the past run on {name}"))
+    return runs
+
+
+@cache
+def _table() -> pd.DataFrame:
+    with as_file(files("benchmarks.problems") / "data" / "svm_sklearn.csv.gz") as path:
+        return pd.read_csv(path)

@@ -1,0 +1,391 @@
+"""Experiments: read from TOML, cut into units, run to the end through failures and kills."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from benchmarks.methods.method import Settings
+from benchmarks.problems.shared_tables import SHARED
+from benchmarks.run.execution import execute, lockstep_on
+from benchmarks.run.experiment import BenchExperiment, ProblemSpec, Unit, read_experiment
+from benchmarks.run.presets import JOINT, PRESETS, preset
+from benchmarks.run.requests import on_table, requested
+from benchmarks.store import Run, Store
+from headstart import InputError, MissingExtraError
+
+TOML = """
+name = "mine"
+runs = 4
+steps = 3
+methods = ["gpbo", "shgp"]
+
+[runs_of]
+shgp = 2
+
+[settings]
+paper = false
+beta = 2
+
+[[problems]]
+family = "forrester"
+points = 6
+
+[[problems]]
+table = "svm"
+sources = 3
+rows = 20
+log = ["cost"]
+"""
+CHEAP = BenchExperiment("cheap", (ProblemSpec(family="forrester", points=5),), ("random",), runs=4, steps=2)
+
+
+def _read(tmp_path: Path, text: str) -> BenchExperiment:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    return read_experiment(path)
+
+
+# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_experiment_is_read_from_toml(tmp_path: Path) -> None:
+    """Every key where it belongs; the name is the file's where none is given."""
+    experiment = _read(tmp_path, TOML)
+    assert experiment == BenchExperiment(
+        name="mine",
+        problems=(
+            ProblemSpec(family="forrester", points=6),
+            ProblemSpec(table="svm", sources=3, rows=20, log=("cost",)),
+        ),
+        methods=("gpbo", "shgp"),
+        runs=4,
+        steps=3,
+        settings=Settings(paper=False, beta=2),
+        runs_of={"shgp": 2},
+    )
+    assert _read(tmp_path, TOML.replace('name = "mine"\n', "")).name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "runs = 4",
+            "rums = 4",
+            r"mine\.toml: unknown key 'rums'\. The known ones are methods, name, runs, runs_of, steps",
+        ),
+        ("beta = 2", "gamma = 2", r"settings: unknown key 'gamma'\. The known ones are acquisition, beta, "),
+        ("points = 6", "point = 6", r"problem 1: unknown key 'point'\. The known ones are family, "),
+        ("rows = 20", "row = 20", r"problem 2: unknown key 'row'"),
+        ("runs = 4", 'runs = "four"', r"runs must be a whole number, but it is 'four'"),
+        ("steps = 3", "steps = 3.5", r"steps must be a whole number, but it is 3\.5"),
+        ("runs = 4", "runs = true", r"runs must be a whole number, but it is True"),
+        ("runs = 4", "runs = 0", r"runs and steps must be at least 1, but are 0 and 3"),
+        ("paper = false", "paper = 1", r"settings: paper must be true or false, but it is 1"),
+        ("beta = 2", 'beta = "2"', r"settings: beta must be a number, but it is '2'"),
+        ("shgp = 2", 'shgp = "2"', r"runs_of must be a section, each a whole number"),
+        ("shgp = 2", "xgp = 2", r"There is no method 'xgp'"),
+        ('methods = ["gpbo", "shgp"]', 'methods = "gpbo"', r"methods must be a list, each a string, but it is 'gpbo'"),
+        ('methods = ["gpbo", "shgp"]', "", r"methods is missing"),
+        ('"gpbo", "shgp"', '"gpbo", "xgp"', r"There is no method 'xgp'\. The known ones are gpbo, mhgp"),
+        ("points = 6", 'points = "6"', r"problem 1: points must be a whole number"),
+        ('log = ["cost"]', 'log = "cost"', r"problem 2: log must be a list, each a string"),
+        ("beta = 2", 'acquisition = "ei"', r"no acquisition 'ei'\. The known ones are log_ei, lcb"),
+        ("steps = 3", "steps = ", r"is not valid TOML"),
+    ],
+)
+def test_what_is_wrong_in_the_file_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
+    """The file, the section, the key, and what is known or expected."""
+    assert old in TOML
+    with pytest.raises(InputError, match=message):
+        _read(tmp_path, TOML.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('methods = ["gpbo"]', r"there is no \[\[problems\]\] section"),
+        ('methods = ["gpbo"]\nproblems = 3', r"problems must be sections that begin with \[\[problems\]\]"),
+        ('methods = ["gpbo"]\nsettings = 3\n[[problems]]\nfamily = "alpine"', r"settings must be a section"),
+    ],
+)
+def test_sections_that_are_none(tmp_path: Path, text: str, message: str) -> None:
+    """The message shows how a section begins."""
+    with pytest.raises(InputError, match=message):
+        _read(tmp_path, text)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """With the reason."""
+    with pytest.raises(InputError, match=r"none\.toml: cannot be read \(No such file"):
+        read_experiment(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({}, "either a family or a table"),
+        ({"family": "alpine", "table": "svm"}, "either a family or a table"),
+        ({"family": "rosenbrock"}, r"no function family 'rosenbrock'\. Known are: forrester"),
+        ({"table": "svmm"}, r"no table 'svmm'\. The known ones are svm, random_forest, .*, and files"),
+        ({"table": "none.csv"}, r"none\.csv: there is no such file"),
+        ({"family": "alpine", "points": 0}, "0 points"),
+        (
+            {"family": "alpine", "spoilt": "nonsense"},
+            r"cannot be 'nonsense'\. The known ways are related, .*, nine-bad",
+        ),
+    ],
+)
+def test_an_unknown_problem_is_refused_before_anything_runs(spec: dict[str, Any], message: str) -> None:
+    """And the message lists the known ones."""
+    with pytest.raises(InputError, match=message):
+        ProblemSpec(**spec).build()
+
+
+# ── units ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_units_are_problems_times_methods_times_chunks_of_seeds() -> None:
+    """``runs_of`` lowers the runs of a method, and never raises them."""
+    specs = (ProblemSpec(family="forrester"), ProblemSpec(family="alpine"))
+    experiment = BenchExperiment("e", specs, ("gpbo", "hgp"), runs=5, runs_of={"hgp": 2, "gpbo": 9})
+    units = list(experiment.units(chunk=3))
+    assert [(u.problem.family, u.method, u.seeds) for u in units[:3]] == [
+        ("forrester", "gpbo", (0, 1, 2)),
+        ("forrester", "gpbo", (3, 4)),
+        ("forrester", "hgp", (0, 1)),
+    ]
+    assert len(units) == 6
+
+
+def test_presets_keep_the_expensive_methods_at_their_number_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``runs`` says how many there are, ``quick`` keeps the cheap methods; unknown names are listed."""
+    (experiment,) = preset("fig2", runs=500)
+    seeds = {m: sum(len(u.seeds) for u in experiment.units(25) if u.method == m) // 3 for m in experiment.methods}
+    assert (seeds["shgp"], seeds["hgp"], seeds["mtgp"]) == (500, 50, 10)
+    (quick,) = preset("fig2", quick=True)
+    assert (quick.runs, quick.steps, "hgp" in quick.methods, "shgp" in quick.methods) == (5, 15, False, True)
+    with pytest.raises(InputError, match=r"no preset 'fig9'\. The known ones are head-start, .*, fig2"):
+        preset("fig9")
+    monkeypatch.delenv("HEADSTART_DATA", raising=False)
+    here = [e for name in PRESETS if name != "gc3p" for e in preset(name)]
+    assert all(spec.build().name for e in here for spec in e.problems)
+    (quick,) = preset("gc3p", quick=True)
+    assert quick.methods == ("random", "gc3p")
+
+
+def test_timed_runs_of_joint_models_are_fewer_where_they_take_minutes() -> None:
+    """Seven runs in every cell of ``runtime``, but two of a joint model with 250 points and one with 500."""
+    units = [unit for experiment in preset("runtime") for unit in experiment.units(25)]
+    runs = {(unit.problem.points, unit.method): len(unit.seeds) for unit in units}
+    assert len(runs) == len(units) == 5 * 8
+    fewer = {(points, name): n for points, n in ((250, 2), (500, 1)) for name in JOINT}
+    assert {cell: n for cell, n in runs.items() if n != 7} == fewer
+
+
+@pytest.mark.parametrize("name", ["tables", "adversarial"])
+def test_presets_go_without_shared_tables_that_are_not_there(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They are named in a warning; one whose file is in the folder of HEADSTART_DATA stays."""
+    monkeypatch.delenv("HEADSTART_DATA", raising=False)
+    (experiment,) = preset(name)
+    assert {spec.table for spec in experiment.problems} - {None} == {"svm"}
+    (said,) = caplog.messages
+    assert said.startswith(f"{name}: left out")
+    assert all(str(table) in said for table in {spec.table for spec in PRESETS[name][0].problems} & set(SHARED))
+    caplog.clear()
+    (tmp_path / SHARED["adaboost"].file).touch()
+    monkeypatch.setenv("HEADSTART_DATA", str(tmp_path))
+    (experiment,) = preset(name)
+    assert {spec.table for spec in experiment.problems} - {None} == {"svm", "adaboost"}
+    assert "adaboost" not in caplog.messages[0]
+    for table in SHARED.values():
+        (tmp_path / table.file).touch()
+    caplog.clear()
+    assert preset(name) == PRESETS[name]
+    assert not caplog.messages
+
+
+def test_misleading_and_scarce_sources_stay_with_five_tables() -> None:
+    """Those that results were published for; ``tables`` has every one."""
+    tables = {name: {spec.table for spec in PRESETS[name][0].problems} - {None} for name in PRESETS}
+    assert tables["tables"] == {"svm", *SHARED}
+    five = {"svm", "random_forest", "adaboost", "xgboost", "direct_arylation"}
+    assert tables["adversarial"] == tables["scarce"] == five
+
+
+def test_a_preset_of_nothing_but_shared_tables_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing would be left of it: building its problems says what is missing."""
+    monkeypatch.delenv("HEADSTART_DATA", raising=False)
+    assert preset("gc3p") == PRESETS["gc3p"]
+
+
+def test_what_is_asked_for_overrides_what_is_written(tmp_path: Path) -> None:
+    """Methods, runs and evaluations of a file or preset; a name that is neither is refused."""
+    path = tmp_path / "mine.toml"
+    path.write_text(TOML)
+    (changed,) = requested(str(path), methods=("random",), runs=7, evaluations=9)
+    assert (changed.methods, changed.runs, changed.steps) == (("random",), 7, 9)
+    assert requested("runtime")[0].runs == PRESETS["runtime"][0].runs
+    (quick,) = on_table(ProblemSpec(table="a/past.csv"), methods=("gpbo",), runs=50, evaluations=30, quick=True)
+    assert (quick.name, quick.runs, quick.steps) == ("past", 5, 15)
+    with pytest.raises(InputError, match=r"neither a \.toml file nor a preset"):
+        requested("fig9")
+
+
+# ── running ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Failing(ProblemSpec):
+    """A problem that can be built, and not drawn for some seeds."""
+
+    def build(self) -> Any:
+        problem = super().build()
+        draw = problem.draw
+
+        def fail(seeds: Any, steps: int) -> Any:
+            if 1 in seeds:
+                raise InputError("seed 1 is unlucky")
+            if 2 in seeds:
+                raise ZeroDivisionError("and seed 2 is worse")
+            return draw(seeds, steps)
+
+        problem.draw = fail  # type: ignore[method-assign]
+        return problem
+
+
+def test_a_unit_that_fails_is_reported_and_the_rest_goes_on(tmp_path: Path) -> None:
+    """Whatever the exception is; a rerun tries it again."""
+    store = Store(tmp_path)
+    experiment = BenchExperiment("e", (_Failing(family="forrester", points=5),), ("random",), runs=4, steps=2)
+    told: list[tuple[tuple[int, ...], str]] = []
+    failed = execute([experiment], store, chunk=1, on_unit=lambda unit, error: told.append((unit.seeds, str(error))))
+    assert [(unit.seeds, type(error)) for unit, error in failed] == [((1,), InputError), ((2,), ZeroDivisionError)]
+    assert told == [((0,), "None"), ((1,), "seed 1 is unlucky"), ((2,), "and seed 2 is worse"), ((3,), "None")]
+    assert [run.seed for run in store.read().runs] == [0, 3]
+    assert len(execute([experiment], store, chunk=1)) == 2
+
+
+def test_processes_give_what_one_process_gives(tmp_path: Path) -> None:
+    """Two at once: the same runs, in any order."""
+    one, two = Store(tmp_path / "one"), Store(tmp_path / "two")
+    assert execute([CHEAP], one, chunk=2) == execute([CHEAP], two, chunk=2, jobs=2) == []
+    regrets = [{run.key: run.regret for run in store.read().runs} for store in (one, two)]
+    assert regrets[0] == regrets[1]
+    assert len(regrets[0]) == 4
+
+
+def test_engines_devices_and_numbers_that_do_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Are refused before anything runs; Ray that is not installed is named with its extra."""
+    store = Store(tmp_path)
+    with pytest.raises(InputError, match=r"no engine 'slurm'\. The known ones are process, ray"):
+        execute([CHEAP], store, engine="slurm")
+    with pytest.raises(InputError, match=r"no device 'tpu'\. The known ones are cpu and cuda"):
+        execute([CHEAP], store, device="tpu")
+    with pytest.raises(InputError, match="jobs and chunk must be at least 1, but are 0 and 25"):
+        execute([CHEAP], store, jobs=0)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"headstart\[ray\]"):
+        execute([CHEAP], store, engine="ray")
+    assert not store.path.exists()
+
+
+def test_tables_of_one_name_are_told_apart_by_their_data(tmp_path: Path) -> None:
+    """Two files of one name with other data are refused, in one experiment or in one store; copies are not."""
+    specs = []
+    for folder, last in (("a", 4), ("b", 5), ("c", 4)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "past.csv").write_text(f"task,x,objective\np,1,1\np,2,2\nq,1,3\nq,2,{last}\n")
+        specs.append(ProblemSpec(table=str(tmp_path / folder / "past.csv"), sources=1, rows=2))
+    a, b, copy = (BenchExperiment("e", (spec,), ("random",), runs=1, steps=2) for spec in specs)
+    store = Store(tmp_path / "out")
+    with pytest.raises(InputError, match=r"a/past\.csv and .*b/past\.csv are both called past\["):
+        execute([a, b], store)
+    assert not store.path.exists()
+    assert execute([a], store) == []
+    with pytest.raises(InputError, match=r"b/past\.csv: .*out has runs of past\[.*, but on other data"):
+        execute([b], store)
+    assert execute([copy], store) == []
+    assert len(store.read().runs) == 1
+
+
+_PROGRAM = """
+import sys
+from pathlib import Path
+from benchmarks.run.execution import execute, lockstep_on
+from benchmarks.run.experiment import BenchExperiment, ProblemSpec
+from benchmarks.methods.method import Settings
+from benchmarks.store import Store
+
+experiment = BenchExperiment(
+    "killed",
+    (ProblemSpec(family="forrester", points=8),),
+    ("gpbo", "shgp"),
+    runs=4,
+    steps=3,
+    settings=Settings(restarts=2, max_iterations=20),
+)
+execute([experiment], Store(Path(sys.argv[1])), chunk=1, on_unit=lambda unit, error: print(unit.seeds, flush=True))
+"""
+
+
+def test_a_killed_program_loses_the_unit_in_flight_and_no_more(tmp_path: Path) -> None:
+    """``kill -9`` after three of eight units, and half a line as a full disk leaves it: the rerun does the rest."""
+    killed = subprocess.Popen([sys.executable, "-c", _PROGRAM, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert killed.stdout is not None
+    with killed.stdout:
+        for _ in range(3):
+            assert killed.stdout.readline()
+        os.kill(killed.pid, signal.SIGKILL)
+    assert killed.wait(30) == -signal.SIGKILL
+    store = Store(tmp_path)
+    saved = store.read()
+    assert 3 <= len(saved.runs) < 8
+    assert saved.remarks == ()
+    with store.path.open("a") as file:
+        file.write('{"schema": 1, "problem": "forr')
+    again = subprocess.run([sys.executable, "-c", _PROGRAM, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert len(again.stdout.splitlines()) == 8 - len(saved.runs)
+    after = store.read()
+    assert {run.key for run in saved.runs} <= {run.key for run in after.runs}
+    assert sorted((run.method, run.seed) for run in after.runs) == [(m, s) for m in ("gpbo", "shgp") for s in range(4)]
+    kept: dict[Any, Run] = {run.key: run for run in after.runs}
+    assert all(kept[run.key] == run for run in saved.runs)
+    assert len(after.remarks) == 1
+
+
+def test_a_unit_that_does_not_fit_into_the_gpu_runs_in_halves(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The runs come in their order, and it is said; one run that does not fit is an error."""
+    tried: list[tuple[int, ...]] = []
+
+    def full(_: object, method: str, seeds: tuple[int, ...], **__: object) -> list[Run]:
+        tried.append(seeds)
+        if len(seeds) > fits:
+            raise torch.OutOfMemoryError("full")
+        return [Run("p", method, seed, {}, "", [], [], [], [], [], [], 0.0) for seed in seeds]
+
+    monkeypatch.setattr("benchmarks.run.experiment.run_batch", full)
+    unit = Unit(ProblemSpec(family="branin"), "gpbo", (0, 1, 2, 3, 4), 3, Settings())
+    fits = 2
+    assert [run.seed for run in unit.run("cuda")] == [0, 1, 2, 3, 4]
+    assert tried == [(0, 1, 2, 3, 4), (0, 1), (2, 3, 4), (2,), (3, 4)]
+    assert "cuda: 5 runs at once do not fit into its memory; half of them." in caplog.text
+    fits = 0
+    with pytest.raises(torch.OutOfMemoryError):
+        unit.run("cuda")
+
+
+def test_a_gpu_takes_all_runs_of_a_cell_at_once() -> None:
+    """25 runs in lockstep on a processor, 200 on a GPU, whichever one it is."""
+    assert [lockstep_on(device) for device in ("cpu", "cuda", "cuda:1")] == [25, 200, 200]

@@ -1,0 +1,425 @@
+"""``python -m benchmarks`` and ``python -m benchmarks reproduce`` from the command line to the files."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from typer.testing import CliRunner, Result
+
+from benchmarks.cli import app
+from benchmarks.problems.shared_tables import SHARED, table_problem
+from benchmarks.reproduce import possible
+from benchmarks.store import Store
+
+PNG = b"\x89PNG"
+# in a process of its own that Ctrl-C stops, also where the tests run in the background and ignore it
+INTERRUPTIBLE = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from benchmarks.cli import app; app()"
+)
+
+
+def invoke(*arguments: object) -> Result:
+    """``python -m benchmarks`` with these arguments."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four tasks of twelve rows; one is constant, one row has no result, and one column looks like a log scale."""
+    draw = np.random.default_rng(0)
+    n, rows = 5, 12
+    frame = pd.DataFrame(
+        {
+            "site": np.repeat(list("abcde"), rows),
+            "base": draw.choice(["acid", "salt"], n * rows),
+            "cost": 10 ** draw.uniform(-3, 3, n * rows),
+            "yield": draw.uniform(0, 1, n * rows),
+        }
+    )
+    frame.loc[frame.site == "e", "yield"] = 0.5
+    frame.loc[3, "yield"] = np.nan
+    path = tmp_path_factory.mktemp("table") / "past.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def results(table: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+    """A tiny run on that table."""
+    out = tmp_path_factory.mktemp("results") / "new"
+    columns = ["--table", table, "--task", "site", "--objective", "yield", "--maximize", "--log", "cost"]
+    sizes = ["--methods", "gpbo,SHGP,random", "--runs", 3, "--sources", 2, "--rows", 6, "--evaluations", 4]
+    return out, invoke("run", *columns, *sizes, "--out", out)
+
+
+def test_a_run_on_a_table_says_what_it_decided_and_saves_every_run(results: tuple[Path, Result]) -> None:
+    """Columns, direction, what was left out; then every method and seed is in the store."""
+    out, result = results
+    assert result.exit_code == 0, result.output
+    said = result.stderr
+    assert "past[yield,maximize,log cost,sources=2,rows=6]: 4 tasks of 11 to 12 rows." in said
+    assert "Inputs: base (categorical, 2 levels), cost (log, " in said
+    assert "yield is maximised." in said
+    assert "Rows left out because they are not complete: 1 of 60 (1 without yield)." in said
+    assert "Tasks left out because their yield is constant: 1 (e)." in said
+    assert "3/3" in said
+    assert f"Results: {out}." in result.stdout
+    runs = Store(out).read().runs
+    assert sorted((run.method, run.seed) for run in runs) == [
+        (m, s) for m in ("gpbo", "random", "shgp") for s in range(3)
+    ]
+    assert all(len({tuple(x) for x in run.x}) == 4 for run in runs)
+
+
+def test_the_table_of_a_run(results: tuple[Path, Result], tmp_path: Path) -> None:
+    """Printed, and written as CSV and Markdown."""
+    out, _ = results
+    result = invoke("table", out, "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "past[yield,maximize,log cost,sources=2,rows=6]" in result.stdout
+    assert "ADTM after so many evaluations" in result.stdout
+    assert (tmp_path / "table.md").read_text().count("| GPBO |") == 1
+    assert (
+        (tmp_path / "regret.csv").read_text().startswith("problem,method,evaluations,runs,mean,standard_error,median\n")
+    )
+    only = invoke("table", out, "--methods", "shgp", "--at", 2)
+    assert "SHGP" in only.stdout
+    assert "GPBO" not in only.stdout
+
+
+def test_the_comparison_of_a_run(results: tuple[Path, Result], tmp_path: Path) -> None:
+    """Differences, speed-ups and ranks against any baseline."""
+    out, _ = results
+    result = invoke("compare", out, "--baseline", "random", "--level", 0.1, "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "against random" in result.stdout
+    assert "evaluations to a mean regret of 0.1" in result.stdout
+    assert "Mean ranks after the last evaluation, 3 blocks" in result.stdout
+    assert {path.name for path in tmp_path.iterdir()} == {"compare.md", "differences.csv", "speed-up.csv", "ranks.csv"}
+
+
+def test_the_safety_of_auto(tmp_path: Path) -> None:
+    """Sheets of harm and gain from two folders, printed and written; an empty folder, or no AUTO in it, is said."""
+    problem = "[[problems]]\nfamily = 'forrester'\npoints = 6\nspoilt = '{}'\n"
+    for name in ("negated", "related"):
+        (tmp_path / f"{name}.toml").write_text(f"methods = ['random']\nruns = 2\nsteps = 20\n{problem.format(name)}")
+        result = invoke("run", tmp_path / f"{name}.toml", "--out", tmp_path / name)
+        assert result.exit_code == 0, result.output
+    folders = [tmp_path / "negated", tmp_path / "related"]
+    alone = invoke("safety", *folders)
+    assert alone.exit_code == 2
+    assert alone.stderr.splitlines()[-1] == "headstart: There are no runs of auto and gpbo to compare."
+    for folder in folders:  # random search under other names: what is judged is the form, not the models
+        runs = Store(folder).read().runs
+        Store(folder).append([replace(run, method=method) for run in runs for method in ("auto", "gpbo", "shgp")])
+    result = invoke("safety", *folders, "--out", tmp_path / "sheets")
+    assert result.exit_code == 0, result.output
+    assert "Sources that mislead: AUTO against GPBO after 20 evaluations" in result.stdout
+    assert "Related sources: log₁₀ regret after 20 evaluations against GPBO" in result.stdout
+    assert {path.name for path in (tmp_path / "sheets").iterdir()} == {
+        "harm.csv",
+        "gain.csv",
+        "tables.md",
+        "regrets.csv.gz",
+    }
+    (tmp_path / "empty").mkdir()
+    empty = invoke("safety", tmp_path / "empty")
+    assert empty.exit_code == 2
+    assert "empty: there are no results, for there is no runs.jsonl in it." in empty.stderr.splitlines()[-1]
+
+
+def test_the_calibration_of_a_run(results: tuple[Path, Result], tmp_path: Path) -> None:
+    """Printed, written and drawn; GPBO has no prediction of its first two results, random search none at all."""
+    out, _ = results
+    options = ["--by-problem", "--out", tmp_path, "--plot", tmp_path / "coverage.png"]
+    result = invoke("calibration", out, *options)
+    assert result.exit_code == 0, result.output
+    assert "Calibration: tables" in result.stdout
+    assert "Calibration: past[yield,maximize,log cost,sources=2,rows=6]" in result.stdout
+    names = {"calibration.md", "calibration.csv", "calibration-by-problem.csv", "coverage.png", "coverage.svg"}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    assert (tmp_path / "coverage.png").read_bytes().startswith(PNG)
+    written = pd.read_csv(tmp_path / "calibration.csv")
+    assert [*zip(written.method, written.known, written.runs, written.predictions, strict=True)] == [
+        ("gpbo", "1–5", 3, 6),
+        ("shgp", "0", 3, 3),
+        ("shgp", "1–5", 3, 9),
+    ]
+    only = invoke("calibration", out, "--methods", "gpbo")
+    assert only.exit_code == 0, only.output
+    assert "SHGP" not in only.stdout
+    store = Store(tmp_path / "old")
+    store.append([replace(run, pit=[], log_density=[]) for run in Store(out).read().runs])
+    old = invoke("calibration", store.folder)
+    assert old.exit_code == 2
+    assert "its runs hold no predictions" in old.stderr.splitlines()[-1]
+
+
+def test_the_pictures_of_a_run(results: tuple[Path, Result], tmp_path: Path) -> None:
+    """Means and medians, as PNG and SVG; drawn twice they are the same files."""
+    out, _ = results
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        result = invoke("plot", out, "--out", folder)
+        assert result.exit_code == 0, result.output
+    names = {"regret.png", "regret.svg", "regret-median.png", "regret-median.svg"}
+    assert {path.name for path in (tmp_path / "one").iterdir()} == names
+    assert (tmp_path / "one" / "regret.png").read_bytes().startswith(PNG)
+    for name in names:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_a_rerun_finds_everything_there(results: tuple[Path, Result], table: Path) -> None:
+    """And leaves the store as it is; another direction is another problem."""
+    out, _ = results
+    before = (out / "runs.jsonl").read_bytes()
+    sizes = ["--methods", "random", "--runs", 3, "--sources", 2, "--rows", 6, "--evaluations", 4, "--out", out]
+    columns = ["--table", table, "--task", "site", "--objective", "yield", "--log", "cost"]
+    assert invoke("run", *columns, "--maximize", *sizes).exit_code == 0
+    assert (out / "runs.jsonl").read_bytes() == before
+    assert invoke("run", *columns, *sizes).exit_code == 0
+    assert len(Store(out).read().runs) == 12
+    (out / "runs.jsonl").write_bytes(before)
+
+
+def test_a_damaged_store_is_read_as_far_as_it_goes_and_said_so(results: tuple[Path, Result], tmp_path: Path) -> None:
+    """By every command that reads it."""
+    out, _ = results
+    (tmp_path / "runs.jsonl").write_bytes((out / "runs.jsonl").read_bytes()[:-50])
+    for command in ("table", "compare", "plot"):
+        result = invoke(command, tmp_path)
+        assert result.exit_code == 0, result.output
+        assert f"{tmp_path / 'runs.jsonl'}, line 9: cut off in the middle, left out." in result.stderr
+
+
+def test_a_failing_unit_is_reported_and_the_exit_code_is_1(table: Path, tmp_path: Path) -> None:
+    """What can be seen beforehand is refused; what cannot fails alone, and the rest is done."""
+    (tmp_path / "mine.toml").write_text(
+        'methods = ["random"]\nruns = 2\nsteps = 310\n'
+        '[[problems]]\nfamily = "forrester"\npoints = 5\n'
+        '[[problems]]\ntable = "svm"\nsources = 2\nrows = 5\n'
+    )
+    result = invoke("run", tmp_path / "mine.toml", "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "no task has the 310 rows to evaluate; the longest has 300. Ask for fewer evaluations." in result.stderr
+    (tmp_path / "mine.toml").write_text(
+        'methods = ["random", "gpbo"]\nruns = 1\nsteps = 2\n[settings]\nrestarts = 0\n'
+        '[[problems]]\nfamily = "forrester"\n'
+    )
+    result = invoke("run", tmp_path / "mine.toml", "--out", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "failed: forrester, gpbo, seeds 0 to 0: restarts must be a whole number of at least 1" in result.stderr
+    assert "headstart: 1 units failed; a rerun tries them again." in result.stderr
+    assert [run.method for run in Store(tmp_path / "out").read().runs] == ["random"]
+
+
+TABLE = ["run", "--table", "TABLE", "--task", "site", "--objective", "yield", "--sources", "2", "--rows", "6"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run"], "either a .toml file or a preset, or --table"),
+        (["run", "fig2", "--table", "TABLE"], "either a .toml file or a preset, or --table"),
+        (["run", "fig9"], "'fig9' is neither a .toml file nor a preset. The presets are head-start, tables"),
+        (["run", "none.toml"], "none.toml: cannot be read (No such file or directory)."),
+        (["run", "fig2", "--maximize"], "go with --table"),
+        (["run", "fig2", "--ignore", "cost"], "go with --table"),
+        (["run", "fig2", "--methods", "gpbo,xgp"], "There is no method 'xgp'. The known ones are gpbo"),
+        (["run", "fig2", "--quick", "--engine", "slurm"], "There is no engine 'slurm'. The known ones are"),
+        (["run", "fig2", "--quick", "--device", "tpu"], "There is no device 'tpu'."),
+        (["run", "fig2", "--quick", "--jobs", "0"], "jobs and chunk must be at least 1, but are 0 and 25."),
+        (["run", "fig2", "--runs", "0"], "runs and steps must be at least 1, but are 0 and 30."),
+        (["run", "--table", "TABLE"], "name its columns with --task COLUMN and --objective COLUMN."),
+        ([*TABLE[:4], "--task", "where", "--objective", "yield"], "there is no column 'where'. There are: site, base"),
+        ([*TABLE, "--methods", "xgp"], "There is no method 'xgp'"),
+        ([*TABLE, "--log", "base"], "base"),
+        ([*TABLE, "--ignore", "colour"], "there is no column 'colour'. There are: site, base"),
+        ([*TABLE, "--ignore", "site"], "site cannot be left out, for it is asked for as well."),
+        ([*TABLE, "--evaluations", "13"], "no task has the 13 rows to evaluate; the longest has 12."),
+        ([*TABLE[:-4], "--sources", "9"], "Ask for fewer sources or rows."),
+        (["run", "--table", "no.csv", "--task", "a", "--objective", "b"], "no.csv: there is no such file."),
+        (["table", "nowhere"], "nowhere: there are no results, for there is no runs.jsonl in it."),
+        (["plot", "nowhere"], "nowhere: there are no results"),
+        (["calibration", "nowhere"], "nowhere: there are no results"),
+        (["calibration", "RESULTS", "--methods", "random"], "no predictions of 'random'. There are"),
+        (["compare", "RESULTS", "--baseline", "hgp"], "no runs of the baseline 'hgp'. There are runs of gpbo"),
+        (["compare", "RESULTS", "--level", "-1"], "The level is a regret and must not be negative"),
+        (["table", "RESULTS", "--methods", "hgp"], "There are no runs of 'hgp'. There are runs of gpbo"),
+        (["table", "RESULTS", "--at", "0"], "Evaluations are counted from 1, but 0 was asked for."),
+        (["table", "RESULTS", "--out", "TABLE"], "the folder cannot be made: File exists."),
+        (["reproduce", "fig9"], "There is no experiment 'fig9'. The known ones are fig1, fig2"),
+        (["reproduce", "fig2", "--quick", "--device", "tpu"], "There is no device 'tpu'."),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_bad_input_gives_one_line_and_exit_code_2(
+    arguments: list[str],
+    message: str,
+    table: Path,
+    results: tuple[Path, Result],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The last line says what is wrong and what to do; nothing was run."""
+    monkeypatch.chdir(tmp_path)
+    places = {"TABLE": table, "RESULTS": results[0]}
+    result = invoke(*(places.get(a, a) for a in arguments))
+    assert result.exit_code == 2, result.output
+    *_, last = result.stderr.splitlines()
+    assert last.startswith("headstart: ")
+    assert message in last
+    assert "Traceback" not in result.output
+    assert not list(tmp_path.rglob("runs.jsonl"))
+
+
+def test_the_experiments_of_the_paper_are_listed() -> None:
+    """``python -m benchmarks reproduce LIST``, and without a name."""
+    for arguments in (["reproduce", "LIST"], ["reproduce"]):
+        result = invoke(*arguments)
+        assert result.exit_code == 0
+        names = [line.split()[0] for line in result.stdout.splitlines()]
+        paper = ["fig1", "fig2", "fig3", "fig4", "one-dim", "runtime", "ablation"]
+        assert names == [*paper, "order", "gc3p", "complexity"]
+
+
+def test_figure_1_is_drawn_and_shows_what_the_paper_says(tmp_path: Path) -> None:
+    """MHGP underestimates on the right; BHGP does not, and equals MHGP on the left; SHGP is sure on the left."""
+    result = invoke("reproduce", "fig1", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    folder = tmp_path / "fig1"
+    assert (folder / "fig1.png").read_bytes().startswith(PNG)
+    assert (folder / "fig1.svg").exists()
+    sd = pd.read_csv(folder / "posterior.csv", index_col="model")
+    assert sd.sd_right["mhgp"] < 0.6 * sd.sd_right["bhgp"]
+    assert sd.sd_right["mhgp"] < 0.6 * sd.sd_right["shgp"]
+    assert sd.sd_left["bhgp"] == pytest.approx(sd.sd_left["mhgp"], rel=0.05)
+    assert sd.sd_left["shgp"] < 0.2 * sd.sd_left["mhgp"]
+
+
+def _write_xgboost(folder: Path) -> None:
+    """Ten tasks of four rows in the form of the shared table."""
+    draw = np.random.default_rng(0)
+    tasks = [*"abcdefghi", "skin_nonskin"]
+    frame = pd.DataFrame({"task": np.repeat(tasks, 4)})
+    for column in (*SHARED["xgboost"].columns, "metric_error"):
+        frame[column] = draw.uniform(size=len(frame))
+    frame.to_csv(folder / SHARED["xgboost"].file, index=False)
+
+
+@pytest.mark.parametrize(
+    "name", ["fig2", "fig3", "fig4", "one-dim", "runtime", "ablation", "order", "gc3p", "complexity"]
+)
+def test_every_experiment_ends_in_figures_and_tables(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With random search and GPBO alone, one run and two steps: what is written, not what it says."""
+    from benchmarks.methods.method import Settings
+    from benchmarks.run import presets
+    from benchmarks.speed import complexity
+
+    short = {
+        key: tuple(
+            replace(e, methods=("random", "gpbo"), runs=1, steps=2, settings=Settings(restarts=1, max_iterations=5))
+            for e in experiments
+        )
+        for key, experiments in presets.PRESETS.items()
+    }
+    monkeypatch.setattr(presets, "PRESETS", short)
+    monkeypatch.setattr(complexity, "SIZES", (5, 10))
+    monkeypatch.setattr(complexity, "ROUNDS", 1)
+    _write_xgboost(tmp_path)
+    monkeypatch.setenv("HEADSTART_DATA", str(tmp_path))
+    table_problem.cache_clear()
+    result = invoke("reproduce", name, "--out", tmp_path / "figures", "--store", tmp_path / "runs")
+    assert result.exit_code == 0, result.output
+    folder = tmp_path / "figures" / name
+    pictures = sorted(path.stem for path in folder.glob("*.png"))
+    assert pictures == sorted(path.stem for path in folder.glob("*.svg"))
+    assert pictures == {
+        "ablation": [f"ablation-{n}" for n in (120, 250, 30, 500, 60)],
+        "fig2": ["fig2", "fig2-median"],
+        "fig4": ["fig4", "fig4-median"],
+        "gc3p": ["gc3p", "gc3p-median"],
+        "one-dim": ["one-dim", "one-dim-median"],
+        "order": ["order", "order-median"],
+    }.get(name, [name])
+    assert (folder / "tables.md").read_text().startswith("## ")
+    assert all(f"Written: {path}" in result.stdout for path in folder.iterdir())
+    assert (folder / "regrets.csv.gz").exists() == (name != "complexity")
+    assert (tmp_path / "runs" / name / "runs.jsonl").exists() == (name != "complexity")
+    table_problem.cache_clear()  # it was not the real table
+
+
+def test_all_goes_without_what_needs_a_table_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said, with what to do; where the table is named, everything can be run."""
+    monkeypatch.delenv("HEADSTART_DATA", raising=False)
+    table_problem.cache_clear()
+    names, remarks = possible()
+    assert "gc3p" not in names
+    assert "order" in names
+    assert remarks[0].startswith("gc3p is left out. The table 'xgboost' does not come with headstart. Set")
+
+
+def test_how_many_seeds_run_in_lockstep_changes_nothing(tmp_path: Path) -> None:
+    """``--chunk 3`` and ``--chunk 1`` give the same points and regrets, to the last digit that is written."""
+    (tmp_path / "mine.toml").write_text(
+        'methods = ["shgp", "rgpe", "wsgp"]\nruns = 3\nsteps = 6\n[settings]\nrestarts = 3\n'
+        '[[problems]]\nfamily = "hartmann3"\npoints = 31\n'
+    )
+    program = (  # a process of its own, for how it rounds is decided before its first matrix
+        "import sys\n"
+        "from benchmarks.cli import app\n"
+        "for n in '31':\n"
+        "    arguments = ['run', sys.argv[1] + '/mine.toml', '--chunk', n, '--out', sys.argv[1] + '/' + n]\n"
+        "    assert not app(arguments, standalone_mode=False)\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, capture_output=True, timeout=240)
+    together, alone = ({run.key: run for run in Store(tmp_path / name).read().runs} for name in ("3", "1"))
+    assert len(together) == 9
+    for key, run in together.items():
+        if torch.backends.mkl.is_available():
+            assert (run.x, run.regret) == (alone[key].x, alone[key].regret), key
+        else:
+            assert run.regret == pytest.approx(alone[key].regret, abs=1e-2)
+
+
+def test_ctrl_c_says_that_a_rerun_continues(tmp_path: Path) -> None:
+    """The exit code is that of an interrupt, what was finished stays, and the rerun does the rest."""
+    (tmp_path / "mine.toml").write_text(
+        'methods = ["random", "shgp"]\nruns = 2\nsteps = 200\n[[problems]]\nfamily = "hartmann6"\n'
+    )
+    out = tmp_path / "out"
+    command = [sys.executable, "-c", INTERRUPTIBLE, "run", str(tmp_path / "mine.toml"), "--out", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        while not (out / "runs.jsonl").exists():
+            assert running.poll() is None
+            time.sleep(0.1)
+        os.kill(running.pid, signal.SIGINT)
+        _, said = running.communicate(timeout=60)
+    assert running.returncode == 130, said
+    assert f"Interrupted. What was finished is in {out}; the same command continues from there." in said
+    assert "Traceback" not in said
+    assert [run.method for run in Store(out).read().runs] == ["random", "random"]
+
+
+def test_asking_for_help_does_not_load_torch() -> None:
+    """Nor matplotlib: ``python -m benchmarks run --help`` is answered at once, and so is ``reproduce --help``."""
+    program = (
+        "import sys\n"
+        "from typer.testing import CliRunner\n"
+        "from benchmarks.cli import app\n"
+        "for arguments in (['--help'], ['run', '--help'], ['reproduce', '--help']):\n"
+        "    assert CliRunner().invoke(app, arguments).exit_code == 0\n"
+        "assert 'torch' not in sys.modules and 'matplotlib' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
