@@ -392,7 +392,7 @@ def test_fitted_weights_have_an_evidence_that_knows_the_errors(weighting: Fitted
     sources, target, _ = tasks()
     params = params_for("SCAML")
     posterior = FAMILY["SCAML"].at(params, sources=sources, target=target)
-    members = posterior.predictor.below.members  # type: ignore[attr-defined]
+    members = posterior.predictor.below.members  # type: ignore[union-attr]
     spread = torch.ones(2, dtype=torch.float64)
     terms = weighting.terms(members, SourceFacts(spread, spread), sources_at(members, target.X), target.batch_shape)
     evidence = star_evidence(target, Kernel.MATERN52, terms)

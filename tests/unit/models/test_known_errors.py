@@ -341,7 +341,8 @@ def test_an_item_of_a_batch_keeps_its_errors() -> None:
 def test_gpbo_s_draws_know_the_errors() -> None:
     """Every draw of the hyperparameters observes the data with their errors."""
     posterior = KNOWN.posterior(quick(GPBO))
-    for member in posterior.predictor.members:  # type: ignore[attr-defined]
+    for member in posterior.predictor.members:  # type: ignore[union-attr]
+        assert isinstance(member, Layer)
         inward = posterior.units.inward(posterior.warp.task_inward(KNOWN.target))  # type: ignore[union-attr]
         assert inward.error_var is not None
         torch.testing.assert_close(member.noise, member.noise_var + inward.error_var)

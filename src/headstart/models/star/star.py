@@ -18,7 +18,7 @@ from headstart.models.chain.condensed import source_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.learning import LearnContext
 from headstart.models.model import Prior, TransferModel
-from headstart.models.params import ModelParams, StarParams
+from headstart.models.params import ModelParams, StarParams, rescaled
 from headstart.models.posterior import FitResult, TransferPosterior
 from headstart.models.refits import TargetCache, at_last_refit, fit_of_long, with_its_offset
 from headstart.models.sequential import expanded_levels
@@ -90,7 +90,7 @@ class StarPrior(Prior):
         layer = layer if fitted_on is inward else with_its_offset(layer)
         levels = (*(source.params for source in self.alone.layers), layer.params)
         sums = (below.of_all(weights.mean), below.of_all(weights.var), below.of_all(weights.own))
-        params = StarParams(levels, *sums, weights.balance).scaled(units.scale, units.offset)
+        params = rescaled(StarParams(levels, *sums, weights.balance), units.scale, units.offset)
         return TransferPosterior(layer, FitResult(units, params, (*self.fit_reports, report)), target.y), theta
 
 

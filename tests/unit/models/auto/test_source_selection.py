@@ -151,7 +151,7 @@ def test_what_is_asked_stays_bounded(prior: AutoPrior) -> None:
     """No candidate has more members than may be asked, and no more rows of theirs are in memory."""
     for n in (0, 5, 10):
         posterior = prior.condition(_target(n))
-        for member in posterior.predictor.members:  # type: ignore[attr-defined]
+        for member in posterior.predictor.members:  # type: ignore[union-attr]
             if isinstance(member, Layer) and isinstance(member.below, StarBeliefs):
                 assert len(member.below.members) == MOST
                 assert member.at.v is None or member.at.v.shape[-2] <= 9 * MOST

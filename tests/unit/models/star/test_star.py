@@ -310,7 +310,8 @@ def test_the_covariance_from_kernels_at_hand_is_the_covariance(batch_shape: tupl
     """Whatever the weights: the sources' kernels are worked out once for several of them."""
     problem = transfer_problem(n_target=5, batch_shape=batch_shape)
     posterior = STAR.at(params_for("STAR", batch_shape=batch_shape), sources=problem.sources, target=problem.target)
-    below = posterior.predictor.below  # type: ignore[attr-defined]
+    below = posterior.predictor.below  # type: ignore[union-attr]
+    assert isinstance(below, StarBeliefs)
     at = below.at(problem.target.X)
     kernels = torch.stack([member.prior_cov(at.X, at.X) for member in below.members])
     torch.testing.assert_close(below.cov_from(kernels, at), below.cov(at, at), rtol=0, atol=1e-12)
@@ -323,7 +324,8 @@ def test_kernels_of_many_sources_together_are_those_of_each(
     """One sum over all kernels, in parts that fit, instead of one source after the other."""
     problem = transfer_problem(n_target=5, batch_shape=batch_shape)
     posterior = STAR.at(params_for("STAR", batch_shape=batch_shape), sources=problem.sources, target=problem.target)
-    below = posterior.predictor.below  # type: ignore[attr-defined]
+    below = posterior.predictor.below  # type: ignore[union-attr]
+    assert isinstance(below, StarBeliefs)
     A, B = problem.target.X, points(*batch_shape, 4, seed=1)
     expected = below.prior_cov(A, B)
     monkeypatch.setattr(weights, "_ONE_BY_ONE", 0)
