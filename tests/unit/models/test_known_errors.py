@@ -166,7 +166,7 @@ def test_scores_know_the_errors(name: str) -> None:
     at = layer.below.at(target.X)
     K = layer.gain_cov(at, at) + torch.diag(layer.params.noise_var + target.error_var)
     r = target.y - at.mean
-    scores = scores_of(layer)
+    scores = scores_of(layer.L, layer.z)
     for i in range(1, target.n):
         inverse, k, one = torch.linalg.inv(K[:i, :i]), K[:i, i], torch.ones(i, dtype=torch.float64)
         information = one @ inverse @ one

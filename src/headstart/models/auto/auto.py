@@ -64,6 +64,7 @@ from headstart.models.params import AutoParams, ModelParams
 from headstart.models.posterior import TransferPosterior
 from headstart.models.refits import (
     TargetCache,
+    at_last_refit,
     fit_of_long,
     fitted_on_representative_rows,
     is_long,
@@ -90,6 +91,7 @@ class Auto(TransferModel):
         plain_every: After the first five points the plain process alone chooses one in this many.
         kernel: The kernel of all candidates.
         fit: How the hyperparameters of all candidates are found.
+        units: Where output units come from; of AUTO always the sources, in common.
         output_map: Whether outputs go through a monotone map first.
     """
 
@@ -296,7 +298,7 @@ class AutoPrior(Prior):
             # in units of its own: where the sources have none those of the first values are not those of all
             layer = posterior.predictor
             assert isinstance(layer, Layer)
-            new.append(scores_of(layer)[..., seen.n :] - posterior.units.scale.log().unsqueeze(-1))
+            new.append(scores_of(layer.L, layer.z)[..., seen.n :] - posterior.units.scale.log().unsqueeze(-1))
         return torch.cat([before, torch.stack(new, dim=-2)], dim=-1)
 
     def _with_plain(
@@ -343,16 +345,12 @@ class AutoPrior(Prior):
 
     def _plain(self, target: Dataset) -> TransferPosterior:
         """GPBO to the last bit; a target whose spread is unknown is expected to vary as the sources do."""
-        if not is_long(target.n):
-            return self._plain_in_own_units(target)
-        seen = target.head(refit_size(target.n))
-        return with_appended_rows(
-            self._cache.get("plain", seen, lambda: self._plain_in_own_units(seen), keep=2), target
-        )
 
-    def _plain_in_own_units(self, seen: Dataset) -> TransferPosterior:
-        varies = Units.of([seen]).scale > 0 if seen.n > 1 else seen.y.new_zeros(seen.batch_shape).bool()
-        return self._fit_plain(seen, own_units=varies)
+        def fitted(seen: Dataset, _: Seed) -> TransferPosterior:
+            varies = Units.of([seen]).scale > 0 if seen.n > 1 else seen.y.new_zeros(seen.batch_shape).bool()
+            return self._fit_plain(seen, own_units=varies)
+
+        return at_last_refit(fitted, target, 0, self._cache)
 
     def _plain_to_score(self, seen: Dataset) -> TransferPosterior:
         """The plain process as it is scored: in the sources' units, at point estimates of its hyperparameters.
