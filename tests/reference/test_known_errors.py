@@ -40,7 +40,7 @@ from headstart.models.chain.beliefs import sources_at
 from headstart.models.chain.layer import Layer
 from headstart.models.joint.coregion import Coregion, WeightedSource
 from headstart.models.joint.evidence import ArrowEvidence, DenseEvidence, JointEvidence
-from headstart.models.star.weighting import Amplitude, FittedWeights, SourceFacts, star_evidence
+from headstart.models.star.weighting import FittedWeights, Integrated, SourceFacts, star_evidence
 
 Array = NDArray[np.float64]
 TOLERANCE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-10}
@@ -372,7 +372,7 @@ def test_the_evidence_of_a_star(kernel: Kernel, n: int) -> None:
     X, y, C = residuals(n, inherited=True)
     assert C is not None
     m, known = draw(PROBLEMS, n, seed=8), errors(PROBLEMS, n, seed=4)
-    terms = WeightedTerms(m.unsqueeze(1), C.unsqueeze(1), Amplitude(0.7))
+    terms = WeightedTerms(m.unsqueeze(1), C.unsqueeze(1), Integrated(amplitude=0.7).coefficients)
     evidence = GaussianEvidence(X, y, kernel=kernel, residual=True, free_offset=True, terms=terms, error_var=known)
     assert_gradient(evidence)
     theta, items = thetas(evidence, rows=1)

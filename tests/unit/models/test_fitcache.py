@@ -63,7 +63,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "2:58805b3f6a13ce12"
+FINGERPRINT = "2:1f9b662c2f570b79"
 
 
 def fingerprint() -> str:

@@ -32,7 +32,7 @@ from headstart.gp.threads import single_thread
 from headstart.models.fitcache import Arrays, fit_key
 from headstart.models.learning import DEFAULT_CONTEXT, LearnContext, count_in_words
 from headstart.models.star.independent import IndependentSources
-from headstart.models.star.weighting import Amplitude, Integrated, SourceFacts, star_evidence
+from headstart.models.star.weighting import Integrated, SourceFacts, star_evidence
 from headstart.models.star.weights import StarBeliefs
 from headstart.tuning import AUTO_TUNING
 
@@ -177,8 +177,8 @@ def _evidences(
         means.append(own.mean.reshape(P, n))
         covs.append(below.cov_from(kernels, own).reshape(P, n, n))
     k = len(tried)
-    amplitude = next(weighting.amplitude for weighting in tried if weighting is not None)
-    terms = WeightedTerms(torch.cat(means).unsqueeze(1), torch.cat(covs).unsqueeze(1), Amplitude(amplitude))
+    scale = next(weighting.coefficients for weighting in tried if weighting is not None)
+    terms = WeightedTerms(torch.cat(means).unsqueeze(1), torch.cat(covs).unsqueeze(1), scale)
     known = source.error_var if source.error_var is None else source.error_var.expand(k, *b, n)
     repeated = replace(source, X=source.X.expand(k, *b, n, -1), y=source.y.expand(k, *b, n), error_var=known)
     evidence = star_evidence(repeated, kernel, terms)

@@ -24,7 +24,7 @@ from headstart.gp.hyperparameters import Inputs
 from headstart.gp.linalg import cholesky, solve_lower
 from headstart.models.model import TransferModel
 from headstart.models.star.independent import IndependentSources
-from headstart.models.star.weighting import Amplitude, Integrated, SourceFacts
+from headstart.models.star.weighting import Integrated, SourceFacts
 from headstart.models.star.weights import StarBeliefs
 
 # Numbers of observations at which the hyperparameters behind the scores are refitted: often while every observation
@@ -68,7 +68,7 @@ def _in_lockstep(
         units = alone.units.completed(target.head(refit))
         inward = units.inward(target.head(end))
         y, error_var = inward.y.expand(n_sources, -1), inward.error_var
-        terms = WeightedTerms(means[:, None, :refit], covs[:, None, :refit, :refit], Amplitude(weighting.amplitude))
+        terms = WeightedTerms(means[:, None, :refit], covs[:, None, :refit, :refit], weighting.coefficients)
         evidence = GaussianEvidence(
             target.X[None, :refit],
             y[:, :refit],

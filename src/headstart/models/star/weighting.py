@@ -57,23 +57,34 @@ def _flat(tensor: Tensor, batch: torch.Size) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Amplitude(Coefficients):
-    """One ω = ρ for all: the prior of STAR scaled by ρ."""
+class ScaleCoefficients(Coefficients):
+    """Coefficients a = ω of the means and c = ω² of the covariances; without a ``slot`` ω is 1.
 
-    spread: float
+    ``modular``: a = b = ω/(1 + ω), and c = b² for the Σ_ν, then b (1 − b) for the k_ν.
+    """
+
+    slot: Slot | None
+    modular: bool = False
 
     def slots(self) -> tuple[Slot, ...]:
-        """ρ, if it is free."""
-        return (Slot("amplitude", 1, 0.02, 50.0, 1.0, self.spread),) if self.spread > 0 else ()
+        """ω, if it is free."""
+        return () if self.slot is None else (self.slot,)
 
     def values(self, omega: Tensor) -> tuple[Tensor, Tensor]:
-        """Means scale with the amplitude ρ, covariances with ρ²."""
-        rho = omega if omega.shape[-1] else omega.new_ones(omega.shape[0], 1)
-        return rho, rho.square()
+        """The coefficients a and c."""
+        if self.modular:
+            b = omega / (1 + omega)
+            return b, torch.cat([b.square(), b * (1 - b)], dim=-1)
+        omega = omega if omega.shape[-1] else omega.new_ones(omega.shape[0], 1)
+        return omega, omega.square()
 
     def gradient(self, omega: Tensor, by_a: Tensor, by_c: Tensor) -> Tensor:
-        """The derivative by ρ, from those by ρ and by ρ² themselves."""
-        return by_a + 2 * omega * by_c
+        """The derivative by ω from those by a and c; db/dω = 1/(1 + ω)²."""
+        if not self.modular:
+            return by_a + 2 * omega * by_c
+        b = omega / (1 + omega)
+        by_Sigma, by_k = by_c.chunk(2, dim=-1)
+        return (by_a + 2 * b * by_Sigma + (1 - 2 * b) * by_k) / (1 + omega).square()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +109,12 @@ class Integrated:
     amplitude: float = AUTO_TUNING.star_amplitude_log_sd
     balance: float = 0.0
 
+    @property
+    def coefficients(self) -> ScaleCoefficients:
+        """Means scale with ρ, covariances with ρ²."""
+        free = self.amplitude > 0
+        return ScaleCoefficients(Slot("amplitude", 1, 0.02, 50.0, 1.0, self.amplitude) if free else None)
+
     def unit(self, facts: SourceFacts) -> StarWeights:
         """The weights for ρ = 1."""
         n_open = facts.trust.sum(-1, keepdim=True).clamp_min(1.0)
@@ -115,43 +132,13 @@ class Integrated:
         below = StarBeliefs(members, self.unit(facts))
         at = below.weigh(at)
         mean, cov = _flat(at.mean, batch).unsqueeze(1), _flat(below.cov(at, at), batch).unsqueeze(1)
-        return WeightedTerms(mean, cov, Amplitude(self.amplitude))
+        return WeightedTerms(mean, cov, self.coefficients)
 
     def weights(self, omega: Float[Tensor, "*b k"], facts: SourceFacts) -> StarWeights:
         """The unit weights, scaled by ρ."""
         unit = self.unit(facts)
         rho = omega if omega.shape[-1] else omega.new_ones(*omega.shape[:-1], 1)
         return StarWeights(rho * unit.mean, rho.square() * unit.var, rho.square() * unit.own, unit.balance)
-
-
-@dataclass(frozen=True, slots=True)
-class PerSource(Coefficients):
-    """ω_ν = w_ν ≥ 0 for each of n sources, of median 1/n: a = w, c = w².
-
-    ``modular``: a = b = w/(1 + w), and c = b² for the Σ_ν, then b (1 − b) for the k_ν.
-    """
-
-    n: int
-    modular: bool = False
-
-    def slots(self) -> tuple[Slot, ...]:
-        """The weights, all of them free."""
-        return (Slot("weight", self.n, 1e-3, 20.0, 1 / self.n, 1.0),)
-
-    def values(self, omega: Tensor) -> tuple[Tensor, Tensor]:
-        """Coefficients of the means and of the covariances."""
-        if not self.modular:
-            return omega, omega.square()
-        b = omega / (1 + omega)
-        return b, torch.cat([b.square(), b * (1 - b)], dim=-1)
-
-    def gradient(self, omega: Tensor, by_a: Tensor, by_c: Tensor) -> Tensor:
-        """The derivative by ω; db/dω = 1/(1 + ω)²."""
-        if not self.modular:
-            return by_a + 2 * omega * by_c
-        b = omega / (1 + omega)
-        by_Sigma, by_k = by_c.chunk(2, dim=-1)
-        return (by_a + 2 * b * by_Sigma + (1 - 2 * b) * by_k) / (1 + omega).square()
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +164,7 @@ class FittedWeights:
             torch.stack(
                 [_flat(t[..., None, None] * C, batch) for t, C in zip(cycle(trust), covs, strict=False)], dim=1
             ),
-            PerSource(len(members), self.modular),
+            ScaleCoefficients(Slot("weight", len(members), 1e-3, 20.0, 1 / len(members), 1.0), self.modular),
         )
 
     def weights(self, omega: Float[Tensor, "*b k"], facts: SourceFacts) -> StarWeights:
