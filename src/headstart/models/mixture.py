@@ -1,9 +1,10 @@
-"""Several predictors of one target and how far each is believed: what AUTO predicts with."""
+"""Predictors of the target in model units: a ``Layer``, a ``Mixture`` of them (AUTO), or an ``Ensemble`` (RGPE)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Float, Int
@@ -14,63 +15,35 @@ from headstart.models.chain.layer import Layer
 T = TypeVar("T")
 
 
-class Predictor(Protocol):
-    """The target's posterior in model units: a ``Layer``, or an ensemble of them."""
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        """Independent problems, with the dimensions of any fantasies in front."""
-        ...
-
-    @property
-    def X(self) -> Float[Tensor, "*b n d"]:
-        """Where the target was observed."""
-        ...
-
-    @property
-    def noise_var(self) -> Float[Tensor, "*b"]:
-        """The target's noise variance."""
-        ...
-
-    def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m m"]]:
-        """Mean and joint covariance."""
-        ...
-
-    def predict_marginal(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
-        """Mean and variance of f at every row of X, in model units, without covariances."""
-        ...
-
-    def observing(
-        self, X: Float[Tensor, "*b k d"], y: Float[Tensor, "*c k"], *, noise_var: Tensor | None = None
-    ) -> Predictor:
-        """After more observations, at the same hyperparameters."""
-        ...
-
-    def log_evidence(self) -> Float[Tensor, "*b"]:
-        """log p(y_t | sources) in model units."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class Mixture:
-    """Members in the same model units, with weights that add up to 1; the first two moments of the mixture.
-
-    mean Σ w_k μ_k, covariance Σ w_k (Σ_k + (μ_k − mean)(μ_k − mean)ᵀ): where the members disagree it is uncertain.
-    Members are different models, or one model with different hyperparameters of the target.
-    """
-
+class _Weighted:
     members: tuple[Layer | Mixture, ...]
     weights: Float[Tensor, "*b k"]
 
     @property
     def batch_shape(self) -> torch.Size:
         """Independent problems, with the dimensions of any fantasies in front."""
-        return self.members[0].batch_shape
+        return self.members[-1].batch_shape
 
     @property
     def X(self) -> Float[Tensor, "*b n d"]:
         """Where the target was observed."""
-        return self.members[0].X
+        return self.members[-1].X
+
+
+def _sum(weights: Float[Tensor, "*b k"], parts: Sequence[Tensor], dims: int) -> Tensor:
+    """Σ w_k part_k, of parts with so many dimensions behind those of the batch."""
+    each = zip(weights.unbind(-1), parts, strict=True)
+    return sum((w[(..., *[None] * dims)] * part for w, part in each), start=weights.new_zeros(()))
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture(_Weighted):
+    """Members in the same model units, with weights that add up to 1; the first two moments of the mixture.
+
+    mean Σ w_k μ_k, covariance Σ w_k (Σ_k + (μ_k − mean)(μ_k − mean)ᵀ): where the members disagree it is uncertain.
+    Members are different models, or one model with different hyperparameters of the target.
+    """
 
     @property
     def noise_var(self) -> Float[Tensor, "*b"]:
@@ -85,28 +58,56 @@ class Mixture:
     def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m m"]]:
         """Mean and joint covariance."""
         means, covs = zip(*(member.predict(X) for member in self.members), strict=True)
-        mean = self._sum(means, 1)
-        apart = [cov + _outer(m - mean) for m, cov in zip(means, covs, strict=True)]
-        return mean, self._sum(apart, 2)
+        mean = _sum(self.weights, means, 1)
+        apart = [cov + (m - mean).unsqueeze(-1) * (m - mean).unsqueeze(-2) for m, cov in zip(means, covs, strict=True)]
+        return mean, _sum(self.weights, apart, 2)
 
     def predict_marginal(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
         """Mean and variance of f at every row of X, in model units, without covariances."""
         means, variances = zip(*(member.predict_marginal(X) for member in self.members), strict=True)
-        mean = self._sum(means, 1)
-        return mean, self._sum([v + (m - mean).square() for m, v in zip(means, variances, strict=True)], 1)
-
-    def _sum(self, parts: Any, dims: int) -> Tensor:
-        total: Tensor = sum(
-            (w[(..., *[None] * dims)] * part for w, part in zip(self.weights.unbind(-1), parts, strict=True)),
-            start=self.weights.new_zeros(()),
-        )
-        return total
+        mean = _sum(self.weights, means, 1)
+        apart = [v + (m - mean).square() for m, v in zip(means, variances, strict=True)]
+        return mean, _sum(self.weights, apart, 1)
 
     def observing(
         self, X: Float[Tensor, "*b k d"], y: Float[Tensor, "*c k"], *, noise_var: Tensor | None = None
     ) -> Mixture:
         """Every member after more observations; the weights stay."""
         return replace(self, members=tuple(m.observing(X, y, noise_var=noise_var) for m in self.members))
+
+
+@dataclass(frozen=True, slots=True)
+class Ensemble(_Weighted):
+    """mean Σ w_i μ_i, covariance Σ w_i² Σ_i, every member in its own standardised units; the target's comes last."""
+
+    @property
+    def noise_var(self) -> Float[Tensor, "*b"]:
+        """The target's noise variance."""
+        return self.members[-1].noise_var
+
+    def log_evidence(self) -> Float[Tensor, "*b"]:
+        """The target member's: the ensemble is no probability model of its own."""
+        return self.members[-1].log_evidence()
+
+    def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m m"]]:
+        """Mean and joint covariance."""
+        means, covs = zip(*(member.predict(X) for member in self.members), strict=True)
+        return _sum(self.weights, means, 1), _sum(self.weights**2, covs, 2)
+
+    def predict_marginal(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+        """Mean and variance of f at every row of X, in model units, without covariances."""
+        means, variances = zip(*(member.predict_marginal(X) for member in self.members), strict=True)
+        return _sum(self.weights, means, 1), _sum(self.weights**2, variances, 1)
+
+    def observing(
+        self, X: Float[Tensor, "*b k d"], y: Float[Tensor, "*c k"], *, noise_var: Tensor | None = None
+    ) -> Ensemble:
+        """The target member after more observations; the weights stay."""
+        *sources, target = self.members
+        return replace(self, members=(*sources, target.observing(X, y, noise_var=noise_var)))
+
+
+Predictor = Layer | Mixture | Ensemble
 
 
 def components(predictor: Any) -> list[tuple[Any, Float[Tensor, "*b"] | None]]:
@@ -121,10 +122,6 @@ def components(predictor: Any) -> list[tuple[Any, Float[Tensor, "*b"] | None]]:
         for part, share in components(member):
             found.append((part, weight if share is None else weight * share))
     return found
-
-
-def _outer(r: Float[Tensor, "*b m"]) -> Float[Tensor, "*b m m"]:
-    return r.unsqueeze(-1) * r.unsqueeze(-2)
 
 
 def take_problems(value: T, rows: Int[Tensor, "k"] | int, batch: torch.Size) -> T:

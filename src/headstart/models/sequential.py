@@ -24,7 +24,7 @@ from headstart.models.learning import (
     seed_of_level,
 )
 from headstart.models.model import Prior, TransferModel
-from headstart.models.params import ChainParams, ModelParams
+from headstart.models.params import ChainParams, ModelParams, rescaled
 from headstart.models.posterior import FitResult, TransferPosterior
 from headstart.models.refits import TargetCache, at_last_refit
 
@@ -55,7 +55,7 @@ class SequentialPrior(Prior):
         """The posterior with hyperparameters found from all of the target's results."""
         units = self.units.completed(target)
         layer, report = fit_layer(self.below, units.inward(target), replace(self.model.spec, seed=seed))
-        params = ChainParams((*self.levels, layer.params)).scaled(units.scale, units.offset)
+        params = rescaled(ChainParams((*self.levels, layer.params)), units.scale, units.offset)
         return TransferPosterior(layer, FitResult(units, params, (*self.reports, report)), target.y)
 
 

@@ -16,7 +16,7 @@ from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.learning import LearnContext
 from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
-from headstart.models.params import ChainParams, ModelParams
+from headstart.models.params import ChainParams, ModelParams, rescaled
 from headstart.models.posterior import FitResult, TransferPosterior
 from headstart.models.refits import TargetCache, at_last_refit
 from headstart.models.sequential import Sequential
@@ -52,7 +52,7 @@ class SinglePrior(Prior):
         predictor: Layer | Mixture = layer
         if model.fit.draws and target.n <= PLAIN_TUNING.draws_up_to_results:
             predictor = _uncertain(found, layer, inward, model.fit.draws, generator)
-        params = ChainParams((layer.params,)).scaled(units.scale, units.offset)
+        params = rescaled(ChainParams((layer.params,)), units.scale, units.offset)
         return TransferPosterior(predictor, FitResult(units, params, (found.report,), blind=True), target.y)
 
 

@@ -35,7 +35,7 @@ from headstart.models.joint.coregion import Free, Hierarchical, SharedKernel, We
 from headstart.models.joint.joint import Joint
 from headstart.models.sequential import Sequential
 from headstart.models.star.star import Star
-from headstart.models.star.weighting import FreeWeights, Integrated, Modular
+from headstart.models.star.weighting import FittedWeights, Integrated
 
 PROBLEM = transfer_problem()
 
@@ -48,7 +48,7 @@ def test_the_family_is_the_papers_table() -> None:
     papers = ["GPBO", "MHGP", "SHGP", "BHGP", "HGP", "WSGP", "MTKGP", "MTGP", "RGPE"]
     assert list(FAMILY) == [*papers, "STAR", "SCAML", "MWSGP", "AUTO"]
     stars = {name: model.weighting for name, model in FAMILY.items() if isinstance(model, Star)}
-    assert stars == {"STAR": Integrated(), "SCAML": FreeWeights(), "MWSGP": Modular()}
+    assert stars == {"STAR": Integrated(), "SCAML": FittedWeights(), "MWSGP": FittedWeights(modular=True)}
     assert isinstance(FAMILY["AUTO"], Auto)
     joint = {name: model.coregion for name, model in FAMILY.items() if isinstance(model, Joint)}
     assert joint == {"HGP": Hierarchical(), "WSGP": WeightedSource(), "MTKGP": SharedKernel(), "MTGP": Free()}

@@ -67,7 +67,7 @@ def test_scores_of_a_factor_are_those_worked_out_from_scratch(name: str, batch_s
     part = FAMILY[name].at(params, sources=sources, target=target.head(3))
     layer = with_appended_rows(part, target).predictor
     assert isinstance(layer, Layer)
-    torch.testing.assert_close(scores_of(layer), dense_scores(layer, target), rtol=0, atol=1e-10)
+    torch.testing.assert_close(scores_of(layer.L, layer.z), dense_scores(layer, target), rtol=0, atol=1e-10)
 
 
 def test_the_offset_is_that_of_a_fit_to_all_rows() -> None:

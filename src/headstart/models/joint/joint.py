@@ -20,7 +20,7 @@ from headstart.models.joint.coregion import Coregion, WeightedSource
 from headstart.models.joint.evidence import ArrowEvidence, DenseEvidence, JointEvidence
 from headstart.models.learning import LearnContext
 from headstart.models.model import Prior, TransferModel
-from headstart.models.params import AutoParams, CoregionalParams, EnsembleParams, ModelParams
+from headstart.models.params import CoregionalParams, ModelParams, expanded, rescaled
 from headstart.models.posterior import FitResult, TransferPosterior
 from headstart.tuning import PLAIN_TUNING
 
@@ -91,8 +91,8 @@ class JointPrior(Prior):
         params = evidence.params(theta.reshape(evidence.n_problems, -1), target.batch_shape)
         canonical = model.coregion.coregional(params, evidence.T)
         layer = _observe(canonical, sources, inward, coregion=model.coregion, kernel=model.kernel)
-        assert not isinstance(params, EnsembleParams | AutoParams)
-        return TransferPosterior(layer, FitResult(units, params.scaled(units.scale, units.offset), (report,)), target.y)
+        params = rescaled(params, units.scale, units.offset)
+        return TransferPosterior(layer, FitResult(units, params, (report,)), target.y)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +121,6 @@ class Joint(TransferModel):
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
         canonical = self.coregion.coregional(params, len(sources) + 1)
         canonical.require(target.d)
-        here = canonical.expanded(target.batch_shape, target.X)
+        here = expanded(canonical, target.batch_shape, target.X)
         layer = _observe(here, sources, target, coregion=self.coregion, kernel=self.kernel)
         return TransferPosterior(layer, FitResult(Units.identity(target), params), target.y)

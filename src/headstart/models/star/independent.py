@@ -29,7 +29,6 @@ from headstart.models.learning import (
     integer_seed,
 )
 from headstart.models.model import TransferModel
-from headstart.models.star.weighting import SourceFacts
 from headstart.tuning import PLAIN_TUNING
 
 # Elements of all covariance matrices that are worked on in lockstep: more of them gain nothing
@@ -38,12 +37,17 @@ _TOGETHER = 1 << 19
 
 @dataclass(frozen=True)
 class IndependentSources:
-    """Every source learnt on its own: a layer each, in common model units. All models with sources can begin here."""
+    """Every source learnt on its own: a layer each, in common model units, and how far it is trusted, from 0 to 1.
+
+    ``index`` are the positions of the sources among all, of which these may be ``some``.
+    """
 
     sources: tuple[Dataset, ...]
     units: Units
     layers: tuple[Layer, ...]
     reports: tuple[FitReport, ...]
+    trust: Float[Tensor, "*b s"]
+    index: tuple[int, ...]
 
     @property
     def known(self) -> Units:
@@ -55,21 +59,21 @@ class IndependentSources:
         """Every source's own posterior, which the weighted sum is made of."""
         return tuple(exact_beliefs(layer) for layer in self.layers)
 
-    @property
-    def facts(self) -> SourceFacts:
-        """The sources' spreads in model units; every source counts."""
-        spread = torch.stack([spread_of(s.y, s.y.mean(-1)) / self.known.scale for s in self.sources], dim=-1)
-        return SourceFacts(spread, torch.ones_like(spread))
+    @cached_property
+    def spread(self) -> Float[Tensor, "*b s"]:
+        """The spread of every source's values in model units."""
+        return torch.stack([spread_of(s.y, s.y.mean(-1)) / self.known.scale for s in self.sources], dim=-1)
 
-    def only(self, i: int) -> IndependentSources:
-        """Source i as the only one."""
-        return self.some((i,))
-
-    def some(self, index: Sequence[int]) -> IndependentSources:
-        """Some of the sources, in the common units of all."""
-        sources = tuple(self.sources[i] for i in index)
-        layers = tuple(self.layers[i] for i in index)
-        return replace(self, sources=sources, layers=layers, reports=tuple(self.reports[i] for i in index))
+    def some(self, index: Sequence[int], trust: Float[Tensor, "*b k"] | None = None) -> IndependentSources:
+        """Some of the sources, in the common units of all; ``trust`` in each, if it is to be another than in all."""
+        return replace(
+            self,
+            sources=tuple(self.sources[i] for i in index),
+            layers=tuple(self.layers[i] for i in index),
+            reports=tuple(self.reports[i] for i in index),
+            trust=self.trust[..., list(index)] if trust is None else trust,
+            index=tuple(index),
+        )
 
     def locate(self, X: Float[Tensor, "*b m d"]) -> BeliefsAt:
         """Every source's posterior at X; the weights come with the target."""
@@ -83,7 +87,7 @@ def _known(units: Units, sources: tuple[Dataset, ...]) -> Units:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceFit:
+class _SourceFit:
     """The hyperparameters of a source on its own in the units of its values, and how they were found.
 
     ``offset_var`` is the variance of the offset before any data where the offset is determined with the layer, which is
@@ -122,12 +126,14 @@ def fit_independently(
     units = _known(shared, sources)
     fits = fit_each(sources, units.scale, model, seed, context)
     layers = tuple(fit.layer(units) for fit in fits)
-    return IndependentSources(sources, shared, layers, tuple(fit.report for fit in fits))
+    trust = torch.ones(*sources[0].batch_shape, len(sources), dtype=torch.float64, device=sources[0].X.device)
+    every = tuple(range(len(sources)))
+    return IndependentSources(sources, shared, layers, tuple(fit.report for fit in fits), trust, every)
 
 
 def fit_each(
     sources: tuple[Dataset, ...], scale: Float[Tensor, "*b"], model: TransferModel, seed: Seed, context: LearnContext
-) -> list[SourceFit]:
+) -> list[_SourceFit]:
     """The fit of every source, from the cache or made now; ``scale`` is the unit of a source that is constant."""
     exact = exact_rows([source.n for source in sources])
     spec = LevelSpec(model.kernel, model.fit, model.units, seed=integer_seed(seed), source=True, exact=exact)
@@ -156,7 +162,7 @@ def fit_each(
             done(jobs[j].seconds)
     free = model.units is OutputUnits.SHARED
     return [
-        SourceFit(
+        _SourceFit(
             s,
             *found[i],
             spec,
