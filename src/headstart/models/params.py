@@ -59,7 +59,9 @@ class WeightedParams:
         Returns:
             The parameters.
         """
-        params = cls(tuple(levels), torch.as_tensor(weights, dtype=torch.float64))
+        w = torch.as_tensor(weights, dtype=torch.float64)
+        _require_one_each(w, "weights", len(levels) - 1, "source")
+        params = cls(tuple(levels), w)
         params.require()
         return params
 
@@ -230,6 +232,7 @@ class StarParams:
             The parameters.
         """
         w, v, o, b = (torch.as_tensor(value, dtype=torch.float64) for value in (weights, weight_var, own, balance))
+        _require_one_each(w, "weights", len(levels) - 1, "source")
         params = cls(tuple(levels), w, v.expand(w.shape), o.expand(w.shape), b.expand(*w.shape[:-1], 1))
         params.require()
         return params
