@@ -37,7 +37,7 @@ from headstart.models.model import Prior, observed
 from headstart.models.outcomes import OutcomePosteriors
 from headstart.models.posterior import TransferPosterior
 from headstart.sampler.outcomes import Known, StudyPriors
-from headstart.sources.aligned import Alignment
+from headstart.sources.alignment import Alignment
 
 _PREFIX = "headstart: "
 _MAX_VERDICTS = 12

@@ -116,7 +116,7 @@ class TransferSampler(BaseSampler):
         from headstart.sampler.log import OnceLogger, log_warning
         from headstart.sampler.outcomes import SourceFitter
         from headstart.sampler.settings import SettingConstraints
-        from headstart.sources.forms.errors import ErrorNames
+        from headstart.sources.forms.naming import ErrorNames
         from headstart.sources.past import read_sources
 
         settings = SettingConstraints.of(rules, fixed, steps, candidates)

@@ -37,7 +37,7 @@ from headstart.decide.ruled.ruled import Ruled
 from headstart.errors import InputError, NoPlaceError, NoSettingError, UnknownParameterError
 from headstart.gp.fit import generator_from
 from headstart.sampler.space import SourceSpace, clip_value
-from headstart.sources.columns.frames import read_frame
+from headstart.sources.columns import read_frame
 from headstart.sources.files.workbooks import split_sheet
 from headstart.sources.matching import is_missing, match
 from headstart.sources.raw import RawTask

@@ -26,7 +26,7 @@ from headstart.data.conditions import Condition, learn_conditions
 from headstart.data.ranges import Distribution, has_single_value
 from headstart.data.space import Space
 from headstart.errors import NoPlaceError
-from headstart.sources.columns.span import spans_log
+from headstart.sources.column_guess import spans_log
 from headstart.sources.matching import is_missing, match
 from headstart.sources.raw import RawTask
 

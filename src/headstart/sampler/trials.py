@@ -6,7 +6,7 @@
     RUNNING       those asked for, and those noted      a pending point
     WAITING       those it was enqueued with            a pending point
     FAIL          its own                               a pending point: not tried again, and no value is made up
-    PRUNED        its own                               a result, its estimated final value (``sources.pruned``); as a
+    PRUNED        its own                               a result, its estimated final value (``estimated_finals``); as a
                                                         failed trial if it reported nothing
 
 A trial that was run without a parameter of the space has it at rest, or at the value that ``fill`` gives.
@@ -32,10 +32,10 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.data.space import Space
 from headstart.errors import NoPlaceError
-from headstart.sources.forms.errors import errors_of_trials
+from headstart.sources.forms.naming import errors_of_trials
+from headstart.sources.forms.studies import estimated_finals
 from headstart.sources.matching import match
 from headstart.sources.optuna_api import enqueued_parameters, set_system_attributes, system_attributes
-from headstart.sources.pruned import estimated_finals
 from headstart.sources.raw import error_var, finite
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headstart.sources.columns.grid import common_step
+from headstart.sources.column_guess import common_step
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headstart import InputError
-from headstart.sources.columns.frames import read_frame
+from headstart.sources.columns import read_frame
 
 
 def _file(folder: Path, content: str) -> Path:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headstart.sources.columns.cleaning import Cleaned, TableUse, cleaned
-from headstart.sources.files.readings import CellRules
+from headstart.sources.columns import Cleaned, TableUse, cleaned
+from headstart.sources.files.cells import CellRules
 from headstart.sources.files.tables import read_table
 
 
