@@ -63,7 +63,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "2:8734f0a6464e71a9"
+FINGERPRINT = "2:d1b38607d6875cd5"
 
 
 def fingerprint() -> str:
