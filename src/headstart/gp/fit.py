@@ -102,17 +102,28 @@ class FitReport:
     """What every restart of one fit did. ``objective`` is what was minimised, per observation; lower is better.
 
     Leading dimensions are those of the batch of problems; the last one counts the restarts.
+
+    Args:
+        task: The name of the task.
+        objective: What was minimised, per observation, by restart.
+        evaluations: Evaluations of the objective.
+        converged: Whether the search ended by itself.
+        failures: Factorisations that failed on the way.
+        joined: The restart whose path this one met and whose end it shares, or −1.
+        best: The restart that was taken.
+        n_observations: Observations of the task.
+        note: How a task of very many rows was fitted, in words.
     """
 
     task: str
     objective: Float[Tensor, "*b R"]
     evaluations: Int[Tensor, "*b R"]
     converged: Bool[Tensor, "*b R"]
-    failures: Int[Tensor, "*b R"]  # factorisations that failed on the way
-    joined: Int[Tensor, "*b R"]  # the restart whose path this one met and whose end it shares, or −1
+    failures: Int[Tensor, "*b R"]
+    joined: Int[Tensor, "*b R"]
     best: Int[Tensor, "*b"]
     n_observations: int = 0
-    note: str = ""  # how a task of very many rows was fitted, in words
+    note: str = ""
 
     def __str__(self) -> str:
         """A line for the fit and, for a single problem, a line per restart."""
@@ -134,7 +145,15 @@ class FitReport:
         return "\n".join([head, *rows])
 
     def at_row(self, row: int, task: str) -> FitReport:
-        """The report of one entry of the first batch dimension."""
+        """The report of one entry of the first batch dimension.
+
+        Args:
+            row: Its number.
+            task: The name of its task.
+
+        Returns:
+            A report without that dimension.
+        """
         tensors = [f.name for f in fields(self) if isinstance(getattr(self, f.name), Tensor)]
         rows: dict[str, Any] = {name: getattr(self, name)[row] for name in tensors}
         return replace(self, task=task, **rows)

@@ -27,14 +27,17 @@ from headstart.models.refits import refit_size
 class Prior(ABC):
     """What was learnt from the sources, once. Conditioning on the target reuses it at every step.
 
-    ``sources`` are as the model sees them, behind their output maps; ``warp`` is the map of a target of which nothing
-    is known yet, None where values are taken as they are.
+    Args:
+        model: The model that learnt it.
+        sources: The sources as the model sees them, behind their output maps.
+        warp: The map of a target of which nothing is known yet; None where values are taken as they are.
+        outliers: Which values of every source were pulled in.
     """
 
     model: TransferModel
     sources: tuple[Dataset, ...]
     warp: Warp | None = None
-    outliers: tuple[Bool[Tensor, "*b _"], ...] = ()  # which values of every source were pulled in
+    outliers: tuple[Bool[Tensor, "*b _"], ...] = ()
 
     def condition(self, target: Dataset | None = None, *, seed: Seed = 0) -> TransferPosterior:
         """The target's posterior.
@@ -77,7 +80,14 @@ class Prior(ABC):
         return torch.cat(rows, dim=-2)
 
     def warp_of(self, target: Dataset) -> Warp | None:
-        """The output map of a target with these data."""
+        """The output map of a target with these data.
+
+        Args:
+            target: The target as measured.
+
+        Returns:
+            The map; None where values are taken as they are.
+        """
         if self.warp is not None:
             return self.warp.moved_to(target)
         if self.model.output_map is not OutputMap.LEARNT:
@@ -86,7 +96,14 @@ class Prior(ABC):
         return Warp.of_target(target.head(refit_size(target.n)))
 
     def inward(self, target: Dataset) -> Dataset:
-        """The target as the model sees it."""
+        """The target as the model sees it.
+
+        Args:
+            target: The target as measured.
+
+        Returns:
+            Its values behind the output map.
+        """
         warp = self.warp_of(target)
         return target if warp is None else warp.task_inward(target, refit_size(target.n))
 
@@ -131,8 +148,11 @@ _KINDS = (("kernel", Kernel), ("fit", FitOptions), ("units", OutputUnits), ("out
 class TransferModel(ABC):
     """A way of training and a choice of W, with the options every model has.
 
-    ``kernel`` is Matérn-5/2 or RBF (the paper's); ``fit`` says how hyperparameters are found; ``units`` where the
-    model's output units come from; ``output_map`` whether outputs go through a monotone map first.
+    Args:
+        kernel: Matérn-5/2, or RBF, the paper's.
+        fit: How hyperparameters are found.
+        units: Where the model's output units come from.
+        output_map: Whether outputs go through a monotone map first.
     """
 
     kernel: Kernel = Kernel.MATERN52

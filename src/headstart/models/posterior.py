@@ -57,6 +57,12 @@ class TransferPosterior(Model, FantasizeMixin):
     It is minimised or maximised by whoever uses it: like every BoTorch model it only predicts. Analytic and Monte
     Carlo acquisition functions, pending points and fantasies work on it. What it says goes its ``way`` from model units
     over mapped units, up to which its distributions are normal, to the user's (models.predictive).
+
+    Args:
+        predictor: The posterior in model units.
+        outcome: What the fit found: hyperparameters, reports, units.
+        y: The target's values in the user's units, (*b, n).
+        warp: The output map; None where there is none.
     """
 
     def __init__(
@@ -70,7 +76,15 @@ class TransferPosterior(Model, FantasizeMixin):
         self.eval()
 
     def seen_through(self, warp: Warp, y: Float[Tensor, "*b n"]) -> Self:
-        """The same model for somebody in front of the map, where the target's values are y."""
+        """The same model for somebody in front of the map, where the target's values are y.
+
+        Args:
+            warp: The output map.
+            y: The target's values in the user's units, (*b, n).
+
+        Returns:
+            A model in the user's units.
+        """
         n, scale = y.shape[-1], self.units.scale
         if bool((warp.level_var > 0).any()):
             doubt = Doubt(
@@ -81,11 +95,25 @@ class TransferPosterior(Model, FantasizeMixin):
         return type(self)(self._predictor, replace(self._outcome, doubt=doubt), y, warp)
 
     def with_facts(self, **facts: Any) -> Self:
-        """The same model with other fields of its ``FitResult``."""
+        """The same model with other fields of its ``FitResult``.
+
+        Args:
+            facts: Fields of ``FitResult`` and their new values.
+
+        Returns:
+            A model of the same class.
+        """
         return type(self)(self._predictor, replace(self._outcome, **facts), self._y, self._warp)
 
     def problem(self, i: int) -> Self:
-        """Problem i of a batch as a model of its own, counted in order."""
+        """Problem i of a batch as a model of its own, counted in order.
+
+        Args:
+            i: The number of the problem.
+
+        Returns:
+            A model without a batch.
+        """
         parts = (self._predictor, self._outcome, self._y, self._warp)
         return type(self)(*take_problems(parts, i, self.batch_shape))
 
@@ -127,7 +155,14 @@ class TransferPosterior(Model, FantasizeMixin):
         return False
 
     def deciding(self, n: int) -> Predictor:  # noqa: ARG002
-        """The posterior by which point number n, counted from 0, is chosen: for all but AUTO the same."""
+        """The posterior by which point number n, counted from 0, is chosen: for all but AUTO the same.
+
+        Args:
+            n: The number of the point.
+
+        Returns:
+            A predictor in model units.
+        """
         return self._predictor
 
     @property
@@ -300,7 +335,16 @@ class TransferPosterior(Model, FantasizeMixin):
         return self.quantiles(X, (p,), noise=noise)[0]
 
     def quantiles(self, X: Tensor, levels: Sequence[float], *, noise: bool = True) -> tuple[Tensor, ...]:
-        """The same for every p of the levels, by one prediction."""
+        """The same for every p of the levels, by one prediction.
+
+        Args:
+            X: Points, (*b, m, d).
+            levels: Probabilities.
+            noise: Whether of a measurement, or of f.
+
+        Returns:
+            Quantiles, (*b, m), one tensor for every level.
+        """
         found = self._measurement(X, noise=noise)
         return tuple(self.way.outward(found.quantile(p)) for p in levels)
 
@@ -331,7 +375,13 @@ class TransferPosterior(Model, FantasizeMixin):
     ) -> Self:
         """The model after observing (X, Y) in the user's units, at the same hyperparameters: for fantasies.
 
-        ``noise``, a variance, is in mapped units.
+        Args:
+            X: Points, (*b, k, d).
+            Y: Results, (*c, k, 1), in the user's units.
+            noise: A variance per result, in mapped units; the fitted one by default.
+
+        Returns:
+            A model whose batch shape has the dimensions of the fantasies in front.
         """
         self._require_query(X)
         _require_values(Y, X.shape[-2])
@@ -345,7 +395,14 @@ class TransferPosterior(Model, FantasizeMixin):
         return type(self)(predictor, self._outcome, y_all, self._warp)
 
     def bound(self, limit: float) -> Float[Tensor, "*b"]:
-        """An upper limit in model units; one that lies among the outliers is pulled in as they are."""
+        """An upper limit in model units; one that lies among the outliers is pulled in as they are.
+
+        Args:
+            limit: An upper limit in the user's units.
+
+        Returns:
+            The limit in model units, (*b).
+        """
         c = self._y.new_full((*self._y.shape[:-1], 1), limit)
         mapped = c if self._warp is None else self._warp.bound(c, self._y)
         return ((mapped - self.units.offset.unsqueeze(-1)) / self.units.scale.unsqueeze(-1)).squeeze(-1)
@@ -364,7 +421,14 @@ class TransferPosterior(Model, FantasizeMixin):
         return self.way.cdf(self._measurement(X), y, self.bound(limit).unsqueeze(-1))
 
     def subset_output(self, idcs: list[int]) -> Self:
-        """The model itself: it has one output."""
+        """The model itself: it has one output.
+
+        Args:
+            idcs: [0].
+
+        Returns:
+            The model itself.
+        """
         if idcs != [0]:
             raise InputError(f"The model has one output, but outputs {idcs} were asked for.")
         return self
