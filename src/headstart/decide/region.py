@@ -25,7 +25,7 @@ Index = NDArray[np.intp]
 # (points, which of the runs they belong to) → (loss, gradient)
 Loss = Callable[[Array, Index], tuple[Array, Array]]
 # (columns that linear constraints tie together, the projection of a point onto their polytope and whether it was found)
-Tie = tuple[Index, Callable[[Float[Array, "k t"]], tuple[Float[Array, "k t"], Bool[Flags, "k"]]]]
+Tie = tuple[Index, Callable[[Array], tuple[Array, Flags]]]
 
 _MEMORY = 4  # last losses that a new one is compared with
 _BACKTRACKS = 12
