@@ -96,9 +96,7 @@ class ExactMethod(Method):
         )
         theta, report = fit(evidence, model.fit, seed=0, task="source", batch_shape=shape)
         params = evidence.params(theta.reshape(P, -1)).reshaped(shape)
-        layer = Layer.observe(
-            NoBeliefs(shape), params, source.X, source.y, kernel=model.kernel, propagation=model.propagation
-        )
+        layer = Layer.observe(NoBeliefs(shape), params, source, kernel=model.kernel, propagation=model.propagation)
         exact = replace(prior, levels=(params,), below=layer.as_beliefs(), reports=(report,))
         return ModelProposer(exact, settings, instance, problem, seeds)
 

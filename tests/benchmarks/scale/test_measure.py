@@ -203,9 +203,8 @@ def test_the_exact_posterior_is_that_of_a_layer() -> None:
     data, params = draw_task(60, "a"), GPParams.of(lengthscale=[0.5] * 6, outputscale=2.0, noise_var=0.1, offset=0.7)
     X = draw_task(20, "b").X
     mean, var = exact_posterior(Kernel.MATERN52, params, data, X)
-    layer = Layer.observe(
-        NoBeliefs(torch.Size()), params, data.X, data.y, kernel=Kernel.MATERN52, propagation=Propagation.EXACT
-    )
+    nothing = NoBeliefs(torch.Size())
+    layer = Layer.observe(nothing, params, data, kernel=Kernel.MATERN52, propagation=Propagation.EXACT)
     beliefs = layer.as_beliefs()
     at = beliefs.at(X)
     assert torch.allclose(mean, at.mean, rtol=1e-10, atol=1e-10)

@@ -348,15 +348,15 @@ def test_a_suggestion_can_be_explained() -> None:
     for n in (0, 2):
         study.optimize(objective, n_trials=n + 1 - len(study.trials))
         reasons = sampler.explain()
-        assert reasons.names == ("source 1", "noise", "this study")
-        assert tuple(s.name for s in reasons.explanation.sources) == ("source 1", "noise")
-        assert reasons.explanation.n_observations == n
+        assert (*reasons.names, reasons.target) == ("source 1", "noise", "this study")
+        assert reasons.shares is not None
+        assert reasons.n_observations == n
         assert reasons.shares.shape == (1, 3)
         assert reasons.shares.sum().item() == pytest.approx(1)
         assert reasons.shares[0, 0].item() > reasons.shares[0, 1].item()
         told = str(reasons).splitlines()
         assert [line.partition(":")[0] for line in told] == [
-            *reasons.names[:2],
+            *reasons.names,
             f"believed after {n} observations",
             "rests on",
         ]
