@@ -25,6 +25,28 @@ somebody answers by going on in another way has a name of its own, so that no ot
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting that mends what a message tells, by the name that every product knows it by, and its value."""
+
+    name: str
+    value: str = ""
+
+
+class Message(str):
+    """A sentence for people, and the settings that mend what it tells; each product adds how these are set there."""
+
+    settings: tuple[Setting, ...]
+
+    def __new__(cls, text: str, *settings: Setting) -> Self:
+        """The text with its settings."""
+        made = super().__new__(cls, text)
+        made.settings = settings
+        return made
 
 
 class HeadstartError(Exception):
@@ -101,6 +123,13 @@ class NumericalError(HeadstartError, ArithmeticError):
 
 class MissingExtraError(HeadstartError, ImportError):
     """An optional dependency is missing; the message names the extra to install."""
+
+
+def message_of(error: BaseException) -> Message:
+    """What an error says, with the settings that mend it; of several problems all of them."""
+    said = error.problems if isinstance(error, SeveralProblemsError) else (error.args[0] if error.args else "",)
+    settings = dict.fromkeys(one for text in said if isinstance(text, Message) for one in text.settings)
+    return Message(str(error), *settings)
 
 
 def refuse(problems: Sequence[str]) -> None:

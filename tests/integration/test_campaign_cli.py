@@ -229,9 +229,9 @@ def test_a_past_file_that_cannot_be_used(tmp_path: Path, content: bytes, parts: 
     [
         (["--objective", "y"], ["'y'", "--maximize or --minimize"]),
         ([*INIT, "--rename", "z"], ["--rename must be OLD=NEW", "'z'"]),
-        ([*INIT, "--rename", "zz=a"], ["--rename names 'zz', but no file has such a column"]),
+        ([*INIT, "--rename", "zz=a"], ["rename names 'zz', but no file has such a column", "(--rename)"]),
         ([*INIT, "--rename", "x=z"], ["'x' and 'z' would both be called 'z'"]),
-        ([*INIT, "--ignore", "zeta"], ["--ignore names 'zeta', but no file has such a column"]),
+        ([*INIT, "--ignore", "zeta"], ["ignore names 'zeta', but no file has such a column", "(--ignore)"]),
         ([*INIT, "--folder", "nowhere"], ["nowhere: there is no such folder"]),
         ([*INIT, "no.csv"], ["no.csv: there is no such file"]),
         ([*INIT, "past.csv"], ["past.csv is named twice"]),
@@ -443,7 +443,7 @@ def test_processes_and_devices_are_said_in_the_file_or_on_the_command_line(tmp_p
     again = invoke("suggest", "--folder", tmp_path, "--jobs", "2")
     assert again.exit_code == 0, again.output
     assert again.stdout.splitlines()[:4] == before
-    assert_refused(invoke("status", "--folder", tmp_path, "--jobs", "0"), "--jobs is how many processes")
+    assert_refused(invoke("status", "--folder", tmp_path, "--jobs", "0"), "jobs is how many processes")
     assert_refused(invoke("status", "--folder", tmp_path, "--device", "gpu"), "device must be")
     toml = tmp_path / "headstart.toml"
     toml.write_text("jobs = -3\n" + toml.read_text())

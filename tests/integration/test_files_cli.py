@@ -59,9 +59,7 @@ def test_three_messy_files_reach_a_suggestion_in_two_commands(tmp_path: Path, mo
         "the sheet 'Versuche' is read",
     ):
         assert told in first.stderr, told
-    assert (
-        "Not a parameter: Reinheit [%] (by its name it is measured, not set; make it a parameter with" in first.stdout
-    )
+    assert "Not a parameter: Reinheit [%] (by its name it is measured, not set). (--parameter" in first.stdout
 
 
 def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
@@ -197,7 +195,7 @@ def test_a_campaign_by_hand_in_a_workbook(tmp_path: Path) -> None:
         ("T=20..120 fast", "is not understood"),
         ("s=DMF|dmf", "every category needs a name of its own"),
         ("T=20..30 step 50", "a step must be positive"),
-        ("T=", "--parameter must be NAME=LOW..HIGH"),
+        ("T=", "parameter must be NAME=LOW..HIGH"),
     ],
 )
 def test_a_parameter_by_hand_that_is_none(tmp_path: Path, told: str, part: str) -> None:

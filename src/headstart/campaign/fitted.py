@@ -242,8 +242,8 @@ def fit_campaign(
 ) -> Fitted:
     """Learn the past files, then the campaign's results, as the file says or otherwise; ``told`` is how far it is."""
     file, toml = campaign.file, str(campaign.folder / TOML)
-    where = "--model" if model else toml
-    n_jobs = require_n_jobs(file.jobs, f"{toml}: jobs") if jobs is None else require_n_jobs(jobs, "--jobs")
+    where = "model" if model else toml
+    n_jobs = require_n_jobs(file.jobs, f"{toml}: jobs") if jobs is None else require_n_jobs(jobs, "jobs")
     place = device_from(device or file.device)
     alone, chosen = (model_named(name, where=where).anywhere() for name in ("gpbo", model or file.model))
     alignments = align_tasks(campaign.past, file, campaign.settings.descriptors)

@@ -15,7 +15,7 @@ from headstart.campaign.past import clean_tables, read_candidates, readable
 from headstart.campaign.settings import read_settings
 from headstart.campaign.toml.writing import toml_text
 from headstart.data.outcomes import Goal, Limit, Outcomes
-from headstart.errors import InputError, refuse
+from headstart.errors import InputError, Message, Setting, refuse
 from headstart.models.family import model_named
 from headstart.sources.column_guess import Guess, Proposal, find_result, outward, propose
 from headstart.sources.columns import column_unit, input_column
@@ -84,15 +84,15 @@ def start_campaign(past: Sequence[Path], folder: Path, wanted: CampaignPlan, *, 
         raise InputError(f"{folder}: there is no such folder. Create it first.")
     toml, current = folder / TOML, folder / wanted.current
     if split_sheet(current) is not None and current.suffix.lower() != ".xlsx":
-        raise InputError(f"--current {wanted.current}: a new table is a .csv or an .xlsx file.")
+        raise InputError(f"current = {wanted.current}: a new table is a .csv or an .xlsx file.")
     if toml.exists() and not force:
-        raise InputError(f"{toml} is there already. Edit it, or write it anew with --force.")
+        raise InputError(Message(f"{toml} is there already. Edit it, or write it anew.", Setting("force")))
     for path in past:
         if path.resolve() == current.resolve():
             raise InputError(f"{path} is the file of the new campaign and cannot be a past one too. Rename it first.")
     looked = look_at(past, folder, wanted)
-    model_named(looked.file.model, where="--model")
-    more = read_settings(folder, looked.file, (), place="--rule").more_columns
+    model_named(looked.file.model, where="model")
+    more = read_settings(folder, looked.file, (), place="rules").more_columns
     kept = len(read_table(current).rows) if current.exists() and current.read_bytes().strip() else 0
     with alone_in(folder):
         write_whole(toml, toml_text(looked.file, looked.proposal).encode())
@@ -113,8 +113,11 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
     told, columns = told_parameters(wanted.parameters)
     if not files and (past or not told):
         raise InputError(
-            "No past file was given. Name the files of earlier campaigns, or say what can be set, as in --parameter "
-            "'T=20..120' --parameter 'solvent=DMF|THF'."
+            Message(
+                "No past file was given. Name the files of earlier campaigns, or say what can be set.",
+                Setting("parameter", "T=20..120"),
+                Setting("parameter", "solvent=DMF|THF"),
+            )
         )
     for i, path in enumerate(files):
         if path.resolve() in [other.resolve() for other in files[:i]]:
@@ -138,7 +141,9 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
     ignore = _require_names(tables, wanted.ignore, "ignore")
     ignored = next((name for name in (*names, *errors) if name in ignore), None)
     if ignored is not None:
-        raise InputError(f"--ignore names {ignored!r}, which is a result. Leave one of the two out.")
+        raise InputError(
+            Message(f"ignore names {ignored!r}, which is a result. Leave one of the two out.", Setting("ignore"))
+        )
     tables, same, more = same_columns(tables, [*names, *errors, *ignore])
     ignore = [same.get(name, name) for name in ignore]
     categories = _require_names(tables, [same.get(name, name) for name in wanted.categories], "category")
@@ -188,7 +193,8 @@ def _require_names(tables: Sequence[Table], names: Sequence[str] | Mapping[str, 
     spelled = {folded(column): column for column in reversed(every)}
     for name in names:
         if folded(name) not in spelled:
-            raise InputError(f"--{option} names {name!r}, but no file has such a column. {nearest(name, every)}")
+            told = f"{option} names {name!r}, but no file has such a column. {nearest(name, every)}"
+            raise InputError(Message(told, Setting(option)))
     return [name if name in every else spelled[folded(name)] for name in names]
 
 
@@ -224,11 +230,13 @@ def find_results(
         error = errors.get(outcome.name, "")
         if error and tables and not any(error in table.columns for table in renamed):
             columns = list(dict.fromkeys(column for table in renamed for column in table.columns))
-            raise InputError(f"--error names {error!r}, but no file has such a column. {nearest(error, columns)}")
+            told = f"error names {error!r}, but no file has such a column. {nearest(error, columns)}"
+            raise InputError(Message(told, Setting("error")))
         found.append(ResultColumn(_bounded(replace(outcome, name=name), unit, renamed), unit, error))
     unknown = [name for name in errors if name not in [outcome.name for outcome in every]]
     if unknown:
-        raise InputError(f"--error names {unknown[0]!r}, which is no result. {nearest(unknown[0], spelled)}")
+        told = f"error names {unknown[0]!r}, which is no result. {nearest(unknown[0], spelled)}"
+        raise InputError(Message(told, Setting("error")))
     return tuple(found), renamed, spelled
 
 
@@ -264,8 +272,12 @@ def same_columns(tables: Sequence[Table], apart: Sequence[str]) -> tuple[list[Ta
             place = f"{files[1].path}: {other!r}"
             if not converts(units[1], units[0]):
                 problems.append(
-                    f"{place} and {one!r} in {files[0].path} are called alike, but {units[1]} cannot be converted to "
-                    f"{units[0]}. Give one of them another name with --rename, or leave one out with --ignore."
+                    Message(
+                        f"{place} and {one!r} in {files[0].path} are called alike, but {units[1]} cannot be converted "
+                        f"to {units[0]}. Give one of them another name, or leave one out.",
+                        Setting("rename", f"{other}=NEW"),
+                        Setting("ignore", other),
+                    )
                 )
                 continue
             spelled[other] = one
@@ -281,7 +293,7 @@ def told_parameters(texts: Sequence[str]) -> tuple[dict[str, Parameter], tuple[s
     names = [p.name for p in told] + [text.strip() for text in texts if "=" not in text]
     for name in names:
         if names.count(name) > 1:
-            raise InputError(f"--parameter names {name!r} twice.")
+            raise InputError(f"parameter names {name!r} twice.")
     return {p.name: p for p in told}, tuple(text.strip() for text in texts if "=" not in text)
 
 
@@ -333,7 +345,8 @@ def with_descriptors(
     known = [guess.parameter.name for guess in proposal.guesses if guess.parameter.kind is Kind.CATEGORY]
     for name in files:
         if name not in known:
-            raise InputError(f"--descriptors names {name!r}, which has no categories. {nearest(name, known)}")
+            told = f"descriptors names {name!r}, which has no categories. {nearest(name, known)}"
+            raise InputError(Message(told, Setting("descriptors")))
     guesses = []
     for guess in proposal.guesses:
         p = guess.parameter

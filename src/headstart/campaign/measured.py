@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headstart.campaign.file import TOML, CampaignFile, ResultColumn
-from headstart.errors import InputError, SeveralProblemsError
+from headstart.errors import InputError, Message, Setting, SeveralProblemsError
 from headstart.sources.columns import result_column
 from headstart.sources.files.tables import Table
 
@@ -46,15 +46,20 @@ class ResultSlip:
         return (
             f"{self.path}, row {self.row}, column {self.column!r}: {self.cell} is {self.times:.0f} times the largest "
             f"of all other results. If the decimal mark has slipped ({self.meant:g}?), correct it; if it is right, say "
-            f'so with "{self.cell}" = {self.cell.replace(",", ".")} in [cells] of {TOML} (init: --cell).'
+            f'so with "{self.cell}" = {self.cell.replace(",", ".")} in [cells] of {TOML}.'
         )
+
+    @property
+    def message(self) -> Message:
+        """The question with the setting that answers it."""
+        return Message(str(self), Setting("cells", f"{self.cell}={self.cell.replace(',', '.')}"))
 
 
 class SlippedResultsError(SeveralProblemsError):
     """Results that may be slips of the decimal mark: somebody has to say whether they are right."""
 
     def __init__(self, slips: Sequence[ResultSlip]) -> None:
-        super().__init__(list(dict.fromkeys(map(str, slips))))
+        super().__init__(list(dict.fromkeys(slip.message for slip in slips)))
         self.slips = tuple(slips)
 
 

@@ -16,7 +16,7 @@ from headstart.campaign.file import TOML
 from headstart.campaign.fitted import THIS, Fitted, FittedOutcome
 from headstart.decide.stopping import Outlook, outlook
 from headstart.decide.suggest import suggest
-from headstart.errors import InputError, NoPointLeftError
+from headstart.errors import InputError, Message, NoPointLeftError, Setting
 from headstart.gp.threads import single_thread
 from headstart.models.auto.shares import shares
 
@@ -69,8 +69,12 @@ def next_experiments(fitted: Fitted, n: int, *, seed: int = 0) -> tuple[Suggesti
     except NoPointLeftError as error:
         more = "one more setting" if n == 1 else f"{n} more settings"
         raise NoPointLeftError(
-            f"There is no point left: {campaign.folder} has not {more} that is neither pending, failed nor finished. "
-            f"Fill in results, ask for fewer with -n, or widen the ranges or the list in {campaign.folder / TOML}."
+            Message(
+                f"There is no point left: {campaign.folder} has not {more} that is neither pending, failed nor "
+                "finished. Fill in results, ask for fewer, or widen the ranges or the list in "
+                f"{campaign.folder / TOML}.",
+                Setting("number"),
+            )
         ) from error
     rows: list[dict[str, Any]] = []
     for x in X:

@@ -37,8 +37,9 @@ from headstart.cli.arguments import (
     require_seed,
     wanted,
 )
-from headstart.cli.output import errors_in_one_line, how_far, say
+from headstart.cli.output import errors_in_one_line, how_far, say, with_options
 from headstart.cli.tables import in_plain_words, show
+from headstart.errors import Message
 
 if TYPE_CHECKING:
     from headstart.campaign.campaign import Campaign
@@ -108,7 +109,8 @@ def init(
             typer.echo(f"{column.label}: {column.aim}")
         show(parameters_table(started))
         for name, why in started.proposal.ignored.items():
-            typer.echo(f"Not a parameter: {name} ({why}).")
+            settings = why.settings if isinstance(why, Message) else ()
+            typer.echo(with_options(Message(f"Not a parameter: {name} ({why}).", *settings)))
         typer.echo(f"Written: {started.toml}")
         kept = f"Kept: {started.current}, which has {count(started.kept_rows, 'row')}"
         typer.echo(kept if started.kept_rows else f"Written: {started.current}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from headstart.errors import HeadstartError, InputError, MissingExtraError, SeveralProblemsError
+from headstart.errors import HeadstartError, InputError, Message, MissingExtraError, SeveralProblemsError, message_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,7 +16,19 @@ if TYPE_CHECKING:
     from headstart.models.learning import LearningProgress, OnProgress
 
 _REMARKS_SHOWN = 5
+_OPTIONS = {  # settings that have not the name of their option
+    "cells": "init: --cell",
+    "number": "-n",
+    "begin": "headstart init PAST.csv ... --objective COLUMN --maximize",
+}
 _LONG = 2.0  # seconds: what takes longer shows how far it is
+
+
+def with_options(message: str) -> str:
+    """A message with the options of the command line that mend what it tells."""
+    settings = message.settings if isinstance(message, Message) else ()
+    options = [_OPTIONS.get(one.name, f"--{one.name}") + (f" '{one.value}'" if one.value else "") for one in settings]
+    return f"{message} ({', '.join(dict.fromkeys(options))})" if options else str(message)
 
 
 @contextmanager
@@ -25,8 +37,8 @@ def errors_in_one_line() -> Iterator[None]:
     try:
         yield
     except HeadstartError as error:
-        for problem in error.problems if isinstance(error, SeveralProblemsError) else (str(error),):
-            typer.echo(f"headstart: {' '.join(problem.split(chr(10)))}", err=True)
+        for problem in error.problems if isinstance(error, SeveralProblemsError) else (message_of(error),):
+            typer.echo(f"headstart: {' '.join(with_options(problem).split(chr(10)))}", err=True)
         raise typer.Exit(2 if isinstance(error, InputError | MissingExtraError) else 1) from error
     except OSError as error:
         what = error.filename or "what was to be printed could not be written"
@@ -38,7 +50,7 @@ def say(lines: Iterable[str], *, at_most: int | None = _REMARKS_SHOWN) -> None:
     """Remarks on the standard error, so that tables can be piped; all of them where ``at_most`` is None."""
     every = list(lines)
     for line in every[:at_most]:
-        typer.echo(line, err=True)
+        typer.echo(with_options(line), err=True)
     if at_most is not None and len(every) > at_most:
         typer.echo(f"… and {len(every) - at_most} more remarks of this kind.", err=True)
 

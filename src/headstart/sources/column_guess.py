@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from headstart.errors import InputError, refuse
+from headstart.errors import InputError, Message, Setting, refuse
 from headstart.sources.columns import TableUse, cell_unit, cleaned, input_column
 from headstart.sources.files.cells import MISSING, is_date
 from headstart.sources.files.tables import Table
@@ -62,7 +62,8 @@ def find_result(tables: Sequence[Table], wanted: str, *, everywhere: bool = True
         if len(alike) == 1:
             found.append(alike[0])
         elif everywhere or (table is tables[-1] and not found):
-            table.require(wanted, f"{nearest(wanted, table.columns)} Or call it so with --rename 'OLD={wanted}'.")
+            hint = f"{nearest(wanted, table.columns)} Or give the column that is meant this name."
+            table.require(wanted, hint, Setting("rename", f"OLD={wanted}"))
     name = wanted if wanted in found else found[0]
     return name, {other: name for other in found if other != name}
 
@@ -180,16 +181,22 @@ def _require_one_kind(name: str, tables: Sequence[Table], texts: bool) -> None:
             cells = table.cells(name)
             row = next(i for i, cell in enumerate(cells) if is_date(cell))
             raise InputError(
-                f"{table.place(row, name)}: {cells[row]!r} is a date, which is no parameter. Leave the column out "
-                f"(--ignore {name!r}), or make a number of it, such as the days since the first one."
+                Message(
+                    f"{table.place(row, name)}: {cells[row]!r} is a date, which is no parameter. Leave the column out, "
+                    "or make a number of it, such as the days since the first one.",
+                    Setting("ignore", name),
+                )
             )
     numbers = next((t for t in having if t.kind(name) == "number"), None)
     if numbers is not None:
         word = next(t for t in having if t.kind(name) == "text")
         row = next(i for i, cell in enumerate(word.parsed(name)) if cell.value is None and cell.word != MISSING)
         raise InputError(
-            f"{word.place(row, name)}: {word.cells(name)[row]!r} is text, but in {numbers.path} the column holds "
-            f"numbers. Rename one of them, or make it a category with --category {name!r}."
+            Message(
+                f"{word.place(row, name)}: {word.cells(name)[row]!r} is text, but in {numbers.path} the column holds "
+                "numbers. Rename one of them, or make it a category.",
+                Setting("category", name),
+            )
         )
 
 
@@ -255,9 +262,12 @@ def _require_common(tables: Sequence[Table], names: Sequence[str]) -> None:
         others = {name for other in tables if other is not table for name in names if name in other.columns}
         if len(tables) > 1 and not own & others:
             raise InputError(
-                f"{table.path} has no parameter in common with the other files: it has "
-                f"{', '.join(map(repr, sorted(own))) or 'none'}, they have {', '.join(map(repr, sorted(others)))}. "
-                "Leave it out, or say which columns are the same with --rename 'OLD=NEW'."
+                Message(
+                    f"{table.path} has no parameter in common with the other files: it has "
+                    f"{', '.join(map(repr, sorted(own))) or 'none'}, they have {', '.join(map(repr, sorted(others)))}. "
+                    "Leave it out, or say which columns are the same.",
+                    Setting("rename", "OLD=NEW"),
+                )
             )
 
 
@@ -274,8 +284,12 @@ def _remarks(tables: Sequence[Table], guesses: Sequence[Guess]) -> list[str]:
             if not together and (plain(a.name) == plain(b.name) or plain(a.name).startswith(plain(b.name)[:4])):
                 files = [next(t.path.name for t in tables if p.name in t.columns) for p in (a, b)]
                 remarks.append(
-                    f"{a.name!r} ({files[0]}) and {b.name!r} ({files[1]}) never occur together. If they are the same, "
-                    f"run again with --rename '{b.name}={a.name}' (init: and with --force)."
+                    Message(
+                        f"{a.name!r} ({files[0]}) and {b.name!r} ({files[1]}) never occur together. If they are the "
+                        "same, say so.",
+                        Setting("rename", f"{b.name}={a.name}"),
+                        Setting("force"),
+                    )
                 )
     remarks += [
         f"{table.path} has {len(table.rows)} rows; {MOST_USED} of them are used (max_rows in headstart.toml)."
@@ -324,21 +338,20 @@ def no_parameter(name: str, tables: Sequence[Table], has: Sequence[Sequence[bool
     if re.fullmatch(_DATES, words) and (not numeric or re.fullmatch(r"date|datum|time ?stamp", words)):
         return "dates are no parameters"
     if re.fullmatch(_PEOPLE, words) and not numeric:
-        return "who did it is no setting" + _if_so(name)
+        return Message("who did it is no setting", Setting("parameter", name))
     if re.fullmatch(_REMARKS, words) and not numeric:
         return "remarks are no setting"
     if numeric and (re.fullmatch(_RESULTS, words) or re.fullmatch(_SPREADS, words)):
-        return "by its name it is measured, not set" + _if_so(name, result=True)
+        return Message("by its name it is measured, not set", *_if_so(name))
     if numeric and all(_stands_behind(t, name, results) and _mostly_differs(t, name) for t, _ in own):
-        return "it stands behind the result and hardly any value occurs twice, as if it was measured" + _if_so(
-            name, result=True
-        )
+        behind = "it stands behind the result and hardly any value occurs twice, as if it was measured"
+        return Message(behind, *_if_so(name))
     return ""
 
 
-def _if_so(name: str, *, result: bool = False) -> str:
-    limit = f", a result with --limit '{name}>=VALUE'" if result else ""
-    return f"; make it a parameter with --parameter '{name}'{limit}"
+def _if_so(name: str) -> tuple[Setting, Setting]:
+    """What makes a column a parameter after all, or a result."""
+    return Setting("parameter", name), Setting("limit", f"{name}>=VALUE")
 
 
 def _stands_behind(table: Table, name: str, results: Sequence[str]) -> bool:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headstart.errors import InputError, refuse
+from headstart.errors import InputError, Message, Setting, refuse
 from headstart.sources.files.cells import (
     FAILED,
+    MARK_KEY,
     MISSING,
     CellReading,
     ambiguity,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LISTED, _MOST_PROBLEMS = 3, 30
+_MARK = Setting("cells", f"{MARK_KEY}=,")
 _RESULT_REMEDY = (
     "Write the number alone, with the unit in the header. Leave the cell empty while the result is awaited, and write "
     "n/a if the experiment failed."
@@ -123,7 +125,9 @@ class _Work:
             reading = in_unit(parsed, own or unit, unit)
             if reading.problem and needed[row]:
                 more = f" {remedy}" if reading.problem.endswith("is not a number") else ""
-                self.problems.append(f"{table.place(row, name)}: {reading.problem}.{more}")
+                unclear = reading.ambiguous and table.layout.mark is None
+                told = f"{table.place(row, name)}: {reading.problem}.{more}"
+                self.problems.append(Message(told, _MARK) if unclear else told)
             elif reading.problem:
                 reading = CellReading(word=MISSING)
             elif reading.how:
@@ -162,7 +166,7 @@ class _Work:
                 told = ambiguity(cells[row], None).replace(
                     "nothing else in the file shows", "no other in the column shows"
                 )
-                self.problems.append(f"{self.table.place(row, name)}: {told}.")
+                self.problems.append(Message(f"{self.table.place(row, name)}: {told}.", _MARK))
 
     def _ask_about_percent(self, name: str, unit: str, found: Sequence[CellReading], needed: Sequence[bool]) -> None:
         """Where some cells have a % and others are below 1, the latter may be shares of 1."""

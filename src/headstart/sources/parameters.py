@@ -138,24 +138,24 @@ def parameter_of_text(text: str) -> Parameter:
     name, equals, told = (part.strip() for part in text.partition("="))
     example = "as in 'T=20..120', 'n=1..9 int', 'c=0.001..1 log' or 'solvent=DMF|THF'"
     if not (name and equals and told):
-        raise InputError(f"--parameter must be NAME=LOW..HIGH or NAME=A|B, {example}, but it is {text!r}.")
+        raise InputError(f"parameter must be NAME=LOW..HIGH or NAME=A|B, {example}, but it is {text!r}.")
     unit = split_unit(name)[1]
     if "|" in told:
         choices = tuple(choice.strip() for choice in told.split("|"))
         if not all(choices) or len({choice.casefold() for choice in choices}) < len(choices):
-            raise InputError(f"--parameter {text!r}: every category needs a name of its own.")
+            raise InputError(f"parameter {text!r}: every category needs a name of its own.")
         return Parameter(name, Kind.CATEGORY, choices=choices, unit=unit)
     found = _RANGE.fullmatch(told)
     if found is None:
-        raise InputError(f"--parameter {text!r} is no range and no list of categories; write it {example}.")
+        raise InputError(f"parameter {text!r} is no range and no list of categories; write it {example}.")
     low, high = (number(found[end], None) for end in ("low", "high"))
     words = found["words"].split()
     step = number(words.pop(words.index("step") + 1), None) if "step" in words[:-1] else None
     kinds = [word.lower() for word in words if word != "step"]
     if low is None or high is None or set(kinds) - {"int", "log", "float"} or ("step" in words and step is None):
-        raise InputError(f"--parameter {text!r} is not understood; write it {example}.")
+        raise InputError(f"parameter {text!r} is not understood; write it {example}.")
     log, whole = "log" in kinds, "int" in kinds
-    ends = f"--parameter {text!r}: "
+    ends = f"parameter {text!r}: "
     if low >= high:
         raise InputError(f"{ends}the lower end must be below the upper one.")
     if log and low <= 0:

@@ -18,7 +18,7 @@ from starlette.staticfiles import StaticFiles
 from headstart import __version__
 from headstart.campaign.desk.words import cell, count, percent, with_interval
 from headstart.campaign.measured import SlippedResultsError
-from headstart.errors import HeadstartError
+from headstart.errors import HeadstartError, message_of
 from headstart.web.desk import Desk
 from headstart.web.forms import StaleFormError
 from headstart.web.guard import Guard
@@ -84,7 +84,7 @@ def _problem(request: Request, error: Exception) -> Response:
     told = (
         f"{error.filename}: {error.strerror}."
         if isinstance(error, OSError) and error.filename
-        else for_the_page(str(error))
+        else for_the_page(message_of(error))
     )
     return render(request, "problem.html", {"told": told, "title": "That did not work"}, status=422)
 

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headstart.campaign.measured import SlippedResultsError
-from headstart.errors import HeadstartError, InputError
+from headstart.errors import HeadstartError, InputError, message_of
 
 _MOST_FIELDS = 20_000
 _MOST_FILES = 200
@@ -56,7 +56,7 @@ def tried(do: Callable[[], Any]) -> tuple[Any, str]:
     try:
         return tried_but_slips(do)
     except SlippedResultsError as error:
-        return None, str(error)
+        return None, message_of(error)
 
 
 def tried_but_slips(do: Callable[[], Any]) -> tuple[Any, str]:
@@ -66,6 +66,6 @@ def tried_but_slips(do: Callable[[], Any]) -> tuple[Any, str]:
     except SlippedResultsError:
         raise
     except HeadstartError as error:
-        return None, str(error)
+        return None, message_of(error)
     except OSError as error:
         return None, f"{error.filename or 'A file'}: {error.strerror or error}."

@@ -88,5 +88,5 @@ def test_a_campaign_begins_with_every_category_that_is_described(tmp_path: Path)
     assert (s.choices, s.descriptors) == (("u", "v", "w"), "kinds.csv")
     assert read_campaign_file(tmp_path / "headstart.toml") == started.file
     plan = CampaignPlan((Goal("y", maximize=True),), descriptors={"x": tmp_path / "kinds.csv"})
-    with pytest.raises(InputError, match="--descriptors names 'x', which has no categories"):
+    with pytest.raises(InputError, match="descriptors names 'x', which has no categories"):
         start_campaign(files, tmp_path, plan, force=True)

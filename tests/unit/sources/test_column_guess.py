@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from headstart import InputError
+from headstart.errors import Message, Setting
 from headstart.sampler.space import known_space
 from headstart.sources.column_guess import Proposal, find_result, outward, propose, spans_log
 from headstart.sources.files.tables import Table, read_table
@@ -108,9 +109,10 @@ def test_names_and_categories_that_look_alike_are_remarked_on(tmp_path: Path) ->
     tables = _tables(
         tmp_path, "Temp,s,x,y\n1,dmf,1,3\n2,DMF,2,4\n1,THF,1,3\n2,THF,2,3\n", "temperature,x,y\n1,2,2\n4,3,4\n"
     )
-    remarks = "\n".join(propose(tables, ["y"]).remarks)
-    assert "'Temp' (a.csv) and 'temperature' (b.csv) never occur together" in remarks
-    assert "--rename 'temperature=Temp'" in remarks
+    told = next(r for r in propose(tables, ["y"]).remarks if "never occur together" in r)
+    assert told.startswith("'Temp' (a.csv) and 'temperature' (b.csv)")
+    assert isinstance(told, Message)
+    assert told.settings[0] == Setting("rename", "temperature=Temp")
     assert _guessed(tmp_path, "s", ["DMF", "dmf", "THF", "THF", "DMF"]).choices == ("DMF", "THF")
 
 

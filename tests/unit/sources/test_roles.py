@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from headstart.errors import Message, Setting
 from headstart.sources.column_guess import Proposal, propose
 from headstart.sources.files.tables import read_table
 
@@ -48,7 +49,9 @@ def test_what_looks_measured_says_how_it_becomes_a_parameter(tmp_path: Path) -> 
     """By name, or behind the result with values that hardly occur twice; telling so makes it one."""
     cells: list[object] = [0.1 * i + 0.07 * (i % 3) for i in range(ROWS)]
     ignored = _proposed(tmp_path, "Turbidity", cells, behind=True).ignored
-    assert "--parameter 'Turbidity', a result with --limit 'Turbidity>=VALUE'" in ignored["Turbidity"]
+    why = ignored["Turbidity"]
+    assert isinstance(why, Message)
+    assert why.settings == (Setting("parameter", "Turbidity"), Setting("limit", "Turbidity>=VALUE"))
     assert "Turbidity" not in _proposed(tmp_path, "Turbidity", cells).ignored
     told = _proposed(tmp_path, "Turbidity", cells, behind=True, parameters=["Turbidity"])
     assert "Turbidity" in [g.parameter.name for g in told.guesses]

@@ -16,6 +16,7 @@ from tests.unit.web.test_begin import drop, fields_of, place, table
 import headstart
 from headstart.campaign.campaign import open_campaign
 from headstart.campaign.toml.reading import read_campaign_file
+from headstart.errors import Message, Setting
 from headstart.web.pages.remedies import for_the_page
 
 ROWS = "x,s,y\n0.1,u,1.5\n0.2,v,\n0.3,u,\n"
@@ -251,37 +252,29 @@ def test_a_result_beyond_its_bounds_may_be_a_slip(folder: Path) -> None:
         assert "884 lies above 10, where no y can be. Has the decimal mark slipped (8.84?)" in words(answer.text)
 
 
-def _told() -> list[tuple[str, str]]:
-    """Every text in the rooms below the page that names an option, with something in its gaps."""
+def test_no_room_below_the_page_names_an_option_of_the_command_line() -> None:
+    """Messages name settings; the command line and the page each say how to change one."""
     found = []
     for room in ("campaign", "sources", "data"):
         for path in sorted((SOURCE / room).rglob("*.py")):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            inner = {id(v) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for v in node.values}
-            for node in ast.walk(tree):
-                text = ""
-                if isinstance(node, ast.JoinedStr):
-                    parts = [str(v.value) if isinstance(v, ast.Constant) else _gap(v) for v in node.values]
-                    text = "".join(parts)
-                elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner:
-                    text = node.value
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
                 if re.search(r"(?<![\w-])--[a-z]", text) and "\n" not in text:
                     found.append((path.name, text))
-    return found
+    assert not found
 
 
-def _gap(value: ast.expr) -> str:
-    """What stands in a gap: a text with quotation marks where its repr is asked for."""
-    return "'x y'" if isinstance(value, ast.FormattedValue) and value.conversion == ord("r") else "ignore"
-
-
-@pytest.mark.parametrize(("where", "text"), _told())
-def test_no_message_on_the_page_names_an_option_of_the_command_line(where: str, text: str) -> None:
-    """It says what to click, or which field, instead."""
-    assert not re.search(r"--[a-z]", for_the_page(text)), where
+def test_every_setting_of_a_message_has_a_remedy_on_the_page() -> None:
+    """Whatever a message in a room below names."""
+    names = set()
+    for room in ("campaign", "sources"):
+        for path in (SOURCE / room).rglob("*.py"):
+            names |= set(re.findall(r'Setting\("(\w+)"', path.read_text(encoding="utf-8")))
+    assert names
+    assert all(for_the_page(Message("x.", Setting(name))).startswith("x. (") for name in names)
 
 
 def test_a_remark_says_what_to_choose() -> None:
     """As in the remark on a column that is measured rather than set."""
-    told = "it is measured; make it a parameter with --parameter 'a b', a result with --limit 'a b>=VALUE'"
-    assert for_the_page(told) == "it is measured; choose otherwise beside it"
+    told = Message("it is measured", Setting("parameter", "a b"), Setting("limit", "a b>=VALUE"))
+    assert for_the_page(told) == "it is measured (choose otherwise beside it)"

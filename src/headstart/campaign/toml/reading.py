@@ -33,7 +33,7 @@ from typing import Any
 
 from headstart.campaign.file import DEFAULT_MODEL, CampaignFile, ResultColumn, RuleLine
 from headstart.data.outcomes import MOST_GOALS, Goal, Limit
-from headstart.errors import InputError
+from headstart.errors import InputError, Message, Setting
 from headstart.sources.files.cells import wrong_meaning
 from headstart.sources.parameters import MOST_USED, Kind, Parameter, nearest
 
@@ -304,7 +304,7 @@ def read_campaign_file(path: Path) -> CampaignFile:
         text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError as error:
         raise InputError(
-            f"{path}: there is no such file. Make one with 'headstart init PAST.csv ... --objective COLUMN --maximize'."
+            Message(f"{path}: there is no such file. Begin a campaign first.", Setting("begin"))
         ) from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text. Save it as UTF-8.") from error

@@ -309,8 +309,7 @@ def ambiguity(text: str, mark: str | None) -> str:
     if mark is None:
         return (
             f"{text!r} can be read as {bare} or as {decimal}, and nothing else in the file shows its decimal mark. "
-            f'Write the one that is meant, or say it once with {MARK_KEY} = "," (or ".") in [cells] of '
-            f"headstart.toml (init: --cell '{MARK_KEY}=,')"
+            f'Write the one that is meant, or say it once with {MARK_KEY} = "," (or ".") in [cells] of headstart.toml'
         )
     return (
         f"{text!r} can be read as {bare} or as {decimal}. Decimals in this file have a "

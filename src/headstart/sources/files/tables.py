@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from unicodedata import normalize
 
-from headstart.errors import InputError, UnreadableTableError
+from headstart.errors import InputError, Message, Setting, UnreadableTableError
 from headstart.sources.files.cells import (
     FAILED,
     MISSING,
@@ -112,11 +112,12 @@ class Table:
         }
         return replace(self, columns=columns, order=tuple(names.get(c, c) for c in self.order), units=units)
 
-    def require(self, column: str, hint: str = "") -> None:
+    def require(self, column: str, hint: str = "", *settings: Setting) -> None:
         """Raise an ``InputError`` unless the column is there."""
         if column not in self.columns:
             there = ", ".join(map(repr, self.columns))
-            raise InputError(f"{self.path}: there is no column {column!r}. Its columns are {there}. {hint}".rstrip())
+            told = f"{self.path}: there is no column {column!r}. Its columns are {there}. {hint}".rstrip()
+            raise InputError(Message(told, *settings))
 
     def parsed(self, column: str) -> tuple[CellReading, ...]:
         """What the cells of a column say by themselves; each is read once, when it is first asked for."""

@@ -127,7 +127,7 @@ def _changed(request: Request, typed: Typed, change: Callable[[], Step | None], 
         return _page(request, replace(typed, wrong=error.cells), told, 422)
     except SlippedResultsError as error:
         current = desk_of(request).now().campaign.table.path
-        elsewhere = [for_the_page(str(slip)) for slip in error.slips if slip.path != current]
+        elsewhere = [for_the_page(slip.message) for slip in error.slips if slip.path != current]
         slips = {(slip.row, slip.column): slip for slip in error.slips if slip.path == current}
         told = " ".join([f"Nothing was {done} yet: a result lies far outside anything seen.", *elsewhere])
         return _page(request, replace(typed, slips=slips), told, 422)

@@ -110,7 +110,7 @@ def more_in(form: Taken, before: MoreForm) -> MoreForm:
 def wrong_rules(folder: Path, file: CampaignFile) -> str:
     """What is wrong with the rules, "" if they can be used."""
     _, wrong = tried(lambda: read_settings(folder, file, (), place="Rules"))
-    return str(wrong)
+    return wrong
 
 
 # ── the campaign that has begun ───────────────────────────────────────────────────────────────────────────────────
