@@ -29,7 +29,7 @@ _FILE = "svm_sklearn.csv.gz"
 
 def svm_sklearn() -> TaskTable:
     """The table, with cost and gamma on log scales and the kernel one-hot."""
-    with as_file(files("benchmarks.problems") / "data" / _FILE) as path:
+    with as_file(files("headstart.demo") / "data" / _FILE) as path:
         return read_table(path, task="task", objective="error", log=("cost", "gamma"), name="svm_sklearn")
 
 

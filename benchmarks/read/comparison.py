@@ -19,6 +19,7 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.read.analysis import Array, Cell, Results, marks
+from benchmarks.read.sheet import Interval
 from benchmarks.read.styles import is_table
 from headstart.errors import InputError, NotComparableError
 
@@ -28,15 +29,6 @@ _LEVELS = (0.025, 0.975)
 _FLOOR, _TABLE_FLOOR = 1e-6, 1e-4
 # Records hold ten digits: regrets closer than this are equal.
 _TIE = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A value and the 95 % interval around it."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,5 +139,5 @@ def past_runs(data_set: str, *, trials: int, seed: int) -> list[RawTask]:
 
 @cache
 def _table() -> pd.DataFrame:
-    with as_file(files("benchmarks.problems") / "data" / "svm_sklearn.csv.gz") as path:
+    with as_file(files("headstart.demo") / "data" / "svm_sklearn.csv.gz") as path:
         return pd.read_csv(path)

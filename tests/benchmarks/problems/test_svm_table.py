@@ -16,7 +16,7 @@ import torch
 from benchmarks.problems.columns import ColumnKind
 from benchmarks.problems.svm_table import UNUSED_DEGREE, UNUSED_GAMMA, svm_sklearn, svm_sklearn_problem
 
-FILE = files("benchmarks.problems") / "data" / "svm_sklearn.csv.gz"
+FILE = files("headstart.demo") / "data" / "svm_sklearn.csv.gz"
 SCRIPT = Path(__file__).parents[4] / "scripts" / "make_svm_table.py"
 
 
