@@ -129,6 +129,9 @@ class PlainTuning:
     # Prior variance of a task's offset around the mean of its results, in units of their variance: nearly free
     offset_var: float = 9.0
 
+    # Degrees of freedom with which the common scatter of replicates counts in that of each group
+    replicate_freedom: float = 4.0
+
     # ── uncertain hyperparameters: draws (gp, models) ─────────────────────────────────────────────────────────────
     # Results up to which hyperparameters are drawn: more leave little doubt, and every draw costs a process
     draws_up_to_results: int = 24

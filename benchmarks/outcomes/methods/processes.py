@@ -152,7 +152,7 @@ def _linear(instance: OutcomeInstance) -> dict[str, Any]:
     assert isinstance(domain, Ruled)
     columns = {axis.name: axis.columns.start for axis in instance.space.axes}
     found: dict[str, Any] = {}
-    for rule in domain.every_rule:
+    for rule in domain.rules:
         assert isinstance(rule, LinearRule)
         kind = "equality_constraints" if rule.relation is Relation.EQUAL else "inequality_constraints"
         sign = -1.0 if rule.relation is Relation.AT_MOST else 1.0

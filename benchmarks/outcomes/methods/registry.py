@@ -27,7 +27,6 @@ from benchmarks.problems.adversarial import Scenario
 from benchmarks.problems.problem import stream
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputMap
-from headstart.decide.domain import Searchable
 from headstart.decide.suggest import suggest_several
 from headstart.errors import InputError
 from headstart.models.family import AUTO
@@ -65,9 +64,7 @@ class _Random(Searcher):
     def next(self, X: Float[Tensor, "n d"], Y: Measured) -> Float[Tensor, "d"]:  # noqa: ARG002
         generator = stream(*self.key, "random", len(X))
         if self.instance.rows is None:
-            domain = self.instance.domain
-            assert isinstance(domain, Searchable)
-            return domain.uniform(1, generator)[0]
+            return self.instance.domain.uniform(1, generator)[0]
         free = self.instance.free_rows(X)
         return free[int(torch.randint(len(free), (), generator=generator))]
 

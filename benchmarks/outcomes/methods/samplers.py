@@ -39,7 +39,7 @@ class SamplerSearcher(Searcher):
     def __init__(self, sampler: str, instance: OutcomeInstance, key: tuple[object, ...]) -> None:
         self.instance = instance
         domain = instance.domain
-        rules = domain.every_rule if isinstance(domain, Ruled) else ()
+        rules = domain.rules if isinstance(domain, Ruled) else ()
         self._mixes = any(isinstance(rule, LinearRule) and rule.relation is Relation.EQUAL for rule in rules)
         space = instance.space
         if self._mixes:

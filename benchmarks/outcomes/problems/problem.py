@@ -56,7 +56,7 @@ class OutcomeInstance:
 
     def inward(self, values: Mapping[str, Tensor]) -> Float[Tensor, "n m"]:
         """All outcomes, in order and behind their signs."""
-        return torch.stack([self.outcomes.turned(name, values[name]) for name in self.outcomes.names], dim=-1)
+        return torch.stack([outcome.sign * values[outcome.name] for outcome in self.outcomes], dim=-1)
 
     def nearest(self, x: Float[Tensor, "d"], tried: Float[Tensor, "n d"]) -> Float[Tensor, "d"]:
         """The point that is evaluated instead of x: the nearest row that is not tried yet, or a point that keeps rules.
@@ -64,9 +64,7 @@ class OutcomeInstance:
         Rows of equal inputs are evaluated once.
         """
         if self.rows is None:
-            domain = self.domain
-            assert isinstance(domain, Ruled)
-            return domain.snap(x.unsqueeze(0))[0]
+            return self.domain.snap(x.unsqueeze(0))[0]
         free = self.free_rows(tried)
         return free[(free - x).square().sum(-1).argmin()]
 

@@ -89,7 +89,7 @@ class TwoOutcomes(OutcomeProblem):
             outcomes = Outcomes((self._first, self._second))
         else:
             outcomes = Outcomes((self._first,), (self._second(values[self.outcomes[1]]),))
-        Y = torch.stack([outcomes.turned(name, values[name]) for name in outcomes.names], dim=-1)
+        Y = torch.stack([outcome.sign * values[outcome.name] for outcome in outcomes], dim=-1)
         yardstick: Yardstick
         if outcomes.limits:
             bounds = torch.tensor([limit.bound for limit in outcomes.limits], dtype=torch.float64)

@@ -65,9 +65,9 @@ class Pooled:
     @classmethod
     def of(cls, data: Dataset) -> Pooled:
         """Repeats as their mean, with the error that it has, where errors are known or shown by enough repeats."""
-        found = pool_replicates(data)
-        if data.error_var is not None or data.n - len(found.groups) >= _ENOUGH_REPEATS:
-            return cls(found.data, found.groups)
+        pooled, groups = pool_replicates(data)
+        if data.error_var is not None or data.n - len(groups) >= _ENOUGH_REPEATS:
+            return cls(pooled, groups)
         return cls(data, tuple((row,) for row in range(data.n)))
 
     def spread_out(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -266,7 +266,7 @@ def fit_campaign(
             _with_outliers(alignments[name], past[name], priors[name]),
             past[name],
             priors[name],
-            replace(measured[name], data=file.outcomes.inward(name, results[name])),
+            replace(measured[name], data=file.outcomes[name].signed(results[name])),
             known[name],
         )
         for name, column in ((column.name, column) for column in file.results)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -18,7 +17,7 @@ from headstart.data.descriptors import Descriptors
 from headstart.data.rules.rule import Clause, FixedValue, Forbidden, OnSteps, Relation, SettingRule
 from headstart.data.rules.text import parse_rule
 from headstart.data.space import Space
-from headstart.decide.domain import Candidates, Domain, Mixed, Searchable
+from headstart.decide.domain import Candidates, Domain, Mixed
 from headstart.decide.ruled.ruled import Ruled
 from headstart.errors import InputError, NoSettingError
 from headstart.sources.described import descriptors_in_tasks, read_descriptors
@@ -50,12 +49,7 @@ class CampaignSettings:
 
     def allowed(self, space: Space, X: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         """The nearest points that may be suggested."""
-        domain = self.domain(space)
-        if isinstance(domain, Searchable):
-            return domain.snap(X)
-        points = domain.listing()
-        assert points is not None
-        return points[torch.cdist(X, points).argmin(-1)]
+        return self.domain(space).snap(X)
 
     def broken(self, row: Mapping[str, Any]) -> SettingRule | None:
         """The first rule that a row breaks."""

@@ -1,12 +1,8 @@
 """``Bounds``: the values that a result can have at all, such as 0 to 100 %.
 
-A model's distributions reach every number. What is measured does not: it is
-
-    min(max(f + noise, low), high)
-
-so all probability beyond a bound lies at the bound itself. Quantiles, intervals and draws are cut off there, exactly;
-the mean is that of the cut distribution, with f = g(z), z ~ N(μ, s²) in mapped units, a = (g⁻¹(low) − μ)/s and
-b = (g⁻¹(high) − μ)/s
+A measurement is min(max(f + noise, low), high), so all probability beyond a bound lies at the bound itself. Quantiles,
+intervals and draws are cut off there, exactly; the mean is that of the cut distribution, with f = g(z), z ~ N(μ, s²) in
+mapped units, a = (g⁻¹(low) − μ)/s and b = (g⁻¹(high) − μ)/s
 
     E = low Φ(a) + ∫ₐᵇ g(μ + s u) φ(u) du + high (1 − Φ(b))
 
@@ -44,7 +40,7 @@ class Bounds:
 
     @classmethod
     def of(cls, low: float | None, high: float | None, name: str) -> Bounds | None:
-        """As given for a result of this name: None where there are none, an ``InputError`` where they make no sense."""
+        """The bounds given for a result, None where there are none; an ``InputError`` where they make no sense."""
         for value in (low, high):
             wrong = value is not None and (isinstance(value, bool) or not isinstance(value, int | float))
             if wrong or (value is not None and not math.isfinite(value)):
@@ -55,34 +51,28 @@ class Bounds:
             raise InputError(f"The bounds of {name!r} must be a lower and a higher one, but they are {low} and {high}.")
         return cls(-math.inf if low is None else float(low), math.inf if high is None else float(high))
 
-    def turned(self, sign: int) -> Bounds:
-        """Behind a sign."""
+    def signed(self, sign: int) -> Bounds:
+        """The bounds of sign · y."""
         return self if sign > 0 else Bounds(-self.high, -self.low)
 
     def __str__(self) -> str:
-        """As one would say it."""
+        """In words: between 0 and 100."""
         if math.isinf(self.low):
             return f"at most {self.high:g}"
         return f"at least {self.low:g}" if math.isinf(self.high) else f"between {self.low:g} and {self.high:g}"
 
     def clip(self, y: Tensor) -> Tensor:
-        """Values with those beyond a bound put at it."""
+        """Values beyond a bound moved to the bound."""
         return y.clamp(self.low, self.high)
 
-    def outside(self, y: Float[Tensor, "*b n"]) -> list[int]:
-        """Which values cannot be, by their rows in order, up to rounding."""
-        slack = _SLACK * max((abs(v) for v in (self.low, self.high) if math.isfinite(v)), default=0.0)
-        beyond = (y < self.low - slack) | (y > self.high + slack)
-        return sorted({int(index[-1]) for index in beyond.nonzero()})
-
     def require(self, y: Float[Tensor, "*b n"], what: str) -> None:
-        """Raise an ``InputError`` that names the first row, counted from 0, whose value cannot be."""
-        rows = self.outside(y)
-        if rows:
-            column = y[..., rows[0]].flatten()
-            value = float(column[(column - self.clip(column)).abs().argmax()])
+        """Raise an ``InputError`` that names the first row, counted from 0, whose value is out of bounds."""
+        slack = _SLACK * max((abs(v) for v in (self.low, self.high) if math.isfinite(v)), default=0.0)
+        beyond = ((y - self.clip(y)).abs() > slack).nonzero()
+        if len(beyond):
+            row, value = int(beyond[0, -1]), float(y[tuple(beyond[0])])
             raise InputError(
-                f"{what}, row {rows[0]} (counted from 0): the value {value:g} is outside its bounds, for it is "
+                f"{what}, row {row} (counted from 0): the value {value:g} is outside its bounds, for it is "
                 f"{self}. Correct the value, leave out the row, or widen the bounds."
             )
 

@@ -8,12 +8,8 @@ them says something about their neighbours, even about a category that was never
                             them, around ½
 
 The first part shares a lengthscale, and so does the second: how much a category differs from what its descriptors say,
-and how much they matter, are learnt from the data. Both are for the sake of descriptors that are many, correlated or
-beside the point. On the yields of a coupling, with structural counts of its additives, a lengthscale for every column
-predicted worse than no descriptors at all, and so did descriptors without the first part; so did principal components
-of the counts for the ligands of another. With both, results with known categories were
-predicted no worse, and better on one of two tables; a category that was left out was predicted better in made-up
-problems whose descriptors say all or half of it, and on the two tables about as well as without.
+and how much they matter, are learnt from the data. On tables of reaction yields a lengthscale for every descriptor, or
+descriptors without the first part, predicted worse than no descriptors at all.
 """
 
 from __future__ import annotations
@@ -34,28 +30,13 @@ from headstart.errors import InputError
 # Of the largest magnitude: a column that varies by less is constant
 _CONSTANT = 1e-12
 _LISTED = 10  # categories that a message names
-# Nearest known categories that an explanation names
-_NAMED = 2
-
-
-@dataclass(frozen=True)
-class Neighbours:
-    """Where a category lies among others: the nearest ones in the order of their distance, and what describes it.
-
-    ``between`` says that it lies between the two nearest, seen along the line from one to the other.
-    """
-
-    category: Any
-    nearest: tuple[Any, ...]
-    names: tuple[str, ...]
-    between: bool = False
 
 
 @dataclass(frozen=True)
 class Descriptors:
-    """The numbers (one row per category) under their names. Built with ``Descriptors.of``, which checks them.
+    """Numbers under their ``names``, a row of ``values`` per category. ``Descriptors.of`` makes and checks them.
 
-    ``remarks`` say in sentences what was left out and which categories the numbers do not tell apart.
+    ``remarks`` are sentences about constant columns, which are left out, and categories with equal numbers.
     """
 
     names: tuple[str, ...]
@@ -64,28 +45,19 @@ class Descriptors:
     remarks: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, table: Any, parameter: str = "the parameter") -> Descriptors:
-        """From a mapping {category: {name: number}}, or from a DataFrame.
-
-        The categories of a DataFrame are in the column that is called as the parameter, or in its first one; every
-        other column must hold numbers. Fails on a category that comes twice, on a number that is missing or none, and
-        where nothing varies. A constant column is left out, with a remark.
-        """
-        rows = _rows(table, parameter)
-        if len(rows) < 2:
-            raise InputError(f"Descriptors of {parameter!r} are needed for at least two categories, not {len(rows)}.")
-        names = list(dict.fromkeys(name for _, row in rows for name in row))
-        categories: list[Any] = []
-        for category, row in rows:
-            if any(same_category(category, other) for other in categories):
-                raise InputError(f"Descriptors of {parameter!r}: the category {category!r} is there twice. Remove one.")
+    def of(cls, table: Mapping[Any, Mapping[str, float]], parameter: str = "the parameter") -> Descriptors:
+        """From {category: {name: number}}; an ``InputError`` where a number is missing or no number varies."""
+        if len(table) < 2:
+            raise InputError(f"Descriptors of {parameter!r} are needed for at least two categories, not {len(table)}.")
+        names = list(dict.fromkeys(name for row in table.values() for name in row))
+        for category, row in table.items():
             for name in names:
                 value = row.get(name)
                 if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
                     what = f"is {value!r}, which is not a number" if name in row else "is missing"
                     raise InputError(f"Descriptors of {parameter!r}: {name!r} of {category!r} {what}. Fill it in.")
-            categories.append(category)
-        columns = {name: [float(row[name]) for _, row in rows] for name in names}
+        categories = tuple(table)
+        columns = {name: [float(row[name]) for row in table.values()] for name in names}
         constant = [n for n, v in columns.items() if max(v) - min(v) <= _CONSTANT * max(abs(x) for x in v)]
         kept = [name for name in names if name not in constant]
         if not kept:
@@ -102,7 +74,7 @@ class Descriptors:
                     f"{categories[same]!r} and {categories[i]!r} of {parameter} have equal descriptors: they are told "
                     "apart as names are."
                 )
-        return cls(tuple(kept), tuple(categories), values, tuple(remarks))
+        return cls(tuple(kept), categories, values, tuple(remarks))
 
     def row(self, category: Any) -> tuple[float, ...] | None:
         """The numbers of a category; None where there are none."""
@@ -132,38 +104,10 @@ class Descriptors:
         middle = 0.5 * (low + high)
         return 0.5 + (rows.reshape(-1, len(self.names)) - middle) / (high - low) / largest
 
-    def neighbours(self, category: Any, known: Sequence[Any]) -> Neighbours:
-        """The known categories that are nearest to this one."""
+    def neighbours(self, category: Any, known: Sequence[Any]) -> tuple[tuple[Any, ...], bool]:
+        """The two known categories nearest to this one, and whether it lies between the two."""
         described = [other for other in known if self.row(other) is not None and not same_category(other, category)]
-        if not described:
-            return Neighbours(category, (), self.names)
         own, others = self.points([category])[0], self.points(described)
-        order = (others - own).square().sum(-1).argsort(stable=True)[:_NAMED].tolist()
+        order = (others - own).square().sum(-1).argsort(stable=True)[:2].tolist()
         ends = others[order] - own
-        between = len(order) == _NAMED and float(ends[0] @ ends[1]) < 0
-        return Neighbours(category, tuple(described[i] for i in order), self.names, between)
-
-
-def _rows(table: Any, parameter: str) -> list[tuple[Any, Mapping[str, Any]]]:
-    if isinstance(table, Mapping):
-        for category, row in table.items():
-            if not isinstance(row, Mapping):
-                raise InputError(
-                    f"Descriptors of {parameter!r} must be numbers by name, as in {{'polarity': 0.3}}, but those of "
-                    f"{category!r} are {row!r}."
-                )
-        return [(category, {str(name): value for name, value in row.items()}) for category, row in table.items()]
-    if not hasattr(table, "columns") or not hasattr(table, "to_dict"):
-        raise InputError(
-            f"Descriptors of {parameter!r} must be a mapping of categories or a DataFrame, but they are a "
-            f"{type(table).__name__}."
-        )
-    columns = [str(column) for column in table.columns]
-    if len(columns) < 2:
-        raise InputError(f"Descriptors of {parameter!r} need a column of categories and at least one of numbers.")
-    own = columns.index(parameter) if parameter in columns else 0
-    found: list[tuple[Any, Mapping[str, Any]]] = []
-    for values in table.itertuples(index=False, name=None):
-        plain = [value.item() if hasattr(value, "item") else value for value in values]
-        found.append((plain[own], {c: v for i, (c, v) in enumerate(zip(columns, plain, strict=True)) if i != own}))
-    return found
+        return tuple(described[i] for i in order), len(order) == 2 and float(ends[0] @ ends[1]) < 0

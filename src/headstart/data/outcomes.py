@@ -6,12 +6,8 @@
     Limit("turnover", at_least=20)          must not be below 20
     Goal("yield", maximize=True, low=0, high=100)      and no yield is below 0 or above 100 (data.bounds)
 
-Inside, smaller is better and a limit is "at most c": the values of whatever is to be high, and of what has a lower
-limit, are turned round, with their limit,
-
-    y ↦ s·y,  c ↦ s·c        s = −1 where more is better, 1 elsewhere
-
-once on the way in and once on the way out.
+Models see sign · y, with sign = −1 for what is maximised or has a lower limit and 1 otherwise: then smaller is better
+and every limit is an upper one, sign · y ≤ sign · c.
 """
 
 from __future__ import annotations
@@ -20,8 +16,6 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
-
-from torch import Tensor
 
 from headstart.data.bounds import Bounds
 from headstart.data.dataset import Dataset
@@ -33,8 +27,47 @@ MOST_GOALS = 3
 _T = TypeVar("_T")
 
 
+class _Outcome:
+    """What objectives and limited quantities have in common: a name, a sign, and bounds in the user's units."""
+
+    name: str
+    low: float | None
+    high: float | None
+
+    @property
+    def sign(self) -> int:
+        """The factor of values and limit behind which smaller is better, and a limit an upper one."""
+        raise NotImplementedError
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """The values it can have, in the user's units; None for any."""
+        return Bounds.of(self.low, self.high, self.name)
+
+    @property
+    def signed_bounds(self) -> Bounds | None:
+        """The bounds of sign · y."""
+        return None if self.bounds is None else self.bounds.signed(self.sign)
+
+    def signed(self, task: Dataset) -> Dataset:
+        """Multiply measured values by the sign.
+
+        Args:
+            task: A data set of this outcome, as measured.
+
+        Returns:
+            The data set with sign · y.
+
+        Raises:
+            InputError: A value lies outside the bounds.
+        """
+        if self.bounds is not None:
+            self.bounds.require(task.y, f"{self.name} of {task.name}" if task.name else self.name)
+        return task if self.sign > 0 else task.with_data(task.X, -task.y, task.error_var)
+
+
 @dataclass(frozen=True)
-class Goal:
+class Goal(_Outcome):
     """An objective.
 
     Args:
@@ -55,18 +88,13 @@ class Goal:
         Bounds.of(self.low, self.high, self.name)
 
     @property
-    def bounds(self) -> Bounds | None:
-        """What values it can have, in the user's units; None for any."""
-        return Bounds.of(self.low, self.high, self.name)
-
-    @property
     def sign(self) -> int:
-        """What its values are multiplied by so that smaller is better."""
+        """−1 where it is maximised."""
         return -1 if self.maximize else 1
 
 
 @dataclass(frozen=True)
-class Limit:
+class Limit(_Outcome):
     """A quantity that must be at most, or at least, some value.
 
     Args:
@@ -93,19 +121,12 @@ class Limit:
             )
         if not isinstance(self.value, int | float) or not math.isfinite(self.value):
             raise InputError(f"The limit on {self.name!r} must be a number, but it is {self.value!r}. Leave it out.")
-        if self.bounds is None:
-            return
-        inward = self.bounds.turned(self.sign)
-        if not inward.low <= self.bound < inward.high:
-            when = "never" if self.bound < inward.low else "always"
+        signed = self.signed_bounds
+        if signed is not None and not signed.low <= self.bound < signed.high:
+            when = "never" if self.bound < signed.low else "always"
             raise InputError(
                 f"The limit {self} {when} holds, for {self.name!r} is {self.bounds}. Correct the limit or the bounds."
             )
-
-    @property
-    def bounds(self) -> Bounds | None:
-        """What values it can have, in the user's units; None for any."""
-        return Bounds.of(self.low, self.high, self.name)
 
     @property
     def value(self) -> float:
@@ -116,12 +137,12 @@ class Limit:
 
     @property
     def sign(self) -> int:
-        """What values and limit are multiplied by so that the limit is an upper one."""
+        """−1 where the limit is a lower one."""
         return 1 if self.at_least is None else -1
 
     @property
     def bound(self) -> float:
-        """The limit behind the sign: what s·y must not exceed."""
+        """The limit behind the sign: what sign · y must not exceed."""
         return self.sign * self.value
 
     def holds(self, y: float) -> bool:
@@ -136,7 +157,7 @@ class Limit:
         return self.sign * y <= self.bound
 
     def __str__(self) -> str:
-        """As one would say it: impurity <= 0.5."""
+        """In words: impurity <= 0.5."""
         return f"{self.name} {'<=' if self.sign > 0 else '>='} {self.value:g}"
 
 
@@ -195,30 +216,24 @@ class Outcomes:
                 return outcome
         raise InputError(f"There is no outcome {name!r}: there are {', '.join(self.names)}.")
 
-    def turned(self, name: str, y: Tensor) -> Tensor:
-        """Values of an outcome behind its sign; and, as a sign is its own inverse, back again."""
-        return self[name].sign * y
+    def in_order(self, given: Mapping[str, _T], default: _T, what: str) -> tuple[_T, ...]:
+        """Put what is given by name into the order of the outcomes.
 
-    def inward(self, name: str, task: Dataset) -> Dataset:
-        """A data set of an outcome, as measured, behind its sign; its values must be within the outcome's bounds."""
-        bounds = self[name].bounds
-        if bounds is not None:
-            bounds.require(task.y, f"{name} of {task.name}" if task.name else name)
-        return task if self[name].sign > 0 else task.with_data(task.X, -task.y, task.error_var)
+        Args:
+            given: A value for some of the outcomes, by name.
+            default: The value of those that are left out.
+            what: What an error message calls the values.
 
-    def inner_bounds(self, name: str) -> Bounds | None:
-        """The bounds of an outcome behind its sign; None for any."""
-        bounds = self[name].bounds
-        return None if bounds is None else bounds.turned(self[name].sign)
+        Returns:
+            A value for every outcome.
 
-    def require_all(self, given: Mapping[str, _T], what: str) -> tuple[_T, ...]:
-        """What is given by name, in order; an ``InputError`` where a name is missing or unknown."""
-        missing = [name for name in self.names if name not in given]
+        Raises:
+            InputError: A name is that of no outcome.
+        """
         unknown = [name for name in given if name not in self.names]
-        if missing or unknown:
-            wrong = f"{missing[0]!r} is missing" if missing else f"{unknown[0]!r} is none of them"
-            raise InputError(f"{what} must be given for every outcome ({', '.join(self.names)}), but {wrong}.")
-        return tuple(given[name] for name in self.names)
+        if unknown:
+            raise InputError(f"{what} are given by outcome ({', '.join(self.names)}), but {unknown[0]!r} is none.")
+        return tuple(given.get(name, default) for name in self.names)
 
 
 def _require_name(name: object, what: str) -> None:

@@ -4,16 +4,15 @@ With c rows at x, each with noise of variance v = σ² + error_var, ȳ their mea
 
     Π N(y; f(x), v) = N(ȳ; f(x), v/c) · (2πv)^(−(c − 1)/2) · c^(−1/2) · exp(−S/(2v))
 
-so posterior and evidence are those of all rows. ``pooled_rows`` keeps c and S, and σ² is what a model makes of them.
-Rows whose inputs differ by less than NEAR are at one place: no kernel tells them apart, whose shortest lengthscale is
-0.05.
+so posterior and evidence are those of all rows. ``pooled_rows`` keeps c and S, for a model that finds σ² itself.
 
-``pool_replicates`` estimates the scatter before there is a model. With c_g results at place g
+``pool_replicates`` estimates the scatter before there is a model. With c_g results at place g, ν degrees of freedom
+(``replicate_freedom``) of the common scatter s²,
 
-    s² = Σ_g S_g/Σ_g (c_g − 1)        error_var_g = (POOLED s² + S_g)/(POOLED + c_g − 1)/c_g
+    s² = Σ_g S_g/Σ_g (c_g − 1)        error_var_g = (ν s² + S_g)/(ν + c_g − 1)/c_g
 
-so a group of many counts with the scatter of its own. The noise that a model finds besides is what repeating does not
-average out, one value per point. Results whose errors are known are averaged by their precisions instead.
+The noise that a model finds besides is what repeating does not average out, one value per point. Results whose errors
+are known are averaged by their precisions instead.
 """
 
 from __future__ import annotations
@@ -27,14 +26,15 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError
+from headstart.tuning import PLAIN_TUNING
 
+# Rows whose inputs differ by less are at one place: the shortest lengthscale of a kernel is 0.05
 NEAR = 1e-6
-POOLED = 4.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PooledRows:
-    """``data`` has a row for every place, ``counts`` how many there were, ``scatter`` the S of each."""
+    """Means of rows at one place: ``data`` has a row for every place, with its ``counts`` c and ``scatter`` S."""
 
     data: Dataset
     counts: Float[Tensor, "*b g"]
@@ -46,20 +46,8 @@ class PooledRows:
         return (every if self.data.error_var is None else every + self.data.error_var) / self.counts
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PooledReplicates:
-    """The pooled rows, in the order in which their places came first.
-
-    ``groups`` are the numbers of the rows behind each of them; ``within_var`` is s², None where no place shows any.
-    """
-
-    data: Dataset
-    groups: tuple[tuple[int, ...], ...]
-    within_var: float | None
-
-
 def pooled_rows(task: Dataset) -> PooledRows | None:
-    """The task with a row for every place and known error; None where every row has its own, and for a batch."""
+    """Pool rows of equal inputs and equal known errors; None where no two rows are, and for a batch of problems."""
     if task.batch_shape.numel() != 1 or task.n < 2:
         return None
     X, known = task.X.reshape(task.n, task.d), None if task.error_var is None else task.error_var.reshape(-1)
@@ -73,29 +61,27 @@ def pooled_rows(task: Dataset) -> PooledRows | None:
     return PooledRows(data, counts.reshape(*b, -1), scatter.reshape(*b, -1))
 
 
-def pool_replicates(data: Dataset) -> PooledReplicates:
-    """Rows at one place as their mean, with the error that the scatter of all groups, or the known errors, give it.
+def pool_replicates(data: Dataset) -> tuple[Dataset, tuple[tuple[int, ...], ...]]:
+    """Replicates as their means, with the errors that the scatter of all groups, or the known errors, give them.
 
-    Where nothing shows a scatter the result has no ``error_var``.
+    Returns the pooled data, without ``error_var`` where nothing shows a scatter, and the rows behind each of its rows.
     """
     if data.batch_shape:
         raise InputError(f"Replicates are those of one task, but this is a batch of shape {tuple(data.batch_shape)}.")
     place = _places(data.X, None)
     first, counts, mean, scatter = _pooled(data.y, place)
     groups = tuple(tuple(rows.tolist()) for rows in place.argsort(stable=True).split([int(c) for c in counts]))
-    pooled = replace(data, X=data.X[first], y=mean, error_var=None)
+    error_var = None
     if data.error_var is not None:
         _require_errors(data.error_var, groups)
         precision = torch.where((counts > 1)[place], 1 / data.error_var, torch.ones_like(data.y))
         total = torch.zeros_like(mean).index_add_(0, place, precision)
-        shift = torch.zeros_like(mean).index_add_(0, place, precision * (data.y - mean[place])) / total
+        mean = mean + torch.zeros_like(mean).index_add_(0, place, precision * (data.y - mean[place])) / total
         error_var = torch.where(counts > 1, 1 / total, data.error_var[first])
-        return PooledReplicates(replace(pooled, y=mean + shift, error_var=error_var), groups, None)
-    if not bool(scatter.sum() > 0):
-        return PooledReplicates(pooled, groups, None)
-    within_var = float(scatter.sum() / (counts - 1).sum())
-    error_var = (POOLED * within_var + scatter) / (POOLED + counts - 1) / counts
-    return PooledReplicates(replace(pooled, error_var=error_var), groups, within_var)
+    elif bool(scatter.sum() > 0):
+        common, freedom = scatter.sum() / (counts - 1).sum(), PLAIN_TUNING.replicate_freedom
+        error_var = (freedom * common + scatter) / (freedom + counts - 1) / counts
+    return replace(data, X=data.X[first], y=mean, error_var=error_var), groups
 
 
 def _require_errors(error_var: Float[Tensor, "n"], groups: tuple[tuple[int, ...], ...]) -> None:
@@ -126,13 +112,10 @@ def _places(X: Float[Tensor, "n d"], error_var: Float[Tensor, "n"] | None) -> In
     cells = np.rint(X.cpu().numpy() / NEAR).astype(np.int64)
     if error_var is not None:
         cells = np.concatenate([cells, error_var.cpu().numpy().view(np.int64)[:, None]], axis=1)
-    # rows are told apart by a number made of them; sorting numbers takes a fraction of sorting rows
-    odd = np.random.default_rng(0).integers(1, 2**62, size=cells.shape[1]) * 2 + 1
-    with np.errstate(over="ignore"):
-        key = (cells * odd).sum(-1)
-    _, first, place = np.unique(key, return_index=True, return_inverse=True)
-    if not np.array_equal(cells[first][place], cells):  # two places with one number
-        _, first, place = np.unique(cells, axis=0, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return torch.from_numpy(rank[place.reshape(-1)]).to(X.device)
+    order = np.lexsort(cells.T)  # stable: the first row of a place comes first
+    ordered = cells[order]
+    starts = (np.diff(ordered, axis=0, prepend=ordered[:1] - 1) != 0).any(-1)
+    rank = np.argsort(np.argsort(order[starts]))
+    place = np.empty(len(cells), dtype=np.int64)
+    place[order] = rank[np.cumsum(starts) - 1]
+    return torch.from_numpy(place).to(X.device)

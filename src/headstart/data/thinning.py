@@ -1,20 +1,18 @@
-"""Thinning: which rows are used where all of them would take too long to read or to fit.
+"""Thinning: a subset of the rows where all of them would take too long to read or to fit.
 
     best_and_spread       to read: the best tenth by every result, and an even spread of the others in their order; it
                           needs no inputs
-    representative_rows   to fit: the rows in the order of their results, cut into strata of equal size, and of each
-                          stratum the row that is farthest from those chosen before. Every part of the results is there
-                          in its share, and no two rows are needlessly alike
-    inducing_rows         to predict through: half of them the best, for near the optimum a source is asked most
-                          closely, the others as far from these and from each other as can be. Strata instead would
-                          cost a tenth of the accuracy away from the optimum (8,000 and 20,000 rows, 6 inputs)
+    representative_rows   to fit: rows sorted by result and cut into strata of equal size; of each stratum the row that
+                          is farthest from those chosen before
+    inducing_rows         to predict through: half of them the best results, the others always the row farthest from
+                          all chosen before. Strata instead cost a tenth of the accuracy away from the optimum
 
 All depend on the data alone, not on a seed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -25,10 +23,8 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 
-# Rows of a stratum that are compared: the farthest of so many is nearly the farthest of all
-_COMPARED = 16
+_COMPARED = 16  # rows of a stratum that are compared: the farthest of these is nearly the farthest of all
 _BLOCK = 1024  # rows whose distances are worked out at once
-_BEST_SHARE = 10  # one in so many is among the best
 
 
 def best_and_spread(results: Sequence[tuple[NDArray[np.float64], bool | None]], m: int) -> NDArray[np.int64]:
@@ -40,7 +36,7 @@ def best_and_spread(results: Sequence[tuple[NDArray[np.float64], bool | None]], 
     known = np.flatnonzero(~np.all([np.isnan(y) for y, _ in results], axis=0))
     if len(known) <= m:
         return known
-    share = m // _BEST_SHARE // len(results)
+    share = m // 10 // len(results)
     best = np.unique(np.concatenate([_best(y, maximize, share) for y, maximize in results]))
     rest = np.setdiff1d(known, best)
     return np.sort(np.concatenate([best, rest[_evenly(len(rest), m - len(best))]]))
@@ -59,11 +55,8 @@ def _evenly(n: int, m: int) -> NDArray[np.int64]:
 
 
 def representative(task: Dataset, m: int) -> Dataset:
-    """The task with at most m rows, representative of all; each problem of a batch has its own."""
-    if task.n <= m:
-        return task
-    which = representative_rows(task.X.reshape(-1, task.n, task.d), task.y.reshape(-1, task.n), m)
-    return take_rows(task, which.reshape(*task.batch_shape, m))
+    """The task with at most m representative rows; each problem of a batch has its own."""
+    return task if task.n <= m else take_rows(task, representative_rows(task.X, task.y, m))
 
 
 def take_rows(task: Dataset, which: Int[Tensor, "*b k"]) -> Dataset:
@@ -73,20 +66,34 @@ def take_rows(task: Dataset, which: Int[Tensor, "*b k"]) -> Dataset:
     return task.with_data(X, task.y.gather(-1, which), error_var)
 
 
-def representative_rows(X: Float[Tensor, "P n d"], y: Float[Tensor, "P n"], m: int) -> Int[Tensor, "P m"]:
+def representative_rows(X: Float[Tensor, "*b n d"], y: Float[Tensor, "*b n"], m: int) -> Int[Tensor, "*b k"]:
     """m rows of every problem, in ascending order; the lowest and the highest result are among them."""
-    if m >= y.shape[-1]:
-        return torch.arange(y.shape[-1], device=y.device).expand(y.shape[0], -1)
-    chosen = [_representative(X_i.cpu().numpy(), y_i.cpu().numpy(), m) for X_i, y_i in zip(X, y, strict=True)]
-    return torch.from_numpy(np.stack(chosen)).to(y.device)
+    return _of_every_problem(_representative, X, y, m)
 
 
-def _representative(X: NDArray[np.float64], y: NDArray[np.float64], m: int) -> NDArray[np.int64]:
+def inducing_rows(X: Float[Tensor, "*b n d"], y: Float[Tensor, "*b n"], m: int) -> Int[Tensor, "*b k"]:
+    """m rows of every problem, in ascending order: the m/2 lowest results, then always the row farthest from all.
+
+    X is as the kernel sees it, in lengthscales.
+    """
+    return _of_every_problem(_inducing, X, y, m)
+
+
+def _of_every_problem(choose: Callable[[Tensor, Tensor, int], Tensor], X: Tensor, y: Tensor, m: int) -> Tensor:
+    *batch, n = y.shape
+    if m >= n:
+        return torch.arange(n, device=y.device).expand(y.shape)
+    chosen = [choose(X_i, y_i, m) for X_i, y_i in zip(X.reshape(-1, n, X.shape[-1]), y.reshape(-1, n), strict=True)]
+    return torch.stack(chosen).reshape(*batch, m)
+
+
+def _representative(X_: Float[Tensor, "n d"], y_: Float[Tensor, "n"], m: int) -> Int[Tensor, "m"]:
+    X, y = X_.cpu().numpy(), y_.cpu().numpy()
     order = np.argsort(y, kind="stable")
     chosen = np.empty(m, dtype=np.int64)
     chosen[:2] = order[[0, -1]][:m]
     if m <= 2:
-        return np.sort(chosen)
+        return torch.from_numpy(np.sort(chosen)).to(y_.device)
     edges = np.linspace(1, len(y) - 1, m - 1).round().astype(int)  # strata of what is left
     strata = [order[low:high] for low, high in pairwise(edges)]
     strata = [rows if len(rows) <= _COMPARED else rows[_evenly(len(rows), _COMPARED)] for rows in strata]
@@ -98,31 +105,21 @@ def _representative(X: NDArray[np.float64], y: NDArray[np.float64], m: int) -> N
         best = ends[stratum] + near[ends[stratum] : ends[stratum + 1]].argmax()
         chosen[k + 2] = strata[stratum][best - ends[stratum]]
         near = np.minimum(near, np.square(pool - pool[best]).sum(-1))
-    return np.sort(chosen)
+    return torch.from_numpy(np.sort(chosen)).to(y_.device)
 
 
 def _strided(n: int) -> NDArray[np.int64]:
-    """0 … n − 1, each once, neighbours far apart: in the order of their digits read backwards."""
+    """0 … n − 1, each once, neighbours far apart: in bit-reversed order."""
     bits = max(1, int(n - 1).bit_length())
     numbers = np.arange(2**bits)
     backwards = sum(((numbers >> b) & 1) << (bits - 1 - b) for b in range(bits))
     return np.asarray(backwards)[backwards < n]
 
 
-def inducing_rows(X: Float[Tensor, "P n d"], y: Float[Tensor, "P n"], m: int) -> Int[Tensor, "P m"]:
-    """m rows of every problem, in ascending order: the m/2 lowest results, and then always the row farthest from all.
-
-    X is as the kernel sees it, in lengthscales.
-    """
-    if m >= y.shape[-1]:
-        return torch.arange(y.shape[-1], device=y.device).expand(y.shape[0], -1)
-    return torch.stack([_inducing(X_i, y_i, m) for X_i, y_i in zip(X, y, strict=True)])
-
-
 def _inducing(X: Float[Tensor, "n d"], y: Float[Tensor, "n"], m: int) -> Int[Tensor, "m"]:
     best = y.argsort(stable=True)[: max(1, m // 2)]
     near = torch.cat([torch.cdist(part, X[best]).amin(-1).square() for part in X.split(_BLOCK)])
-    near[best] = -1.0  # never again
+    near[best] = -1.0  # not chosen again
     chosen = torch.empty(m - len(best), dtype=torch.int64, device=y.device)
     for k in range(len(chosen)):
         row = near.argmax()

@@ -18,12 +18,9 @@ from headstart.data.dataset import Dataset
 from headstart.tuning import PLAIN_TUNING
 
 FEW = 5  # fewer values have no quartiles to speak of
-ROUNDING = 1e-13  # of two values, relative to their size: they are equal
-_TO_NORMAL = 1.349  # the quartiles of a normal distribution are so many standard deviations apart
-
-# A spread below this share of the values' own size is rounding: the values are constant.
-_CONSTANT = 1e-13
-_LARGEST = 1e300
+ROUNDING = 1e-13  # relative: values that differ by less are equal, and a spread below it is that of constant values
+LARGEST = 1e300  # what overflows becomes this
+_TO_NORMAL = 1.349  # the quartiles of a normal distribution are this many standard deviations apart
 
 
 class OutputUnits(Enum):
@@ -32,8 +29,8 @@ class OutputUnits(Enum):
         SHARED      one affine map for all tasks, from the sources; every task's offset is a parameter of the model
         PER_LEVEL   the paper: every level standardises its own residual
 
-    With SHARED, predictions follow any change of units exactly, with any number of target points. PER_LEVEL is
-    degenerate with one target point, whose spread is unknown: the result then depends on the units of y.
+    With SHARED, predictions follow any change of units exactly. With PER_LEVEL and one target point, whose spread is
+    unknown, they depend on the units of y.
     """
 
     SHARED = "shared"
@@ -60,7 +57,7 @@ def spread_of(y: Float[Tensor, "*b n"], mean: Float[Tensor, "*b"]) -> Float[Tens
     size = y.abs().amax(-1)
     safe = torch.where(size > 0, size, torch.ones_like(size))  # squares of 1e-200 would vanish
     spread = ((y - mean.unsqueeze(-1)) / safe.unsqueeze(-1)).square().mean(-1).sqrt() * safe
-    return torch.where(spread > _CONSTANT * size, spread, torch.zeros_like(spread))
+    return torch.where(spread > ROUNDING * size, spread, torch.zeros_like(spread))
 
 
 def weighted_quantile(y: Float[Tensor, "*b n"], counts: Float[Tensor, "*b n"], q: float) -> Float[Tensor, "*b"]:
@@ -78,13 +75,10 @@ def robust_spread(
     rounding: Float[Tensor, "*b"] | None = None,
     counts: Float[Tensor, "*b n"] | None = None,
 ) -> Float[Tensor, "*b"]:
-    """A standard deviation from the quartiles; from all values where half are equal, or there are few.
+    """Standard deviation from the quartiles; from all values where half are equal, or there are few.
 
-    ``counts`` says how much each value counts, by default all alike.
-    Where more than a quarter of the runs failed the upper quartile is a penalty, so the spread is at most a few times
-    that of the good half.
-    Quartiles are equal when they differ by no more than ``rounding``, by default that of the quartiles themselves. The
-    other values have no say in this: next to one of 1e12 all others would be equal.
+    It is at most ``max_spread_ratio`` times that of the lower half. ``counts`` are weights of the values, by default
+    equal. Quartiles that differ by no more than ``rounding`` are equal; by default it is that of the quartiles.
     """
     if y.shape[-1] == 0:
         return y.new_zeros(y.shape[:-1])
@@ -116,38 +110,60 @@ class Units:
 
     @classmethod
     def identity(cls, like: Dataset) -> Self:
-        """Model units are the user's."""
+        """Units in which model units are the user's.
+
+        Args:
+            like: A data set of the problems.
+
+        Returns:
+            Offset 0 and scale 1.
+        """
         zero = like.X.new_zeros(like.batch_shape)
         return cls(zero, torch.ones_like(zero))
 
     @classmethod
     def of(cls, tasks: Sequence[Dataset]) -> Self:
-        """The mean of all values, and the root mean square of the tasks' own spreads.
+        """Mean of all values, and root mean square of the tasks' own spreads: their levels do not widen the scale.
 
-        A task that only lies higher than the others does not widen the scale. Where every task is constant, the
-        spread between the tasks is taken, and 0 where there is none.
+        Args:
+            tasks: The tasks, at least one.
+
+        Returns:
+            The units; where every task is constant the scale is the spread between the tasks, 0 if there is none.
         """
         total = sum(task.n for task in tasks)
         if total == 0:
             zero = tasks[0].X.new_zeros(tasks[0].batch_shape)
             return cls(zero, zero)
-        everything = torch.cat([task.y for task in tasks], dim=-1)
-        offset = everything.mean(-1)
+        together = cls.pooled(tasks)
         spreads = torch.stack([spread_of(t.y, t.y.mean(-1)) * (t.n / total) ** 0.5 for t in tasks if t.n > 0])
         within = torch.linalg.vector_norm(spreads, dim=0)
-        return cls(offset, torch.where(within > 0, within, spread_of(everything, offset)))
+        return cls(together.offset, torch.where(within > 0, within, together.scale))
 
     @classmethod
     def pooled(cls, tasks: Sequence[Dataset]) -> Self:
-        """The mean and standard deviation of all values together: the paper's normalisation of a joint model."""
+        """Mean and standard deviation of all values together: the paper's normalisation of a joint model.
+
+        Args:
+            tasks: The tasks, at least one with results.
+
+        Returns:
+            The units.
+        """
         everything = torch.cat([task.y for task in tasks], dim=-1)
         offset = everything.mean(-1)
         return cls(offset, spread_of(everything, offset))
 
     def completed(self, target: Dataset) -> Units:
-        """With an unknown scale taken from the target's spread, or set to 1 where that is unknown too.
+        """Replace an unknown scale by the target's spread, or by 1 where that is unknown too.
 
         While the scale is unknown all source values equal the offset, so they are 0 in any units.
+
+        Args:
+            target: The target's results.
+
+        Returns:
+            Units of positive scale.
         """
         if bool((self.scale > 0).all()):
             return self
@@ -156,11 +172,16 @@ class Units:
         return Units(self.offset, torch.where(scale > 0, scale, torch.ones_like(scale)))
 
     def inward(self, task: Dataset) -> Dataset:
-        """The task in model units."""
-        scale = torch.where(self.scale > 0, self.scale, torch.ones_like(self.scale))
-        y = (task.y - self.offset.unsqueeze(-1)) / scale.unsqueeze(-1)
-        if task.error_var is None:
-            return task.with_data(task.X, y)
-        # twice, for the square of a small scale may be no number any more
-        error_var = task.error_var / scale.unsqueeze(-1) / scale.unsqueeze(-1)
-        return task.with_data(task.X, y, error_var.clamp_max(_LARGEST))
+        """Convert a task to model units.
+
+        Args:
+            task: Results and their known variances in the user's units.
+
+        Returns:
+            The task with (y − offset)/scale, and variances divided by scale².
+        """
+        scale = torch.where(self.scale > 0, self.scale, torch.ones_like(self.scale)).unsqueeze(-1)
+        y = (task.y - self.offset.unsqueeze(-1)) / scale
+        # divided twice, for the square of a small scale may underflow
+        error_var = None if task.error_var is None else (task.error_var / scale / scale).clamp_max(LARGEST)
+        return task.with_data(task.X, y, error_var)

@@ -1,50 +1,46 @@
-"""``Warp``: outputs through a monotone map, learnt from the data, behind which they are more like normal ones.
+"""``Warp``: a monotone map of outputs, learnt from the data, behind which they are more like normal ones.
 
-Losses, times, and yields near 100 % have a long tail on one side. A Gaussian process takes such a tail for the shape of
-the function, and spends itself on the values that matter least. So outputs enter a model through
+Losses, times, and yields near 100 % have a long tail on one side, which a Gaussian process takes for the shape of the
+function. So outputs enter a model through
 
     z = (y − centre) / spread        every task around its own median, in units of its own spread (by quartiles)
     w = ((1 + z)^λ − 1)/λ            z ≥ 0      (Yeo and Johnson 2000; log(1 + z) for λ = 0)
     w = −((1 − z)^(2−λ) − 1)/(2 − λ) z < 0
 
-with one λ for all tasks of a problem, the most probable one given that every task's w are normal with a mean and a
-variance of its own and that λ ~ N(1, ½²); λ = 1 changes nothing. It stays between 0 and 1. So a tail of bad (high)
-values is shortened; one of good values is where the search goes, and is left as it is. The map reaches every number:
-whatever is predicted has a place in the user's units.
+with one λ in [0, 1] for all tasks of a problem, the most probable one given that every task's w are normal with a mean
+and a variance of its own and that λ ~ N(1, ½²); λ = 1 changes nothing. So a tail of bad (high) values is shortened;
+one of good values is where the search goes, and stays.
 
-Values that lie very far from the rest of their task, such as a penalty for a failed run, are not a matter of shape.
-Beyond FENCE spreads from the median w is pulled in, in the order it was in: to FENCE + log(1 + log(1 + excess)).
+Outliers, such as a penalty for a failed run, are pulled in, in the order they were in: beyond F = ``outlier_fence``
+spreads from the median w becomes F + log(1 + log(1 + excess)).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float
+from numpy.polynomial.hermite_e import hermegauss
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
-from headstart.data.units import FEW, ROUNDING, robust_spread, weighted_quantile
+from headstart.data.units import FEW, LARGEST, ROUNDING, robust_spread, weighted_quantile
 from headstart.tuning import PLAIN_TUNING
 
-FENCE = PLAIN_TUNING.outlier_fence
 _POWERS = 41  # values of λ that are compared
 _TINY = 1e-9  # λ below this is 0
-_LARGEST, _SQUARABLE = 1e300, 1e140
-# Quadrature of a normal distribution, for means and variances behind the map
-_NODES = 20
+_NODES = 20  # of the quadrature of means and variances
+_SQUARABLE = 1e140
 
 
 @dataclass(frozen=True, slots=True)
 class Warp:
-    """The map of one problem, or of each problem of a batch.
+    """The map of one task, or of that of each problem of a batch.
 
-    ``known_spread`` is the spread of a typical source in mapped units, 0 where there is none: nearer to the median no
-    value of any task is an outlier. ``level_var`` is how much the tasks' levels differ, in units of ``spread``²: how
-    far a target may lie from where the sources are.
+    ``known_spread`` is the spread of a typical source in mapped units, 0 where there is none; outliers are told by it
+    or by the task's own spread, whichever is larger. ``level_var`` is the variance of the tasks' levels, in spreads².
     """
 
     centre: Float[Tensor, "*b"]
@@ -55,7 +51,7 @@ class Warp:
 
     @classmethod
     def of_sources(cls, sources: Sequence[Dataset]) -> tuple[tuple[Warp, ...], Warp]:
-        """The maps of the sources, and that of a target before anything of it is known: as the median source is."""
+        """The maps of the sources, and that of a target without results: the median of the sources'."""
         centres = torch.stack([_middle(source.y) for source in sources])
         spreads = torch.stack([robust_spread(source.y) for source in sources])
         typical = spreads.masked_fill(spreads <= 0, torch.nan).nanmedian(0).values
@@ -78,10 +74,10 @@ class Warp:
 
     @classmethod
     def of_target(cls, target: Dataset) -> Warp:
-        """From the target's own values, for there are no sources; a few do not show what they are like.
+        """The map of a target without sources, from its own values; the identity while there are few.
 
-        A search spends most of its points in one place. Their values say nothing about how values are spread, and a map
-        made for them would blow up what is noise there; so points that lie together count as one.
+        Points that lie together count as one: a map made for the values of the place where a search spends most of its
+        points would blow up their noise.
         """
         nothing = target.y.new_zeros(target.batch_shape)
         if target.n < FEW:
@@ -94,10 +90,9 @@ class Warp:
         return replace(warp, known_spread=robust_spread(warp.inward(target.y), rounding=warp._rounding, counts=counts))
 
     def moved_to(self, target: Dataset) -> Warp:
-        """Around the target's first value, where that is far from where the sources are.
+        """Centred at the target's level, where its first value is far from the sources' median.
 
-        Which part of the curve a value meets depends on the centre. It is settled by the first value, a good one as
-        suggested values are, so that no later one changes what became of those before it.
+        The first value alone decides, a good one as suggested values are: later ones do not change mapped values.
         """
         if target.n == 0:
             return self
@@ -114,41 +109,40 @@ class Warp:
 
     @property
     def _rounding(self) -> Float[Tensor, "*b"]:
-        """By how much mapped values may differ that are equal: near the centre the map is as steep as 1/spread."""
+        """Rounding of mapped values: near the centre the slope of the map is 1/spread."""
         return ROUNDING * self.centre.abs() / self.spread
 
     def inward(self, y: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
-        """Values in mapped units; what is beyond all numbers is the largest one."""
+        """Values in mapped units."""
         z = (y - self.centre.unsqueeze(-1)) / self.spread.unsqueeze(-1)
-        return (z.sign() * _stretched(z.abs(), self._powers(z < 0))).clamp(-_LARGEST, _LARGEST)
+        return (z.sign() * _stretched(z.abs(), self._powers(z < 0))).clamp(-LARGEST, LARGEST)
 
     def outward(self, w: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
-        """Mapped values in the user's units; what is beyond all numbers is the largest one."""
-        return (self.centre.unsqueeze(-1) + self.spread.unsqueeze(-1) * self._back(w)).clamp(-_LARGEST, _LARGEST)
+        """Mapped values in the user's units."""
+        return (self.centre.unsqueeze(-1) + self.spread.unsqueeze(-1) * self._back(w)).clamp(-LARGEST, LARGEST)
 
     def _back(self, w: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
-        """z, around the centre and in spreads."""
+        """z of mapped values."""
         return w.sign() * _shrunk(w.abs(), self._powers(w < 0))
 
     def log_slope(self, y: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
-        """log dw/dy: what log densities of w lack to be log densities of y."""
+        """log dw/dy; log p(y) = log p(w) + log dw/dy."""
         z = (y - self.centre.unsqueeze(-1)) / self.spread.unsqueeze(-1)
         return (self._powers(z < 0) - 1) * z.abs().log1p() - self.spread.unsqueeze(-1).log()
 
     def moments(
         self, mean: Float[Tensor, "*c n"], var: Float[Tensor, "*c n"]
     ) -> tuple[Float[Tensor, "*c n"], Float[Tensor, "*c n"]]:
-        """Mean and variance in the user's units of what is normal in mapped units, by Gauss-Hermite quadrature.
+        """Mean and variance in the user's units of what is normal in mapped units, by Gauss-Hermite quadrature of z.
 
-        Around the centre: next to 1e15 a variance of 1 would be rounding. For λ = 1 they are exact.
+        For λ = 1 they are exact.
         """
-        nodes, weights = (torch.from_numpy(a).to(mean) for a in np.polynomial.hermite_e.hermegauss(_NODES))
+        nodes, weights = (torch.from_numpy(a).to(mean).unsqueeze(-1) for a in hermegauss(_NODES))
         weights = weights / weights.sum()
-        at = mean.unsqueeze(-2) + var.clamp_min(0.0).sqrt().unsqueeze(-2) * nodes.unsqueeze(-1)
-        lifted = Warp(*(getattr(self, f.name).unsqueeze(-1) for f in fields(self)))
-        z = lifted._back(at).clamp(-_SQUARABLE, _SQUARABLE)
-        first = (weights.unsqueeze(-1) * z).sum(-2)
-        second = (weights.unsqueeze(-1) * (z - first.unsqueeze(-2)).square()).sum(-2)
+        at = mean.unsqueeze(-2) + var.clamp_min(0.0).sqrt().unsqueeze(-2) * nodes
+        z = self._back(at.flatten(-2)).clamp(-_SQUARABLE, _SQUARABLE).unflatten(-1, at.shape[-2:])
+        first = (weights * z).sum(-2)
+        second = (weights * (z - first.unsqueeze(-2)).square()).sum(-2)
         straight = (self.power == 1).unsqueeze(-1)
         first, second = torch.where(straight, mean, first), torch.where(straight, var, second)
         centre, spread = self.centre.unsqueeze(-1), self.spread.unsqueeze(-1)
@@ -159,23 +153,29 @@ class Warp:
     def task_inward(self, task: Dataset, among: int | None = None) -> Dataset:
         """The task in mapped units, its outliers pulled in; known errors go by the map's slope at their values.
 
-        An outlier keeps the error that it has without being pulled in: it became no better known by that. What one is,
-        and where it goes, is said by the first so many values of a long task: ``among``.
+        Outliers are found relative to the first values of a long task, ``among`` of them. Their errors are those
+        without being pulled in: they became no better known by that.
         """
         w = self.inward(task.y)
-        y = _pulled_in(w, self.known_spread, self._rounding, None if among is None else w[..., :among])[0]
+        y = self._pulled_in(w, w[..., :among])[0]
         if task.error_var is None:
             return task.with_data(task.X, y)
         error_var = (task.error_var.log() + 2 * self.log_slope(task.y)).exp()  # (dw/dy)² error_var; 0 stays 0
-        return task.with_data(task.X, y, error_var.clamp_max(_LARGEST))
+        return task.with_data(task.X, y, error_var.clamp_max(LARGEST))
 
     def bound(self, c: Float[Tensor, "*b 1"], y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b 1"]:
-        """A limit on values like y in mapped units: among the outliers it stays between those it was between."""
-        return _pulled_in(self.inward(c), self.known_spread, self._rounding, self.inward(y))[0]
+        """A limit on values like y in mapped units, pulled in where it is among the outliers."""
+        return self._pulled_in(self.inward(c), self.inward(y))[0]
 
     def outliers(self, task: Dataset) -> Bool[Tensor, "*b n"]:
         """Which values of the task are pulled in."""
-        return _pulled_in(self.inward(task.y), self.known_spread, self._rounding)[1]
+        w = self.inward(task.y)
+        return self._pulled_in(w, w)[1]
+
+    def _pulled_in(
+        self, w: Float[Tensor, "*b m"], among: Float[Tensor, "*b n"]
+    ) -> tuple[Float[Tensor, "*b m"], Bool[Tensor, "*b m"]]:
+        return _pulled_in(w, among, self.known_spread, self._rounding)
 
 
 def _stretched(a: Float[Tensor, "*#c"], p: Float[Tensor, "*#c"]) -> Float[Tensor, "*c"]:
@@ -195,39 +195,34 @@ def _middle(y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b"]:
 
 
 def _pulled_in(
-    w: Float[Tensor, "*b m"],
-    known_spread: Float[Tensor, "*b"],
-    rounding: Float[Tensor, "*b"],
-    among: Float[Tensor, "*b n"] | None = None,
+    w: Float[Tensor, "*b m"], among: Float[Tensor, "*b n"], spread: Float[Tensor, "*b"], rounding: Float[Tensor, "*b"]
 ) -> tuple[Float[Tensor, "*b m"], Bool[Tensor, "*b m"]]:
-    """The values with outliers moved towards the others (or those they are ``among``), and which ones were.
+    """Values with outliers, relative to those they are ``among`` and at least ``spread``, moved in, and which were.
 
-    Of a few values the best is the one to measure from: of two, one may well be a failed run.
+    Of an even number the lower median is the centre: of two values, one may well be a failed run.
     """
-    others = w if among is None else among
-    n = others.shape[-1]
-    centre = others.quantile(0.5, dim=-1, interpolation="lower") if n else torch.zeros_like(known_spread)
-    own = robust_spread(others, rounding=rounding) if n >= FEW else torch.zeros_like(centre)
-    size = torch.maximum(own, known_spread)
+    few, fence = among.shape[-1] < FEW, PLAIN_TUNING.outlier_fence
+    centre = among.quantile(0.5, dim=-1, interpolation="lower") if among.shape[-1] else torch.zeros_like(spread)
+    size = spread if few else torch.maximum(robust_spread(among, rounding=rounding), spread)
     size = torch.where(size > 0, size, torch.full_like(size, torch.inf)).unsqueeze(-1)
     z = (w - centre.unsqueeze(-1)) / size
-    outside = z.abs() > FENCE
-    excess = (z.abs() - FENCE).clamp_min(0.0)
-    near = centre.unsqueeze(-1) + size * z.sign() * (FENCE + excess.log1p().log1p())
+    outside = z.abs() > fence
+    excess = (z.abs() - fence).clamp_min(0.0)
+    near = centre.unsqueeze(-1) + size * z.sign() * (fence + excess.log1p().log1p())
     return torch.where(outside, near, w), outside
 
 
 def _standard(
     y: Float[Tensor, "*b n"], centre: Float[Tensor, "*b"], spread: Float[Tensor, "*b"]
 ) -> tuple[Float[Tensor, "*b n"], Bool[Tensor, "*b n"]]:
-    """The values around the centre, and which of them count: an outlier says nothing about λ."""
+    """z of the values, and which of them are no outliers: those say nothing about λ."""
     z = (y - centre.unsqueeze(-1)) / spread.unsqueeze(-1)
-    outside = _pulled_in(z, torch.ones_like(centre), torch.zeros_like(centre))[1]
+    outside = _pulled_in(z, z, torch.ones_like(centre), torch.zeros_like(centre))[1]
     return z.masked_fill(outside, 0.0), ~outside
 
 
 def _most_probable(tasks: Sequence[tuple[Float[Tensor, "*b _"], Tensor]]) -> Float[Tensor, "*b"]:
-    """λ, from the tasks' standardised values and how much each counts: the most probable one of a grid of values."""
+    """The most probable λ of a grid, from the tasks' z and the weight of each value."""
     first = tasks[0][0]
     batch = first.shape[:-1]
     powers = torch.linspace(0.0, PLAIN_TUNING.warp_max_power, _POWERS, dtype=first.dtype, device=first.device)
@@ -246,7 +241,7 @@ def _most_probable(tasks: Sequence[tuple[Float[Tensor, "*b _"], Tensor]]) -> Flo
 
 
 def _variance(w: Float[Tensor, "*c n"], counts: Float[Tensor, "*#c n"]) -> Float[Tensor, "*c"]:
-    """Of the values that count; of a single one it is 0."""
+    """The weighted sample variance; of a single value it is 0."""
     n = counts.sum(-1)
     mean = (counts * w).sum(-1) / n.clamp_min(1.0)
     return (counts * (w - mean.unsqueeze(-1)).square()).sum(-1) / (n - 1).clamp_min(1.0)

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from headstart.decide.domain import Domain, Searchable
+from headstart.decide.domain import Domain
 from headstart.errors import NoPointLeftError
 
 _LOOKED_AT = 64
@@ -41,13 +41,11 @@ def design_point(
     if past is not None and len(past) and 2 * len(tried) < design_size(domain.inputs):
         new = past if len(tried) == 0 else past[torch.cdist(past, tried.to(past), p=torch.inf).amin(-1) > _SAME]
         if len(new):
-            x = domain.snap(new[:1])[0] if isinstance(domain, Searchable) else new[0]
             if X is None:
-                return x
-            distance = (X - x).square().sum(-1)
+                return domain.snap(new[:1])[0]
+            distance = (X - new[0]).square().sum(-1)
             return X[(distance if free is None else distance.masked_fill(~free, torch.inf)).argmin()]
     if X is None:
-        assert isinstance(domain, Searchable)
         X = domain.spread(_LOOKED_AT, generator)
     else:
         rows = torch.arange(len(X)) if free is None else free.nonzero().squeeze(-1)

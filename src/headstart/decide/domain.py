@@ -29,16 +29,16 @@ from headstart.decide.region import Region
 from headstart.errors import InputError
 
 # Spaces with no more points than this are compared point by point
-_FEW_POINTS = 2000
+FEW_POINTS = 2000
 # Grids with more values than this are polished as if they were continuous, and stepped along afterwards
-_FEW_VALUES = 20
-# How far near points lie (of the unit cube), and how often they have another category
-_NEAR = 0.05
+FEW_VALUES = 20
+# The spread of near points, in shares of a range, and how often they have another category
+NEAR = 0.05
 _OTHER_CATEGORY = 0.25
 
 
 class Domain(ABC):
-    """The points that may be suggested."""
+    """The points that may be suggested. A kind of domain implements ``d`` and the methods with an underscore."""
 
     @property
     @abstractmethod
@@ -60,38 +60,74 @@ class Domain(ABC):
         """Those of the groups that describe categories."""
         return ()
 
-    @abstractmethod
     def listing(self) -> Float[Tensor, "m d"] | None:
-        """All points, where they are few enough to be compared one by one."""
-
-
-class Searchable(Domain):
-    """A domain with too many points to compare them all (unless it has a ``listing``)."""
-
-    def listing(self) -> Float[Tensor, "m d"] | None:
-        """There are too many."""
+        """All points, where they are few enough to be compared one by one; else None."""
         return None
 
-    @abstractmethod
     def spread(self, n: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
-        """Points all over the domain."""
+        """Points all over the domain, from a scrambled Sobol set.
 
-    @abstractmethod
+        Args:
+            n: Their number.
+            generator: The source of randomness.
+
+        Returns:
+            n points of the domain.
+        """
+        engine = SobolEngine(self._shares, scramble=True, seed=int(torch.randint(1 << 31, (), generator=generator)))
+        return self._at(engine.draw(n, dtype=torch.float64), generator)
+
     def uniform(self, n: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
-        """Independent points, every value of a parameter as likely as the others."""
+        """Independent points, every value of a parameter as likely as the others.
 
-    @abstractmethod
+        Args:
+            n: Their number.
+            generator: The source of randomness.
+
+        Returns:
+            n points of the domain.
+        """
+        return self._at(torch.rand(n, self._shares, generator=generator, dtype=torch.float64), generator)
+
     def near(self, anchors: Float[Tensor, "*b k d"], n: int, generator: torch.Generator) -> Float[Tensor, "*b k*{n} d"]:
-        """``n`` points of the domain near each of the anchors, the same steps from all of them."""
+        """Points near others, after normal steps.
 
-    @abstractmethod
+        Args:
+            anchors: The points to start from.
+            n: How many points near each of them; the steps are the same from all.
+            generator: The source of randomness.
+
+        Returns:
+            k·n points of the domain.
+        """
+        return self._near(anchors, n, generator)
+
     def snap(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
-        """The nearest points of the domain."""
+        """The nearest points of the domain.
+
+        Args:
+            X: Coordinates.
+
+        Returns:
+            A point of the domain for each row of X.
+        """
+        return self._snapped(X)
+
+    def exchanges(self, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"] | None:
+        """The points that differ from others in one discrete parameter, or in several that rules tie together.
+
+        Args:
+            X: Points of the domain.
+
+        Returns:
+            m neighbours of each; None if nothing is discrete.
+        """
+        return self._exchanged(X)
 
     @property
-    @abstractmethod
     def free(self) -> Int[Tensor, "f"]:
         """The columns in which a point may be polished, the others staying as they are."""
+        return torch.empty(0, dtype=torch.int64)
 
     def region(self, X: Float[Tensor, "n d"]) -> Region | None:  # noqa: ARG002
         """Where each of X may be polished to, in the free columns; None if that is the unit cube."""
@@ -101,19 +137,37 @@ class Searchable(Domain):
         """The coordinates that are not to be polished at each of X in particular; None if there are none anywhere."""
         return None
 
-    def exchanges(self, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"] | None:  # noqa: ARG002
-        """The points that differ from each of X in one discrete parameter; None if there is no such parameter."""
+    # ── what the kinds of domains implement ───────────────────────────────────────────────────────────────────────
+
+    @property
+    def _shares(self) -> int:
+        """How many numbers in [0, 1] make a point."""
+        return self.d
+
+    @abstractmethod
+    def _at(self, u: Float[Tensor, "n p"], generator: torch.Generator) -> Float[Tensor, "n d"]:
+        """The points of the domain that these shares of the parameters' ranges stand for."""
+
+    @abstractmethod
+    def _snapped(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]: ...
+
+    def _near(
+        self, anchors: Float[Tensor, "*b k d"], n: int, generator: torch.Generator
+    ) -> Float[Tensor, "*b k*{n} d"]:
+        steps = NEAR * torch.randn(n, 1, self.d, generator=generator, dtype=torch.float64)
+        return self.snap(anchors.unsqueeze(-3) + steps.to(anchors.device)).flatten(-3, -2)
+
+    def _exchanged(self, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"] | None:  # noqa: ARG002
         return None
 
 
-def _sobol(d: int, n: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
-    engine = SobolEngine(d, scramble=True, seed=int(torch.randint(1 << 31, (), generator=generator)))
-    return engine.draw(n, dtype=torch.float64)
-
-
 @dataclass(frozen=True)
-class Cube(Searchable):
-    """The unit cube of ``dimension`` continuous inputs."""
+class Cube(Domain):
+    """The unit cube of continuous inputs.
+
+    Args:
+        dimension: The number of inputs.
+    """
 
     dimension: int
 
@@ -122,21 +176,10 @@ class Cube(Searchable):
         """How many columns a point has."""
         return self.dimension
 
-    def spread(self, n: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
-        """A scrambled Sobol set, which leaves no part of the cube out."""
-        return _sobol(self.d, n, generator)
+    def _at(self, u: Float[Tensor, "n p"], generator: torch.Generator) -> Float[Tensor, "n d"]:  # noqa: ARG002
+        return u
 
-    def uniform(self, n: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
-        """Independent points, uniform in the cube."""
-        return torch.rand(n, self.d, generator=generator, dtype=torch.float64)
-
-    def near(self, anchors: Float[Tensor, "*b k d"], n: int, generator: torch.Generator) -> Float[Tensor, "*b k*{n} d"]:
-        """Normal steps, held inside."""
-        steps = _NEAR * torch.randn(n, 1, self.d, generator=generator, dtype=torch.float64)
-        return self.snap(anchors.unsqueeze(-3) + steps.to(anchors.device)).flatten(-3, -2)
-
-    def snap(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
-        """Onto the boundary from outside."""
+    def _snapped(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
         return X.clamp(0.0, 1.0)
 
     @cached_property
@@ -146,10 +189,12 @@ class Cube(Searchable):
 
 
 @dataclass(frozen=True)
-class Mixed(Searchable):
+class Mixed(Domain):
     """The points of a space of named parameters: continuous ones, grids and categories.
 
-    ``pinned`` are parameters that have a value already, which need not be one that would be suggested.
+    Args:
+        space: The space.
+        pinned: Parameters that have a value already, which need not be one that would be suggested.
     """
 
     space: Space
@@ -175,32 +220,31 @@ class Mixed(Searchable):
         return tuple(axis for axis in self.space.axes if axis.width)
 
     def listing(self) -> Float[Tensor, "m d"] | None:
-        """Every combination of values, if nothing is continuous and they are few."""
-        if self.space.size is None or self.space.size > _FEW_POINTS:
+        """Every combination of values, if nothing is continuous and they are few; else None."""
+        return self._listed
+
+    @cached_property
+    def _listed(self) -> Float[Tensor, "m d"] | None:
+        if self.space.size is None or self.space.size > FEW_POINTS:
             return None
-        grids = [axis.grid() for axis in self._axes]
-        rows = torch.cartesian_prod(*(torch.arange(len(grid)) for grid in grids)).reshape(-1, len(grids))
-        X = torch.cat([grid[rows[:, i]] for i, grid in enumerate(grids)], dim=-1)
+        X = combinations([axis.grid() for axis in self._axes])
         return self.snap(X).unique(dim=0) if self.space.conditions or self.pinned else X
 
-    def spread(self, n: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
-        """Sobol points of the parameters, so that every category is met equally often."""
-        return self._at(_sobol(len(self._axes), n, generator))
+    @property
+    def _shares(self) -> int:
+        return len(self._axes)
 
-    def uniform(self, n: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
-        """Uniform values of numbers, and every category as likely as the others."""
-        return self._at(torch.rand(n, len(self._axes), generator=generator, dtype=torch.float64))
+    def _at(self, u: Float[Tensor, "n p"], generator: torch.Generator) -> Float[Tensor, "n d"]:  # noqa: ARG002
+        """A share of a category is one of its levels: all of them are met equally often."""
+        blocks = []
+        for i, axis in enumerate(self._axes):
+            k = len(axis.choices)
+            blocks.append(axis.grid()[(u[:, i] * k).long().clamp(max=k - 1)] if axis.categorical else u[:, i : i + 1])
+        return self._in_space(torch.cat(blocks, dim=-1))
 
-    def _at(self, u: Float[Tensor, "n p"]) -> Float[Tensor, "n d"]:
-        """The points of the domain at these shares of the parameters' ranges."""
-        return self.snap(torch.cat([self._spread(axis, u[:, i]) for i, axis in enumerate(self._axes)], dim=-1))
-
-    @staticmethod
-    def _spread(axis: Axis, u: Float[Tensor, "n"]) -> Float[Tensor, "n w"]:
-        k = len(axis.choices)
-        return axis.grid()[(u * k).long().clamp(max=k - 1)] if axis.categorical else u.unsqueeze(-1)
-
-    def near(self, anchors: Float[Tensor, "*b k d"], n: int, generator: torch.Generator) -> Float[Tensor, "*b k*{n} d"]:
+    def _near(
+        self, anchors: Float[Tensor, "*b k d"], n: int, generator: torch.Generator
+    ) -> Float[Tensor, "*b k*{n} d"]:
         """Normal steps, on grids of about one value at least; a categorical parameter changes now and then."""
         blocks = []
         for axis in self._axes:
@@ -210,13 +254,16 @@ class Mixed(Searchable):
                 change = torch.rand(n, 1, 1, generator=generator, dtype=torch.float64) < _OTHER_CATEGORY
                 blocks.append(torch.where(change.to(block.device), other.to(block.device), block))
             else:
-                step = _NEAR if axis.count is None else max(_NEAR, 1 / axis.count)
+                step = NEAR if axis.count is None else max(NEAR, 1 / axis.count)
                 steps = step * torch.randn(n, 1, 1, generator=generator, dtype=torch.float64)
                 blocks.append(block + steps.to(block.device))
-        return self.snap(torch.cat(blocks, dim=-1)).flatten(-3, -2)
+        return self._in_space(torch.cat(blocks, dim=-1)).flatten(-3, -2)
 
-    def snap(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
-        """The nearest values of every parameter, but those that are pinned."""
+    def _snapped(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
+        return self._in_space(X)
+
+    def _in_space(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
+        """The nearest values of every parameter, but those that are pinned; rules are not asked."""
         if not self.pinned:
             return self.space.snap(X)
         columns, values = self._pins
@@ -237,34 +284,57 @@ class Mixed(Searchable):
     def free(self) -> Int[Tensor, "f"]:
         """The continuous parameters, and the grids so fine that they nearly are."""
         numbers = [axis for axis in self._axes if not axis.categorical and axis.name not in self.pinned]
-        fine = [axis.columns.start for axis in numbers if axis.count is None or axis.count > _FEW_VALUES]
+        fine = [axis.columns.start for axis in numbers if axis.count is None or axis.count > FEW_VALUES]
         return torch.tensor(fine, dtype=torch.int64)
 
     def resting(self, X: Float[Tensor, "*b k d"]) -> Bool[Tensor, "*b k d"] | None:
-        """Those of parameters that are not there."""
+        """Which coordinates belong to parameters that are not active.
+
+        Args:
+            X: Points of the domain.
+
+        Returns:
+            One flag per coordinate; None if every parameter is active everywhere.
+        """
         return self.space.resting(X)
 
-    def exchanges(self, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"] | None:
-        """Every other value of a category or a short grid, and steps of 1, 2, 4 … along a long one."""
-        moves = [self.exchanged(axis, X) for axis in self._axes if axis.count and axis.name not in self.pinned]
+    def _exchanged(self, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"] | None:
+        moves = [self._other_values(axis, X) for axis in self._axes if axis.count and axis.name not in self.pinned]
         return torch.cat(moves, dim=-2) if moves else None
 
-    def exchanged(self, axis: Axis, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"]:
-        """The points that differ from each of X in this discrete parameter."""
-        own, count = X[..., axis.columns].unsqueeze(-2), axis.count or 1
-        if count <= _FEW_VALUES or axis.categorical:
+    def _other_values(self, axis: Axis, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"]:
+        """Every other value of a category or a short grid, and steps of 1, 2, 4 … along a long one."""
+        count = axis.count or 1
+        if count <= FEW_VALUES or axis.categorical:
             others = axis.grid().to(X.device).expand(*X.shape[:-1], -1, -1)
         else:
-            jumps = 2.0 ** torch.arange((count - 1).bit_length(), dtype=torch.float64, device=X.device)
-            others = axis.stepped(own.squeeze(-1), torch.cat([jumps, -jumps])).unsqueeze(-1)
+            others = axis.stepped(X[..., axis.columns], jumps(count).to(X.device)).unsqueeze(-1)
         moved = X.unsqueeze(-2).expand(*others.shape[:-1], -1).clone()
         moved[..., axis.columns] = others  # what was not there before has to begin at one of its values
-        return self.snap(moved) if self.space.conditions or self.pinned else moved
+        return self._in_space(moved) if self.space.conditions or self.pinned else moved
+
+
+def combinations(blocks: Sequence[Float[Tensor, "_ _"]]) -> Float[Tensor, "m d"]:
+    """Every combination of a row of each block, side by side."""
+    rows = torch.cartesian_prod(*(torch.arange(len(block)) for block in blocks)).reshape(-1, len(blocks))
+    return torch.cat([block[rows[:, i]] for i, block in enumerate(blocks)], dim=-1)
+
+
+def jumps(count: int) -> Float[Tensor, "k"]:
+    """Steps of 1, 2, 4 … both ways along a grid of so many values."""
+    ahead = 2.0 ** torch.arange((count - 1).bit_length(), dtype=torch.float64)
+    return torch.cat([ahead, -ahead])
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates(Domain):
-    """A given list of points (m, d), float64: one of them is suggested as it stands."""
+    """A given list of points: one of them is suggested as it stands.
+
+    Args:
+        X: The points (m, d), float64.
+        levels: Groups of columns that are the levels of one category each, or describe them.
+        described: Those of the groups that describe categories.
+    """
 
     X: Float[Tensor, "m d"]
     levels: tuple[tuple[int, ...], ...] = ()
@@ -272,7 +342,21 @@ class Candidates(Domain):
 
     @classmethod
     def of(cls, space: Space, rows: Sequence[Mapping[str, Any]], rules: Sequence[SettingRule | str] = ()) -> Candidates:
-        """Those of the rows of values that keep the rules; fails on a row outside the space, and if none keeps them."""
+        """The list of those rows of values that satisfy the rules.
+
+        Args:
+            space: The space of the parameters.
+            rows: Values by parameter name, each a point of the space.
+            rules: The rules, as data or as text that ``parse_rule`` reads.
+
+        Returns:
+            The list.
+
+        Raises:
+            InputError: There are no rows, or a text is no rule.
+            NoPlaceError: A row is no point of the space.
+            NoSettingError: No row satisfies the rules.
+        """
         if not rows:
             raise InputError("There are no candidates: give at least one row.")
         read = read_rules(rules, space)
@@ -299,3 +383,13 @@ class Candidates(Domain):
     def listing(self) -> Float[Tensor, "m d"]:
         """All points of the domain: the rows themselves."""
         return self.X
+
+    @property
+    def _shares(self) -> int:
+        return 1
+
+    def _at(self, u: Float[Tensor, "n p"], generator: torch.Generator) -> Float[Tensor, "n d"]:  # noqa: ARG002
+        return self.X[(u[:, 0] * len(self.X)).long()]
+
+    def _snapped(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
+        return self.X[torch.cdist(X, self.X).argmin(-1)]

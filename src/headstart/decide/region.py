@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -46,33 +47,36 @@ class Tie:
 class Region:
     """Where each of n points may go in f free columns: a box, some columns of which are tied together.
 
-    A tied column with y is at the coordinate (L(offset + scale y) − start) / width, L being the log on a log axis.
+    y stands for the coordinate u = (L(offset + scale y) − start) / width, L being the log where ``log`` is true. Where
+    a column is not tied, y = u.
     """
 
     low: Float[Array, "n f"]
     high: Float[Array, "n f"]
-    ties: tuple[Tie | None, ...]
-    tied: Bool[Flags, "n f"]
     offset: Float[Array, "n f"]
     scale: Float[Array, "n f"]
-    log: Bool[Flags, "f"]
-    start: Float[Array, "f"]
-    width: Float[Array, "f"]
+    log: Bool[Flags, "n f"]
+    start: Float[Array, "n f"]
+    width: Float[Array, "n f"]
+    ties: list[Tie | None]
+
+    @classmethod
+    def cube(cls, n: int, f: int) -> Region:
+        """The unit cube for every point, without ties."""
+        zero, one = (partial(np.full, (n, f), value) for value in (0.0, 1.0))
+        return cls(zero(), one(), zero(), one(), np.zeros((n, f), dtype=bool), zero(), one(), [None] * n)
 
     def inward(self, U: Float[Array, "n f"]) -> Float[Array, "n f"]:
         """y of coordinates."""
         T = self.start + self.width * U
-        Z = np.where(self.log, np.exp(np.where(self.log, T, 0.0)), T)
-        return np.where(self.tied, (Z - self.offset) / self.scale, U)
+        return (np.where(self.log, np.exp(np.where(self.log, T, 0.0)), T) - self.offset) / self.scale
 
     def outward(self, Y: Float[Array, "k f"], which: Index) -> tuple[Float[Array, "k f"], Float[Array, "k f"]]:
         """The coordinates of y, and their derivatives."""
-        tied, scale = self.tied[which], self.scale[which]
+        log, scale, width = self.log[which], self.scale[which], self.width[which]
         Z = self.offset[which] + scale * Y
-        log = self.log & tied
-        T = np.where(log, np.log(np.where(log, Z, 1.0)), Z)
-        pace = scale / self.width / np.where(log, Z, 1.0)
-        return np.where(tied, (T - self.start) / self.width, Y), np.where(tied, pace, 1.0)
+        size = np.where(log, Z, 1.0)
+        return (np.where(log, np.log(size), Z) - self.start[which]) / width, scale / width / size
 
     def project(self, Y: Float[Array, "k f"], which: Index) -> tuple[Float[Array, "k f"], Bool[Flags, "k"]]:
         """The projection of y onto the regions, and for which of them it was found."""

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from headstart.decide.aim import Aim
 from headstart.decide.design import design_point, design_size
-from headstart.decide.domain import Domain, Searchable
+from headstart.decide.domain import Domain
 from headstart.decide.limits import PENALTY, MeanLimit
 from headstart.decide.members import ROWS
 from headstart.decide.region import Loss, Region, descend
@@ -83,8 +83,7 @@ class Search:
             if bool(values.amax() == -torch.inf):
                 raise self._nothing_left(len(X))
             return X[values.argmax()]
-        assert isinstance(self.domain, Searchable)
-        wide, near = self._look_around(self.domain)
+        wide, near = self._look_around()
         X = torch.cat([wide, near])
         scored = self._scored(X, awaited, taken)
         with single_thread():
@@ -104,12 +103,12 @@ class Search:
         value = self.aim.value(X, awaited, self.generator)
         return _ScoredPoints(value, taken, self.aim.mean_limit(X, awaited))
 
-    def _look_around(self, domain: Searchable) -> tuple[Float[Tensor, "n d"], Float[Tensor, "m d"]]:
+    def _look_around(self) -> tuple[Float[Tensor, "n d"], Float[Tensor, "m d"]]:
         """Points all over, and points near the most promising of those, the observed and the past bests.
 
         The past bests are always among them.
         """
-        observed, n = self.aim.observed, self.n_candidates
+        observed, domain, n = self.aim.observed, self.domain, self.n_candidates
         past = domain.snap(self.aim.past_bests)
         wide = domain.spread(n, self.generator).to(observed.device)
         known = torch.cat([wide, domain.snap(observed), past])
@@ -164,7 +163,7 @@ def _best_of_both(
     return X[torch.cat([best_wide, best_near])]
 
 
-def _improve(scored: _ScoredPoints, domain: Searchable, starts: Float[Tensor, "k d"]) -> Float[Tensor, "j d"]:
+def _improve(scored: _ScoredPoints, domain: Domain, starts: Float[Tensor, "k d"]) -> Float[Tensor, "j d"]:
     """The starts polished; the best of them also with discrete values exchanged while that is any better."""
     before, points = starts, polish(scored.value, domain, starts)
     for _ in range(_ROUNDS):
@@ -183,7 +182,7 @@ def _improve(scored: _ScoredPoints, domain: Searchable, starts: Float[Tensor, "k
     return torch.cat([before, points])
 
 
-def polish(value: AimValue, domain: Searchable, starts: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:
+def polish(value: AimValue, domain: Domain, starts: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:
     """The starts after L-BFGS-B in the domain's free columns, many runs in lockstep; inside rules, by their regions.
 
     A line search that ends in rounding is no trouble: the points looked at stay in the comparison.

@@ -56,14 +56,14 @@ class OutcomePriors:
         Returns:
             A prior for every outcome.
         """
-        every = outcomes.require_all({**dict.fromkeys(outcomes.names, ()), **sources}, "sources")
+        every = outcomes.in_order(sources, (), "sources")
         columns = {source.d for own in every for source in own}
         if len(columns) > 1:
             raise InputError(f"All sources need the same inputs, but they have {sorted(columns)} columns.")
         alone = GPBO.using(kernel=model.kernel, fit=model.fit, output_map=model.output_map)
         priors = []
-        for name, own in zip(outcomes.names, every, strict=True):
-            inward = [outcomes.inward(name, source) for source in own]
+        for outcome, own in zip(outcomes, every, strict=True):
+            inward = [outcome.signed(source) for source in own]
             priors.append(model.learn(inward, seed=seed) if inward and model.needs_sources else alone.learn(seed=seed))
         return cls(outcomes, tuple(priors), next(iter(columns), None))
 
@@ -83,12 +83,10 @@ class OutcomePriors:
             raise InputError(
                 "With no sources the targets must be given: Dataset.empty(d) says how many inputs there are."
             )
-        every = self.outcomes.require_all(
-            {**{name: Dataset.empty(d) for name in self.outcomes.names}, **given}, "targets"
-        )
+        every = self.outcomes.in_order(given, Dataset.empty(d), "targets")
         posteriors = [
-            prior.condition(self.outcomes.inward(name, target), seed=seed)
-            for name, prior, target in zip(self.outcomes.names, self.priors, every, strict=True)
+            prior.condition(outcome.signed(target), seed=seed)
+            for outcome, prior, target in zip(self.outcomes, self.priors, every, strict=True)
         ]
         return OutcomePosteriors(self.outcomes, tuple(posteriors))
 
@@ -121,7 +119,7 @@ class OutcomePosteriors:
                     f"Several outcomes are decided for one problem at a time, but the posterior of {name!r} has the "
                     f"batch shape {tuple(posterior.batch_shape)}: take the problems one by one."
                 )
-        every = zip(map(self.outcomes.inner_bounds, names), self.posteriors, strict=True)
+        every = zip((outcome.signed_bounds for outcome in self.outcomes), self.posteriors, strict=True)
         object.__setattr__(self, "posteriors", tuple(_within_bounds(*pair) for pair in every))
 
     def __getitem__(self, name: str) -> TransferPosterior:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.decide.acquisition import Acquisition
-from headstart.decide.domain import Candidates, Domain, Searchable
+from headstart.decide.domain import Candidates, Domain
 from headstart.decide.suggest import suggest
 from headstart.errors import InputError, NoPointLeftError
 from headstart.gp.fit import generator_from
@@ -76,8 +76,7 @@ class Strategy:
         x = self._best(known, domain, seen, seed)
         if how_often(x.unsqueeze(0), seen.pending).item() == 0:
             return x
-        X = domain.spread(_ELSEWHERE, generator_from(seed)) if isinstance(domain, Searchable) else domain.listing()
-        assert X is not None
+        X = domain.X if isinstance(domain, Candidates) else domain.spread(_ELSEWHERE, generator_from(seed))
         free = how_often(X, seen.pending) == 0
         if not bool(free.any()):
             return x

@@ -142,11 +142,11 @@ def _sentence(parameter: str, category: Any, known: Sequence[Any], descriptors: 
     start = f"{parameter} {category} was never run"
     if descriptors is None:
         return f"{start}: nothing is known of it but what all have in common."
-    near = descriptors.neighbours(category, known)
-    if not near.nearest:
+    nearest, between = descriptors.neighbours(category, known)
+    if not nearest:
         return f"{start}, nor was any other."
-    how = "between" if near.between else "nearest to"
-    return f"{start}: it is placed by its {_listed(near.names)} {how} {_listed([str(c) for c in near.nearest])}."
+    how = "between" if between else "nearest to"
+    return f"{start}: it is placed by its {_listed(descriptors.names)} {how} {_listed([str(c) for c in nearest])}."
 
 
 def _listed(words: Sequence[str]) -> str:

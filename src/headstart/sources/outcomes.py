@@ -52,6 +52,6 @@ def _of_one(
         X = data.X[torch.from_numpy(there)]
         as_measured = Dataset(X, torch.from_numpy(y[kept]), data.name, data.unseen, data.categories, error)
         tasks.append(replace(task, y=own.y, maximize=own.maximize, error=own.error))
-        datasets.append(outcomes.inward(name, as_measured))
+        datasets.append(outcomes[name].signed(as_measured))
         every_row.append(tuple(kept.tolist()))
     return replace(alignment, tasks=tuple(tasks), datasets=tuple(datasets), rows=tuple(every_row))

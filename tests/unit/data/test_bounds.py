@@ -72,9 +72,9 @@ def test_moments_have_gradients() -> None:
 
 def test_a_sign_turns_bounds_round() -> None:
     """What was highest is lowest."""
-    assert Bounds(0.0, 100.0).turned(-1) == Bounds(-100.0, 0.0)
-    assert Bounds(low=3.0).turned(-1) == Bounds(high=-3.0)
-    assert Bounds(0.0, 100.0).turned(1) == Bounds(0.0, 100.0)
+    assert Bounds(0.0, 100.0).signed(-1) == Bounds(-100.0, 0.0)
+    assert Bounds(low=3.0).signed(-1) == Bounds(high=-3.0)
+    assert Bounds(0.0, 100.0).signed(1) == Bounds(0.0, 100.0)
 
 
 @pytest.mark.parametrize(
@@ -112,6 +112,6 @@ def test_a_value_outside_is_named_by_its_row() -> None:
     with pytest.raises(
         InputError, match=r"yield of May, row 1 \(counted from 0\): the value 104 is outside its bounds"
     ):
-        outcomes.inward("yield", task)
+        outcomes["yield"].signed(task)
     fine = Dataset(points(2, seed=0), tensor([-1e-9, 100 + 1e-9]))
-    assert outcomes.inward("yield", fine).y.tolist() == [1e-9, -100 - 1e-9]
+    assert outcomes["yield"].signed(fine).y.tolist() == [1e-9, -100 - 1e-9]

@@ -24,17 +24,14 @@ def test_outcomes_are_objectives_then_limits_in_their_order() -> None:
 
 @pytest.mark.parametrize(("outcome", "sign"), [(YIELD, -1), (COST, 1), (PURE, 1), (FAST, -1)])
 def test_what_is_to_be_high_is_turned_round(outcome: Goal | Limit, sign: int) -> None:
-    """Inside, smaller is better; turning twice gives back what was measured."""
-    outcomes = Outcomes((YIELD, COST), (PURE, FAST))
+    """Inside, smaller is better; known errors stay what they are."""
     y = tensor([1.0, -2.0])
     assert outcome.sign == sign
-    assert outcomes.turned(outcome.name, y).tolist() == (sign * y).tolist()
-    assert outcomes.turned(outcome.name, outcomes.turned(outcome.name, y)).tolist() == y.tolist()
     task = Dataset(points(2, seed=0), y, name="May")
-    inward = outcomes.inward(outcome.name, task)
+    inward = outcome.signed(task)
     assert inward.y.tolist() == (sign * y).tolist()
     assert inward.name == "May"
-    known = outcomes.inward(outcome.name, Dataset(task.X, y, error_var=tensor([0.1, 0.2])))
+    known = outcome.signed(Dataset(task.X, y, error_var=tensor([0.1, 0.2])))
     assert known.error_var is not None
     assert known.error_var.tolist() == [0.1, 0.2]
 
@@ -75,11 +72,10 @@ def test_outcomes_that_make_no_sense_are_refused(make, message: str) -> None:
         make()
 
 
-def test_what_is_given_by_name_must_be_complete_and_known() -> None:
+def test_what_is_given_by_name_must_be_known() -> None:
     """Nothing is matched by position, and a misspelt name is not left out in silence."""
     outcomes = Outcomes((YIELD,), (PURE,))
-    assert outcomes.require_all({"impurity": 2, "yield": 1}, "sources") == (1, 2)
-    with pytest.raises(InputError, match=r"sources must be given for every outcome .* 'impurity' is missing"):
-        outcomes.require_all({"yield": 1}, "sources")
-    with pytest.raises(InputError, match="'impurty' is none of them"):
-        outcomes.require_all({"yield": 1, "impurity": 2, "impurty": 3}, "sources")
+    assert outcomes.in_order({"impurity": 2, "yield": 1}, 0, "sources") == (1, 2)
+    assert outcomes.in_order({"impurity": 2}, 0, "sources") == (0, 2)
+    with pytest.raises(InputError, match=r"sources are given by outcome \(yield, impurity\), but 'impurty' is none"):
+        outcomes.in_order({"yield": 1, "impurty": 3}, 0, "sources")

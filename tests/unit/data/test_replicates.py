@@ -9,8 +9,10 @@ from tests.problems import gp_params, params_for, points, tensor, transfer_probl
 from tests.reference import dense
 
 from headstart import GPBO, SHGP, ChainParams, Dataset, GPParams, InputError, Kernel
-from headstart.data.replicates import POOLED, pool_replicates
+from headstart.data.replicates import pool_replicates
+from headstart.tuning import PLAIN_TUNING
 
+FREEDOM = PLAIN_TUNING.replicate_freedom
 SIZES = [3, 1, 2, 5]
 WITHIN = 0.03
 
@@ -31,26 +33,25 @@ def without_noise(params: GPParams) -> GPParams:
 def test_groups_are_rows_with_equal_inputs_in_the_order_they_came() -> None:
     """Every row is in one group; −0 is 0; names and categories stay."""
     data = Dataset([[0.0, 1.0], [0.5, 0.5], [-0.0, 1.0]], [1.0, 5.0, 2.0], "yield", categories=[(0, 1)])
-    found = pool_replicates(data)
-    assert found.groups == ((0, 2), (1,))
-    assert found.data.y.tolist() == [1.5, 5.0]
-    assert found.data.X.tolist() == [[0.0, 1.0], [0.5, 0.5]]
-    assert (found.data.name, found.data.categories) == ("yield", ((0, 1),))
+    pooled, groups = pool_replicates(data)
+    assert groups == ((0, 2), (1,))
+    assert pooled.y.tolist() == [1.5, 5.0]
+    assert pooled.X.tolist() == [[0.0, 1.0], [0.5, 0.5]]
+    assert (pooled.name, pooled.categories) == ("yield", ((0, 1),))
 
 
 def test_the_scatter_is_that_of_all_groups_and_a_group_of_many_has_a_say_of_its_own() -> None:
-    """s² = Σ (y − mean)²/Σ (n − 1); a group has (POOLED s² + its squares)/(POOLED + n − 1), divided by n."""
+    """s² = Σ (y − mean)²/Σ (n − 1); a group has (FREEDOM s² + its squares)/(FREEDOM + n − 1), divided by n."""
     data = repeated()
-    found = pool_replicates(data)
-    squares = [np.sum((data.y[list(g)].numpy() - data.y[list(g)].numpy().mean()) ** 2) for g in found.groups]
-    sizes = np.array([len(g) for g in found.groups])
+    pooled, groups = pool_replicates(data)
+    squares = [np.sum((data.y[list(g)].numpy() - data.y[list(g)].numpy().mean()) ** 2) for g in groups]
+    sizes = np.array([len(g) for g in groups])
     s2 = sum(squares) / (sizes - 1).sum()
-    assert found.within_var == pytest.approx(s2, rel=1e-12)
-    assert found.data.error_var is not None
-    own = (POOLED * s2 + np.array(squares)) / (POOLED + sizes - 1)
-    np.testing.assert_allclose(found.data.error_var, own / sizes, rtol=1e-12)
+    assert pooled.error_var is not None
+    own = (FREEDOM * s2 + np.array(squares)) / (FREEDOM + sizes - 1)
+    np.testing.assert_allclose(pooled.error_var, own / sizes, rtol=1e-12)
     single = list(sizes).index(1)
-    assert found.data.error_var[single].item() == pytest.approx(s2, rel=1e-12)
+    assert pooled.error_var[single].item() == pytest.approx(s2, rel=1e-12)
 
 
 @pytest.mark.parametrize("known", ["within", "each"])
@@ -61,11 +62,11 @@ def test_pooled_rows_say_what_all_rows_say(known: str) -> None:
     if known == "each":
         var = WITHIN * torch.linspace(0.1, 3.0, data.n, dtype=torch.float64)
     every = Dataset(data.X, data.y, error_var=var)
-    pooled = pool_replicates(every)
+    pooled, _ = pool_replicates(every)
     Xq, apart = points(6, seed=9), []
     for seed in range(3):
         params = ChainParams((without_noise(gp_params(2, seed=seed)),))
-        a, b = GPBO.at(params, target=every), GPBO.at(params, target=pooled.data)
+        a, b = GPBO.at(params, target=every), GPBO.at(params, target=pooled)
         for ours, theirs in zip(a.predict(Xq), b.predict(Xq), strict=True):
             torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
         apart.append((a.log_evidence - b.log_evidence).item())
@@ -75,12 +76,12 @@ def test_pooled_rows_say_what_all_rows_say(known: str) -> None:
 def test_the_common_noise_is_what_repeating_does_not_average_out() -> None:
     """Pooled rows with noise_var are all rows with one error of that variance per point and a scatter on each."""
     data = repeated()
-    pooled = pool_replicates(Dataset(data.X, data.y, error_var=torch.full_like(data.y, WITHIN)))
+    pooled, groups = pool_replicates(Dataset(data.X, data.y, error_var=torch.full_like(data.y, WITHIN)))
     p = gp_params(2, seed=4)
     level = dense.Level(tuple(p.lengthscale.tolist()), p.outputscale.item(), 0.0)
     Xq = points(6, seed=9)
     group = np.empty(data.n, dtype=int)
-    for i, rows in enumerate(pooled.groups):
+    for i, rows in enumerate(groups):
         group[list(rows)] = i
     Z = np.concatenate([data.X.numpy(), Xq.numpy()])
     K = dense.kernel("rbf", Z, Z, level)
@@ -88,7 +89,7 @@ def test_the_common_noise_is_what_repeating_does_not_average_out() -> None:
     noise = p.noise_var.item() * (group[:, None] == group[None, :]) + WITHIN * np.eye(n)
     G = K[n:, :n] @ np.linalg.inv(K[:n, :n] + noise)
     mean = p.offset.item() + G @ (data.y.numpy() - p.offset.item())
-    ours = GPBO.using(kernel=Kernel.RBF).at(ChainParams((p,)), target=pooled.data).posterior(Xq).distribution
+    ours = GPBO.using(kernel=Kernel.RBF).at(ChainParams((p,)), target=pooled).posterior(Xq).distribution
     np.testing.assert_allclose(ours.mean, mean, rtol=1e-10)
     np.testing.assert_allclose(ours.covariance_matrix, K[n:, n:] - G @ K[:n, n:], rtol=0, atol=1e-10)
 
@@ -99,7 +100,7 @@ def test_a_source_may_be_pooled_as_well() -> None:
     params = params_for("SHGP", n_sources=1)
     params = ChainParams((without_noise(params.levels[0]), params.levels[1]))
     every = Dataset(data.X, data.y, error_var=torch.full_like(data.y, WITHIN))
-    pooled = pool_replicates(every).data
+    pooled, _ = pool_replicates(every)
     a, b = (SHGP.at(params, sources=[s], target=problem.target).predict(problem.Xq) for s in (every, pooled))
     for ours, theirs in zip(a, b, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
@@ -112,34 +113,32 @@ def copied(*, scattered: bool) -> Dataset:
 
 def test_equal_results_are_replicates() -> None:
     """Equal results count as a scatter of 0 among the others, which leaves an error above 0."""
-    found = pool_replicates(copied(scattered=True))
-    assert found.within_var == pytest.approx(0.02 / 3)
-    assert found.data.error_var is not None
-    assert found.data.error_var[0].item() == pytest.approx(POOLED * 0.02 / 3 / (POOLED + 2) / 3)
-    assert bool((found.data.error_var > 0).all())
+    pooled, _ = pool_replicates(copied(scattered=True))
+    assert pooled.error_var is not None
+    assert pooled.error_var[0].item() == pytest.approx(FREEDOM * 0.02 / 3 / (FREEDOM + 2) / 3)
+    assert bool((pooled.error_var > 0).all())
 
 
 def test_without_any_scatter_nothing_is_claimed() -> None:
     """Nothing but equal results and single rows: no errors are known."""
-    found = pool_replicates(copied(scattered=False))
-    assert found.within_var is None
-    assert found.data.error_var is None
-    assert found.data.y.tolist() == [2.0, 5.0, 1.0]
+    pooled, _ = pool_replicates(copied(scattered=False))
+    assert pooled.error_var is None
+    assert pooled.y.tolist() == [2.0, 5.0, 1.0]
 
 
 def test_known_errors_weigh_by_their_precision() -> None:
     """The mean of a group has the variance 1/Σ 1/e; a row of its own stays what it is."""
     data = copied(scattered=True)
-    found = pool_replicates(Dataset(data.X, data.y, error_var=tensor([0.4, 0.4, 0.2, 0.1, 0.3, 0.3])))
-    assert found.data.error_var is not None
-    assert found.data.error_var.tolist() == pytest.approx([0.1, 0.075, 0.3])
-    assert found.data.y.tolist() == pytest.approx([2.0, 5.05, 1.0])
+    pooled, _ = pool_replicates(Dataset(data.X, data.y, error_var=tensor([0.4, 0.4, 0.2, 0.1, 0.3, 0.3])))
+    assert pooled.error_var is not None
+    assert pooled.error_var.tolist() == pytest.approx([0.1, 0.075, 0.3])
+    assert pooled.y.tolist() == pytest.approx([2.0, 5.05, 1.0])
 
 
 def test_no_rows_are_no_groups() -> None:
     """An empty task stays empty."""
-    found = pool_replicates(Dataset.empty(2))
-    assert (found.groups, found.data.n, found.data.error_var) == ((), 0, None)
+    pooled, groups = pool_replicates(Dataset.empty(2))
+    assert (groups, pooled.n, pooled.error_var) == ((), 0, None)
 
 
 @pytest.mark.parametrize(

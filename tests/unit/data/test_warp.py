@@ -13,8 +13,10 @@ from torch import Tensor
 
 from headstart import Dataset
 from headstart.data.units import robust_spread
-from headstart.data.warp import FENCE, Warp
+from headstart.data.warp import Warp
+from headstart.tuning import PLAIN_TUNING
 
+FENCE = PLAIN_TUNING.outlier_fence
 POWERS = (0.0, 0.025, 0.3, 0.5, 1.0)
 
 

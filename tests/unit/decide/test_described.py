@@ -97,7 +97,7 @@ def test_whatever_a_domain_offers_is_a_category(domain: Domain) -> None:
     rows = SPACE.decode(X)
     torch.testing.assert_close(SPACE.encode(rows), X)
     if isinstance(domain, Ruled):
-        assert all(rule.holds(row) for rule in domain.every_rule for row in rows)
+        assert all(rule.holds(row) for rule in domain.rules for row in rows)
         assert bool(domain.kept(X).all())
     if isinstance(domain, Mixed | Ruled):
         pinned = domain.pinned.get("s")

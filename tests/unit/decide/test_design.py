@@ -181,6 +181,6 @@ def test_the_bests_of_the_past_are_always_compared() -> None:
     best = torch.stack([x[(x - 0.3).square().sum(-1).argmin()] for x in X])
     assert torch.equal(posterior.past_bests, best)
     search = Search(Aim.of(posterior), Cube(2), 4, 2, generator(), generator())
-    near = search._look_around(Cube(2))[1]
+    near = search._look_around()[1]
     assert bool((torch.cdist(best, near).amin(-1) == 0).all())
     assert GPBO.learn(sources).condition(Dataset(X[0, :3], X[0, :3].sum(-1))).past_bests.shape == (0, 2)

@@ -9,7 +9,7 @@ from tests.problems import generator
 
 from headstart import InputError
 from headstart.data.space import Space
-from headstart.decide.domain import Candidates, Cube, Domain, Mixed, Searchable
+from headstart.decide.domain import Candidates, Cube, Domain, Mixed
 
 MIXED = Mixed(
     Space.of(
@@ -27,13 +27,13 @@ MIXED = Mixed(
 SEARCHABLE = pytest.mark.parametrize("domain", [Cube(3), MIXED], ids=["cube", "mixed"])
 
 
-def _inside(domain: Searchable, X: torch.Tensor) -> bool:
+def _inside(domain: Domain, X: torch.Tensor) -> bool:
     """Whether the rows of X are points of the domain, up to the rounding of a float parameter."""
     return bool(((domain.snap(X) - X).abs() < 1e-12).all())
 
 
 @SEARCHABLE
-def test_all_points_of_a_search_are_points_of_the_domain(domain: Searchable) -> None:
+def test_all_points_of_a_search_are_points_of_the_domain(domain: Domain) -> None:
     """Those all over it, those near others, even near points outside, and those of an exchange."""
     wide = domain.spread(50, generator())
     assert wide.shape == (50, domain.d)
@@ -47,7 +47,7 @@ def test_all_points_of_a_search_are_points_of_the_domain(domain: Searchable) -> 
 
 
 @SEARCHABLE
-def test_points_near_others_are_near(domain: Searchable) -> None:
+def test_points_near_others_are_near(domain: Domain) -> None:
     """Most continuous coordinates stay within a tenth of the cube, and not all are the same."""
     anchors = domain.spread(3, generator())
     near = domain.near(anchors, 40, generator()).reshape(40, 3, domain.d)
@@ -108,7 +108,7 @@ def test_a_small_space_is_listed() -> None:
 @pytest.mark.parametrize("domain", [Cube(3), MIXED, Candidates(torch.zeros(5, 3, dtype=torch.float64))])
 def test_a_domain_knows_its_columns(domain: Domain) -> None:
     """As many as its points have."""
-    points = domain.spread(2, generator()) if isinstance(domain, Searchable) else domain.listing()
+    points = domain.spread(2, generator())
     assert points is not None
     assert points.shape[-1] == domain.d
 

@@ -14,7 +14,7 @@ from headstart.data.conditions import Condition
 from headstart.data.ranges import Choices, FloatRange
 from headstart.data.space import Space
 from headstart.decide.acquisition import Acquisition
-from headstart.decide.domain import Candidates, Cube, Domain, Mixed, Searchable
+from headstart.decide.domain import Candidates, Cube, Domain, Mixed
 from headstart.decide.suggest import suggest
 from headstart.gp.fit import generator_from
 
@@ -44,7 +44,6 @@ def _draw(domain: Domain, n: int, seed: int) -> torch.Tensor:
     listing = domain.listing()
     if listing is not None:
         return listing[torch.randperm(len(listing), generator=generator)[:n]]
-    assert isinstance(domain, Searchable)
     return domain.spread(max(n, 1), generator)[:n]
 
 
@@ -70,7 +69,6 @@ def _inside(domain: Domain, X: torch.Tensor) -> bool:
     listing = domain.listing()
     if listing is not None:
         return all(bool((row == listing).all(-1).any()) for row in X)
-    assert isinstance(domain, Searchable)
     return bool((domain.snap(X) - X).abs().max() < 1e-12) and bool(((X >= 0) & (X <= 1)).all())
 
 

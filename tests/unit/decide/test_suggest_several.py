@@ -227,7 +227,7 @@ def test_wrong_input_is_refused() -> None:
     batch = FAMILY["SHGP"].learn([Dataset(X, X.sum(-1))]).condition()
     with pytest.raises(InputError, match="one problem at a time"):
         OutcomePosteriors(Outcomes((Goal("cost"),)), (batch,))
-    with pytest.raises(InputError, match="'hue' is none of them"):
+    with pytest.raises(InputError, match="'hue' is none"):
         OutcomePriors.learn(TWO, {"hue": []})
     with pytest.raises(InputError, match="With no sources the targets must be given"):
         OutcomePriors.learn(TWO, {}).condition()

@@ -80,18 +80,17 @@ class Block:
     @cached_property
     def grids(self) -> NDArray[np.intp]:
         """Which of the inputs are on a grid."""
-        return np.array([j for j, number in enumerate(self.numbers) if number.grid is not None], dtype=np.intp)
+        return np.flatnonzero([number.count is not None for number in self.numbers])
 
     @cached_property
     def smooth(self) -> NDArray[np.intp]:
         """Which of them are continuous."""
-        return np.array([j for j, number in enumerate(self.numbers) if number.grid is None], dtype=np.intp)
+        return np.flatnonzero([number.count is None for number in self.numbers])
 
     @cached_property
     def _pitch(self) -> Float[Array, "g"]:
         """The steps of the grids, as shares."""
-        steps = [float(grid.step) for number in self.numbers if (grid := number.grid) is not None]
-        return np.array(steps) / self._range[self.grids]
+        return np.array([self.numbers[j].step for j in self.grids]) / self._range[self.grids]
 
     @cached_property
     def polytope(self) -> Polytope:
@@ -128,36 +127,38 @@ class Block:
         return chebyshev_centre(*self._sides)
 
     @cached_property
-    def feasible(self) -> bool:
-        """Whether the block has a point."""
-        return len(self._found) > 0
-
-    @cached_property
-    def _found(self) -> Float[Array, "k p"]:
-        """Points to start from: the Chebyshev centre, or solutions of mixed-integer linear programs."""
+    def found(self) -> Float[Array, "k p"]:
+        """Points to start from, none if it is empty: the Chebyshev centre, or points in random directions."""
         p = len(self.numbers)
         if self._centre is None:
             return np.empty((0, p))
         if len(self.grids) == 0:
-            return self._inside(self.polytope.onto(self._centre[0][None], self._tight[3][None]))
+            X = self.polytope.onto(self._centre[0][None], self._tight[3][None])
+            return X[self.contains(X)]
         rng = np.random.default_rng(0)
         found: list[Array] = []
         for i in range(_PROGRAMS):
-            x = self._program(rng.standard_normal(p) if i else np.zeros(p))
+            x = self._farthest(rng.standard_normal(p) if i else np.zeros(p))
             if x is None:
                 break
             X, ok = self._rounded(x[None])
             found.extend(X[ok])
-        return self._inside(np.array(found).reshape(-1, p))
+        return np.array(found).reshape(-1, p)
 
-    def _program(self, direction: Float[Array, "p"]) -> Float[Array, "p"] | None:
-        """The point of the block that is farthest in a direction, up to the solver's tolerances."""
-        first = np.array([number.grid.first for number in self.numbers if number.grid is not None], dtype=float)
-        start = (first - self.low[self.grids]) / self._range[self.grids]
-        return _farthest(direction, self._sides, self.grids, start, self._pitch)
-
-    def _inside(self, X: Float[Array, "n p"]) -> Float[Array, "k p"]:
-        return X[self.contains(X)]
+    def _farthest(self, direction: Float[Array, "p"]) -> Float[Array, "p"] | None:
+        """The point that minimises direction · x, by a mixed-integer linear program; None if none is found in time."""
+        A, b, E, e = self._sides
+        # x = offset + scale y, y whole on the grids
+        offset, scale, whole = np.zeros(len(direction)), np.ones(len(direction)), np.zeros(len(direction))
+        first = np.array([self.numbers[j].first for j in self.grids])
+        offset[self.grids] = (first - self.low[self.grids]) / self._range[self.grids]
+        scale[self.grids], whole[self.grids] = self._pitch, 1
+        rows = [LinearConstraint(A * scale, -np.inf, b - A @ offset + 1e-11)]
+        if len(E):
+            rows.append(LinearConstraint(E * scale, e - E @ offset, e - E @ offset))
+        bounds, limit = Bounds(-np.inf, np.inf), {"time_limit": _SOLVER_SECONDS}
+        found = milp(direction * scale, constraints=rows, integrality=whole, bounds=bounds, options=limit)
+        return None if found.x is None else offset + scale * np.where(whole > 0, np.round(found.x), found.x)
 
     def contains(self, X: Float[Array, "n p"]) -> Bool[NDArray[np.bool_], "n"]:
         """Which points satisfy the constraints up to rounding, whether on the grids or not."""
@@ -175,8 +176,8 @@ class Block:
     def pool(self) -> Float[Array, "k p"]:
         """A fixed sample of the block."""
         rng = np.random.default_rng(0)
-        starts = self._found[np.arange(_POOL) % len(self._found)]
-        return np.vstack([self._found, self.walk(starts, 2 * _MIXING * len(self.numbers), rng)])
+        starts = self.found[np.arange(_POOL) % len(self.found)]
+        return np.vstack([self.found, self.walk(starts, 2 * _MIXING * len(self.numbers), rng)])
 
     # ── moving ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -210,7 +211,7 @@ class Block:
         _, _, E, _ = self._sides
         G = E[:, self.grids] * self._pitch
         whole = [*np.eye(len(self.grids)), *_pair_steps(G)]
-        own = np.round((self._found - self._found[:1])[:, self.grids] / self._pitch)
+        own = np.round((self.found - self.found[:1])[:, self.grids] / self._pitch)
         whole += [row / np.gcd.reduce(row.astype(np.int64)) for row in own if row.any()]
         M = np.unique(np.array(whole).round(), axis=0)
         M = M[np.abs(M).max(-1) <= 1 / self._pitch.min()]
@@ -248,7 +249,7 @@ class Block:
         if len(self.smooth):
             out = ~self.contains(Y)
             Y[np.ix_(out, self.smooth)], _ = self.polytope.nearest(Y[np.ix_(out, self.smooth)], *self.left_over(Y[out]))
-        return self._inside(Y)
+        return Y[self.contains(Y)]
 
     # ── the nearest point ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -285,30 +286,6 @@ class Block:
             Y, ok = self._rounded(np.where(np.isin(np.arange(len(x)), self.grids), best, x)[None])
             best = Y[0] if ok[0] else best
         return np.asarray(best)
-
-
-def _farthest(
-    direction: Float[Array, "p"],
-    sides: tuple[Array, Array, Array, Array],
-    grids: NDArray[np.intp],
-    start: Float[Array, "g"],
-    pitch: Float[Array, "g"],
-) -> Float[Array, "p"] | None:
-    """The point x with A x ≤ b, E x = e that minimises direction · x: a mixed-integer linear program.
-
-    On the ``grids`` x is a whole number of steps of length ``pitch`` from ``start``. None if there is no such point, or
-    none is found in time.
-    """
-    A, b, E, e = sides
-    # x = offset + scale y, y whole on the grids
-    offset, scale, whole = np.zeros(len(direction)), np.ones(len(direction)), np.zeros(len(direction))
-    offset[grids], scale[grids], whole[grids] = start, pitch, 1
-    rows = [LinearConstraint(A * scale, -np.inf, b - A @ offset + 1e-11)]
-    if len(E):
-        rows.append(LinearConstraint(E * scale, e - E @ offset, e - E @ offset))
-    bounds, limit = Bounds(-np.inf, np.inf), {"time_limit": _SOLVER_SECONDS}
-    found = milp(direction * scale, constraints=rows, integrality=whole, bounds=bounds, options=limit)
-    return None if found.x is None else offset + scale * np.where(whole > 0, np.round(found.x), found.x)
 
 
 def _pair_steps(G: Float[Array, "q g"]) -> Sequence[Float[Array, "g"]]:

@@ -23,85 +23,50 @@ from headstart.data.ranges import rounding
 from headstart.data.rules.rule import OnSteps
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """The ``count`` values first, first + step …."""
-
-    first: Fraction
-    step: Fraction
-    count: int
-
-    @classmethod
-    def between(cls, low: float, high: float, rule: OnSteps) -> Grid | None:
-        """The values of the rule's steps from ``low`` to ``high``, up to rounding; None if there are none."""
-        start, step, room = _fraction(rule.start), _fraction(rule.step), Fraction(rounding(low, high))
-        first = math.ceil((_fraction(low) - room - start) / step)
-        last = math.floor((_fraction(high) + room - start) / step)
-        return cls(start + first * step, step, last - first + 1) if last >= first else None
-
-    def values(self, index: Float[Array, "n"]) -> Float[Array, "n"]:
-        """The values with these numbers."""
-        return float(self.first) + index * float(self.step)
-
-    def index(self, values: Float[Array, "n"]) -> Float[Array, "n"]:
-        """The numbers of values, fractions of which lie between two of them."""
-        return (values - float(self.first)) / float(self.step)
-
-    def common(self, rule: OnSteps) -> Grid | None:
-        """The values that are on the rule's steps too; None if there are none."""
-        start, step = _fraction(rule.start), _fraction(rule.step)
-        unit = math.lcm(*(v.denominator for v in (self.first, self.step, start, step)))
-        a, s, b, t = (int(v * unit) for v in (self.first, self.step, start, step))
-        # a + i s ≡ b (mod t)
-        shared = math.gcd(s, t)
-        if (b - a) % shared:
-            return None
-        period = t // shared
-        first = ((b - a) // shared) * pow(s // shared, -1, period) % period if period > 1 else 0
-        if first >= self.count:
-            return None
-        return Grid(self.first + first * self.step, self.step * period, (self.count - 1 - first) // period + 1)
+# The first value, the step and the number of values
+_Progression = tuple[Fraction, Fraction, int]
 
 
 @dataclass(frozen=True)
 class NumericRange:
-    """A numeric parameter from ``low`` to ``high`` in its own units, on a ``grid`` unless it is continuous.
+    """A numeric parameter from ``low`` to ``high`` in its own units.
 
-    ``stepped`` says that rules leave fewer values than the axis alone has, ``empty`` that they leave none. A ``pinned``
-    parameter has one value, whatever the axis.
+    On a grid it has the ``count`` values ``first``, ``first`` + ``step`` …, no value if that is 0; a continuous one has
+    a ``count`` of None. ``stepped`` says that rules leave fewer values than the axis alone has. A ``pinned`` parameter
+    has one value, whatever the axis.
     """
 
     axis: Axis
     low: float
     high: float
-    grid: Grid | None
+    first: float = 0.0
+    step: float = 1.0
+    count: int | None = None
     stepped: bool = False
-    empty: bool = False
     pinned: bool = False
 
     @classmethod
     def of(cls, axis: Axis, steps: Sequence[OnSteps], pinned: float | None = None) -> NumericRange:
         """What these rules leave of an axis, which may be pinned to a value."""
         if pinned is not None:
-            return cls(axis, float(pinned), float(pinned), None, pinned=True)
+            return cls(axis, float(pinned), float(pinned), pinned=True)
         own: Any = axis.distribution  # each kind has its own attributes
-        low, high = float(own.low), float(own.high)
-        grid: Grid | None = None
-        if axis.count == 1:
-            high = low
-            grid = Grid(_fraction(own.low), Fraction(1), 1) if steps else None
-        elif axis.count is not None:
-            grid = Grid(_fraction(own.low), _fraction(own.step), axis.count)
+        low, high = float(own.low), float(own.low if axis.count == 1 else own.high)
+        grid: _Progression | None = None
+        if axis.count == 1 and steps:
+            grid = _fraction(own.low), Fraction(1), 1
+        elif axis.count is not None and axis.count > 1:
+            grid = _fraction(own.low), _fraction(own.step), axis.count
         for rule in steps:
-            grid = Grid.between(low, high, rule) if grid is None else grid.common(rule)
+            grid = _between(low, high, rule) if grid is None else _common(*grid, rule)
             if grid is None:
-                return cls(axis, low, high, None, stepped=True, empty=True)
-        if steps and grid is not None:
-            ends = grid.values(np.array([0.0, grid.count - 1]))
-            low, high = float(ends[0]), float(ends[1])
-        return cls(axis, low, high, grid, stepped=bool(steps))
+                return cls(axis, low, high, count=0, stepped=True)
+        if grid is None:
+            return cls(axis, low, high)
+        first, step, count = float(grid[0]), float(grid[1]), grid[2]
+        if steps:
+            low, high = first, first + (count - 1) * step
+        return cls(axis, low, high, first, step, count, stepped=bool(steps))
 
     @property
     def name(self) -> str:
@@ -119,42 +84,72 @@ class NumericRange:
             return np.full(len(X), self.low)
         return self.axis.numbers(torch.from_numpy(X[:, self.column])).numpy()
 
-    def coordinates(self, values: Float[Array, "n"]) -> Float[Array, "n"]:
+    def coordinates(self, values: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """The coordinates of values, those outside the range held at its ends."""
         return self.axis.coordinates(torch.from_numpy(values)).clamp(0.0, 1.0).numpy()
+
+    def on_grid(self, index: Float[Array, "*n"]) -> Float[Array, "*n"]:
+        """The values of the grid with these numbers."""
+        return self.first + index * self.step
+
+    def index(self, values: Float[Array, "*n"]) -> Float[Array, "*n"]:
+        """The numbers of values on the grid, fractions of which lie between two of them."""
+        return (values - self.first) / self.step
 
     def within(self, low: float, high: float) -> tuple[float, float] | None:
         """The lowest and the highest of its values from ``low`` to ``high``, up to rounding; None if there are none."""
         low, high = max(low, self.low), min(high, self.high)
-        if self.grid is not None:
-            first, last = self.grid.index(np.array([low - rounding(low), high + rounding(high)]))
+        if self.count is not None:
+            first, last = self.index(np.array([low - rounding(low), high + rounding(high)]))
             i, j = math.ceil(first), math.floor(last)
             if i > j:
                 return None
-            ends = self.grid.values(np.array([float(i), float(j)])).clip(self.low, self.high)
+            ends = self.on_grid(np.array([float(i), float(j)])).clip(self.low, self.high)
             return float(ends[0]), float(ends[1])
         if low > high + rounding(low, high):
             return None
-        return (low, high) if low <= high else (high, high)
+        return min(low, high), high
 
     def nearest(self, values: Float[Array, "n"], low: float, high: float) -> Float[Array, "n"]:
         """The nearest of its values between two of them."""
         values = values.clip(low, high)
-        if self.grid is not None:
-            values = self.grid.values(np.round(self.grid.index(values))).clip(low, high)
+        if self.count is not None:
+            values = self.on_grid(np.round(self.index(values))).clip(low, high)
         return np.asarray(values)
 
     def at_quantiles(self, u: Float[Array, "n"], low: float, high: float) -> Float[Array, "n"]:
         """Quantiles u ∈ [0, 1] of its values between two of them, uniform on the scale of the axis."""
         if low == high:
             return np.full(len(u), low)
-        if self.grid is not None and not self.axis.log:
-            i, j = np.round(self.grid.index(np.array([low, high])))
-            return self.grid.values(np.minimum(i + np.floor(u * (j - i + 1)), j)).clip(low, high)
+        if self.count is not None and not self.axis.log:
+            i, j = np.round(self.index(np.array([low, high])))
+            return self.on_grid(np.minimum(i + np.floor(u * (j - i + 1)), j)).clip(low, high)
         start, end = self.coordinates(np.array([low, high]))
         a, b = self.axis.scale
         values = a + (start + u * (end - start)) * (b - a)
         return self.nearest(np.exp(values) if self.axis.log else values, low, high)
+
+
+def _between(low: float, high: float, rule: OnSteps) -> _Progression | None:
+    """The values of the rule's steps from ``low`` to ``high``, up to rounding; None if there are none."""
+    start, step, room = _fraction(rule.start), _fraction(rule.step), Fraction(rounding(low, high))
+    first = math.ceil((_fraction(low) - room - start) / step)
+    last = math.floor((_fraction(high) + room - start) / step)
+    return (start + first * step, step, last - first + 1) if last >= first else None
+
+
+def _common(first: Fraction, step: Fraction, count: int, rule: OnSteps) -> _Progression | None:
+    """Those of the ``count`` values first, first + step … that are on the rule's steps too; None if there are none."""
+    start, pace = _fraction(rule.start), _fraction(rule.step)
+    unit = math.lcm(*(v.denominator for v in (first, step, start, pace)))
+    a, s, b, t = (int(v * unit) for v in (first, step, start, pace))
+    # a + i s ≡ b (mod t)
+    shared = math.gcd(s, t)
+    if (b - a) % shared:
+        return None
+    period = t // shared
+    i = ((b - a) // shared) * pow(s // shared, -1, period) % period if period > 1 else 0
+    return (first + i * step, step * period, (count - 1 - i) // period + 1) if i < count else None
 
 
 def _fraction(value: float) -> Fraction:

@@ -47,30 +47,48 @@ _MOST_PIECES = 256  # for one combination of categories
 _MOST_LEVELS = 4096  # combinations of categories; of more, a random sample is looked at
 
 
-@dataclass(frozen=True, eq=False)
-class Piece:
-    """Numbers between ``low`` and ``high``; those at ``tied`` are in the block, the others free of it."""
-
-    low: Float[Array, "p"]
-    high: Float[Array, "p"]
-    active: dict[str, bool]
-    tied: NDArray[np.intp]
-    block: Block | None
-
-
 @dataclass(frozen=True)
-class _Part:
-    """A piece before the linear rules."""
+class Piece:
+    """Numbers from ``low`` to ``high``; those at ``tied`` are in the block, the others free of it.
 
+    ``active`` are the parameters of the rules that are active there. Pieces with equal ends are equal.
+    """
+
+    numbers: tuple[NumericRange, ...] = field(compare=False)
     low: tuple[float, ...]
     high: tuple[float, ...]
-    active: dict[str, bool] = field(default_factory=dict)
+    active: frozenset[str] = frozenset()
+    tied: tuple[int, ...] = ()
+    block: Block | None = field(default=None, compare=False)
 
-    def narrowed(self, j: int, ends: tuple[float, float]) -> _Part:
-        """The part with number j between these ends."""
+    def narrowed(self, j: int, ends: tuple[float, float]) -> Piece:
+        """The piece with number j between these ends."""
         low, high = list(self.low), list(self.high)
         low[j], high[j] = ends
         return replace(self, low=tuple(low), high=tuple(high))
+
+    @cached_property
+    def loose(self) -> list[tuple[int, NumericRange]]:
+        """The active numbers that are not tied."""
+        return [(j, n) for j, n in enumerate(self.numbers) if n.name in self.active and j not in self.tied]
+
+    def excess(self, Z: Float[Array, "n p"]) -> Float[Array, "n"]:
+        """How far values violate the constraints, in shares of the ranges."""
+        out = np.zeros(len(Z))
+        for j, number in enumerate(self.numbers):
+            if number.name in self.active and number.column is not None:
+                away = (self.low[j] - Z[:, j]).clip(0.0) + (Z[:, j] - self.high[j]).clip(0.0)
+                out += away / max(number.high - number.low, 1e-300)
+        return out if self.block is None else out + self.block.excess(self.block.shares(Z[:, self.tied]))
+
+    def nearest(self, Z: Float[Array, "n p"]) -> Float[Array, "n p"]:
+        """The nearest values inside."""
+        Z = Z.copy()
+        for j, number in self.loose:
+            Z[:, j] = number.nearest(Z[:, j], self.low[j], self.high[j])
+        if self.block is not None:
+            Z[:, self.tied] = self.block.values(self.block.nearest(self.block.shares(Z[:, self.tied])))
+        return Z
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +99,6 @@ class Pieces:
     rules: tuple[SettingRule, ...]
     pinned: Mapping[str, Any] = field(default_factory=dict)
     _known: dict[Levels, tuple[Piece, ...]] = field(default_factory=dict)
-    _pieces: dict[tuple[Any, ...], Piece | None] = field(default_factory=dict)
     _blocks: dict[tuple[Any, ...], Block] = field(default_factory=dict)
 
     @cached_property
@@ -133,11 +150,6 @@ class Pieces:
         linear = [rule for rule in self.rules if isinstance(rule, LinearRule) and len(rule.terms) > 1]
         return frozenset(name for rule in linear for name in rule.parameters)
 
-    @property
-    def any(self) -> bool:
-        """Whether there is a piece."""
-        return any(self.of(levels) for levels in self._combinations)
-
     @cached_property
     def possible(self) -> tuple[Levels, ...]:
         """The combinations of levels that have pieces; of very many, a sample."""
@@ -151,15 +163,6 @@ class Pieces:
         rng = np.random.default_rng(0)
         drawn = np.stack([rng.choice(option, size=_MOST_LEVELS) for option in options], axis=-1)
         return list(dict.fromkeys(tuple(row) for row in drawn.tolist()))
-
-    def excess(self, piece: Piece, Z: Float[Array, "n p"]) -> Float[Array, "n"]:
-        """How far values violate the constraints of a piece, in shares of the ranges."""
-        out = np.zeros(len(Z))
-        for j, number in enumerate(self.numbers):
-            if piece.active.get(number.name) and number.column is not None:
-                away = (piece.low[j] - Z[:, j]).clip(0.0) + (Z[:, j] - piece.high[j]).clip(0.0)
-                out += away / max(number.high - number.low, 1e-300)
-        return out if piece.block is None else out + piece.block.excess(piece.block.shares(Z[:, piece.tied]))
 
     def _options(self, axis: Axis) -> list[int]:
         if axis.name in self.pinned:
@@ -176,12 +179,13 @@ class Pieces:
 
     def require_feasible(self) -> None:
         """Raise a ``NoSettingError`` with a minimal set of contradicting rules, if nothing satisfies all of them."""
-        if self.any:
+        if any(map(self.of, self._combinations)):
             return
         needed = list(self.rules)
         for rule in self.rules:
             fewer = [other for other in needed if other is not rule]
-            if not Pieces(self.space, tuple(fewer), self.pinned).any:
+            without = Pieces(self.space, tuple(fewer), self.pinned)
+            if not any(map(without.of, without._combinations)):
                 needed = fewer
         given = " with " + ", ".join(f"{name} = {value}" for name, value in self.pinned.items()) if self.pinned else ""
         if len(needed) == 1:
@@ -194,42 +198,35 @@ class Pieces:
     # ── how a piece comes about ───────────────────────────────────────────────────────────────────────────────────
 
     def _built(self, levels: Levels) -> list[Piece]:
-        if any(number.empty and number.name not in self._conditions for number in self.numbers):
+        if any(number.count == 0 and number.name not in self._conditions for number in self.numbers):
             return []
         own = dict(zip((axis.name for axis in self.categories), levels, strict=True))
-        parts = [_Part(tuple(number.low for number in self.numbers), tuple(number.high for number in self.numbers))]
+        ends = tuple(number.low for number in self.numbers), tuple(number.high for number in self.numbers)
+        parts = [Piece(self.numbers, *ends)]
         for name in self.relevant:
             parts = [made for part in parts for made in self._with_presence(part, name, own)][:_MOST_PIECES]
-        for rule in self.rules:
-            if isinstance(rule, FixedValue):
-                parts = [made for part in parts for made in self._with_fixed(part, rule, own)]
-        for rule in self.rules:
-            if isinstance(rule, Forbidden):
-                made = [kept for part in parts for kept in self._without(part, rule, own)]
-                parts = list({(part.low, part.high): part for part in made}.values())[:_MOST_PIECES]
-        return [piece for part in parts if (piece := self._made(part)) is not None]
+        fixed = [rule for rule in self.rules if isinstance(rule, FixedValue)]
+        avoided: list[tuple[Clause, ...]] = [(Clause(rule.parameter, Relation.OTHER, rule.value),) for rule in fixed]
+        avoided += [rule.clauses for rule in self.rules if isinstance(rule, Forbidden)]
+        for clauses in avoided:
+            made = [kept for part in parts for kept in self._without(part, clauses, own)]
+            parts = list(dict.fromkeys(made))[:_MOST_PIECES]
+        return [piece for part in parts if (piece := self._tied(part)) is not None]
 
-    def _made(self, part: _Part) -> Piece | None:
-        """The piece of a part, None if it is empty; equal parts share one, whatever the categories."""
-        key = (part.low, part.high, tuple(part.active.items()))
-        if key not in self._pieces:
-            self._pieces[key] = self._tied(part)
-        return self._pieces[key]
-
-    def _with_presence(self, part: _Part, name: str, own: dict[str, int]) -> list[_Part]:
+    def _with_presence(self, part: Piece, name: str, own: dict[str, int]) -> list[Piece]:
         """The part cut into where the parameter is active and where it is not."""
         condition, made = self._conditions.get(name), []
         for there, cut in [(True, part)] if condition is None else self._cuts(part, condition, own):
             if name in own and (own[name] != ABSENT) is not there:
                 continue
-            if there and name in self._at and self.numbers[self._at[name]].empty:
+            if there and name in self._at and self.numbers[self._at[name]].count == 0:
                 continue
-            made.append(replace(cut, active={**cut.active, name: there}))
+            made.append(replace(cut, active=cut.active | {name}) if there else cut)
         return made
 
-    def _cuts(self, part: _Part, condition: Condition, own: dict[str, int]) -> list[tuple[bool, _Part]]:
+    def _cuts(self, part: Piece, condition: Condition, own: dict[str, int]) -> list[tuple[bool, Piece]]:
         parent = str(condition.parent)
-        if not part.active[parent]:
+        if parent not in part.active:
             return [(False, part)]
         if parent in own:
             return [(condition.allows(self._axes[parent].levels[own[parent]]), part)]
@@ -248,26 +245,12 @@ class Pieces:
                     runs.append((allowed, low, found[1]))
         return [(allowed, part.narrowed(j, (low, high))) for allowed, low, high in runs]
 
-    def _with_fixed(self, part: _Part, rule: FixedValue, own: dict[str, int]) -> list[_Part]:
-        name = rule.parameter
-        if not part.active[name]:
-            return [part]
-        if name in own:
-            return [part] if rule.holds({name: self._axes[name].levels[own[name]]}) else []
-        j = self._at[name]
-        room = rounding(float(rule.value))
-        if not part.low[j] - room <= rule.value <= part.high[j] + room:
-            return []
-        value = min(max(float(rule.value), part.low[j]), part.high[j])
-        ends = self.numbers[j].within(value, value)
-        return [part.narrowed(j, ends)] if ends else []
-
-    def _without(self, part: _Part, rule: Forbidden, own: dict[str, int]) -> list[_Part]:
+    def _without(self, part: Piece, clauses: tuple[Clause, ...], own: dict[str, int]) -> list[Piece]:
         """The part itself if the combination is not in it; else a part for each number that can avoid it."""
-        if not all(part.active[name] for name in rule.parameters):
+        if not all(clause.parameter in part.active for clause in clauses):
             return [part]
         made = []
-        for clause in rule.clauses:
+        for clause in clauses:
             if clause.parameter in own:
                 if not clause.met(column_of([self._axes[clause.parameter].levels[own[clause.parameter]]]))[0]:
                     return [part]
@@ -281,9 +264,9 @@ class Pieces:
                     made.append(part.narrowed(j, ends))
         return made
 
-    def _tied(self, part: _Part) -> Piece | None:
+    def _tied(self, part: Piece) -> Piece | None:
         """The part under the linear rules; None if they leave nothing of it."""
-        rules = [r for r in self.rules if isinstance(r, LinearRule) and all(part.active[n] for n in r.parameters)]
+        rules = [r for r in self.rules if isinstance(r, LinearRule) and part.active.issuperset(r.parameters)]
         low, high = list(part.low), list(part.high)
         while True:  # rules about a single number are ends, which may fix it and so leave others with a single one
             rows = []
@@ -305,17 +288,17 @@ class Pieces:
                     low[j], high[j] = found
             if all(low[j] < high[j] for _, loose, _ in rows for j, _ in loose):
                 break
-        tied = sorted({j for _, loose, _ in rows for j, _ in loose})
-        ends_found = np.array(low), np.array(high)
+        tied = tuple(sorted({j for _, loose, _ in rows for j, _ in loose}))
+        made = replace(part, low=tuple(low), high=tuple(high), tied=tied)
         if not tied:
-            return Piece(*ends_found, part.active, np.array([], dtype=np.intp), None)
-        block = self._block(rows, tied, *ends_found)
-        return Piece(*ends_found, part.active, np.array(tied, dtype=np.intp), block) if block.feasible else None
+            return made
+        block = self._block(rows, tied, np.array(low)[[*tied]], np.array(high)[[*tied]])
+        return replace(made, block=block) if len(block.found) else None
 
     def _block(
-        self, rows: list[tuple[Relation, list[tuple[int, float]], float]], tied: list[int], low: Array, high: Array
+        self, rows: list[tuple[Relation, list[tuple[int, float]], float]], tied: Levels, low: Array, high: Array
     ) -> Block:
-        key = (tuple(tied), low[tied].tobytes(), high[tied].tobytes(), repr(rows))
+        key = (tied, low.tobytes(), high.tobytes(), repr(rows))
         if key not in self._blocks:
             sides: dict[bool, list[Array]] = {True: [], False: []}
             for relation, terms, bound in rows:
@@ -326,7 +309,7 @@ class Pieces:
                 sides[relation is Relation.EQUAL].append(-row if relation is Relation.AT_LEAST else row)
             A, E = (np.array(sides[equal]).reshape(-1, len(tied) + 1) for equal in (False, True))
             own = tuple(self.numbers[j] for j in tied)
-            self._blocks[key] = Block(own, low[tied], high[tied], A[:, :-1], A[:, -1], E[:, :-1], E[:, -1])
+            self._blocks[key] = Block(own, low, high, A[:, :-1], A[:, -1], E[:, :-1], E[:, -1])
         return self._blocks[key]
 
 

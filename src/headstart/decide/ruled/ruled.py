@@ -8,7 +8,7 @@ dropped.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -18,25 +18,39 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headstart.data.rules.rule import SettingRule
+from headstart.data.rules.rule import CategoryColumn, Column, FixedValue, SettingRule
 from headstart.data.rules.text import read_rules
 from headstart.data.space import Space
-from headstart.decide.domain import Mixed, Searchable
+from headstart.decide.domain import FEW_POINTS, FEW_VALUES, NEAR, Mixed, combinations, jumps
 from headstart.decide.region import Region, Tie
-from headstart.decide.ruled.pieces import Piece, Pieces
-from headstart.decide.ruled.points import PointValues, all_points, neighbours
+from headstart.decide.ruled.numeric import NumericRange
+from headstart.decide.ruled.pieces import ABSENT, Piece, Pieces
 from headstart.errors import NumericalError
 
-Index = NDArray[np.intp]
 Array = NDArray[np.float64]
-# (values of points in a piece, the numbers of the points) → their new values
-Move = Callable[[Piece, Array, Index], Array]
+Flags = NDArray[np.bool_]
+Index = NDArray[np.intp]
+# (piece, values of points in it, the numbers of the points) → their new values
+_Move = Callable[[Piece, Array, Index], Array]
 
-_NEAR = 0.05  # how far near points lie, in shares of a range
+_MOST_TIED = 256  # neighbours along grids that rules tie together
+_MOST_LISTED = 50_000  # combinations of values before the rules are asked
 
 
-@dataclass(frozen=True)
-class Ruled(Searchable):
+@dataclass(frozen=True, eq=False)
+class _Values:
+    """What the parameters are at n points: values Z of numeric ones, level numbers of the categories in rules.
+
+    ``active`` says where each parameter of the rules is active; the level of a category that is not is ``ABSENT``.
+    """
+
+    Z: Float[Array, "n p"]
+    levels: Int[NDArray[np.int64], "n c"]
+    active: Mapping[str, Flags]
+
+
+@dataclass(frozen=True, init=False)
+class Ruled(Mixed):
     """The feasible points of a space of named parameters: those that satisfy all rules.
 
     Past rows that break a rule stay evidence; none is suggested.
@@ -51,44 +65,22 @@ class Ruled(Searchable):
         NoSettingError: No point satisfies all rules; the message names a minimal set of contradicting ones.
     """
 
-    space: Space
-    rules: Sequence[SettingRule | str]
-    pinned: Mapping[str, Any] = field(default_factory=dict)
+    rules: tuple[SettingRule, ...] = ()
 
-    def __post_init__(self) -> None:
-        """Parse the rules, and check that a point satisfies them."""
-        object.__setattr__(self, "rules", read_rules(self.rules, self.space))
-        self.pieces.require_feasible()
-
-    @cached_property
-    def pieces(self) -> Pieces:
-        """The pieces of the space in which the rules are linear."""
-        return Pieces(self.space, self.every_rule, self.pinned)
-
-    @property
-    def every_rule(self) -> tuple[SettingRule, ...]:
-        """The rules, as data."""
-        return tuple(rule for rule in self.rules if isinstance(rule, SettingRule))
+    def __init__(
+        self, space: Space, rules: Sequence[SettingRule | str], pinned: Mapping[str, Any] | None = None
+    ) -> None:
+        for name, value in (("space", space), ("rules", read_rules(rules, space)), ("pinned", pinned or {})):
+            object.__setattr__(self, name, value)
+        self._pieces.require_feasible()
 
     @cached_property
-    def _mixed(self) -> Mixed:
-        """The domain without rules."""
-        return Mixed(self.space, self.pinned)
+    def _pieces(self) -> Pieces:
+        return Pieces(self.space, self.rules, self.pinned)
 
     @property
-    def d(self) -> int:
-        """How many columns a point has."""
-        return self.space.d
-
-    @property
-    def categories(self) -> tuple[tuple[int, ...], ...]:
-        """Groups of columns of one category each, as the space has them."""
-        return self.space.categories
-
-    @property
-    def described(self) -> tuple[tuple[int, ...], ...]:
-        """Those groups that hold descriptors."""
-        return self.space.described
+    def _numbers(self) -> tuple[NumericRange, ...]:
+        return self._pieces.numbers
 
     def kept(self, X: Float[Tensor, "n d"]) -> Bool[Tensor, "n"]:
         """Which points of the space satisfy all rules.
@@ -99,129 +91,98 @@ class Ruled(Searchable):
         Returns:
             One flag per point.
         """
-        return torch.from_numpy(self._read(X.cpu()).satisfy(self.every_rule)).to(X.device)
-
-    def listing(self) -> Float[Tensor, "m d"] | None:
-        """All feasible points.
-
-        Returns:
-            Their coordinates; None if something is continuous or there are too many.
-        """
-        return self._listing
+        own = self._values(X.cpu())
+        columns: dict[str, Column] = {number.name: own.Z[:, j] for j, number in enumerate(self._numbers)}
+        for c, axis in enumerate(self._pieces.categories):
+            columns[axis.name] = CategoryColumn(axis.levels, own.levels[:, c])
+        kept = np.ones(len(X), dtype=bool)
+        for rule in self.rules:
+            bound = np.logical_and.reduce([own.active[name] for name in rule.parameters])
+            kept &= rule.satisfied(columns) | ~bound
+        return torch.from_numpy(kept).to(X.device)
 
     @cached_property
-    def _listing(self) -> Float[Tensor, "m d"] | None:
-        X = all_points(self.pieces)
-        if X is None:
-            return None
-        X = self._mixed.space.rested(X) if not self.pinned else self._mixed.snap(X)
+    def _listed(self) -> Float[Tensor, "m d"] | None:
+        fixed = {rule.parameter: rule.value for rule in self.rules if isinstance(rule, FixedValue)} | dict(self.pinned)
+        numbers, blocks, size = {number.name: number for number in self._numbers}, [], 1
+        for axis in self._axes:
+            number = numbers.get(axis.name)
+            if axis.name in fixed:
+                blocks.append(axis.place([fixed[axis.name]]))
+            elif number is None:
+                blocks.append(axis.grid())
+            elif number.count is None or number.count > _MOST_LISTED:
+                return None
+            else:
+                u = number.coordinates(number.on_grid(np.arange(number.count, dtype=np.float64)))
+                blocks.append(torch.from_numpy(u).unsqueeze(-1))
+            size *= len(blocks[-1])
+            if size > _MOST_LISTED:
+                return None
+        X = combinations(blocks)
+        X = self._in_space(X) if self.pinned else self.space.rested(X)
         X = X[self.kept(X)].unique(dim=0)
-        return X if 0 < len(X) <= 2000 else None
+        return X if 0 < len(X) <= FEW_POINTS else None
 
     # ── points all over it, and near others ───────────────────────────────────────────────────────────────────────
 
-    def spread(self, n: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
-        """Feasible points all over the domain.
-
-        Args:
-            n: Their number.
-            generator: The source of randomness.
-
-        Returns:
-            Sobol points in the parameters that no linear rule ties together, a sample of hit-and-run in the others.
-        """
-        return self._drawn(self._mixed.spread(n, generator), generator)
-
-    def uniform(self, n: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
-        """Independent feasible points.
-
-        Args:
-            n: Their number.
-            generator: The source of randomness.
-
-        Returns:
-            Uniform points, a sample of hit-and-run in the parameters that linear rules tie together.
-        """
-        return self._drawn(self._mixed.uniform(n, generator), generator)
-
-    def _drawn(self, X: Float[Tensor, "n d"], generator: torch.Generator) -> Float[Tensor, "n d"]:
+    def _at(self, u: Float[Tensor, "n p"], generator: torch.Generator) -> Float[Tensor, "n d"]:
+        """Quantiles of what the rules leave; of parameters that linear rules tie together a sample of hit-and-run."""
+        X = super()._at(u, generator)
         if bool(self.kept(X).all()):  # rules that exclude nothing change nothing
             return X
         rng = _rng(generator)
 
         def draw(piece: Piece, Z: Array, rows: Index) -> Array:
-            for j, number in enumerate(self.pieces.numbers):
-                column = number.column
-                if piece.active.get(number.name) and column is not None and j not in piece.tied:
-                    Z[:, j] = number.at_quantiles(X[rows, column].numpy(), piece.low[j], piece.high[j])
+            for j, number in piece.loose:
+                if number.column is not None:
+                    Z[:, j] = number.at_quantiles(X[rows, number.column].numpy(), piece.low[j], piece.high[j])
             if piece.block is not None:
                 Z[:, piece.tied] = piece.block.values(piece.block.draw(len(Z), rng))
             return Z
 
         return self._moved(X, draw, rng, drawing=True)
 
-    def near(self, anchors: Float[Tensor, "*b k d"], n: int, generator: torch.Generator) -> Float[Tensor, "*b k*{n} d"]:
-        """Feasible points near others.
-
-        Args:
-            anchors: Points, which are snapped first.
-            n: Points near each of them.
-            generator: The source of randomness.
-
-        Returns:
-            Points after normal steps, which end where a rule would be broken; now and then in another category.
-        """
+    def _near(
+        self, anchors: Float[Tensor, "*b k d"], n: int, generator: torch.Generator
+    ) -> Float[Tensor, "*b k*{n} d"]:
+        """Normal steps, which end where a rule would be broken; now and then in another category."""
         anchors = self.snap(anchors)
-        X = self._mixed.near(anchors, n, generator)
+        X = super()._near(anchors, n, generator)
         if bool(self.kept(X.reshape(-1, self.d)).all()):
             return X
-        starts = anchors.unsqueeze(-3).expand(*anchors.shape[:-2], n, -1, -1).reshape(X.shape)
-        flat, rng = starts.reshape(-1, self.d).cpu(), _rng(generator)
-        own = self._read(flat)
+        starts = anchors.unsqueeze(-3).expand(*anchors.shape[:-2], n, -1, -1).reshape(-1, self.d).cpu()
+        rng, Z = _rng(generator), self._values(starts).Z
 
-        def step(piece: Piece, Z: Array, rows: Index) -> Array:
-            Z = self._nearest(piece, Z)
+        def step(piece: Piece, there: Array, rows: Index) -> Array:
+            there = piece.nearest(there)
             if piece.block is not None:
-                shares = piece.block.nearest(piece.block.shares(own.Z[rows][:, piece.tied]))
-                Z[:, piece.tied] = piece.block.values(piece.block.walk(shares, 1, rng, reach=_NEAR))
-            return Z
+                shares = piece.block.nearest(piece.block.shares(Z[rows][:, piece.tied]))
+                there[:, piece.tied] = piece.block.values(piece.block.walk(shares, 1, rng, reach=NEAR))
+            return there
 
-        moved = self._moved(X.reshape(-1, self.d).cpu(), step, rng, instead=flat)
+        moved = self._moved(X.reshape(-1, self.d).cpu(), step, rng, instead=starts)
         return moved.to(X.device).reshape(X.shape)
 
-    def snap(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
-        """Feasible points near X.
-
-        Args:
-            X: Coordinates, feasible or not.
-
-        Returns:
-            Feasible points: X itself where it is one, else its projection, approximate where tied grids are involved.
-        """
-        snapped = self._mixed.snap(X)
+    def _snapped(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
+        """X itself where it is feasible, else its projection, approximate where tied grids are involved."""
+        snapped = self._in_space(X)
         flat = snapped.reshape(-1, self.d).cpu()
         broken = ~self.kept(flat)
         if not bool(broken.any()):
             return snapped
         flat = flat.clone()
-        flat[broken] = self._moved(flat[broken], lambda piece, Z, _: self._nearest(piece, Z), np.random.default_rng(0))
+        flat[broken] = self._moved(flat[broken], lambda piece, Z, _: piece.nearest(Z), np.random.default_rng(0))
         return flat.to(X.device).reshape(X.shape)
 
-    def _nearest(self, piece: Piece, Z: Array) -> Array:
-        for j, number in enumerate(self.pieces.numbers):
-            if piece.active.get(number.name) and j not in piece.tied:
-                Z[:, j] = number.nearest(Z[:, j], piece.low[j], piece.high[j])
-        if piece.block is not None:
-            Z[:, piece.tied] = piece.block.values(piece.block.nearest(piece.block.shares(Z[:, piece.tied])))
-        return Z
-
-    # ── what a search needs ───────────────────────────────────────────────────────────────────────────────────────
+    # ── polishing and exchanging ──────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
     def free(self) -> Int[Tensor, "f"]:
         """The columns that are polished: continuous parameters, and fine grids that no linear rule ties to others."""
-        held = {n.column for n in self.pieces.numbers if n.stepped or (n.grid and n.name in self.pieces.in_sums)}
-        return torch.tensor([c for c in self._mixed.free.tolist() if c not in held], dtype=torch.int64)
+        summed = self._pieces.in_sums
+        held = {n.column for n in self._numbers if n.stepped or (n.count is not None and n.name in summed)}
+        return torch.tensor([c for c in super().free.tolist() if c not in held], dtype=torch.int64)
 
     def region(self, X: Float[Tensor, "n d"]) -> Region:
         """Where points may be polished to.
@@ -232,86 +193,89 @@ class Ruled(Searchable):
         Returns:
             For each point its piece in the free columns, tied grids staying where they are.
         """
-        read, free, numbers = self._read(X.cpu()), self.free.tolist(), self.pieces.numbers
-        at: dict[int | None, int] = {column: i for i, column in enumerate(free)}
-        n, f = len(X), len(free)
-        low, high = np.zeros((n, f)), np.ones((n, f))
-        tied, offset, scale = np.zeros((n, f), dtype=bool), np.zeros((n, f)), np.ones((n, f))
-        log, start, width = np.zeros(f, dtype=bool), np.zeros(f), np.ones(f)
-        ties: list[Tie | None] = [None] * n
-        boxes: dict[int, Array] = {}
-        for number in numbers:
-            if number.column in at:
-                i, (a, b) = at[number.column], number.axis.scale
-                log[i], start[i], width[i] = number.axis.log, a, b - a
-        for levels, rows in read.combinations():
-            options = self.pieces.of(levels)
+        own, free = self._values(X.cpu()), self.free.tolist()
+        region = Region.cube(len(X), len(free))
+        for piece, rows in self._allotted(own):
+            for j, number in piece.loose:
+                if number.column in free:
+                    ends = number.coordinates(np.array([piece.low[j], piece.high[j]]))
+                    region.low[rows, free.index(number.column)], region.high[rows, free.index(number.column)] = ends
+            block = piece.block
+            if block is None or not len(block.smooth):
+                continue
+            tied = [self._numbers[piece.tied[j]] for j in block.smooth]
+            at = np.array([free.index(number.column) for number in tied], dtype=np.intp)
+            here = np.ix_(rows, at)
+            region.offset[here], region.scale[here] = block.low[block.smooth], (block.high - block.low)[block.smooth]
+            region.log[here] = [number.axis.log for number in tied]
+            region.start[here] = [number.axis.scale[0] for number in tied]
+            region.width[here] = [number.axis.scale[1] - number.axis.scale[0] for number in tied]
             for row in rows:
-                z = read.Z[row][None]
-                if len(options) > 1:
-                    piece = min(options, key=lambda option: float(self.pieces.excess(option, z)[0]))
-                else:
-                    (piece,) = options
-                if id(piece) not in boxes:
-                    boxes[id(piece)] = self._box(piece, at)
-                low[row], high[row] = boxes[id(piece)]
-                block = piece.block
-                if block is None or not len(block.smooth):
-                    continue
-                own = np.array([at[int(numbers[piece.tied[j]].column or 0)] for j in block.smooth], dtype=np.intp)
-                tied[row, own] = True
-                offset[row, own] = block.low[block.smooth]
-                scale[row, own] = (block.high - block.low)[block.smooth]
-                right, equal = block.left_over(block.shares(z[:, piece.tied]))
-                ties[row] = Tie(own, partial(block.polytope.nearest, b=right, e=equal))
-        return Region(low, high, tuple(ties), tied, offset, scale, log, start, width)
+                right, equal = block.left_over(block.shares(own.Z[row][None, piece.tied]))
+                region.ties[row] = Tie(at, partial(block.polytope.nearest, b=right, e=equal))
+        return region
 
-    def _box(self, piece: Piece, at: Mapping[int | None, int]) -> Float[Array, "2 f"]:
-        """The ends of a piece in the free columns, the unit interval for those that it does not bound."""
-        box = np.stack([np.zeros(len(at)), np.ones(len(at))])
-        for j, number in enumerate(self.pieces.numbers):
-            if number.column in at and piece.active.get(number.name) and j not in piece.tied:
-                box[:, at[number.column]] = number.coordinates(np.array([piece.low[j], piece.high[j]]))
-        return box
+    def _exchanged(self, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"] | None:
+        numbers, summed = {number.name: number for number in self._numbers}, self._pieces.in_sums
+        moves = []
+        for axis in self._axes:
+            number = numbers.get(axis.name)
+            if axis.name in self.pinned or axis.name in summed:
+                continue
+            if number is not None and number.stepped:
+                moves.append(_along(number, X))
+            elif axis.count is not None:
+                moves.append(self._other_values(axis, X))
+        if any(number.count is not None and number.name in summed for number in self._numbers):
+            moves.append(self._along_tied(X))
+        if not moves:
+            return None
+        found = torch.cat(moves, dim=-2)
+        return self.snap(found.flatten(-3, -2)).reshape(found.shape)
 
-    def resting(self, X: Float[Tensor, "*b k d"]) -> Bool[Tensor, "*b k d"] | None:
-        """Which coordinates belong to parameters that are not active.
-
-        Args:
-            X: Points of the domain.
-
-        Returns:
-            One flag per coordinate; None if every parameter is active everywhere.
-        """
-        return self.space.resting(X)
-
-    def exchanges(self, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"] | None:
-        """Discrete neighbours.
-
-        Args:
-            X: Points of the domain.
-
-        Returns:
-            For each point, feasible points with another value of one discrete parameter, or of several that linear
-            rules tie together, the rest following; None if nothing is discrete.
-        """
-        moves = neighbours(self._mixed, self.pieces, X)
-        return None if moves is None else self.snap(moves.flatten(-3, -2)).unflatten(-2, moves.shape[-3:-1])
+    def _along_tied(self, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"]:
+        """Steps along tied grids that satisfy the linear rules; a point that has fewer neighbours is repeated."""
+        flat = X.reshape(-1, X.shape[-1]).cpu()
+        own = self._values(flat)
+        found: list[Tensor] = [row.unsqueeze(0) for row in flat]
+        for piece, rows in self._allotted(own):
+            block = piece.block
+            if block is None or not len(block.grids):
+                continue
+            for row in rows:
+                Y = block.around(block.shares(own.Z[row][None, piece.tied])[0])
+                if len(Y) > _MOST_TIED:
+                    Y = Y[np.linspace(0, len(Y) - 1, _MOST_TIED).astype(np.intp)]
+                moved, Z = flat[row].repeat(len(Y), 1), block.values(Y)
+                for j, number in enumerate(block.numbers):
+                    moved[:, number.column] = torch.from_numpy(number.coordinates(Z[:, j]))
+                found[row] = torch.cat([found[row], moved])
+        most = max(len(moves) for moves in found)
+        filled = [torch.cat([moves, moves[:1].expand(most - len(moves), -1)]) for moves in found]
+        return torch.stack(filled).to(X).reshape(*X.shape[:-1], most, X.shape[-1])
 
     # ── pieces ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _read(self, X: Float[Tensor, "n d"]) -> PointValues:
-        return PointValues.at(X, self.pieces)
-
-    @cached_property
-    def _sure(self) -> Float[Tensor, "d"]:
-        """A feasible point."""
-        return self.spread(64, torch.Generator().manual_seed(0))[0]
+    def _values(self, X: Float[Tensor, "n d"]) -> _Values:
+        """The values at points of the space."""
+        U, pieces = X.numpy(), self._pieces
+        active = dict.fromkeys(pieces.relevant, np.ones(len(U), dtype=bool))
+        if any(condition.parent for _, condition in self.space.conditions):
+            present = dict(zip(self.space.names, self.space.present(X).T.numpy(), strict=True))
+            active = {name: present[name] for name in pieces.relevant}
+        Z = np.empty((len(U), len(self._numbers)))
+        for j, number in enumerate(self._numbers):
+            Z[:, j] = number.values(U)
+        levels = np.zeros((len(U), len(pieces.categories)), dtype=np.int64)
+        for c, axis in enumerate(pieces.categories):
+            level = axis.level_at(X[:, axis.columns]).numpy() if axis.width else 0
+            levels[:, c] = np.where(active[axis.name], level, ABSENT)
+        return _Values(Z, levels, active)
 
     def _moved(
         self,
         X: Float[Tensor, "n d"],
-        move: Move,
+        move: _Move,
         rng: np.random.Generator,
         *,
         instead: Tensor | None = None,
@@ -321,22 +285,22 @@ class Ruled(Searchable):
 
         ``instead`` are feasible points whose categories they take; by default the combination that differs least.
         """
-        X, read = X.clone(), self._read(X)
-        wrong = [rows for levels, rows in read.combinations() if not self.pieces.of(levels)]
+        X, own = X.clone(), self._values(X)
+        wrong = [rows for levels, rows in _groups(own.levels) if not self._pieces.of(levels)]
         if wrong:
             rows = np.concatenate(wrong)
-            own = self._possible(read.levels[rows], rng) if instead is None else self._read(instead[rows]).levels
-            self._give_levels(X, rows, own)
-            read.levels[rows] = own
-        for piece, rows in self._allotted(read, rng):
-            Z = move(piece, read.Z[rows].copy(), rows)
-            for j, number in enumerate(self.pieces.numbers):
-                if number.column is not None and piece.active.get(number.name) and number.name not in self.pinned:
+            given = self._possible(own.levels[rows], rng) if instead is None else self._values(instead[rows]).levels
+            for c, axis in enumerate(self._pieces.categories):
+                for level in range(len(axis.levels) if axis.width else 0):
+                    X[rows[given[:, c] == level], axis.columns] = axis.place([axis.levels[level]])
+            own.levels[rows] = given
+        for piece, rows in self._allotted(own, rng):
+            Z = move(piece, own.Z[rows], rows)
+            for j, number in enumerate(self._numbers):
+                if number.column is not None and number.name in piece.active and number.name not in self.pinned:
                     X[rows, number.column] = torch.from_numpy(number.coordinates(Z[:, j]))
-        X = self._mixed.snap(X)  # a parameter that was not active before has to begin at one of its values
+        X = self._in_space(X)  # a parameter that was not active before has to begin at one of its values
         kept = self.kept(X)
-        if bool(kept.all()):
-            return X
         if bool(kept.any()):
             good = kept.nonzero().squeeze(-1)
             X[~kept] = X[good[torch.arange(int((~kept).sum())) % len(good)]]
@@ -345,34 +309,48 @@ class Ruled(Searchable):
                 "No point that keeps the rules was found, though there are some: they leave hardly room. Loosen one."
             )
         else:
-            X[:] = self._sure
+            X[:] = self.spread(64, torch.Generator().manual_seed(0))[0]
         return X
 
-    def _allotted(self, read: PointValues, rng: np.random.Generator) -> list[tuple[Piece, Index]]:
+    def _allotted(self, own: _Values, rng: np.random.Generator | None = None) -> list[tuple[Piece, Index]]:
         """The pieces with the points that go there: each to the one whose constraints it violates least."""
-        found: dict[int, tuple[Piece, list[Index]]] = {}
-        for levels, rows in read.combinations():
-            pieces = self.pieces.of(levels)
+        found: dict[Piece, list[Index]] = {}
+        for levels, rows in _groups(own.levels):
+            pieces = self._pieces.of(levels)
+            index = np.zeros(len(rows), dtype=np.intp)
             if len(pieces) > 1:
-                out = np.stack([self.pieces.excess(piece, read.Z[rows]) for piece in pieces], axis=-1)
-                index = (out + 1e-9 * rng.random(out.shape)).argmin(-1)
-            else:
-                index = np.zeros(len(rows), dtype=np.intp)
+                out = np.stack([piece.excess(own.Z[rows]) for piece in pieces], axis=-1)
+                index = (out if rng is None else out + 1e-9 * rng.random(out.shape)).argmin(-1)
             for i in np.unique(index):
-                found.setdefault(id(pieces[i]), (pieces[i], []))[1].append(rows[index == i])
-        return [(piece, np.concatenate(parts)) for piece, parts in found.values()]
+                found.setdefault(pieces[i], []).append(rows[index == i])
+        return [(piece, np.concatenate(parts)) for piece, parts in found.items()]
 
     def _possible(self, levels: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """The combination of levels with a piece that differs from each of these in the fewest."""
-        possible = np.array(self.pieces.possible)
+        possible = np.array(self._pieces.possible)
         apart = (levels[:, None] != possible).sum(-1) + 1e-3 * rng.random((len(levels), len(possible)))
         return np.asarray(possible[apart.argmin(-1)])
 
-    def _give_levels(self, X: Tensor, rows: Index, levels: NDArray[np.int64]) -> None:
-        for c, axis in enumerate(self.pieces.categories):
-            for level in range(len(axis.levels) if axis.width else 0):
-                here = rows[levels[:, c] == level]
-                X[here, axis.columns] = axis.place([axis.levels[level]])
+
+def _groups(levels: NDArray[np.int64]) -> list[tuple[tuple[int, ...], Index]]:
+    """The combinations of levels that occur, each with the points that have it."""
+    if levels.shape[1] == 0:
+        return [((), np.arange(len(levels)))]
+    found, index = np.unique(levels, axis=0, return_inverse=True)
+    return [(tuple(row), np.flatnonzero(index.ravel() == i)) for i, row in enumerate(found.tolist())]
+
+
+def _along(number: NumericRange, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"]:
+    """Every other value of the grid that rules have left, or steps of 1, 2, 4 … along a long one."""
+    count = number.count or 1
+    if count <= FEW_VALUES:
+        index = np.broadcast_to(np.arange(count, dtype=np.float64), (*X.shape[:-1], count))
+    else:
+        here = np.round(number.index(number.values(X.reshape(-1, X.shape[-1]).cpu().numpy())))
+        index = (here.reshape(*X.shape[:-1], 1) + jumps(count).numpy()).clip(0, count - 1)
+    moved = X.unsqueeze(-2).expand(*index.shape, -1).clone()
+    moved[..., number.column] = torch.from_numpy(number.coordinates(number.on_grid(index))).to(X)
+    return moved
 
 
 def _rng(generator: torch.Generator) -> np.random.Generator:

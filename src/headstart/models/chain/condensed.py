@@ -87,8 +87,7 @@ def source_layer(
     empty = Layer.observe(below, params, data.X[..., :0, :], data.y[..., :0], kernel=kernel, propagation=propagation)
     if plan.n_points is None:
         return _exact(empty, data, noise, offset_var)
-    scaled = (data.X / params.lengthscale.unsqueeze(-2)).reshape(-1, data.n, data.d)
-    points = inducing_rows(scaled, data.y.reshape(-1, data.n), plan.n_points).reshape(*data.batch_shape, -1)
+    points = inducing_rows(data.X / params.lengthscale.unsqueeze(-2), data.y, plan.n_points)
     return condensed(empty, data, noise, points, offset_var)
 
 
@@ -131,8 +130,7 @@ class _Plan:
     def rows(self, data: Dataset) -> Int[Tensor, "*b k"]:
         """The rows that are used: all over the results and the inputs, or with very many simply all over."""
         if self.n_points is None and self.n_rows <= _POINTS:
-            chosen = representative_rows(data.X.reshape(-1, data.n, data.d), data.y.reshape(-1, data.n), self.n_rows)
-            return chosen.reshape(*data.batch_shape, -1)
+            return representative_rows(data.X, data.y, self.n_rows)
         even = torch.linspace(0, data.n - 1, self.n_rows, dtype=torch.float64, device=data.X.device).round().long()
         return even.expand(*data.batch_shape, -1)
 

@@ -27,7 +27,7 @@ from headstart.data.ranges import Distribution, has_single_value
 from headstart.data.rules.rule import FixedValue, OnSteps, SettingRule, axis_named
 from headstart.data.rules.text import read_rules
 from headstart.data.space import Space
-from headstart.decide.domain import Candidates, Domain, Mixed, Searchable
+from headstart.decide.domain import Candidates, Domain, Mixed
 from headstart.decide.ruled.ruled import Ruled
 from headstart.errors import InputError, NoSettingError, UnknownParameterError
 from headstart.gp.fit import generator_from
@@ -58,12 +58,7 @@ class TrialDomain:
 
     def random_point(self, seed: int) -> Float[Tensor, "d"]:
         """A random point, where no model can choose one."""
-        generator = generator_from(seed)
-        if isinstance(self.domain, Searchable):
-            return self.domain.uniform(1, generator)[0]
-        X = self.domain.listing()
-        assert X is not None
-        return X[int(torch.randint(len(X), (), generator=generator))]
+        return self.domain.uniform(1, generator_from(seed))[0]
 
 
 @dataclass(frozen=True)

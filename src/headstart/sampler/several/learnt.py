@@ -56,8 +56,8 @@ class Learnt:
                 raise InputError(f"The study has one objective, so there is no outcome {outcome!r} to explain.")
             return self.prior, replace(seen.target, name="this study")
         name = self.outcomes.names[0] if outcome is None else outcome
-        own = self.outcomes[name].name
-        return self.priors[own], self.outcomes.inward(own, self._results(seen, trials)[own])
+        signed = self.outcomes[name].signed
+        return self.priors[name], signed(self._results(seen, trials)[name])
 
     def trusts_nothing(self, known: Known) -> bool:
         """Whether no source of any outcome is trusted."""

@@ -145,7 +145,7 @@ def suggested(domain: Ruled, seed: int) -> torch.Tensor:
 
 def broken(domain: Ruled, X: torch.Tensor) -> list[tuple[dict[str, Any], str]]:
     """The rows with a rule that they break."""
-    return [(row, str(rule)) for row in domain.space.decode(X) for rule in domain.every_rule if not rule.holds(row)]
+    return [(row, str(rule)) for row in domain.space.decode(X) for rule in domain.rules if not rule.holds(row)]
 
 
 def main() -> None:
