@@ -36,7 +36,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from benchmarks.problems.svm_table import UNUSED_DEGREE, UNUSED_GAMMA
+from benchmarks.problems.shared_tables import UNUSED_DEGREE, UNUSED_GAMMA
 
 Array = NDArray[Any]
 FOLDS = 3

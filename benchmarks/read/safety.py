@@ -70,7 +70,7 @@ def _gain(results: Results) -> Sheet:
     problems = [p for p in results.problems if scenario_of(p) is Scenario.RELATED and not is_table(p)]
     found = tuple(d for p in problems for d in _against_baseline(_on_common_seeds(results, p), [p], 20))
     methods = [m for m in results.methods if m != _BASELINE and any(d.method == m for d in found)]
-    rows = []
+    rows: list[tuple[Cellular, ...]] = []
     for problem in problems:
         by = {d.method: d for d in found if d.problem == problem}
         if _OURS not in by:

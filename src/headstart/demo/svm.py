@@ -1,6 +1,6 @@
 """What the demonstration tunes: a support vector machine on one of scikit-learn's data sets, and what is known before.
 
-    data set   rows   question                its past tuning run in ``problems.svm_table``
+    data set   rows   question                its past tuning run in ``problems.shared_tables``
     cancer     569    malignant or benign     cancer
     digits     500    odd or even             digits_parity
     iris       150    which of 3 species      iris

@@ -21,7 +21,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-# As measured by `python -m benchmarks.gpu.factorisation` (results/factorisation.json): from so many rows, and from
+# As measured by scripts/factorisation.py (results/factorisation.json): from so many rows, and from
 # so many numbers in a batch, blocks are faster, four to six times in the end; one matrix alone is left to the library
 _FROM, _FROM_NUMBERS = 128, 10_000_000
 # Many matrices fill a GPU with small blocks, few need large ones: (from so many matrices, rows of a block)
