@@ -554,11 +554,11 @@ def several(name: str) -> Record:
     past = [outcomes_of(source, outcomes) for source in sources(2, 11)]
     priors = hs.OutcomePriors.learn(outcomes, {own: [source[own] for source in past] for own in outcomes.names})
     known = priors.condition(outcomes_of(target(5), outcomes))
-    one = hs.suggest_several(known)
-    three = hs.suggest_several(known, q=3, n_candidates=128, n_starts=2)
-    awaited = hs.suggest_several(known, pending=points(2, 2), avoid=target(5).X, seed=1, n_candidates=128)
+    one = hs.suggest(known)
+    three = hs.suggest(known, q=3, n_candidates=128, n_starts=2)
+    awaited = hs.suggest(known, pending=points(2, 2), avoid=target(5).X, seed=1, n_candidates=128)
     found = {**flat(one, "one"), **flat(three, "three"), **flat(awaited, "awaited")}
-    found |= flat(hs.suggest_several(priors.condition(), n_candidates=128), "first")
+    found |= flat(hs.suggest(priors.condition(), n_candidates=128), "first")
     found |= {**flat(known.predict(points()), "predicted"), **flat(known.probability_within(points()), "within")}
     next_ones = three if len(outcomes.goals) == 1 else one  # of several objectives one point is looked at
     found |= flat(hs.further_gain(known, next_ones), "gain") | flat(hs.further_gain(known, one, shown=True), "shown")
@@ -576,7 +576,7 @@ def several_ruled() -> Record:
     space = hs.Space.of({"a": hs.FloatRange(0, 1), "b": hs.FloatRange(0, 1, step=0.1)})
     domain = hs.Ruled(space, ["a + b <= 1.1"])
     posteriors = hs.OutcomePosteriors(outcomes, known.posteriors)
-    found = rows_of(space, hs.suggest_several(posteriors, domain=domain, q=2, n_candidates=128), "two")
+    found = rows_of(space, hs.suggest(posteriors, domain=domain, q=2, n_candidates=128), "two")
     return found | flat(posteriors.predict(points()), "predicted")
 
 

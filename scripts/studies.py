@@ -21,11 +21,14 @@ from benchmarks.read.comparison import mean_interval
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputMap
 from headstart.decide.domain import Cube, Mixed
-from headstart.decide.stopping import ENOUGH, Advice, outlook
+from headstart.decide.stopping import Advice, outlook
 from headstart.decide.suggest import suggest
 from headstart.gp.threads import single_thread
 from headstart.models.family import AUTO, GPBO, model_named
 from headstart.models.model import TransferModel, log_density_of
+from headstart.tuning import AUTO_TUNING
+
+ENOUGH = AUTO_TUNING.few_results  # before that nobody is told to stop
 
 
 def _with_errors(task: Dataset, generator: torch.Generator) -> Dataset:

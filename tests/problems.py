@@ -300,7 +300,8 @@ def acquisition_of(
     """The acquisition values of all members together, when the lowest mean at X (or where it was observed) is known."""
     own = Members.of(posterior.predictor)
     best = own.means(posterior.train_inputs[0] if X is None else X).amin()
-    return AimValue((own.now(),), best.expand(len(own.members), 1).numpy(), kind=kind, beta=beta)
+    best_f = best.expand(len(own.functions), 1).numpy()
+    return AimValue((own,), best_f, beta=beta if kind is Acquisition.LCB else None)
 
 
 def as_single_task_gp(X: Tensor, y: Tensor, params: GPParams) -> SingleTaskGP:

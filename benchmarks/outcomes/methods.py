@@ -34,7 +34,7 @@ from headstart.data.rules.rule import LinearRule, Relation
 from headstart.data.space import Space
 from headstart.data.units import OutputMap
 from headstart.decide.ruled.ruled import Ruled
-from headstart.decide.suggest import suggest_several
+from headstart.decide.suggest import suggest
 from headstart.errors import InputError
 from headstart.gp.threads import single_thread
 from headstart.models.family import AUTO
@@ -85,7 +85,7 @@ class _Ours(Searcher):
         targets = {name: Dataset(X, y, categories=levels) for name, y in Y.items()}
         known = self._priors.condition(targets, seed=len(X))
         taken = None if self.instance.rows is None else X
-        return suggest_several(known, domain=self.instance.domain, avoid=taken, seed=draws(self.key, "suggest", len(X)))
+        return suggest(known, domain=self.instance.domain, avoid=taken, seed=draws(self.key, "suggest", len(X)))
 
 
 class _Random(Searcher):

@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from headstart.data.units import OutputMap, OutputUnits, Units
     from headstart.decide.acquisition import Acquisition
     from headstart.decide.domain import Candidates, Cube, Mixed
-    from headstart.decide.further import Further, further_gain
     from headstart.decide.ruled.ruled import Ruled
-    from headstart.decide.stopping import Advice, Outlook, outlook
-    from headstart.decide.suggest import suggest, suggest_several
+    from headstart.decide.stopping import Advice, Further, Outlook, further_gain, outlook
+    from headstart.decide.suggest import suggest
     from headstart.errors import (
         HeadstartError,
         InputError,
@@ -86,11 +85,10 @@ _HOMES = {
     "data.units": ("OutputMap", "OutputUnits", "Units"),
     "decide.acquisition": ("Acquisition",),
     "decide.domain": ("Candidates", "Cube", "Mixed"),
-    "decide.further": ("Further", "further_gain"),
     "models.outcomes": ("OutcomePosteriors", "OutcomePriors"),
-    "decide.stopping": ("Advice", "Outlook", "outlook"),
+    "decide.stopping": ("Advice", "Further", "Outlook", "further_gain", "outlook"),
     "decide.ruled.ruled": ("Ruled",),
-    "decide.suggest": ("suggest", "suggest_several"),
+    "decide.suggest": ("suggest",),
     "errors": (
         *("HeadstartError", "InputError", "NoPlaceError", "NoPointLeftError", "NoSettingError"),
         *("NothingInCommonError", "MissingExtraError", "NumericalError"),
@@ -196,7 +194,6 @@ __all__ = [
     "outlook",
     "parse_rule",
     "suggest",
-    "suggest_several",
 ]
 
 

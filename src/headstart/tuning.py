@@ -166,6 +166,22 @@ class PlainTuning:
     # One point of a batch in so many may be as far as a typical one: where the sources are wrong, it finds out
     batch_explores_every: int = 4
 
+    # ── search for a suggestion (decide) ──────────────────────────────────────────────────────────────────────────
+    # Points that are compared, and how many of the best are polished
+    search_candidates: int = 512
+    search_starts: int = 4
+    # Points of the lowest mean around which the search looks closer, and points there for every point all over
+    search_anchors: int = 4
+    search_near_share: float = 0.25
+    # Rounds of polishing and of exchanging discrete values, the first of which nearly always settles it, or further
+    # looks around where all points seem to be used up; and the points that go into later rounds
+    search_rounds: int = 4
+    search_kept: int = 2
+    # Iterations of L-BFGS-B: more than nearly all descents take
+    search_iterations: int = 100
+    # A member of a mixture with less weight is not evaluated: it takes as long as one that counts
+    member_min_weight: float = 1e-3
+
     # ── output map (data) ─────────────────────────────────────────────────────────────────────────────────────────
     # λ ~ N(1, this²), at most 1: values go in as they are unless they show a tail of bad ones
     warp_power_sd: float = 0.5
@@ -182,8 +198,6 @@ class PlainTuning:
     # the target's own median
     moved_from_spreads: float = 3.0
     first_value_below_median: float = 1.0
-
-    # ── ranges of results (models) ────────────────────────────────────────────────────────────────────────────────
 
     # ── several outcomes (decide) ─────────────────────────────────────────────────────────────────────────────────
     # Power of the gain before any result is within the limits: with 1 the first such result came later by a seventh
@@ -205,6 +219,8 @@ class PlainTuning:
     stopping_spread_share: float = 0.01
     # or, with several objectives, of the volume of their front, for the next point alone
     stopping_volume_share: float = 0.002
+    # Draws of the next points' values by which their common gain is found
+    stopping_draws: int = 1024
 
 
 AUTO_TUNING = AutoTuning()

@@ -140,13 +140,7 @@ def test_a_rerun_does_what_is_missing_and_nothing_else(tmp_path: Path, chunk: in
     def run(what: BenchExperiment) -> None:
         begun.clear()
         done.clear()
-        execute(
-            [what],
-            store,
-            chunk=chunk,
-            on_start=begun.append,
-            on_unit=lambda unit, _: done.append(getattr(unit, "seeds")),
-        )
+        execute([what], store, chunk=chunk, on_start=begun.append, on_unit=note)
 
     run(experiment)
     assert [seed for seeds in done for seed in seeds] == [0, 1, 2]

@@ -10,7 +10,7 @@ from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict, auto_only, explain
 from headstart.models.family import model_named
 from headstart.models.learning import LearnContext, OnProgress
-from headstart.sources.aligned import Alignment
+from headstart.sources.alignment import Alignment
 
 
 def align_files(looked: Looked) -> dict[str, Alignment]:

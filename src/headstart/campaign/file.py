@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from headstart.data.outcomes import Goal, Limit, Outcomes
-from headstart.sources.files.readings import CellRules
-from headstart.sources.files.unit_names import with_unit
+from headstart.sources.files.cells import CellRules
+from headstart.sources.files.units import with_unit
 from headstart.sources.parameters import MOST_USED, Parameter
 
 TOML = "headstart.toml"

@@ -7,24 +7,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from headstart.campaign.file import DEFAULT_MODEL, TOML, CampaignFile, RuleLine
+import numpy as np
+
+from headstart.campaign.file import DEFAULT_MODEL, TOML, CampaignFile, ResultColumn, RuleLine
 from headstart.campaign.measured import require_no_slips
 from headstart.campaign.past import clean_list, clean_tables, readable
 from headstart.campaign.settings import read_settings
-from headstart.campaign.start.results import find_results, same_columns
-from headstart.campaign.start.space import told_parameters, with_candidates, with_descriptors, with_told
 from headstart.campaign.toml.writing import toml_text
 from headstart.data.outcomes import Goal, Limit, Outcomes
 from headstart.errors import InputError, refuse
 from headstart.models.family import model_named
-from headstart.sources.column_guess import Proposal, propose
-from headstart.sources.files.readings import CellRules
+from headstart.sources.column_guess import Guess, Proposal, find_result, outward, propose
+from headstart.sources.columns import column_unit, input_column
+from headstart.sources.described import read_descriptors
+from headstart.sources.files.cells import CellRules, read_cell
 from headstart.sources.files.safe import alone_in, write_whole
 from headstart.sources.files.sheet_rows import new_workbook
 from headstart.sources.files.tables import FileLayout, Table, is_lock_file, read_table, write_rows
-from headstart.sources.files.unit_names import folded
+from headstart.sources.files.units import converts, folded, plain, split_unit
 from headstart.sources.files.workbooks import split_sheet
-from headstart.sources.parameters import nearest
+from headstart.sources.parameters import Kind, Parameter, nearest, parameter_of_text
 
 CURRENT = "current.csv"
 
@@ -207,3 +209,143 @@ def current_header(campaign: CampaignFile, tables: Sequence[Table], more: Sequen
     marked = any(layout.bom or layout.encoding != "utf-8" for layout in texts)
     layout = replace(texts[0], encoding="utf-8", bom=b"\xef\xbb\xbf" if marked else b"")
     return layout.bom + write_rows(layout, [columns]).encode()
+
+
+def find_results(
+    tables: Sequence[Table], every: Sequence[Goal | Limit], errors: Mapping[str, str], rules: CellRules
+) -> tuple[tuple[ResultColumn, ...], list[Table], dict[str, str]]:
+    """The columns of results, the tables with one name for each, and how they are spelled elsewhere."""
+    spelled: dict[str, str] = {}
+    found, renamed = [], list(tables)
+    for outcome in every:
+        name, own = find_result(renamed, outcome.name, everywhere=len(every) == 1) if tables else (outcome.name, {})
+        renamed = [table.renamed(own) for table in renamed]
+        spelled |= own
+        unit = split_unit(name)[1]
+        error = errors.get(outcome.name, "")
+        if error and tables and not any(error in table.columns for table in renamed):
+            columns = list(dict.fromkeys(column for table in renamed for column in table.columns))
+            raise InputError(f"--error names {error!r}, but no file has such a column. {nearest(error, columns)}")
+        found.append(ResultColumn(_bounded(replace(outcome, name=name), unit, renamed, rules), unit, error))
+    unknown = [name for name in errors if name not in [outcome.name for outcome in every]]
+    if unknown:
+        raise InputError(f"--error names {unknown[0]!r}, which is no result. {nearest(unknown[0], spelled)}")
+    return tuple(found), renamed, spelled
+
+
+def _bounded(outcome: Goal | Limit, unit: str, tables: Sequence[Table], rules: CellRules) -> Goal | Limit:
+    """With 0 and 100 as bounds where a result is a percentage and none was ever outside; nor is any where none is."""
+    if unit != "%" or (isinstance(outcome, Limit) and not 0 <= outcome.sign * outcome.bound < 100):
+        return outcome
+    readings = [
+        read_cell(cell, table.layout.mark, rules, unit=unit)
+        for table in tables
+        if outcome.name in table.columns
+        for cell in table.cells(outcome.name)
+    ]
+    values = [reading.value for reading in readings if reading.value is not None]
+    unknown = not any(outcome.name in table.columns for table in tables)
+    inside = bool(values) and min(values) >= 0 and max(values) <= 100
+    return replace(outcome, low=0, high=100) if unknown or inside else outcome
+
+
+def same_columns(tables: Sequence[Table], apart: Sequence[str]) -> tuple[list[Table], dict[str, str], list[str]]:
+    """The tables with one name for columns that are called alike in files of their own, the new names, and remarks.
+
+    Alike are names that agree in all but case, separators and unit, if units are equal or can be converted. Units that
+    cannot be are refused: nobody renames grams into percent. A unit that one of the names lacks is left to the user.
+    """
+    columns = [c for c in dict.fromkeys(c for t in tables for c in t.columns) if c not in apart and plain(c)]
+    spelled: dict[str, str] = {}
+    remarks, problems = [], []
+    for i, one in enumerate(columns):
+        for other in columns[i + 1 :]:
+            together = any(one in t.columns and other in t.columns for t in tables)
+            if plain(one) != plain(other) or together or other in spelled or one in spelled:
+                continue
+            files = [next(t for t in tables if c in t.columns) for c in (one, other)]
+            units = [column_unit(t, c) for t, c in zip(files, (one, other), strict=True)]
+            if bool(units[0]) != bool(units[1]):
+                continue
+            place = f"{files[1].path}: {other!r}"
+            if not converts(units[1], units[0]):
+                problems.append(
+                    f"{place} and {one!r} in {files[0].path} are called alike, but {units[1]} cannot be converted to "
+                    f"{units[0]}. Give one of them another name with --rename, or leave one out with --ignore."
+                )
+                continue
+            spelled[other] = one
+            how = "case, spaces and separators do not matter" if units[0] == units[1] else "its values are converted"
+            remarks.append(f"{place} is taken for {one!r} in {files[0].path}: {how}.")
+    refuse(problems)
+    return [table.renamed(spelled) for table in tables], spelled, remarks
+
+
+def told_parameters(texts: Sequence[str]) -> tuple[dict[str, Parameter], tuple[str, ...]]:
+    """Parameters that somebody describes, as in ``T=20..120``, and columns that are only said to be some."""
+    told = [parameter_of_text(text) for text in texts if "=" in text]
+    names = [p.name for p in told] + [text.strip() for text in texts if "=" not in text]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"--parameter names {name!r} twice.")
+    return {p.name: p for p in told}, tuple(text.strip() for text in texts if "=" not in text)
+
+
+def with_told(proposal: Proposal, told: Mapping[str, Parameter]) -> Proposal:
+    """The parameters as they are described; those that no file knows come last."""
+    reason = {"kind": "as told"}
+    guesses = [Guess(told[g.parameter.name], reason) if g.parameter.name in told else g for g in proposal.guesses]
+    known = [g.parameter.name for g in guesses]
+    guesses += [Guess(p, reason) for name, p in told.items() if name not in known]
+    return replace(
+        proposal,
+        guesses=tuple(guesses),
+        ignored={name: why for name, why in proposal.ignored.items() if name not in told},
+    )
+
+
+def with_candidates(proposal: Proposal, table: Table) -> Proposal:
+    """The parameters with ranges and choices that hold all candidates."""
+    guesses = []
+    for guess in proposal.guesses:
+        p = guess.parameter
+        if p.name not in table.columns:
+            guesses.append(guess)
+            continue
+        values = input_column(table, p.name, [True] * len(table.rows), text=p.kind is Kind.CATEGORY).to_numpy()
+        if p.kind is Kind.CATEGORY:
+            choices = tuple(sorted({*p.choices, *values}))
+            guesses.append(replace(guess, parameter=replace(p, choices=choices)))
+            continue
+        low, high = float(np.min(values)), float(np.max(values))
+        on_step = all(p.on_step(value) for value in values) if p.step is not None else True
+        if p.low <= low and high <= p.high and on_step:
+            guesses.append(guess)
+            continue
+        low, high = outward(min(low, p.low), max(high, p.high), log=p.log and low > 0)
+        whole = p.kind is Kind.INT and bool(np.all(values == np.round(values)))
+        kind = Kind.INT if whole else Kind.FLOAT
+        reasons = {**guess.reasons, "low": f"{guess.reasons.get('low', 'the data')}; and the candidates"}
+        guesses.append(
+            Guess(replace(p, low=low, high=high, kind=kind, log=p.log and low > 0, step=None), reasons, guess.run)
+        )
+    return replace(proposal, guesses=tuple(guesses))
+
+
+def with_descriptors(
+    proposal: Proposal, files: Mapping[str, Path], names: Mapping[str, str], rules: CellRules
+) -> Proposal:
+    """The parameters whose categories are described, with every category that is; ``names`` are the files' paths."""
+    known = [guess.parameter.name for guess in proposal.guesses if guess.parameter.kind is Kind.CATEGORY]
+    for name in files:
+        if name not in known:
+            raise InputError(f"--descriptors names {name!r}, which has no categories. {nearest(name, known)}")
+    guesses = []
+    for guess in proposal.guesses:
+        p = guess.parameter
+        if p.name in files:
+            described = read_descriptors(files[p.name], p.name, p.choices, rules).categories
+            choices = tuple(sorted({*p.choices, *map(str, described)}))
+            p = replace(p, choices=choices, descriptors=names[p.name])
+        guesses.append(replace(guess, parameter=p))
+    return replace(proposal, guesses=tuple(guesses))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from headstart.campaign.file import TOML, CampaignFile, ResultColumn
 from headstart.errors import InputError, SeveralProblemsError
-from headstart.sources.columns.frames import result_column
+from headstart.sources.columns import result_column
 from headstart.sources.files.tables import Table
 
 # The sizes of results by their column, each with the table and the row that it stands in

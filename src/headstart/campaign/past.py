@@ -13,12 +13,10 @@ from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.measured import copies_in, errors_in, results_in
 from headstart.data.thinning import best_and_spread
 from headstart.errors import InputError, UnreadableTableError, refuse
-from headstart.sources.columns.cleaning import TableUse, cleaned
-from headstart.sources.columns.frames import input_column
-from headstart.sources.files.cells import is_missing
-from headstart.sources.files.readings import CellRules
+from headstart.sources.columns import TableUse, cleaned, input_column
+from headstart.sources.files.cells import CellRules, is_missing
 from headstart.sources.files.tables import Table, read_table
-from headstart.sources.files.unit_names import folded
+from headstart.sources.files.units import folded
 from headstart.sources.parameters import Kind, Parameter
 from headstart.sources.raw import RawObjective, RawTask, finite
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from headstart.campaign.experiments import State
 from headstart.campaign.file import TOML
 from headstart.campaign.fitted import THIS, Fitted, FittedOutcome
 from headstart.decide.stopping import Outlook, outlook
-from headstart.decide.suggest import suggest_several
+from headstart.decide.suggest import suggest
 from headstart.errors import InputError, NoPointLeftError
 from headstart.gp.threads import single_thread
 from headstart.models.auto.reasons import shares
@@ -57,7 +57,7 @@ def next_experiments(fitted: Fitted, n: int, *, seed: int = 0) -> tuple[Suggesti
     try:
         X = fitted.device.searching(
             fitted.known,
-            lambda known, device: suggest_several(
+            lambda known, device: suggest(
                 known,
                 domain=campaign.settings.domain(space),
                 q=n,
@@ -155,10 +155,11 @@ def outlook_of(fitted: Fitted, *, seed: int = 0) -> Outlook | None:
     if not campaign.measured(fitted.first.column.name):
         return None
     waiting, tried = _taken(fitted)
-    return outlook(
+    found = outlook(
         fitted.known,
         campaign.settings.domain(space),
         pending=space.encode(waiting) if waiting else None,
         avoid=space.encode(tried) if tried else None,
         seed=seed,
     )
+    return replace(found, objective=campaign.file.goals[0].name)

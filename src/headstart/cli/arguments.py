@@ -115,8 +115,7 @@ def direction(maximize: bool, minimize: bool) -> bool | None:
 
 
 def _cells(texts: Sequence[str]) -> dict[str, str | float]:
-    from headstart.sources.files.cells import number
-    from headstart.sources.files.readings import MARK_KEY, wrong_meaning
+    from headstart.sources.files.cells import MARK_KEY, number, wrong_meaning
 
     found: dict[str, str | float] = {}
     for text, meaning in pairs(texts, "cell", "TEXT=MEANING").items():
@@ -128,7 +127,7 @@ def _cells(texts: Sequence[str]) -> dict[str, str | float]:
 
 
 def _goal(text: str, maximize: bool | None) -> Goal:
-    from headstart.campaign.toml.results import DIRECTIONS
+    from headstart.campaign.toml.reading import DIRECTIONS
     from headstart.data.outcomes import Goal
 
     name, colon, way = (part.strip() for part in text.rpartition(":"))

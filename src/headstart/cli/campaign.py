@@ -215,7 +215,7 @@ def status(
         with working("looking ahead …", quiet=quiet):
             ahead = outlook_of(fitted, seed=seed)
         if ahead is not None:
-            typer.echo(ahead.sentence(objective=file.goals[0].name))
+            typer.echo(str(ahead))
 
 
 def plot(

@@ -62,22 +62,18 @@ class Dataset:
                 f"X of {what} must have shape (n, d) or (*batch, n, d), but it has shape {tuple(X_.shape)}. "
                 "For one input use X.reshape(-1, 1)."
             )
-        if y_.shape == (*X_.shape[:-1], 1) and y_.shape != X_.shape[:-1]:
-            raise InputError(
-                f"y of {what} must have shape {tuple(X_.shape[:-1])}, but it has shape {tuple(y_.shape)}: "
-                "drop its last dimension, as in y.squeeze(-1)."
-            )
         if y_.shape != X_.shape[:-1]:
+            column = y_.shape == (*X_.shape[:-1], 1)
             raise InputError(
-                f"y of {what} must have one value per row of X, shape {tuple(X_.shape[:-1])}, "
-                f"but it has shape {tuple(y_.shape)}."
+                f"y of {what} must have one value per row of X, shape {tuple(X_.shape[:-1])}, but it has shape "
+                f"{tuple(y_.shape)}{': drop its last dimension, as in y.squeeze(-1)' if column else ''}."
             )
         if X_.device != y_.device:
             raise InputError(f"X and y of {what} must be on one device, but X is on {X_.device} and y on {y_.device}.")
         if X_.is_meta:
             raise InputError(f"X and y of {what} are on the meta device, which holds no values.")
-        _require_finite(X_, f"X of {what}", inputs=True)
-        _require_finite(y_, f"y of {what}", inputs=False)
+        for name_, value in (("X", X_), ("y", y_)):
+            _refuse(~value.isfinite(), value, f"{name_} of {what} must be finite", "Remove the row, or fill it in.")
         columns = tuple(sorted(set(unseen)))
         if any(not 0 <= column < X_.shape[-1] for column in columns):
             raise InputError(f"unseen columns of {what} must be among 0 … {X_.shape[-1] - 1}, but are {columns}.")
@@ -122,12 +118,12 @@ class Dataset:
 
     @property
     def n(self) -> int:
-        """How many observations (of each problem)."""
+        """Number of observations (of each problem)."""
         return self.X.shape[-2]
 
     @property
     def d(self) -> int:
-        """How many inputs."""
+        """Number of inputs."""
         return self.X.shape[-1]
 
     @property
@@ -214,15 +210,16 @@ def _as_float64(value: Any, what: str) -> Tensor:
     return torch.tensor(array, dtype=torch.float64)
 
 
-def _require_finite(value: Tensor, what: str, *, inputs: bool) -> None:
-    bad = ~value.isfinite()
+def _refuse(bad: Tensor, value: Tensor, must: str, remedy: str) -> None:
+    """Raise an ``InputError`` that names the first bad entry of X (``bad`` has columns) or of y, if there is any."""
     if bool(bad.any()):
         index = tuple(int(i) for i in bad.nonzero()[0])
-        place = f"row {index[-2]}, column {index[-1]}" if inputs else f"row {index[-1]}"
-        batch = index[:-2] if inputs else index[:-1]
+        of_X = must.startswith("X ")
+        place = f"row {index[-2]}, column {index[-1]}" if of_X else f"row {index[-1]}"
+        batch = index[:-2] if of_X else index[:-1]
         raise InputError(
-            f"{what} must be finite, but {place}{f' of problem {batch}' if batch else ''} is {value[index].item()} "
-            f"({int(bad.sum())} such values). Remove the row, or fill it in."
+            f"{must}, but {place}{f' of problem {batch}' if batch else ''} is {value[index].item():g} "
+            f"({int(bad.sum())} such values). {remedy}"
         )
 
 
@@ -235,14 +232,8 @@ def _variances(error_var: Any, y: Tensor, what: str) -> Tensor:
         )
     if found.device != y.device:
         raise InputError(f"error_var of {what} must be on {y.device}, as y is, but it is on {found.device}.")
-    bad = ~((found >= 0) & found.isfinite())
-    if bool(bad.any()):
-        index = tuple(int(i) for i in bad.nonzero()[0])
-        raise InputError(
-            f"error_var of {what} must be finite and not negative, but row {index[-1]}"
-            f"{f' of problem {index[:-1]}' if index[:-1] else ''} is {found[index].item()} ({int(bad.sum())} such "
-            "values). It is a variance, the square of a standard error; 0 where none is known."
-        )
+    remedy = "It is a variance, the square of a standard error; 0 where none is known."
+    _refuse(~((found >= 0) & found.isfinite()), found, f"error_var of {what} must be finite and not negative", remedy)
     return found
 
 
@@ -256,46 +247,27 @@ def error_vars(tasks: Sequence[Dataset]) -> Tensor | None:
 
 def require_compatible(sources: Sequence[Dataset], target: Dataset | None) -> None:
     """Raise an ``InputError`` unless all tasks share inputs, batch shape and device, and every source has data."""
-    tasks = [
-        *((task_name(s, i), s) for i, s in enumerate(sources)),
-        *([] if target is None else [("the target", target)]),
-    ]
-    for name, task in tasks:
+    tasks = {task_name(source, i): source for i, source in enumerate(sources)}
+    if target is not None:
+        tasks["the target"] = target
+    first: tuple[str, tuple[Any, ...]] | None = None
+    for name, task in tasks.items():
         if not isinstance(task, Dataset):
             raise InputError(f"{name} must be a headstart.Dataset, but it is a {type(task).__name__}.")
-    if not tasks:
-        return
-    first_name, first = tasks[0]
-    for name, task in tasks[1:]:
-        if task.d != first.d:
-            raise InputError(
-                f"All tasks need the same inputs, but {first_name} has {first.d} columns and {name} has {task.d}."
-            )
-        if task.batch_shape != first.batch_shape:
-            raise InputError(
-                f"All tasks need the same batch shape, but {first_name} has {tuple(first.batch_shape)} "
-                f"and {name} has {tuple(task.batch_shape)}."
-            )
-        if task.X.device != first.X.device:
-            raise InputError(
-                f"All tasks must be on one device, but {first_name} is on {first.X.device}, {name} on {task.X.device}."
-            )
-    for i, source in enumerate(sources):
-        if source.n == 0:
-            raise InputError(f"{task_name(source, i)} has no observations: leave it out.")
+        if task.n == 0 and task is not target:
+            raise InputError(f"{name} has no observations: leave it out.")
+        shared = (task.d, tuple(task.batch_shape), task.X.device)
+        first = first or (name, shared)
+        for what, other, own in zip(("number of inputs", "batch shape", "device"), first[1], shared, strict=True):
+            if own != other:
+                raise InputError(f"All tasks need the same {what}, but {first[0]} has {other} and {name} has {own}.")
 
 
 def require_unit_cube(task: Dataset, name: str) -> None:
     """Raise an ``InputError`` unless every input lies in [0, 1]: the bounds and priors of a fit assume it."""
+    remedy = "Scale the inputs of all tasks together, or set FitOptions(unit_cube=False) if this is meant."
     outside = (task.X < -_CUBE_TOLERANCE) | (task.X > 1 + _CUBE_TOLERANCE)
-    if bool(outside.any()):
-        index = tuple(int(i) for i in outside.nonzero()[0])
-        problem = f" of problem {index[:-2]}" if index[:-2] else ""
-        raise InputError(
-            f"X of {name} must lie in the unit cube, but row {index[-2]}, column {index[-1]}{problem} "
-            f"is {task.X[index].item():g} ({int(outside.any(-1).sum())} such rows). "
-            "Scale the inputs of all tasks together, or set FitOptions(unit_cube=False) if this is meant."
-        )
+    _refuse(outside, task.X, f"X of {name} must lie in the unit cube", remedy)
 
 
 def task_name(source: Dataset, index: int) -> str:

@@ -8,8 +8,9 @@ Before the measurement m(x) is normal around the mean, with variance var²/(var 
 noise can change. Without noise that is var, and LOG_EI is BoTorch's ``LogExpectedImprovement``. With noise a point that
 was measured already promises little, however large the error of a measurement: it is repeated only where even that is
 more than any other point has to offer. And an improvement counts by what exceeds half a measurement's error σ
-(MARGIN): without that a search goes on for ever around a valley's lowest point, gaining what nobody would notice, and
-never looks for a deeper one. The paper's β multiplies the standard deviation, BoTorch's ``beta`` the variance.
+(``PLAIN_TUNING.improvement_margin``): without that a search stays around a valley's lowest point, gaining less than a
+measurement can show, and never looks for a deeper one. The paper's β multiplies the standard deviation, BoTorch's
+``beta`` the variance.
 
 Where a result cannot be below some value b (``floor``, data.bounds), neither can m(x), and no improvement is more than
 what is left to it: with H(t) = E[max(t − ½σ − m(x), 0)] LOG_EI is log(H(f*) − H(b)), f* ≥ b. The bound gives way by a
@@ -26,16 +27,14 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from headstart.errors import InputError
 from headstart.tuning import PLAIN_TUNING
 
 Array = NDArray[np.float64]
 
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 _ROOT_HALF_PI, _ROOT_HALF = math.sqrt(math.pi / 2), math.sqrt(0.5)
-_FAR = 40.0  # standard deviations
-MARGIN, LEFT = PLAIN_TUNING.improvement_margin, PLAIN_TUNING.improvement_at_bound
-_CLOSEST = -1e-12  # of the logarithms of H at two levels
+# Logarithms of the expected improvement below two levels differ by no less: between equal levels there is next to none
+CLOSEST = -1e-12
 
 
 class Acquisition(Enum):
@@ -65,11 +64,11 @@ def log_improvement(
     """
     total = var + noise_var
     s = var / np.sqrt(total)
-    margin = MARGIN * np.sqrt(noise_var)
+    margin = PLAIN_TUNING.improvement_margin * np.sqrt(noise_var)
     log_h, rise, density = _log_h_and_shares((level - margin - mean) / s)
     if floor is not None:
-        below, *others = _log_h_and_shares((floor - LEFT - margin - mean) / s)
-        gap = np.minimum(below - log_h, _CLOSEST)
+        below, *others = _log_h_and_shares((floor - PLAIN_TUNING.improvement_at_bound - margin - mean) / s)
+        gap = np.minimum(below - log_h, CLOSEST)
         share, left = np.exp(gap), -np.expm1(gap)
         rise, density = ((own - share * other) / left for own, other in zip((rise, density), others, strict=True))
         log_h = log_h + np.log(left)
@@ -101,13 +100,13 @@ def log_within(
 def _log_h_and_shares(u: Float[Array, "*c"]) -> tuple[Float[Array, "*c"], Float[Array, "*c"], Float[Array, "*c"]]:
     """log h(u), Φ(u)/h(u) and φ(u)/h(u).
 
-    Below −1 by Mills' ratio m = Φ/φ, h/φ = 1 + u m, which is a difference of like numbers: far below, a series in 1/u².
+    Below −1 by Mills' ratio m = Φ/φ, h/φ = 1 + u m, which is a difference of like numbers: below −40 a series in 1/u².
     """
     low, high = np.minimum(u, -1.0), np.maximum(u, -1.0)
     mills = _ROOT_HALF_PI * erfcx(-_ROOT_HALF * low)
     t = 1 / (low * low)
     series = t * (1 - t * (3 - t * (15 - t * (105 - t * (945 - t * 10395)))))
-    over = np.where(low < -_FAR, series, 1 + low * mills)
+    over = np.where(low < -40.0, series, 1 + low * mills)
     log_below = np.log(over) - 0.5 * low * low - _LOG_ROOT_2PI
     density, rise = np.exp(-0.5 * high * high - _LOG_ROOT_2PI), ndtr(high)
     h, near = density + high * rise, u > -1.0
@@ -116,9 +115,3 @@ def _log_h_and_shares(u: Float[Array, "*c"]) -> tuple[Float[Array, "*c"], Float[
         np.where(near, rise / h, mills / over),
         np.where(near, density / h, 1 / over),
     )
-
-
-def require_beta(beta: float) -> None:
-    """Raise an ``InputError`` unless uncertainty attracts."""
-    if not beta >= 0:
-        raise InputError(f"beta is how much uncertainty attracts and must not be negative, but it is {beta}.")

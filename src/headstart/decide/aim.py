@@ -1,4 +1,4 @@
-"""The aim of a search over the outcomes that are measured, for one problem.
+"""The aim of a search over the outcomes that are measured: its incumbents, its front, and which points it excludes.
 
     one objective               improvement on the best result
     one objective and limits    improvement on the best result within the limits × probability that all limits hold
@@ -11,15 +11,13 @@ formula is that of decide.value: a limit that can never bind changes nothing.
 The *reference* of several objectives lies a tenth beyond the worst values on the front of what is expected over the
 domain, results included, where the limits are likely to hold, and no nearer than what nine tenths of the domain are
 expected to be better than. Before there are any results that is what the sources say, and it follows the units and the
-range of every objective. By the front alone, one good result that beats all others in everything left nothing to gain
-but in its neighbourhood: on the network table the volume after 20 points was .94 of the whole instead of .99, and on a
-reaction and three made-up pairs as much within the error.
+range of every objective. By the front alone, one result that beats all others in everything leaves nothing to gain but
+in its neighbourhood.
 
 Before any result is within the limits there is nothing to improve on but what is expected where they are likely to
-hold: the lowest mean before the first result, the median afterwards. The way to the limits comes first: the gain counts
-only by its fourth root. Counted in full, it leads to where the objective is good and the limits hardly hold (on small
-problems the first result within them came later by a seventh); not counted at all, to where they hold most surely,
-however bad the objective is there.
+hold: the lowest mean before the first result, the median afterwards. The gain then counts only by its fourth root:
+counted in full, it leads to where the objective is good and the limits hardly hold; not counted at all, to where they
+hold most surely, however bad the objective is there.
 
 While results are awaited the value is averaged over draws of them. With one objective
 
@@ -29,41 +27,62 @@ is what x adds to the expected improvement of the whole batch, so that points ch
 greedily. f* is no higher than what the mixture expects at P: a member that knows little would find much to improve on
 in its own draws at P, and a batch would go where no other member expects anything. A confidence bound needs one draw,
 the mean itself: the mean of the draws' means is the mean as it is.
+
+**Limit on the mean.** Expected improvement goes where something good cannot be excluded, and the least sure member of a
+mixture often cannot exclude it where all others know it to be bad. So points are left out whose expected value, by the
+mixture, is beyond a limit between the best and a typical one, the median over the points that are compared:
+
+    a point alone, by AUTO, with fewer than 5 results two fifths of the way from the best to a typical one, at most
+    the same, with fewer than 8                       no worse than typical
+    a point of a batch                                a fifth of the way from the best to a typical one, at most;
+                                                      one in four no worse than typical
+    a point of a batch without sources                no worse than typical
+
+Once the best points of a batch are awaited, the improvement that is left is one that no member expects, and the rest
+of the batch would go to the corners of the box. One in four may be further out: where the sources are wrong, that one
+finds out. With several objectives a point has to be good enough in one of them; where outcomes are limited, the points
+that are compared are those where the limits are likely to hold. AUTO's very first point is the one with the lowest
+mean: there is nothing to improve on yet, so that expected improvement would only ask where AUTO is least sure.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from headstart.decide.acquisition import Acquisition, log_within, require_beta
+from headstart.decide.acquisition import Acquisition, log_within
 from headstart.decide.front import Cells, reference_beyond
-from headstart.decide.limits import MeanLimit, mean_limit, opening
-from headstart.decide.members import AwaitedResults, Members, OutcomeFunction, standard_draws
-from headstart.decide.value import AimValue
+from headstart.decide.members import Members, standard_draws
+from headstart.decide.value import AimValue, Limits
 from headstart.errors import InputError
 from headstart.gp.fit import generator_from
 from headstart.gp.threads import single_thread
 from headstart.models.outcomes import OutcomePosteriors
 from headstart.models.posterior import TransferPosterior
-from headstart.tuning import PLAIN_TUNING
+from headstart.tuning import AUTO_TUNING, PLAIN_TUNING
+
+Filter: TypeAlias = Callable[[Float[Tensor, "n d"]], Bool[Tensor, "n"]]
 
 
 @dataclass(frozen=True)
 class Aim:
-    """The objectives, the limited quantities with their upper limits in the user's units, and how they are sought."""
+    """The objectives, the limited quantities with their upper limits, and the acquisition function, for one problem.
+
+    ``beta`` is that of a confidence bound, None for log expected improvement.
+    """
 
     goals: tuple[TransferPosterior, ...]
     limits: tuple[_Limited, ...] = ()
     others: tuple[TransferPosterior, ...] = ()  # limited quantities of which nothing is known
-    kind: Acquisition = Acquisition.LOG_EI
-    beta: float = 3.0
+    beta: float | None = None
 
     @classmethod
     def of(
@@ -73,10 +92,12 @@ class Aim:
         beta: float = 3.0,
     ) -> Aim:
         """Of what is known of one objective, or of all outcomes."""
-        require_beta(beta)
+        if not beta >= 0:
+            raise InputError(f"beta is how much uncertainty attracts and must not be negative, but it is {beta}.")
+        bound = beta if kind is Acquisition.LCB else None
         if isinstance(known, TransferPosterior):
-            return cls((known,), kind=kind, beta=beta)
-        if len(known.goals) > 1 and kind is not Acquisition.LOG_EI:
+            return cls((known,), beta=bound)
+        if len(known.goals) > 1 and bound is not None:
             raise InputError(
                 f"The acquisition function {kind.value!r} is one of a single objective, but there are "
                 f"{len(known.goals)}: {', '.join(known.outcomes.names[: len(known.goals)])}. Use log expected "
@@ -85,7 +106,7 @@ class Aim:
         every = [_Limited(own, limit.bound) for own, limit in zip(known.limits, known.outcomes.limits, strict=True)]
         heard = tuple(own for own in every if not bool(own.posterior.knows_nothing))
         silent = tuple(own.posterior for own in every if bool(own.posterior.knows_nothing))
-        return cls(known.goals, heard, silent, kind, beta)
+        return cls(known.goals, heard, silent, bound)
 
     @property
     def _posteriors(self) -> tuple[TransferPosterior, ...]:
@@ -112,13 +133,13 @@ class Aim:
 
     @cached_property
     def expected(self) -> tuple[Members, ...]:
-        """The members of every objective's predictor."""
+        """The members of every objective's predictor, by which the limits on the mean are found."""
         return tuple(Members.of(goal.predictor, goal.floor) for goal in self.goals)
 
-    def _deciding(self, n: int) -> list[Members]:
+    def _deciding(self, n: int) -> tuple[Members, ...]:
         """The members by which point number n is chosen."""
-        every = ((goal.deciding(n), own) for goal, own in zip(self.goals, self.expected, strict=True))
-        return [own if predictor is own.predictor else Members.of(predictor, own.floor) for predictor, own in every]
+        every = ((goal, goal.deciding(n), own) for goal, own in zip(self.goals, self.expected, strict=True))
+        return tuple(own if by is own.predictor else Members.of(by, goal.floor) for goal, by, own in every)
 
     # ── results and limits ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -158,86 +179,86 @@ class Aim:
         mean = self.expected[0].means(X)
         return mean.masked_fill(~self._are_likely(X), torch.inf) if self.limits else mean
 
-    def mean_limit(self, X: Float[Tensor, "n d"], awaited: Float[Tensor, "p d"]) -> MeanLimit | None:
-        """The careful limit among the points X that are compared; None for none.
+    def mean_limit(self, X: Float[Tensor, "n d"], awaited: Float[Tensor, "p d"]) -> Filter | None:
+        """Which points are below the limit on the mean among the points X that are compared; None for no limit.
 
-        As long as all results are beyond the limits there is none: the way to them comes first.
+        There is none as long as all results are beyond the limits of outcomes.
         """
         if self.limits and len(self.results) and not len(self.within(self.results)):
             return None
-        return mean_limit(self.goals, self.expected, self._likely(X), awaited)
+        reach = [_reach(goal, len(awaited)) for goal in self.goals]
+        compared = torch.cat([self._likely(X), awaited], dim=-2)
+        limits = []
+        for own, share in zip(self.expected, reach, strict=True):
+            if share is None:
+                return None
+            mean = own.means(compared)
+            # all the way is the median to the last bit
+            limits.append(torch.lerp(mean.amin(), mean.quantile(0.5), mean.new_tensor(share)))
+
+        def below(X: Float[Tensor, "n d"]) -> Bool[Tensor, "n"]:
+            parts = [own.means(X) <= limit for own, limit in zip(self.expected, limits, strict=True)]
+            return torch.stack(parts).any(0)
+
+        return below
 
     def value(self, X: Float[Tensor, "n d"], awaited: Float[Tensor, "p d"], generator: torch.Generator) -> AimValue:
         """The acquisition value of the next point after those awaited; X are the points that are compared."""
-        deciding = self._deciding(len(self.observed) + len(awaited))
+        goals = self._deciding(len(self.observed) + len(awaited))
         # a pending point counts as a result with the value that is expected of it
         results = self.within(torch.cat([self.results, awaited], dim=-2))
         share = 1.0 if len(results) or not self.limits else PLAIN_TUNING.gain_power_before_feasible
-        if len(self.goals) > 1:
-            return self._volume(deciding, results, self._likely(X), awaited, generator, share)
-        (own,) = deciding
+        given, limits, drawn, holds = self._given(goals, awaited, generator)
+        if len(goals) > 1:
+            expected, typical = (
+                torch.stack([own.reachable(own.means(at)) for own in goals], dim=-1)
+                for at in (results, self._likely(X))
+            )
+            draws = torch.stack([y[0] for y in drawn], dim=-1)
+            fronts = [torch.cat([expected, y[holds[q]]]) for q, y in enumerate(draws)]
+            outward = [goal.way.outward for goal in self.goals]
+            cells = Cells.beyond(fronts, self._reference(typical, expected), outward)
+            return AimValue(given, None, cells, limits, share)
+        own, y = goals[0], drawn[0].masked_fill(~holds, torch.inf)
         if len(results):
             best = own.means(results).amin()
         else:
             means = own.means(self._likely(X))
             best = means.quantile(0.5) if len(self.results) else means.amin()
-        best, bounds = own.reachable(best), tuple(float(limit.bound) for limit in self.limits)
-        if len(awaited) == 0:
-            kind, beta = opening(self.goals[0], self.kind, self.beta)
-            best_f = best.expand(len(own.members), 1).cpu().numpy()
-            limits = tuple(limit.members.now() for limit in self.limits)
-            return AimValue((own.now(),), best_f, None, limits, bounds, share, kind, beta)
-        pairs = 0 if self.kind is Acquisition.LCB else PLAIN_TUNING.pending_pairs
+        best_f = own.reachable(torch.cat([best.expand(*y.shape[:-1], 1), y], dim=-1).amin(-1))
+        opening = self.goals[0].cautious and not len(self.goals[0].train_targets) and not len(awaited)
+        beta = 0.0 if opening and self.beta is None else self.beta  # the lowest mean
+        return AimValue(given, best_f.cpu().numpy(), None, limits, share, beta)
+
+    def _given(
+        self, goals: tuple[Members, ...], awaited: Float[Tensor, "p d"], generator: torch.Generator
+    ) -> tuple[tuple[Members, ...], Limits, list[Float[Tensor, "k q p"]], Bool[Tensor, "q p"]]:
+        """Goals and limits given draws of the awaited results, every goal's draws, and whether all limits hold in each.
+
+        With several objectives all members have the draws of their mixture, and so they have of every limit.
+        """
+        p, several = len(awaited), len(goals) > 1
+        bounds = [float(limit.bound) for limit in self.limits]
+        limits = [limit.members for limit in self.limits]
+        if p == 0:
+            none = [awaited.new_empty(len(own.functions), 1, 0) for own in goals]
+            return goals, tuple(zip(limits, bounds, strict=True)), none, awaited.new_ones(1, 0, dtype=torch.bool)
+        pairs = PLAIN_TUNING.pending_pairs_of_fronts if several else PLAIN_TUNING.pending_pairs
+        pairs = 0 if self.beta is not None else pairs
         seed = int(torch.randint(2**62, (), generator=generator))
-        limits, holds = self._given_limits(awaited, pairs, seed)
-        e = standard_draws(pairs, len(awaited), generator_from(seed))  # the same for every member
-        parts = [AwaitedResults.of(member.predictor, awaited) for member in own.members]
-        y = [part.draws(e) for part in parts]
-        lowest = torch.stack([draws.masked_fill(~holds, torch.inf).amin(-1) for draws in y])
-        best_f = own.reachable(torch.minimum(best, lowest)).cpu().numpy()
-        return AimValue((own.given(parts, y),), best_f, None, limits, bounds, share, self.kind, self.beta)
 
-    def _given_limits(
-        self, awaited: Float[Tensor, "p d"], pairs: int, seed: int
-    ) -> tuple[tuple[OutcomeFunction, ...], Bool[Tensor, "q p"]]:
-        """The limited outcomes given draws of the awaited results, and whether all limits hold in every draw."""
-        functions, holds = [], torch.ones(max(2 * pairs, 1), len(awaited), dtype=torch.bool, device=awaited.device)
-        for i, limit in enumerate(self.limits):
-            function, y = _given(limit.members, awaited, standard_draws(pairs, len(awaited), _stream(seed, i + 1)))
-            functions.append(function)
-            holds = holds & (y <= limit.bound)
-        return tuple(functions), holds
+        def draws(i: int) -> Float[Tensor, "q p"]:
+            """Independent of those of other outcomes."""
+            return standard_draws(pairs, p, generator_from((seed + i) % 2**62))
 
-    def _volume(
-        self,
-        deciding: list[Members],
-        results: Float[Tensor, "r d"],
-        likely: Float[Tensor, "n d"],
-        awaited: Float[Tensor, "p d"],
-        generator: torch.Generator,
-        share: float,
-    ) -> AimValue:
-        """The value of several objectives."""
-        outward = [goal.way.outward for goal in self.goals]
-        expected, typical = (
-            torch.stack([own.reachable(own.means(at)) for own in deciding], dim=-1) for at in (results, likely)
-        )
-        reference, bounds = self._reference(typical, expected), tuple(float(limit.bound) for limit in self.limits)
-        if len(awaited) == 0:
-            goals, limits = ([own.now() for own in part] for part in (deciding, [own.members for own in self.limits]))
-            cells = Cells.beyond([expected], reference, outward)
-            return AimValue(tuple(goals), None, cells, tuple(limits), bounds, share)
-        seed, n_limits = int(torch.randint(2**62, (), generator=generator)), len(self.limits)
-        pairs = PLAIN_TUNING.pending_pairs_of_fronts
-        limited, holds = self._given_limits(awaited, pairs, seed)
-        found, drawn = [], []
-        for i, own in enumerate(deciding):
-            e = standard_draws(pairs, len(awaited), _stream(seed, n_limits + i + 1))
-            function, y = _given(own, awaited, e)
-            found.append(function)
-            drawn.append(own.reachable(y))
-        fronts = [torch.cat([expected, y[holds[q]]]) for q, y in enumerate(torch.stack(drawn, dim=-1))]
-        return AimValue(tuple(found), None, Cells.beyond(fronts, reference, outward), limited, bounds, share)
+        holds = awaited.new_ones(max(2 * pairs, 1), p, dtype=torch.bool)
+        for i, bound in enumerate(bounds):
+            limits[i], y = limits[i].given(awaited, draws(i + 1), alike=True)
+            holds = holds & (y[0] <= bound)
+        first = len(limits) + 1 if several else 0
+        found = [own.given(awaited, draws(first + i), alike=several) for i, own in enumerate(goals)]
+        given = tuple(own for own, _ in found)
+        return given, tuple(zip(limits, bounds, strict=True)), [y for _, y in found], holds
 
     def _reference(self, typical: Float[Tensor, "n m"], expected: Float[Tensor, "r m"]) -> Float[Tensor, "m"]:
         """The reference of several objectives, in model units, found in the user's."""
@@ -277,26 +298,23 @@ class _Limited:
 
     def log_within(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
         """The logarithm of the probability that it holds."""
-        function, bound = self.members.now(), float(self.bound)
+        own, bound = self.members, float(self.bound)
         with single_thread():
-            mean, var = function.predict(X.cpu().numpy())
-        value, *_ = log_within(mean, var[:, None], bound=bound, noise_var=function.noise_var[:, None, None])
-        every = torch.from_numpy(value[:, 0] + np.log(function.weights)[:, None])
+            mean, var = own.predict(X.cpu().numpy())
+        value, *_ = log_within(mean, var[:, None], bound=bound, noise_var=own.noise_var[:, None, None])
+        every = torch.from_numpy(value[:, 0] + np.log(own.weights)[:, None])
         return torch.logsumexp(every, dim=0).to(X.device)
 
 
-def _given(
-    own: Members, awaited: Float[Tensor, "p d"], e: Float[Tensor, "q p"]
-) -> tuple[OutcomeFunction, Float[Tensor, "q p"]]:
-    """The members given the same draws of the awaited results: those of the mixture as a normal distribution."""
-    y = own.reachable(AwaitedResults.of(own.predictor, awaited).draws(e))
-    parts = [AwaitedResults.of(member.predictor, awaited) for member in own.members]
-    return own.given(parts, [y] * len(parts)), y
-
-
-def _stream(seed: int, i: int) -> torch.Generator:
-    """Draws that are independent of those of other outcomes."""
-    return generator_from((seed + i) % 2**62)
+def _reach(posterior: TransferPosterior, n_awaited: int) -> float | None:
+    """How far from the best to a typical value the next point may be, by one objective; None for any distance."""
+    n, blind = posterior.train_inputs[0].shape[-2], bool(posterior.blind)
+    if n_awaited:
+        explores = (n_awaited + 1) % PLAIN_TUNING.batch_explores_every == 0
+        return 1.0 if blind or explores else PLAIN_TUNING.batch_reach
+    if blind or not posterior.cautious or n >= AUTO_TUNING.few_results:
+        return None
+    return AUTO_TUNING.first_points_reach if n < AUTO_TUNING.first_points else 1.0
 
 
 def _is_row(X: Float[Tensor, "n d"], rows: Float[Tensor, "k d"]) -> Bool[Tensor, "n"]:

@@ -5,10 +5,9 @@ none dominates. Given a reference point r, a further result y adds to the volume
 
     Σ_cells Π_m (u_m − max(l_m, y_m))₊
 
-over the cells [l, u] into which the part of {y < r} that no point of the front dominates is divided. Of a single
-objective there is one cell, below the lowest value.
+over the cells [l, u] into which the part of {y < r} that no point of the front dominates is divided.
 
-The volume is measured in the user's units (``VolumeWeights``). A model sees results through a monotone map (data.warp);
+The volume is measured in the user's units. A model sees results through a monotone map (data.warp);
 in model units an objective whose map stretches its small values would be improved there for ever. With g the map to the
 user's units, the expected volume below a level t is
 
@@ -30,37 +29,11 @@ from botorch.utils.multi_objective.pareto import is_non_dominated
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from headstart.decide.acquisition import CLOSEST
 from headstart.tuning import PLAIN_TUNING
 
 # Levels below the lowest of a front, in model units: results vary by about 1
 _LEVELS_BELOW = (8.0, 4.0, 2.0, 1.0, 0.5, 0.25)
-_LEAST_SLOPE = 1e-12  # of the largest
-_CLOSEST = -1e-12  # of the logarithms of two levels: between equal ones there is nothing
-
-
-@dataclass(frozen=True, slots=True)
-class VolumeWeights:
-    """Weights that turn expected improvement below the levels of F fronts into volume in the user's units."""
-
-    levels: Float[Tensor, "F e"]
-    log_slope: Float[Tensor, "F e"]
-
-    @classmethod
-    def of(cls, levels: Float[Tensor, "F T"], outward: Callable[[Tensor], Tensor]) -> Self:
-        """Of levels in ascending order, equal ones at the end; ``outward`` is the map to the user's units."""
-        below = levels[:, :1] - levels.new_tensor(_LEVELS_BELOW)
-        every = torch.cat([below, levels], dim=-1)
-        step, worth = every.diff(dim=-1), outward(every).diff(dim=-1)
-        slope = torch.where(step > 0, worth / torch.where(step > 0, step, 1.0), 1.0)
-        slope = torch.cat([slope[:, :1], slope], dim=-1).clamp_min(0.0)
-        return cls(every, slope.clamp_min(_LEAST_SLOPE * slope.amax()).log())
-
-    def weighted(self, log_h: Float[Tensor, "q e n"]) -> Float[Tensor, "q t n"]:
-        """The expected volume below every level of the front, in the user's units, from log H at all levels."""
-        low, high = log_h[:, :-1], log_h[:, 1:]
-        steps = high + torch.log(-torch.expm1((low - high).clamp_max(_CLOSEST)))
-        every = torch.cat([log_h[:, :1], steps], dim=1) + self.log_slope.unsqueeze(-1)
-        return torch.logcumsumexp(every, dim=1)[:, len(_LEVELS_BELOW) :]
 
 
 def front_of(Y: Float[Tensor, "n m"]) -> Bool[Tensor, "n"]:
@@ -80,62 +53,84 @@ def reference_beyond(Y: Float[Tensor, "n m"], scale: Float[Tensor, "m"]) -> Floa
 class Cells:
     """Cells between levels of every objective that are not dominated by a front, for each of F fronts.
 
-    ``levels`` (m, F, T) are the levels of objective m for front F, ``upper`` and ``lower`` (m, F, C) which of them
-    bound a cell; −1 is no bound at all. Where there are fewer cells than C, ``there`` is false. Levels are in model
-    units; ``weights`` turn them into the user's.
+    ``levels`` (m, F, t) are the levels of every objective in model units, ascending: some below the front, those of the
+    front, and the last again where another front has more; ``log_slope`` is log g′ up to each of them. ``upper`` and
+    ``lower`` (m, F, C) are the positions of the levels that bound a cell; −1 is no bound at all. Where there are fewer
+    cells than C, ``there`` is false.
     """
 
-    levels: Float[Tensor, "m F T"]
+    levels: Float[Tensor, "m F t"]
+    log_slope: Float[Tensor, "m F t"]
     upper: Int[Tensor, "m F C"]
     lower: Int[Tensor, "m F C"]
     there: Bool[Tensor, "F C"]
-    weights: tuple[VolumeWeights, ...] | None = None  # None: the volume is in model units
-
-    @classmethod
-    def below(cls, values: Float[Tensor, "F"]) -> Self:
-        """The cell below each of these values of a single objective."""
-        index = torch.zeros(1, len(values), 1, dtype=torch.int64)
-        return cls(values.reshape(1, -1, 1), index, index - 1, torch.ones(len(values), 1, dtype=torch.bool))
 
     @classmethod
     def beyond(
         cls,
         fronts: Sequence[Float[Tensor, "_ m"]],
         reference: Float[Tensor, "m"],
-        outward: Sequence[Callable[[Tensor], Tensor]] | None = None,
+        outward: Sequence[Callable[[Tensor], Tensor]],
     ) -> Self:
         """The cells that no point of a front dominates and that are better than the reference.
 
-        ``outward`` are the maps to the user's units, in which the volume is measured; by default it is in model units.
+        ``outward`` are the maps g of the objectives to the user's units, in which the volume is measured.
         """
-        if len(reference) == 1:
-            return cls.below(torch.stack([torch.cat([front[:, 0], reference]).amin() for front in fronts]))
-        every = []
+        found = []
         for front in fronts:
             bounds = FastNondominatedPartitioning(ref_point=-reference, Y=-front).get_hypercell_bounds()
-            every.append((-bounds[1], -bounds[0]))  # BoTorch's are to be maximised
-        m, F, C = len(reference), len(fronts), max(len(lower) for lower, _ in every)
-        found = [[_unique(lower[:, i], upper[:, i]) for i in range(m)] for lower, upper in every]
-        T = max(len(own) for front in found for own in front)
-        levels = reference.new_zeros(m, F, T)
-        upper_index = torch.zeros(m, F, C, dtype=torch.int64)
-        lower_index = torch.full((m, F, C), -1)
-        there = torch.zeros(F, C, dtype=torch.bool)
-        for f, own in enumerate(found):
-            (low, high), n = every[f], len(every[f][0])
-            there[f, :n] = True
-            for i, values in enumerate(own):
-                levels[i, f, : len(values)] = values
-                levels[i, f, len(values) :] = values[-1]
-                upper_index[i, f, :n] = torch.searchsorted(values, high[:, i].contiguous())
-                places = torch.searchsorted(values, low[:, i].contiguous())
-                lower_index[i, f, :n] = torch.where(low[:, i].isinf(), -1, places)
-        weights = None if outward is None else tuple(VolumeWeights.of(levels[i], way) for i, way in enumerate(outward))
-        return cls(levels, upper_index, lower_index, there, weights)
+            found.append((-bounds[1], -bounds[0]))  # BoTorch's are to be maximised
+        m, F, C = len(reference), len(fronts), max(len(low) for low, _ in found)
+        upper, lower = torch.zeros(m, F, C, dtype=torch.int64), torch.full((m, F, C), -1)
+        there, below, levels = torch.zeros(F, C, dtype=torch.bool), reference.new_tensor(_LEVELS_BELOW), []
+        for f, (low, high) in enumerate(found):
+            there[f, : len(low)] = True
+            for i in range(m):
+                own = torch.cat([low[:, i], high[:, i]])
+                own = own[own.isfinite()].unique()
+                own = torch.cat([own[0] - below, own])
+                upper[i, f, : len(low)] = torch.searchsorted(own, high[:, i].contiguous())
+                position = torch.searchsorted(own, low[:, i].contiguous())
+                lower[i, f, : len(low)] = torch.where(low[:, i].isinf(), -1, position)
+                levels.append(own)
+        T = max(len(own) for own in levels)
+        padded = torch.stack([torch.cat([own, own[-1:].expand(T - len(own))]) for own in levels])
+        by_objective = padded.unflatten(0, (F, m)).movedim(1, 0)
+        slopes = torch.stack([log_slopes(own, g) for own, g in zip(by_objective, outward, strict=True)])
+        return cls(by_objective, slopes, upper, lower, there)
+
+    def log_volume(self, log_h: Sequence[Float[Tensor, "F t n"]]) -> Float[Tensor, "F n"]:
+        """log Σ_cells Π_m (H_m(u_m) − H_m(l_m)) in the user's units, from every objective's log H at the levels."""
+        total: Float[Tensor, "F C n"] | float = 0.0
+        for own, log_slope, upper, lower in zip(log_h, self.log_slope, self.upper, self.lower, strict=True):
+            log_volume = log_volume_below(own, log_slope)
+            part, is_open = _take(log_volume, upper), (lower < 0).unsqueeze(-1)
+            if not bool(is_open.all()):
+                low = _take(log_volume, lower.clamp_min(0)).masked_fill(is_open, -torch.inf)
+                part = _log_difference(part, low)
+            total = total + part
+        assert isinstance(total, Tensor)
+        return torch.logsumexp(total.masked_fill(~self.there.unsqueeze(-1), -torch.inf), dim=-2)
 
 
-def _unique(lower: Float[Tensor, "c"], upper: Float[Tensor, "c"]) -> Float[Tensor, "t"]:
-    """The levels that bound some cell, in order."""
-    both = torch.cat([lower, upper])
-    levels: Tensor = both[both.isfinite()].unique()
-    return levels
+def log_volume_below(log_h: Float[Tensor, "F t n"], log_slope: Float[Tensor, "F t"]) -> Float[Tensor, "F t n"]:
+    """The logarithm of the expected volume below every level, in the user's units, from log H at all levels."""
+    steps = _log_difference(log_h[:, 1:], log_h[:, :-1])
+    return torch.logcumsumexp(torch.cat([log_h[:, :1], steps], dim=1) + log_slope.unsqueeze(-1), dim=1)
+
+
+def log_slopes(levels: Float[Tensor, "F t"], outward: Callable[[Tensor], Tensor]) -> Float[Tensor, "F t"]:
+    """log g′ between every level and the one before it; the first as the second."""
+    step, worth = levels.diff(dim=-1), outward(levels).diff(dim=-1)
+    slope = torch.where(step > 0, worth / torch.where(step > 0, step, 1.0), 1.0).clamp_min(0.0)
+    slope = torch.cat([slope[:, :1], slope], dim=-1)
+    return slope.clamp_min(-CLOSEST * slope.amax()).log()
+
+
+def _log_difference(high: Float[Tensor, "*n"], low: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
+    """log(exp(high) − exp(low)), where high ≥ low but for rounding."""
+    return high + torch.log(-torch.expm1((low - high).clamp_max(CLOSEST)))
+
+
+def _take(values: Float[Tensor, "F t n"], index: Int[Tensor, "F C"]) -> Float[Tensor, "F C n"]:
+    return values.gather(-2, index.unsqueeze(-1).expand(-1, -1, values.shape[-1]))

@@ -1,7 +1,7 @@
 """The members of an outcome's mixture as functions of x: as they are, or given draws of results that are awaited.
 
-A predictor that is no mixture is its own only member. A member is asked through its ``Surface`` where it has that form,
-which gives the gradient in closed form, and through automatic differentiation otherwise.
+A predictor that is no mixture is its own only member. A member is evaluated by its ``Surface`` where it has that form,
+which gives the gradient in closed form, and by automatic differentiation otherwise.
 
 Given that f(P) = y at the pending points P, a member's mean moves and its variance shrinks. For a layer that observed
 its own mean at P, a draw y = mean(P) + L_P z moves the mean by wᵀz, with w the last rows of L⁻¹ P(X, x); for any other
@@ -10,10 +10,9 @@ predictor, f(x) | f(P) = m + L e has mean m(x) + wᵀe with w = L⁻¹ cov(P, x)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Protocol, Self, TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Self, TypeAlias
 
 import numpy as np
 import torch
@@ -21,64 +20,47 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headstart.decide.surface import Surface, surface_of
+from headstart.decide.surface import Backward, Surface, surface_of
 from headstart.gp.linalg import LEAST_VAR, cholesky, solve_lower
 from headstart.gp.threads import single_thread
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Predictor, components
+from headstart.tuning import PLAIN_TUNING
 
 Array = NDArray[np.float64]
-# From the derivatives by the means (q, n) and the variance (n) to the gradient by x (n, d)
-Backward: TypeAlias = Callable[[Array, Array], Array]
+# Means (q, n), one for every draw of the awaited results, and the variance (n)
+Moments: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 # Rows of a long list that are predicted together
 ROWS = 4096
-# A member with less weight is not asked: it takes as long as one that counts
-_NEGLIGIBLE = 1e-3
 # f is taken as known at the pending points up to this share of its variance, so that they may also repeat
 _KNOWN_UP_TO = 1e-4
 
 
-class MemberFunction(Protocol):
-    """Mean of f, for every draw of the awaited results, and its variance at points of a single problem."""
-
-    def predict(self, X: Float[Array, "n d"]) -> tuple[Float[Array, "q n"], Float[Array, "n"]]:
-        """Means and variance at many points."""
-        ...
-
-    def at(self, X: Float[Array, "n d"]) -> tuple[Float[Array, "q n"], Float[Array, "n"], Backward]:
-        """Means and variance at a few points, and the way back to x."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class _BySurface:
-    surface: Surface
+class ByAutograd:
+    """Means and variance of f at points of a single problem, with gradients by automatic differentiation."""
 
-    def predict(self, X: Float[Array, "n d"]) -> tuple[Float[Array, "q n"], Float[Array, "n"]]:
-        return self.surface.predict(X)
-
-    def at(self, X: Float[Array, "n d"]) -> tuple[Float[Array, "q n"], Float[Array, "n"], Backward]:
-        seen = self.surface.at(X)
-        return seen.mean, seen.var, lambda by_mean, by_var: self.surface.gradient(seen, by_mean, by_var)
-
-
-@dataclass(frozen=True, slots=True)
-class _ByAutograd:
-    moments: Callable[[Tensor], tuple[Float[Tensor, "q n"], Float[Tensor, "n"]]]
+    moments: Moments
     device: torch.device
 
     def predict(self, X: Float[Array, "n d"]) -> tuple[Float[Array, "q n"], Float[Array, "n"]]:
+        """Means and variance at many points."""
         with torch.no_grad():
             mean, var = self.moments(torch.from_numpy(X).to(self.device))
         return mean.cpu().numpy(), var.cpu().numpy()
 
+    def mean(self, X: Float[Array, "n d"]) -> Float[Array, "q n"]:
+        """The means alone."""
+        return self.predict(X)[0]
+
     def at(self, X: Float[Array, "n d"]) -> tuple[Float[Array, "q n"], Float[Array, "n"], Backward]:
+        """Means and variance at a few points, and the function from their derivatives to those by x."""
         with torch.enable_grad():
             x = torch.from_numpy(X).to(self.device).requires_grad_()
             found = self.moments(x)
 
-        def back(by_mean: Array, by_var: Array) -> Array:
+        def backward(by_mean: Array, by_var: Array) -> Array:
             slopes = zip(found, (by_mean, by_var), strict=True)
             pairs = [(own, torch.from_numpy(np.ascontiguousarray(by)).to(self.device)) for own, by in slopes]
             pairs = [(own, by) for own, by in pairs if own.requires_grad]  # a variance may be the same everywhere
@@ -89,101 +71,55 @@ class _ByAutograd:
             return gradient
 
         mean, var = (part.detach().cpu().numpy() for part in found)
-        return mean, var, back
-
-
-@dataclass(frozen=True)
-class Member:
-    """One predictor of a mixture."""
-
-    predictor: Predictor
-
-    @cached_property
-    def surface(self) -> Surface | None:
-        """The member as a function with a closed-form gradient, if it has that form."""
-        return surface_of(self.predictor)
-
-    def now(self) -> MemberFunction:
-        """The member as it is, no result being awaited."""
-        if self.surface is not None:
-            return _BySurface(self.surface)
-
-        def moments(X: Tensor) -> tuple[Tensor, Tensor]:
-            mean, var = self.predictor.predict_marginal(X)
-            return mean.unsqueeze(0), var
-
-        return _ByAutograd(moments, self.predictor.X.device)
+        return mean, var, backward
 
 
 @dataclass(frozen=True)
 class Members:
-    """The members of an outcome's predictor that have a weight worth asking."""
+    """An outcome as a function of x: k members of its predictor, each with a mean for every draw q, in model units.
+
+    Members of negligible weight are left out.
+    """
 
     predictor: Predictor
-    members: tuple[Member, ...]
-    weights: Float[Tensor, "k"]
-    floor: Float[Tensor, ""] | None = None  # the lowest value that a result can have, in model units
+    predictors: tuple[Predictor, ...]  # of the members
+    functions: tuple[Surface | ByAutograd, ...]
+    weights: Float[Array, "k"]
+    noise_var: Float[Array, "k"]
+    floor: float | None = None  # the lowest value that a result can have
 
     @classmethod
     def of(cls, predictor: Predictor, floor: Float[Tensor, ""] | None = None) -> Self:
         """Of a predictor of a single problem; a mixture in a mixture counts by its own members."""
-        parts = components(predictor)
-        if parts[0][1] is None:
-            return cls(predictor, (Member(predictor),), predictor.X.new_ones(1), floor)
-        weights = torch.stack([weight for _, weight, _ in parts if weight is not None])
-        kept = [k for k, weight in enumerate(weights.tolist()) if weight > _NEGLIGIBLE]
-        weights = weights[kept]
-        return cls(predictor, tuple(Member(parts[k][0]) for k in kept), weights / weights.sum(), floor)
+        parts = [(member, 1.0 if weight is None else float(weight)) for member, weight, _ in components(predictor)]
+        predictors, kept = zip(*(part for part in parts if part[1] > PLAIN_TUNING.member_min_weight), strict=True)
+        noise_var = torch.stack([member.noise_var for member in predictors]).detach().cpu().numpy()
+        lowest = None if floor is None else float(floor)
+        functions = tuple(_as_it_is(member) for member in predictors)
+        return cls(predictor, predictors, functions, np.array(kept) / sum(kept), noise_var, lowest)
 
     def means(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
-        """The mean of the mixture at every row of X, in model units."""
-        return torch.cat([self._means(part) for part in X.split(ROWS, dim=-2)], dim=-1)
-
-    def _means(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
-        with torch.no_grad(), single_thread():
-            means = [
-                member.predictor.predict_marginal(X)[0]
-                if member.surface is None
-                else torch.from_numpy(member.surface.mean(X.numpy()))[0]
-                for member in self.members
+        """The mean of the mixture at every row of X, while no result is awaited."""
+        points, weights = X.detach().cpu().numpy(), torch.from_numpy(self.weights)
+        with single_thread():
+            parts = [
+                torch.from_numpy(np.stack([own.mean(points[i : i + ROWS])[0] for own in self.functions], axis=-1))
+                for i in range(0, max(len(points), 1), ROWS)
             ]
-            return (torch.stack(means, dim=-1) * self.weights).sum(-1)
+            return torch.cat([(part * weights).sum(-1) for part in parts]).to(X.device)
 
     def reachable(self, values: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
         """The values, none of them below the lowest that a result can have."""
-        return values if self.floor is None else torch.maximum(values, self.floor)
-
-    def now(self) -> OutcomeFunction:
-        """All members as they are, no result being awaited."""
-        return self._function([member.now() for member in self.members])
-
-    def given(self, awaited: Sequence[AwaitedResults], y: Sequence[Float[Tensor, "q p"]]) -> OutcomeFunction:
-        """Every member given its draws of the awaited results."""
-        return self._function([own.given(draws) for own, draws in zip(awaited, y, strict=True)])
-
-    def _function(self, functions: Sequence[MemberFunction]) -> OutcomeFunction:
-        noise_var = torch.stack([member.predictor.noise_var for member in self.members]).detach().cpu().numpy()
-        floor = None if self.floor is None else float(self.floor)
-        return OutcomeFunction(tuple(functions), self.weights.cpu().numpy(), noise_var, floor)
-
-
-@dataclass(frozen=True, slots=True)
-class OutcomeFunction:
-    """One outcome as a function of x: its members k, each with a mean for every draw q, in model units."""
-
-    members: tuple[MemberFunction, ...]
-    weights: Float[Array, "k"]
-    noise_var: Float[Array, "k"]
-    floor: float | None
+        return values if self.floor is None else values.clamp_min(self.floor)
 
     def predict(self, X: Float[Array, "n d"]) -> tuple[Float[Array, "k q n"], Float[Array, "k n"]]:
         """Means and variances at many points."""
-        means, variances = zip(*(member.predict(X) for member in self.members), strict=True)
+        means, variances = zip(*(own.predict(X) for own in self.functions), strict=True)
         return np.stack(means), np.maximum(np.stack(variances), LEAST_VAR)
 
     def at(self, X: Float[Array, "n d"]) -> tuple[Float[Array, "k q n"], Float[Array, "k n"], Backward]:
-        """Means and variances at a few points, and the way back to x."""
-        means, variances, back = zip(*(member.at(X) for member in self.members), strict=True)
+        """Means and variances at a few points, and the function from their derivatives to those by x."""
+        means, variances, back = zip(*(own.at(X) for own in self.functions), strict=True)
         var = np.stack(variances)
 
         def backward(by_mean: Float[Array, "k q n"], by_var: Float[Array, "k n"]) -> Float[Array, "n d"]:
@@ -194,10 +130,35 @@ class OutcomeFunction:
 
         return np.stack(means), np.maximum(var, LEAST_VAR), backward
 
+    def given(
+        self, X: Float[Tensor, "p d"], e: Float[Tensor, "q p"], *, alike: bool
+    ) -> tuple[Members, Float[Tensor, "k q p"]]:
+        """The members given draws of f at the points X that are awaited, and the draws, from standard normal numbers.
+
+        Every member has draws of its own, or all have those of the mixture as a normal distribution (``alike``).
+        """
+        awaited = [_Awaited.of(member, X) for member in self.predictors]
+        if alike:
+            y = [self.reachable(_Awaited.of(self.predictor, X).draws(e))] * len(awaited)
+        else:
+            y = [own.draws(e) for own in awaited]
+        functions = tuple(own.given(draws) for own, draws in zip(awaited, y, strict=True))
+        return replace(self, functions=functions), torch.stack(y)
+
+
+def _as_it_is(predictor: Predictor) -> Surface | ByAutograd:
+    """A member while no result is awaited."""
+
+    def moments(X: Tensor) -> tuple[Tensor, Tensor]:
+        mean, var = predictor.predict_marginal(X)
+        return mean.unsqueeze(0), var
+
+    return surface_of(predictor) or ByAutograd(moments, predictor.X.device)
+
 
 @dataclass(frozen=True, slots=True)
-class AwaitedResults:
-    """f at the points whose results are awaited, by one predictor, in model units."""
+class _Awaited:
+    """The distribution of f at the points whose results are awaited, by one predictor."""
 
     predictor: Predictor
     X: Float[Tensor, "p d"]
@@ -207,7 +168,6 @@ class AwaitedResults:
 
     @classmethod
     def of(cls, predictor: Predictor, X: Float[Tensor, "p d"]) -> Self:
-        """The distribution of f at X."""
         with torch.no_grad():
             mean, cov = predictor.predict(X)
             noise_var = _KNOWN_UP_TO * cov.diagonal().clamp_min(0.0) + LEAST_VAR
@@ -218,26 +178,26 @@ class AwaitedResults:
         """Values of f at the points, from standard normal numbers."""
         return self.mean + (self.L @ e.to(self.mean.device).unsqueeze(-1)).squeeze(-1)
 
-    def given(self, y: Float[Tensor, "q p"]) -> MemberFunction:
+    def given(self, y: Float[Tensor, "q p"]) -> Surface | ByAutograd:
         """The predictor given each of several draws y of f at the points."""
         with torch.no_grad():
             shift = (y - self.mean).mT
             if not isinstance(self.predictor, Layer):
-                return _ByAutograd(self._by_covariance(solve_lower(self.L, shift).mT), y.device)
+                return ByAutograd(self._by_covariance(solve_lower(self.L, shift).mT), y.device)
             layer, p = self.predictor.observing(self.X, self.mean, noise_var=self.noise_var), len(self.X)
             z = solve_lower(layer.L[-p:, -p:], shift).mT
         surface = surface_of(layer)
         if surface is not None:
-            return _BySurface(surface.shifted(z.numpy()))
+            return surface.shifted(z.numpy())
 
         def moments(X: Tensor) -> tuple[Tensor, Tensor]:
             mean, var = layer.predict_marginal(X)
             w = solve_lower(layer.L, layer.gain_cov(layer.at, layer.below.at(X)))[-p:, :]
             return mean + z @ w, var
 
-        return _ByAutograd(moments, y.device)
+        return ByAutograd(moments, y.device)
 
-    def _by_covariance(self, e: Float[Tensor, "q p"]) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
+    def _by_covariance(self, e: Float[Tensor, "q p"]) -> Moments:
         def moments(X: Tensor) -> tuple[Tensor, Tensor]:
             rows = X.unsqueeze(-2)
             mean, cov = self.predictor.predict(torch.cat([rows, self.X.expand(len(rows), *self.X.shape)], -2))

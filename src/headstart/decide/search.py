@@ -20,30 +20,24 @@ from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headstart.decide.aim import Aim
+from headstart.decide.aim import Aim, Filter
 from headstart.decide.design import design_point, design_size
 from headstart.decide.domain import Domain
-from headstart.decide.limits import PENALTY, MeanLimit
 from headstart.decide.members import ROWS
 from headstart.decide.region import Loss, Region, descend
 from headstart.decide.value import AimValue
 from headstart.errors import NoPointLeftError, NumericalError
 from headstart.gp.lbfgs import Minimization
 from headstart.gp.threads import single_thread
+from headstart.tuning import PLAIN_TUNING
 
 Array = NDArray[np.float64]
 Which = NDArray[np.intp]
 
-# Points near the lowest posterior means: around how many of them, and their share
-_ANCHORS = 4
-_NEAR_SHARE = 4  # one near point for so many points all over the domain
-_ROUNDS = 4  # of polishing and exchanging; the first one nearly always settles it
-_KEPT = 2  # points that go into the later rounds
 _GAIN = 1e-9  # a better value than before by no more than this is rounding
 _SAME = 1e-6  # points whose coordinates all differ by less are the same
-_MORE = 8  # further looks around a finite domain whose points all seem to be used up
-_ITERATIONS = 100  # of L-BFGS-B
 _WORST = 1e10  # the loss where the acquisition value is not a number
+_PENALTY = 1e6  # subtracted from the value, a logarithm, of a point beyond the limit on the mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +84,7 @@ class Search:
             starts = _best_of_both(X, scored(X), len(wide), self.n_starts)
             found = torch.cat([_improve(scored, self.domain, starts), starts])
             values = scored(found)
-            for _ in range(_MORE):
+            for _ in range(PLAIN_TUNING.search_rounds):
                 if not bool(values.amax() == -torch.inf):
                     return found[values.argmax()]
                 more = self.domain.spread(ROWS, self.generator).to(X.device)
@@ -113,8 +107,8 @@ class Search:
         wide = domain.spread(n, self.generator).to(observed.device)
         known = torch.cat([wide, domain.snap(observed), past])
         rank = self.aim.rank(known)
-        anchors = known[rank.topk(min(_ANCHORS, len(rank)), largest=False).indices]
-        per_anchor = max(1, n // (_NEAR_SHARE * len(anchors)))
+        anchors = known[rank.topk(min(PLAIN_TUNING.search_anchors, len(rank)), largest=False).indices]
+        per_anchor = max(1, int(PLAIN_TUNING.search_near_share * n / len(anchors)))
         return wide, torch.cat([anchors, past, domain.near(anchors, per_anchor, self.generator)])
 
     def _nothing_left(self, n: int) -> NoPointLeftError:
@@ -126,11 +120,11 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class _ScoredPoints:
-    """The acquisition value, lower by a penalty beyond the careful limit, and −∞ at a point already taken."""
+    """The acquisition value, lower by a penalty beyond the limit on the mean, and −∞ at a point already taken."""
 
     value: AimValue
     taken: Float[Tensor, "k d"]
-    limit: MeanLimit | None
+    below: Filter | None
 
     def __call__(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
         values = self.value(X)
@@ -140,8 +134,8 @@ class _ScoredPoints:
                 "mean and variance should be finite, and its variance positive."
             )
         values = values.nan_to_num(nan=-torch.inf, neginf=-torch.inf)
-        if self.limit is not None:
-            values = values - PENALTY * (~self.limit(X))
+        if self.below is not None:
+            values = values - _PENALTY * (~self.below(X))
         return values.masked_fill(_are_taken(X, self.taken), -torch.inf)
 
 
@@ -166,14 +160,14 @@ def _best_of_both(
 def _improve(scored: _ScoredPoints, domain: Domain, starts: Float[Tensor, "k d"]) -> Float[Tensor, "j d"]:
     """The starts polished; the best of them also with discrete values exchanged while that is any better."""
     before, points = starts, polish(scored.value, domain, starts)
-    for _ in range(_ROUNDS):
+    for _ in range(PLAIN_TUNING.search_rounds):
         moves = domain.exchanges(points)
         if moves is None:
             return points
         # a grid that was polished as if continuous may have lost by going back to its values
         pool = torch.cat([before.unsqueeze(-2), points.unsqueeze(-2), moves], dim=-2)
         values = scored(pool.flatten(0, 1)).unflatten(0, pool.shape[:2])
-        best = values.amax(-1).topk(min(_KEPT, len(pool))).indices
+        best = values.amax(-1).topk(min(PLAIN_TUNING.search_kept, len(pool))).indices
         improved = values.amax(-1) > values[:, :2].amax(-1) + _GAIN
         before = pool[torch.arange(len(pool), device=pool.device), values.argmax(-1)][best]
         if not bool(improved[best].any()):
@@ -196,7 +190,7 @@ def polish(value: AimValue, domain: Domain, starts: Float[Tensor, "k d"]) -> Flo
     def objective(points: Array, which: Which) -> tuple[Array, Array]:
         X = now[which]
         X[:, columns] = points
-        values, gradient = value.climb(X)
+        values, gradient = value.with_gradient(X)
         loss, slope = -values, -gradient[:, columns]
         if still is not None:  # a parameter that is not there changes nothing
             slope = np.where(still[which], 0.0, slope)
@@ -208,7 +202,15 @@ def polish(value: AimValue, domain: Domain, starts: Float[Tensor, "k d"]) -> Flo
         now[:, columns] = _held(objective, now[:, columns], region)
     else:
         lower, upper = np.zeros(len(columns)), np.ones(len(columns))
-        run = Minimization(objective, now[:, columns], lower, upper, max_iterations=_ITERATIONS, ftol=1e-9, gtol=1e-6)
+        run = Minimization(
+            objective,
+            now[:, columns],
+            lower,
+            upper,
+            max_iterations=PLAIN_TUNING.search_iterations,
+            ftol=1e-9,
+            gtol=1e-6,
+        )
         now[:, columns] = run.run().x
     return domain.snap(torch.from_numpy(now).to(starts.device))
 
@@ -221,5 +223,5 @@ def _held(objective: Loss, points: Array, region: Region) -> Float[Array, "n f"]
         value, slope = objective(coordinates, which)
         return value, slope * pace
 
-    places = descend(loss, region.inward(points), region, max_iterations=_ITERATIONS)
+    places = descend(loss, region.inward(points), region, max_iterations=PLAIN_TUNING.search_iterations)
     return region.outward(places, np.arange(len(places)))[0]

@@ -1,45 +1,83 @@
-"""Whether it pays to go on, in a plain sentence that the folder and the sampler share.
+"""Whether it pays to go on: the expected gain of the next points, and a sentence about it for people.
 
-What counts is what the next few points together are expected to gain, as far as their results will show it
-(decide.further): a single one may gain little where five gain much, and with noise some point may well be
-better than the best without anybody being able to tell. The gain is *small* if it is below
+    gain = E[ max_i (f* − f(x_i))₊ · [all limits hold at x_i] ]
 
-    of one objective       a tenth of the standard error of a measurement, which nobody would notice, or a hundredth of
-                           the way from a typical result to the best, whichever is more
+over the points x_i that would be tried, f* being the lowest posterior mean of a result within the limits. The
+expectation is that of the mixture, in the user's units. For a single point it is exact,
+
+    Σ_k w_k ∫₀^Φ(u_k) (f* − g(μ_k + s_k Φ⁻¹(p))) dp · P(all limits hold)        g(μ_k + s_k u_k) = f*
+
+with g the map from model units to the user's; for several it is a mean over fixed draws. With several objectives the
+gain is the volume beyond their front that the next point is expected to add, as a share of the front's own volume
+(decide.value), which needs no common unit.
+
+The advice looks at the next few points together, as far as their results will show a gain: a single point may gain
+little where five gain much, and with noise some point may be better than the best without a result that shows it. The
+gain is *small* if it is below
+
+    of one objective       a tenth of the standard error of a measurement, or a hundredth of the distance from a typical
+                           result to the best, whichever is more
     of several objectives  a fifth of a hundredth of the volume that their front has, for the next point alone; five
                            further ones add at most five times as much
 
-With fewer than eight results it is too early: what the model is sure of then is the past. Without a past it takes twice
-as many: a process on its own that has seen a dozen noisy results may well take a valley for noise (of 30 runs on
-Forrester's function it did in 5, with a bound of a fifth; from the sixteenth result on in none). Before any result is
-within the limits there is nothing to compare with, and one goes on.
+With fewer than eight results it is too early: the model is then sure of its sources alone. Without sources it takes
+twice as many: a process on its own that has seen a dozen noisy results may take a valley for noise. Before any result
+is within the limits there is nothing to compare with, and the advice is to go on.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
 import torch
+from botorch.sampling.normal import SobolQMCNormalSampler
+from botorch.utils.multi_objective.box_decompositions.dominated import DominatedPartitioning
 from jaxtyping import Float
 from torch import Tensor
+from torch.quasirandom import SobolEngine
 
 from headstart.data.outcomes import Goal, Outcomes
 from headstart.decide.aim import Aim
 from headstart.decide.domain import Domain
-from headstart.decide.further import Further, further_gain
-from headstart.decide.suggest import suggest_several
-from headstart.errors import NoPointLeftError
+from headstart.decide.suggest import suggest
+from headstart.errors import InputError, NoPointLeftError
 from headstart.gp.fit import Seed
+from headstart.gp.linalg import LEAST_VAR, cholesky
+from headstart.models.mixture import components
+from headstart.models.model import observed
 from headstart.models.outcomes import OutcomePosteriors
 from headstart.models.posterior import TransferPosterior
 from headstart.tuning import AUTO_TUNING, PLAIN_TUNING
 
-ENOUGH = AUTO_TUNING.few_results  # results before anything is said against going on; without a past twice as many
+_NODES = 64  # of the quadrature over one point's distribution
+
+
+@dataclass(frozen=True, slots=True)
+class Further:
+    """Expected gain of further points.
+
+    Attributes:
+        gain: In the units of the one objective; with several, a share of the volume of their front.
+        noise: Standard error of a measurement near the best, in the same units; where errors of results are known, a
+            typical one of them is part of it. None with several objectives.
+    """
+
+    gain: float
+    noise: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """The gain in standard errors of a measurement; None with several objectives."""
+        if self.noise is None:
+            return None
+        return self.gain / self.noise if self.noise > 0 else math.inf
 
 
 class Advice(StrEnum):
-    """What there is to say about going on."""
+    """Advice about going on."""
 
     GO_ON = "go on"
     TOO_EARLY = "too early to say"
@@ -49,12 +87,18 @@ class Advice(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What the next ``ahead`` points are expected to gain, after so many results.
+    """Expected gain of the next points, and the advice that follows; ``str`` of it is a sentence for people.
 
-    ``further`` is None before any result is within the limits. ``spread`` is how far a typical result, the median, is
-    from the best, in the units of the one objective; None where there are several, or no result. ``objective`` is what
-    people call what is improved, ``thing`` what they do: an experiment, a trial. ``enough`` results are needed before
-    anything is said against going on.
+    Attributes:
+        further: The expected gain; None before any result is within the limits.
+        ahead: How many next points.
+        results: How many results there are.
+        spread: Distance from the best result to a typical one, the median, in the units of the one objective; None
+            with several objectives, or without a result.
+        several: Whether there are several objectives.
+        objective: Name of the objective in the sentence.
+        thing: Name of an evaluation in the sentence: an experiment, a trial.
+        enough: Results that are needed before anything is said against going on.
     """
 
     further: Further | None
@@ -64,7 +108,7 @@ class Outlook:
     several: bool = False
     objective: str = "the objective"
     thing: str = "experiment"
-    enough: int = ENOUGH
+    enough: int = AUTO_TUNING.few_results
 
     @property
     def small(self) -> bool:
@@ -85,9 +129,9 @@ class Outlook:
             return Advice.TOO_EARLY
         return Advice.UNLIKELY if self.small else Advice.GO_ON
 
-    def sentence(self, *, objective: str | None = None, thing: str | None = None) -> str:
-        """What is expected and what follows, for people, in these words or its own."""
-        objective, thing = objective or self.objective, thing or self.thing
+    def __str__(self) -> str:
+        """The expected gain and the advice, for people."""
+        thing = self.thing
         match self.advice:
             case Advice.NOTHING_LEFT:
                 return f"Every setting that may be tried has been tried: there are no further {thing}s."
@@ -105,11 +149,7 @@ class Outlook:
             return f"{which} expected to add {100 * self.further.gain:.2g} % to the volume of the front: {words}."
         ratio = self.further.ratio
         beside = f", {ratio:.2g} times the error of one measurement" if self.further.noise else ""
-        return f"{which} expected to improve {objective} by {self.further.gain:.2g}{beside}: {words}."
-
-    def __str__(self) -> str:
-        """The sentence."""
-        return self.sentence()
+        return f"{which} expected to improve {self.objective} by {self.further.gain:.2g}{beside}: {words}."
 
 
 def outlook(
@@ -120,7 +160,7 @@ def outlook(
     avoid: Float[Tensor, "k d"] | None = None,
     seed: Seed = 0,
 ) -> Outlook:
-    """What going on is expected to gain: the next points are chosen as ``suggest_several`` would choose them.
+    """The expected gain of going on: the next points are chosen as ``suggest`` would choose them.
 
     Results that are awaited (``pending``) count neither as results nor as further points.
 
@@ -134,8 +174,7 @@ def outlook(
     Returns:
         The expected gain of going on, and whether it pays.
     """
-    if isinstance(known, TransferPosterior):
-        known = OutcomePosteriors(Outcomes((Goal("objective"),)), (known,))
+    known = _as_outcomes(known)
     several = len(known.goals) > 1
     aim = Aim.of(known)
     n = len(aim.results)
@@ -143,8 +182,14 @@ def outlook(
     if points is None:
         return Outlook(None, 0, n, None, several)
     spread = None if several or n == 0 else _spread(known, aim)
-    enough = 2 * ENOUGH if aim.blind else ENOUGH
+    enough = 2 * AUTO_TUNING.few_results if aim.blind else AUTO_TUNING.few_results
     return Outlook(further_gain(known, points, shown=True), len(points), n, spread, several, enough=enough)
+
+
+def _as_outcomes(known: OutcomePosteriors | TransferPosterior) -> OutcomePosteriors:
+    if isinstance(known, OutcomePosteriors):
+        return known
+    return OutcomePosteriors(Outcomes((Goal("objective"),)), (known,))
 
 
 def _next(
@@ -153,7 +198,7 @@ def _next(
     """The next q points, or as many of them as there are left; None where none is."""
     for count in range(q, 0, -1):
         try:
-            found = suggest_several(known, domain=domain, q=count, pending=pending, avoid=avoid, seed=seed)
+            found = suggest(known, domain=domain, q=count, pending=pending, avoid=avoid, seed=seed)
         except NoPointLeftError:  # a list or a grid that is nearly used up
             continue
         return found.reshape(count, -1)
@@ -165,3 +210,128 @@ def _spread(known: OutcomePosteriors, aim: Aim) -> float:
     with torch.no_grad():
         expected = known.goals[0].predict(aim.results)[0]
     return float(expected.quantile(0.5) - expected.amin())
+
+
+# ── the expected gain ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def further_gain(
+    known: OutcomePosteriors | TransferPosterior, X: Float[Tensor, "*q d"], *, shown: bool = False
+) -> Further | None:
+    """The expected gain of the point X, or of the points in its rows together.
+
+    X are usually the points that ``suggest`` gives. With ``shown`` a gain counts as far as the results will show it:
+    instead of f(x_i) its mean after the results at all of X,
+
+        mean + K (K + N)⁻¹ (y − mean) ~ N(mean, K (K + N)⁻¹ K)        K the covariance of f at X, N that of the noise
+
+    Without noise both are the same; with noise f may be below f* at one of many points without a result that shows it.
+
+    Args:
+        known: The posteriors of all outcomes, or one posterior to be minimised.
+        X: The points, (q, d) or one of (d), in the unit cube.
+        shown: Whether a gain counts only as far as noisy results will show it.
+
+    Returns:
+        The expected gain, or None before any result is within the limits.
+
+    Raises:
+        InputError: Several objectives and more than one point.
+    """
+    known = _as_outcomes(known)
+    points = X.unsqueeze(0) if X.dim() == 1 else X
+    aim = Aim.of(known)
+    results = aim.within(aim.results)
+    if len(results) == 0:
+        return None
+    if len(known.goals) > 1:
+        return Further(_share_of_volume(aim, points), None)
+    posterior = known.goals[0]
+    with torch.no_grad():
+        best = posterior.predict(results)[0].amin()
+        slope = 0.0 if posterior.warp is None else posterior.warp.log_slope(best.reshape(1))[0]
+        unit = posterior.units.scale * torch.as_tensor(-slope).exp()  # of the model, near the best
+        known_var, noise_var = _known_error_var(posterior), posterior.predictor.noise_var
+        noise = float((noise_var * unit.square() + known_var).sqrt())
+        if shown:
+            gain = float(_of_many(known, points, best, noise_var + known_var / unit.square()))
+        elif len(points) == 1:
+            gain = float(_of_one(posterior, points, best) * known.probability_within(points)[0])
+        else:
+            gain = float(_of_many(known, points, best))
+    return Further(gain, noise)
+
+
+def _known_error_var(posterior: TransferPosterior) -> float:
+    """The median of the variances that are known; 0 where none is."""
+    error_var = observed(posterior).error_var
+    stated = error_var[error_var > 0] if error_var is not None else torch.empty(0)
+    return float(stated.median()) if len(stated) else 0.0
+
+
+def _of_one(posterior: TransferPosterior, x: Float[Tensor, "1 d"], best: Float[Tensor, ""]) -> Float[Tensor, ""]:
+    """E[(f* − f(x))₊], by quadrature over the part of every member's distribution that lies below f*."""
+    nodes, weights = (torch.from_numpy(a) for a in np.polynomial.legendre.leggauss(_NODES))
+    # p = Φ(u) v³ with v in (0, 1): the nodes crowd where the distribution has its tail
+    v, dv = 0.5 * (nodes + 1), 0.5 * weights
+    inner = posterior.way.inward(best.reshape(1))[0]
+    total = best.new_zeros(())
+    for member, share, at in components(posterior.predictor, x):
+        mean, var = (part[0] for part in member.predict_marginal(at))
+        sd = var.clamp_min(LEAST_VAR).sqrt()
+        below = torch.special.ndtr((inner - mean) / sd)
+        values = posterior.way.outward(mean + sd * torch.special.ndtri(below * v**3))
+        own = below * (3 * v**2 * dv * (best - values).clamp_min(0.0).nan_to_num(nan=0.0)).sum()
+        total = total + (own if share is None else share * own)
+    return total
+
+
+def _of_many(
+    known: OutcomePosteriors,
+    X: Float[Tensor, "q d"],
+    best: Float[Tensor, ""],
+    noise_var: Float[Tensor, ""] | None = None,
+) -> Float[Tensor, ""]:
+    """The mean over draws of f at all points together, and of whether the limits hold there.
+
+    With a ``noise_var`` the draws are of the mean of f after results with that noise.
+    """
+    posterior, q, n_draws = known.goals[0], len(X), PLAIN_TUNING.stopping_draws
+    uniform = SobolEngine(q, scramble=True, seed=0).draw(n_draws, dtype=torch.float64).clamp(1e-9, 1 - 1e-9)
+    e = torch.special.ndtri(uniform)
+    holds = torch.ones(n_draws, q, dtype=torch.float64)
+    for i, (own, limit) in enumerate(zip(known.limits, known.outcomes.limits, strict=True)):
+        if bool(own.knows_nothing):
+            holds = 0.5 * holds
+            continue
+        sampler = SobolQMCNormalSampler(torch.Size((n_draws,)), seed=i + 1)
+        holds = holds * (sampler(own.posterior(X, observation_noise=True)).squeeze(-1) <= limit.bound)
+    total = best.new_zeros(())
+    for member, share, _ in components(posterior.predictor, X):
+        mean, cov = member.predict(X)
+        if noise_var is not None:
+            after = cov @ torch.linalg.solve(cov + noise_var * torch.eye(q, dtype=cov.dtype), cov)
+            cov = 0.5 * (after + after.mT)
+        noise = 1e-9 * cov.diagonal().clamp_min(0.0) + LEAST_VAR
+        L = cholesky(cov + torch.diag_embed(noise), of="The covariance of the next points")
+        better = (best - posterior.way.outward(mean + e @ L.mT)).clamp_min(0.0) * holds
+        own_gain = better.amax(-1).mean()
+        total = total + (own_gain if share is None else share * own_gain)
+    return total
+
+
+def _share_of_volume(aim: Aim, points: Float[Tensor, "q d"]) -> float:
+    if len(points) > 1:
+        raise InputError(
+            f"What several objectives gain is worked out for one point, but there are {len(points)}: give the first."
+        )
+    value = aim.value(torch.cat([aim.results, points]), points[:0], torch.Generator())
+    assert value.cells is not None
+    added = float(value(points)[0].exp())
+    results = aim.within(aim.results)
+    outward = [goal.way.outward for goal in aim.goals]
+    reference = torch.cat([way(value.cells.levels[m, 0].amax().reshape(1)) for m, way in enumerate(outward)])
+    means = [own.means(results) for own in aim.expected]
+    expected = torch.stack([way(mean) for way, mean in zip(outward, means, strict=True)], dim=-1)
+    volume = float(DominatedPartitioning(ref_point=-reference, Y=-expected).compute_hypervolume())
+    return added / volume if volume > 0 else math.inf

@@ -20,6 +20,7 @@ from headstart.errors import InputError
 from headstart.gp.fit import Seed, generator_from
 from headstart.models.outcomes import OutcomePosteriors
 from headstart.models.posterior import TransferPosterior
+from headstart.tuning import PLAIN_TUNING
 
 
 def suggest(
@@ -32,19 +33,21 @@ def suggest(
     avoid: Float[Tensor, "*#b k d"] | None = None,
     seed: Seed = 0,
     design_seeds: Sequence[Seed] | None = None,
-    n_candidates: int = 512,
-    n_starts: int = 4,
+    n_candidates: int = PLAIN_TUNING.search_candidates,
+    n_starts: int = PLAIN_TUNING.search_starts,
     beta: float = 3.0,
 ) -> Float[Tensor, "*out d"]:
-    """The point of the domain where the acquisition value is highest, so the next one to evaluate.
+    """The next point to evaluate: where the acquisition value is highest over the domain.
 
-    ``n_candidates`` points are compared and the best ``n_starts`` polished; the result is never worse than any point
-    looked at. Without a target observation (zero-shot) the value to improve on is the lowest posterior mean over those
-    points. Equal seeds give equal points, and the units of the objective do not matter.
+    With several outcomes the value is the expected improvement on the best result within the limits, or with several
+    objectives the expected growth of the volume beyond their front (decide.aim). ``n_candidates`` points are compared
+    and the best ``n_starts`` polished; the result is never worse than any point looked at. Without a target observation
+    (zero-shot) the value to improve on is the lowest posterior mean over those points. Equal seeds give equal points,
+    and the units of the objective do not matter.
 
     Args:
-        posterior: What is known of the objective, or of several outcomes: objectives and limits (decide.aim). A batch
-            of problems gives one point each, the one it gives alone.
+        posterior: The posterior of the objective, to be minimised, or the posteriors of several outcomes: objectives
+            and limits. A batch of problems gives one point each, the one it gives alone.
         domain: The points that may be suggested; by default the unit cube.
         kind: The acquisition function. A confidence bound is for one objective, with limits or without.
         q: How many points, chosen one after the other, each of them pending for the next.
@@ -89,57 +92,6 @@ def suggest(
         found.append(_next_points(search, q, *own))
     points = torch.stack(found) if batch else found[0]
     return points.unflatten(0, batch) if len(batch) > 1 else points
-
-
-def suggest_several(
-    known: OutcomePosteriors,
-    *,
-    domain: Domain | None = None,
-    kind: Acquisition = Acquisition.LOG_EI,
-    q: int = 1,
-    pending: Float[Tensor, "p d"] | None = None,
-    avoid: Float[Tensor, "k d"] | None = None,
-    seed: Seed = 0,
-    n_candidates: int = 512,
-    n_starts: int = 4,
-    beta: float = 3.0,
-) -> Float[Tensor, "*out d"]:
-    """``suggest`` for several outcomes: the point that is expected to gain most where all limits hold.
-
-    The gain is an improvement on the best result within the limits, or with several objectives a volume beyond their
-    front (decide.aim).
-
-    Args:
-        known: What is known of every outcome.
-        domain: As in ``suggest``.
-        kind: As in ``suggest``: with several objectives ``Acquisition.LOG_EI`` alone.
-        q: As in ``suggest``.
-        pending: As in ``suggest``.
-        avoid: As in ``suggest``.
-        seed: As in ``suggest``.
-        n_candidates: As in ``suggest``.
-        n_starts: As in ``suggest``.
-        beta: As in ``suggest``.
-
-    Returns:
-        The point, (d), or (q, d) for q > 1.
-
-    Raises:
-        InputError: As in ``suggest``.
-        NoPointLeftError: As in ``suggest``.
-    """
-    return suggest(
-        known,
-        domain=domain,
-        kind=kind,
-        q=q,
-        pending=pending,
-        avoid=avoid,
-        seed=seed,
-        n_candidates=n_candidates,
-        n_starts=n_starts,
-        beta=beta,
-    )
 
 
 def _next_points(

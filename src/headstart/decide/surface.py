@@ -1,4 +1,4 @@
-"""A layer's mean and variance as one function of x with its gradient in closed form, for one problem on the CPU.
+"""Mean and variance of a layer as a function of x with its gradient in closed form, for one problem on the CPU.
 
     φ_f(x) = weight_f κ(x, z_f; ℓ_f)    every kernel of the model at every data point z_f that it links to x
     c_r(x) = Σ φ_f(x)                   over the features of row r: the rows of the sources first, then the target's
@@ -8,8 +8,8 @@
 
     layer          L_s                     Q                            h               d             e_ν
     plain          none                    none                         z               1             none
-    chain, joint   that of all sources     v_s(X)ᵀ                      z_s, z          1             none
     star           a block per source      (w² + s) v_s(X)ᵀ − u(X)ᵀe    w_ν z_ν, z      w² + s, 1     √s_ν z_ν
+    chain, joint   a star with one block for all sources, w = 1 and s = 0
 
 with w and s the mean and variance of the weight of a source, and v_s, u its features at the target's inputs X, as they
 are in the layer's beliefs (models.chain.beliefs). ``Layer.predict_marginal`` computes everything at every call, in a
@@ -19,10 +19,11 @@ through the same steps. Compiled where numba is installed (gp.compiled), NumPy a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -36,18 +37,19 @@ from headstart.gp.kernels import Kernel
 from headstart.models.chain.beliefs import ExactBeliefs, NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.mixture import Predictor
-from headstart.models.star.weights import StarBeliefs
+from headstart.models.star.weights import StarBeliefs, StarWeights
 
 Array = NDArray[np.float64]
+# From the derivatives by the means (q, n) and the variance (n) to the gradient by x (n, d)
+Backward: TypeAlias = Callable[[Array, Array], Array]
 
-# Squares are taken of coordinates around the middle of the unit cube, where they cancel least
-MIDDLE = 0.5
+_MIDDLE = 0.5  # of the unit cube: squares of coordinates around it cancel least
 _POINTS_PER_CHUNK = 128  # points whose features stay in the processor's cache
 
 
 @dataclass(frozen=True)
 class Features:
-    """The features of a single problem; points are given around the middle of the unit cube."""
+    """Kernel features φ of a single problem; points are given around the middle of the unit cube."""
 
     kernel: Kernel
     form: Float[Array, "F e"]  # −D/2 = form · [x², x] + constant
@@ -71,31 +73,31 @@ class Features:
     def _by_matern(self) -> bool:
         return self.kernel is Kernel.MATERN52
 
-    def there(self, x: Float[Array, "m d"], *, back: bool) -> tuple[Float[Array, "m N"], Float[Array, "m _"]]:
-        """c and, for the way back, the derivatives of every φ by −D/2."""
+    def forward(self, x: Float[Array, "m d"], *, slopes: bool) -> tuple[Float[Array, "m N"], Float[Array, "m _"]]:
+        """c and, for ``backward``, the derivatives of every φ by −D/2."""
         loops = compiled_loops()
         if loops is None:
-            return self.there_by_torch(x)
-        c, slope = np.zeros((len(x), self.n_rows)), np.empty((len(x), len(self.weight) if back else 0))
+            return self.forward_by_torch(x)
+        c, slope = np.zeros((len(x), self.n_rows)), np.empty((len(x), len(self.weight) if slopes else 0))
         x = np.ascontiguousarray(x)
         loops.add_features(
             x, *self._form_by_input, self.constant, self.weight, *self._groups, self._by_matern, c, slope
         )
         return c, slope
 
-    def back(
+    def backward(
         self, x: Float[Array, "m d"], slope: Float[Array, "m F"], by_c: Float[Array, "m N"]
     ) -> Float[Array, "m d"]:
-        """The gradient by x of what has these derivatives by c."""
+        """The gradient by x of a function with these derivatives by c."""
         loops = compiled_loops()
         if loops is None:
-            return self.back_by_numpy(x, slope, by_c)
+            return self.backward_by_numpy(x, slope, by_c)
         gradient = np.empty(x.shape)
         points, by_c = np.ascontiguousarray(x), np.ascontiguousarray(by_c)
         loops.pull_back(points, *self._form_by_input, *self._groups, slope, by_c, gradient)
         return gradient
 
-    def there_by_torch(self, x: Float[Array, "m d"]) -> tuple[Float[Array, "m N"], Float[Array, "m F"]]:
+    def forward_by_torch(self, x: Float[Array, "m d"]) -> tuple[Float[Array, "m N"], Float[Array, "m F"]]:
         """The same without compiled code."""
         half = np.concatenate([x * x, x], axis=1) @ self.form.T
         half += self.constant
@@ -108,7 +110,7 @@ class Features:
             c[:, rows] += value[:, features]
         return c, slope
 
-    def back_by_numpy(
+    def backward_by_numpy(
         self, x: Float[Array, "m d"], slope: Float[Array, "m F"], by_c: Float[Array, "m N"]
     ) -> Float[Array, "m d"]:
         """The same without compiled code."""
@@ -118,17 +120,6 @@ class Features:
         by_form, d = by_half @ self.form, x.shape[-1]
         gradient: Array = 2 * x * by_form[:, :d] + by_form[:, d:]
         return gradient
-
-
-@dataclass(frozen=True, slots=True)
-class SurfaceValues:
-    """What a surface found at some points: the means and the variance, and what the way back needs."""
-
-    x: Float[Array, "m d"]
-    slope: Float[Array, "m F"]
-    v: Float[Array, "m N"]
-    mean: Float[Array, "q m"]
-    var: Float[Array, "m"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,30 +140,14 @@ class Surface:
     e: Float[Array, "s S"]
 
     def shifted(self, z: Float[Array, "q p"]) -> Surface:
-        """With a mean for every row of z, which is what the last p rows of the data say in addition."""
+        """With a mean for every row of z, the shifts of the last p entries of h."""
         return replace(self, h=self.h + np.pad(z, ((0, 0), (self.h.shape[-1] - z.shape[-1], 0))))
 
-    # ── there ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def at(self, X: Float[Array, "m d"]) -> SurfaceValues:
-        """Means and variance at the rows of X."""
-        x = X - MIDDLE
-        c, slope = self.features.there(x, back=True)
-        v = self._solved(c)
-        return SurfaceValues(x, slope, v, *self._moments(v))
-
-    def _moments(self, v: Float[Array, "m N"]) -> tuple[Float[Array, "q m"], Float[Array, "m"]]:
-        """The means and the variance where L⁻¹ c is v."""
-        var = self.size - (v * v) @ self.d
-        if len(self.e):
-            var += np.square(v[:, : self.e.shape[-1]] @ self.e.T).sum(-1)
-        return self.offset + self.h @ v.T, var
-
     def predict(self, X: Float[Array, "m d"]) -> tuple[Float[Array, "q m"], Float[Array, "m"]]:
-        """The same of many points."""
+        """Means and variance at many points."""
         mean, var = np.empty((len(self.h), len(X))), np.empty(len(X))
         for part in _parts(len(X)):
-            c, _ = self.features.there(X[part] - MIDDLE, back=False)
+            c, _ = self.features.forward(X[part] - _MIDDLE, slopes=False)
             mean[:, part], var[part] = self._moments(self._solved(c))
         return mean, var
 
@@ -181,43 +156,53 @@ class Surface:
         a = self._solved_back(self.h)
         mean = np.empty((len(self.h), len(X)))
         for part in _parts(len(X)):
-            mean[:, part] = self.offset + a @ self.features.there(X[part] - MIDDLE, back=False)[0].T
+            mean[:, part] = self.offset + a @ self.features.forward(X[part] - _MIDDLE, slopes=False)[0].T
         return mean
+
+    def at(self, X: Float[Array, "m d"]) -> tuple[Float[Array, "q m"], Float[Array, "m"], Backward]:
+        """Means and variance at a few points, and the function from their derivatives to those by x."""
+        x = X - _MIDDLE
+        c, slope = self.features.forward(x, slopes=True)
+        v = self._solved(c)
+
+        def backward(by_mean: Float[Array, "q m"], by_var: Float[Array, "m"]) -> Float[Array, "m d"]:
+            twice = 2 * by_var[:, None]
+            by_v = by_mean.T @ self.h - twice * self.d * v
+            if len(self.e):
+                S = self.e.shape[-1]
+                by_v[:, :S] += twice * (v[:, :S] @ self.e.T @ self.e)
+            return self.features.backward(x, slope, self._solved_back(by_v))
+
+        return *self._moments(v), backward
+
+    def _moments(self, v: Float[Array, "m N"]) -> tuple[Float[Array, "q m"], Float[Array, "m"]]:
+        """The means and the variance where L⁻¹ c is v."""
+        var = self.size - (v * v) @ self.d
+        if len(self.e):
+            var += np.square(v[:, : self.e.shape[-1]] @ self.e.T).sum(-1)
+        return self.offset + self.h @ v.T, var
 
     def _solved(self, c: Float[Array, "m N"]) -> Float[Array, "m N"]:
         """L⁻¹ c."""
-        v, start, S = np.empty_like(c), 0, self.Q.shape[-1]
-        for block in self.blocks:
-            stop = start + len(block)
-            v[:, start:stop] = _solve(block, c[:, start:stop])
-            start = stop
+        v, S = np.empty_like(c), self.Q.shape[-1]
+        self._solve_blocks(c, v, transpose=False)
         v[:, S:] = _solve(self.L, c[:, S:] - v[:, :S] @ self.Q.T)
         return v
 
-    # ── and back ──────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _solved_back(self, g: Float[Array, "m N"]) -> Float[Array, "m N"]:
         """L⁻ᵀ g."""
-        a, start, S = np.empty_like(g), 0, self.Q.shape[-1]
+        a, S = np.empty_like(g), self.Q.shape[-1]
         a[:, S:] = _solve(self.L, g[:, S:], transpose=True)
-        below = g[:, :S] - a[:, S:] @ self.Q
-        for block in self.blocks:
-            stop = start + len(block)
-            a[:, start:stop] = _solve(block, below[:, start:stop], transpose=True)
-            start = stop
+        self._solve_blocks(g[:, :S] - a[:, S:] @ self.Q, a, transpose=True)
         return a
 
-    def gradient(
-        self, seen: SurfaceValues, by_mean: Float[Array, "q m"], by_var: Float[Array, "m"]
-    ) -> Float[Array, "m d"]:
-        """By x, of what has these derivatives by the means and the variance at the points seen."""
-        v, twice = seen.v, 2 * by_var[:, None]
-        by_v = by_mean.T @ self.h - twice * self.d * v
-        if len(self.e):
-            S = self.e.shape[-1]
-            by_v[:, :S] += twice * (v[:, :S] @ self.e.T @ self.e)
-        by_c = self._solved_back(by_v)
-        return self.features.back(seen.x, seen.slope, by_c)
+    def _solve_blocks(self, B: Float[Array, "m _"], into: Float[Array, "m N"], *, transpose: bool) -> None:
+        """L_s⁻¹ b, or L_s⁻ᵀ b, for every row b of B."""
+        start = 0
+        for block in self.blocks:
+            stop = start + len(block)
+            into[:, start:stop] = _solve(block, B[:, start:stop], transpose=transpose)
+            start = stop
 
 
 def _parts(n: int) -> Iterator[slice]:
@@ -234,26 +219,29 @@ def _solve(L: Float[Array, "n n"], B: Float[Array, "m n"], *, transpose: bool = 
     return solved
 
 
+# ── from a layer ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
 def surface_of(predictor: Predictor) -> Surface | None:
     """The surface of a layer; None for a batch, on a GPU, and for predictors of another kind (MEAN, BOOSTED …)."""
     if not isinstance(predictor, Layer) or predictor.propagation is not Propagation.EXACT:
         return None
     if predictor.L.dim() > 2 or predictor.z.dim() > 1 or predictor.L.device.type != "cpu":
         return None
+    below, kernel = predictor.below, predictor.kernel
     with torch.no_grad():
-        match predictor.below:
+        match below:
             case NoBeliefs():
-                return _plain(predictor)
-            case ExactBeliefs() as below if below.kernel is predictor.kernel:
-                return _chain(predictor, below)
-            case StarBeliefs() as below if all(m.kernel is predictor.kernel for m in below.members):
-                return _star(predictor, below)
+                return _surface(predictor, ())
+            case ExactBeliefs() if below.kernel is kernel:
+                return _surface(predictor, (below,))
+            case StarBeliefs() if all(member.kernel is kernel for member in below.members):
+                return _surface(predictor, below.members, below.weights)
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Features:
-    """weight · κ(·, Z; lengthscale), which belong to the rows of data from ``start`` on."""
+class _Term(NamedTuple):
+    """The features weight · κ(·, Z; lengthscale) of the rows of data from ``start`` on."""
 
     Z: Float[Tensor, "k d"]
     lengthscale: Float[Tensor, "d"]
@@ -261,116 +249,55 @@ class _Features:
     start: int
 
 
-def _own_features(layer: Layer, start: int) -> _Features:
-    return _Features(layer.X, layer.params.lengthscale, layer.params.outputscale.reshape(1), start)
-
-
-def _plain(layer: Layer) -> Surface:
-    p, n = layer.params, layer.L.shape[-1]
-    return _surface(
-        layer,
-        [_own_features(layer, 0)],
-        blocks=(),
-        Q=layer.L.new_zeros(n, 0),
-        offset=p.offset,
-        h=layer.z,
-        size=p.outputscale,
-        d=torch.ones_like(layer.z),
-        e=layer.L.new_zeros(0, 0),
-    )
-
-
-def _links(beliefs: ExactBeliefs, start: int) -> list[_Features]:
-    """What links x to the data of the sources, whose rows are those from ``start`` on."""
-    return [
-        _Features(beliefs.X[term.start : term.stop], term.lengthscale, term.weight, start + term.start)
-        for term in beliefs.terms
-    ]
-
-
-def _prior(beliefs: ExactBeliefs, X: Tensor, start: int, share: Tensor) -> list[_Features]:
-    """What links x to the target's data at X before any other data."""
-    return [_Features(X, lengthscale, (share * weight).reshape(1), start) for lengthscale, weight in beliefs.prior]
-
-
-def _chain(layer: Layer, below: ExactBeliefs) -> Surface:
-    p, at, S = layer.params, layer.at, below.z.shape[-1]
-    assert at.v is not None
-    return _surface(
-        layer,
-        [*_links(below, 0), *_prior(below, layer.X, S, torch.ones_like(p.outputscale)), _own_features(layer, S)],
-        blocks=(below.L,),
-        Q=at.v.mT,
-        offset=below.offset + p.offset,
-        h=torch.cat([below.z, layer.z]),
-        size=below.prior_var().squeeze(-1) + p.outputscale,
-        d=torch.ones(S + len(layer.z), dtype=layer.z.dtype),
-        e=layer.L.new_zeros(0, S),
-    )
-
-
-def _star(layer: Layer, below: StarBeliefs) -> Surface:
-    p, at, weights = layer.params, layer.at, below.weights
-    assert at.v is not None
-    assert at.u is not None
-    z = [member.z for member in below.members]
-    S = sum(len(part) for part in z)
-    power = weights.mean.square() + weights.marginal_var
-    features, start = [], 0
-    for i, member in enumerate(below.members):
-        share = power[i] + weights.own[i]
-        features += [*_links(member, start), *_prior(member, layer.X, S, share)]
-        start += len(z[i])
-    spread = torch.cat([power[i].expand(len(part)) for i, part in enumerate(z)])
-    e = weights.balanced(torch.block_diag(*(weights.var[i].sqrt() * part for i, part in enumerate(z))))
-    return _surface(
-        layer,
-        [*features, _own_features(layer, S)],
-        blocks=tuple(member.L for member in below.members),
-        Q=at.v.mT * spread.sqrt() - at.u.mT @ e,
-        offset=p.offset,
-        h=torch.cat([*(weights.mean[i] * part for i, part in enumerate(z)), layer.z]),
-        size=below.prior_var().squeeze(-1) + p.outputscale,
-        d=torch.cat([spread, torch.ones_like(layer.z)]),
-        e=e,
-    )
-
-
-def _surface(
-    layer: Layer,
-    features: Sequence[_Features],
-    *,
-    blocks: tuple[Tensor, ...],
-    Q: Float[Tensor, "n S"],
-    offset: Float[Tensor, ""],
-    h: Float[Tensor, "N"],
-    size: Float[Tensor, ""],
-    d: Float[Tensor, "N"],
-    e: Float[Tensor, "s S"],
-) -> Surface:
-    Z = torch.cat([f.Z for f in features]) - MIDDLE
-    precision = torch.cat([f.lengthscale.reciprocal().square().expand_as(f.Z) for f in features])
-    weight = torch.cat([f.weight.expand(len(f.Z)) for f in features])
-    scaled = Z * precision
-    ends = accumulate(len(f.Z) for f in features)
-    groups = (
-        (slice(f.start, f.start + len(f.Z)), slice(end - len(f.Z), end)) for f, end in zip(features, ends, strict=True)
-    )
+def _surface(layer: Layer, members: Sequence[ExactBeliefs], weights: StarWeights | None = None) -> Surface:
+    """The surface of a layer on top of a weighted sum of members; without weights each of them counts in full."""
+    p, at, below = layer.params, layer.at, layer.below
+    one = layer.L.new_ones(len(members))
+    mean, power, share = one, one, one
+    if weights is not None:
+        mean, power = weights.mean, weights.mean.square() + weights.marginal_var
+        share = power + weights.own
+    terms, start, S = [], 0, sum(len(member.z) for member in members)
+    for i, member in enumerate(members):
+        terms += [
+            _Term(member.X[term.start : term.stop], term.lengthscale, term.weight, start + term.start)
+            for term in member.terms
+        ]
+        terms += [_Term(layer.X, scale, (share[i] * weight).reshape(1), S) for scale, weight in member.prior]
+        start += len(member.z)
+    terms.append(_Term(layer.X, p.lengthscale, p.outputscale.reshape(1), S))
+    d = torch.cat([*(power[i].expand(len(member.z)) for i, member in enumerate(members)), torch.ones_like(layer.z)])
+    Q = layer.L.new_zeros(len(layer.z), 0) if at.v is None else at.v.mT * d[:S].sqrt()
+    e = layer.L.new_zeros(0, S)
+    if weights is not None and at.u is not None:
+        e = weights.balanced(torch.block_diag(*(weights.var[i].sqrt() * m.z for i, m in enumerate(members))))
+        Q = Q - at.u.mT @ e
     return Surface(
-        features=Features(
-            layer.kernel,
-            form=torch.cat([-0.5 * precision, scaled], dim=-1).numpy(),
-            constant=-0.5 * (Z * scaled).sum(-1).numpy(),
-            weight=weight.numpy(),
-            groups=tuple(groups),
-            n_rows=len(d),
-        ),
-        blocks=tuple(block.numpy() for block in blocks),
+        features=_features(layer.kernel, terms, len(d)),
+        blocks=tuple(member.L.numpy() for member in members),
         Q=Q.numpy(),
         L=layer.L.numpy(),
-        offset=float(offset),
-        h=h.unsqueeze(0).numpy(),
-        size=float(size),
+        offset=float(below.offset + p.offset if isinstance(below, ExactBeliefs) else p.offset),
+        h=torch.cat([*(mean[i] * member.z for i, member in enumerate(members)), layer.z]).unsqueeze(0).numpy(),
+        size=float(below.prior_var().squeeze(-1) + p.outputscale),
         d=d.numpy(),
         e=e.numpy(),
+    )
+
+
+def _features(kernel: Kernel, terms: Sequence[_Term], n_rows: int) -> Features:
+    Z = torch.cat([term.Z for term in terms]) - _MIDDLE
+    precision = torch.cat([term.lengthscale.reciprocal().square().expand_as(term.Z) for term in terms])
+    scaled = Z * precision
+    ends = accumulate(len(term.Z) for term in terms)
+    return Features(
+        kernel,
+        form=torch.cat([-0.5 * precision, scaled], dim=-1).numpy(),
+        constant=-0.5 * (Z * scaled).sum(-1).numpy(),
+        weight=torch.cat([term.weight.expand(len(term.Z)) for term in terms]).numpy(),
+        groups=tuple(
+            (slice(term.start, term.start + len(term.Z)), slice(end - len(term.Z), end))
+            for term, end in zip(terms, ends, strict=True)
+        ),
+        n_rows=n_rows,
     )

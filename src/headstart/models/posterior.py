@@ -124,7 +124,7 @@ class TransferPosterior(Model, FantasizeMixin):
 
     @property
     def cautious(self) -> bool:
-        """Whether a point is to be expected no worse than most while there are few results (decide.limits)."""
+        """Whether a point is to be expected no worse than most while there are few results (decide.aim)."""
         return False
 
     def deciding(self, n: int) -> Predictor:  # noqa: ARG002

@@ -1,16 +1,18 @@
 """The adviser behind the sampler: what the next trial of a study should run with.
 
-One suggestion, whoever asks first, Optuna for all parameters or the objective for one of them:
+One suggestion, made when Optuna asks for all parameters or the objective for the first one:
 
-    the whole space     every parameter that trials or sources know, and when it is there    sampler.whole_space
-    the sources in it   aligned, and learnt from, once as long as the space stays the same   sources.alignment
-    the study in it     results, points that are awaited                                     sampler.trials
-    the choice          noted in the storage for all other workers to see                    sampler.strategy
+    the study       its trials, read once, and every parameter that they or the sources know    sampler.space
+    the sources     aligned to that space and learnt from, as long as it stays the same         sampler.outcomes
+    the trials      encoded once: results and pending points                                    sampler.trials
+    the domain      the points that rules, candidates and fixed parameters allow                sampler.settings
+    the choice      noted in the storage for all other workers to see
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -18,133 +20,180 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from jaxtyping import Float
+from optuna.trial import TrialState
+from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.data.rules.rule import SettingRule
 from headstart.data.space import Space
+from headstart.decide.acquisition import Acquisition
+from headstart.decide.domain import Candidates, Domain
 from headstart.decide.stopping import Outlook, outlook
-from headstart.errors import NoPlaceError, NumericalError
+from headstart.decide.suggest import suggest
+from headstart.errors import NoPlaceError, NoPointLeftError, NumericalError
+from headstart.gp.fit import generator_from
+from headstart.models.device import ComputeDevice
 from headstart.models.model import Prior
-from headstart.sampler.settings.constraints import SettingConstraints, TrialDomain, values_of_late_parameter
-from headstart.sampler.several.learner import Learner
-from headstart.sampler.strategy import Strategy, how_often
-from headstart.sampler.suggested import Suggested, find_clash
-from headstart.sampler.trials import SeenTrials, fixed_parameters, note, noted
-from headstart.sampler.whole_space import WholeSpace, clip_value
-from headstart.sampler.words import Words
-from headstart.sources.aligned import Alignment
+from headstart.models.outcomes import OutcomePosteriors
+from headstart.sampler.explanation import Suggested
+from headstart.sampler.log import OnceLogger, log_warning
+from headstart.sampler.outcomes import Known, SourceFitter, StudyPriors, StudySnapshot, metric_names
+from headstart.sampler.settings import SettingConstraints, TrialDomain, values_of_late_parameter
+from headstart.sampler.space import StudySpace, clip_value
+from headstart.sampler.trials import EncodedTrials, count_same, fixed_parameters, note, noted
 from headstart.sources.extremes import infinite_in_words, outliers_in_words
+from headstart.sources.forms.naming import errors_of_trials
+from headstart.sources.optuna_api import set_user_attributes
 
 if TYPE_CHECKING:
     from optuna import Study
     from optuna.distributions import BaseDistribution
     from optuna.trial import FrozenTrial
 
-_ROUNDS = 8  # how often a suggestion that clashes with another worker's is made again, in case many ask at once
+_ROUNDS = 8  # how often a suggestion that clashes with another worker's is made again
 _PAUSE = 0.02  # seconds, on average half of it; twice as long after every further clash
 _RECENT = 16  # suggestions that are kept for parameters that are asked for late
+_MAX_ASKING = 8  # workers asking at the same moment that are taken into account
+_ELSEWHERE = 512  # points that are compared where the best one is pending
 _SINGLE = "it had a single value so far"
+
+
+@dataclass(frozen=True)
+class PointChooser:
+    """Chooses the next point; ``deterministic`` says that repeating a finished trial is a waste."""
+
+    acquisition: Acquisition
+    beta: float
+    deterministic: bool
+    device: ComputeDevice
+
+    def tries_once(self, domain: Domain) -> bool:
+        """Whether a point is tried again only when all others were tried."""
+        return self.deterministic or isinstance(domain, Candidates)
+
+    def choose(self, known: Known, domain: Domain, trials: EncodedTrials, *, seed: int) -> Float[Tensor, "d"]:
+        """The best point that is neither pending nor, where points are tried once, finished; if all are, the best.
+
+        Trials that ask at this moment are assumed to take the best points, and this one takes the next best. Where all
+        that is left to gain lies next to a pending point, the most promising point elsewhere is taken.
+        """
+        x = self._best(known, domain, trials, seed)
+        if not count_same(x.unsqueeze(0), trials.pending).item():
+            return x
+        X = domain.X if isinstance(domain, Candidates) else domain.spread(_ELSEWHERE, generator_from(seed))
+        free = X[count_same(X, trials.pending) == 0]
+        if not len(free):
+            return x
+        first = known.posteriors[0] if isinstance(known, OutcomePosteriors) else known
+        mean, var = first.predict(free)
+        return free[(mean - self.beta * var.sqrt()).argmin()]
+
+    def _best(self, known: Known, domain: Domain, trials: EncodedTrials, seed: int) -> Float[Tensor, "d"]:
+        q, pending, X = 1 + min(trials.asking, _MAX_ASKING), trials.pending, trials.target.X
+        finished = X if self.tries_once(domain) else X[:0]
+        for count, awaited, avoid in ((q, pending, finished), (1, pending, finished), (1, pending, X[:0])):
+            try:
+                found = self.maximise(known, domain, q=count, pending=awaited, avoid=avoid, seed=seed)
+            except NoPointLeftError:  # every point of a finite space is used up: repeat one
+                continue
+            return found.reshape(-1, domain.d)[-1]
+        return self.maximise(known, domain, seed=seed)
+
+    def maximise(
+        self,
+        known: Known,
+        domain: Domain,
+        *,
+        seed: int,
+        q: int = 1,
+        pending: Float[Tensor, "p d"] | None = None,
+        avoid: Float[Tensor, "k d"] | None = None,
+    ) -> Float[Tensor, "*out d"]:
+        """The points where the acquisition value is highest, on the device where that is faster."""
+
+        def search(on: Known, device: str) -> Float[Tensor, "*out d"]:
+            return suggest(
+                on,
+                domain=domain,
+                kind=self.acquisition,
+                q=q,
+                pending=None if pending is None else pending.to(device),
+                avoid=None if avoid is None else avoid.to(device),
+                seed=seed,
+                beta=self.beta,
+            ).cpu()
+
+        return self.device.searching(known, search)
 
 
 @dataclass
 class Adviser:
-    """The sources, what was learnt from them, and the latest suggestion of this process."""
+    """Makes the suggestions of one process; ``last`` is the latest."""
 
-    learner: Learner
+    fitter: SourceFitter
+    chooser: PointChooser
+    settings: SettingConstraints
+    log: OnceLogger
     entropy: int
-    settings: SettingConstraints = field(default_factory=SettingConstraints)
     last: Suggested | None = None
     _recent: dict[int, Suggested] = field(default_factory=dict)  # by trial number: threads have one each
+    _read: tuple[int, StudySnapshot] | None = (
+        None  # for the trial of that number, whose parameters Optuna asks for next
+    )
     _lock: threading.RLock = field(default_factory=threading.RLock)
-
-    @property
-    def words(self) -> Words:
-        """What is said."""
-        return self.learner.words
-
-    @property
-    def strategy(self) -> Strategy:
-        """How the next point is chosen."""
-        return self.learner.strategy
 
     # ── what a trial runs with ────────────────────────────────────────────────────────────────────────────────────
 
-    def suggest(
-        self, study: Study, trial: FrozenTrial, asked: Mapping[str, BaseDistribution] | None = None
-    ) -> dict[str, Any]:
-        """Parameters for the trial, those that are ``asked`` for among them.
+    def relative_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """The parameters that are chosen before the objective asks: those that finished trials, or ``space``, know.
 
-        None where nobody knows any, and where the arithmetic failed.
-
-        Threads take turns, so that each sees what the others were given. Another process may ask between our looking
-        and our noting: older trials that have no parameters yet are assumed to take the best points, and what turns
-        out to clash afterwards is chosen again. Of two that clash one is enough, or both would meet again at the next
-        best point: each waits for a moment of its own length, and stays if the other has withdrawn by then.
+        None where there are rules: Optuna would not ask again for those that come after one which the objective offers
+        other values of, and together they could break a rule.
         """
-        with self._lock, _on_cpu():
-            trials = study.get_trials(deepcopy=False)
-            whole = self.learner.whole_space(study, trials).with_also(asked or {})
-            if all(distribution.single() for distribution in whole.distributions.values()):
-                return {}
-            try:
-                learnt = self.learner.learn(study, whole, trials)
-                self._tell(learnt.alignment, whole)
-                space = learnt.alignment.space
-                self.learner.tell_of_errors(study, trials)
-                looking = self.learner.looking(study, learnt, trial.number)
-                seen = looking(trials)
-                remarks = self._on_results(learnt.prior, seen) if learnt.outcomes is None else ()
-                known = learnt.condition(seen, trials, seed=self.seed(trial.number))
-                if learnt.alignment.datasets and learnt.trusts_nothing(known):
-                    self.words.nothing_trusted(len(learnt.alignment.datasets))
-                allowed = self._domain(trial, space, whole)
-                for round_ in range(_ROUNDS):
-                    x = self.strategy.choose(known, allowed.domain, seen, seed=self.seed(trial.number, round_))
-                    params = allowed.params(x)
-                    note(study, trial, params)
-                    pause = self._pause(trial.number, round_)
-                    clash = find_clash(x, seen, lambda: looking(study.get_trials(deepcopy=False)), pause)
-                    if clash is None or round_ == _ROUNDS - 1:
-                        break
-                    note(study, trial, {})  # so that the other one sees that it may stay
-                    seen = replace(clash, target=seen.target)
-            except NumericalError as error:
-                self.words.failed(trial.number, error)
-                params = self._without_model(trial, whole)
-                note(study, trial, params)
-                return params
-            if allowed.rows is not None and how_often(x.unsqueeze(0), torch.cat([seen.target.X, seen.pending])) > 0:
-                self.words.used_up(len(allowed.rows))
-            self.last = learnt.suggested(trial.number, params, x, known, remarks)
-            self._recent[trial.number] = self.last
-            for number in list(self._recent)[:-_RECENT]:
-                del self._recent[number]
-        for key, text in learnt.attributes(known).items():
-            study._storage.set_trial_user_attr(trial._trial_id, key, text)
-        return params
+        if self.settings:
+            return {}
+        with self._lock:  # what a thread reads here holds until it suggests, or until another one does
+            now = self.fitter.read(study)
+            finished = {name for t in now.trials if t.state == TrialState.COMPLETE for name in t.params}
+            found = {
+                name: distribution
+                for name, distribution in now.space.distributions.items()
+                if not distribution.single() and (self.fitter.space is not None or name in finished)
+            }
+            self._read = (trial.number, now) if found else None
+        return found
+
+    def suggest(self, study: Study, trial: FrozenTrial, asked: Mapping[str, BaseDistribution]) -> dict[str, Any] | None:
+        """Parameters for the trial, the ones of ``relative_space`` among them; see ``_suggest``."""
+        with self._lock:
+            kept = self._read
+            fresh = kept is not None and kept[0] == trial.number and kept[1].study is study
+            now = kept[1] if kept is not None and fresh else self.fitter.read(study)
+            return self._suggest(now.asking_for(asked), trial)
 
     def value(self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
         """One parameter of the trial, fitted into what the objective asks for.
 
-        A ``NoPlaceError`` says why there is none. A parameter of which the suggestion thought that it would not be
-        there is chosen now, the others as they are.
+        A parameter that the suggestion held for inactive is chosen now, the others as they are. Raises a
+        ``NoPlaceError`` with the reason where there is no value.
         """
         params = noted(trial)
         if params is None:
-            # whoever asks for a parameter that is known makes the suggestion, with those drawn before as they are
-            if name not in self._expected(study):
-                self.settings.require_listed(name)
-                raise NoPlaceError(self._why_unknown)
-            params = self.suggest(study, trial)
-            if not params and noted(study._storage.get_trial(trial._trial_id)) is None:
+            # the first parameter that is known leads to the suggestion, with those drawn before as they are
+            with self._lock:
+                now = self.fitter.read(study)
+                if name not in now.space.distributions:
+                    self.settings.require_listed(name)
+                    raise NoPlaceError(self._why_unknown)
+                params = self._suggest(now, trial)
+            if params is None:
                 raise NoPlaceError(_SINGLE)
         if name in params:
             found = _offered(params[name], name, distribution)
-            if self.settings and not (
-                found == [params[name]] and (self.learner.space or self._expected(study)[name] == distribution)
-            ):
+            if self.settings and not (found == [params[name]] and self._is_expected(study, trial, name, distribution)):
                 # what was chosen is not offered, and what is near it may break a rule: choose again
-                params = self.suggest(study, trial, {name: distribution})
+                params = self._suggest(self.fitter.read(study).asking_for({name: distribution}), trial) or {}
                 found = _offered(params[name], name, distribution) if name in params else []
             if found:
                 return found[0]
@@ -153,13 +202,87 @@ class Adviser:
         self.settings.require_listed(name)
         return self._late_value(study, trial, name, distribution, {**params, **trial.params})
 
+    def begin(self, study: Study, trial: FrozenTrial) -> None:
+        """Raise an ``InputError`` if a rule is about an unknown parameter; warn of rules that the trial breaks."""
+        if self.settings:
+            rules = self._rules(self.fitter.read(study).space)
+            self.settings.warn_of_broken(rules, fixed_parameters(trial), trial.number, self.log.warn)
+
     def forget(self, number: int) -> None:
-        """A trial has ended, and will ask for no further parameter: what its suggestion rests on is not kept."""
+        """Drop what the suggestion of a trial that has ended rests on."""
         self._recent.pop(number, None)
 
-    def _expected(self, study: Study) -> Mapping[str, BaseDistribution]:
-        """The parameters that are there to be chosen, as far as anybody knows."""
-        return self.learner.whole_space(study, study.get_trials(deepcopy=False)).distributions
+    def _suggest(self, now: StudySnapshot, trial: FrozenTrial) -> dict[str, Any] | None:
+        """Parameters for the trial; None where there is nothing to choose, and {} where the model failed.
+
+        Threads take turns, so that each sees what the others were given.
+        """
+        with self._lock, _on_cpu():
+            self._read = None
+            if now.space.nothing_to_choose:
+                return None
+            try:
+                found = self._choose(now, trial)
+            except NumericalError as error:
+                log_warning(f"Trial {trial.number} is not chosen by the model, which failed: {error}")
+                params = self._without_model(now.space, trial)
+                note(now.study, trial, params)
+                return params
+            self.last = self._recent[trial.number] = found
+            for number in list(self._recent)[:-_RECENT]:
+                del self._recent[number]
+        set_user_attributes(now.study, trial, found.attributes)
+        return found.params
+
+    def _choose(self, now: StudySnapshot, trial: FrozenTrial) -> Suggested:
+        """The suggestion, noted in the storage.
+
+        Another process may ask between our reading and our noting: older trials without parameters are assumed to take
+        the best points, and a point that turns out to clash is chosen again. Of two trials that clash one is enough:
+        each waits for a moment of its own length, and stays if the other has withdrawn by then.
+        """
+        number = trial.number
+        fitted = self.fitter.fit(now)
+        self._warn_of(now, fitted)
+        trials = fitted.encode(now.trials, own=number)
+        remarks = self._remarks(fitted.prior, trials) if fitted.outcomes is None else ()
+        known = fitted.condition(trials, seed=self.seed(number))
+        self._warn_of_untrusted(fitted, known)
+        allowed = self._domain(now.space, fitted.alignment.space, number, fixed_parameters(trial))
+        for round_ in range(_ROUNDS):
+            x = self.chooser.choose(known, allowed.domain, trials, seed=self.seed(number, round_))
+            params = allowed.params(x)
+            note(now.study, trial, params)
+            clash = self._clash(now.study, x, trials, round_)
+            if clash is None or round_ == _ROUNDS - 1:
+                break
+            note(now.study, trial, {})  # so that the other one sees that it may stay
+            trials = clash
+        if allowed.rows is not None and count_same(x.unsqueeze(0), torch.cat([trials.target.X, trials.pending])) > 0:
+            self.log.warn(
+                f"Every candidate that may be tried ({len(allowed.rows)}) was tried or is awaited: from now on they "
+                "are tried again."
+            )
+        return Suggested(number, params, x, fitted, known, remarks)
+
+    def _clash(self, study: Study, x: Float[Tensor, "d"], trials: EncodedTrials, round_: int) -> EncodedTrials | None:
+        """The trials as they are now if another one was given the same point, and still has it after a pause."""
+        random = np.random.default_rng(self.seed(trials.own, f"pause {round_}"))
+        for seconds in (0.0, float(random.uniform(0, _PAUSE * 2**round_))):
+            time.sleep(seconds)
+            unfinished = study.get_trials(deepcopy=False, states=(TrialState.RUNNING, TrialState.WAITING))
+            now = trials.with_running(unfinished)
+            if now is trials or count_same(x.unsqueeze(0), now.pending) <= count_same(x.unsqueeze(0), trials.pending):
+                return None
+        return now
+
+    def _is_expected(self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> bool:
+        """Whether the suggestion was made for these values of the parameter."""
+        if self.fitter.space is not None:
+            return True
+        last = self._recent.get(trial.number)
+        known = self.fitter.read(study).space if last is None else last.alignment.space
+        return known.distributions.get(name) == distribution
 
     def _late_value(
         self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution, params: Mapping[str, Any]
@@ -167,111 +290,110 @@ class Adviser:
         last = self._recent.get(trial.number)
         if last is None or name not in last.alignment.space.names:
             raise NoPlaceError(self._why_unknown)
-        axis = next(axis for axis in last.alignment.space.axes if axis.name == name)
+        space = last.alignment.space
+        axis = next(axis for axis in space.axes if axis.name == name)
         if axis.width == 0:
             raise NoPlaceError(_SINGLE)
         with self._lock, _on_cpu():
-            rules = self._rules(self.learner.whole_space(study, study.get_trials(deepcopy=False)))
-            domain = values_of_late_parameter(last.alignment.space, axis, params, rules)
-            x = self.strategy.ask(last.several or last.posterior, domain, seed=self.seed(trial.number, name))
+            rules = self._rules(self.fitter.read(study).space) if self.settings else ()
+            domain = values_of_late_parameter(space, axis, params, rules)
+            x = self.chooser.maximise(last.known, domain, seed=self.seed(trial.number, name))
             found = axis.value(x[axis.columns].unsqueeze(0))[0]
             note(study, trial, {**params, name: found})
         return clip_value(found, name, distribution)
 
-    def _rules(self, whole: WholeSpace) -> tuple[SettingRule, ...]:
-        return self.settings.read(whole.every, final=self.learner.space is not None)
+    def _rules(self, space: StudySpace) -> tuple[SettingRule, ...]:
+        return self.settings.read(space.all_known, final=self.fitter.space is not None)
 
-    def begin(self, study: Study, trial: FrozenTrial) -> None:
-        """Raise an ``InputError`` if a rule is about what nobody knows; say which ones the trial was given against."""
-        if self.settings:
-            rules = self._rules(self.learner.whole_space(study, study.get_trials(deepcopy=False)))
-            self.settings.warn_of_broken(rules, fixed_parameters(trial), trial.number, self.words.of_rules)
+    def _domain(self, known: StudySpace, space: Space, number: int, fixed: Mapping[str, Any]) -> TrialDomain:
+        """What trial ``number`` may run with, these parameters being fixed."""
+        pinned = {name: value for name, value in fixed.items() if name in space.names}
+        return self.settings.domain(space, pinned, self._rules(known), number, self.log.warn)
 
-    def _domain(self, trial: FrozenTrial, space: Space, whole: WholeSpace) -> TrialDomain:
-        pinned = {n: v for n, v in fixed_parameters(trial).items() if n in space.names}
-        return self.settings.domain(space, pinned, self._rules(whole), trial.number, self.words.of_rules)
-
-    def _without_model(self, trial: FrozenTrial, whole: WholeSpace) -> dict[str, Any]:
-        """Where there are rules, a setting that keeps them; otherwise nothing, and somebody else draws."""
+    def _without_model(self, known: StudySpace, trial: FrozenTrial) -> dict[str, Any]:
+        """Random settings that keep the rules; nothing without rules, so that the independent sampler draws."""
         if not self.settings:
             return {}
-        allowed = self._domain(trial, Space.of(whole.distributions, conditions=whole.conditions), whole)
+        space = Space.of(known.distributions, conditions=known.conditions)
+        allowed = self._domain(known, space, trial.number, fixed_parameters(trial))
         return allowed.params(allowed.random_point(self.seed(trial.number, "drawn")))
 
     @property
     def _why_unknown(self) -> str:
-        if self.learner.space is not None:
+        if self.fitter.space is not None:
             return "it is no part of the space that was given"
         return "no source and no finished trial has it"
 
     # ── what it rests on ──────────────────────────────────────────────────────────────────────────────────────────
 
     def prior_and_results(self, study: Study, outcome: str | None = None) -> tuple[Prior, Dataset]:
-        """What was learnt from the sources of an outcome and the study's own results, without a suggestion."""
+        """The prior of an outcome and the study's own results, without a suggestion."""
         with self._lock, _on_cpu():
-            trials = study.get_trials(deepcopy=False)
-            learnt = self.learner.learn(study, self.learner.whole_space(study, trials), trials)
-            seen = self.learner.looking(study, learnt, -1)(trials)
-            return learnt.of(outcome, seen, trials)
+            now = self.fitter.read(study)
+            fitted = self.fitter.fit(now)
+            return fitted.prior_and_results(outcome, fitted.encode(now.trials))
 
     def outlook(self, study: Study) -> Outlook:
         """What the next trials of the study are expected to gain."""
         with self._lock, _on_cpu():
-            trials = study.get_trials(deepcopy=False)
-            whole = self.learner.whole_space(study, trials)
-            if all(distribution.single() for distribution in whole.distributions.values()):
+            now = self.fitter.read(study)
+            if now.space.nothing_to_choose:
                 return Outlook(None, 1, 0, thing="trial")
-            learnt, number = self.learner.learn(study, whole, trials), len(trials)
-            space = learnt.alignment.space
-            seen = self.learner.looking(study, learnt, -1)(trials)
-            known = learnt.condition(seen, trials, seed=self.seed(number))
-            allowed = self.settings.domain(space, {}, self._rules(whole), number, self.words.of_rules)
-            once = self.strategy.tries_once(allowed.domain)
+            fitted, number = self.fitter.fit(now), len(now.trials)
+            trials = fitted.encode(now.trials)
+            allowed = self._domain(now.space, fitted.alignment.space, number, {})
             found = outlook(
-                known,
+                fitted.condition(trials, seed=self.seed(number)),
                 allowed.domain,
-                pending=seen.pending,
-                avoid=seen.target.X if once else None,
+                pending=trials.pending,
+                avoid=trials.target.X if self.chooser.tries_once(allowed.domain) else None,
                 seed=self.seed(number, "outlook"),
             )
-        names = getattr(study, "metric_names", None)
+        names = metric_names(study)
         return replace(found, objective=names[0] if names else found.objective, thing="trial")
 
-    def _tell(self, alignment: Alignment, whole: WholeSpace) -> None:
-        """Before the trial costs anything: what may be wrong with the sources or the space."""
-        for decision in alignment.warnings:
-            self.words.say_of(decision)
-        for name in whole.gone:
-            self.words.not_asked_for(name)
+    def _warn_of(self, now: StudySnapshot, fitted: StudyPriors) -> None:
+        """Before the trial costs anything: what may be wrong with the sources, the space or the stated errors."""
+        for decision in fitted.alignment.warnings:
+            self.log.warn(f"{decision} (see sampler.report)")
+        for name in now.space.dropped:
+            self.log.warn(f"{name}: the latest trials have not asked for it, so it is not chosen any more.")
+        for attribute in self.fitter.errors.every:
+            for complaint in errors_of_trials(now.trials, attribute, f"Study {now.study.study_name!r}")[1]:
+                self.log.warn(f"{complaint} Until then it is taken as not known.")
 
-    def _on_results(self, prior: Prior, seen: SeenTrials) -> tuple[str, ...]:
-        """What there is to say about the study's own results; that some are outliers is also logged, once."""
-        far = outliers_in_words(prior, seen.target, seen.values, seen.numbers, "trial")
+    def _warn_of_untrusted(self, fitted: StudyPriors, known: Known) -> None:
+        count = len(fitted.alignment.datasets)
+        posteriors = known.posteriors if isinstance(known, OutcomePosteriors) else (known,)
+        if count and all(bool(posterior.blind) for posterior in posteriors):
+            which = "The source is not" if count == 1 else f"None of the {count} sources is"
+            self.log.warn(
+                f"{which} trusted, being too small or noise (print(sampler.explain()) says why): the first trials are "
+                "the best of the past and a design that fills the space."
+            )
+
+    def _remarks(self, prior: Prior, trials: EncodedTrials) -> tuple[str, ...]:
+        """Remarks on the study's own results; outliers are also logged, once."""
+        numbers = [trial.number for trial in trials.finished]
+        far = outliers_in_words(prior, trials.target, trials.values, numbers, "trial")
         if far:
-            self.words.outliers(far)
-        return tuple(remark for remark in (far, infinite_in_words(seen.values)) if remark)
-
-    # ── chance ────────────────────────────────────────────────────────────────────────────────────────────────────
+            self.log.warn(f"This study: {far} (see sampler.report)", key="outliers")
+        return tuple(remark for remark in (far, infinite_in_words(trials.values)) if remark)
 
     def seed(self, number: int, purpose: int | str = "fit") -> int:
         """A seed of the trial's own, so that workers with equal seeds do not draw alike."""
         words = [self.entropy % (1 << 64), number, *str(purpose).encode()]
         return int(np.random.SeedSequence(words).generate_state(1)[0])
 
-    def _pause(self, number: int, round_: int) -> float:
-        """Seconds; another number for every trial and round."""
-        return float(np.random.default_rng(self.seed(number, f"pause {round_}")).uniform(0, _PAUSE * 2**round_))
-
     # ── pickling ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def __getstate__(self) -> dict[str, Any]:
-        """The sources and the options: what was learnt is learnt again, or found in the cache's folder."""
-        dropped = ("_lock", "last", "_recent")
-        return {name: value for name, value in vars(self).items() if name not in dropped}
+        """The sources and the options: what was learnt is learnt again, or found in the folder of fits."""
+        return vars(self) | {"_lock": None, "last": None, "_recent": {}, "_read": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """With a lock of its own."""
-        vars(self).update(state, _lock=threading.RLock(), last=None, _recent={})
+        vars(self).update(state, _lock=threading.RLock())
 
 
 def _on_cpu() -> AbstractContextManager[Any]:
@@ -280,7 +402,7 @@ def _on_cpu() -> AbstractContextManager[Any]:
 
 
 def _offered(value: Any, name: str, distribution: BaseDistribution) -> list[Any]:
-    """The value, or the nearest one that is offered; nothing where it is a category that is no more."""
+    """The value, or the nearest one that is offered; nothing where it is a category that is not offered."""
     try:
         return [clip_value(value, name, distribution)]
     except NoPlaceError:

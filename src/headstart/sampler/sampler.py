@@ -1,32 +1,33 @@
-"""``TransferSampler``: an Optuna sampler that starts from what was measured before.
+"""``TransferSampler``: an Optuna sampler that learns from past studies, tables and files.
 
     a parameter                                       comes from
-    that a finished trial or a source knows           the model, with all others that are there (sampler.adviser)
+    that a finished trial or a source knows           the model, together with all others (sampler.adviser)
     the same, in a branch that was not expected       the model, the others being as they are
-    that nobody knows yet, or outside ``space``       ``independent_sampler``; a line in the log says so
+    that is not known yet, or outside ``space``       ``independent_sampler``, with a line in the log
 
-The state of a study is in its storage and nowhere else: a sampler can be pickled, shared by threads, and used by any
-number of processes on one study. Randomness is a function of the seed and the trial's number. Nothing heavy is
-imported before a sampler is made.
+The state of a study is in its storage alone: a sampler can be pickled, shared by threads, and used by any number of
+processes on one study. Random numbers are a function of the seed and the trial's number. Torch is imported when a
+sampler is made.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from numbers import Integral, Real
 from os import PathLike, urandom
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import optuna
+from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, TPESampler
-from optuna.samplers._base import _process_constraints_after_trial
 
 from headstart.errors import InputError, NoPlaceError
-from headstart.sampler.arguments import require_arguments
+from headstart.sources.optuna_api import write_constraints
+from headstart.sources.parameters import nearest
 
 if TYPE_CHECKING:
     from optuna import Study
-    from optuna.distributions import BaseDistribution
     from optuna.trial import FrozenTrial, TrialState
 
     from headstart.data.rules.rule import SettingRule
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from headstart.decide.stopping import Outlook
     from headstart.models.auto.reasons import Reasons
     from headstart.models.model import TransferModel
-    from headstart.sampler.suggested import Drawn, Suggested
+    from headstart.sampler.explanation import Drawn, Suggested
+    from headstart.sources.raw import RawTask
 
 _LISTED = 10  # sources that are named where the sampler is printed
 
@@ -107,36 +109,53 @@ class TransferSampler(BaseSampler):
         steps: Mapping[str, float] | None = None,
         candidates: Any = None,
     ) -> None:
-        from headstart.sampler.settings.constraints import SettingConstraints
-        from headstart.sampler.start import start
+        from headstart.models.device import device_from
+        from headstart.models.fitcache import FitCache
+        from headstart.models.learning import LearnContext, require_n_jobs
+        from headstart.sampler.adviser import Adviser, PointChooser
+        from headstart.sampler.log import OnceLogger, log_warning
+        from headstart.sampler.outcomes import SourceFitter
+        from headstart.sampler.settings import SettingConstraints
+        from headstart.sources.forms.naming import ErrorNames
+        from headstart.sources.past import read_sources
 
-        require_arguments(
-            seed,
-            space,
-            fill,
-            independent_sampler=independent_sampler,
-            beta=beta,
-            cache_dir=cache_dir,
-            constraints_func=constraints_func,
+        settings = SettingConstraints.of(rules, fixed, steps, candidates)
+        _require_seed_and_beta(seed, beta)
+        _require_space_and_fill(space, fill)
+        _require_objects(cache_dir, constraints_func, independent_sampler)
+        log = OnceLogger()
+        place = device_from(device, log.warn)
+        learnt_by = _model(model).anywhere()
+        chooser = PointChooser(_acquisition(acquisition), float(beta), deterministic_objective, place)
+        fits = None if cache_dir is None else FitCache(Path(cache_dir).expanduser(), log_warning)
+        context = LearnContext(fits, require_n_jobs(n_jobs), device=place)
+        settings.require(space)
+        errors = ErrorNames.of(error)
+        found = read_sources(
+            sources, objective=objective, space=space, rename=rename, error=error, constraints=constraints
         )
-        self._adviser = start(
-            sources,
-            model=model,
-            acquisition=acquisition,
-            beta=beta,
-            deterministic=deterministic_objective,
-            entropy=_fresh_entropy() if seed is None else int(seed),
-            objective=objective,
-            space=space,
-            rename=rename,
-            fill=fill,
-            cache_dir=cache_dir,
-            n_jobs=n_jobs,
-            device=device,
-            settings=SettingConstraints.of(rules, fixed, steps, candidates),
-            error=error,
-            constraints=constraints,
+        if found and errors.every and not any(_knows_errors(task) for task in found):
+            log.warn(
+                f"error: no source has a column or user attribute {errors.every[0]!r}, so the errors of theirs are not "
+                "known."
+            )
+        for line in found.skipped:
+            log.warn(line)
+        if not found and learnt_by.needs_sources:
+            log.inform("No sources are given: the study starts from scratch.")
+        fitter = SourceFitter(
+            sources=found,
+            model=learnt_by,
+            space=None if space is None else dict(space),
+            fill=dict(fill or {}),
+            context=context,
+            log=log,
+            listed=settings.candidates.task if settings.candidates else None,
+            order=() if objective is None or isinstance(objective, str | Mapping) else tuple(objective),
+            errors=errors,
         )
+        fitter.require_common_ground()
+        self._adviser = Adviser(fitter, chooser, settings, log, _fresh_entropy() if seed is None else int(seed))
         self._independent_sampler = independent_sampler
         self._constraints_func = constraints_func
         self._last: Suggested | Drawn | None = None
@@ -151,76 +170,96 @@ class TransferSampler(BaseSampler):
     @property
     def report(self) -> str:
         """How the sources were brought into the search space, a line per decision. Print it."""
-        if (last := self._adviser.last) is not None:
-            own = [f"this study: {last.posterior.train_targets.shape[-1]} results", *(f"  ! {r}" for r in last.remarks)]
-            return "\n".join([str(last.alignment), *(own if last.remarks else ())])
-        names = [f"{t.name}: {len(t.rows)} rows of {', '.join(t.parameters)}" for t in self._adviser.learner.sources]
+        if self._adviser.last is not None:
+            return self._adviser.last.report
+        names = [f"{t.name}: {len(t.rows)} rows of {', '.join(t.parameters)}" for t in self._adviser.fitter.sources]
         return "\n".join(["Nothing was suggested yet, so nothing had to be aligned.", *names])
 
     def explain(self, study: Study | None = None, *, outcome: str | None = None) -> Reasons:
         """Why the latest suggestion is what it is: a verdict on every source, and what the prediction rests on.
 
-        Of a ``study``, loaded from a storage for instance, the verdicts after its finished trials. Print it, or see
-        ``to_frame()``. It takes ``model="auto"``, the default, whose candidates are weighed by what they predicted.
-        Where several things are measured ``outcome`` is the name or number of the objective ("0" is the first, and
-        the default), or "constraint …" with the constraint's key.
+        Print it, or see ``to_frame()``. It takes ``model="auto"``, the default, which weighs its candidate models by
+        how well they predicted.
+
+        Args:
+            study: A study, loaded from a storage for instance, to give the verdicts after its finished trials; by
+                default they are those of the latest suggestion.
+            outcome: The name or number of the objective ("0" is the first, and the default), or "constraint ..." with
+                the constraint's key, where several things are measured.
+
+        Returns:
+            The verdicts.
+
+        Raises:
+            InputError: Nothing was suggested yet, there is no such outcome, or the model is not AUTO.
         """
         from headstart.models.auto.reasons import explanation_of
-        from headstart.models.model import observed
 
         if study is not None:
-            prior, target = self._adviser.prior_and_results(study, outcome)
-            return explanation_of(prior, target)
-        last = self._adviser.last
-        if last is None:
+            return explanation_of(*self._adviser.prior_and_results(study, outcome))
+        if self._adviser.last is None:
             raise InputError("Nothing was suggested yet, so there is nothing to explain: give it a study.")
-        prior, posterior = last.prior, last.posterior
-        if last.several is not None and outcome is not None:
-            prior, posterior = last.priors[last.several.outcomes[outcome].name], last.several[outcome]
-        target = replace(observed(posterior), name="this study")
-        return explanation_of(prior, target, last.x.unsqueeze(0), posterior=posterior)
+        return self._adviser.last.explain(outcome)
 
     def outlook(self, study: Study) -> Outlook:
         """Whether it pays to go on: what the next trials together are expected to gain. Print it.
 
-        Of one objective in its units and beside the noise, of several as a share of the front's volume; ``advice`` is
-        what follows. See ``headstart.decide.stopping`` for what counts as small.
+        Args:
+            study: The study as it is now.
+
+        Returns:
+            The gain of one objective in its units and beside the noise, of several as a share of the front's volume,
+            and an ``advice``. See ``headstart.decide.stopping`` for what counts as small.
         """
         return self._adviser.outlook(study)
 
     # ── what Optuna calls ─────────────────────────────────────────────────────────────────────────────────────────
 
-    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:  # noqa: ARG002
-        """The parameters that are chosen before the objective asks: those that finished trials, or ``space``, know.
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """The parameters that are chosen before the objective asks.
 
-        Where there are rules it is none: Optuna would not ask again for those that come after one which the objective
-        offers other values of, and together they could break a rule.
+        Args:
+            study: The study.
+            trial: The trial that begins.
+
+        Returns:
+            Those that finished trials, or ``space``, know; none where there are rules.
         """
-        if self._adviser.settings:
-            return {}
-        trials = study.get_trials(deepcopy=False)
-        finished = {name for t in trials if t.state == optuna.trial.TrialState.COMPLETE for name in t.params}
-        found = self._adviser.learner.whole_space(study, trials).distributions
-        return {
-            name: distribution
-            for name, distribution in found.items()
-            if not distribution.single() and (self._adviser.learner.space is not None or name in finished)
-        }
+        return self._adviser.relative_space(study, trial)
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The next parameters, noted for all other workers to see."""
+        """The next parameters, noted for all other workers to see.
+
+        Args:
+            study: The study.
+            trial: The trial that begins.
+            search_space: The parameters that ``infer_relative_search_space`` gave.
+
+        Returns:
+            Their values; nothing where the model failed.
+        """
         if not search_space:
             return {}
         params = self._adviser.suggest(study, trial, search_space)
         self._last = self._adviser.last if params else None
-        return {name: value for name, value in params.items() if name in search_space}
+        return {name: value for name, value in (params or {}).items() if name in search_space}
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """A parameter on its own: of what was chosen, or chosen now, or drawn where nobody knows anything of it."""
+        """One parameter: of the suggestion, or chosen now, or drawn where nothing is known of it.
+
+        Args:
+            study: The study.
+            trial: The trial that runs.
+            param_name: The name of the parameter.
+            param_distribution: The values that the objective asks for.
+
+        Returns:
+            The value.
+        """
         try:
             value = self._adviser.value(study, trial, param_name, param_distribution)
         except NoPlaceError as error:
@@ -229,18 +268,22 @@ class TransferSampler(BaseSampler):
         return value
 
     def _draw(self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution, reason: str) -> Any:
-        from headstart.sampler.suggested import Drawn
+        from headstart.sampler.explanation import Drawn
+        from headstart.sampler.log import log_warning
 
         sampler = self._independent_sampler or TPESampler(seed=self._adviser.seed(trial.number, name))
-        own = type(sampler).__name__
         suggested = self._adviser.last
         if suggested is not None and suggested.trial_number == trial.number:
             self._last = suggested
         elif self._last is None or self._last.trial_number != trial.number:
             self._last = Drawn(trial.number)
-        self._last.drawn[name] = f"{own}: {reason}"
-        from_nothing = self._last is not suggested and not self._adviser.learner.sources
-        self._adviser.words.drawn(trial.number, name, own, reason, expected=from_nothing)
+        self._last.drawn[name] = f"{type(sampler).__name__}: {reason}"
+        said = f"{name} is drawn by {type(sampler).__name__}: {reason}"
+        from_scratch = self._last is not suggested and not self._adviser.fitter.sources
+        if not from_scratch and self._adviser.log.is_new(said):
+            log_warning(f"Trial {trial.number}: {said}.")
+        else:
+            self._adviser.log.inform(f"Trial {trial.number}: {said}.")
         return sampler.sample_independent(study, trial, name, distribution)
 
     def reseed_rng(self) -> None:
@@ -250,15 +293,30 @@ class TransferSampler(BaseSampler):
             self._independent_sampler.reseed_rng()
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """See that its rules are about what is known; tell the independent sampler, if any, that a trial begins."""
+        """Check the rules against the parameters that are known, and pass it on to the independent sampler.
+
+        Args:
+            study: The study.
+            trial: The trial that begins.
+
+        Raises:
+            InputError: A rule is about a parameter that is not known.
+        """
         self._adviser.begin(study, trial)
         if self._independent_sampler is not None:
             self._independent_sampler.before_trial(study, trial)
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
-        """Write down the constraints, tell the independent sampler; results are read when the next trial asks."""
+        """Write down the constraints, and pass it on to the independent sampler.
+
+        Args:
+            study: The study.
+            trial: The trial that has ended.
+            state: Its state.
+            values: Its results; they are read from the storage when the next trial asks.
+        """
         if self._constraints_func is not None:
-            _process_constraints_after_trial(self._constraints_func, study, trial, state)
+            write_constraints(self._constraints_func, study, trial, state)
         if self._independent_sampler is not None:
             self._independent_sampler.after_trial(study, trial, state, values)
         self._adviser.forget(trial.number)
@@ -267,11 +325,9 @@ class TransferSampler(BaseSampler):
         """The model and the sources."""
         from headstart.models.family import model_name
 
-        names = [task.name for task in self._adviser.learner.sources]
+        names = [task.name for task in self._adviser.fitter.sources]
         listed = ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
-        return f"TransferSampler({model_name(self._adviser.strategy.model)}, sources: {listed or 'none'})"
-
-    # ── pickling ──────────────────────────────────────────────────────────────────────────────────────────────────
+        return f"TransferSampler({model_name(self._adviser.fitter.model)}, sources: {listed or 'none'})"
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the latest suggestion."""
@@ -280,3 +336,71 @@ class TransferSampler(BaseSampler):
 
 def _fresh_entropy() -> int:
     return int.from_bytes(urandom(8), "little")
+
+
+# ── arguments ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _require_seed_and_beta(seed: Any, beta: Any) -> None:
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, Integral)):
+        raise InputError(f"seed must be a whole number, or None for another one every time, but it is {seed!r}.")
+    if isinstance(beta, bool) or not isinstance(beta, Real) or not 0 <= float(beta) < math.inf:
+        raise InputError(f"beta is how much uncertainty attracts, a number from 0 on, but it is {beta!r}.")
+
+
+def _require_space_and_fill(space: Any, fill: Any) -> None:
+    """Without a space the parameters are not known yet, and ``fill`` may name any."""
+    for name, given in (("space", space), ("fill", fill)):
+        if given is not None and not isinstance(given, Mapping):
+            raise InputError(f"{name} must map names to values, as in {{'x': …}}, but it is {type(given).__name__}.")
+    for name, distribution in (space or {}).items():
+        if not isinstance(distribution, BaseDistribution):
+            raise InputError(
+                f"space gives {distribution!r} for {name!r}, but it takes Optuna's distributions, such as "
+                "optuna.distributions.FloatDistribution(0, 1)."
+            )
+    for name in fill or {}:
+        if space is not None and name not in space:
+            raise InputError(
+                f"fill gives a value for {name!r}, which is no parameter of the space. {nearest(name, space)}"
+            )
+
+
+def _require_objects(cache_dir: Any, constraints_func: Any, independent_sampler: Any) -> None:
+    if cache_dir is not None and not isinstance(cache_dir, str | PathLike):
+        raise InputError(f"cache_dir must be the path of a folder, but it is {cache_dir!r}.")
+    if constraints_func is not None and not callable(constraints_func):
+        raise InputError(
+            f"constraints_func must be a function of a trial that gives numbers, but it is {constraints_func!r}."
+        )
+    if independent_sampler is not None and not isinstance(independent_sampler, BaseSampler):
+        raise InputError(
+            f"independent_sampler must be one of Optuna's samplers, such as TPESampler(), but it is "
+            f"{independent_sampler!r}."
+        )
+
+
+def _model(model: str | TransferModel) -> TransferModel:
+    from headstart.models.family import model_named
+    from headstart.models.model import TransferModel
+
+    if isinstance(model, str):
+        return model_named(model)
+    if not isinstance(model, TransferModel):
+        raise InputError(f"model must be a name or a headstart model such as SHGP, but it is {model!r}.")
+    return model
+
+
+def _acquisition(kind: str | Acquisition) -> Acquisition:
+    from headstart.decide.acquisition import Acquisition
+
+    named = {"logei": Acquisition.LOG_EI, "ucb": Acquisition.LCB}
+    if isinstance(kind, Acquisition):
+        return kind
+    if kind not in named:
+        raise InputError(f"acquisition must be one of {', '.join(named)}, but it is {kind!r}.")
+    return named[kind]
+
+
+def _knows_errors(task: RawTask) -> bool:
+    return any(error is not None for error in (task.error, *(own.error for own in task.objectives.values())))

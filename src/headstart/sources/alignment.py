@@ -15,24 +15,88 @@ shares no parameter with the new space   an InputError, or it is left out
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from headstart.data.conditions import Condition
 from headstart.data.dataset import Dataset
 from headstart.data.descriptors import Descriptors
+from headstart.data.outcomes import Outcomes
 from headstart.data.space import Space
 from headstart.errors import InputError, NothingInCommonError
-from headstart.sources.aligned import Alignment, Decision
 from headstart.sources.matching import Matched, match, outside
-from headstart.sources.raw import INFINITE, RawTask, error_var, finite
+from headstart.sources.raw import INFINITE, RawObjective, RawTask, error_var, finite
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was done about one parameter of one source (parameter "" for its rows), as a plain sentence.
+
+    ``warning`` marks those that may cost something, which a careful user wants to know.
+    """
+
+    source: str
+    parameter: str
+    what: str
+    warning: bool = False
+
+    def __str__(self) -> str:
+        """The sentence with its subject."""
+        subject = f"{self.source}, {self.parameter}" if self.parameter else self.source
+        return f"{subject}: {self.what}"
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """The sources as data sets of one space, smaller being better, and how they got there.
+
+    ``rows`` are the rows of every task that its data set has.
+    """
+
+    space: Space
+    tasks: tuple[RawTask, ...]
+    datasets: tuple[Dataset, ...]
+    rows: tuple[tuple[int, ...], ...]
+    decisions: tuple[Decision, ...]
+
+    @property
+    def warnings(self) -> tuple[Decision, ...]:
+        """The decisions that may cost something."""
+        return tuple(decision for decision in self.decisions if decision.warning)
+
+    def noting(self, notes: Iterable[str]) -> Alignment:
+        """With a remark on every task, in order, where there is one: how it was learnt (``FitReport.note``)."""
+        told = [Decision(task.name, "", note) for task, note in zip(self.tasks, notes, strict=False) if note]
+        return replace(self, decisions=(*self.decisions, *told)) if told else self
+
+    def __str__(self) -> str:
+        """The report: a heading per source and a line per decision, warnings marked with an exclamation mark."""
+        lines = [f"Search space: {', '.join(self.space.names)}"]
+        used = {task.name: (task, data) for task, data in zip(self.tasks, self.datasets, strict=True)}
+        names = dict.fromkeys([*used, *(decision.source for decision in self.decisions)])
+        for name in names:
+            if name in used:
+                task, data = used[name]
+                lines.append(f"{name}: {data.n} of {len(task.rows)} rows used")
+            else:
+                lines.append(f"{name}: not used")
+            own = [decision for decision in self.decisions if decision.source == name]
+            width = max((len(decision.parameter) for decision in own), default=0)
+            lines += [f"  {'!' if d.warning else ' '} {d.parameter or '·':<{width}}  {d.what}" for d in own]
+            if not own:
+                lines.append("    every parameter and row fits")
+        if not names:
+            lines.append("no sources")
+        return "\n".join(lines)
+
 
 _UNSEEN = 0.5  # the placeholder of a coordinate that was not recorded
 
@@ -283,3 +347,42 @@ def _leave_out(
         f"and the space {', '.join(distributions)}{because}. Rename its columns to the parameters they mean, or leave "
         "it out."
     )
+
+
+def with_any_result(task: RawTask, measured: Mapping[str, RawObjective]) -> RawTask | None:
+    """The task with 0 for every row that knows one of the outcomes, so that all of these are aligned; None if none."""
+    known = np.zeros(len(task.rows), dtype=bool)
+    for outcome in measured.values():
+        known |= ~np.isnan(outcome.y)
+    if not known.any():
+        return None
+    return replace(task, y=np.where(known, 0.0, np.nan), maximize=None, error=None)
+
+
+def split(
+    alignment: Alignment, measured: Mapping[str, Mapping[str, RawObjective]], outcomes: Outcomes
+) -> dict[str, Alignment]:
+    """What every outcome has of the tasks ``with_any_result``; ``measured`` is what each knows, by its name."""
+    return {name: _of_one(alignment, measured, outcomes, name) for name in outcomes.names}
+
+
+def _of_one(
+    alignment: Alignment, measured: Mapping[str, Mapping[str, RawObjective]], outcomes: Outcomes, name: str
+) -> Alignment:
+    tasks, datasets, every_row = [], [], []
+    for task, data, rows in zip(alignment.tasks, alignment.datasets, alignment.rows, strict=True):
+        own = measured[task.name].get(name)
+        if own is None:
+            continue
+        y, places = finite(own.y), np.array(rows, dtype=int)
+        there = ~np.isnan(y[places])
+        if not there.any():
+            continue
+        kept = places[there]
+        error = None if own.error is None else error_var(own.error[kept])
+        X = data.X[torch.from_numpy(there)]
+        as_measured = Dataset(X, torch.from_numpy(y[kept]), data.name, data.unseen, data.categories, error)
+        tasks.append(replace(task, y=own.y, maximize=own.maximize, error=own.error))
+        datasets.append(outcomes[name].signed(as_measured))
+        every_row.append(tuple(kept.tolist()))
+    return replace(alignment, tasks=tuple(tasks), datasets=tuple(datasets), rows=tuple(every_row))

@@ -1,26 +1,25 @@
-"""What the columns of past files are: parameters with ranges, scales, categories and units, each with its reason."""
+"""What the columns of past files are: parameters with ranges, scales, steps, categories and units, with reasons.
+
+A column is left out by what is in it or what it is called: dates, people, remarks, other results.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headstart.errors import InputError, refuse
-from headstart.sources.columns.cleaning import TableUse, cell_unit, cleaned
-from headstart.sources.columns.frames import input_column
-from headstart.sources.columns.grid import common_step
-from headstart.sources.columns.roles import no_parameter
-from headstart.sources.columns.span import outward, spans_log
-from headstart.sources.files.cells import is_missing, number
-from headstart.sources.files.readings import CellRules
+from headstart.sources.columns import TableUse, cell_unit, cleaned, input_column
+from headstart.sources.files.cells import CellRules, is_missing, number
 from headstart.sources.files.tables import Table
-from headstart.sources.files.unit_names import folded, plain, split_unit
+from headstart.sources.files.units import folded, plain, split_unit
 from headstart.sources.parameters import MOST_USED, Kind, Parameter, nearest
 
 _NOTHING_THERE = "nothing was measured there. Leave it out."
@@ -276,3 +275,146 @@ def _remarks(tables: Sequence[Table], guesses: Sequence[Guess]) -> list[str]:
         if len(table.rows) > MOST_USED
     ]
     return remarks
+
+
+_MOSTLY = 0.5  # a column with fewer of its cells filled says too little
+_DISTINCT = 0.7  # of what is measured most values differ
+_FEWEST = 6
+
+_PEOPLE = (
+    r"operator\w*|user|analyst|technician|chemist|person|people|name|names|initials|who|author|scientist|worker|student"
+    r"|(?:done|made|run|measured) by|bearbeiter(?:in)?|laborant(?:in)?|mitarbeiter(?:in)?|kürzel|bediener(?:in)?|durch"
+)
+_REMARKS = (
+    r"(?:foot)?notes?|comments?|remarks?|observations?|description|bemerkung(?:en)?|kommentare?|notiz(?:en)?"
+    r"|anmerkung(?:en)?|beobachtung(?:en)?|beschreibung"
+    r"|file ?name|dateiname|link|eln|lab ?book|laborjournal|journal|barcode"
+)
+_DATES = r"date|datum|day|time ?stamp|started|finished|tag|uhrzeit|created|modified"
+_RESULTS = (
+    r"yield|isolated yield|purity|conversion|selectivity|ee|e\.e\.|enantiomeric excess|dr|assay|impurit(?:y|ies)"
+    r"|recovery|titer|titre|od ?600|response|results?|outcome|score|loss|rmse|accuracy|area|peak area|hplc(?: area)?"
+    r"|ausbeute|reinheit|umsatz|selektivität|gehalt|ergebnis(?:se)?|messwert|nebenprodukt|by-?products?|side products?"
+    r"|verunreinigung(?:en)?|crude weight|isolated (?:mass|weight)|auswaage|viscosity|viskosität|hardness|härte"
+    r"|tensile strength|zugfestigkeit|shrinkage|cost|costs|kosten|productivity|throughput|quality|qualität"
+)
+_SPREADS = r".*(?:[ _.](?:sd|std|stdev|sem|stderr|error|err|uncertainty)|standardabweichung|fehler)"
+
+
+def no_parameter(name: str, tables: Sequence[Table], has: Sequence[Sequence[bool]], results: Sequence[str]) -> str:
+    """Why the column is proposed to be left out, "" if it may be a parameter. ``has`` are the rows with results."""
+    own = [
+        (t, h) for t, h in zip(tables, has, strict=True) if name in t.columns and t.kind(name, forms=True) != "empty"
+    ]
+    if not own:
+        return "it is empty"
+    filled = [
+        not is_missing(c, numeric=True) for t, h in own for c, there in zip(t.cells(name), h, strict=True) if there
+    ]
+    if sum(filled) < _MOSTLY * len(filled):
+        return f"only {sum(filled)} of {len(filled)} rows have it"
+    if any(t.kind(name, forms=True) == "date" for t, _ in own):
+        return "dates are no parameters"
+    words = folded(re.sub(r"[_\s]+", " ", split_unit(name)[0])).strip(" .:#")
+    numeric = all(t.kind(name, forms=True) == "number" for t, _ in own)
+    if re.fullmatch(_DATES, words) and (not numeric or re.fullmatch(r"date|datum|time ?stamp", words)):
+        return "dates are no parameters"
+    if re.fullmatch(_PEOPLE, words) and not numeric:
+        return "who did it is no setting" + _if_so(name)
+    if re.fullmatch(_REMARKS, words) and not numeric:
+        return "remarks are no setting"
+    if numeric and (re.fullmatch(_RESULTS, words) or re.fullmatch(_SPREADS, words)):
+        return "by its name it is measured, not set" + _if_so(name, result=True)
+    if numeric and all(_stands_behind(t, name, results) and _mostly_differs(t, name) for t, _ in own):
+        return "it stands behind the result and hardly any value occurs twice, as if it was measured" + _if_so(
+            name, result=True
+        )
+    return ""
+
+
+def _if_so(name: str, *, result: bool = False) -> str:
+    limit = f", a result with --limit '{name}>=VALUE'" if result else ""
+    return f"; make it a parameter with --parameter '{name}'{limit}"
+
+
+def _stands_behind(table: Table, name: str, results: Sequence[str]) -> bool:
+    places = [table.columns.index(result) for result in results if result in table.columns]
+    return bool(places) and table.columns.index(name) > max(places)
+
+
+def _mostly_differs(table: Table, name: str) -> bool:
+    values = [v for cell in table.cells(name) if (v := number(cell, table.mark)) is not None]
+    return len(values) >= _FEWEST and len(np.unique(values)) >= _DISTINCT * len(values)
+
+
+# A positive column is on a log scale if it spans so much and its median lies in the lowest part of the range
+_DECADES, _LOW_PART = 2.0, 0.2
+
+
+def spans_log(values: NDArray[np.float64]) -> bool:
+    """Whether values look as if chosen on a log scale: positive, over two decades, and half of them in the low fifth.
+
+    Values that are spread evenly over 0.01 … 10 span as much, but half of them lie above the middle.
+    """
+    low, high = float(values.min()), float(values.max())
+    if low <= 0 or low == high or math.log10(high / low) < _DECADES:
+        return False
+    return (float(np.median(values)) - low) / (high - low) < _LOW_PART
+
+
+def outward(low: float, high: float, *, log: bool) -> tuple[float, float]:
+    """The range rounded outward: to 1, 2 or 5 times a power of ten on a log scale, else by an eighth at most."""
+    if log:
+        ends = []
+        for value, up in ((low, False), (high, True)):
+            power = 10.0 ** math.floor(math.log10(value) + 1e-12)
+            steps = [
+                m
+                for m in (1, 2, 5, 10)
+                if (m * power >= value * (1 - 1e-12) if up else m * power <= value * (1 + 1e-12))
+            ]
+            ends.append(_clean((min if up else max)(steps) * power))
+        return ends[0], ends[1]
+    span = high - low
+    power = 10.0 ** math.floor(math.log10(span))
+    step = next(s for s in (power / 10, power / 5, power / 2, power) if span / s <= 20)
+    bottom, top = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
+    if low > 0 >= bottom:  # nobody stirs for 0 minutes
+        digit = 10.0 ** math.floor(math.log10(low))
+        bottom = math.floor(low / digit + 1e-9) * digit
+    return _clean(bottom), _clean(top)
+
+
+def _clean(value: float) -> float:
+    """Without the dust of arithmetic: 0.3, not 0.30000000000000004."""
+    return float(f"{value:.12g}")
+
+
+# Values that happen to lie on every k-th place do so with a chance of k^(1 − n); this must be rarer than 1 in so many
+_CHANCE = 50
+_MOST_DIGITS = 9
+
+
+def common_step(values: Iterable[float]) -> float | None:
+    """The step between all values, counted from the lowest, if they have one that is more than their last digit.
+
+    0.1, 0.2, 0.4 have none: all numbers with one decimal lie on tenths.
+    """
+    exact = sorted({Fraction(f"{value:.12g}") for value in values})
+    if len(exact) < 3:
+        return None
+    digits = max(_decimals(value) for value in exact)
+    if digits > _MOST_DIGITS:
+        return None
+    places = [int((value - exact[0]) * 10**digits) for value in exact]
+    step = math.gcd(*places)
+    if step < 2 or float(step) ** (len(exact) - 1) < _CHANCE:
+        return None
+    return float(Fraction(step, 10**digits))
+
+
+def _decimals(value: Fraction) -> int:
+    digits = 0
+    while value.denominator != 1 and digits <= _MOST_DIGITS:
+        value, digits = value * 10, digits + 1
+    return digits

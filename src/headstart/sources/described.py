@@ -17,11 +17,11 @@ from headstart.data.descriptors import Descriptors
 from headstart.data.ranges import Choices, FloatRange
 from headstart.data.space import Space
 from headstart.errors import InputError, refuse
-from headstart.sources.columns.cleaning import TableUse, cleaned
+from headstart.sources.columns import TableUse, cleaned
+from headstart.sources.files.cells import CellRules
 from headstart.sources.files.cells import is_missing as is_empty
-from headstart.sources.files.readings import CellRules
 from headstart.sources.files.tables import Table, read_table
-from headstart.sources.files.unit_names import folded
+from headstart.sources.files.units import folded
 from headstart.sources.matching import is_missing, match
 from headstart.sources.raw import RawTask
 

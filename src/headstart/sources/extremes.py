@@ -18,7 +18,7 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.models.model import Prior
-from headstart.sources.aligned import Alignment, Decision
+from headstart.sources.alignment import Alignment, Decision
 from headstart.sources.raw import INFINITE
 
 _LISTED = 5  # more than this are counted

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from headstart.errors import InputError, MissingExtraError
 from headstart.sources.files.cells import number
-from headstart.sources.files.unit_names import split_unit, with_unit
+from headstart.sources.files.units import split_unit, with_unit
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

@@ -22,7 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import partial
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
@@ -30,11 +33,10 @@ import pandas as pd
 
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError, UnusableSourceError
-from headstart.sources.forms.found import Found
-from headstart.sources.forms.large import thinned
-from headstart.sources.forms.lookup import every_study, found_in, matching_names, require_storage
-from headstart.sources.forms.naming import Objectives, Renames, told_apart
-from headstart.sources.forms.storages import Storages, is_url, listed, shown
+from headstart.sources.forms.naming import Found, Objectives, Renames, Wanted, told_apart
+from headstart.sources.forms.storages import Storages, is_url, listed, reading, shown
+from headstart.sources.forms.studies import task_of_study, task_of_trials, thinned
+from headstart.sources.forms.tables import task_of_dataset, task_of_file, task_of_frame
 from headstart.sources.raw import RawTask, finite
 
 if TYPE_CHECKING:
@@ -46,8 +48,11 @@ if TYPE_CHECKING:
 class Sources(Sequence[RawTask]):
     """Past tasks that were read, from the least to the most related one, and why others were not. Print it.
 
-    ``tasks`` can be learnt from; the object is a sequence of them, and a sampler takes it as its ``sources``.
-    ``skipped`` has a sentence for every source that is empty, out of reach or gone.
+    It is a sequence of the tasks, and a sampler takes it as its ``sources``.
+
+    Args:
+        tasks: The tasks that can be learnt from.
+        skipped: A sentence for every source that is empty, out of reach or gone.
     """
 
     tasks: tuple[RawTask, ...] = ()
@@ -75,6 +80,9 @@ class Sources(Sequence[RawTask]):
             rename: New names of parameters, {old: new} or {study: {old: new}}.
             error: The user attribute with the standard error of a trial's result; of several objectives {objective:
                 attribute}.
+
+        Returns:
+            The studies' trials as tasks, and a sentence for every study that was skipped.
 
         Raises:
             InputError: If no study of that name can be learnt from.
@@ -201,3 +209,117 @@ def _is_storage_object(value: Any) -> bool:
     from optuna.storages import BaseStorage
 
     return isinstance(value, BaseStorage)
+
+
+_KINDS = (
+    "an Optuna Study, a pair (storage or URL, study_name), a storage or its URL, a list of FrozenTrials, a pandas "
+    "DataFrame, the path of a CSV, Parquet or .xlsx file, a headstart.Dataset, Sources or a RawTask"
+)
+
+
+def found_in(
+    source: Any, name: str, storages: Storages, space: Mapping[str, BaseDistribution] | None
+) -> Sequence[Found]:
+    """The tasks of one source, not read yet. ``name`` is for sources that have none themselves."""
+    from optuna import Study
+    from optuna.storages import BaseStorage
+    from optuna.study import StudySummary
+    from optuna.trial import FrozenTrial
+
+    match source:
+        case RawTask():
+            return [Found(source.name, lambda _: source)]
+        case Study():
+            with reading("An Optuna Study"):
+                own = source.study_name
+            return [Found(own, partial(task_of_study, source, origin=f"Study {own!r}"))]
+        case Dataset():
+            own = source.name or name
+            return [Found(own, lambda _: task_of_dataset(source, space, own))]
+        case pd.DataFrame():
+            own = str(source.attrs.get("name", name))
+            return [Found(own, partial(task_of_frame, source, name=own, origin=f"{own} (DataFrame)"))]
+        case (str() | BaseStorage() as storage, (str() | StudySummary() | None) as which):
+            return [_one_study(storages, storage, which.study_name if isinstance(which, StudySummary) else which)]
+        case list() | tuple() if all(isinstance(trial, FrozenTrial) for trial in source):
+            return [Found(name, partial(task_of_trials, source, name=name))]
+        case BaseStorage():
+            return every_study(storages, source, storages.names(source))
+        case str() if is_url(source):
+            return every_study(storages, source, storages.names(source))
+        case str() | PathLike():
+            path = Path(source)
+            return [Found(path.stem, partial(task_of_file, path))]
+        case StudySummary():
+            raise InputError(
+                f"The summary of study {source.study_name!r} does not say where its trials are: give a pair "
+                "(storage, summary)."
+            )
+        case FrozenTrial():
+            raise InputError("A source is a list of trials, but one is a single trial: put the list in brackets.")
+    raise InputError(f"A source must be {_KINDS}, but one is a {type(source).__name__}.")
+
+
+def every_study(storages: Storages, storage: str | BaseStorage, names: Iterable[str]) -> list[Found]:
+    """The studies of these names. One that does not have the objective that is wanted is not usable."""
+
+    def read(name: str, wanted: Wanted) -> RawTask:
+        return task_of_study(
+            storages.study(storage, name), wanted, f"{shown(storage)}, study {name!r}", refusal=UnusableSourceError
+        )
+
+    found = [Found(name, partial(read, name)) for name in names]
+    if not found:
+        raise UnusableSourceError(f"{shown(storage)}: there is no study in it.")
+    return found
+
+
+def matching_names(
+    names: Sequence[str], include: str | Iterable[str] | None, exclude: str | Iterable[str] | None
+) -> tuple[list[str], list[str]]:
+    """The names to take, in order, and what of ``include`` fits none of them."""
+    wanted, unwanted = _patterns(include, "include"), _patterns(exclude, "exclude")
+    chosen = [
+        name for name in names if (wanted is None or _fits(name, wanted)) and not (unwanted and _fits(name, unwanted))
+    ]
+    unmet = [pattern for pattern in wanted or () if not any(_fits(name, [pattern]) for name in names)]
+    return chosen, unmet
+
+
+def require_storage(storage: Any) -> None:
+    """Raise an ``InputError`` unless it is a storage or the URL of one."""
+    from optuna.storages import BaseStorage
+
+    if not (isinstance(storage, BaseStorage) or (isinstance(storage, str) and is_url(storage))):
+        what = repr(storage) if isinstance(storage, str) else f"a {type(storage).__name__}"
+        raise InputError(f"A storage is one of Optuna's, or a URL as 'sqlite:///past.db' is, but this is {what}.")
+
+
+def _one_study(storages: Storages, storage: str | BaseStorage, name: str | None) -> Found:
+    if isinstance(storage, str) and not is_url(storage):
+        raise InputError(
+            f"A pair is (storage, study_name), but {storage!r} is no storage and no URL, as in 'sqlite:///past.db'. "
+            "Give a CSV file as a path on its own."
+        )
+    own = storages.only_name(storage) if name is None else name
+
+    def read(wanted: Wanted) -> RawTask:
+        return task_of_study(storages.study(storage, own), wanted, f"{shown(storage)}, study {own!r}")
+
+    return Found(own, read)
+
+
+def _patterns(given: str | Iterable[str] | None, argument: str) -> list[str] | None:
+    """The names and patterns of an argument; None where it says nothing."""
+    if given is None:
+        return None
+    patterns = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
+    for pattern in patterns:
+        if not isinstance(pattern, str):
+            raise InputError(f"{argument} must be a name, a pattern such as 'lightgbm-*', or a list, not {pattern!r}.")
+    return patterns
+
+
+def _fits(name: str, patterns: Iterable[str]) -> bool:
+    """Whether one of the patterns fits; a name as it is fits itself, also with brackets in it."""
+    return any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)

@@ -277,4 +277,4 @@ def _past_of(fitted: Fitted, i: int) -> PastOf:
 
 def _outlook(fitted: Fitted) -> str:
     ahead = outlook_of(fitted)
-    return "" if ahead is None else ahead.sentence(objective=fitted.campaign.file.goals[0].name)
+    return "" if ahead is None else str(ahead)

@@ -100,7 +100,9 @@ def test_with_point_adds_one_observation_to_every_problem() -> None:
     ("bad_X", "bad_y", "message"),
     [
         pytest.param(X[:, 0], y, r"X of data set 'run 7' must have shape \(n, d\).*shape \(3,\).*reshape", id="1-D X"),
-        pytest.param(X, y[:, None], r"y of data set 'run 7' must have shape \(3,\).*\(3, 1\).*squeeze", id="y column"),
+        pytest.param(
+            X, y[:, None], r"y of data set 'run 7' must have .* shape \(3,\).*\(3, 1\).*squeeze", id="y column"
+        ),
         pytest.param(X, y[:2], r"y of data set 'run 7'.*one value per row of X, shape \(3,\).*\(2,\)", id="length"),
         pytest.param(X, y.expand(2, 3), r"y of data set 'run 7'.*shape \(3,\).*\(2, 3\)", id="batch of y only"),
         pytest.param(X, y[0], r"y of data set 'run 7'.*shape \(3,\), but it has shape \(\)", id="scalar y"),
@@ -186,13 +188,13 @@ def _on_meta() -> Dataset:
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        pytest.param(Dataset(X[:, :1], y), r"same inputs, but source 0 \('old'\) has 2 columns and {} has 1", id="d"),
+        pytest.param(Dataset(X[:, :1], y), r"same number of inputs, but source 0 \('old'\) has 2 and {} has 1", id="d"),
         pytest.param(
             Dataset(X.expand(4, 3, 2), y.expand(4, 3)),
             r"same batch shape, but source 0 \('old'\) has \(\) and {} has \(4,\)",
             id="batch",
         ),
-        pytest.param(_on_meta(), r"one device, but source 0 \('old'\) is on cpu, {} on meta", id="device"),
+        pytest.param(_on_meta(), r"same device, but source 0 \('old'\) has cpu and {} has meta", id="device"),
     ],
 )
 @pytest.mark.parametrize("as_target", [True, False])
@@ -229,7 +231,7 @@ def test_an_input_outside_the_unit_cube_is_named(value: float) -> None:
     """The message names the task, the first such row and column, the value, and how many rows there are."""
     outside = Dataset(_with(_with(X, (1, 0), value), (2, 1), 7.0), y)
     with pytest.raises(
-        InputError, match=rf"X of source 3 .*row 1, column 0 is {value:g} \(2 such rows\).*unit_cube=False"
+        InputError, match=rf"X of source 3 .*row 1, column 0 is {value:g} \(2 such values\).*unit_cube=False"
     ):
         require_unit_cube(outside, "source 3")
 

@@ -1,4 +1,4 @@
-"""Compiled features are those of NumPy, there and back."""
+"""Compiled features are those of NumPy, forward and backward."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def test_compiled_features_are_those_of_numpy(sizes: list[int], d: int, m: int, 
     x = draw.random((m, d)) - 0.5
     if F and m:
         x[0] = Z[0]
-    c, slope = features.there(x, back=True)
-    c_reference, slope_reference = features.there_by_torch(x)
+    c, slope = features.forward(x, slopes=True)
+    c_reference, slope_reference = features.forward_by_torch(x)
     np.testing.assert_allclose(c, c_reference, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(slope, slope_reference, rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(features.there(x, back=False)[0], c, rtol=0, atol=0)
+    np.testing.assert_allclose(features.forward(x, slopes=False)[0], c, rtol=0, atol=0)
     by_c = draw.standard_normal(c.shape)
-    reference = features.back_by_numpy(x, slope_reference, by_c)
-    np.testing.assert_allclose(features.back(x, slope, by_c), reference, rtol=1e-10, atol=1e-9)
+    reference = features.backward_by_numpy(x, slope_reference, by_c)
+    np.testing.assert_allclose(features.backward(x, slope, by_c), reference, rtol=1e-10, atol=1e-9)

@@ -9,12 +9,13 @@ import pytest
 import torch
 from tests.problems import generator, points, quick, tensor
 
-from headstart import AUTO, Dataset, InputError, TransferPosterior, suggest
+from headstart import AUTO, Dataset, InputError, TransferPosterior
 from headstart.data.bounds import Bounds
 from headstart.data.outcomes import Goal, Limit, Outcomes
-from headstart.decide.acquisition import LEFT, MARGIN, log_improvement
-from headstart.decide.suggest import suggest_several
+from headstart.decide.acquisition import log_improvement
+from headstart.decide.suggest import suggest
 from headstart.models.outcomes import OutcomePosteriors
+from headstart.tuning import PLAIN_TUNING
 
 MEAN, VAR = tensor([-1.0, 0.0, 0.2, 2.0, 5.0]), tensor([0.3, 1.0, 1e-3, 0.5, 2.0])
 
@@ -30,7 +31,8 @@ def test_no_improvement_is_more_than_what_is_left(noise: float, floor: float) ->
     found = torch.from_numpy(values)
     e = torch.randn(400_000, 1, generator=generator(0), dtype=torch.float64)
     m = MEAN + VAR / (VAR + noise).sqrt() * e
-    gain = (best - MARGIN * noise**0.5 - m).clamp_min(0.0).clamp_max(best - floor + LEFT)
+    gain = (best - PLAIN_TUNING.improvement_margin * noise**0.5 - m).clamp_min(0.0)
+    gain = gain.clamp_max(best - floor + PLAIN_TUNING.improvement_at_bound)
     error = gain.std(0) / len(e) ** 0.5
     assert bool(((found.exp() - gain.mean(0)).abs() < 5 * error + 1e-9).all())
     assert bool(found.isfinite().all())
@@ -70,7 +72,7 @@ def test_a_search_goes_on_where_the_best_is_at_the_bound(q: int) -> None:
     assert bool((_share(X.reshape(-1, 2)) < 0.5).any())
     outcomes = Outcomes((Goal("yield", low=0, high=1),), (Limit("cost", at_most=0.5, low=0),))
     known = OutcomePosteriors(outcomes, (_posterior(), _posterior()))
-    assert suggest_several(known, q=q).isfinite().all()
+    assert suggest(known, q=q).isfinite().all()
 
 
 def test_a_bound_below_results_is_refused() -> None:

@@ -9,7 +9,7 @@ from tests.problems import generator, points, quick, tensor
 
 from headstart import AUTO, SHGP, Dataset, InputError, TransferModel, TransferPosterior, suggest
 from headstart.data.units import OutputMap
-from headstart.decide.further import further_gain
+from headstart.decide.stopping import further_gain
 from headstart.models.mixture import components
 
 N = 400_000

@@ -12,7 +12,7 @@ from torch import Tensor
 from headstart import GPBO, Candidates, Dataset, FloatRange, InputError, Mixed, Ruled, Space, TransferPosterior
 from headstart.data.outcomes import Goal, Limit, Outcomes
 from headstart.decide.acquisition import Acquisition
-from headstart.decide.suggest import suggest, suggest_several
+from headstart.decide.suggest import suggest
 from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
 
 COUNTS = pytest.mark.parametrize("n", [0, 3, 6])
@@ -50,7 +50,7 @@ def test_a_limit_that_can_never_bind_moves_no_suggestion(n: int, q: int, kind: A
     """Of a point alone and of a batch, before the first result and later, by improvement and by a bound."""
     known = _known(n)
     alone = suggest(known.goals[0], q=q, kind=kind)
-    torch.testing.assert_close(suggest_several(known, q=q, kind=kind), alone, rtol=0, atol=1e-4)
+    torch.testing.assert_close(suggest(known, q=q, kind=kind), alone, rtol=0, atol=1e-4)
 
 
 def _posterior(name: str, n: int) -> TransferPosterior:
@@ -76,10 +76,8 @@ def test_a_rule_that_excludes_nothing_and_a_list_of_all_points_move_no_suggestio
 def test_the_acquisition_function_is_honoured_with_limits_and_refused_with_several_objectives() -> None:
     """Never ignored."""
     known = _known(3)
-    by_bound, by_improvement = (
-        suggest_several(known, kind=kind, beta=6.0) for kind in (Acquisition.LCB, Acquisition.LOG_EI)
-    )
+    by_bound, by_improvement = (suggest(known, kind=kind, beta=6.0) for kind in (Acquisition.LCB, Acquisition.LOG_EI))
     assert float((by_bound - by_improvement).abs().max()) > 1e-3
     two = OutcomePosteriors(Outcomes((Goal("cost"), Goal("heat"))), known.posteriors)
     with pytest.raises(InputError, match="logei"):
-        suggest_several(two, kind=Acquisition.LCB)
+        suggest(two, kind=Acquisition.LCB)

@@ -11,10 +11,10 @@ from tests.problems import points, quick, tensor
 
 from headstart import GPBO, SHGP, Candidates, Dataset, TransferPosterior, further_gain, suggest
 from headstart.data.units import OutputMap
-from headstart.decide.further import Further
-from headstart.decide.stopping import ENOUGH, Advice, Outlook, outlook
-from headstart.tuning import PLAIN_TUNING
+from headstart.decide.stopping import Advice, Further, Outlook, outlook
+from headstart.tuning import AUTO_TUNING, PLAIN_TUNING
 
+ENOUGH = AUTO_TUNING.few_results
 AHEAD = PLAIN_TUNING.stopping_points
 OF_NOISE, OF_SPREAD = PLAIN_TUNING.stopping_noise_share, PLAIN_TUNING.stopping_spread_share
 OF_VOLUME = PLAIN_TUNING.stopping_volume_share
@@ -57,17 +57,13 @@ def test_of_several_objectives_the_share_of_the_volume_decides() -> None:
 
 def test_the_sentence_has_the_units_and_the_noise() -> None:
     """With the names that the user has for things."""
-    found = Outlook(Further(0.5, 2.0), 5, 12, 10.0)
-    assert found.sentence(objective="yield", thing="trial") == (
+    found = Outlook(Further(0.5, 2.0), 5, 12, 10.0, objective="yield", thing="trial")
+    assert str(found) == (
         "The next 5 trials are expected to improve yield by 0.5, 0.25 times the error of one measurement: go on."
     )
-    unlikely = replace(found, further=Further(0.05, 2.0)).sentence(objective="yield", thing="trial")
+    unlikely = str(replace(found, further=Further(0.05, 2.0)))
     assert unlikely.endswith("0.025 times the error of one measurement: further trials are unlikely to be worth it.")
-    assert (
-        replace(found, results=3)
-        .sentence(thing="trial")
-        .endswith("too early to say with 3 of at least 8 results, so go on.")
-    )
+    assert str(replace(found, results=3)).endswith("too early to say with 3 of at least 8 results, so go on.")
     assert str(replace(found, further=None)) == "No result is within the limits yet: go on."
     assert str(replace(found, further=None, results=0)) == "There are no results yet: go on."
     assert "has been tried" in str(replace(found, ahead=0))

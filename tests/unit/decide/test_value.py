@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import gpytorch
 import numpy as np
@@ -11,16 +12,19 @@ import torch
 from botorch.acquisition.analytic import LogConstrainedExpectedImprovement
 from botorch.acquisition.multi_objective.analytic import ExpectedHypervolumeImprovement
 from botorch.models.model_list_gp_regression import ModelListGP
-from botorch.utils.multi_objective.box_decompositions.non_dominated import NondominatedPartitioning
+from botorch.utils.multi_objective.box_decompositions.non_dominated import (
+    FastNondominatedPartitioning,
+    NondominatedPartitioning,
+)
 from tests.outcome_problems import LIMITED, TWO, known
 from tests.problems import acquisition_of, as_single_task_gp, auto_posterior, generator, gp_params, points, tensor
 
 from headstart import GPBO, ChainParams, Dataset, GPParams, InputError, TransferPosterior
 from headstart.data.outcomes import Goal, Limit, Outcomes
-from headstart.decide.acquisition import MARGIN, Acquisition
+from headstart.decide.acquisition import Acquisition
 from headstart.decide.aim import Aim
 from headstart.decide.front import Cells
-from headstart.decide.members import Backward, Members, OutcomeFunction
+from headstart.decide.members import ByAutograd, Members
 from headstart.decide.value import AimValue
 from headstart.models.outcomes import OutcomePosteriors
 from headstart.tuning import PLAIN_TUNING
@@ -29,46 +33,49 @@ N = 4
 X0 = torch.zeros(N, 1, dtype=torch.float64)
 
 
-@dataclass(frozen=True)
-class Fixed:
-    """A member that predicts the same whatever it is asked."""
-
-    mean: np.ndarray
-    var: np.ndarray
-
-    def predict(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self.mean, self.var
-
-    def at(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, Backward]:
-        return self.mean, self.var, lambda by_mean, by_var: (by_mean.sum(0) + by_var)[:, None]
+ANY = Members.of(auto_posterior([0.25] * 4).predictor)
 
 
-def outcome(k: int, q: int, seed: int, noise: float = 0.04, floor: float | None = None) -> OutcomeFunction:
+def fixed(mean: np.ndarray, var: np.ndarray) -> ByAutograd:
+    """A member with these means and variances at X0, and a slope of one."""
+    at = torch.from_numpy(mean), torch.from_numpy(var)
+    return ByAutograd(lambda X: (at[0] + X[:, 0], at[1] + X[:, 0]), torch.device("cpu"))
+
+
+def members(functions: Sequence[ByAutograd], weights: np.ndarray, noise: float, floor: float | None = None) -> Members:
+    return replace(
+        ANY, functions=tuple(functions), weights=weights, noise_var=np.full(len(weights), noise), floor=floor
+    )
+
+
+def outcome(k: int, q: int, seed: int, noise: float = 0.04, floor: float | None = None) -> Members:
     g = generator(seed)
     mean = torch.randn(k, q, N, generator=g, dtype=torch.float64).numpy()
     var = (0.1 + torch.rand(k, N, generator=g, dtype=torch.float64)).numpy()
     weights = torch.rand(k, generator=g, dtype=torch.float64).numpy()
-    return OutcomeFunction(
-        tuple(Fixed(m, v) for m, v in zip(mean, var, strict=True)), weights / weights.sum(), np.full(k, noise), floor
-    )
+    return members([fixed(m, v) for m, v in zip(mean, var, strict=True)], weights / weights.sum(), noise, floor)
 
 
-def sampled(own: OutcomeFunction, n: int, seed: int, *, measured: bool) -> torch.Tensor:
+def sampled(own: Members, n: int, seed: int, *, measured: bool) -> torch.Tensor:
     """Draws (n, points) of the mean once it is measured, or of a measurement itself."""
     g, (mean, var) = generator(seed), map(torch.from_numpy, own.predict(X0.numpy()))
     which = torch.multinomial(torch.from_numpy(own.weights), n, replacement=True, generator=g)
     noise = torch.from_numpy(own.noise_var).unsqueeze(-1)
     var = var + noise if measured else var.square() / (var + noise)
     e = torch.randn(n, N, generator=g, dtype=torch.float64)
-    found = mean[which, 0] + (0.0 if measured else MARGIN) * noise.sqrt()[which] + var.sqrt()[which] * e
+    found = (
+        mean[which, 0]
+        + (0.0 if measured else PLAIN_TUNING.improvement_margin) * noise.sqrt()[which]
+        + var.sqrt()[which] * e
+    )
     return found if own.floor is None else found.clamp_min(own.floor - 1e-3)
 
 
-def value_of(goals: list[OutcomeFunction], fronts: list[torch.Tensor], reference: torch.Tensor) -> AimValue:
+def value_of(goals: list[Members], fronts: list[torch.Tensor], reference: torch.Tensor) -> AimValue:
     if len(goals) > 1:
-        return AimValue(tuple(goals), cells=Cells.beyond(fronts, reference))
+        return AimValue(tuple(goals), cells=Cells.beyond(fronts, reference, [torch.clone] * len(goals)))
     best = np.array([min([*front[:, 0].tolist(), float(reference)]) for front in fronts])
-    return AimValue(tuple(goals), np.broadcast_to(best, (len(goals[0].members), len(best))))
+    return AimValue(tuple(goals), np.broadcast_to(best, (len(goals[0].functions), len(best))))
 
 
 @pytest.mark.parametrize("m", [1, 2, 3])
@@ -76,22 +83,20 @@ def value_of(goals: list[OutcomeFunction], fronts: list[torch.Tensor], reference
 def test_the_value_is_the_mean_over_all_that_may_happen(m: int, n_limits: int) -> None:
     """Improvement of every member of every objective, times whether measurements are within the limits."""
     goals = [outcome(3, 1, i, floor=-0.6 if i == 0 else None) for i in range(m)]
-    limits, bounds = [outcome(2, 1, 7 + i) for i in range(n_limits)], (0.3, -0.2)[:n_limits]
+    limits = tuple((outcome(2, 1, 7 + i), bound) for i, bound in enumerate((0.3, -0.2)[:n_limits]))
     front = tensor([[0.2, -0.3, 0.1], [-0.4, 0.3, 0.2], [0.0, 0.0, -0.5]])[:, :m]
     reference = tensor([1.0, 1.2, 0.9][:m])
-    value = replace(value_of(goals, [front], reference), limits=tuple(limits), bounds=bounds)
+    value = replace(value_of(goals, [front], reference), limits=limits)
 
     n = 200_000
     y = torch.stack([sampled(own, n, i, measured=False) for i, own in enumerate(goals)], dim=-1)
-    cells = Cells.beyond([front], reference)
+    bounds = torch.stack([-front.amin().reshape(1, 1), tensor([[torch.inf]])])
+    if m > 1:
+        bounds = FastNondominatedPartitioning(ref_point=-reference, Y=-front).get_hypercell_bounds()
     added = torch.zeros(n, N, dtype=torch.float64)
-    for c in range(cells.there.shape[1]):
-        part = torch.ones(n, N, dtype=torch.float64)
-        for i in range(m):
-            low = cells.levels[i, 0, cells.lower[i, 0, c]] if cells.lower[i, 0, c] >= 0 else tensor(-torch.inf)
-            part = part * (cells.levels[i, 0, cells.upper[i, 0, c]] - torch.maximum(y[..., i], low)).clamp_min(0.0)
-        added += part
-    for j, (own, bound) in enumerate(zip(limits, bounds, strict=True)):
+    for low, high in zip(-bounds[1], -bounds[0], strict=True):
+        added += (high - torch.maximum(y, low)).clamp_min(0.0).prod(-1)
+    for j, (own, bound) in enumerate(limits):
         added = added * (sampled(own, n, 50 + j, measured=True) <= bound)
     assert bool(((value(X0).exp() - added.mean(0)).abs() < 5 * added.std(0) / n**0.5 + 1e-12).all())
 
@@ -104,7 +109,10 @@ def test_draws_are_averaged_before_the_logarithm_is_taken(m: int) -> None:
     together = value_of(goals, fronts, reference)(X0)
     each = []
     for q, front in enumerate(fronts):
-        own = [replace(g, members=tuple(Fixed(f.mean[q : q + 1], f.var) for f in g.members)) for g in goals]  # type: ignore[attr-defined]
+        own = []
+        for goal in goals:
+            mean, var = goal.predict(X0.numpy())
+            own.append(replace(goal, functions=tuple(fixed(m[q : q + 1], v) for m, v in zip(mean, var, strict=True))))
         each.append(value_of(own, [front], reference)(X0))
     torch.testing.assert_close(together.exp(), torch.stack(each).exp().mean(0), rtol=1e-12, atol=0)
 
@@ -114,11 +122,11 @@ def test_a_bound_is_averaged_as_it_is_and_limits_count_beside_it() -> None:
     goal, limit = outcome(3, 1, 0), outcome(2, 1, 1)
     mean, var = goal.predict(X0.numpy())
     expected = torch.from_numpy(goal.weights @ (2.0 * np.sqrt(var) - mean[:, 0]))
-    value = AimValue((goal,), kind=Acquisition.LCB, beta=2.0)
+    value = AimValue((goal,), beta=2.0)
     torch.testing.assert_close(value(X0), expected)
     mean, var = limit.predict(X0.numpy())
     p = torch.from_numpy(limit.weights) @ torch.special.ndtr(torch.from_numpy((0.3 - mean[:, 0]) / np.sqrt(var + 0.04)))
-    limited = replace(value, limits=(limit,), bounds=(0.3,), share=0.5)
+    limited = replace(value, limits=((limit, 0.3),), share=0.5)
     torch.testing.assert_close(limited(X0), 0.5 * expected + p.log())
 
 
@@ -141,11 +149,11 @@ def test_gradients_are_finite_differences(
     X, awaited = points(30, seed=3), points(n_awaited, seed=4)
     value = aim.value(X, awaited, generator(0))
     at, h = X[:5].numpy(), 1e-6
-    found, gradient = value.climb(at)
+    found, gradient = value.with_gradient(at)
     torch.testing.assert_close(torch.from_numpy(found), value(X[:5]), rtol=1e-9, atol=1e-9)
     for j in range(2):
         step = h * np.eye(2)[j]
-        difference = (value.climb(at + step)[0] - value.climb(at - step)[0]) / (2 * h)
+        difference = (value.with_gradient(at + step)[0] - value.with_gradient(at - step)[0]) / (2 * h)
         np.testing.assert_allclose(gradient[:, j], difference, rtol=2e-4, atol=2e-4)
     monkeypatch.setattr("headstart.decide.members.surface_of", lambda _: None)
     same = Aim.of(known(outcomes, 4)).value(X, awaited, generator(0))
@@ -154,10 +162,10 @@ def test_gradients_are_finite_differences(
 
 def test_far_from_anything_good_the_value_still_has_a_slope() -> None:
     """Where the improvement itself is 0 to all digits, its logarithm and the gradient of that are finite."""
-    far = OutcomeFunction((Fixed(np.full((1, N), 60.0), np.full(N, 0.5)),), np.ones(1), np.full(1, 0.01), None)
+    far = members([fixed(np.full((1, N), 60.0), np.full(N, 0.5))], np.ones(1), 0.01)
     for goals in ([far], [far, far]):
         value = value_of(goals, [tensor([[0.2, -0.3], [-0.4, 0.3]])[:, : len(goals)]], tensor([1.0] * len(goals)))
-        found, gradient = replace(value, limits=(far,), bounds=(0.0,)).climb(X0.numpy())
+        found, gradient = replace(value, limits=((far, 0.0),)).with_gradient(X0.numpy())
         assert (found < -5000).all()
         assert np.isfinite(gradient).all()
         assert (gradient != 0).all()
@@ -168,7 +176,7 @@ def test_a_variance_that_is_next_to_nothing_has_no_slope() -> None:
     model = auto_posterior([0.0, 0.0, 0.0, 1.0])
     at = points(1, seed=9)
     exact = model.condition_on_observations(at, tensor([[0.4]]), noise=tensor([[1e-15]]))
-    own = Members.of(exact.predictor).now()
+    own = Members.of(exact.predictor)
     _, var, back = own.at(at.numpy())
     assert float(var[0, 0]) <= 1e-10
     assert not back(np.zeros((1, 1, 1)), np.ones((1, 1))).any()
@@ -181,10 +189,10 @@ def test_the_members_of_a_mixture_are_those_that_count() -> None:
     """Those with a thousandth of the weight, which add up to 1 again. Another predictor is its own member."""
     model = auto_posterior([0.5, 0.0005, 0.4995, 0.0])
     own = Members.of(model.predictor)
-    assert [member.predictor for member in own.members] == [model.mixture.members[k] for k in (0, 2)]
-    torch.testing.assert_close(own.weights, tensor([0.5, 0.4995]) / 0.9995)
+    assert list(own.predictors) == [model.mixture.members[k] for k in (0, 2)]
+    np.testing.assert_allclose(own.weights, np.array([0.5, 0.4995]) / 0.9995)
     single = Members.of(model.mixture.members[0])
-    assert single.members[0].predictor is model.mixture.members[0]
+    assert single.predictors[0] is model.mixture.members[0]
     assert single.weights.tolist() == [1.0]
     X = points(7, seed=2)
     own = Members.of(auto_posterior([0.2, 0.1, 0.2, 0.5]).predictor)
@@ -287,9 +295,9 @@ def _params(seed: int, *, sign: float = 1.0) -> GPParams:
     return replace(found, noise_var=tensor(1e-5), offset=sign * found.offset)
 
 
-def _quiet(X: torch.Tensor, y: torch.Tensor, params: GPParams) -> OutcomeFunction:
+def _quiet(X: torch.Tensor, y: torch.Tensor, params: GPParams) -> Members:
     """Without noise, as BoTorch's formulas are."""
-    own = Members.of(GPBO.at(ChainParams((params,)), target=Dataset(X, y)).predictor).now()
+    own = Members.of(GPBO.at(ChainParams((params,)), target=Dataset(X, y)).predictor)
     return replace(own, noise_var=np.zeros_like(own.noise_var))
 
 
@@ -313,7 +321,7 @@ def test_improvement_times_probability_is_botorchs(maximize: bool, at_least: boo
     )
     goal = _quiet(X_SEEN, turn * objective, _params(0, sign=turn))
     within = _quiet(X_SEEN, sign * limited, _params(1, sign=sign))
-    value = AimValue((goal,), np.full((1, 1), float(turn * best)), limits=(within,), bounds=(sign * limit,))
+    value = AimValue((goal,), np.full((1, 1), float(turn * best)), limits=((within, sign * limit),))
     with torch.no_grad(), gpytorch.settings.fast_computations(False, False, False):
         torch.testing.assert_close(value(X_NEW), function(X_NEW.unsqueeze(-2)), rtol=1e-6, atol=1e-6)
 
@@ -330,7 +338,7 @@ def test_hypervolume_improvement_is_botorchs(m: int) -> None:
     partitioning = NondominatedPartitioning(-reference, -inward)
     function = ExpectedHypervolumeImprovement(theirs, (-reference).tolist(), partitioning)
     goals = tuple(_quiet(X_SEEN, inward[:, i], _params(i, sign=-s)) for i, s in enumerate(signs))
-    value = AimValue(goals, cells=Cells.beyond([inward], reference))
+    value = AimValue(goals, cells=Cells.beyond([inward], reference, [torch.clone] * m))
     with torch.no_grad(), gpytorch.settings.fast_computations(False, False, False):
         expected = function(X_NEW.unsqueeze(-2))
     torch.testing.assert_close(value(X_NEW).exp(), expected, rtol=1e-5, atol=1e-8)
@@ -338,7 +346,7 @@ def test_hypervolume_improvement_is_botorchs(m: int) -> None:
 
 
 def test_outcomes_of_one_objective_are_that_objective() -> None:
-    """``suggest`` and ``suggest_several`` are two doors to one aim."""
+    """A posterior alone and the posteriors of its one outcome have one aim."""
     found = known(Outcomes((Goal("cost"),)), 4)
     X = points(20, seed=3)
     one, other = (Aim.of(of).value(X, X[:2], generator(0))(X) for of in (found, found.posteriors[0]))

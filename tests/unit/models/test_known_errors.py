@@ -37,7 +37,7 @@ from headstart.models.chain.layer import Layer
 from headstart.models.model import observed
 from headstart.models.star.independent import fit_independently
 from headstart.models.star.weighting import Integrated
-from headstart.sources.forms.datasets import task_of_dataset
+from headstart.sources.forms.tables import task_of_dataset
 
 MODELS = pytest.mark.parametrize("name", NAMES)
 

@@ -20,18 +20,17 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.trial import TrialState
 
 from headstart.data.dataset import Dataset
+from headstart.data.space import Space
 from headstart.errors import InputError
 from headstart.gp.fit import FitOptions
 from headstart.models import sequential
 from headstart.models.auto.auto import Auto
 from headstart.models.family import AUTO, SHGP
-from headstart.models.fitcache import FitCache
-from headstart.models.learning import LearnContext, LearningProgress
-from headstart.sampler.model_cache import ModelCache, log_warning, throttled
+from headstart.models.learning import LearningProgress
+from headstart.sampler.explanation import Suggested
+from headstart.sampler.log import LOGGER, progress_logger
 from headstart.sampler.sampler import TransferSampler
-from headstart.sampler.suggested import Suggested
 from headstart.sampler.trials import note, noted, parameters
-from headstart.sampler.words import LOGGER
 
 QUICK = SHGP.using(fit=FitOptions(restarts=1, max_iterations=30))
 
@@ -362,7 +361,7 @@ def test_a_suggestion_can_be_explained() -> None:
 
 def test_an_explanation_takes_a_model_that_weighs_its_sources() -> None:
     """The default does; another says so, and what to do."""
-    assert isinstance(TransferSampler([past()], objective="loss")._adviser.strategy.model, Auto)
+    assert isinstance(TransferSampler([past()], objective="loss")._adviser.fitter.model, Auto)
     study = optuna.create_study(sampler=make(model="shgp"))
     study.optimize(objective, n_trials=1)
     assert isinstance(study.sampler, TransferSampler)
@@ -442,22 +441,19 @@ def test_notes_of_any_length_come_back() -> None:
 
 def test_what_was_learnt_is_kept_on_disk(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A second process reads it; a damaged file is replaced, and that is said; a folder must be one."""
-    data = [Dataset(torch.rand(6, 2, dtype=torch.float64), torch.rand(6, dtype=torch.float64), "old")]
+    space: dict[str, BaseDistribution] = {"x": FloatDistribution(-1, 1)}
+    source = past()[["x", "loss"]]
 
-    def learn() -> Any:
-        return ModelCache(LearnContext(FitCache(tmp_path, log_warning))).learn(QUICK, data)
+    def first_value() -> float:
+        return optuna.create_study(sampler=make([source], cache_dir=tmp_path, space=space)).ask(space).params["x"]
 
-    prior = learn()
+    value = first_value()
     (file,) = tmp_path.iterdir()
     before = file.read_bytes()
-    again = learn()
-    assert again is not prior
-    assert str(again.fit_reports) == str(prior.fit_reports)
-    X = torch.rand(3, 2, dtype=torch.float64)
-    torch.testing.assert_close(again.condition().predict(X), prior.condition().predict(X), rtol=1e-10, atol=1e-12)
+    assert first_value() == pytest.approx(value, abs=1e-9)
     assert "fitted anew" not in caplog.text
     file.write_bytes(before[:-9])
-    learn()
+    first_value()
     assert len(file.read_bytes()) == len(before)
     assert "fitted anew" in caplog.text
     (tmp_path / "taken").write_text("")
@@ -484,7 +480,7 @@ def test_sources_are_learnt_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 def test_learning_that_takes_long_is_spoken_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """What, how far, how long, once in a while; what takes less than two seconds is not."""
     now = LearningProgress("Learning from 30 sources (3000 rows)", 0.25, 3.0, 9.0)
-    tell = throttled()
+    tell = progress_logger()
     tell(LearningProgress("Learning from 1 source (9 rows)", 0.0, 0.0, 0.1))
     assert caplog.text == ""
     tell(now)
@@ -520,3 +516,38 @@ def test_what_a_suggestion_rests_on_is_kept_until_its_trial_ends() -> None:
     assert sampler._adviser._recent == {}
     assert sampler.last is not None
     assert sampler.last.trial_number == 3
+
+
+def test_trials_are_read_and_encoded_once_per_suggestion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One look at all trials, one at those that run, to see whether another worker has the same point."""
+    sampler = make()
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(objective, n_trials=3)
+    looks, rows = [], []
+    get_trials, encode = optuna.Study.get_trials, Space.encode
+
+    def counted_look(self: optuna.Study, *arguments: Any, **options: Any) -> Any:
+        looks.append(options.get("states"))
+        return get_trials(self, *arguments, **options)
+
+    def counted_rows(self: Space, own: Any) -> Any:
+        rows.append(len(own))
+        return encode(self, own)
+
+    monkeypatch.setattr(optuna.Study, "get_trials", counted_look)
+    monkeypatch.setattr(Space, "encode", counted_rows)
+    study.optimize(objective, n_trials=1)
+    assert looks == [None, (TrialState.RUNNING, TrialState.WAITING)]
+    assert rows == [3]
+
+
+def test_what_another_worker_was_given_meanwhile_is_seen() -> None:
+    """What was read for one trial is not used after another one was given a point."""
+    study = optuna.create_study(sampler=make())
+    study.optimize(objective, n_trials=2)
+    sampler = study.sampler
+    older, younger = (study._storage.get_trial(study._storage.create_new_trial(study._study_id)) for _ in range(2))
+    spaces = [sampler.infer_relative_search_space(study, trial) for trial in (older, younger)]
+    first = sampler.sample_relative(study, older, spaces[0])
+    second = sampler.sample_relative(study, younger, spaces[1])
+    assert first["kind"] != second["kind"] or max(abs(first[n] - second[n]) for n in ("x", "lr")) > 1e-4

@@ -12,8 +12,8 @@ import optuna
 import pandas as pd
 import pytest
 
+from headstart.sampler.log import LOGGER
 from headstart.sampler.sampler import TransferSampler
-from headstart.sampler.words import LOGGER
 
 Change = Callable[[Any], Any]
 

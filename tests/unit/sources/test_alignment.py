@@ -12,8 +12,7 @@ import torch
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from headstart.errors import InputError
-from headstart.sources.aligned import Alignment
-from headstart.sources.alignment import align
+from headstart.sources.alignment import Alignment, align
 from headstart.sources.raw import RawTask
 
 SPACE: dict[str, BaseDistribution] = {

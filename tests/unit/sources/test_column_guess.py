@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from headstart import InputError
-from headstart.sampler.whole_space import known_space
-from headstart.sources.column_guess import Proposal, find_result, propose
-from headstart.sources.columns.span import outward, spans_log
+from headstart.sampler.space import known_space
+from headstart.sources.column_guess import Proposal, find_result, outward, propose, spans_log
 from headstart.sources.files.tables import Table, read_table
 from headstart.sources.parameters import Kind, Parameter
 from headstart.sources.raw import RawTask

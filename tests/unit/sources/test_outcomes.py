@@ -10,8 +10,7 @@ import torch
 
 from headstart.data.outcomes import Goal, Limit, Outcomes
 from headstart.errors import InputError
-from headstart.sources.alignment import align
-from headstart.sources.outcomes import split, with_any_result
+from headstart.sources.alignment import align, split, with_any_result
 from headstart.sources.raw import RawObjective, RawTask
 
 NAN = float("nan")

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from headstart.sources.forms.studies import estimated_finals
 from headstart.sources.past import read_sources
-from headstart.sources.pruned import estimated_finals
 
 FINISHED = [({0: 5.0, 2: 4.0}, 3.0), ({0: 6.0, 2: 5.0}, 3.5), ({0: 9.0, 2: 7.0}, 6.0)]
 

@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from headstart.errors import InputError
+from headstart.sources.files.cells import CellRules, read_cell
 from headstart.sources.files.cells import number as number_in
-from headstart.sources.files.readings import CellRules, read_cell
 from headstart.sources.files.sheet_rows import with_cells
 from headstart.sources.files.tables import Table, read_table, write_rows
 from headstart.sources.files.text import decoded

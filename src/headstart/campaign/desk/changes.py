@@ -1,4 +1,4 @@
-"""What people change in the file of experiments: results, settings, failures, rows of their own, and suggestions."""
+"""What people change in a folder: results, settings, failures, rows of their own, suggestions, and the rules."""
 
 from __future__ import annotations
 
@@ -10,16 +10,114 @@ from typing import Any
 from headstart.campaign.campaign import Campaign, open_campaign, require_closed
 from headstart.campaign.desk.cells import edited
 from headstart.campaign.desk.history import Step, digest, make_step
-from headstart.campaign.desk.typed import OWN_ROW, CellPlace, one_setting, result_typed, setting_typed
-from headstart.campaign.experiments import State
-from headstart.campaign.file import TOML
+from headstart.campaign.experiments import State, experiments_in
+from headstart.campaign.file import TOML, CampaignFile, RuleLine
 from headstart.campaign.measured import SlippedResultsError
-from headstart.campaign.toml.editing import with_told_cells
+from headstart.campaign.settings import read_settings
+from headstart.campaign.toml.writing import with_rules, with_told_cells
+from headstart.data.rules.text import parse_rule
+from headstart.data.space import Space
 from headstart.errors import ChangedMeanwhileError, HeadstartError, InputError, UnusableCellsError
-from headstart.sources.files.cells import number
+from headstart.sources.files.cells import is_failure, number
 from headstart.sources.files.safe import alone_in
 from headstart.sources.files.tables import Table, appended, read_table
-from headstart.sources.parameters import Kind
+from headstart.sources.parameters import Kind, Parameter
+
+# A cell by its row's number and its column
+CellPlace = tuple[int, str]
+OWN_ROW = 0  # the number of a row that is not in the file yet
+
+
+def result_typed(
+    campaign: Campaign,
+    row: int,
+    column: str,
+    text: str,
+    cells: dict[CellPlace, str | float],
+    wrong: dict[CellPlace, str],
+) -> None:
+    """A result as typed: a number with either decimal mark, nothing, or that it failed; else what is wrong with it."""
+    text = text.strip()
+    try:
+        if column not in campaign.file.measured_columns:
+            raise InputError(f"{column!r} is no column of results.")
+        if row != OWN_ROW and row not in campaign.table.numbers:
+            raise InputError(f"{campaign.table.path}: there is no experiment in row {row}.")
+        value: str | float = text if not text or is_failure(text) else _typed_number(text)
+        if isinstance(value, float):
+            _require_possible(campaign.file, column, value)
+        cells[row, column] = value
+    except HeadstartError as error:
+        wrong[row, column] = str(error)
+
+
+def setting_typed(
+    campaign: Campaign,
+    row: int,
+    p: Parameter,
+    text: str,
+    cells: dict[CellPlace, str | float],
+    wrong: dict[CellPlace, str],
+) -> None:
+    """What an experiment was set to, as typed; else what is wrong with it."""
+    try:
+        if p.kind is Kind.FIXED or p.name not in campaign.table.columns:
+            raise InputError(f"{p.name} is fixed at {p.value}. Change that in {TOML}, or the cell in its file.")
+        if row not in campaign.table.numbers:
+            raise InputError(f"{campaign.table.path}: there is no experiment in row {row}.")
+        value = one_setting(campaign, p, text)
+        cells[row, p.name] = value if isinstance(value, str) else float(value)
+    except HeadstartError as error:
+        wrong[row, p.name] = str(error)
+
+
+def _typed_number(text: str) -> float:
+    """A number that somebody typed; either decimal mark, where it can only be one."""
+    value = number(text, ".")
+    if value is not None:
+        return value
+    if number(text, ",") is not None:
+        raise InputError(
+            f"{text!r} can be read as {text.replace(',', '')} or as {text.replace(',', '.')}. Write the one that is "
+            "meant, with a point or without."
+        )
+    raise InputError(f"{text!r} is not a number. Write the number alone; leave it empty while it is awaited.")
+
+
+def _require_possible(file: CampaignFile, column: str, value: float) -> None:
+    result = next((r for r in file.results if r.name == column), None)
+    if result is None:
+        if value <= 0:
+            raise InputError(f"A standard error must be above 0, but it is {value:g}.")
+        return
+    low, high = result.outcome.low, result.outcome.high
+    if (low is not None and value < low) or (high is not None and value > high):
+        below = low is not None and value < low
+        slipped = next((value / 10**k for k in (1, 2, 3) if (low or 0.0) <= value / 10**k <= (high or 0.0)), None)
+        meant = "" if slipped is None else f" Has the decimal mark slipped ({slipped:g}?)"
+        where = f"below {low:g}" if below else f"above {high:g}"
+        raise InputError(f"{value:g} lies {where}, where no {column} can be.{meant}")
+
+
+def one_setting(campaign: Campaign, p: Parameter, text: str) -> Any:
+    """What a parameter was set to, as typed; an ``InputError`` where that cannot be."""
+    text = text.strip()
+    if not text:
+        raise InputError("An experiment needs all of its settings.")
+    value = text if p.is_text else _typed_number(text)
+    told = str(value) if p.is_text else repr(value)
+    # the same checks that reading the file makes, on a table of this cell alone
+    alone = CampaignFile(campaign.file.results, (), (p,))
+    columns = (p.name, *(result.name for result in campaign.file.results))
+    row = (told, *("" for _ in campaign.file.results))
+    layout = replace(campaign.table.layout, mark=".")
+    table = Table(campaign.table.path, layout, columns, (row,), (OWN_ROW,), b"", order=columns)
+    place = f"{table.place(0, p.name)}: "
+    try:
+        return experiments_in(table, alone, [])[0].values[p.name]
+    except HeadstartError as error:
+        raise InputError(str(error).removeprefix(place)) from error
+
 
 FAILED = "failed"
 # How a folder is opened, as ``open_campaign`` does: whoever has read its past files before need not read them again
@@ -218,3 +316,35 @@ def _told(rows: Sequence[int], failed: Collection[int], set_anew: Sequence[int])
             shown = ", ".join(map(str, numbers[:6])) + (" …" if len(numbers) > 6 else "")
             words.append(f"{what} row{'s' if len(numbers) > 1 else ''} {shown}")
     return "; ".join(words)
+
+
+def save_rules(folder: Path, seen: str, rules: Sequence[str], *, opening: Opening = open_campaign) -> Step | None:
+    """Write the rules instead of those that are there, "" for one that is taken out; None if nothing is new.
+
+    ``seen`` is the digest of the ``headstart.toml`` that whoever typed them looked at. Rules that cannot be used are an
+    ``UnusableCellsError`` by their places.
+    """
+    path = folder / TOML
+    with alone_in(folder):
+        campaign = opening(folder)
+        old = path.read_bytes()
+        if digest(old) != seen:
+            raise ChangedMeanwhileError(f"{path} was changed by somebody else meanwhile; nothing was written.")
+        file, described = campaign.file, campaign.settings.descriptors
+        space = Space.of({p.name: p.distribution() for p in file.parameters}, descriptors=described)
+        wrong: dict[tuple[int, str], str] = {}
+        for i, rule in enumerate(rules):
+            try:
+                if rule:
+                    parse_rule(rule, space)
+            except HeadstartError as error:
+                wrong[i, "rule"] = str(error)
+        if wrong:
+            raise UnusableCellsError(wrong)
+        kept = tuple(RuleLine(rule) for rule in rules if rule)
+        if kept == file.rules:
+            return None
+        read_settings(
+            folder, replace(file, rules=kept), campaign.past, place="The rules"
+        )  # whether any setting keeps all
+        return make_step(folder, f"rules were changed: {len(kept)} now", {TOML: (old, with_rules(old, path, rules))})

@@ -17,24 +17,277 @@ rule = "A + B + C = 1"
 
 [parameters.temperature]       what may be set
 
-[cells]                        what cells of the files mean, if not what is usual (sources.files.readings)
+[cells]                        what cells of the files mean, if not what is usual (sources.files.cells)
 "n.d." = "failed"
 """
 
 from __future__ import annotations
 
+import math
+import re
 import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headstart.campaign.file import DEFAULT_MODEL, CampaignFile
-from headstart.campaign.toml.keys import LIST, TABLE, TEXT, TEXTS, WHOLE, TomlText
-from headstart.campaign.toml.parameters import parameter_of
-from headstart.campaign.toml.results import results_of, rules_of
-from headstart.data.outcomes import Goal
+from headstart.campaign.file import DEFAULT_MODEL, CampaignFile, ResultColumn, RuleLine
+from headstart.data.outcomes import MOST_GOALS, Goal, Limit
 from headstart.errors import InputError
-from headstart.sources.files.readings import wrong_meaning
-from headstart.sources.parameters import MOST_USED, Kind, nearest
+from headstart.sources.files.cells import wrong_meaning
+from headstart.sources.parameters import MOST_USED, Kind, Parameter, nearest
+
+# What a value must be, as a message says it
+TEXT, WHOLE, TEXTS, TABLE = "a text in quotation marks", "a whole number", "a list of texts", "a table"
+NUMBER, SWITCH, VALUE, LIST = "a number", "true or false", "a number or a text", "a list"
+TEXT_OR_TEXTS = "a text in quotation marks or a list of texts"
+
+
+@dataclass(frozen=True, slots=True)
+class TomlText:
+    """The file as text, from which messages take the line that they name."""
+
+    path: Path
+    text: str
+
+    def fail(self, message: str, key: str, table: str = "") -> InputError:
+        """The error with the line that the key stands in."""
+        line = self.line(key, table)
+        return InputError(f"{self.path}{f', line {line}' if line else ''}: {message}")
+
+    def line(self, key: str, table: str) -> int | None:
+        """The line of a key in a table, or of the table itself."""
+        inside = ""
+        for i, line in enumerate(self.text.splitlines(), start=1):
+            if header := re.match(r"\s*\[\s*(.+?)\s*\]\s*(#.*)?$", line):
+                inside = header[1].replace('"', "").replace("'", "")
+                if not key and inside == table:
+                    return i
+            elif key and inside == table and re.match(rf"""\s*["']?{re.escape(key)}["']?\s*=""", line):
+                return i
+        return self.line("", f"{table}.{key}" if table else key) if key else None
+
+    def lines_of(self, array: str) -> list[int]:
+        """The lines of the headers [[array]]."""
+        header = re.compile(rf"\s*\[\[\s*{re.escape(array)}\s*\]\]")
+        return [i for i, line in enumerate(self.text.splitlines(), start=1) if header.match(line)]
+
+    def check(self, data: Mapping[str, Any], keys: Mapping[str, str], table: str) -> None:
+        """Every key known, every value of its type, or an ``InputError``."""
+        where = f" in [{table}]" if table else ""
+        for key, value in data.items():
+            if key not in keys:
+                raise self.fail(f"unknown key {key!r}{where}. {nearest(key, keys)}", key, table)
+            if not _fits(value, keys[key]):
+                raise self.fail(f"{key}{where} must be {keys[key]}, but it is {value!r}.", key, table)
+
+
+def _fits(value: Any, what: str) -> bool:
+    texts = isinstance(value, list) and all(isinstance(v, str) for v in value)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    fits = {
+        TEXT: isinstance(value, str),
+        WHOLE: isinstance(value, int) and not isinstance(value, bool),
+        NUMBER: number,
+        VALUE: number or isinstance(value, str),
+        SWITCH: isinstance(value, bool),
+        TABLE: isinstance(value, dict),
+        TEXTS: texts,
+        TEXT_OR_TEXTS: texts or isinstance(value, str),
+        LIST: isinstance(value, list),
+    }
+    return fits[what]
+
+
+_PARAMETER_KEYS = {
+    "kind": TEXT, "low": NUMBER, "high": NUMBER, "log": SWITCH, "step": NUMBER, "choices": LIST, "value": VALUE,
+    "unit": TEXT, "descriptors": TEXT_OR_TEXTS, "withdrawn": LIST, "before": VALUE,
+}  # fmt: skip
+
+
+def parameter_of(toml: TomlText, name: str, data: Any) -> Parameter:
+    """The parameter that a table [parameters.NAME] describes."""
+    table = f"parameters.{name}"
+    if not isinstance(data, dict):
+        raise toml.fail(f"{name} must be a table [{table}] with kind, low and high.", name, "parameters")
+    toml.check(data, _PARAMETER_KEYS, table)
+
+    def wrong(key: str, what: str) -> InputError:
+        return toml.fail(f"{key} in [{table}] {what}", key, table)
+
+    kinds = [k.value for k in Kind]
+    if data.get("kind") not in kinds:
+        what = f"must be one of {', '.join(kinds)}"
+        raise wrong("kind", f"{what}, but it is {data['kind']!r}." if "kind" in data else f"is missing: it {what}.")
+    kind = Kind(data["kind"])
+    needed = {Kind.CATEGORY: ("choices",), Kind.FIXED: ("value",)}.get(kind, ("low", "high"))
+    allowed = {"kind", "unit", "before", *needed, *(("log", "step") if "low" in needed else ())}
+    allowed |= {"descriptors", "withdrawn"} if kind is Kind.CATEGORY else set()
+    for key in needed:
+        if key not in data:
+            raise wrong(key, f"is missing: kind {kind.value!r} needs {' and '.join(needed)}.")
+    for key in data:
+        if key not in allowed:
+            raise wrong(key, f"does not go with kind {kind.value!r}. Delete it, or change the kind.")
+    unit, before = data.get("unit", ""), data.get("before")
+    if (
+        before is not None
+        and kind is not Kind.CATEGORY
+        and isinstance(before, str) != isinstance(data.get("value", 0.0), str)
+    ):
+        raise wrong("before", f"must be a number, but it is {before!r}.")
+    if kind is Kind.CATEGORY:
+        choices = tuple(_category(c) for c in data["choices"])
+        if len(set(choices)) < 2 or len(set(choices)) < len(choices):
+            raise wrong("choices", f"must be two or more different values, but they are {list(choices)}.")
+        withdrawn = tuple(_category(c) for c in data.get("withdrawn", ()))
+        both = next((c for c in withdrawn if c in choices), None)
+        if both is not None:
+            raise wrong("withdrawn", f"has {both!r}, which is one of the choices too. Delete one of the two.")
+        if before is not None and _category(before) not in (*choices, *withdrawn):
+            raise wrong("before", f"is {before!r}, which is none of the choices. Correct it, or add it to withdrawn.")
+        told = data.get("descriptors", "")
+        return Parameter(
+            name,
+            kind,
+            choices=choices,
+            unit=unit,
+            descriptors=told if isinstance(told, str) else tuple(told),
+            withdrawn=withdrawn,
+            before=None if before is None else _category(before),
+        )
+    if kind is Kind.FIXED:
+        return Parameter(name, kind, value=data["value"], unit=unit, before=before)
+    low, high, step, log = data["low"], data["high"], data.get("step"), data.get("log", False)
+    for key, value in (("low", low), ("high", high), ("step", step)):
+        if value is not None and not math.isfinite(value):
+            raise wrong(key, f"must be a finite number, but it is {value}.")
+        if value is not None and kind is Kind.INT and value != int(value):
+            raise wrong(key, f'must be a whole number, but it is {value}. Or use kind = "float".')
+    if low >= high:
+        how = "Swap them" if low > high else 'Widen the range, or use kind = "fixed" with a value'
+        raise wrong("low", f"is {low}, which is not below high = {high}. {how}.")
+    if log and low <= 0:
+        raise wrong("low", f"is {low}, but a log scale needs low above 0. Raise it, or delete log = true.")
+    if step is not None and not 0 < step <= high - low:
+        raise wrong("step", f"must be positive and no wider than the range, but it is {step}.")
+    if step is not None and log:
+        raise wrong("step", "does not go with log = true. Delete one of the two.")
+    return Parameter(name, kind, low=low, high=high, log=log, step=step, unit=unit, before=before)
+
+
+def _category(value: Any) -> str:
+    """A category as it stands in a CSV file: text."""
+    return value if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+DIRECTIONS = {"maximize": True, "maximise": True, "minimize": False, "minimise": False}
+_SINGLE = ("objective", "unit", "direction", "error")
+_EVERY_KEYS = {"unit": TEXT, "error": TEXT, "low": NUMBER, "high": NUMBER}
+_GOAL_KEYS = {"direction": TEXT, **_EVERY_KEYS}
+_LIMIT_KEYS = {"at_most": NUMBER, "at_least": NUMBER, **_EVERY_KEYS}
+_RULE_KEYS = {"rule": TEXT, "why": TEXT}
+
+
+def results_of(toml: TomlText, data: Mapping[str, Any]) -> tuple[ResultColumn, ...]:
+    """The columns with results, objectives first."""
+    tables = data.get("objectives", {})
+    single = [key for key in _SINGLE if key in data]
+    if tables and single:
+        raise toml.fail(f"{single[0]} does not go with [objectives.NAME] tables. Move it into one.", single[0])
+    if not tables:
+        for key, example in (("objective", '"yield"'), ("direction", '"maximize"')):
+            if key not in data:
+                raise InputError(f"{toml.path}: {key} is missing. Add {key} = {example}.")
+        tables = {data["objective"]: {key: data[key] for key in _SINGLE[1:] if key in data}}
+        goals = [_goal(toml, data["objective"], tables[data["objective"]], "")]
+    else:
+        goals = [_goal(toml, name, table, f"objectives.{name}") for name, table in tables.items()]
+    if len(goals) > MOST_GOALS:
+        raise toml.fail(
+            f"at most {MOST_GOALS} objectives can be weighed against each other, but there are {len(goals)}. Make "
+            f"[limits.NAME] of those that only have to be good enough.",
+            goals[MOST_GOALS].name,
+            "objectives",
+        )
+    limits = [_limit(toml, name, table) for name, table in data.get("limits", {}).items()]
+    twice = next((limit for limit in limits if limit.name in tables), None)
+    if twice is not None:
+        raise toml.fail(
+            f"{twice.name!r} is an objective and has a limit too. Leave one of them out: an objective already goes "
+            "as far as it can.",
+            twice.name,
+            "limits",
+        )
+    return (*goals, *limits)
+
+
+def _goal(toml: TomlText, name: str, data: Any, table: str) -> ResultColumn:
+    _require_table(toml, name, data, "objectives", _GOAL_KEYS, table)
+    direction = str(data.get("direction", "")).lower()
+    if direction not in DIRECTIONS:
+        where = f" in [{table}]" if table else ""
+        raise toml.fail(
+            f"direction{where} must be 'maximize' or 'minimize', but it is {direction!r}."
+            if "direction" in data
+            else f"direction{where} is missing: it must be 'maximize' or 'minimize'.",
+            "direction",
+            table,
+        )
+    _require_bounds(toml, data, table)
+    outcome = Goal(name, maximize=DIRECTIONS[direction], low=data.get("low"), high=data.get("high"))
+    return ResultColumn(outcome, data.get("unit", ""), data.get("error", ""))
+
+
+def _limit(toml: TomlText, name: str, data: Any) -> ResultColumn:
+    table = f"limits.{name}"
+    _require_table(toml, name, data, "limits", _LIMIT_KEYS, table)
+    if ("at_most" in data) == ("at_least" in data):
+        raise toml.fail(f"[{table}] needs one of at_most and at_least, as in at_most = 0.5.", name, "limits")
+    _require_bounds(toml, data, table)
+    at_most, at_least = data.get("at_most"), data.get("at_least")
+    value, low, high = at_most if at_least is None else at_least, data.get("low"), data.get("high")
+    if (low is not None and value < low) or (high is not None and value > high):
+        key = "at_most" if at_least is None else "at_least"
+        raise toml.fail(f"{key} in [{table}] lies outside low and high. Correct one of them.", key, table)
+    outcome = Limit(name, at_most=at_most, at_least=at_least, low=low, high=high)
+    return ResultColumn(outcome, data.get("unit", ""), data.get("error", ""))
+
+
+def _require_table(toml: TomlText, name: str, data: Any, part: str, keys: Mapping[str, str], table: str) -> None:
+    if not isinstance(data, dict):
+        raise toml.fail(f"{name} must be a table [{part}.{name}].", name, part)
+    if not name.strip():
+        raise toml.fail(f"a column in [{part}] needs a name.", name, part)
+    toml.check(data, keys if table else {**keys, "objective": TEXT}, table)
+
+
+def _require_bounds(toml: TomlText, data: Mapping[str, Any], table: str) -> None:
+    for key in ("at_most", "at_least", "low", "high"):
+        if key in data and not math.isfinite(data[key]):
+            raise toml.fail(f"{key} in [{table}] must be a finite number, but it is {data[key]}.", key, table)
+    low, high = data.get("low"), data.get("high")
+    if low is not None and high is not None and low >= high:
+        raise toml.fail(f"low in [{table}] is {low}, which is not below high = {high}.", "low", table)
+
+
+def rules_of(toml: TomlText, data: Any) -> tuple[RuleLine, ...]:
+    """The rules about the settings, each with its line."""
+    lines = toml.lines_of("rules")
+    found = []
+    for i, rule in enumerate(data):
+        line = lines[i] if len(lines) == len(data) else None
+        place = f"{toml.path}, line {line}" if line else f"{toml.path}, rule {i + 1}"
+        if not isinstance(rule, dict) or "rule" not in rule:
+            raise InputError(f'{place}: a rule is a table [[rules]] with rule = "A + B <= 100".')
+        unknown = next((key for key in rule if key not in _RULE_KEYS), None)
+        if unknown is not None:
+            raise InputError(f"{place}: unknown key {unknown!r} in [[rules]]. {nearest(unknown, _RULE_KEYS)}")
+        if not all(isinstance(value, str) for value in rule.values()):
+            raise InputError(f"{place}: rule and why must be texts in quotation marks.")
+        found.append(RuleLine(rule["rule"], line))
+    return tuple(found)
+
 
 _EQUAL_ROWS = {"copies": False, "repeats": True}
 _KEYS = {

@@ -60,18 +60,17 @@ class Relation(StrEnum):
         """
         match self:
             case Relation.AT_MOST:
-                found = difference <= tolerance
+                return np.asarray(difference <= tolerance)
             case Relation.AT_LEAST:
-                found = difference >= -tolerance
+                return np.asarray(difference >= -tolerance)
             case Relation.EQUAL:
-                found = np.abs(difference) <= tolerance
+                return np.asarray(np.abs(difference) <= tolerance)
             case Relation.ABOVE:
-                found = difference > tolerance
+                return np.asarray(difference > tolerance)
             case Relation.BELOW:
-                found = difference < -tolerance
+                return np.asarray(difference < -tolerance)
             case Relation.OTHER:
-                found = np.abs(difference) > tolerance
-        return np.asarray(found)
+                return np.asarray(np.abs(difference) > tolerance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +99,6 @@ class SettingRule(ABC):
     def parameters(self) -> tuple[str, ...]:
         """The names of the parameters that it constrains."""
 
-    @abstractmethod
     def satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]:
         """Which of n rows satisfy the rule.
 
@@ -110,6 +108,10 @@ class SettingRule(ABC):
         Returns:
             One flag per row.
         """
+        return self._satisfied(columns)
+
+    @abstractmethod
+    def _satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]: ...
 
     def holds(self, row: Mapping[str, Any]) -> bool:
         """Whether a row of values satisfies the rule.
@@ -123,17 +125,6 @@ class SettingRule(ABC):
         if not all(name in row for name in self.parameters):
             return True
         return bool(self.satisfied({name: column_of([row[name]]) for name in self.parameters})[0])
-
-    @abstractmethod
-    def require(self, space: Space) -> None:
-        """Check the rule against a space.
-
-        Args:
-            space: The space whose points it is to constrain.
-
-        Raises:
-            InputError: The space has no such parameter, or one of another kind.
-        """
 
 
 @dataclass(frozen=True)
@@ -168,20 +159,10 @@ class LinearRule(SettingRule):
         """The names of the parameters in the sum."""
         return tuple(name for name, _ in self.terms)
 
-    def satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]:
-        """In which rows the sum compares so with the bound; see ``SettingRule.satisfied``."""
+    def _satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]:
         parts = np.stack([factor * _numbers(columns[name]) for name, factor in self.terms])
         largest = np.abs(parts).max(0).clip(max(1.0, abs(self.bound)))
         return self.relation.holds(parts.sum(0) - self.bound, ROUNDING * largest)
-
-    def require(self, space: Space) -> None:
-        """Raise an ``InputError`` unless all of them are numeric parameters of the space."""
-        for name in self.parameters:
-            if axis_named(space, name, _cited(self)).categorical:
-                raise InputError(
-                    f"{_cited(self)}: {name!r} has categories, which cannot be added up. Use a numeric parameter, "
-                    f"or forbid categories, as in 'forbid: {shown_name(name)} = …'."
-                )
 
     def __str__(self) -> str:
         words = ""
@@ -226,28 +207,6 @@ class Clause:
             return bool(self.met(np.array([float(level)]))[0])
         return same_category(level, self.value) is (self.relation is Relation.EQUAL)
 
-    def require(self, space: Space, rule: SettingRule) -> None:
-        """Check the condition against a space.
-
-        Args:
-            space: The space whose points it is to constrain.
-            rule: The rule that it is part of, which messages name.
-
-        Raises:
-            InputError: The space has no such parameter, or the value is of another kind.
-        """
-        axis = axis_named(space, self.parameter, _cited(rule))
-        if not axis.categorical:
-            if not _is_number(self.value) or not math.isfinite(self.value):
-                raise InputError(f"{_cited(rule)}: {axis.name!r} is a number, but {self.value!r} is none.")
-        elif self.relation not in (Relation.EQUAL, Relation.OTHER):
-            raise InputError(f"{_cited(rule)}: {axis.name!r} has categories, which have no order. Use = or ≠.")
-        elif not any(same_category(self.value, level) for level in axis.levels):
-            known = ", ".join(str(level) for level in axis.choices)
-            raise InputError(
-                f"{_cited(rule)}: {axis.name!r} is one of {known}, but never {self.value}. Correct the value."
-            )
-
     def __str__(self) -> str:
         return f"{shown_name(self.parameter)} {self.relation} {_shown(self.value)}"
 
@@ -275,15 +234,9 @@ class Forbidden(SettingRule):
         """The names of the parameters in its conditions."""
         return tuple(dict.fromkeys(clause.parameter for clause in self.clauses))
 
-    def satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]:
-        """In which rows some condition is not met; see ``SettingRule.satisfied``."""
+    def _satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]:
         met = [clause.met(columns[clause.parameter]) for clause in self.clauses]
         return np.asarray(~np.logical_and.reduce(met))
-
-    def require(self, space: Space) -> None:
-        """Raise an ``InputError`` unless its conditions are about parameters of the space."""
-        for clause in self.clauses:
-            clause.require(space, self)
 
     def __str__(self) -> str:
         return f"not ({' and '.join(map(str, self.clauses))})"
@@ -306,23 +259,8 @@ class FixedValue(SettingRule):
         """The parameter's name."""
         return (self.parameter,)
 
-    @property
-    def _clause(self) -> Clause:
-        return Clause(self.parameter, Relation.EQUAL, self.value)
-
-    def satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]:
-        """Which rows have the value; see ``SettingRule.satisfied``."""
-        return self._clause.met(columns[self.parameter])
-
-    def require(self, space: Space) -> None:
-        """Raise an ``InputError`` unless the value is one that the parameter may have."""
-        axis = axis_named(space, self.parameter, _cited(self))
-        self._clause.require(space, self)
-        if not axis.categorical and not self.holds({axis.name: _nearest(axis, self.value)}):
-            raise InputError(
-                f"{_cited(self)}: {axis.name!r} may have {span_in_words(axis.distribution)}, but "
-                f"{_shown(self.value)} is none of them. Fix it to one of its values, or widen its range."
-            )
+    def _satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]:
+        return Clause(self.parameter, Relation.EQUAL, self.value).met(columns[self.parameter])
 
     def __str__(self) -> str:
         return f"{shown_name(self.parameter)} = {_shown(self.value)}"
@@ -357,16 +295,10 @@ class OnSteps(SettingRule):
         """The parameter's name."""
         return (self.parameter,)
 
-    def satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]:
-        """In which rows it is a whole number of steps from the start; see ``SettingRule.satisfied``."""
+    def _satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]:
         values = _numbers(columns[self.parameter])
         nearest = self.start + np.round((values - self.start) / self.step) * self.step
         return Relation.EQUAL.holds(values - nearest, ROUNDING * np.abs(values).clip(1.0))
-
-    def require(self, space: Space) -> None:
-        """Raise an ``InputError`` unless it is a numeric parameter of the space."""
-        if axis_named(space, self.parameter, _cited(self)).categorical:
-            raise InputError(f"{_cited(self)}: {self.parameter!r} has categories, which have no steps.")
 
     def __str__(self) -> str:
         return f"{shown_name(self.parameter)} in steps of {_shown(self.step)} from {_shown(self.start)}"
@@ -383,6 +315,47 @@ def feasible_rows(rows: Sequence[Mapping[str, Any]], rules: Sequence[SettingRule
         every = "; ".join(map(str, rules))
         raise NoSettingError(f"None of the {len(rows)} candidates keeps all rules ({every}). Remove one, or add rows.")
     return [int(i) for i in np.flatnonzero(kept)]
+
+
+def require_rule(rule: SettingRule, space: Space, cited: str = "") -> None:
+    """Raise an ``InputError`` unless a rule is about parameters of the space, each of the kind that it needs."""
+    cited = cited or f"Rule {str(rule)!r}"
+    axes = {name: axis_named(space, name, cited) for name in rule.parameters}
+    match rule:
+        case LinearRule():
+            for axis in axes.values():
+                if axis.categorical:
+                    raise InputError(
+                        f"{cited}: {axis.name!r} has categories, which cannot be added up. Use a numeric parameter, "
+                        f"or forbid categories, as in 'forbid: {shown_name(axis.name)} = …'."
+                    )
+        case OnSteps(parameter=name):
+            if axes[name].categorical:
+                raise InputError(f"{cited}: {name!r} has categories, which have no steps. Use a numeric parameter.")
+        case Forbidden(clauses=clauses):
+            for clause in clauses:
+                _require_clause(clause, axes[clause.parameter], cited)
+        case FixedValue(parameter=name, value=value):
+            axis = axes[name]
+            _require_clause(Clause(name, Relation.EQUAL, value), axis, cited)
+            if axis.categorical:
+                return
+            if (axis.log and value <= 0) or not rule.holds({name: axis.value(axis.place([value]))[0]}):
+                raise InputError(
+                    f"{cited}: {name!r} may have {span_in_words(axis.distribution)}, but {_shown(value)} is none of "
+                    "them. Fix it to one of its values, or widen its range."
+                )
+
+
+def _require_clause(clause: Clause, axis: Axis, cited: str) -> None:
+    if not axis.categorical:
+        if not _is_number(clause.value) or not math.isfinite(clause.value):
+            raise InputError(f"{cited}: {axis.name!r} is a number, but {clause.value!r} is none.")
+    elif clause.relation not in (Relation.EQUAL, Relation.OTHER):
+        raise InputError(f"{cited}: {axis.name!r} has categories, which have no order. Use = or ≠.")
+    elif not any(same_category(clause.value, level) for level in axis.levels):
+        known = ", ".join(str(level) for level in axis.choices)
+        raise InputError(f"{cited}: {axis.name!r} is one of {known}, but never {clause.value}. Correct the value.")
 
 
 # ── how a rule names a parameter and its values ───────────────────────────────────────────────────────────────────────
@@ -412,10 +385,6 @@ def _shown(value: Any) -> str:
     return f"{float(value):.10g}" if _is_number(value) else shown_name(str(value))
 
 
-def _cited(rule: SettingRule) -> str:
-    return f"Rule {str(rule)!r}"
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
@@ -424,8 +393,3 @@ def _numbers(column: Column) -> Numbers:
     if isinstance(column, CategoryColumn):  # a row may hold a number as another type does, such as '3'
         return np.array([float(level) for level in column.levels])[column.index]
     return column
-
-
-def _nearest(axis: Axis, value: float) -> Any:
-    """The value that would be suggested; of a single-valued parameter, that one."""
-    return axis.value(axis.place([value]))[0] if not axis.log or value > 0 else math.nan

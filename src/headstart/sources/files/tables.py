@@ -17,12 +17,20 @@ from pathlib import Path
 from unicodedata import normalize
 
 from headstart.errors import InputError, UnreadableTableError
-from headstart.sources.files.cells import decimal_mark, is_ambiguous, is_date, is_missing, number, number_text
-from headstart.sources.files.headers import delimiter_of, find_header
-from headstart.sources.files.readings import CellRules, ambiguity, read_cell
+from headstart.sources.files.cells import (
+    CellRules,
+    ambiguity,
+    decimal_mark,
+    is_ambiguous,
+    is_date,
+    is_missing,
+    number,
+    number_text,
+    read_cell,
+)
 from headstart.sources.files.sheet_rows import with_rows
-from headstart.sources.files.text import bytes_of, decoded
-from headstart.sources.files.unit_names import folded, split_unit
+from headstart.sources.files.text import bytes_of, decoded, delimiter_of, find_header
+from headstart.sources.files.units import folded, split_unit
 from headstart.sources.files.workbooks import read_sheet, split_sheet
 
 _FIRST_ROW = "Its first row must name the columns, and every other row is an experiment."

@@ -1,4 +1,4 @@
-"""Names: sources told apart, parameters renamed, objectives chosen, for all sources or for one.
+"""What is asked for of past sources by name: objectives, errors, constraints, and parameters under new names.
 
 rename={"eta": "lr"}                       wherever a source has eta
 rename={"last year": {"eta": "lr"}}        in the source of that name alone
@@ -6,19 +6,102 @@ rename={"eta": "lr", "last year": {...}}   both; what is said of one source goes
 objective="loss"                           wherever there is a choice
 objective=["loss", "size"]                 both, wherever they are
 objective={"last year": "loss"}            of the source of that name alone
+error="yield_sd"                           the standard error of the one objective that a source has, or that counts
+error={"yield": "yield_sd", "0": "s"}      that of the objective of that name, or number
+
+A result without an error has a typical one (``sources.raw.error_var``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from headstart.errors import InputError
-from headstart.sources.forms.errors import ErrorNames
-from headstart.sources.forms.found import Wanted
+from headstart.sources.matching import is_missing
 from headstart.sources.parameters import nearest
-from headstart.sources.raw import RawTask
+from headstart.sources.raw import INFINITE, RawTask
+
+if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
+
+
+@dataclass(frozen=True)
+class ErrorNames:
+    """The column or attribute with the errors of the one objective, and of single ones."""
+
+    common: str | None = None
+    own: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, error: str | Mapping[str, str] | None) -> Self:
+        """What the argument ``error`` says."""
+        if error is None or isinstance(error, str):
+            return cls(error)
+        if isinstance(error, Mapping) and all(isinstance(part, str) for pair in error.items() for part in pair):
+            return cls(None, dict(error))
+        raise InputError(
+            "error must be the name of a column or user attribute with standard errors, or {objective: name}, but it "
+            f"is {error!r}."
+        )
+
+    @property
+    def every(self) -> tuple[str, ...]:
+        """All columns and attributes that are named."""
+        return tuple(dict.fromkeys([*([] if self.common is None else [self.common]), *self.own.values()]))
+
+    def of_objective(self, name: str, place: int, count: int, where: str, chosen: int | None = None) -> str | None:
+        """That of objective number ``place`` of ``count``; None where nothing is said of it.
+
+        ``chosen`` is the number of the one that counts, if somebody has said so. Fails where nobody has, and it is not
+        clear of which one the errors are.
+        """
+        for key in (name, str(place)):
+            if key in self.own:
+                return self.own[key]
+        if count == 1 and len(self.own) == 1:
+            return next(iter(self.own.values()))
+        if self.common is None or count == 1 or chosen is not None:
+            return self.common if count == 1 or chosen == place else None
+        raise InputError(
+            f"{where} has {count} objectives, so it is not clear of which one {self.common!r} is the error. Give "
+            f"error={{{name!r}: {self.common!r}}}, with the objective's name or number."
+        )
+
+
+def stated_errors(
+    values: Sequence[Any], what: str, where: Callable[[int], str]
+) -> tuple[NDArray[np.float64], list[str]]:
+    """The errors, NaN where there is none, and a sentence for each that is no number above 0."""
+    found, complaints = np.full(len(values), math.nan), []
+    for i, value in enumerate(values):
+        if is_missing(value):
+            continue
+        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+        if 0 < number < INFINITE:
+            found[i] = number
+        else:
+            complaints.append(
+                f"{where(i)}: {what} = {value!r} is the standard error of a result, which must be a number above 0. "
+                "Correct it, or leave it out: then a typical one is taken."
+            )
+    return found, complaints
+
+
+def errors_of_trials(
+    trials: Sequence[FrozenTrial], attribute: str | None, where: str
+) -> tuple[NDArray[np.float64] | None, list[str]]:
+    """The errors in a user attribute of the trials, None where no trial has it, and what is wrong with some."""
+    values = [None if attribute is None else trial.user_attrs.get(attribute) for trial in trials]
+    if all(value is None for value in values):
+        return None, []
+    return stated_errors(values, f"the user attribute {attribute!r}", lambda i: f"{where}, trial {trials[i].number}")
 
 
 def told_apart(names: Sequence[str]) -> list[str]:
@@ -139,3 +222,36 @@ def _of_no_source(argument: str, named: Mapping[str, Any], sources: Sequence[str
         if name not in sources:
             return f"{argument}: there is no source {name!r}. {nearest(name, sources)}"
     return ""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The objectives that somebody named, none if nobody did.
+
+    ``of_this_one`` says that they were named for this source alone: then the source must have them. A name that is
+    meant for all sources does not concern one that has a single objective anyhow, and of several names a source may
+    lack some. ``errors`` are where the standard errors of the results are, ``constraints`` the columns of tables with
+    values that must not be above 0, by key.
+    """
+
+    objectives: tuple[str, ...] = ()
+    of_this_one: bool = False
+    errors: ErrorNames = field(default_factory=ErrorNames)
+    constraints: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def objective(self) -> str | None:
+        """The one that counts; None where nobody named one, or several."""
+        return self.objectives[0] if len(self.objectives) == 1 else None
+
+
+@dataclass(frozen=True)
+class Found:
+    """A source's name, known before its rows are, and how to read it.
+
+    ``read`` raises an ``UnusableSourceError`` where there is nothing to learn from, and any other ``InputError`` where
+    the call is mistaken.
+    """
+
+    name: str
+    read: Callable[[Wanted], RawTask]

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from headstart.errors import InputError, UnusableSourceError
+from headstart.sources.optuna_api import backend_of
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -125,8 +126,7 @@ class Storages:
 
 def shown(storage: str | BaseStorage) -> str:
     """How messages call a storage."""
-    inner = getattr(storage, "_backend", storage)  # an RDBStorage behind Optuna's cache
-    url = storage if isinstance(storage, str) else getattr(inner, "url", None)
+    url = storage if isinstance(storage, str) else getattr(backend_of(storage), "url", None)
     return without_password(url) if isinstance(url, str) else type(storage).__name__
 
 

@@ -3,18 +3,20 @@
     of a study                              becomes
     the parameters of finished trials       rows; NaN where a trial was run without the parameter
     the objective asked for                 the results, and in its direction
-    pruned trials that reported a value     rows, with what they would have ended at (``sources.pruned``)
+    pruned trials that reported a value     rows, with what they would have ended at (``estimated_finals``)
     other pruned, failed, running trials    a note: they have no final value
     its name, the start of its first trial  the identity
 
-A list of trials says neither which way is better nor of which study it is.
+A list of trials says neither which way is better nor of which study it is. Of a study of very many trials the best
+tenth and an even spread of the others are used (``data.thinning``): a database is asked for the values alone, and the
+trials that are used are loaded one by one. Other storages keep all trials in memory anyhow.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -22,13 +24,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from headstart.data.thinning import best_and_spread
 from headstart.errors import InputError, UnusableSourceError
-from headstart.sources.forms.errors import errors_of_trials
-from headstart.sources.forms.found import Wanted
-from headstart.sources.forms.large import in_words, some_trials
+from headstart.sources.forms.naming import Wanted, errors_of_trials
 from headstart.sources.forms.storages import reading
-from headstart.sources.pruned import estimated_finals
-from headstart.sources.raw import RawObjective, RawTask
+from headstart.sources.optuna_api import constraints_of, database_of
+from headstart.sources.raw import INFINITE, RawObjective, RawTask, finite
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -188,14 +189,123 @@ def _constraints(trials: Sequence[FrozenTrial]) -> dict[str, NDArray[np.float64]
     return {key: np.array([own.get(key, math.nan) for own in found], dtype=np.float64) for key in keys}
 
 
-def constraints_of(trial: FrozenTrial) -> dict[str, float]:
-    """The constraints of a trial by key, also of Optuna's older form, where they are a list."""
-    if hasattr(trial, "constraints"):
-        return {str(key): float(value) for key, value in trial.constraints.items()}
-    return {str(i): float(value) for i, value in enumerate(trial.system_attrs.get("constraints") or ())}
-
-
 def _identity(name: str, trials: Sequence[FrozenTrial]) -> tuple[str, datetime] | None:
     """The study's name and the start of the first trial that has begun."""
     began = next((trial.datetime_start for trial in trials if trial.datetime_start is not None), None)
     return None if began is None else (name, began)
+
+
+MAX_ROWS = 20_000  # of one source: AUTO learns them in a dozen seconds (models.chain.condensed)
+LARGE = 20_000  # trials; loading as many takes some eight seconds and 240 MB
+MOST_LOADED = 5000  # trials of a larger one; one by one they take as long
+_COUNTS = "SELECT state, COUNT(*) FROM trials WHERE study_id = :study GROUP BY state"
+_VALUES = (
+    "SELECT t.trial_id, v.value, v.value_type FROM trials t JOIN trial_values v ON v.trial_id = t.trial_id "
+    "WHERE t.study_id = :study AND t.state = 'COMPLETE' AND v.objective = :place ORDER BY t.number"
+)
+_INFINITE = {"INF_POS": np.inf, "INF_NEG": -np.inf}
+
+
+def thinned(task: RawTask) -> RawTask:
+    """The task with at most ``MAX_ROWS`` rows, and a note if it had more."""
+    n = len(task.rows)
+    if n <= MAX_ROWS:
+        return task
+    every = [(task.y, task.maximize)]
+    if task.undecided and task.objectives:  # which of them counts is not known yet
+        every = [(own.y, own.maximize) for own in task.objectives.values()]
+    kept = best_and_spread([(finite(y), maximize) for y, maximize in every], MAX_ROWS)
+    return replace(task.only(kept), notes=(*task.notes, _rows_used(len(kept), n)))
+
+
+def _rows_used(kept: int, n: int) -> str:
+    """The note on a source of which not every row is used."""
+    return f"{kept:,} of {n:,} rows are used: the best tenth, and an even spread of the others"
+
+
+@dataclass(frozen=True)
+class SomeTrials:
+    """The trials of a large study to learn from, a note on how they were chosen, and what the other trials are."""
+
+    trials: tuple[FrozenTrial, ...]
+    notes: tuple[str, ...]
+    others: str
+
+
+def some_trials(study: Study, goals: Sequence[tuple[int, bool]]) -> SomeTrials | None:
+    """The best tenth and an even spread of a large study in a database; None where all trials can be loaded.
+
+    ``goals`` are the places of the objectives that count, and whether they are maximised.
+    """
+    found_in = database_of(study)
+    if found_in is None:
+        return None
+    import sqlalchemy
+
+    database, key = found_in
+    with database.engine.connect() as connection:
+        found = connection.execute(sqlalchemy.text(_COUNTS), {"study": key})
+        counts = {str(state): int(count) for state, count in found}
+        if sum(counts.values()) <= LARGE:
+            return None
+        found_values: list[dict[int, float]] = []
+        for place, _ in goals:
+            values = connection.execute(sqlalchemy.text(_VALUES), {"study": key, "place": place})
+            found_values.append({i: _INFINITE.get(str(k), np.nan if v is None else v) for i, v, k in values})
+    ids = list(dict.fromkeys(trial_id for own in found_values for trial_id in own))  # a finished trial has all of them
+    results = [
+        (finite(np.array([own.get(i, np.nan) for i in ids], dtype=np.float64)), maximize)
+        for own, (_, maximize) in zip(found_values, goals, strict=True)
+    ]
+    kept = best_and_spread(results, MOST_LOADED)
+    finished = counts.pop("COMPLETE", 0)
+    notes = (_rows_used(len(kept), finished),) if len(kept) < finished else ()
+    return SomeTrials(tuple(database.get_trial(ids[i]) for i in kept), notes, in_words(counts))
+
+
+def in_words(counts: Mapping[str, int]) -> str:
+    """How many trials are in which state: "3 pruned and 1 failed"."""
+    words = {"FAIL": "failed"}
+    return " and ".join(f"{count:,} {words.get(state, state.lower())}" for state, count in counts.items())
+
+
+_ENOUGH = 3
+
+
+def estimated_finals(trials: Sequence[FrozenTrial], *, minimize: bool | None) -> dict[int, float]:
+    """What pruned trials that reported something would have ended at, by their numbers.
+
+    estimate = v + median over finished trials of (final value − value at the latest step ≤ s)
+
+    for a trial with value v at its last step s. With fewer than three finished trials that reported, v itself is taken.
+    No estimate is better than the best finished value: a trial is pruned because it does not look like one of the best.
+    Where nobody knows which way is better (``minimize`` None) they are not held back.
+    """
+    from optuna.trial import TrialState
+
+    finished = [
+        (t.values[0], t.intermediate_values)
+        for t in trials
+        if t.state == TrialState.COMPLETE and t.values and len(t.values) == 1 and abs(t.values[0]) < INFINITE
+    ]
+    found = {}
+    for trial in trials:
+        if trial.state != TrialState.PRUNED or not trial.intermediate_values:
+            continue
+        step = max(trial.intermediate_values)
+        value = trial.intermediate_values[step]
+        if not abs(value) < INFINITE:  # nor NaN
+            continue
+        rises = [final - at for final, reported in finished if math.isfinite(at := _at(reported, step))]
+        estimate = value + (float(np.median(rises)) if len(rises) >= _ENOUGH else 0.0)
+        if finished and minimize is not None:
+            values = [final for final, _ in finished]
+            estimate = max(estimate, min(values)) if minimize else min(estimate, max(values))
+        found[trial.number] = estimate
+    return found
+
+
+def _at(values: Mapping[int, float], step: int) -> float:
+    """The value at the latest step up to this one; NaN if there is none."""
+    known = [s for s in values if s <= step]
+    return values[max(known)] if known else math.nan

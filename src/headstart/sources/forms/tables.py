@@ -1,4 +1,4 @@
-"""DataFrames: tables of anybody's, and those that ``Study.trials_dataframe`` makes.
+"""Tables as past tasks: DataFrames, those that ``Study.trials_dataframe`` makes, files, and ``Dataset``s.
 
 columns                           are
 params_x, (params, x)             the parameter x of a table of trials; an empty cell: the trial was run without it
@@ -9,21 +9,32 @@ system_attrs_constraints:heat     the values of its constraint "heat"
 state                             tells which trials are finished
 anything else                     nothing, in a table of trials; in any other one a parameter, unless somebody says that
                                   it is an objective, the error of one, or a constraint
+
+A file is read by its ending: .parquet and .pq by pyarrow, any other as ``sources.files`` reads a campaign's files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from headstart.errors import InputError, UnusableSourceError
-from headstart.sources.forms.errors import stated_errors
-from headstart.sources.forms.found import Wanted
+from headstart.data.dataset import Dataset, require_unit_cube
+from headstart.data.space import Space
+from headstart.errors import InputError, MissingExtraError, UnusableSourceError
+from headstart.sources.columns import read_frame
+from headstart.sources.files.tables import read_table
+from headstart.sources.files.workbooks import split_sheet
+from headstart.sources.forms.naming import Wanted, stated_errors
 from headstart.sources.raw import RawObjective, RawTask
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
 
 _PARAMETER = "params_"
 _RESULTS = ("value_", "values_")
@@ -198,3 +209,71 @@ def _numbers(column: pd.Series[Any], objective: str, origin: str, first_row: int
         )
     values: NDArray[np.float64] = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
     return values
+
+
+_PARQUET = (".parquet", ".pq")
+_DATABASE = (".db", ".sqlite", ".sqlite3")
+
+
+def task_of_file(path: Path, wanted: Wanted) -> RawTask:
+    """The table in a file."""
+    ending = path.suffix.lower()
+    if ending in _DATABASE:
+        raise InputError(f"{path} looks like a database: give its URL, 'sqlite:///{path}'.")
+    if not (split_sheet(path) or (path,))[0].exists():
+        raise UnusableSourceError(f"{path}: there is no such file. Look at the spelling and at the folder.")
+    if ending in _PARQUET:
+        return task_of_frame(_parquet(path), wanted, path.stem, str(path))
+    if not read_table(path).rows:
+        raise UnusableSourceError(f"{path} has a header but no rows: nothing was measured there.")
+    measured = (*wanted.objectives, *wanted.errors.every, *wanted.constraints.values())  # where a cell may say 'failed'
+    frame = read_frame(path, measured=tuple(dict.fromkeys(measured)))
+    task = task_of_frame(frame, wanted, path.stem, str(path), first_row=2)
+    # what is noted of a source is told with its name
+    notes = (remark.removeprefix(str(path)).lstrip(":, ").rstrip(".") for remark in frame.attrs["remarks"])
+    return replace(task, notes=(*task.notes, *notes))
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(path, engine="pyarrow")
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{path}: reading Parquet needs pyarrow. Install it with pip install 'headstart[parquet]', or use CSV."
+        ) from error
+    except (OSError, ValueError) as error:  # pyarrow's own errors are among both
+        raise InputError(f"{path}: the file is not what its name says, or it is cut off ({_line(error)}).") from error
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def task_of_dataset(data: Dataset, space: Mapping[str, BaseDistribution] | None, name: str) -> RawTask:
+    """The values that the coordinates stand for, column by column of the space."""
+    what = f"{name} (Dataset)"
+    if space is None:
+        raise InputError(
+            f"{what}: its columns have no names. Give the sampler space={{name: distribution, ...}} in the order of "
+            "the columns, or pass a DataFrame."
+        )
+    if data.batch_shape:
+        raise InputError(f"{what}: a source is one task, but this is a batch of shape {tuple(data.batch_shape)}.")
+    places = Space.of(space)
+    if data.d != places.d:
+        raise InputError(
+            f"{what}: the space has {places.d} columns in the unit cube (a categorical parameter has one a category), "
+            f"but the data set has {data.d}."
+        )
+    require_unit_cube(data, what)
+    rows = pd.DataFrame(places.decode(data.X), columns=list(places.names), dtype=object)
+    y = data.y.cpu().numpy().copy()
+    return RawTask(name, rows, y, distributions=dict(space), origin=what, error=_error(data))
+
+
+def _error(data: Dataset) -> NDArray[np.float64] | None:
+    """The standard errors. A variance of 0 says that there is none, which as good as no error says too."""
+    if data.error_var is None:
+        return None
+    variances: NDArray[np.float64] = data.error_var.cpu().numpy()
+    return np.sqrt(np.maximum(variances, np.finfo(np.float64).tiny))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headstart.campaign.campaign import Campaign
-from headstart.campaign.desk.typed import OWN_ROW, CellPlace
+from headstart.campaign.desk.changes import OWN_ROW, CellPlace
 from headstart.campaign.desk.words import cell as cell_text
 from headstart.campaign.desk.words import percent, with_interval
 from headstart.campaign.experiments import Experiment

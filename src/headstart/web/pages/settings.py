@@ -10,15 +10,14 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headstart.campaign.desk.changes import save_rules
 from headstart.campaign.desk.history import digest, last_step
-from headstart.campaign.desk.rules import save_rules
 from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.init import CURRENT, CampaignPlan
 from headstart.campaign.settings import read_settings
 from headstart.campaign.toml.reading import read_campaign_file
 from headstart.errors import ChangedMeanwhileError, InputError, UnusableCellsError
-from headstart.sources.files.cells import number
-from headstart.sources.files.readings import FAILED, MARK_KEY, MISSING
+from headstart.sources.files.cells import FAILED, MARK_KEY, MISSING, number
 from headstart.web.desk import Desk
 from headstart.web.forms import Taken, tried
 from headstart.web.pages.page import desk_of, go, render

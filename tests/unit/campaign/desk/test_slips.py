@@ -12,8 +12,8 @@ from headstart.campaign.desk.changes import OwnRow, add_row, save_results, say_r
 from headstart.campaign.desk.contents import PastKept
 from headstart.campaign.desk.history import digest, undo_step
 from headstart.campaign.measured import SlippedResultsError
-from headstart.campaign.toml.editing import with_rules, with_told_cells
 from headstart.campaign.toml.reading import read_campaign_file
+from headstart.campaign.toml.writing import with_rules, with_told_cells
 from headstart.errors import InputError, UnusableCellsError
 
 ROWS = "x,s,y\n0.1,u,1.5\n0.2,v,\n0.3,u,\n"

@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 
 from headstart import Choices, FloatRange, InputError, IntRange, Space
-from headstart.data.rules.rule import Clause, FixedValue, Forbidden, LinearRule, OnSteps, Relation, SettingRule
+from headstart.data.rules.rule import (
+    Clause,
+    FixedValue,
+    Forbidden,
+    LinearRule,
+    OnSteps,
+    Relation,
+    SettingRule,
+    require_rule,
+)
 
 SPACE = Space.of({"A": FloatRange(0, 1), "B": FloatRange(0, 1), "n": IntRange(0, 9), "s": Choices(("x", "y"))})
 SUM = LinearRule((("A", 1.0), ("B", 1.0)), Relation.EQUAL, 1.0)
@@ -55,12 +64,12 @@ def test_a_row_keeps_a_rule_or_breaks_it(rule: SettingRule, row: dict[str, Any],
         (lambda: Forbidden(()), "at least one condition"),
         (lambda: OnSteps("A", -1.0, 0.0), "above 0, but it is -1"),
         (lambda: OnSteps("A", 1.0, math.inf), "start at a number"),
-        (lambda: FixedValue("A", "x").require(SPACE), "'A' is a number, but 'x' is none"),
-        (lambda: FixedValue("s", "z").require(SPACE), "'s' is one of x, y, but never z"),
-        (lambda: LinearRule((("s", 1.0),), Relation.EQUAL, 1.0).require(SPACE), "cannot be added up"),
-        (lambda: Forbidden((Clause("s", Relation.ABOVE, "x"),)).require(SPACE), "no order"),
-        (lambda: OnSteps("s", 1.0, 0.0).require(SPACE), "no steps"),
-        (lambda: OnSteps("Aa", 1.0, 0.0).require(SPACE), "no parameter 'Aa'. Did you mean A"),
+        (lambda: require_rule(FixedValue("A", "x"), SPACE), "'A' is a number, but 'x' is none"),
+        (lambda: require_rule(FixedValue("s", "z"), SPACE), "'s' is one of x, y, but never z"),
+        (lambda: require_rule(LinearRule((("s", 1.0),), Relation.EQUAL, 1.0), SPACE), "cannot be added up"),
+        (lambda: require_rule(Forbidden((Clause("s", Relation.ABOVE, "x"),)), SPACE), "no order"),
+        (lambda: require_rule(OnSteps("s", 1.0, 0.0), SPACE), "no steps"),
+        (lambda: require_rule(OnSteps("Aa", 1.0, 0.0), SPACE), "no parameter 'Aa'. Did you mean A"),
     ],
 )
 def test_what_cannot_be_a_rule_is_refused(make: Any, message: str) -> None:

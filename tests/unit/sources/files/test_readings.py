@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headstart.sources.files.readings import CellReading, CellRules, read_cell, unit_in, wrong_meaning
+from headstart.sources.files.cells import CellReading, CellRules, read_cell, unit_in, wrong_meaning
 
 PAGE = (Path(__file__).parents[4] / "docs" / "files.md").read_text(encoding="utf-8")
 RULES = CellRules()

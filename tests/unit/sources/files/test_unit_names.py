@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headstart.sources.files.unit_names import plain, split_unit, with_unit
+from headstart.sources.files.units import plain, split_unit, with_unit
 
 
 @pytest.mark.parametrize(

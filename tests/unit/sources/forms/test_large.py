@@ -17,9 +17,8 @@ from tests.unit.sources.forms.past_studies import read_one, study, trial
 
 from headstart.data.thinning import best_and_spread
 from headstart.errors import InputError
-from headstart.sources.forms import large
-from headstart.sources.forms.large import thinned
-from headstart.sources.forms.studies import is_same_study
+from headstart.sources.forms import studies
+from headstart.sources.forms.studies import is_same_study, thinned
 from headstart.sources.raw import RawObjective, RawTask
 
 pytestmark = pytest.mark.usefixtures("quiet_optuna")
@@ -54,7 +53,7 @@ def test_rows_without_a_result_are_the_first_to_go(y: Any) -> None:
 
 def test_a_long_table_is_thinned_and_says_so(y: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows, values and their numbers in the file stay together."""
-    monkeypatch.setattr(large, "MAX_ROWS", 1000)
+    monkeypatch.setattr(studies, "MAX_ROWS", 1000)
     task = RawTask("t", pd.DataFrame({"x": y}), y, numbers=tuple(range(2, N + 2)), notes=("first",))
     short = thinned(task)
     assert short.notes == ("first", "1,000 of 5,000 rows are used: the best tenth, and an even spread of the others")
@@ -68,7 +67,7 @@ def test_a_long_table_is_thinned_and_says_so(y: Any, monkeypatch: pytest.MonkeyP
 
 def test_the_best_of_every_objective_are_kept(y: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as it is not known which of them counts; a row that has any of them may be kept."""
-    monkeypatch.setattr(large, "MAX_ROWS", 1000)
+    monkeypatch.setattr(studies, "MAX_ROWS", 1000)
     other = np.random.default_rng(1).permutation(N).astype(float)
     other[:10] = np.nan
     task = RawTask(
@@ -100,8 +99,8 @@ def test_of_a_large_study_the_best_of_every_objective_are_loaded(
                 params={"x": i / 60}, distributions={"x": FloatDistribution(0, 1)}, values=[float(i), float(rank)]
             )
         )
-    monkeypatch.setattr(large, "LARGE", 40)
-    monkeypatch.setattr(large, "MAX_ROWS", 40)
+    monkeypatch.setattr(studies, "LARGE", 40)
+    monkeypatch.setattr(studies, "MAX_ROWS", 40)
     first, second = read_one(past).objectives.values()
     assert len(first.y) == 40
     assert {0.0, 1.0} <= set(first.y)
@@ -117,8 +116,8 @@ def test_a_large_study_in_a_database_is_not_loaded_whole(
     values = (*map(float, np.random.default_rng(1).permutation(57)), float("inf"), float("-inf"))
     past = study("large", storage=url, y=values, direction=direction)
     past.add_trials([trial(0.5, state=TrialState.FAIL), trial(0.6, state=TrialState.PRUNED)])
-    monkeypatch.setattr(large, "LARGE", 40)
-    monkeypatch.setattr(large, "MOST_LOADED", 20)
+    monkeypatch.setattr(studies, "LARGE", 40)
+    monkeypatch.setattr(studies, "MOST_LOADED", 20)
 
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError
@@ -141,6 +140,6 @@ def test_a_large_study_of_failures_is_skipped_as_a_small_one(tmp_path: Path, mon
     url = f"sqlite:///{tmp_path / 'past.db'}"
     past = study("large", storage=url, y=())
     past.add_trials([trial(0.5, state=TrialState.FAIL)] * 5)
-    monkeypatch.setattr(large, "LARGE", 4)
+    monkeypatch.setattr(studies, "LARGE", 4)
     with pytest.raises(InputError, match=r"no finished trial to learn from \(5 failed\)"):
         read_one((url, "large"))

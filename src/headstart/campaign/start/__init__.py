@@ -1,1 +1,0 @@
-"""The beginning of a campaign, part by part."""

@@ -1,0 +1,222 @@
+"""What a trial runs with and what it rests on: for ``sampler.last``, ``sampler.explain`` and a dashboard.
+
+User attributes of a trial:
+
+    headstart: model                 AUTO after 12 results: kin 0.85, star 0.1, plain 0.05
+    headstart: sources               last year used; mislabelled used, upside down; 18 others with weights up to 0.02
+    headstart: weight of last year   0.431     of the five sources with the largest weights
+
+They take no fit of their own: the weights are in the posterior, and a verdict follows from them. Whether a source also
+helped to predict the target takes further fits, in ``TransferSampler.explain``. Every attribute is a transaction of the
+study's database, so there are few. Only AUTO weighs its sources; other models give their name alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headstart.data.dataset import Dataset, task_name
+from headstart.models.auto.auto import AutoPrior
+from headstart.models.auto.explanation import (
+    SourceWeights,
+    Verdict,
+    source_weights,
+    stars_of,
+    verdict_by_weight,
+    why_unusable,
+)
+from headstart.models.auto.posterior import AutoPosterior
+from headstart.models.auto.reasons import Reasons, explanation_of
+from headstart.models.family import model_name
+from headstart.models.model import Prior, observed
+from headstart.models.outcomes import OutcomePosteriors
+from headstart.models.posterior import TransferPosterior
+from headstart.sampler.outcomes import Known, StudyPriors
+from headstart.sources.alignment import Alignment
+
+_PREFIX = "headstart: "
+_MAX_VERDICTS = 12
+_MAX_WEIGHTS = 5
+_DIGITS = 3
+_LONG_NAME = 80  # characters; a database bounds the length of a key
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A trial whose parameters were all drawn: by which sampler, and why, by parameter."""
+
+    trial_number: int
+    drawn: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """On one screen."""
+        return "\n".join([f"Trial {self.trial_number} was not chosen by the model.", *_drawn_in_words(self.drawn)])
+
+
+@dataclass(frozen=True, repr=False)
+class Suggested:
+    """A suggestion and everything it rests on.
+
+    ``x`` are the parameters in the unit cube of ``alignment.space``, ``known`` the posterior of the objective to be
+    minimised, or of all outcomes, and ``remarks`` are on the study's own results. ``drawn`` are further parameters that
+    the objective asked for, with the sampler that drew them and why.
+    """
+
+    trial_number: int
+    params: dict[str, Any]
+    x: Float[Tensor, "d"]
+    fitted: StudyPriors
+    known: Known
+    remarks: tuple[str, ...] = ()
+    drawn: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def alignment(self) -> Alignment:
+        """The sources in the space of the study."""
+        return self.fitted.alignment
+
+    @property
+    def several(self) -> OutcomePosteriors | None:
+        """The posteriors of all outcomes; None where there is one objective and nothing else."""
+        return self.known if isinstance(self.known, OutcomePosteriors) else None
+
+    @property
+    def prior(self) -> Prior:
+        """The prior of the first objective."""
+        return self.fitted.prior
+
+    @property
+    def posterior(self) -> TransferPosterior:
+        """The posterior of the first objective."""
+        return self.known.posteriors[0] if isinstance(self.known, OutcomePosteriors) else self.known
+
+    def explain(self, outcome: str | None = None) -> Reasons:
+        """Verdicts on the sources of an outcome, by default the first objective, and what the prediction rests on."""
+        prior, posterior = self.prior, self.posterior
+        if self.several is not None and outcome is not None:
+            prior, posterior = self.fitted.priors[self.several.outcomes[outcome].name], self.several[outcome]
+        target = replace(observed(posterior), name="this study")
+        return explanation_of(prior, target, self.x.unsqueeze(0), posterior=posterior)
+
+    @property
+    def attributes(self) -> dict[str, str | float]:
+        """The user attributes of the trial."""
+        if self.several is None:
+            return attributes_of(self.prior, self.posterior)
+        found: dict[str, str | float] = {}
+        for name, prior in self.fitted.priors.items():
+            own = attributes_of(prior, self.several[name])
+            texts = {key: value for key, value in own.items() if isinstance(value, str)}
+            found |= {f"{_PREFIX}{name}, {key.removeprefix(_PREFIX)}": value for key, value in texts.items()}
+        return found
+
+    @property
+    def report(self) -> str:
+        """How the sources were brought into the space of the study, and remarks on its own results."""
+        own = [f"this study: {self.posterior.train_targets.shape[-1]} results", *(f"  ! {r}" for r in self.remarks)]
+        return "\n".join([str(self.alignment), *(own if self.remarks else ())])
+
+    def __repr__(self) -> str:
+        """On one screen: what is to be tried, what is expected of it, and from how much."""
+        values = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
+        sources = ", ".join(f"{data.name} ({data.n} rows)" for data in self.alignment.datasets) or "no sources"
+        n = self.posterior.train_targets.shape[-1]
+        known = f"known: {n} results of this study; {sources}"
+        lines = [f"Trial {self.trial_number}: {values}", *self._expected(), known]
+        return "\n".join([*lines, *self.remarks, *_drawn_in_words(self.drawn)])
+
+    def _expected(self) -> list[str]:
+        """A line for the objective, or for every outcome and the constraints."""
+        if self.several is None:
+            return [self._range_of(self.posterior, 1.0 if self.fitted.minimize else -1.0)]
+        outcomes = self.several.outcomes
+        lines = [f"{o.name}: {self._range_of(self.several[o.name], o.sign)}" for o in outcomes]
+        if outcomes.limits:
+            probability = float(self.several.probability_within(self.x.unsqueeze(0)))
+            lines.append(f"all constraints hold with a probability of {probability:.0%}")
+        return lines
+
+    def _range_of(self, posterior: TransferPosterior, sign: float) -> str:
+        if bool(posterior.knows_nothing):
+            return "nothing is known of its result"
+        with torch.no_grad():
+            found = [sign * float(posterior.quantile(self.x.unsqueeze(0), p)) for p in (0.025, 0.5, 0.975)]
+        low, middle, high = sorted(found)
+        return f"expected {middle:.4g}, 95 % range {low:.4g} to {high:.4g}"
+
+
+def _drawn_in_words(drawn: Mapping[str, str]) -> list[str]:
+    return [f"{name} was drawn by {by_whom_and_why}" for name, by_whom_and_why in drawn.items()]
+
+
+# ── user attributes ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def attributes_of(prior: Prior, posterior: TransferPosterior) -> dict[str, str | float]:
+    """The user attributes of a trial that was chosen by the posterior of one outcome; JSON can write the values."""
+    model = f"{model_name(prior.model)} after {posterior.train_targets.shape[-1]} results"
+    found: dict[str, str | float] = {"model": model}
+    if isinstance(prior, AutoPrior) and isinstance(posterior, AutoPosterior):
+        beliefs = zip(prior.model.names, posterior.weights.tolist(), strict=True)
+        found["model"] = f"{model}: {', '.join(f'{name} {_rounded(share)}' for name, share in beliefs)}"
+        found |= _of_sources(prior, posterior)
+    return {f"{_PREFIX}{key}": value for key, value in found.items()}
+
+
+def _of_sources(prior: AutoPrior, posterior: AutoPosterior) -> Mapping[str, str | float]:
+    """Verdicts and weights of the sources with the largest weights; nothing where no candidate has weights."""
+    stars = stars_of(prior)
+    if not stars:
+        return {}
+    n = posterior.train_targets.shape[-1]
+    with torch.no_grad():
+        now = source_weights(n, posterior.weights[stars], [posterior.mixture.members[k] for k in stars])
+        before = now if n == 0 else _before(prior, posterior, stars)
+    by_size = now.mean.abs().argsort(descending=True, stable=True).tolist()
+    trust, names = prior.gate.trust.tolist(), _names(prior)
+    verdicts = [
+        f"{names[i]} {_in_words(prior, i, trust[i], float(now.mean[i]), float(now.sd[i]), float(before.mean[i]))}"
+        for i in by_size[:_MAX_VERDICTS]
+    ]
+    if rest := by_size[_MAX_VERDICTS:]:
+        verdicts.append(f"{len(rest)} others with weights up to {_rounded(abs(float(now.mean[rest[0]])))}")
+    weights = {f"weight of {names[i]}": _rounded(float(now.mean[i])) for i in by_size[:_MAX_WEIGHTS]}
+    return {"sources": "; ".join(verdicts), **weights}
+
+
+def _before(prior: AutoPrior, posterior: AutoPosterior, stars: list[int]) -> SourceWeights:
+    """The weights before the first result."""
+    nothing, scores = Dataset.empty(prior.sources[0].d), posterior.train_targets.new_zeros(len(prior.priors), 0)
+    believed = prior.judged(scores).weights[stars]
+    return source_weights(0, believed, [prior.after(nothing, 0, k).predictor for k in stars])
+
+
+def _in_words(prior: AutoPrior, i: int, trust: float, weight: float, sd: float, before: float) -> str:
+    verdict = verdict_by_weight(trust, weight, sd, before)
+    match verdict:
+        case Verdict.IGNORED:
+            return f"{verdict}: {why_unusable(prior, i)}"
+        case Verdict.USED if weight + sd < 0:
+            return f"{verdict}, upside down"
+        case _:
+            return str(verdict)
+
+
+def _names(prior: AutoPrior) -> list[str]:
+    """The names of the sources, cut where they are long, and each only once."""
+    names: list[str] = []
+    for i, source in enumerate(prior.sources):
+        name = source.name or task_name(source, i)
+        name = name if len(name) <= _LONG_NAME else f"{name[: _LONG_NAME // 2]}…{name[1 - _LONG_NAME // 2 :]}"
+        names.append(f"{name} ({i})" if name in names else name)
+    return names
+
+
+def _rounded(value: float) -> float:
+    return round(value, _DIGITS) + 0.0  # no −0

@@ -1,0 +1,359 @@
+"""Which settings the trials of a study may run with: rules about them, and lists of candidates.
+
+    rules       "2*A + B <= 100", "A + B + C = 1", "forbid: T > 180 and solvent = toluene", or rules as data
+    fixed       {"A": 3}       the parameter has this value
+    steps       {"B": 0.5}     values on a step, from the parameter's lowest one
+    candidates  settings, one of which is tried each time: a DataFrame or a list of {parameter: value}, whose rows are
+                counted from 1, or the path of a CSV file, whose rows are counted as a spreadsheet program does
+
+The parameters of a rule must be known: from ``space``, from a source, or because a trial has asked for them. A rule
+about an unknown parameter is refused before the trial runs, since any value drawn for it could break the rule. A rule
+about a parameter that trials do not ask for any more does not bind, with a warning. Values that a trial was enqueued
+with, or has asked for already, are pinned: rules that they contradict do not bind that trial, with a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headstart.data.axis import Axis
+from headstart.data.conditions import Condition
+from headstart.data.ranges import Distribution, has_single_value
+from headstart.data.rules.rule import FixedValue, OnSteps, SettingRule, axis_named, feasible_rows
+from headstart.data.rules.text import read_rules
+from headstart.data.space import Space
+from headstart.decide.domain import Candidates, Domain, Mixed
+from headstart.decide.ruled.ruled import Ruled
+from headstart.errors import InputError, NoPlaceError, NoSettingError, UnknownParameterError
+from headstart.gp.fit import generator_from
+from headstart.sampler.space import SourceSpace, clip_value
+from headstart.sources.columns import read_frame
+from headstart.sources.files.workbooks import split_sheet
+from headstart.sources.matching import is_missing, match
+from headstart.sources.raw import RawTask
+
+# Logs a warning
+Say = Callable[[str], None]
+
+_SAME = 1e-9  # of the unit cube: coordinates that differ by less are equal
+_LATE_VALUES = 64  # values of a parameter that is asked for late that are compared
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateTable:
+    """Rows of values; messages call them by ``where`` and by their number, counted from ``first_row`` on."""
+
+    frame: pd.DataFrame
+    where: str = "candidates"
+    first_row: int = 1
+
+    @classmethod
+    def of(cls, given: Any) -> CandidateTable | None:
+        """The table that the argument ``candidates`` of the sampler holds."""
+        match given:
+            case None:
+                return None
+            case pd.DataFrame():
+                found = cls(given.reset_index(drop=True).set_axis([str(c) for c in given.columns], axis="columns"))
+            case str() | PathLike():
+                path = Path(given).expanduser()
+                if not (split_sheet(path) or (path,))[0].exists():
+                    raise InputError(f"candidates: there is no file {path}. Look at the spelling and at the folder.")
+                found = cls(read_frame(path), str(path), 2)
+            case [*rows] if rows and all(isinstance(row, Mapping) for row in rows):
+                names = dict.fromkeys(str(name) for row in rows for name in row)
+                columns = {n: pd.Series([row.get(n, np.nan) for row in rows], dtype=object) for n in names}
+                found = cls(pd.DataFrame(columns))
+            case []:
+                found = cls(pd.DataFrame())
+            case _:
+                raise InputError(
+                    "candidates must be a DataFrame, a list of {parameter: value}, or the path of a CSV file, but "
+                    f"it is {type(given).__name__}."
+                )
+        if found.frame.empty:
+            raise InputError(f"{found.where}: there are no candidates. Give at least one row.")
+        return found
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(map(str, self.frame.columns))
+
+    def lacks(self, name: str) -> str:
+        """A message that a parameter is missing."""
+        return (
+            f"{self.where}: the candidates have no column {name!r}, which is a parameter of the study. Add it, or give "
+            "the parameter a single value in the objective."
+        )
+
+    @property
+    def task(self) -> RawTask:
+        """The rows as if they had been tried: they show which parameters there are, and which of them in branches."""
+        return RawTask(self.where, self.frame, np.zeros(len(self.frame)), conditional=True)
+
+    def in_space(
+        self, space: Space, rules: Sequence[SettingRule] = ()
+    ) -> tuple[Candidates, tuple[Mapping[str, Any], ...]]:
+        """The rows that satisfy the rules, as points and as values; fails on a row outside the space, and on none."""
+        rows = self._rows(space)
+        try:
+            X = space.encode_exactly(rows)
+        except NoPlaceError:
+            for i, row in enumerate(rows):
+                self._require(space, i, row)
+            raise
+        kept = feasible_rows(rows, rules)
+        return Candidates(X[kept], space.categories), tuple(rows[i] for i in kept)
+
+    def _require(self, space: Space, i: int, row: Mapping[str, Any]) -> None:
+        """Raise an ``InputError`` that names the row as the user does, if it is no point of the space."""
+        lacking = [axis.name for axis in space.axes if axis.name not in self.parameters and axis.width]
+        if lacking:
+            raise InputError(self.lacks(lacking[0]))
+        try:
+            space.encode_exactly([row])
+        except NoPlaceError as error:
+            text = str(error)
+            rest = text.removeprefix("Row 0") if text.startswith("Row 0") else f": {text}"
+            raise InputError(f"{self.where}, row {i + self.first_row}{rest}") from error
+
+    def _rows(self, space: Space) -> list[dict[str, Any]]:
+        """The values as the parameters of the space have them: text of a number is one, an empty cell is no value."""
+        rows: list[dict[str, Any]] = [{} for _ in range(len(self.frame))]
+        for axis in space.axes:
+            if axis.name not in self.frame:
+                if has_single_value(axis.distribution):
+                    rows = [{**row, axis.name: clip_value(None, axis.name, axis.distribution)} for row in rows]
+                continue
+            column = self.frame[axis.name].tolist()
+            matched = match(column, axis.distribution)
+            for row, raw, value, ok in zip(rows, column, matched.values, matched.ok, strict=True):
+                if ok and not matched.problem:
+                    whole = axis.integer and float(value).is_integer()
+                    row[axis.name] = int(value) if whole else value
+                elif not is_missing(raw):
+                    row[axis.name] = raw  # which has no place, and the message says so
+        return rows
+
+
+def _agree(row: Mapping[str, Any], values: Mapping[str, Any], space: Space) -> bool:
+    """Whether the row has these values, up to ``_SAME`` of the unit cube."""
+    for axis in space.axes:
+        if axis.name not in values or axis.width == 0:
+            continue
+        if axis.name not in row:
+            return False
+        matched = match([values[axis.name]], axis.distribution)
+        if matched.problem or matched.new_levels or not matched.ok.all():
+            return False
+        if float((axis.place([row[axis.name]]) - axis.place(matched.values)).abs().max()) > _SAME:
+            return False
+    return True
+
+
+@dataclass(frozen=True)
+class TrialDomain:
+    """The points that one trial may run with; ``rows`` are the values of the candidates, if there is a list of them."""
+
+    space: Space
+    domain: Domain
+    rows: tuple[Mapping[str, Any], ...] | None = None
+
+    def params(self, x: Float[Tensor, "d"]) -> dict[str, Any]:
+        """The parameters at a point; those of a candidate as they were given."""
+        found = self.space.decode(x.unsqueeze(0))[0]
+        if self.rows is None:
+            return found
+        assert isinstance(self.domain, Candidates)
+        return {**found, **self.rows[int((self.domain.X - x).abs().amax(-1).argmin())]}
+
+    def random_point(self, seed: int) -> Float[Tensor, "d"]:
+        """A random point, where no model can choose one."""
+        return self.domain.uniform(1, generator_from(seed))[0]
+
+
+@dataclass(frozen=True)
+class SettingConstraints:
+    """The rules as they were given, and the list of candidates, if there is one."""
+
+    rules: tuple[SettingRule | str, ...] = ()
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    steps: Mapping[str, float] = field(default_factory=dict)
+    candidates: CandidateTable | None = None
+
+    @classmethod
+    def of(cls, rules: Any, fixed: Any, steps: Any, candidates: Any) -> SettingConstraints:
+        """The constraints in the arguments of the sampler, as far as they can be checked before the space is known."""
+        if isinstance(rules, str | SettingRule) or not isinstance(rules, Sequence):
+            raise InputError(f"rules must be a list, as in ['A + B <= 1'], but it is {rules!r}: put it in brackets.")
+        for rule in rules:
+            if not isinstance(rule, str | SettingRule):
+                raise InputError(f"A rule is text, as 'A + B <= 1' is, or a headstart rule, but one is {rule!r}.")
+        for name, given in (("fixed", fixed), ("steps", steps)):
+            if given is not None and not isinstance(given, Mapping):
+                raise InputError(f"{name} must map parameters to values, as in {{'A': 3}}, but it is {given!r}.")
+        return cls(tuple(rules), dict(fixed or {}), dict(steps or {}), CandidateTable.of(candidates))
+
+    def __bool__(self) -> bool:
+        """Whether there is a rule or a list."""
+        return bool(self.rules or self.fixed or self.steps or self.candidates)
+
+    def read(self, known: Mapping[str, Distribution], *, final: bool = False) -> tuple[SettingRule, ...]:
+        """All rules as data, about these parameters; ``final`` says that there will be no others.
+
+        Fails on what is no rule, and on an unknown parameter.
+        """
+        if not (self.rules or self.fixed or self.steps):
+            return ()
+        if known and all(has_single_value(distribution) for distribution in known.values()):
+            return ()  # there is nothing to choose
+        hint = (
+            "" if final else " If the objective asks for it, give space={name: distribution, ...} with all parameters."
+        )
+        if not known:
+            raise InputError(f"No parameter is known before the first trial, so that no rule can be kept.{hint}")
+        space = Space.of(known)
+        try:
+            fixed = [FixedValue(axis_named(space, name, "fixed").name, value) for name, value in self.fixed.items()]
+            lowest = {n: getattr(axis_named(space, n, "steps").distribution, "low", 0.0) for n in self.steps}
+            steps = [OnSteps(name, step, lowest[name]) for name, step in self.steps.items()]
+            return read_rules([*self.rules, *fixed, *steps], space)
+        except UnknownParameterError as error:
+            raise InputError(f"{error}{hint}") from error
+
+    def require(self, space: Mapping[str, Distribution] | None) -> None:
+        """Raise an ``InputError`` if no setting of the given space, or of that of the candidates, is feasible."""
+        if not self:
+            return
+        if self.candidates is not None:
+            listed = SourceSpace.of((), self.candidates.task)
+            known, branches = space or dict(listed.distributions), listed.branches()
+        elif space is None:
+            return
+        else:
+            known, branches = space, {}
+        rules = self.read(known, final=space is not None)
+        self.domain(Space.of(known, conditions=branches), {}, rules, 0, lambda _: None)
+
+    def require_listed(self, name: str) -> None:
+        """Raise an ``InputError`` if there is a list of candidates without this parameter."""
+        if self.candidates is not None and name not in self.candidates.parameters:
+            raise InputError(self.candidates.lacks(name))
+
+    def warn_of_broken(self, rules: Sequence[SettingRule], params: Mapping[str, Any], number: int, say: Say) -> None:
+        """Warn of the rules that the pinned values of trial ``number`` break."""
+        for rule in rules:
+            if not rule.holds(params):
+                say(_not_kept(number, params, f"the rule {str(rule)!r}", rule.parameters))
+
+    def domain(
+        self, space: Space, pinned: Mapping[str, Any], rules: Sequence[SettingRule], number: int, say: Say
+    ) -> TrialDomain:
+        """What trial ``number`` may run with, some of its parameters being pinned; ``rules`` are all, as data."""
+        own = self._binding(rules, space, say)
+        if self.candidates is not None:
+            return self._of_candidates(self.candidates.in_space(space, own), space, pinned, number, say)
+        if not own:
+            return TrialDomain(space, Mixed(space, pinned))
+        if not pinned:
+            return TrialDomain(space, Ruled(space, own))
+        kept = _possible(space, own, pinned)
+        for rule in own:
+            if rule not in kept:
+                say(_not_kept(number, pinned, f"the rule {str(rule)!r}", rule.parameters))
+        return TrialDomain(space, Ruled(space, kept, pinned) if kept else Mixed(space, pinned))
+
+    @staticmethod
+    def _binding(rules: Sequence[SettingRule], space: Space, say: Say) -> tuple[SettingRule, ...]:
+        """The rules all of whose parameters are asked for."""
+        for rule in rules:
+            gone = [name for name in rule.parameters if name not in space.names]
+            if gone:
+                say(f"The rule {str(rule)!r} does not bind: trials do not ask for {', '.join(map(repr, gone))}.")
+        return tuple(rule for rule in rules if set(rule.parameters) <= set(space.names))
+
+    @staticmethod
+    def _of_candidates(
+        listed: tuple[Candidates, tuple[Mapping[str, Any], ...]],
+        space: Space,
+        pinned: Mapping[str, Any],
+        number: int,
+        say: Say,
+    ) -> TrialDomain:
+        """The candidates that have the pinned values; all of them, with a warning, if none has."""
+        domain, rows = listed
+        values = {name: value for name, value in pinned.items() if name in space.names}
+        fits = [i for i, row in enumerate(rows) if _agree(row, values, space)] if values else list(range(len(rows)))
+        if not fits:
+            say(_not_kept(number, pinned, "the list of candidates", tuple(pinned)))
+        if not values or not fits:
+            return TrialDomain(space, domain, rows)
+        return TrialDomain(space, Candidates(domain.X[fits], domain.levels), tuple(rows[i] for i in fits))
+
+
+def _possible(space: Space, rules: Sequence[SettingRule], pinned: Mapping[str, Any]) -> tuple[SettingRule, ...]:
+    """The rules that can be satisfied with the pinned values: all of them, or as many as fit one after the other."""
+    kept: tuple[SettingRule, ...] = ()
+    for more in (tuple(rules), *((rule,) for rule in rules)):
+        try:
+            Ruled(space, kept + more, pinned)
+        except NoSettingError:
+            continue
+        if len(more) == len(rules):
+            return more
+        kept += more
+    return kept
+
+
+def _not_kept(number: int, pinned: Mapping[str, Any], what: str, about: Sequence[str]) -> str:
+    values = ", ".join(f"{name} = {value}" for name, value in pinned.items() if name in about)
+    return f"Trial {number} runs with {values}, with which {what} cannot be kept: its result counts all the same."
+
+
+def values_of_late_parameter(
+    space: Space, axis: Axis, params: Mapping[str, Any], rules: Sequence[SettingRule]
+) -> Candidates:
+    """Points with values of a parameter that the suggestion held for inactive, the others as they are.
+
+    The values satisfy the rules, if any does with the other parameters as they are.
+    """
+    loose = replace(space, conditions=tuple((n, Condition()) for n in space.names))  # whatever is not there yet
+    values = axis.value(_feasible_values(space, axis, params, rules))
+    X = loose.encode([{**params, axis.name: value} for value in values])
+    own, X = X[:, axis.columns], space.rested(X)
+    X[:, axis.columns] = own
+    return Candidates(X, space.categories)
+
+
+def _feasible_values(
+    space: Space, axis: Axis, params: Mapping[str, Any], rules: Sequence[SettingRule]
+) -> Float[Tensor, "n w"]:
+    grid = axis.grid() if axis.count is not None and axis.count <= _LATE_VALUES else None
+    if grid is None:
+        grid = axis.snap(torch.linspace(0.0, 1.0, _LATE_VALUES, dtype=torch.float64).unsqueeze(-1))
+    there = {name: value for name, value in params.items() if name in space.names and name != axis.name}
+    own = [rule for rule in rules if axis.name in rule.parameters and {*rule.parameters} <= {axis.name, *there}]
+    if not own:
+        return grid
+    about = {axis.name, *(name for rule in own for name in rule.parameters)}
+    small = Space.of({name: d for name, d in space.distributions.items() if name in about})
+    try:
+        ruled = Ruled(small, own, {name: value for name, value in there.items() if name in about})
+    except NoSettingError:  # with the other values as they are nothing keeps them
+        return grid
+    place = next(other for other in small.axes if other.name == axis.name)
+    X = ruled.listing()
+    found = (ruled.spread(_LATE_VALUES, generator_from(0)) if X is None else X)[:, place.columns]
+    # the levels of the whole space, some of which only sources have, are not those of the small one
+    return axis.place(place.value(found.unique(dim=0)))

@@ -1,0 +1,203 @@
+"""The space of a study: every parameter that its trials or its sources know, and when it is there.
+
+    a parameter was asked for by           its range                      it is in the space
+    a trial of the study                   as it was asked for last       until the latest three trials that should
+                                                                          have asked for it have not
+    none so far, but it is in a source     as the last such source had    until a trial should have asked for it
+                                           it                             and has not
+
+Whether a trial should have asked for a parameter is a question of the parameter's ``Condition``. So a branch that no
+trial has been to keeps its parameters, and they have informed values when a trial takes the branch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import TrialState
+
+from headstart.data.conditions import Condition, learn_conditions
+from headstart.data.ranges import Distribution, has_single_value
+from headstart.data.space import Space
+from headstart.errors import NoPlaceError
+from headstart.sources.column_guess import spans_log
+from headstart.sources.matching import is_missing, match
+from headstart.sources.raw import RawTask
+
+if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
+
+_MAX_CATEGORIES = 50  # a text column with more is a name or a remark
+_ROUNDING = 1e-12
+_TRIALS_WITHOUT = 3  # trials that should have asked for a parameter and have not, after which it is dropped
+
+
+@dataclass(frozen=True)
+class StudySpace:
+    """The parameters by name, in order, and the conditions of those that are not always there.
+
+    ``dropped`` are those that were given or asked for, and are not asked for any more; ``all_known`` has them too, and
+    those that only a source has asked for.
+    """
+
+    distributions: dict[str, BaseDistribution]
+    conditions: dict[str, Condition]
+    dropped: tuple[str, ...] = ()
+    all_known: Mapping[str, BaseDistribution] = field(default_factory=dict)
+
+    @property
+    def nothing_to_choose(self) -> bool:
+        """Whether every parameter has a single value, or there is none."""
+        return all(distribution.single() for distribution in self.distributions.values())
+
+    def asking_for(self, asked: Mapping[str, BaseDistribution]) -> StudySpace:
+        """The same with these parameters as they are asked for; new ones count as absent in all trials so far."""
+        if not asked:
+            return self
+        new = {name: Condition() for name in asked if name not in self.distributions}
+        known = {**self.all_known, **asked}
+        return StudySpace(self.distributions | dict(asked), new | self.conditions, self.dropped, known)
+
+
+@dataclass(frozen=True)
+class SourceSpace:
+    """What the sources know of the space: their parameters, and the rows of those that may have branches."""
+
+    distributions: Mapping[str, BaseDistribution]
+    rows: tuple[tuple[Mapping[str, Any], ...], ...]
+    branching: bool
+
+    @classmethod
+    def of(cls, sources: Sequence[RawTask], listed: RawTask | None = None) -> SourceSpace:
+        """The space of the sources; the parameters of a list of settings to try are all there are."""
+        every = (*sources, listed) if listed is not None else tuple(sources)
+        rows = tuple(_rows(task) for task in every if task.conditional)
+        known = known_space(sources if listed is None else [listed])
+        return cls(known, rows, any(_branching(own) for own in rows))
+
+    def branches(self) -> dict[str, Condition]:
+        """The conditions of the parameters that another parameter switches on and off."""
+        found = learn_conditions(self.rows) if self.branching else {}
+        return {name: condition for name, condition in found.items() if condition.parent is not None}
+
+    def with_trials(
+        self, trials: Sequence[FrozenTrial], given: Mapping[str, BaseDistribution] | None = None
+    ) -> StudySpace:
+        """The space of a study with these trials; a space that the user has ``given`` is all there is to choose."""
+        finished = [t.params for t in trials if t.state == TrialState.COMPLETE and t.params]
+        conditions: dict[str, Condition] = {}
+        if self.branching or _branching(finished):
+            conditions = learn_conditions([finished, *self.rows])
+        tried = {name for row in finished for name in row}
+        if given is None:
+            asked = {name: d for t in trials for name, d in t.distributions.items()}
+            known = {**self.distributions, **asked}
+        else:
+            known = dict(given)
+        dropped = {
+            name
+            for name in known
+            if _is_dropped(name, finished, conditions, 1 if given is None and name not in tried else _TRIALS_WITHOUT)
+        }
+        kept = {name: known[name] for name in sorted(known) if name not in dropped}
+        lacking = {name: Condition() for name in kept if any(name not in row for row in finished)}
+        return StudySpace(kept, lacking | conditions, tuple(sorted(dropped & {*tried, *(given or ())})), known)
+
+
+def _rows(task: RawTask) -> tuple[Mapping[str, Any], ...]:
+    """The parameters that every row was run with."""
+    columns = {name: task.rows[name].tolist() for name in task.parameters}
+    categories = {name: getattr(d, "choices", ()) for name, d in (task.distributions or {}).items()}
+    with_none = {name for name, choices in categories.items() if any(choice is None for choice in choices)}
+
+    def there(name: str, value: Any) -> bool:
+        return not is_missing(value) or (value is None and name in with_none)
+
+    return tuple(
+        {name: values[i] for name, values in columns.items() if there(name, values[i])} for i in range(len(task.rows))
+    )
+
+
+def _branching(rows: Sequence[Mapping[str, Any]]) -> bool:
+    return any(row.keys() != rows[0].keys() for row in rows)
+
+
+def _is_dropped(
+    name: str, finished: Sequence[Mapping[str, Any]], conditions: Mapping[str, Condition], enough: int
+) -> bool:
+    """Whether the latest trials that should have asked for the parameter have not."""
+    condition = conditions.get(name)
+    if condition is not None and condition.parent is None:
+        enough = _TRIALS_WITHOUT  # it is there sometimes, and when is not known
+    without = 0
+    for row in reversed(finished):
+        if name in row:
+            return False
+        without += _expected(name, row, conditions)
+        if without >= enough:
+            return True
+    return False
+
+
+def _expected(name: str, row: Mapping[str, Any], conditions: Mapping[str, Condition]) -> bool:
+    condition = conditions.get(name)
+    if condition is None or condition.parent is None:
+        return True
+    if condition.parent in row:
+        return condition.allows(row[condition.parent])
+    return _expected(condition.parent, row, conditions)  # one that should have been there, and was not, is gone itself
+
+
+# ── parameters and values of sources ──────────────────────────────────────────────────────────────────────────────
+
+
+def known_space(sources: Sequence[RawTask]) -> dict[str, BaseDistribution]:
+    """The parameters of all sources, sorted, each as the last source that has it knows it.
+
+    An Optuna study knows its distributions; of a table they are the ranges that the values span.
+    """
+    found: dict[str, BaseDistribution] = {}
+    for task in sources:
+        for name in task.parameters:
+            own = (task.distributions or {}).get(name) or _spanned(task.rows[name])
+            if own is not None:
+                found[name] = own
+    return dict(sorted(found.items()))
+
+
+def clip_value(value: Any, name: str, distribution: Distribution) -> Any:
+    """The value that the distribution allows next to this one; a ``NoPlaceError`` where there is none."""
+    if has_single_value(distribution):
+        return getattr(distribution, "choices", (getattr(distribution, "low", None),))[0]
+    matched = match([value], distribution)
+    if matched.problem or matched.new_levels or not matched.ok.all():
+        raise NoPlaceError(f"{value!r} is no value of {name!r}.")
+    space, own = Space.of({name: distribution}), matched.values[0]
+    nearest = space.decode(space.encode([{name: own}]))[0][name]
+    low, high = getattr(distribution, "low", 0.0), getattr(distribution, "high", 0.0)
+    if isinstance(nearest, float) and low <= own <= high and abs(own - nearest) <= _ROUNDING * max(1.0, abs(own)):
+        return float(own)  # a value that is there stays as it is to the last digit
+    return nearest
+
+
+def _spanned(column: Any) -> BaseDistribution | None:
+    values = [v.item() if hasattr(v, "item") else v for v in column.dropna()]
+    if not values or pd.api.types.is_datetime64_any_dtype(column):
+        return None
+    if any(isinstance(v, bool) or not isinstance(v, int | float) for v in values):
+        levels: Mapping[Any, None] = dict.fromkeys(v if isinstance(v, bool | int | float) else str(v) for v in values)
+        return CategoricalDistribution(sorted(levels, key=str)) if len(levels) <= _MAX_CATEGORIES else None
+    numbers = [float(v) for v in values if math.isfinite(v)]
+    if not numbers:
+        return None
+    low, high = min(numbers), max(numbers)
+    log = spans_log(np.array(numbers))
+    if all(number.is_integer() for number in numbers):
+        return IntDistribution(int(low), int(high), log=log)
+    return FloatDistribution(low, high, log=log)

@@ -1,0 +1,300 @@
+"""Typed columns of a table: numbers in the unit that is wanted, categories in one spelling; each cell is read once.
+
+Every cell that is not plainly what its column holds is either read in a way that is remarked on, or a problem; a row
+of a past file that lacks an input is left out. All of it is told with rows and columns, nothing is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headstart.errors import InputError, refuse
+from headstart.sources.files.cells import (
+    FAILED,
+    MISSING,
+    CellReading,
+    CellRules,
+    ambiguity,
+    is_ambiguous,
+    is_date,
+    is_failure,
+    is_missing,
+    number,
+    number_text,
+    read_cell,
+    unit_in,
+)
+from headstart.sources.files.tables import Table, read_table
+from headstart.sources.files.units import canonical_unit, converts, folded, split_unit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_LISTED, _MOST_PROBLEMS = 3, 30
+_RESULT_REMEDY = (
+    "Write the number alone, with the unit in the header. Leave the cell empty while the result is awaited, and write "
+    "n/a if the experiment failed."
+)
+
+
+@dataclass(frozen=True)
+class TableUse:
+    """What the columns of a table are to be. ``texts`` have the categories that are known, if any.
+
+    ``units`` are those that numbers are wanted in, where the columns' names do not tell them. Of a ``past`` file rows
+    without an input are left out.
+    """
+
+    results: tuple[str, ...]
+    numbers: tuple[str, ...] = ()
+    texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    measured: Mapping[str, str] = field(default_factory=dict)  # numbers that may be missing, each with a remedy
+    units: Mapping[str, str] = field(default_factory=dict)
+    rules: CellRules = field(default_factory=CellRules)
+    past: bool = True
+    remedy: str = "Write the number alone, or delete the row."
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """The table with plain cells and the remarks on how they were read, and what cannot be read at all."""
+
+    table: Table
+    problems: tuple[str, ...] = ()
+
+
+def column_unit(table: Table, column: str) -> str:
+    """The unit that the cells of a column are in by its name, or by the name it had."""
+    unit = table.units.get(column) or split_unit(column)[1]
+    return canonical_unit(unit) or unit
+
+
+def cell_unit(table: Table, column: str) -> str:
+    """The unit that most of those cells have that have one."""
+    units = [unit for cell in table.cells(column) if (unit := unit_in(cell))]
+    return max(dict.fromkeys(units), key=units.count, default="")
+
+
+def cleaned(table: Table, use: TableUse) -> Cleaned:
+    """The table as it is to be used. Cells of rows without a result may hold anything."""
+    work = _Work(table, use)
+    readings = {name: work.read(name, [True] * len(table.rows)) for name in use.results if name in table.columns}
+    has = [any(own[row].value is not None for own in readings.values()) for row in range(len(table.rows))]
+    needed = has if use.past else [True] * len(table.rows)
+    for name, remedy in use.measured.items():
+        if name in table.columns:
+            work.read(name, has, remedy=remedy or "Write the number alone, or empty the cell.")
+    for name in use.numbers:
+        if name in table.columns:
+            work.read(name, needed, remedy=use.remedy)
+    for name, choices in use.texts.items():
+        if name in table.columns:
+            work.spell(name, choices)
+    if use.past:
+        work.leave_out([n for n in (*use.numbers, *use.texts) if n in table.columns], has)
+    return work.done()
+
+
+class _Work:
+    """The cells while they are worked on."""
+
+    def __init__(self, table: Table, use: TableUse) -> None:
+        self.table, self.use = table, use
+        self.columns = {name: table.cells(name) for name in table.columns}
+        self.how: dict[tuple[str, str], list[tuple[int, str]]] = {}
+        self.problems: list[str] = []
+        self.remarks: list[str] = []
+        self.dropped: set[int] = set()
+
+    def read(self, name: str, needed: Sequence[bool], *, remedy: str = _RESULT_REMEDY) -> list[CellReading]:
+        """Numbers for the cells of a column, None for those that have none."""
+        table, use = self.table, self.use
+        told = use.units.get(name) or split_unit(name)[1]
+        unit = canonical_unit(told) or told or cell_unit(table, name)
+        own = column_unit(table, name) if name in table.units else unit
+        if own and unit and not converts(own, unit):
+            self.problems.append(
+                f"{table.path}, column {name!r}: its values are in {own}, which cannot be converted to {unit}. Leave "
+                "the column out of this file, or convert it there."
+            )
+            return [CellReading()] * len(table.rows)
+        found = []
+        whole_column = 0
+        for row, cell in enumerate(self.columns[name]):
+            reading = read_cell(cell, table.layout.mark, use.rules, own=own, unit=unit)
+            if reading.problem and needed[row]:
+                more = f" {remedy}" if reading.problem.endswith("is not a number") else ""
+                self.problems.append(f"{table.place(row, name)}: {reading.problem}.{more}")
+            elif reading.problem:
+                reading = CellReading()
+            elif reading.how:
+                self.columns[name][row] = _plain_text(reading, table.mark)
+                if own != unit and number(cell, table.layout.mark) is not None and not reading.how.startswith("is a n"):
+                    whole_column += 1
+                else:
+                    self.how.setdefault((name, reading.how), []).append((row, cell))
+            elif reading.word and cell and name in use.results:
+                self.how.setdefault((name, f"counts as {reading.word}"), []).append((row, cell))
+            found.append(reading)
+        if whole_column:
+            self.remarks.append(
+                f"{table.path}, column {name!r}: {whole_column} values are converted from {own} to {unit}."
+            )
+        self._ask_about_thousands(name, needed)
+        self._ask_about_percent(name, unit, found, needed)
+        return found
+
+    def _ask_about_thousands(self, name: str, needed: Sequence[bool]) -> None:
+        """'1.200' among 800 and 950 is hardly 1.2, even if other columns have decimal points."""
+        cells, mark = self.table.cells(name), self.table.layout.mark
+        if self.use.rules.decimal_mark is not None or mark != ".":
+            return
+        odd = [row for row, cell in enumerate(cells) if is_ambiguous(cell, None) and not is_ambiguous(cell, mark)]
+        if not odd:
+            return
+        others = [number(c, mark) for c in cells if not is_ambiguous(c, None) and not is_missing(c, numeric=True)]
+        plain = [abs(value) for value in others if value is not None]
+        whole = all(v == int(v) and v >= 100 for v in plain)
+        if len(plain) < max(len(others), len(odd)) or not whole:
+            return
+        for row in odd:
+            if needed[row] and self.use.rules.meaning(cells[row]) is None:
+                told = ambiguity(cells[row], None).replace(
+                    "nothing else in the file shows", "no other in the column shows"
+                )
+                self.problems.append(f"{self.table.place(row, name)}: {told}.")
+
+    def _ask_about_percent(self, name: str, unit: str, found: Sequence[CellReading], needed: Sequence[bool]) -> None:
+        """Where some cells have a % and others are below 1, the latter may be shares of 1."""
+        named = column_unit(self.table, name)
+        if named or unit != "%" or not any(reading.unit == "%" for reading in found):
+            return
+        for row, reading in enumerate(found):
+            bare = reading.value is not None and not reading.unit and not reading.how
+            if bare and needed[row] and 0 < abs(reading.value or 0) <= 1:
+                cell = self.table.cells(name)[row]
+                self.problems.append(
+                    f"{self.table.place(row, name)}: {cell!r} has no %, but other cells of the column do: it may be "
+                    f"{cell} % or {100 * (reading.value or 0):g} %. Write the one that is meant."
+                )
+
+    def spell(self, name: str, choices: Sequence[str]) -> None:
+        """Categories as they are known, whatever their case; cells that are told to be missing are."""
+        known = {folded(choice): choice for choice in reversed(choices)}
+        for row, cell in enumerate(self.columns[name]):
+            if self.use.rules.meaning(cell) == MISSING:
+                self.columns[name][row] = "n/a"
+                self.how.setdefault((name, "counts as missing, as [cells] says"), []).append((row, cell))
+            elif cell and cell not in choices and (choice := known.get(folded(cell))) is not None:
+                self.columns[name][row] = choice
+                self.how.setdefault((name, f"is taken for {choice!r}: case does not matter"), []).append((row, cell))
+
+    def leave_out(self, names: Sequence[str], has: Sequence[bool]) -> None:
+        """Rows with a result that lack an input."""
+        for name in names:
+            numeric = name not in self.use.texts
+            cells = self.columns[name]
+            if all(is_missing(cell, numeric=numeric) for cell in cells):
+                continue  # the file does not have the parameter
+            rows = [row for row, cell in enumerate(cells) if has[row] and is_missing(cell, numeric=numeric)]
+            if rows:
+                self.how.setdefault((name, "is no value: the row is left out"), []).extend((r, cells[r]) for r in rows)
+                self.dropped |= set(rows)
+
+    def done(self) -> Cleaned:
+        """All together."""
+        table = self.table
+        for (name, how), cells in self.how.items():
+            listed = ", ".join(f"row {table.numbers[row]}: {cell!r}" for row, cell in cells[:_LISTED])
+            more = f" and {len(cells) - _LISTED} more" if len(cells) > _LISTED else ""
+            self.remarks.append(f"{table.path}, column {name!r} ({listed}{more}) {how}.")
+        keep = [row for row in range(len(table.rows)) if row not in self.dropped]
+        rows = list(zip(*(self.columns[name] for name in table.columns), strict=True))
+        plain = replace(
+            table,
+            rows=tuple(rows[row] for row in keep),
+            numbers=tuple(table.numbers[row] for row in keep),
+            remarks=(*table.remarks, *self.remarks),
+        )
+        problems = self.problems[:_MOST_PROBLEMS]
+        if more_problems := self.problems[_MOST_PROBLEMS:]:
+            problems.append(f"{table.path}: and {len(more_problems)} more cells that cannot be read.")
+        return Cleaned(plain, tuple(problems))
+
+
+def _plain_text(reading: CellReading, mark: str) -> str:
+    """The cell as it would stand in a tidy file."""
+    if reading.value is not None:
+        return number_text(reading.value, mark, clear=True)
+    return {MISSING: "n/a", FAILED: "failed"}[reading.word]
+
+
+def read_frame(path: Path | str, *, measured: Sequence[str] = ()) -> pd.DataFrame:
+    """The table as a DataFrame: float64 where a column holds numbers (NaN: no cell), else text (None: no cell).
+
+    Cells mean what they mean in any file: '60 °C' is 60, and a date is text. In columns of what was ``measured`` there
+    are numbers alone, NaN for a result that failed. The remarks on how cells were read are in ``attrs["remarks"]``;
+    all that cannot be read is told together.
+    """
+    import pandas as pd
+
+    table = read_table(path)
+    if not table.rows:
+        raise InputError(f"{path} has a header but no rows: nothing was measured there. Leave it out.")
+    results = tuple(column for column in measured if column in table.columns)
+    inputs = [c for c in table.columns if c not in results and table.kind(c, forms=True) != "empty"]
+    numbers = tuple(column for column in inputs if table.kind(column, forms=True) == "number")
+    plain = cleaned(table, TableUse(results, numbers, past=False))
+    refuse(plain.problems)
+    table, nobody = plain.table, [False] * len(plain.table.rows)
+    frame: dict[str, Any] = {c: input_column(table, c, nobody, text=c not in numbers) for c in inputs}
+    for column in results:
+        values = [float("nan") if value is None else value for value in result_column(table, column)]
+        frame[column] = pd.Series(values, dtype="float64")
+    found = pd.DataFrame({c: frame[c] for c in table.columns if c in frame})
+    found.attrs["remarks"] = list(table.remarks)
+    return found
+
+
+def result_column(table: Table, column: str) -> list[float | None]:
+    """The results, None where there is none: empty, 'n/a', 'failed'. Other text is an ``InputError``."""
+    cells = table.cells(column)
+    remedy = (
+        "Write the number alone, with the unit in the header. Leave the cell empty while the result is awaited, and "
+        "write n/a if the experiment failed."
+    )
+    return [None if is_failure(cell) else table.number_at(i, column, remedy=remedy) for i, cell in enumerate(cells)]
+
+
+def input_column(table: Table, column: str, needed: Sequence[bool], *, text: bool) -> Any:
+    """A column of inputs as a Series. Rows that are ``needed`` must have a value."""
+    import pandas as pd
+
+    kind = "text" if text else table.kind(column)
+    cells = table.cells(column)
+    if kind == "date":
+        row = next(i for i, cell in enumerate(cells) if is_date(cell))
+        raise InputError(
+            f"{table.place(row, column)}: {cells[row]!r} is a date, which is no parameter. Leave the column out "
+            f"(--ignore {column!r}), or make a number of it, such as the days since the first one."
+        )
+    missing = [is_missing(cell, numeric=kind == "number") for cell in cells]
+    for i, cell in enumerate(cells):
+        if needed[i] and missing[i]:
+            more = sum(n and m for n, m in zip(needed, missing, strict=True)) - 1
+            raise InputError(
+                f"{table.place(i, column)}: {repr(cell) if cell else 'an empty cell'} is not a value"
+                f"{f' ({more} more rows lack one)' if more else ''}. Fill it in, or delete the row; rows without a "
+                "result are ignored, rows without inputs are not."
+            )
+    if kind == "text":
+        return pd.Series([None if m else cell for m, cell in zip(missing, cells, strict=True)], dtype=object)
+    lenient = any(needed)  # a cell of a row without a result may hold anything
+    values = (
+        number(cell, table.mark) if lenient and not needed[i] else table.number_at(i, column)
+        for i, cell in enumerate(cells)
+    )
+    return pd.Series([float("nan") if v is None else v for v in values], dtype="float64")

@@ -1,1 +1,0 @@
-"""What the columns of files are for, and their cells made plain."""

@@ -1,0 +1,75 @@
+"""Every use of Optuna that its documentation does not promise.
+
+    what                                                      used for
+    Study._storage, FrozenTrial._trial_id                     attributes of a running trial
+    BaseStorage.set_trial_system_attr, set_trial_user_attr    the same
+    FrozenTrial.system_attrs                                  the notes of other workers
+    system_attrs["fixed_params"]                              what a trial was enqueued with
+    system_attrs["constraints"]                               the constraints of a trial in Optuna 4
+    optuna.samplers._base._process_constraints_after_trial    ``constraints_func``, as in Optuna's own samplers
+    Study._study_id, _CachedStorage._backend                  the database behind a study
+
+``tests/unit/sources/test_optuna_api.py`` fails if one of them changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.storages import RDBStorage
+    from optuna.trial import FrozenTrial, TrialState
+
+
+def set_system_attributes(study: Study, trial: FrozenTrial, attributes: Mapping[str, Any]) -> None:
+    """Write system attributes of a running trial, in their order."""
+    for key, value in attributes.items():
+        study._storage.set_trial_system_attr(trial._trial_id, key, value)
+
+
+def set_user_attributes(study: Study, trial: FrozenTrial, attributes: Mapping[str, Any]) -> None:
+    """Write user attributes of a running trial, in their order."""
+    for key, value in attributes.items():
+        study._storage.set_trial_user_attr(trial._trial_id, key, value)
+
+
+def system_attributes(trial: FrozenTrial) -> Mapping[str, Any]:
+    """The system attributes of a trial."""
+    return trial.system_attrs
+
+
+def enqueued_parameters(trial: FrozenTrial) -> Mapping[str, Any]:
+    """The parameters that a trial was enqueued with."""
+    found: Mapping[str, Any] = trial.system_attrs.get("fixed_params", {})
+    return found
+
+
+def constraints_of(trial: FrozenTrial) -> dict[str, float]:
+    """The constraints of a trial by key; in Optuna 4 they are a list, whose keys are its places."""
+    if hasattr(trial, "constraints"):
+        return {str(key): float(value) for key, value in trial.constraints.items()}
+    return {str(i): float(value) for i, value in enumerate(trial.system_attrs.get("constraints") or ())}
+
+
+def write_constraints(
+    constraints_func: Callable[[FrozenTrial], Sequence[float]], study: Study, trial: FrozenTrial, state: TrialState
+) -> None:
+    """Write down what ``constraints_func`` gives for a trial that has ended."""
+    from optuna.samplers._base import _process_constraints_after_trial
+
+    _process_constraints_after_trial(constraints_func, study, trial, state)
+
+
+def database_of(study: Study) -> tuple[RDBStorage, int] | None:
+    """The relational database that a study is in, and the study's id there; None for other storages."""
+    from optuna.storages import RDBStorage
+
+    database, study_id = backend_of(getattr(study, "_storage", None)), getattr(study, "_study_id", None)
+    return (database, study_id) if isinstance(database, RDBStorage) and study_id is not None else None
+
+
+def backend_of(storage: Any) -> Any:
+    """The storage behind Optuna's cache; other storages have none, and are their own."""
+    return getattr(storage, "_backend", storage)
