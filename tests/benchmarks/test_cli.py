@@ -226,7 +226,7 @@ TABLE = ["run", "--table", "TABLE", "--task", "site", "--objective", "yield", "-
         (["run", "fig2", "--methods", "gpbo,xgp"], "There is no method 'xgp'. The known ones are gpbo"),
         (["run", "fig2", "--quick", "--engine", "slurm"], "There is no engine 'slurm'. The known ones are"),
         (["run", "fig2", "--quick", "--device", "tpu"], "There is no device 'tpu'."),
-        (["run", "fig2", "--quick", "--jobs", "0"], "jobs and chunk must be at least 1, but are 0 and 25."),
+        (["run", "fig2", "--quick", "--jobs", "0"], "jobs must be at least 1, but it is 0."),
         (["run", "fig2", "--runs", "0"], "runs and steps must be at least 1, but are 0 and 30."),
         (["run", "--table", "TABLE"], "name its columns with --task COLUMN and --objective COLUMN."),
         ([*TABLE[:4], "--task", "where", "--objective", "yield"], "there is no column 'where'. There are: site, base"),
