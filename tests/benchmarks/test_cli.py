@@ -229,7 +229,7 @@ TABLE = ["run", "--table", "TABLE", "--task", "site", "--objective", "yield", "-
         (["run", "fig2", "--quick", "--jobs", "0"], "jobs must be at least 1, but it is 0."),
         (["run", "fig2", "--runs", "0"], "runs and steps must be at least 1, but are 0 and 30."),
         (["run", "--table", "TABLE"], "name its columns with --task COLUMN and --objective COLUMN."),
-        ([*TABLE[:4], "--task", "where", "--objective", "yield"], "there is no column 'where'. There are: site, base"),
+        ([*TABLE[:3], "--task", "where", "--objective", "yield"], "there is no column 'where'. There are: site, base"),
         ([*TABLE, "--methods", "xgp"], "There is no method 'xgp'"),
         ([*TABLE, "--log", "base"], "base"),
         ([*TABLE, "--ignore", "colour"], "there is no column 'colour'. There are: site, base"),
