@@ -157,7 +157,7 @@ def family(name: str) -> Record:
     model = prior.condition(target(5))
     found = {**predicted(model, points()), **asked(model), **flat(model.hyperparameters, "hyperparameters")}
     reports = model.fit_reports
-    located = model.predict(prior.locate(points()))
+    located = model.predict(points())
     first = prior.condition(target(0)) if name != "GPBO" else model
     return {
         **found,

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from headstart import Dataset, TransferPosterior
 from headstart.models.auto.posterior import AutoPosterior
-from headstart.models.auto.reasons import gained
 from headstart.models.auto.scores import refits_up_to
+from headstart.models.auto.shares import gained
 from headstart.models.chain.layer import Layer
 from headstart.models.model import Prior, observed
 

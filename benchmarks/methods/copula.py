@@ -217,7 +217,9 @@ class GC3PPrior:
             evidence.layout = Layout((*others, replace(noise, lower=_NOISE_FLOOR)))
             theta, report = fit(evidence, self.model.fit, seed=seed, task="target", batch_shape=b)
             params = evidence.params(theta.reshape(b.numel(), -1)).reshaped(b)
-            layer = Layer.observe(NoBeliefs(b), params, target.X, r, kernel=kernel, propagation=Propagation.EXACT)
+            layer = Layer.observe(
+                NoBeliefs(b), params, Dataset(target.X, r), kernel=kernel, propagation=Propagation.EXACT
+            )
             return CopulaPosterior(self.copula, layer, z, report)
 
     def suggest(

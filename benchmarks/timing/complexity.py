@@ -132,14 +132,8 @@ def _steps(model: str, source: Dataset, target: Dataset) -> Callable[[], Evidenc
     if model in _SEQUENTIAL:
         sequential = _SEQUENTIAL[model]
         params = GPParams.of(lengthscale=[0.7] * source.d, outputscale=1.0, noise_var=0.01)
-        layer = Layer.observe(
-            NoBeliefs(torch.Size()),
-            params,
-            source.X,
-            source.y,
-            kernel=sequential.kernel,
-            propagation=sequential.propagation,
-        )
+        nothing = NoBeliefs(torch.Size())
+        layer = Layer.observe(nothing, params, source, kernel=sequential.kernel, propagation=sequential.propagation)
         return partial(_plain, layer.as_beliefs(), sequential.propagation, target)
     joint = _JOINT[model].paper()
     return lambda: joint.evidence([source, target])

@@ -152,6 +152,29 @@ class PlainTuning:
     # Hundreds of results leave a fit little to choose between
     refit_restarts: int = 2
 
+    # ── tasks of many rows (models) ───────────────────────────────────────────────────────────────────────────────
+    # Rows up to which a task is fitted, and observed, row by row
+    every_row_up_to: int = 500
+    # Rows that all restarts of a larger fit see: from the best of them a single run goes on with twice as many
+    first_fit_rows: int = 300
+    # Rows of the last run: this many of a task, or this share, never more than the last. It takes as long as the layer
+    last_fit_rows: int = 1200
+    last_fit_share: float = 0.36
+    last_fit_max_rows: int = 2400
+    # Twice as many rows change nothing if no parameter changes its effect by more than that, in logarithms
+    fit_settled_within: float = 0.1
+    # Rows up to which a source, with those below it, is exact: their factor has 200 MB and takes four seconds
+    exact_up_to_rows: int = 5000
+    # Large sources side by side that are each exact to that size: 800 MB
+    exact_large_sources: int = 4
+    # Points through which a larger source is predicted
+    inducing_points: int = 2000
+    # Rows or points of a source that shares its matrix with others: on top of them, or in a joint model
+    rows_beside_others: int = 1000
+    # Rows that are worked through, and multiplications (rows · points²), which take some ten seconds
+    condensed_max_rows: int = 100_000
+    condensed_max_work: float = 8e10
+
     # ── improvement margin, acquisition (decide) ──────────────────────────────────────────────────────────────────
     # An improvement counts by what exceeds this share of a measurement's standard error: less would not be noticed
     improvement_margin: float = 0.5

@@ -162,7 +162,7 @@ def test_a_campaign_by_hand_in_a_workbook(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert result.stdout.count("not known yet   nothing yet") == 4
     table = read_table(tmp_path / "current.xlsx")
-    rows = [[table.number_at(i, name) for name in ("T [°C]", "n", "c", "t")] for i in range(4)]
+    rows = list(zip(*([c.value for c in table.parsed(name)] for name in ("T [°C]", "n", "c", "t")), strict=True))
     for T, n, c, t in rows:
         assert T is not None and 20 <= T <= 120  # noqa: PT018
         assert n in range(1, 10)

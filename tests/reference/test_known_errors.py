@@ -36,10 +36,11 @@ from headstart import (
 )
 from headstart.gp.evidence import GaussianEvidence, WeightedTerms
 from headstart.gp.hyperparameters import OFFSET_VAR
+from headstart.models.chain.beliefs import sources_at
 from headstart.models.chain.layer import Layer
 from headstart.models.joint.coregion import Coregion, WeightedSource
 from headstart.models.joint.evidence import ArrowEvidence, DenseEvidence, JointEvidence
-from headstart.models.star.weighting import Amplitude, FreeWeights, Modular, SourceFacts
+from headstart.models.star.weighting import FittedWeights, Integrated, SourceFacts, star_evidence
 
 Array = NDArray[np.float64]
 TOLERANCE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-10}
@@ -371,7 +372,7 @@ def test_the_evidence_of_a_star(kernel: Kernel, n: int) -> None:
     X, y, C = residuals(n, inherited=True)
     assert C is not None
     m, known = draw(PROBLEMS, n, seed=8), errors(PROBLEMS, n, seed=4)
-    terms = WeightedTerms(m.unsqueeze(1), C.unsqueeze(1), Amplitude(0.7))
+    terms = WeightedTerms(m.unsqueeze(1), C.unsqueeze(1), Integrated(amplitude=0.7).coefficients)
     evidence = GaussianEvidence(X, y, kernel=kernel, residual=True, free_offset=True, terms=terms, error_var=known)
     assert_gradient(evidence)
     theta, items = thetas(evidence, rows=1)
@@ -385,15 +386,16 @@ def test_the_evidence_of_a_star(kernel: Kernel, n: int) -> None:
         np.testing.assert_allclose(value[i].item(), expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("weighting", [FreeWeights(), Modular()], ids=["SCAML", "MWSGP"])
-def test_fitted_weights_have_an_evidence_that_knows_the_errors(weighting: FreeWeights) -> None:
+@pytest.mark.parametrize("weighting", [FittedWeights(), FittedWeights(modular=True)], ids=["SCAML", "MWSGP"])
+def test_fitted_weights_have_an_evidence_that_knows_the_errors(weighting: FittedWeights) -> None:
     """The evidence of a target with errors is, at every θ, the star's dense log p(y) at the weights of that θ."""
     sources, target, _ = tasks()
     params = params_for("SCAML")
     posterior = FAMILY["SCAML"].at(params, sources=sources, target=target)
-    members = posterior.predictor.below.members  # type: ignore[attr-defined]
+    members = posterior.predictor.below.members  # type: ignore[union-attr]
     spread = torch.ones(2, dtype=torch.float64)
-    evidence = weighting.evidence(members, SourceFacts(spread, spread), target, Kernel.MATERN52)
+    terms = weighting.terms(members, SourceFacts(spread, spread), sources_at(members, target.X), target.batch_shape)
+    evidence = star_evidence(target, Kernel.MATERN52, terms)
     theta = evidence.layout.centre() + 0.3 * draw(1, evidence.layout.size, seed=5)
     value, _, _ = evidence.evaluate(theta, torch.zeros(1, dtype=torch.int64))
     own, omega = theta[0, :4].exp(), theta[0, 4:].exp()

@@ -15,6 +15,7 @@ from tests.reference.dense import Array, Gaussian, Joint
 from tests.theorems.strategies import Problem, assert_same, fixed_problem, gp_params, transfer_problems
 
 from headstart import GPBO, MWSGP, SCAML, SHGP, STAR, WSGP, Dataset, StarParams
+from headstart.models.params import rescaled
 
 # STAR, SCAML and MWSGP differ in what is fitted; at given hyperparameters they are one rule, and STAR stands for all.
 few = settings(max_examples=10)
@@ -211,7 +212,7 @@ def test_a_star_follows_a_change_of_units(problem: Problem, weights: Weights) ->
     scale, offset = 3.0, -7.0
     params = weights.params(problem)
     changed = replace(problem, tasks=tuple(replace(task, y=scale * task.y + offset) for task in problem.tasks))
-    there = changed.ask(STAR, params.scaled(tensor(scale), tensor(offset)))
+    there = changed.ask(STAR, rescaled(params, tensor(scale), tensor(offset)))
     here = problem.ask(STAR, params)
     assert_same(there, Gaussian(scale * here.mean + offset, scale**2 * here.cov), 1e-8)
 

@@ -98,7 +98,7 @@ class PastRead:
 def read_past(folder: Path) -> PastRead:
     """Read ``headstart.toml`` and the past files; whatever is wrong in any of them is an ``InputError``."""
     file = read_campaign_file(folder / TOML)
-    tables, problems = readable([folder / path for path in file.past])
+    tables, problems = readable([folder / path for path in file.past], file.rules_of_cells)
     tables, more = clean_tables([table.renamed(file.rename) for table in tables], file)
     refuse([*problems, *more])
     remarks = [remark for table in tables for remark in table.remarks]
@@ -125,7 +125,7 @@ def open_campaign(
     if not (split_sheet(current) or (current,))[0].exists():
         header = ",".join([*(p.name for p in file.parameters), *file.measured_columns])
         raise InputError(f"{current}: there is no such file. Make one whose first row is {header}")
-    table = read_table(current, content)
+    table = read_table(current, content, file.rules_of_cells)
     (plain_table,), problems = clean_tables([table], file, past=False)
     refuse(problems)
     remarks += plain_table.remarks

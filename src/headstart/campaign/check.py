@@ -43,4 +43,4 @@ def unusual_verdicts(explanation: Explanation | None) -> tuple[SourceVerdict, ..
     """The sources that are not simply used as they are: ignored, down-weighted, or turned upside down."""
     if explanation is None:
         return ()
-    return tuple(s for s in explanation.sources if s.verdict is not Verdict.USED or s.weight + s.weight_sd < 0)
+    return tuple(s for s in explanation.sources if s.verdict is not Verdict.USED or s.upside_down)

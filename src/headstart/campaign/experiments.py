@@ -19,7 +19,7 @@ from typing import Any
 from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.measured import copies_in, errors_in, results_in
 from headstart.errors import InputError
-from headstart.sources.files.cells import is_failure, is_missing
+from headstart.sources.files.cells import MISSING, is_missing
 from headstart.sources.files.tables import Table
 from headstart.sources.parameters import Kind, Parameter, nearest
 
@@ -63,13 +63,14 @@ def experiments_in(table: Table, file: CampaignFile, remarks: list[str]) -> tupl
         told = [cells[column.name] for column in file.results]
         if i in copies or (not any(told) and all(is_missing(cells[p.name], numeric=True) for p in free)):
             continue
+        gone = {name: bool(cells[name]) and bool(table.values[name][i].word) for name in results}  # 'failed', 'n/a'
         values = {p.name: _value(table, i, p, remarks) for p in free}
         values |= {p.name: _fixed(table, i, p, remarks) for p in file.parameters if p.kind is Kind.FIXED}
         own = {name: result for name, each in results.items() if (result := each[i]) is not None}
         own_errors = {name: each[i] for name, each in errors.items() if each is not None and each[i] == each[i]}
-        if all(is_failure(cell) for cell in told):
+        if all(gone.values()):
             state = State.FAILED
-        elif all(name in own or is_failure(cells[name]) for name in results):
+        elif all(name in own or gone[name] for name in results):
             state = State.FINISHED
         else:
             state = State.PENDING
@@ -79,14 +80,21 @@ def experiments_in(table: Table, file: CampaignFile, remarks: list[str]) -> tupl
 
 def _fixed(table: Table, row: int, p: Parameter, remarks: list[str]) -> Any:
     """What the row was run with; where that was not written down, the value before, or the one it has now."""
-    if p.name not in table.columns or is_missing(table.rows[row][table.columns.index(p.name)], numeric=not p.is_text):
+    if p.name not in table.columns or _lacks(table, row, p):
         return p.value if p.before is None else p.before
     return _value(table, row, p, remarks)
 
 
+def _lacks(table: Table, row: int, p: Parameter) -> bool:
+    """Whether a row says nothing of a parameter that is one of the columns."""
+    if p.name in table.values:
+        return table.values[p.name][row].word == MISSING
+    return is_missing(table.rows[row][table.columns.index(p.name)], numeric=False)
+
+
 def _value(table: Table, row: int, p: Parameter, remarks: list[str]) -> Any:
     place, cell = table.place(row, p.name), table.rows[row][table.columns.index(p.name)]
-    if is_missing(cell, numeric=not p.is_text) and p.before is not None:
+    if _lacks(table, row, p) and p.before is not None:
         return p.before
     value = setting_at(
         table,
@@ -114,7 +122,7 @@ def setting_at(
 ) -> str | float:
     """What a cell says of a parameter: one of the ``choices`` or a number; else an ``InputError`` with the remedies."""
     place, cell = table.place(row, p.name), table.rows[row][table.columns.index(p.name)]
-    if is_missing(cell, numeric=not p.is_text):
+    if _lacks(table, row, p):
         raise InputError(f"{place}: {repr(cell) if cell else 'an empty cell'} is not a value. {missing}")
     if p.is_text:
         if p.kind is Kind.CATEGORY and cell not in choices:

@@ -11,7 +11,7 @@ import numpy as np
 
 from headstart.campaign.file import DEFAULT_MODEL, TOML, CampaignFile, ResultColumn, RuleLine
 from headstart.campaign.measured import require_no_slips
-from headstart.campaign.past import clean_list, clean_tables, readable
+from headstart.campaign.past import clean_tables, read_candidates, readable
 from headstart.campaign.settings import read_settings
 from headstart.campaign.toml.writing import toml_text
 from headstart.data.outcomes import Goal, Limit, Outcomes
@@ -20,7 +20,7 @@ from headstart.models.family import model_named
 from headstart.sources.column_guess import Guess, Proposal, find_result, outward, propose
 from headstart.sources.columns import column_unit, input_column
 from headstart.sources.described import read_descriptors
-from headstart.sources.files.cells import CellRules, read_cell
+from headstart.sources.files.cells import CellRules, in_unit
 from headstart.sources.files.safe import alone_in, write_whole
 from headstart.sources.files.sheet_rows import new_workbook
 from headstart.sources.files.tables import FileLayout, Table, is_lock_file, read_table, write_rows
@@ -119,13 +119,13 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
     for i, path in enumerate(files):
         if path.resolve() in [other.resolve() for other in files[:i]]:
             raise InputError(f"{path} is named twice.")
-    tables, problems = readable(files)
+    rules = CellRules.of(wanted.cells)
+    tables, problems = readable(files, rules)
     refuse(problems)
     rename = _require_names(tables, wanted.rename, "rename")
     tables = [table.renamed(wanted.rename) for table in tables]
     Outcomes(wanted.goals, wanted.limits)  # whether they go together
-    rules = CellRules.of(wanted.cells)
-    results, tables, spelled = find_results(tables, [*wanted.goals, *wanted.limits], wanted.errors, rules)
+    results, tables, spelled = find_results(tables, [*wanted.goals, *wanted.limits], wanted.errors)
     remarks += [f"{old!r} is taken for {new!r}, which is a result." for old, new in spelled.items()]
     remarks += [
         f"{c.name!r} is a percentage: no result below 0 or above 100 will be taken. If one can be, delete low and high "
@@ -154,12 +154,11 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
             ignore=ignore,
             categories=[*categories, *(p.name for p in told.values() if p.is_text)],
             parameters=[*forced, *told],
-            rules=rules,
         )
     proposal = with_told(proposal, told)
     if wanted.candidates is not None:
         listed = [guess.parameter for guess in proposal.guesses]
-        table = clean_list(read_table(wanted.candidates), listed, rules)
+        table = read_candidates(wanted.candidates, listed, rules)
         remarks += table.remarks
         proposal = with_candidates(proposal, table)
     described = {name: _relative(path, folder) for name, path in wanted.descriptors.items()}
@@ -212,7 +211,7 @@ def current_header(campaign: CampaignFile, tables: Sequence[Table], more: Sequen
 
 
 def find_results(
-    tables: Sequence[Table], every: Sequence[Goal | Limit], errors: Mapping[str, str], rules: CellRules
+    tables: Sequence[Table], every: Sequence[Goal | Limit], errors: Mapping[str, str]
 ) -> tuple[tuple[ResultColumn, ...], list[Table], dict[str, str]]:
     """The columns of results, the tables with one name for each, and how they are spelled elsewhere."""
     spelled: dict[str, str] = {}
@@ -226,24 +225,19 @@ def find_results(
         if error and tables and not any(error in table.columns for table in renamed):
             columns = list(dict.fromkeys(column for table in renamed for column in table.columns))
             raise InputError(f"--error names {error!r}, but no file has such a column. {nearest(error, columns)}")
-        found.append(ResultColumn(_bounded(replace(outcome, name=name), unit, renamed, rules), unit, error))
+        found.append(ResultColumn(_bounded(replace(outcome, name=name), unit, renamed), unit, error))
     unknown = [name for name in errors if name not in [outcome.name for outcome in every]]
     if unknown:
         raise InputError(f"--error names {unknown[0]!r}, which is no result. {nearest(unknown[0], spelled)}")
     return tuple(found), renamed, spelled
 
 
-def _bounded(outcome: Goal | Limit, unit: str, tables: Sequence[Table], rules: CellRules) -> Goal | Limit:
+def _bounded(outcome: Goal | Limit, unit: str, tables: Sequence[Table]) -> Goal | Limit:
     """With 0 and 100 as bounds where a result is a percentage and none was ever outside; nor is any where none is."""
     if unit != "%" or (isinstance(outcome, Limit) and not 0 <= outcome.sign * outcome.bound < 100):
         return outcome
-    readings = [
-        read_cell(cell, table.layout.mark, rules, unit=unit)
-        for table in tables
-        if outcome.name in table.columns
-        for cell in table.cells(outcome.name)
-    ]
-    values = [reading.value for reading in readings if reading.value is not None]
+    cells = [c for table in tables if outcome.name in table.columns for c in table.parsed(outcome.name)]
+    values = [value for cell in cells if (value := in_unit(cell, unit, unit).value) is not None]
     unknown = not any(outcome.name in table.columns for table in tables)
     inside = bool(values) and min(values) >= 0 and max(values) <= 100
     return replace(outcome, low=0, high=100) if unknown or inside else outcome
@@ -312,7 +306,7 @@ def with_candidates(proposal: Proposal, table: Table) -> Proposal:
         if p.name not in table.columns:
             guesses.append(guess)
             continue
-        values = input_column(table, p.name, [True] * len(table.rows), text=p.kind is Kind.CATEGORY).to_numpy()
+        values = input_column(table, p.name, [True] * len(table.rows)).to_numpy()
         if p.kind is Kind.CATEGORY:
             choices = tuple(sorted({*p.choices, *values}))
             guesses.append(replace(guess, parameter=replace(p, choices=choices)))

@@ -14,19 +14,19 @@ from headstart.campaign.measured import copies_in, errors_in, results_in
 from headstart.data.thinning import best_and_spread
 from headstart.errors import InputError, UnreadableTableError, refuse
 from headstart.sources.columns import TableUse, cleaned, input_column
-from headstart.sources.files.cells import CellRules, is_missing
+from headstart.sources.files.cells import MISSING, CellRules, is_missing
 from headstart.sources.files.tables import Table, read_table
 from headstart.sources.files.units import folded
 from headstart.sources.parameters import Kind, Parameter
 from headstart.sources.raw import RawObjective, RawTask, finite
 
 
-def readable(paths: Sequence[Path]) -> tuple[list[Table], list[str]]:
+def readable(paths: Sequence[Path], rules: CellRules) -> tuple[list[Table], list[str]]:
     """The tables in the files, and what is wrong with those that have none."""
     tables, problems = [], []
     for path in paths:
         try:
-            tables.append(read_table(path))
+            tables.append(read_table(path, rules=rules))
         except UnreadableTableError as error:
             problems.append(str(error))
     return tables, problems
@@ -47,7 +47,6 @@ def table_use(file: CampaignFile, *, past: bool) -> TableUse:
         {p.name: p.choices or (str(p.value),) for p in file.parameters if p.is_text},
         {**dict.fromkeys(describing, ""), **errors},
         {**{p.name: p.unit for p in file.parameters}, **{c.name: c.unit for c in file.results}},
-        file.rules_of_cells,
         past,
         remedy if past else "Write the number alone; the unit belongs into the header.",
     )
@@ -71,15 +70,15 @@ def clean_tables(tables: Sequence[Table], file: CampaignFile, *, past: bool = Tr
     return found, problems
 
 
-def clean_list(table: Table, parameters: Sequence[Parameter], rules: CellRules) -> Table:
-    """A list of candidates with plain cells, read by the same rules as every other file; an ``InputError`` if not."""
+def read_candidates(path: Path, parameters: Sequence[Parameter], rules: CellRules) -> Table:
+    """A list of candidates with typed columns, read by the same rules as every other file; an ``InputError`` if not."""
+    table = read_table(path, rules=rules)
     free = [p for p in parameters if p.kind is not Kind.FIXED]
     use = TableUse(
         (),
         tuple(p.name for p in free if not p.is_text),
         {p.name: p.choices for p in free if p.is_text},
         units={p.name: p.unit for p in free},
-        rules=rules,
         past=False,
         remedy="Write the number alone; the unit belongs into the header.",
     )
@@ -113,22 +112,18 @@ def _past(table: Table, name: str, file: CampaignFile, remarks: list[str]) -> Ra
     has = np.zeros(len(table.rows), dtype=bool)
     for outcome in outcomes.values():
         has |= ~np.isnan(outcome.y)
-    own = [
-        p
-        for p in file.parameters
-        if p.name in table.columns and not all(is_missing(c, numeric=not p.is_text) for c in table.cells(p.name))
-    ]
+    own = [p for p in file.parameters if p.name in table.columns and not _empty(table, p.name)]
     if not own:
         theirs, ours = (", ".join(map(repr, names)) for names in (table.columns, [p.name for p in file.parameters]))
         raise InputError(
             f"{table.path} has nothing in common with the campaign: its columns are {theirs}, the parameters {ours}. "
             f"Say what is the same in [rename] of {TOML}, or take the file out of past."
         )
-    frame = pd.DataFrame({p.name: input_column(table, p.name, has.tolist(), text=p.is_text) for p in own})
+    frame = pd.DataFrame({p.name: input_column(table, p.name, has.tolist()) for p in own})
     describing = [c for p in file.parameters if isinstance(p.descriptors, tuple) for c in p.descriptors]
     for column in dict.fromkeys(describing):
-        if column in table.columns and table.kind(column) != "empty":
-            frame[column] = input_column(table, column, [False] * len(table.rows), text=False)
+        if column in table.columns and not _empty(table, column):
+            frame[column] = input_column(table, column, [False] * len(table.rows))
     known = {*file.measured_columns, *file.ignore, *describing, *(p.name for p in file.parameters)}
     remarks += [
         f"{table.path}: the column {column!r} is neither a parameter nor in ignore, and is left out."
@@ -152,6 +147,13 @@ def _past(table: Table, name: str, file: CampaignFile, remarks: list[str]) -> Ra
         name, frame, first.y, origin=str(table.path), numbers=table.numbers, objectives=outcomes, error=first.error
     )
     return whole.only(keep)
+
+
+def _empty(table: Table, column: str) -> bool:
+    """Whether no cell of a typed table's column says anything."""
+    if column in table.values:
+        return all(cell.word == MISSING for cell in table.values[column])
+    return all(is_missing(cell, numeric=False) for cell in table.cells(column))
 
 
 def _outcomes(table: Table, file: CampaignFile) -> Mapping[str, RawObjective]:

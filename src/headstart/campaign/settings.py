@@ -12,7 +12,7 @@ from torch import Tensor
 
 from headstart.campaign.experiments import setting_at
 from headstart.campaign.file import TOML, CampaignFile
-from headstart.campaign.past import clean_list
+from headstart.campaign.past import read_candidates
 from headstart.data.descriptors import Descriptors
 from headstart.data.rules.rule import Clause, FixedValue, Forbidden, OnSteps, Relation, SettingRule
 from headstart.data.rules.text import parse_rule
@@ -21,7 +21,7 @@ from headstart.decide.domain import Candidates, Domain, Mixed
 from headstart.decide.ruled.ruled import Ruled
 from headstart.errors import InputError, NoSettingError
 from headstart.sources.described import descriptors_in_tasks, read_descriptors
-from headstart.sources.files.tables import Table, read_table
+from headstart.sources.files.tables import Table
 from headstart.sources.parameters import Kind, Parameter
 from headstart.sources.raw import RawTask
 
@@ -116,7 +116,7 @@ def read_settings(folder: Path, file: CampaignFile, past: Sequence[RawTask], *, 
         except NoSettingError as error:
             raise NoSettingError(f"{toml}: {error}") from error
         return CampaignSettings(file.parameters, rules, descriptors)
-    table = clean_list(read_table(folder / file.candidates), file.parameters, file.rules_of_cells)
+    table = read_candidates(folder / file.candidates, file.parameters, file.rules_of_cells)
     rows = _candidates(table, file)
     names = [p.name for p in file.parameters]
     kept = [row for row in rows if all(rule.holds(row) for rule in rules)]

@@ -18,7 +18,7 @@ from headstart.decide.stopping import Outlook, outlook
 from headstart.decide.suggest import suggest
 from headstart.errors import InputError, NoPointLeftError
 from headstart.gp.threads import single_thread
-from headstart.models.auto.reasons import shares
+from headstart.models.auto.shares import shares
 
 # Settings may be within the limits if that is at least so probable, compared with the most probable of all
 _LIKELY = 0.5

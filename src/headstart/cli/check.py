@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from headstart.campaign.fitted import FittedOutcome
     from headstart.campaign.init import CampaignPlan
-    from headstart.models.auto.explanation import Explanation, PastCheck, SourceVerdict
+    from headstart.models.auto.explanation import Explanation, SourceVerdict
 
 _NATS = "(Nats: 0.7 more is as if every value had been twice as likely.)"
 
@@ -122,7 +122,7 @@ def _check_files(
     say([*dict.fromkeys(warned), *looked.remarks])
     for name, one in found:
         show(_past_table(one, name))
-        _say_verdicts(one.verdicts)
+        _say_verdicts(one.sources)
         _say_contradictions(one)
     typer.echo(f"'Predicts itself' is each row predicted from the others, against a constant. {_NATS}")
     typer.echo(f"Parameters: {', '.join(p.name for p in looked.file.parameters)}")
@@ -168,7 +168,7 @@ def _check_outcome(own: FittedOutcome, pictures: Path, quiet: bool) -> tuple[Pat
         found = check_past(prior)
         explanation = explain(prior, own.target)
         drawn = (draw_verdicts(explanation, pictures, of=name), draw_agreement(found, pictures, of=name))
-    show(_verdict_table(explanation, found, name))
+    show(_verdict_table(explanation, name))
     _say_verdicts(explanation.sources)
     if explanation.n_observations == 0:
         _say_contradictions(found)
@@ -181,41 +181,39 @@ def _check_outcome(own: FittedOutcome, pictures: Path, quiet: bool) -> tuple[Pat
 # ── tables and sentences ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _past_table(found: PastCheck, of: str) -> Table:
+def _past_table(found: Explanation, of: str) -> Table:
     several = len(found.names) > 1
     columns = ("campaign", "rows", "predicts itself", *(("agrees with", "contradicts") if several else ()), "verdict")
     rows = []
-    for i, verdict in enumerate(found.verdicts):
-        others = (", ".join(names) or "–" for names in (found.agrees(i), found.contradicts(i)))
-        rows.append(
-            (verdict.name, str(found.rows[i]), _itself(found, i), *(others if several else ()), str(verdict.verdict))
-        )
+    for i, s in enumerate(found.sources):
+        others = (", ".join(names) or "–" for names in found.related(i))
+        rows.append((s.name, str(s.rows), _itself(s), *(others if several else ()), str(s.verdict)))
     left = ("campaign", "predicts itself", "agrees with", "contradicts", "verdict")
     return table(f"What the past campaigns say{_of(of)}", columns, rows, left=left)
 
 
-def _itself(found: PastCheck, i: int) -> str:
+def _itself(source: SourceVerdict) -> str:
     from headstart.models.auto.explanation import WhyUnusable
 
-    told = f"{found.gains[i]:+.2f} ± {found.errors[i]:.2f}"
-    why = found.silent[i]
+    told = f"{source.informative:+.2f} ± {source.informative_error:.2f}"
+    why = source.unusable
     return told if why is None else f"{told}: {why}" if why in (WhyUnusable.NOISE, WhyUnusable.LITTLE) else str(why)
 
 
-def _verdict_table(explanation: Explanation, found: PastCheck, of: str) -> Table:
+def _verdict_table(explanation: Explanation, of: str) -> Table:
     n = explanation.n_observations
     columns = ("campaign", "rows", "predicts itself", "gain per result", "95 % interval", "weight", "verdict")
     rows = [
         (
             s.name,
-            str(found.rows[i]),
-            _itself(found, i),
+            str(s.rows),
+            _itself(s),
             "–" if s.interval is None else f"{s.gain:+.2f}",
             "–" if s.interval is None else f"{s.interval[0]:+.2f} to {s.interval[1]:+.2f}",
             f"{s.weight:+.2f} ± {s.weight_sd:.2f}",
             str(s.verdict),
         )
-        for i, s in enumerate(explanation.sources)
+        for s in explanation.sources
     ]
     title = f"The past campaigns after {count(n, 'result')} of this one{_of(of)}"
     return table(title, columns, rows, left=("campaign", "predicts itself", "verdict"))
@@ -230,11 +228,11 @@ def _say_verdicts(verdicts: Sequence[SourceVerdict]) -> None:
         typer.echo(f"{s.name} is {s.verdict}. {in_plain_words(s.reason, figures=True)}")
 
 
-def _say_contradictions(found: PastCheck) -> None:
+def _say_contradictions(found: Explanation) -> None:
     """What to look at where campaigns show the reverse of each other."""
     for i, name in enumerate(found.names):
-        others = found.contradicts(i)
-        if len(others) > len(found.agrees(i)):
+        same, others = found.related(i)
+        if len(others) > len(same):
             typer.echo(
                 f"{name} shows the reverse of {', '.join(others)}. Look whether its result counts the other way round, "
                 "or two columns are swapped; left as it is, it is turned round or ignored once results show it."

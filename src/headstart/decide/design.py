@@ -19,8 +19,8 @@ from torch import Tensor
 from headstart.decide.domain import Domain
 from headstart.errors import NoPointLeftError
 
-_LOOKED_AT = 64
-_SAME = 1e-6
+_LOOKED_AT = 64  # points of which one is chosen
+SAME = 1e-6  # points whose coordinates all differ by less are the same
 
 
 def design_size(n_inputs: int) -> int:
@@ -39,7 +39,7 @@ def design_point(
     """The next point of the design; of a list, one of its ``free`` rows. ``past`` are points that were good before."""
     X = domain.listing()
     if past is not None and len(past) and 2 * len(tried) < design_size(domain.inputs):
-        new = past if len(tried) == 0 else past[torch.cdist(past, tried.to(past), p=torch.inf).amin(-1) > _SAME]
+        new = past if len(tried) == 0 else past[torch.cdist(past, tried.to(past), p=torch.inf).amin(-1) > SAME]
         if len(new):
             if X is None:
                 return domain.snap(new[:1])[0]

@@ -130,11 +130,25 @@ class Domain(ABC):
         return torch.empty(0, dtype=torch.int64)
 
     def region(self, X: Float[Tensor, "n d"]) -> Region | None:  # noqa: ARG002
-        """Where each of X may be polished to, in the free columns; None if that is the unit cube."""
+        """Where each of X may be polished to, in the free columns; None if that is the unit cube.
+
+        Args:
+            X: Points of the domain.
+
+        Returns:
+            A region for each of them, or None.
+        """
         return None
 
     def resting(self, X: Float[Tensor, "*b k d"]) -> Bool[Tensor, "*b k d"] | None:  # noqa: ARG002
-        """The coordinates that are not to be polished at each of X in particular; None if there are none anywhere."""
+        """The coordinates that are not to be polished at each of X in particular; None if there are none anywhere.
+
+        Args:
+            X: Points of the domain.
+
+        Returns:
+            One flag per coordinate, or None.
+        """
         return None
 
     # ── what the kinds of domains implement ───────────────────────────────────────────────────────────────────────

@@ -91,7 +91,7 @@ class Members:
     @classmethod
     def of(cls, predictor: Predictor, floor: Float[Tensor, ""] | None = None) -> Self:
         """Of a predictor of a single problem; a mixture in a mixture counts by its own members."""
-        parts = [(member, 1.0 if weight is None else float(weight)) for member, weight, _ in components(predictor)]
+        parts = [(member, 1.0 if weight is None else float(weight)) for member, weight in components(predictor)]
         predictors, kept = zip(*(part for part in parts if part[1] > PLAIN_TUNING.member_min_weight), strict=True)
         noise_var = torch.stack([member.noise_var for member in predictors]).detach().cpu().numpy()
         lowest = None if floor is None else float(floor)

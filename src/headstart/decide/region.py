@@ -24,23 +24,12 @@ Flags = NDArray[np.bool_]
 Index = NDArray[np.intp]
 # (points, which of the runs they belong to) → (loss, gradient)
 Loss = Callable[[Array, Index], tuple[Array, Array]]
+# (columns that linear constraints tie together, the projection of a point onto their polytope and whether it was found)
+Tie = tuple[Index, Callable[[Array], tuple[Array, Flags]]]
 
 _MEMORY = 4  # last losses that a new one is compared with
-_SUFFICIENT = 1e-4  # decrease, of the one that the gradient promises (Armijo)
 _BACKTRACKS = 12
-_SHORTEST, _LONGEST = 1e-8, 1e4
 _PATIENCE = 3  # steps in a row that may gain no more than rounding
-
-
-@dataclass(frozen=True, eq=False)
-class Tie:
-    """Columns that linear constraints tie together, and the projection onto their polytope.
-
-    ``project`` returns the nearest points inside, and for which of its arguments one was found.
-    """
-
-    columns: Index
-    project: Callable[[Float[Array, "k t"]], tuple[Float[Array, "k t"], Bool[Flags, "k"]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,30 +55,43 @@ class Region:
         zero, one = (partial(np.full, (n, f), value) for value in (0.0, 1.0))
         return cls(zero(), one(), zero(), one(), np.zeros((n, f), dtype=bool), zero(), one(), [None] * n)
 
-    def inward(self, U: Float[Array, "n f"]) -> Float[Array, "n f"]:
+    def _inward(self, U: Float[Array, "n f"]) -> Float[Array, "n f"]:
         """y of coordinates."""
         T = self.start + self.width * U
         return (np.where(self.log, np.exp(np.where(self.log, T, 0.0)), T) - self.offset) / self.scale
 
-    def outward(self, Y: Float[Array, "k f"], which: Index) -> tuple[Float[Array, "k f"], Float[Array, "k f"]]:
+    def _outward(self, Y: Float[Array, "k f"], which: Index) -> tuple[Float[Array, "k f"], Float[Array, "k f"]]:
         """The coordinates of y, and their derivatives."""
         log, scale, width = self.log[which], self.scale[which], self.width[which]
         Z = self.offset[which] + scale * Y
         size = np.where(log, Z, 1.0)
         return (np.where(log, np.log(size), Z) - self.start[which]) / width, scale / width / size
 
-    def project(self, Y: Float[Array, "k f"], which: Index) -> tuple[Float[Array, "k f"], Bool[Flags, "k"]]:
+    def _project(self, Y: Float[Array, "k f"], which: Index) -> tuple[Float[Array, "k f"], Bool[Flags, "k"]]:
         """The projection of y onto the regions, and for which of them it was found."""
         P, ok = Y.clip(self.low[which], self.high[which]), np.ones(len(Y), dtype=bool)
         for i, run in enumerate(which):
             tie = self.ties[run]
             if tie is not None:
-                found, inside = tie.project(Y[i : i + 1, tie.columns])
-                P[i, tie.columns], ok[i] = found[0], inside[0]
+                columns, project = tie
+                P[i, columns], ok[i] = (found[0] for found in project(Y[i : i + 1, columns]))
         return P, ok
 
+    def descend(self, loss: Loss, U: Float[Array, "n f"], *, max_iterations: int) -> Float[Array, "n f"]:
+        """The best coordinates that each run finds from its start U inside the region; the loss is one of those."""
 
-def descend(loss: Loss, Y: Float[Array, "n f"], region: Region, *, max_iterations: int) -> Float[Array, "n f"]:
+        def own_loss(Y: Array, which: Index) -> tuple[Array, Array]:
+            coordinates, pace = self._outward(Y, which)
+            values, slopes = loss(coordinates, which)
+            return values, slopes * pace
+
+        Y, every = self._inward(U), np.arange(len(U))
+        return self._outward(_descended(own_loss, Y, self._project, max_iterations), every)[0]
+
+
+def _descended(
+    loss: Loss, Y: Array, project: Callable[[Array, Index], tuple[Array, Flags]], max_iterations: int
+) -> Float[Array, "n f"]:
     """The best point of each run, from a start Y inside its region."""
     Y, every = Y.copy(), np.arange(len(Y))
     f, g = loss(Y, every)
@@ -99,7 +101,7 @@ def descend(loss: Loss, Y: Float[Array, "n f"], region: Region, *, max_iteration
     pace = np.full(len(Y), 0.1) / np.abs(g).max(-1, initial=0.0).clip(1e-8)
     going = every
     for iteration in range(max_iterations):
-        P, ok = region.project(Y[going] - pace[going, None] * g[going], going)
+        P, ok = project(Y[going] - pace[going, None] * g[going], going)
         D = np.where(ok[:, None], P - Y[going], 0.0)
         fall = (g[going] * D).sum(-1)
         keep = (np.abs(D).max(-1, initial=0.0) > 1e-7) & (fall < 0) & (idle[going] < _PATIENCE)
@@ -111,8 +113,8 @@ def descend(loss: Loss, Y: Float[Array, "n f"], region: Region, *, max_iteration
         moved, change = X - Y[going], slopes - g[going]
         curvature = (moved * change).sum(-1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            pace[going] = np.where(curvature > 0, np.square(moved).sum(-1) / curvature, _LONGEST)
-        pace[going] = pace[going].clip(_SHORTEST, _LONGEST)
+            longest = np.where(curvature > 0, np.square(moved).sum(-1) / curvature, np.inf)
+        pace[going] = longest.clip(1e-8, 1e4)
         Y[going], f[going], g[going] = X, values, slopes
         last[going, iteration % _MEMORY] = values
         better = values < lowest[going]
@@ -133,7 +135,7 @@ def _backtracked(
         trial = Y[waiting] + s[waiting, None] * D[waiting]
         v, g = loss(trial, which[waiting])
         X[waiting], values[waiting], slopes[waiting] = trial, v, g
-        short = v > worst[waiting] + _SUFFICIENT * s[waiting] * fall[waiting]
+        short = v > worst[waiting] + 1e-4 * s[waiting] * fall[waiting]  # Armijo
         # the lowest place of the parabola through what is known
         with np.errstate(divide="ignore", invalid="ignore"):
             share = -fall[waiting] / (2 * ((v - f[waiting]) / s[waiting] - fall[waiting]))

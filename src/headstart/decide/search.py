@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.decide.aim import Aim, Filter
-from headstart.decide.design import design_point, design_size
+from headstart.decide.design import SAME, design_point, design_size
 from headstart.decide.domain import Domain
 from headstart.decide.members import ROWS
-from headstart.decide.region import Loss, Region, descend
 from headstart.decide.value import AimValue
 from headstart.errors import NoPointLeftError, NumericalError
 from headstart.gp.lbfgs import Minimization
@@ -35,7 +34,6 @@ Array = NDArray[np.float64]
 Which = NDArray[np.intp]
 
 _GAIN = 1e-9  # a better value than before by no more than this is rounding
-_SAME = 1e-6  # points whose coordinates all differ by less are the same
 _WORST = 1e10  # the loss where the acquisition value is not a number
 _PENALTY = 1e6  # subtracted from the value, a logarithm, of a point beyond the limit on the mean
 
@@ -142,7 +140,7 @@ class _ScoredPoints:
 def _are_taken(X: Float[Tensor, "n d"], taken: Float[Tensor, "k d"]) -> Bool[Tensor, "n"]:
     if len(taken) == 0:
         return torch.zeros(len(X), dtype=torch.bool, device=X.device)
-    return torch.cdist(X, taken, p=torch.inf).amin(-1) < _SAME
+    return torch.cdist(X, taken, p=torch.inf).amin(-1) < SAME
 
 
 def _best_of_both(
@@ -199,29 +197,10 @@ def polish(value: AimValue, domain: Domain, starts: Float[Tensor, "k d"]) -> Flo
 
     region = domain.region(starts)
     if region is not None:
-        now[:, columns] = _held(objective, now[:, columns], region)
+        now[:, columns] = region.descend(objective, now[:, columns], max_iterations=PLAIN_TUNING.search_iterations)
     else:
         lower, upper = np.zeros(len(columns)), np.ones(len(columns))
-        run = Minimization(
-            objective,
-            now[:, columns],
-            lower,
-            upper,
-            max_iterations=PLAIN_TUNING.search_iterations,
-            ftol=1e-9,
-            gtol=1e-6,
-        )
+        n = PLAIN_TUNING.search_iterations
+        run = Minimization(objective, now[:, columns], lower, upper, max_iterations=n, ftol=1e-9, gtol=1e-6)
         now[:, columns] = run.run().x
     return domain.snap(torch.from_numpy(now).to(starts.device))
-
-
-def _held(objective: Loss, points: Array, region: Region) -> Float[Array, "n f"]:
-    """The points after descents that stay in their regions."""
-
-    def loss(places: Array, which: Which) -> tuple[Array, Array]:
-        coordinates, pace = region.outward(places, which)
-        value, slope = objective(coordinates, which)
-        return value, slope * pace
-
-    places = descend(loss, region.inward(points), region, max_iterations=PLAIN_TUNING.search_iterations)
-    return region.outward(places, np.arange(len(places)))[0]

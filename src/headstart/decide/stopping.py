@@ -276,8 +276,8 @@ def _of_one(posterior: TransferPosterior, x: Float[Tensor, "1 d"], best: Float[T
     v, dv = 0.5 * (nodes + 1), 0.5 * weights
     inner = posterior.way.inward(best.reshape(1))[0]
     total = best.new_zeros(())
-    for member, share, at in components(posterior.predictor, x):
-        mean, var = (part[0] for part in member.predict_marginal(at))
+    for member, share in components(posterior.predictor):
+        mean, var = (part[0] for part in member.predict_marginal(x))
         sd = var.clamp_min(LEAST_VAR).sqrt()
         below = torch.special.ndtr((inner - mean) / sd)
         values = posterior.way.outward(mean + sd * torch.special.ndtri(below * v**3))
@@ -307,7 +307,7 @@ def _of_many(
         sampler = SobolQMCNormalSampler(torch.Size((n_draws,)), seed=i + 1)
         holds = holds * (sampler(own.posterior(X, observation_noise=True)).squeeze(-1) <= limit.bound)
     total = best.new_zeros(())
-    for member, share, _ in components(posterior.predictor, X):
+    for member, share in components(posterior.predictor):
         mean, cov = member.predict(X)
         if noise_var is not None:
             after = cov @ torch.linalg.solve(cov + noise_var * torch.eye(q, dtype=cov.dtype), cov)

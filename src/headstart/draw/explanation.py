@@ -20,7 +20,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from headstart.draw.canvas import INK, legend_below, save, tidy
 from headstart.draw.looks import MANY, NOW, PastLook, heading, named, noted, past_looks, short
-from headstart.models.auto.explanation import Explanation, PastCheck, SourceVerdict, Verdict, WhyUnusable
+from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict, WhyUnusable
 from headstart.sources.files.safe import make_folder
 
 _PALE = "#C8C8C8"
@@ -35,13 +35,13 @@ _FEW = 3  # sources that a heading can name
 _COLORS = "PuOr_r"
 
 
-def draw_agreement(check: PastCheck, out: Path, *, of: str = "") -> Path:
+def draw_agreement(check: Explanation, out: Path, *, of: str = "") -> Path:
     """Write agreement.png into the folder, which is made if it is not there; ``of`` several outcomes one for each."""
     make_folder(out)
     return save(agreement_figure(check, of=of), out, named("agreement", of), ("png",))[0]
 
 
-def agreement_figure(check: PastCheck, *, of: str = "") -> Figure:
+def agreement_figure(check: Explanation, *, of: str = "") -> Figure:
     """How well each past campaign predicts itself, and which of them show the same."""
     n = len(check.names)
     alone = n == 1
@@ -53,7 +53,7 @@ def agreement_figure(check: PastCheck, *, of: str = "") -> Figure:
     _self_prediction(panels[0, 0], check)
     if not alone:
         _matrix(figure, panels[0, 1], check)
-    silent = [f"{short(name)} ({why})" for name, why in zip(check.names, check.silent, strict=True) if why]
+    silent = [f"{short(source.name)} ({source.unusable})" for source in check.sources if source.unusable]
     told = ", ".join(silent) if len(silent) <= _FEW else f"{len(silent)} of {n}"
     note = (
         f"they say nothing: {told}" if silent else "it predicts itself" if n == 1 else "all of them predict themselves"
@@ -62,8 +62,9 @@ def agreement_figure(check: PastCheck, *, of: str = "") -> Figure:
     return figure
 
 
-def _self_prediction(axes: Axes, check: PastCheck) -> None:
-    for y, (gain, error, why) in enumerate(zip(check.gains, check.errors, check.silent, strict=True)):
+def _self_prediction(axes: Axes, check: Explanation) -> None:
+    for y, source in enumerate(check.sources):
+        gain, error, why = source.informative, source.informative_error, source.unusable
         known = why in (None, WhyUnusable.NOISE, WhyUnusable.LITTLE)
         if known:
             axes.barh(y, gain, height=0.62, color=_PALE if why else NOW)
@@ -78,9 +79,9 @@ def _self_prediction(axes: Axes, check: PastCheck) -> None:
     axes.margins(x=0.16)
 
 
-def _matrix(figure: Figure, axes: Axes, check: PastCheck) -> None:
-    n = len(check.names)
-    values = check.agreement.copy()
+def _matrix(figure: Figure, axes: Axes, check: Explanation) -> None:
+    n, values = len(check.names), check.agreement
+    assert values is not None
     axes.set_facecolor("#F2F2F2")
     image = axes.imshow(np.ma.masked_invalid(values), cmap=_COLORS, vmin=-1, vmax=1, aspect="equal")
     if n <= MANY:

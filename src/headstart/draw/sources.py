@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from headstart.errors import MissingExtraError
 from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict
-from headstart.models.auto.reasons import Reasons
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -38,7 +37,7 @@ _LEAST_ROWS = 4
 _LINE = 96  # characters of a reason that fit in a line of what the pointer shows
 
 
-def plot_sources(reasons: Reasons) -> go.Figure:
+def plot_sources(explanation: Explanation) -> go.Figure:
     """The weights and gains of all sources by their verdicts, and the beliefs in the candidates.
 
     It needs plotly: without it a ``MissingExtraError`` says how to get it.
@@ -49,7 +48,6 @@ def plot_sources(reasons: Reasons) -> go.Figure:
         raise MissingExtraError(
             "The figure of the sources needs plotly, which is not installed: pip install 'headstart[plotly]'."
         ) from error
-    explanation = reasons.explanation
     n = len(explanation.sources)
     upper = _ROW * max(n, _LEAST_ROWS)
     inner = upper + _BETWEEN + _BELIEFS
@@ -63,18 +61,19 @@ def plot_sources(reasons: Reasons) -> go.Figure:
         horizontal_spacing=0.04,
     )
     for verdict in Verdict:
-        _add_verdict(figure, verdict, explanation, reasons)
+        _add_verdict(figure, verdict, explanation)
     _add_beliefs(figure, explanation)
     _lay_out(figure, explanation, _TOP + inner + _BOTTOM)
     _say_what_is_unknown(figure, explanation)
     return figure
 
 
-def _add_verdict(figure: Any, verdict: Verdict, explanation: Explanation, reasons: Reasons) -> None:
+def _add_verdict(figure: Any, verdict: Verdict, explanation: Explanation) -> None:
     """The sources with this verdict in both panels, under one entry of the legend."""
     import plotly.graph_objects as go
 
-    share = reasons.shares[-1].tolist() if len(reasons.shares) else [None] * len(reasons.names)
+    asked = [] if explanation.shares is None else explanation.shares.tolist()
+    share = asked[-1] if asked else [None] * len(explanation.sources)
     found = [(i, source) for i, source in enumerate(explanation.sources) if source.verdict is verdict]
     tested = [(i, source) for i, source in found if source.interval is not None]
     color, symbol = _LOOKS[verdict]

@@ -21,10 +21,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headstart.gp.compiled import Compiled, compiled
+from headstart.gp.compiled import CompiledEvaluation, compiled_evaluation
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Inputs, Layout, Slot, gp_layout
 from headstart.gp.kernels import Kernel
-from headstart.gp.linalg import cholesky, inverse_from_factor, times, try_cholesky
+from headstart.gp.linalg import cholesky, times, try_cholesky
 
 _LOG_2PI = math.log(2 * math.pi)
 
@@ -32,27 +32,15 @@ Evaluation = tuple[Float[Tensor, "B"], Float[Tensor, "B p"], Bool[Tensor, "B"]]
 
 
 class Evidence(Protocol):
-    """The negative log marginal likelihood of ``n_problems`` independent problems of equal shape."""
+    """The negative log marginal likelihood of ``n_problems`` independent problems of ``n_observations`` each.
 
-    @property
-    def layout(self) -> Layout:
-        """The meaning of θ."""
-        ...
+    ``layout`` is the meaning of θ, ``device`` that of the data.
+    """
 
-    @property
-    def n_problems(self) -> int:
-        """The number of independent problems."""
-        ...
-
-    @property
-    def n_observations(self) -> int:
-        """Observations of one problem."""
-        ...
-
-    @property
-    def device(self) -> torch.device:
-        """The device of the data."""
-        ...
+    layout: Layout
+    n_problems: int
+    n_observations: int
+    device: torch.device
 
     def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> Evaluation:
         """−log p(y | X, θ), its gradient, and which rows could be computed."""
@@ -64,7 +52,7 @@ def gaussian(
 ) -> tuple[Float[Tensor, "B"], Float[Tensor, "B n n"], Float[Tensor, "B n"], Bool[Tensor, "B"]]:
     """−log N(r; 0, K), its derivative G = ½ (K⁻¹ − α αᵀ) by K, α = K⁻¹ r, and which rows could be computed."""
     L, ok = try_cholesky(K)
-    K_inverse = inverse_from_factor(L).mT  # symmetric, and in row order again
+    K_inverse = torch.cholesky_inverse(L).mT  # symmetric, and in row order again
     alpha = times(K_inverse, r)
     log_diagonal = L.diagonal(dim1=-2, dim2=-1).log()
     value = log_diagonal.addcmul_(r, alpha, value=0.5).sum(-1).add_(0.5 * r.shape[-1] * _LOG_2PI)
@@ -183,31 +171,18 @@ class GaussianEvidence:
         own = gp_layout(self._inputs, residual=residual)
         self._own = own.size
         self.layout = own if terms is None else Layout((*own.slots, *terms.coefficients.slots()))
-
-    @property
-    def n_problems(self) -> int:
-        """The number of independent problems."""
-        return self._y.shape[0]
-
-    @property
-    def n_observations(self) -> int:
-        """Observations of one problem: the rows of the matrix that is factorised."""
-        return self._y.shape[1]
-
-    @property
-    def device(self) -> torch.device:
-        """The device of the data."""
-        return self._y.device
+        self.n_problems, self.n_observations = y.shape
+        self.device = y.device
 
     @cached_property
-    def _compiled(self) -> Compiled | None:
-        """These problems for compiled code, where it is available and faster."""
+    def _compiled(self) -> CompiledEvaluation | None:
+        """The compiled evaluation of these problems, where it is available and faster."""
         error_var, noise_weight = self._error_var, None
         if self._replicates is not None:
             noise_weight = self._replicates.counts.reciprocal()
             error_var = None if error_var is None else error_var * noise_weight
         C = None if self._C is None else self._C.unsqueeze(1)
-        return compiled(
+        return compiled_evaluation(
             self._X,
             self._y,
             self._kernel,
@@ -228,12 +203,12 @@ class GaussianEvidence:
         if self._compiled is None:
             return self.evaluate_by_torch(theta, items)
         if self._terms is None:
-            value, gradient, _, _, ok = self._compiled.evaluate(theta, items)
+            value, gradient, _, _, ok = self._compiled(theta, items)
         else:
             omega = theta[:, self._own :].exp()
             a, c = self._terms.coefficients.values(omega)
             free = bool(omega.shape[-1])
-            value, gradient, by_a, by_c, ok = self._compiled.evaluate(theta[:, : self._own], items, a, c, by_both=free)
+            value, gradient, by_a, by_c, ok = self._compiled(theta[:, : self._own], items, a, c, by_both=free)
             if free:
                 by_omega = self._terms.coefficients.gradient(omega, by_a, by_c).mul_(omega)  # θ = log ω
                 gradient = torch.cat([gradient, by_omega], dim=-1)

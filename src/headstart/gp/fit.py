@@ -16,7 +16,7 @@ from torch import Tensor
 from headstart.errors import InputError, NumericalError
 from headstart.gp.evidence import Evidence
 from headstart.gp.hyperparameters import Layout, Starts, ThetaPrior
-from headstart.gp.lbfgs import Joining, LockstepResult, Minimization
+from headstart.gp.lbfgs import Joining, Minimization
 from headstart.gp.threads import single_thread
 from headstart.tuning import PLAIN_TUNING
 
@@ -102,17 +102,28 @@ class FitReport:
     """What every restart of one fit did. ``objective`` is what was minimised, per observation; lower is better.
 
     Leading dimensions are those of the batch of problems; the last one counts the restarts.
+
+    Args:
+        task: The name of the task.
+        objective: What was minimised, per observation, by restart.
+        evaluations: Evaluations of the objective.
+        converged: Whether the search ended by itself.
+        failures: Factorisations that failed on the way.
+        joined: The restart whose path this one met and whose end it shares, or −1.
+        best: The restart that was taken.
+        n_observations: Observations of the task.
+        note: How a task of very many rows was fitted, in words.
     """
 
     task: str
     objective: Float[Tensor, "*b R"]
     evaluations: Int[Tensor, "*b R"]
     converged: Bool[Tensor, "*b R"]
-    failures: Int[Tensor, "*b R"]  # factorisations that failed on the way
-    joined: Int[Tensor, "*b R"]  # the restart whose path this one met and whose end it shares, or −1
+    failures: Int[Tensor, "*b R"]
+    joined: Int[Tensor, "*b R"]
     best: Int[Tensor, "*b"]
     n_observations: int = 0
-    note: str = ""  # how a task of very many rows was fitted, in words
+    note: str = ""
 
     def __str__(self) -> str:
         """A line for the fit and, for a single problem, a line per restart."""
@@ -134,7 +145,15 @@ class FitReport:
         return "\n".join([head, *rows])
 
     def at_row(self, row: int, task: str) -> FitReport:
-        """The report of one entry of the first batch dimension."""
+        """The report of one entry of the first batch dimension.
+
+        Args:
+            row: Its number.
+            task: The name of its task.
+
+        Returns:
+            A report without that dimension.
+        """
         tensors = [f.name for f in fields(self) if isinstance(getattr(self, f.name), Tensor)]
         rows: dict[str, Any] = {name: getattr(self, name)[row] for name in tensors}
         return replace(self, task=task, **rows)
@@ -269,7 +288,7 @@ def fit(
             max_iterations=options.max_iterations,
             ftol=options.ftol,
             gtol=options.gtol,
-            joining=Joining(R) if map_ else Joining(R, _COMPARE_EVERY, _COMPARE_WITHIN, layout.by_effect),
+            joining=Joining(R) if map_ else Joining(R, _COMPARE_EVERY, _COMPARE_WITHIN, layout.saturating),
         ).run()
     hopeless = ~objective.evaluated.reshape(P, R).any(-1)
     if hopeless.any():
@@ -281,20 +300,18 @@ def fit(
     value = result.value.reshape(P, R)
     best = (value <= value.min(-1, keepdims=True) + _SAME_OPTIMUM).argmax(-1)
     theta = torch.from_numpy(result.x.reshape(P, R, -1)[np.arange(P), best]).to(evidence.device)
-    report = _report(result, objective, task, (*batch_shape, R), torch.from_numpy(best).reshape(batch_shape), n)
-    return theta.reshape(*batch_shape, -1), report
 
+    def by_restart(column: NDArray[Any]) -> Tensor:
+        return torch.from_numpy(column).reshape(*batch_shape, R)
 
-def _report(
-    result: LockstepResult, objective: _Objective, task: str, shape: tuple[int, ...], best: Tensor, n: int
-) -> FitReport:
-    return FitReport(
+    report = FitReport(
         task=task,
-        objective=torch.from_numpy(result.value).reshape(shape),
-        evaluations=torch.from_numpy(result.evaluations).reshape(shape),
-        converged=torch.from_numpy(result.converged & objective.evaluated).reshape(shape),
-        failures=torch.from_numpy(objective.failures).reshape(shape),
-        joined=torch.from_numpy(np.where(result.joined < 0, -1, result.joined % shape[-1])).reshape(shape),
-        best=best,
+        objective=by_restart(result.value),
+        evaluations=by_restart(result.evaluations),
+        converged=by_restart(result.converged & objective.evaluated),
+        failures=by_restart(objective.failures),
+        joined=by_restart(np.where(result.joined < 0, -1, result.joined % R)),
+        best=torch.from_numpy(best).reshape(batch_shape),
         n_observations=n,
     )
+    return theta.reshape(*batch_shape, -1), report

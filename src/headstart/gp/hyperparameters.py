@@ -63,6 +63,12 @@ class GPParams:
     """One Gaussian process: y = offset + f(x) + ε, f ~ GP(0, outputscale · κ(·, ·; lengthscale)), var ε = noise_var.
 
     An infinite lengthscale means that the process does not see that input.
+
+    Args:
+        lengthscale: ℓ, one per input, (*b, d).
+        outputscale: The variance of f, (*b).
+        noise_var: The variance of the noise, (*b).
+        offset: The mean, (*b).
     """
 
     lengthscale: Float[Tensor, "*b d"]
@@ -80,7 +86,18 @@ class GPParams:
         offset: object = 0.0,
         task: str = "the task",
     ) -> Self:
-        """Checked hyperparameters from numbers, sequences or tensors: positive, and the noise not negative."""
+        """Checked hyperparameters from numbers, sequences or tensors: positive, and the noise not negative.
+
+        Args:
+            lengthscale: One per input.
+            outputscale: The variance of f.
+            noise_var: The variance of the noise.
+            offset: The mean.
+            task: Whose hyperparameters they are, for messages.
+
+        Returns:
+            Tensors of one batch shape.
+        """
         values = {
             name: torch.as_tensor(value, dtype=torch.float64)
             for name, value in [
@@ -107,7 +124,12 @@ class GPParams:
         return params
 
     def require(self, task: str, d: int | None = None) -> None:
-        """Raise an ``InputError`` unless this is a process (of d inputs): finite, positive, the noise not negative."""
+        """Raise an ``InputError`` unless this is a process (of d inputs): finite, positive, the noise not negative.
+
+        Args:
+            task: Whose hyperparameters they are, for the message.
+            d: The number of inputs; None for any.
+        """
         seen = self.lengthscale.masked_fill(self.lengthscale == torch.inf, 1.0)
         require_finite(replace(self, lengthscale=seen), f"of {task}")
         for name in ("lengthscale", "outputscale"):
@@ -118,7 +140,15 @@ class GPParams:
             raise InputError(f"{task} has {self.lengthscale.shape[-1]} lengthscales, but the inputs have {d} columns.")
 
     def scaled(self, scale: Float[Tensor, "*b"], offset: Float[Tensor, "*b"]) -> GPParams:
-        """The same process for outputs scale · y + offset."""
+        """The same process for outputs scale · y + offset.
+
+        Args:
+            scale: A factor of the outputs.
+            offset: What is added to them.
+
+        Returns:
+            Hyperparameters in the other units.
+        """
         return GPParams(
             lengthscale=self.lengthscale,
             outputscale=self.outputscale * scale**2,
@@ -127,29 +157,55 @@ class GPParams:
         )
 
     def reshaped(self, batch_shape: torch.Size) -> GPParams:
-        """The same values with other leading dimensions."""
-        return GPParams(
-            lengthscale=self.lengthscale.reshape(*batch_shape, -1),
-            outputscale=self.outputscale.reshape(batch_shape),
-            noise_var=self.noise_var.reshape(batch_shape),
-            offset=self.offset.reshape(batch_shape),
-        )
+        """The same values with other leading dimensions.
+
+        Args:
+            batch_shape: The other leading dimensions.
+
+        Returns:
+            Hyperparameters of that batch shape.
+        """
+        scalars = (value.reshape(batch_shape) for value in (self.outputscale, self.noise_var, self.offset))
+        return GPParams(self.lengthscale.reshape(*batch_shape, -1), *scalars)
 
     def at_row(self, row: int) -> GPParams:
-        """The values of one entry of the first batch dimension."""
+        """The values of one entry of the first batch dimension.
+
+        Args:
+            row: Its number.
+
+        Returns:
+            Hyperparameters without that dimension.
+        """
         return GPParams(**{f.name: getattr(self, f.name)[row] for f in fields(self)})
 
     def blind_to(self, columns: Sequence[int]) -> GPParams:
-        """The same process, which does not see these inputs: their lengthscales are infinite."""
+        """The same process, which does not see these inputs: their lengthscales are infinite.
+
+        Args:
+            columns: Columns of the inputs.
+
+        Returns:
+            Hyperparameters of a process that is constant along them.
+        """
         if not columns:
             return self
         lengthscale = self.lengthscale.clone()
         lengthscale[..., list(columns)] = torch.inf
         return replace(self, lengthscale=lengthscale)
 
-    def to(self, like: Tensor) -> GPParams:
-        """The same values on the device of ``like``."""
-        return GPParams(**{f.name: getattr(self, f.name).to(like.device) for f in fields(self)})
+    def expanded(self, batch_shape: torch.Size, device: torch.device) -> GPParams:
+        """The same values for every problem of a batch, on a device.
+
+        Args:
+            batch_shape: The shape of the batch.
+            device: Where the tensors go.
+
+        Returns:
+            Hyperparameters of that batch shape.
+        """
+        scalars = (v.to(device).expand(batch_shape) for v in (self.outputscale, self.noise_var, self.offset))
+        return GPParams(self.lengthscale.to(device).expand(*batch_shape, -1), *scalars)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,19 +259,26 @@ class Layout:
 
     def precision(self) -> Float[Tensor, "p"]:
         """1/spread² of the prior of every entry."""
-        return torch.tensor([s.spread**-2 for s in self.slots for _ in range(s.size)], dtype=torch.float64)
+        return torch.tensor(self._per_entry([s.spread**-2 for s in self.slots]), dtype=torch.float64)
 
     def prior(self, P: int) -> ThetaPrior:
         """The same weak prior for each of P problems."""
-        spread = torch.tensor([s.spread for s in self.slots for _ in range(s.size)], dtype=torch.float64)
+        spread = torch.tensor(self._per_entry([s.spread for s in self.slots]), dtype=torch.float64)
         return ThetaPrior(self.centre().expand(P, -1), spread.expand(P, -1))
 
-    def by_effect(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """θ with what makes no difference pressed together: log(pᵏ + negligible)/k, which is θ where pᵏ is large."""
-        power = np.array([s.power for s in self.slots for _ in range(s.size)])
-        negligible = np.array([s.negligible for s in self.slots for _ in range(s.size)])
-        pressed: NDArray[np.float64] = np.log(np.exp(power * theta) + negligible) / power
-        return pressed
+    def saturating(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """θ compressed where it no longer changes the covariance: log(pᵏ + negligible)/k, which is θ where pᵏ is large.
+
+        Long lengthscales, and small noise, can then be compared between restarts.
+        """
+        power = np.array(self._per_entry([s.power for s in self.slots]))
+        negligible = np.array(self._per_entry([s.negligible for s in self.slots]))
+        compressed: NDArray[np.float64] = np.log(np.exp(power * theta) + negligible) / power
+        return compressed
+
+    def _per_entry(self, values: Sequence[float]) -> list[float]:
+        """The value of its slot for every entry of θ."""
+        return [value for slot, value in zip(self.slots, values, strict=True) for _ in range(slot.size)]
 
     def named(self, theta: Float[Tensor, "*b p"]) -> dict[str, Float[Tensor, "*b k"]]:
         """The natural values by slot name: exp θ where positive, θ elsewhere."""
@@ -227,7 +290,7 @@ class Layout:
         normal = torch.randn(n, self.size, generator=generator, dtype=torch.float64)
         lower, upper = self.bounds()
         if how is Starts.SOFTPLUS:
-            positive = torch.tensor([s.positive for s in self.slots for _ in range(s.size)])
+            positive = torch.tensor(self._per_entry([s.positive for s in self.slots]))
             theta = torch.where(positive, torch.nn.functional.softplus(normal).log(), normal)
         else:
             normal[0] = 0.0

@@ -25,7 +25,14 @@ class Kernel(Enum):
     MATERN52 = "matern52"
 
     def of_squared_distance(self, D: Float[Tensor, "*b n m"]) -> Float[Tensor, "*b n m"]:
-        """κ(D): RBF exp(−D/2); Matérn-5/2 (1 + a + a²/3) exp(−a) with a = √(5 D)."""
+        """κ(D): RBF exp(−D/2); Matérn-5/2 (1 + a + a²/3) exp(−a) with a = √(5 D).
+
+        Args:
+            D: Squared distances, each input divided by its lengthscale.
+
+        Returns:
+            κ, of the same shape.
+        """
         if self is Kernel.RBF:
             return torch.exp(-0.5 * D)
         a = (5 * D).clamp_min(_TINY).sqrt()
@@ -36,13 +43,26 @@ class Kernel(Enum):
 
         −D/2 = z·z' − ‖z‖²/2 − ‖z'‖²/2, with the norms read off the diagonal of the products: in the fitting loop every
         operation counts.
+
+        Args:
+            Z: Inputs divided by the lengthscales.
+
+        Returns:
+            κ and −2 dκ/dD.
         """
         half = Z @ Z.mT
         norm = 0.5 * half.diagonal(dim1=-2, dim2=-1)
         return self.from_half(half.sub_(norm.unsqueeze(-1)).sub_(norm.unsqueeze(-2)))
 
     def from_half(self, half: Float[Tensor, "*b n m"]) -> tuple[Float[Tensor, "*b n m"], Float[Tensor, "*b n m"]]:
-        """κ and −2 dκ/dD from −D/2, which is overwritten: RBF exp(−D/2) twice; Matérn-5/2 also (5/3)(1 + a) exp(−a)."""
+        """κ and −2 dκ/dD from −D/2, which is overwritten: RBF exp(−D/2) twice; Matérn-5/2 also (5/3)(1 + a) exp(−a).
+
+        Args:
+            half: −D/2, overwritten.
+
+        Returns:
+            κ and −2 dκ/dD.
+        """
         if self is Kernel.RBF:
             value = half.exp_()
             return value, value

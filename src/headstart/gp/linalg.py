@@ -14,7 +14,6 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.errors import NumericalError
-from headstart.gp.blocked import blocked_cholesky, blocked_inverse, blocks_pay
 
 # The least variance of f, in model units: what is smaller is rounding
 LEAST_VAR = 1e-10
@@ -30,8 +29,6 @@ def broadcast_shapes(*shapes: Sequence[int]) -> torch.Size:
 
 def try_cholesky(K: Float[Tensor, "*b n n"]) -> tuple[Float[Tensor, "*b n n"], Bool[Tensor, "*b"]]:
     """L with L Lᵀ = K, and which batch items could be factorised (the others hold no meaning)."""
-    if blocks_pay(K):
-        return blocked_cholesky(K)
     L, info = torch.linalg.cholesky_ex(K.mT)  # symmetric, and already in the column order LAPACK works in
     return L, info == 0
 
@@ -45,13 +42,6 @@ def cholesky(K: Float[Tensor, "*b n n"], *, of: str) -> Float[Tensor, "*b n n"]:
             "repeated inputs need observation noise: use a larger noise_var, or merge the repeated rows."
         )
     return L
-
-
-def inverse_from_factor(L: Float[Tensor, "*b n n"]) -> Float[Tensor, "*b n n"]:
-    """(L Lᵀ)⁻¹, symmetric, in the column order LAPACK works in."""
-    if blocks_pay(L):
-        return blocked_inverse(L)
-    return torch.cholesky_inverse(L)
 
 
 def times(A: Float[Tensor, "*b n m"], x: Float[Tensor, "*#b m"]) -> Float[Tensor, "*b n"]:

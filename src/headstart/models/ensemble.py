@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
@@ -13,10 +13,11 @@ from headstart.data.units import Units
 from headstart.errors import InputError
 from headstart.gp.fit import FitReport, Seed, generator_from
 from headstart.gp.hyperparameters import GPParams
-from headstart.models.chain.beliefs import BeliefsAt, NoBeliefs
+from headstart.models.chain.beliefs import NoBeliefs
 from headstart.models.chain.fitting import LevelSpec, fit_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.learning import LearnContext
+from headstart.models.mixture import Ensemble
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import EnsembleParams, ModelParams
 from headstart.models.posterior import FitResult, TransferPosterior
@@ -28,63 +29,6 @@ def misranked_pairs(f: Float[Tensor, "*b n"], y: Float[Tensor, "*c n"]) -> Float
     f_less = f.unsqueeze(-1) < f.unsqueeze(-2)
     y_less = y.unsqueeze(-1) < y.unsqueeze(-2)
     return (f_less ^ y_less).sum((-2, -1)).double()
-
-
-@dataclass(frozen=True, slots=True)
-class Ensemble:
-    """mean Σ w_i μ_i, covariance Σ w_i² Σ_i, every member in its own standardised units."""
-
-    members: tuple[Layer, ...]  # the target last
-    weights: Float[Tensor, "*b T"]
-
-    @property
-    def target(self) -> Layer:
-        """The member that knows the target's data."""
-        return self.members[-1]
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        """Independent problems, with the dimensions of any fantasies in front."""
-        return self.target.batch_shape
-
-    @property
-    def X(self) -> Float[Tensor, "*b n d"]:
-        """Where the target was observed."""
-        return self.target.X
-
-    @property
-    def noise_var(self) -> Float[Tensor, "*b"]:
-        """The target's noise variance."""
-        return self.target.noise_var
-
-    def log_evidence(self) -> Float[Tensor, "*b"]:
-        """The target member's: the ensemble is no probability model of its own."""
-        return self.target.log_evidence()
-
-    def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m m"]]:
-        """Mean and joint covariance."""
-        mean, cov = zip(*(member.predict(X) for member in self.members), strict=True)
-        return self._sum(mean, 1), self._sum(cov, 2)
-
-    def predict_marginal(
-        self, X: Float[Tensor, "*b m d"] | BeliefsAt
-    ) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
-        """Mean and variance of f at every row of X, in model units, without covariances."""
-        mean, var = zip(*(member.predict_marginal(X) for member in self.members), strict=True)
-        squared = replace(self, weights=self.weights.square())
-        return self._sum(mean, 1), squared._sum(var, 1)
-
-    def _sum(self, parts: tuple[Tensor, ...], power: int) -> Tensor:
-        w = self.weights**power
-        shape = (..., None) if power == 1 else (..., None, None)
-        total: Tensor = sum((w[..., i][shape] * part for i, part in enumerate(parts)), start=w.new_zeros(()))
-        return total
-
-    def observing(
-        self, X: Float[Tensor, "*b k d"], y: Float[Tensor, "*c k"], *, noise_var: Tensor | None = None
-    ) -> Ensemble:
-        """The target member after more observations; the weights stay."""
-        return replace(self, members=(*self.members[:-1], self.target.observing(X, y, noise_var=noise_var)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,15 +55,16 @@ class RankingPrior(Prior):
         spec = LevelSpec(self.model.kernel, self.model.fit, self.model.units, seed=generator)
         member, report = fit_layer(NoBeliefs(inward.batch_shape), inward, spec)
         weights = self._weights(member, inward, generator)
-        ensemble = Ensemble((*self.members, member), weights)
-        every = (*self.units, units)
+        members, every = (*self.members, member), (*self.units, units)
         params = EnsembleParams(
-            tuple(m.params.scaled(u.scale, u.offset) for m, u in zip(ensemble.members, every, strict=True)),
+            tuple(m.params.scaled(u.scale, u.offset) for m, u in zip(members, every, strict=True)),
             weights,
             torch.stack([u.offset for u in every], dim=-1),
             torch.stack([u.scale for u in every], dim=-1),
         )
-        return TransferPosterior(ensemble, FitResult(units, params, (*self.reports, report)), target.y)
+        return TransferPosterior(
+            Ensemble(members, weights), FitResult(units, params, (*self.reports, report)), target.y
+        )
 
     def _weights(self, member: Layer, target: Dataset, generator: torch.Generator) -> Float[Tensor, "*b T"]:
         n, T, S = target.n, len(self.members) + 1, self.model.samples
@@ -165,15 +110,7 @@ def _samples(mean: Tensor, cov: Tensor, n: int, generator: torch.Generator) -> F
 
 
 def _observed(task: Dataset, params: GPParams, model: TransferModel) -> Layer:
-    return Layer.observe(
-        NoBeliefs(task.batch_shape),
-        params,
-        task.X,
-        task.y,
-        kernel=model.kernel,
-        propagation=Propagation.EXACT,
-        error_var=task.error_var,
-    )
+    return Layer.observe(NoBeliefs(task.batch_shape), params, task, kernel=model.kernel, propagation=Propagation.EXACT)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,7 +36,7 @@ from headstart.models.model import TransferModel
 from headstart.models.sequential import Sequential
 from headstart.models.single import Single
 from headstart.models.star.star import Star
-from headstart.models.star.weighting import FreeWeights, Integrated, Modular
+from headstart.models.star.weighting import FittedWeights, Integrated
 
 HGP = Joint(coregion=Hierarchical())
 WSGP = Joint(coregion=WeightedSource())
@@ -48,8 +48,8 @@ MHGP = Sequential(propagation=Propagation.MEAN)
 GPBO = Single()
 RGPE = RankingWeighted()
 STAR = Star(weighting=Integrated())
-SCAML = Star(weighting=FreeWeights())
-MWSGP = Star(weighting=Modular())
+SCAML = Star(weighting=FittedWeights())
+MWSGP = Star(weighting=FittedWeights(modular=True))
 AUTO = Auto()
 
 FAMILY: dict[str, TransferModel] = {

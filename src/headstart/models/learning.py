@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -105,33 +105,6 @@ class LearningProgress:
 OnProgress = Callable[[LearningProgress], None]
 
 
-@dataclass
-class ProgressMeter:
-    """Adds up the expected seconds of the jobs that are done and reports at the beginning and after each."""
-
-    report: OnProgress | None
-    doing: str
-    total: float
-    clock: Callable[[], float] = time.monotonic
-    _done: float = 0.0
-    _began: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Report that it begins."""
-        self._began = self.clock()
-        self.add(0.0)
-
-    def add(self, seconds: float) -> None:
-        """A job that was expected to take so long is done."""
-        self._done += seconds
-        if self.report is None:
-            return
-        so_far, left = self.clock() - self._began, self.total - self._done
-        rate = so_far / self._done if self._done > 0 else 1.0  # before anything is done: as expected
-        share = min(self._done / self.total, 1.0) if self.total > 0 else 1.0
-        self.report(LearningProgress(self.doing, share, so_far, max(left * rate, 0.0)))
-
-
 def format_seconds(seconds: float) -> str:
     """3 s, 2 min or 1.5 h."""
     if seconds < 90:
@@ -154,9 +127,21 @@ class LearnContext:
     on_progress: OnProgress | None = None
     device: ComputeDevice = CPU
 
-    def meter(self, doing: str, seconds: float) -> ProgressMeter:
-        """A meter for work of this expected length."""
-        return ProgressMeter(self.on_progress, doing, seconds)
+    def meter(self, doing: str, total: float, clock: Callable[[], float] = time.monotonic) -> Callable[[float], None]:
+        """A function that takes the expected seconds of every job that is done, of ``total``, and reports progress."""
+        began, done = clock(), 0.0
+
+        def add(seconds: float) -> None:
+            nonlocal done
+            done += seconds
+            if self.on_progress is not None:
+                so_far = clock() - began
+                rate = so_far / done if done > 0 else 1.0  # before anything is done: as expected
+                share = min(done / total, 1.0) if total > 0 else 1.0
+                self.on_progress(LearningProgress(doing, share, so_far, max((total - done) * rate, 0.0)))
+
+        add(0.0)
+        return add
 
     def run(self, jobs: Sequence[FitJob[R]]) -> Iterator[tuple[int, R]]:
         """The results of the jobs as they are done, each with the position of its job.

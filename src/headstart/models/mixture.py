@@ -1,80 +1,49 @@
-"""Several predictors of one target and how far each is believed: what AUTO predicts with."""
+"""Predictors of the target in model units: a ``Layer``, a ``Mixture`` of them (AUTO), or an ``Ensemble`` (RGPE)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.chain.layer import Layer
 
 T = TypeVar("T")
 
 
-class Predictor(Protocol):
-    """The target's posterior in model units: a ``Layer``, or an ensemble of them."""
+@dataclass(frozen=True, slots=True)
+class _Weighted:
+    members: tuple[Layer | Mixture, ...]
+    weights: Float[Tensor, "*b k"]
 
     @property
     def batch_shape(self) -> torch.Size:
         """Independent problems, with the dimensions of any fantasies in front."""
-        ...
+        return self.members[-1].batch_shape
 
     @property
     def X(self) -> Float[Tensor, "*b n d"]:
         """Where the target was observed."""
-        ...
+        return self.members[-1].X
 
-    @property
-    def noise_var(self) -> Float[Tensor, "*b"]:
-        """The target's noise variance."""
-        ...
 
-    def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m m"]]:
-        """Mean and joint covariance."""
-        ...
-
-    def predict_marginal(
-        self, X: Float[Tensor, "*b m d"] | BeliefsAt
-    ) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
-        """Mean and variance of f at every row of X, in model units, without covariances."""
-        ...
-
-    def observing(
-        self, X: Float[Tensor, "*b k d"], y: Float[Tensor, "*c k"], *, noise_var: Tensor | None = None
-    ) -> Predictor:
-        """After more observations, at the same hyperparameters."""
-        ...
-
-    def log_evidence(self) -> Float[Tensor, "*b"]:
-        """log p(y_t | sources) in model units."""
-        ...
+def _sum(weights: Float[Tensor, "*b k"], parts: Sequence[Tensor], dims: int) -> Tensor:
+    """Σ w_k part_k, of parts with so many dimensions behind those of the batch."""
+    each = zip(weights.unbind(-1), parts, strict=True)
+    return sum((w[(..., *[None] * dims)] * part for w, part in each), start=weights.new_zeros(()))
 
 
 @dataclass(frozen=True, slots=True)
-class Mixture:
+class Mixture(_Weighted):
     """Members in the same model units, with weights that add up to 1; the first two moments of the mixture.
 
     mean Σ w_k μ_k, covariance Σ w_k (Σ_k + (μ_k − mean)(μ_k − mean)ᵀ): where the members disagree it is uncertain.
-    Members are different models, or (``drawn``) one model with different hyperparameters of the target.
+    Members are different models, or one model with different hyperparameters of the target.
     """
-
-    members: tuple[Layer | Mixture, ...]
-    weights: Float[Tensor, "*b k"]
-    drawn: bool = False
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        """Independent problems, with the dimensions of any fantasies in front."""
-        return self.members[0].batch_shape
-
-    @property
-    def X(self) -> Float[Tensor, "*b n d"]:
-        """Where the target was observed."""
-        return self.members[0].X
 
     @property
     def noise_var(self) -> Float[Tensor, "*b"]:
@@ -86,37 +55,19 @@ class Mixture:
         every = torch.stack([member.log_evidence() for member in self.members], dim=-1)
         return torch.logsumexp(every + self.weights.log(), dim=-1)
 
-    def _at(self, X: Float[Tensor, "*b m d"] | BeliefsAt | None) -> list[Any]:
-        """The points for every member; located ones (``BeliefsAt``) have a part for each model."""
-        return list(X.parts) if isinstance(X, BeliefsAt) and not self.drawn else [X] * len(self.members)
-
     def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m m"]]:
         """Mean and joint covariance."""
         means, covs = zip(*(member.predict(X) for member in self.members), strict=True)
-        mean = self._sum(means, 1)
-        apart = [cov + _outer(m - mean) for m, cov in zip(means, covs, strict=True)]
-        return mean, self._sum(apart, 2)
+        mean = _sum(self.weights, means, 1)
+        apart = [cov + (m - mean).unsqueeze(-1) * (m - mean).unsqueeze(-2) for m, cov in zip(means, covs, strict=True)]
+        return mean, _sum(self.weights, apart, 2)
 
-    def predict_marginal(
-        self, X: Float[Tensor, "*b m d"] | BeliefsAt
-    ) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+    def predict_marginal(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
         """Mean and variance of f at every row of X, in model units, without covariances."""
-        means, variances = self._marginals(X)
-        mean = self._sum(means, 1)
-        return mean, self._sum([v + (m - mean).square() for m, v in zip(means, variances, strict=True)], 1)
-
-    def _marginals(self, X: Float[Tensor, "*b m d"] | BeliefsAt) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """Every member's means, and its variances."""
-        at = zip(self.members, self._at(X), strict=True)
-        means, variances = zip(*(member.predict_marginal(x) for member, x in at), strict=True)
-        return means, variances
-
-    def _sum(self, parts: Any, dims: int) -> Tensor:
-        total: Tensor = sum(
-            (w[(..., *[None] * dims)] * part for w, part in zip(self.weights.unbind(-1), parts, strict=True)),
-            start=self.weights.new_zeros(()),
-        )
-        return total
+        means, variances = zip(*(member.predict_marginal(X) for member in self.members), strict=True)
+        mean = _sum(self.weights, means, 1)
+        apart = [v + (m - mean).square() for m, v in zip(means, variances, strict=True)]
+        return mean, _sum(self.weights, apart, 1)
 
     def observing(
         self, X: Float[Tensor, "*b k d"], y: Float[Tensor, "*c k"], *, noise_var: Tensor | None = None
@@ -125,24 +76,52 @@ class Mixture:
         return replace(self, members=tuple(m.observing(X, y, noise_var=noise_var) for m in self.members))
 
 
-def components(
-    predictor: Any, X: Float[Tensor, "*b m d"] | BeliefsAt | None = None
-) -> list[tuple[Any, Float[Tensor, "*b"] | None, Any]]:
-    """The predictors of which a mixture, and a mixture in it, is made, each with its weight and its own of the points.
+@dataclass(frozen=True, slots=True)
+class Ensemble(_Weighted):
+    """mean Σ w_i μ_i, covariance Σ w_i² Σ_i, every member in its own standardised units; the target's comes last."""
+
+    @property
+    def noise_var(self) -> Float[Tensor, "*b"]:
+        """The target's noise variance."""
+        return self.members[-1].noise_var
+
+    def log_evidence(self) -> Float[Tensor, "*b"]:
+        """The target member's: the ensemble is no probability model of its own."""
+        return self.members[-1].log_evidence()
+
+    def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m m"]]:
+        """Mean and joint covariance."""
+        means, covs = zip(*(member.predict(X) for member in self.members), strict=True)
+        return _sum(self.weights, means, 1), _sum(self.weights**2, covs, 2)
+
+    def predict_marginal(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+        """Mean and variance of f at every row of X, in model units, without covariances."""
+        means, variances = zip(*(member.predict_marginal(X) for member in self.members), strict=True)
+        return _sum(self.weights, means, 1), _sum(self.weights**2, variances, 1)
+
+    def observing(
+        self, X: Float[Tensor, "*b k d"], y: Float[Tensor, "*c k"], *, noise_var: Tensor | None = None
+    ) -> Ensemble:
+        """The target member after more observations; the weights stay."""
+        *sources, target = self.members
+        return replace(self, members=(*sources, target.observing(X, y, noise_var=noise_var)))
+
+
+Predictor = Layer | Mixture | Ensemble
+
+
+def components(predictor: Any) -> list[tuple[Any, Float[Tensor, "*b"] | None]]:
+    """The predictors of which a mixture, and a mixture in it, is made, each with its weight.
 
     Of any other predictor that is itself, with no weight.
     """
     if not isinstance(predictor, Mixture):
-        return [(predictor, None, X)]
-    found: list[tuple[Any, Float[Tensor, "*b"] | None, Any]] = []
-    for weight, member, at in zip(predictor.weights.unbind(-1), predictor.members, predictor._at(X), strict=True):
-        for part, share, own in components(member, at):
-            found.append((part, weight if share is None else weight * share, own))
+        return [(predictor, None)]
+    found: list[tuple[Any, Float[Tensor, "*b"] | None]] = []
+    for weight, member in zip(predictor.weights.unbind(-1), predictor.members, strict=True):
+        for part, share in components(member):
+            found.append((part, weight if share is None else weight * share))
     return found
-
-
-def _outer(r: Float[Tensor, "*b m"]) -> Float[Tensor, "*b m m"]:
-    return r.unsqueeze(-1) * r.unsqueeze(-2)
 
 
 def take_problems(value: T, rows: Int[Tensor, "k"] | int, batch: torch.Size) -> T:

@@ -17,7 +17,6 @@ from headstart.data.warp import Warp
 from headstart.errors import InputError
 from headstart.gp.fit import FitOptions, FitReport, Seed
 from headstart.gp.kernels import Kernel
-from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.learning import LearnContext, require_n_jobs
 from headstart.models.params import ModelParams
 from headstart.models.posterior import TransferPosterior
@@ -28,14 +27,17 @@ from headstart.models.refits import refit_size
 class Prior(ABC):
     """What was learnt from the sources, once. Conditioning on the target reuses it at every step.
 
-    ``sources`` are as the model sees them, behind their output maps; ``warp`` is the map of a target of which nothing
-    is known yet, None where values are taken as they are.
+    Args:
+        model: The model that learnt it.
+        sources: The sources as the model sees them, behind their output maps.
+        warp: The map of a target of which nothing is known yet; None where values are taken as they are.
+        outliers: Which values of every source were pulled in.
     """
 
     model: TransferModel
     sources: tuple[Dataset, ...]
     warp: Warp | None = None
-    outliers: tuple[Bool[Tensor, "*b _"], ...] = ()  # which values of every source were pulled in
+    outliers: tuple[Bool[Tensor, "*b _"], ...] = ()
 
     def condition(self, target: Dataset | None = None, *, seed: Seed = 0) -> TransferPosterior:
         """The target's posterior.
@@ -64,25 +66,28 @@ class Prior(ABC):
             require_unit_cube(target, "the target")
         with torch.no_grad():
             warp = self.warp_of(target)
-            if warp is None:
-                posterior = self._condition(target, seed)
-            else:
-                inward = warp.task_inward(target, refit_size(target.n))
-                posterior = self._condition(inward, seed).seen_through(warp, target.y)
-            posterior = posterior if target.error_var is None else _knowing(posterior, target.error_var)
-            return posterior.remembering(self._past_bests()) if self._with_past else posterior
+            inward = target if warp is None else warp.task_inward(target, refit_size(target.n))
+            posterior = self._condition(inward, seed)
+            posterior = posterior if warp is None else posterior.seen_through(warp, target.y)
+            return posterior.with_facts(error_var=target.error_var, past_bests=self._past_bests())
 
-    @property
-    def _with_past(self) -> bool:
-        return self.model.needs_sources and all(source.n for source in self.sources)
-
-    def _past_bests(self) -> Float[Tensor, "*b s d"]:
+    def _past_bests(self) -> Float[Tensor, "*b s d"] | None:
+        """The best point of every source; None where some source has none."""
+        if not self.model.needs_sources or not all(source.n for source in self.sources):
+            return None
         best = [source.y.argmin(-1)[..., None, None] for source in self.sources]
         rows = [s.X.gather(-2, i.expand(*i.shape[:-1], s.d)) for s, i in zip(self.sources, best, strict=True)]
         return torch.cat(rows, dim=-2)
 
     def warp_of(self, target: Dataset) -> Warp | None:
-        """The output map of a target with these data."""
+        """The output map of a target with these data.
+
+        Args:
+            target: The target as measured.
+
+        Returns:
+            The map; None where values are taken as they are.
+        """
         if self.warp is not None:
             return self.warp.moved_to(target)
         if self.model.output_map is not OutputMap.LEARNT:
@@ -91,33 +96,24 @@ class Prior(ABC):
         return Warp.of_target(target.head(refit_size(target.n)))
 
     def inward(self, target: Dataset) -> Dataset:
-        """The target as the model sees it."""
+        """The target as the model sees it.
+
+        Args:
+            target: The target as measured.
+
+        Returns:
+            Its values behind the output map.
+        """
         warp = self.warp_of(target)
         return target if warp is None else warp.task_inward(target, refit_size(target.n))
 
     @abstractmethod
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior: ...
 
-    def locate(self, X: Float[Tensor, "*b m d"]) -> Float[Tensor, "*b m d"] | BeliefsAt:
-        """Points that will be asked about again and again: whatever the sources say about them, evaluated once.
-
-        Args:
-            X: Points, (*b, m, d).
-
-        Returns:
-            What ``TransferPosterior.predict`` takes in place of X; X itself where nothing can be kept.
-        """
-        return X
-
     @property
     def fit_reports(self) -> tuple[FitReport, ...]:
         """How the sources' hyperparameters were found; empty where sources are only learnt with the target."""
         return ()
-
-
-def _knowing(posterior: TransferPosterior, error_var: Float[Tensor, "*b n"]) -> TransferPosterior:
-    outcome = replace(posterior._outcome, error_var=error_var)
-    return type(posterior)(posterior.predictor, outcome, posterior.train_targets, posterior.warp)
 
 
 def observed(posterior: TransferPosterior) -> Dataset:
@@ -152,8 +148,11 @@ _KINDS = (("kernel", Kernel), ("fit", FitOptions), ("units", OutputUnits), ("out
 class TransferModel(ABC):
     """A way of training and a choice of W, with the options every model has.
 
-    ``kernel`` is Matérn-5/2 or RBF (the paper's); ``fit`` says how hyperparameters are found; ``units`` where the
-    model's output units come from; ``output_map`` whether outputs go through a monotone map first.
+    Args:
+        kernel: Matérn-5/2, or RBF, the paper's.
+        fit: How hyperparameters are found.
+        units: Where the model's output units come from.
+        output_map: Whether outputs go through a monotone map first.
     """
 
     kernel: Kernel = Kernel.MATERN52
@@ -250,8 +249,7 @@ class TransferModel(ABC):
         """
         require_compatible(tuple(sources), target)
         with torch.no_grad():
-            posterior = self._at(params, tuple(sources), target)
-            return posterior if target.error_var is None else _knowing(posterior, target.error_var)
+            return self._at(params, tuple(sources), target).with_facts(error_var=target.error_var)
 
     @abstractmethod
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior: ...

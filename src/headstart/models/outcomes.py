@@ -30,11 +30,17 @@ from headstart.models.posterior import TransferPosterior
 
 @dataclass(frozen=True, eq=False)
 class OutcomePriors:
-    """What the sources teach about every outcome, in their order: learnt once."""
+    """What the sources teach about every outcome, in their order: learnt once.
+
+    Args:
+        outcomes: The goals and limits.
+        priors: A prior for each, in their order.
+        d: Columns of the inputs, where a source shows them.
+    """
 
     outcomes: Outcomes
     priors: tuple[Prior, ...]
-    d: int | None  # columns of the inputs, where a source shows them
+    d: int | None
 
     @classmethod
     def learn(
@@ -96,6 +102,10 @@ class OutcomePosteriors:
     """One posterior per outcome, in the order of the outcomes and behind their signs, over the same inputs.
 
     What an outcome's bounds are its posterior is told here, whoever made it.
+
+    Args:
+        outcomes: The goals and limits.
+        posteriors: A posterior for each, in their order.
     """
 
     outcomes: Outcomes
@@ -146,7 +156,14 @@ class OutcomePosteriors:
         return ModelList(*self.posteriors)
 
     def predict(self, X: Float[Tensor, "m d"]) -> dict[str, tuple[Float[Tensor, "m"], Float[Tensor, "m"]]]:
-        """Mean and variance of every outcome at every row of X, as measured."""
+        """Mean and variance of every outcome at every row of X, as measured.
+
+        Args:
+            X: Points, (m, d).
+
+        Returns:
+            Means and variances by the name of the outcome.
+        """
         found = {}
         with torch.no_grad():
             for outcome, posterior in zip(self.outcomes, self.posteriors, strict=True):
@@ -158,6 +175,12 @@ class OutcomePosteriors:
         """How probable it is that all limits hold in a measurement at each row of X: the product over the limits.
 
         A limit on something that was never measured, here or before, is as likely as not.
+
+        Args:
+            X: Points, (m, d).
+
+        Returns:
+            Probabilities, (m).
         """
         probability = X.new_ones(X.shape[:-1])
         with torch.no_grad():

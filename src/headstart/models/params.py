@@ -25,22 +25,25 @@ from headstart.gp.linalg import broadcast_shapes
 
 @dataclass(frozen=True, slots=True)
 class ChainParams:
-    """One process per level: the sources in order, then the target. Level ν models the residual on the levels below.
+    """One process per level; level ν models the residual on the levels below.
 
     The prior mean of task i is the sum of the offsets of the levels up to i.
+
+    Args:
+        levels: The processes of the sources in order, then of the target.
     """
 
     levels: tuple[GPParams, ...]
 
-    def scaled(self, scale: Float[Tensor, "*b"], offset: Float[Tensor, "*b"]) -> ChainParams:
-        """The same model for outputs scale · y + offset: the first level carries the offset."""
-        shift = [offset, *([torch.zeros_like(offset)] * (len(self.levels) - 1))]
-        return ChainParams(tuple(p.scaled(scale, s) for p, s in zip(self.levels, shift, strict=True)))
-
 
 @dataclass(frozen=True, slots=True)
 class WeightedParams:
-    """A process per task, target last, and how much every source adds to the target: W_ν of the paper's appendix B."""
+    """A process per task, and how much every source adds to the target: W_ν of the paper's appendix B.
+
+    Args:
+        levels: The processes of the sources in order, then of the target.
+        weights: A weight per source, (*b, s), not negative.
+    """
 
     levels: tuple[GPParams, ...]
     weights: Float[Tensor, "*b s"]
@@ -57,8 +60,7 @@ class WeightedParams:
             The parameters.
         """
         w = torch.as_tensor(weights, dtype=torch.float64)
-        if w.dim() == 0:
-            raise InputError(f"weights must have one value per source ({len(levels) - 1}), but there is one number.")
+        _require_one_each(w, "weights", len(levels) - 1, "source")
         params = cls(tuple(levels), w)
         params.require()
         return params
@@ -66,24 +68,23 @@ class WeightedParams:
     def require(self) -> None:
         """Raise an ``InputError`` unless there is one finite weight, not negative, per source."""
         require_finite(self, "of the sources")
-        if self.weights.shape[-1] != len(self.levels) - 1:
-            raise InputError(
-                f"weights must have one value per source ({len(self.levels) - 1}), "
-                f"but they have shape {tuple(self.weights.shape)}."
-            )
+        _require_one_each(self.weights, "weights", len(self.levels) - 1, "source")
         if not bool((self.weights >= 0).all()):
             raise InputError(
                 f"weights must not be negative (W_ν would be indefinite), but are {self.weights.tolist()}."
             )
 
-    def scaled(self, scale: Float[Tensor, "*b"], offset: Float[Tensor, "*b"]) -> WeightedParams:
-        """The same model for outputs scale · y + offset."""
-        return WeightedParams(tuple(p.scaled(scale, offset) for p in self.levels), self.weights)
-
 
 @dataclass(frozen=True, slots=True)
 class CoregionalParams:
-    """Σ_ν W_ν ∘ κ_ν + noise per task: V kernels of unit variance, their W_ν (T × T), the tasks' noise and mean."""
+    """Σ_ν W_ν ∘ κ_ν + noise per task, with V kernels of unit variance.
+
+    Args:
+        lengthscale: Of every kernel, (*b, V, d).
+        W: A covariance of the tasks per kernel, (*b, V, T, T).
+        noise_var: Of every task, (*b, T).
+        mean: Of every task, (*b, T).
+    """
 
     lengthscale: Float[Tensor, "*b V d"]
     W: Float[Tensor, "*b V T T"]
@@ -119,7 +120,14 @@ class CoregionalParams:
         return params
 
     def require(self, d: int | None = None) -> None:
-        """Raise an ``InputError`` unless this is a joint process (of d inputs): W_ν covariances, no negative noise."""
+        """Check that this is a joint process: W_ν covariances, no negative noise.
+
+        Args:
+            d: The number of inputs; None for any.
+
+        Raises:
+            InputError: It is none.
+        """
         require_finite(self, "of the tasks")
         if not bool((self.lengthscale > 0).all()):
             raise InputError(f"lengthscale must be positive, but it is {self.lengthscale.tolist()}.")
@@ -133,31 +141,16 @@ class CoregionalParams:
             )
         require_variance(self.noise_var, "noise_var of the tasks")
 
-    def expanded(self, batch_shape: torch.Size, like: Tensor) -> CoregionalParams:
-        """The same values for a batch of problems, on the device of ``like``."""
-        b, device = batch_shape, like.device
-        return CoregionalParams(
-            self.lengthscale.expand(*b, -1, -1).to(device),
-            self.W.expand(*b, -1, -1, -1).to(device),
-            self.noise_var.expand(*b, -1).to(device),
-            self.mean.expand(*b, -1).to(device),
-        )
-
-    def scaled(self, scale: Float[Tensor, "*b"], offset: Float[Tensor, "*b"]) -> CoregionalParams:
-        """The same model for outputs scale · y + offset."""
-        return CoregionalParams(
-            self.lengthscale,
-            self.W * scale[..., None, None, None] ** 2,
-            self.noise_var * scale.unsqueeze(-1) ** 2,
-            self.mean * scale.unsqueeze(-1) + offset.unsqueeze(-1),
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class EnsembleParams:
-    """A process per task, target last, and the weights of the ensemble.
+    """A process per task, and the weights of the ensemble, which predicts in the units of the target.
 
-    Task i predicts in its own units (offset_i, scale_i); the ensemble speaks in those of the target.
+    Args:
+        levels: The processes of the sources in order, then of the target.
+        weights: Of every task, (*b, T), not negative.
+        offsets: Of the units in which every task predicts, (*b, T).
+        scales: Of the same units, (*b, T), positive.
     """
 
     levels: tuple[GPParams, ...]
@@ -167,12 +160,21 @@ class EnsembleParams:
 
     @classmethod
     def of(cls, levels: Sequence[GPParams], weights: object, offsets: object = 0.0, scales: object = 1.0) -> Self:
-        """Checked: a weight per task, not negative; by default all tasks speak the same units."""
+        """Checked parameters; by default all tasks have the same units.
+
+        Args:
+            levels: A process per task, target last.
+            weights: A weight per task, not negative.
+            offsets: Of the tasks' units.
+            scales: Of the tasks' units, positive.
+
+        Returns:
+            The parameters.
+        """
         w, o, s = (torch.as_tensor(v, dtype=torch.float64) for v in (weights, offsets, scales))
         for name, value in (("weights", w), ("offsets", o), ("scales", s)):
-            if (value.dim() or name == "weights") and value.shape[-1:] != (len(levels),):
-                shape = tuple(value.shape)
-                raise InputError(f"{name} must have one value per task ({len(levels)}), but have shape {shape}.")
+            if value.dim() or name == "weights":
+                _require_one_each(value, name, len(levels), "task")
         params = cls(tuple(levels), w, o.expand(w.shape), s.expand(w.shape))
         params.require()
         return params
@@ -188,11 +190,18 @@ class EnsembleParams:
 
 @dataclass(frozen=True, slots=True)
 class StarParams:
-    """A process per task, target last, and per source the mean and variance of its weight and the target's own share.
+    """A process per task, and the distribution of the sources' weights.
 
     The target is offset + Σ w_ν (f_ν − offset_ν) + Σ g_ν + δ with w_ν ~ N(weights_ν, weight_var_ν) and
-    g_ν ~ GP(0, own_ν k_ν); see models.star. ``balance`` says how far the weights' deviations cancel out between the
-    sources, from 0 (each for itself) to 1 (they add up to nothing).
+    g_ν ~ GP(0, own_ν k_ν); see models.star.
+
+    Args:
+        levels: The processes of the sources in order, then of the target.
+        weights: The mean of every source's weight, (*b, s).
+        weight_var: Its variance, (*b, s).
+        own: The share of every source's kernel that the target has of its own, (*b, s).
+        balance: How far the weights' deviations cancel out between the sources, (*b, 1): from 0, where they are
+            independent, to 1, where they sum to 0.
     """
 
     levels: tuple[GPParams, ...]
@@ -210,10 +219,20 @@ class StarParams:
         own: object = 0.0,
         balance: object = 0.0,
     ) -> Self:
-        """Checked: a weight per source, and no negative variance."""
+        """Checked parameters.
+
+        Args:
+            levels: A process per task, target last.
+            weights: One mean weight per source.
+            weight_var: Variances of the weights, not negative.
+            own: Shares of the sources' kernels, not negative.
+            balance: From 0 to 1.
+
+        Returns:
+            The parameters.
+        """
         w, v, o, b = (torch.as_tensor(value, dtype=torch.float64) for value in (weights, weight_var, own, balance))
-        if w.dim() == 0:
-            raise InputError(f"weights must have one value per source ({len(levels) - 1}), but there is one number.")
+        _require_one_each(w, "weights", len(levels) - 1, "source")
         params = cls(tuple(levels), w, v.expand(w.shape), o.expand(w.shape), b.expand(*w.shape[:-1], 1))
         params.require()
         return params
@@ -222,24 +241,21 @@ class StarParams:
         """Raise an ``InputError`` unless there is one finite weight per source, and no negative variance or share."""
         require_finite(self, "of the sources")
         for name in ("weights", "weight_var", "own"):
-            shape = getattr(self, name).shape
-            if shape[-1] != len(self.levels) - 1:
-                raise InputError(
-                    f"{name} must have one value per source ({len(self.levels) - 1}), but have shape {tuple(shape)}."
-                )
+            _require_one_each(getattr(self, name), name, len(self.levels) - 1, "source")
         require_variance(self.weight_var, "weight_var")
         require_variance(self.own, "own")
         if not bool(((self.balance >= 0) & (self.balance <= 1)).all()):
             raise InputError(f"balance must be between 0 and 1, but it is {self.balance.tolist()}.")
 
-    def scaled(self, scale: Float[Tensor, "*b"], offset: Float[Tensor, "*b"]) -> StarParams:
-        """The same model for outputs scale · y + offset of all tasks."""
-        return replace(self, levels=tuple(p.scaled(scale, offset) for p in self.levels))
-
 
 @dataclass(frozen=True, slots=True)
 class AutoParams:
-    """The hyperparameters of AUTO's candidates, in their order, and how far each is believed."""
+    """The hyperparameters of AUTO's candidates, and their weights.
+
+    Args:
+        candidates: Those of every candidate, in their order.
+        weights: The weight of every candidate, (*b, k); they sum to 1.
+    """
 
     candidates: tuple[ModelParams, ...]
     weights: Float[Tensor, "*b k"]
@@ -247,11 +263,37 @@ class AutoParams:
     def require(self) -> None:
         """Raise an ``InputError`` unless there is a weight per candidate, not negative, and they add up to 1."""
         require_finite(self, "of the candidates")
-        w, n = self.weights, len(self.candidates)
-        if w.shape[-1:] != (n,):
-            raise InputError(f"weights must have one value per candidate ({n}), but have shape {tuple(w.shape)}.")
+        w = self.weights
+        _require_one_each(w, "weights", len(self.candidates), "candidate")
         if not bool((w >= 0).all()) or not torch.allclose(w.sum(-1), torch.ones_like(w[..., 0])):
             raise InputError(f"weights must not be negative and add up to 1, but they are {w.tolist()}.")
 
 
 ModelParams = ChainParams | WeightedParams | CoregionalParams | EnsembleParams | StarParams | AutoParams
+
+
+def _require_one_each(values: Tensor, name: str, n: int, what: str) -> None:
+    if values.shape[-1:] != (n,):
+        shape = f"have shape {tuple(values.shape)}" if values.dim() else "there is one number"
+        raise InputError(f"{name} must have one value per {what} ({n}), but {shape}.")
+
+
+def rescaled(params: ModelParams, scale: Float[Tensor, "*b"], offset: Float[Tensor, "*b"]) -> ModelParams:
+    """The same model for outputs scale · y + offset of all tasks; of a chain the first level carries the offset."""
+    assert not isinstance(params, EnsembleParams | AutoParams)
+    if isinstance(params, CoregionalParams):
+        return replace(
+            params,
+            W=params.W * scale[..., None, None, None] ** 2,
+            noise_var=params.noise_var * scale.unsqueeze(-1) ** 2,
+            mean=params.mean * scale.unsqueeze(-1) + offset.unsqueeze(-1),
+        )
+    first, *further = params.levels
+    rest = torch.zeros_like(offset) if isinstance(params, ChainParams) else offset
+    return replace(params, levels=(first.scaled(scale, offset), *(p.scaled(scale, rest) for p in further)))
+
+
+def expanded(params: CoregionalParams, batch_shape: torch.Size, like: Tensor) -> CoregionalParams:
+    """The same values for a batch of problems, on the device of ``like``."""
+    each = ((params.lengthscale, 2), (params.W, 3), (params.noise_var, 1), (params.mean, 1))
+    return CoregionalParams(*(v.expand(*batch_shape, *v.shape[-dims:]).to(like.device) for v, dims in each))

@@ -24,7 +24,6 @@ from headstart.data.warp import Warp
 from headstart.errors import InputError
 from headstart.gp.fit import FitReport
 from headstart.gp.hyperparameters import OFFSET_VAR, require_variance
-from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.mixture import Predictor, take_problems
 from headstart.models.params import ModelParams
 from headstart.models.predictive import Doubt, NormalMixture, OutputTransform, measurement, require_probability
@@ -58,6 +57,12 @@ class TransferPosterior(Model, FantasizeMixin):
     It is minimised or maximised by whoever uses it: like every BoTorch model it only predicts. Analytic and Monte
     Carlo acquisition functions, pending points and fantasies work on it. What it says goes its ``way`` from model units
     over mapped units, up to which its distributions are normal, to the user's (models.predictive).
+
+    Args:
+        predictor: The posterior in model units.
+        outcome: What the fit found: hyperparameters, reports, units.
+        y: The target's values in the user's units, (*b, n).
+        warp: The output map; None where there is none.
     """
 
     def __init__(
@@ -71,7 +76,15 @@ class TransferPosterior(Model, FantasizeMixin):
         self.eval()
 
     def seen_through(self, warp: Warp, y: Float[Tensor, "*b n"]) -> Self:
-        """The same model for somebody in front of the map, where the target's values are y."""
+        """The same model for somebody in front of the map, where the target's values are y.
+
+        Args:
+            warp: The output map.
+            y: The target's values in the user's units, (*b, n).
+
+        Returns:
+            A model in the user's units.
+        """
         n, scale = y.shape[-1], self.units.scale
         if bool((warp.level_var > 0).any()):
             doubt = Doubt(
@@ -81,12 +94,26 @@ class TransferPosterior(Model, FantasizeMixin):
             doubt = Doubt(torch.full_like(scale, OFFSET_VAR), max(0.5 * (n - 1.0), 1.0))
         return type(self)(self._predictor, replace(self._outcome, doubt=doubt), y, warp)
 
-    def remembering(self, past_bests: Float[Tensor, "*b s d"]) -> Self:
-        """The same model with the best points of the sources, for whoever looks for the next one."""
-        return type(self)(self._predictor, replace(self._outcome, past_bests=past_bests), self._y, self._warp)
+    def with_facts(self, **facts: Any) -> Self:
+        """The same model with other fields of its ``FitResult``.
+
+        Args:
+            facts: Fields of ``FitResult`` and their new values.
+
+        Returns:
+            A model of the same class.
+        """
+        return type(self)(self._predictor, replace(self._outcome, **facts), self._y, self._warp)
 
     def problem(self, i: int) -> Self:
-        """Problem i of a batch as a model of its own, counted in order."""
+        """Problem i of a batch as a model of its own, counted in order.
+
+        Args:
+            i: The number of the problem.
+
+        Returns:
+            A model without a batch.
+        """
         parts = (self._predictor, self._outcome, self._y, self._warp)
         return type(self)(*take_problems(parts, i, self.batch_shape))
 
@@ -103,7 +130,7 @@ class TransferPosterior(Model, FantasizeMixin):
             InputError: A result of the target lies outside.
         """
         bounds.require(self._y, "the target")
-        return type(self)(self._predictor, replace(self._outcome, bounds=bounds), self._y, self._warp)
+        return self.with_facts(bounds=bounds)
 
     # ── what was learnt ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -128,7 +155,14 @@ class TransferPosterior(Model, FantasizeMixin):
         return False
 
     def deciding(self, n: int) -> Predictor:  # noqa: ARG002
-        """The posterior by which point number n, counted from 0, is chosen: for all but AUTO the same."""
+        """The posterior by which point number n, counted from 0, is chosen: for all but AUTO the same.
+
+        Args:
+            n: The number of the point.
+
+        Returns:
+            A predictor in model units.
+        """
         return self._predictor
 
     @property
@@ -193,7 +227,7 @@ class TransferPosterior(Model, FantasizeMixin):
     @property
     def likelihood(self) -> GaussianLikelihood:
         """The target's observation noise in mapped units, as a GPyTorch likelihood with fixed parameters."""
-        return noise_likelihood((self._predictor.noise_var * self.units.scale**2).detach())
+        return _noise_likelihood((self._predictor.noise_var * self.units.scale**2).detach())
 
     @property
     def train_inputs(self) -> tuple[Tensor, ...]:
@@ -245,30 +279,29 @@ class TransferPosterior(Model, FantasizeMixin):
                 noise = (self._predictor.noise_var * scale**2).unsqueeze(-1)
             cov = cov + torch.diag_embed(noise.expand(mean.shape))
         # an operator is factorised when it is needed, and with care for repeated rows; a plain matrix here and now
-        posterior: Posterior = GPyTorchPosterior(ExactNormal(mean, to_linear_operator(cov)))
+        posterior: Posterior = GPyTorchPosterior(_ExactNormal(mean, to_linear_operator(cov)))
         posterior = self.way.through(posterior)
         return posterior if posterior_transform is None else posterior_transform(posterior)
 
-    def predict(self, X: Float[Tensor, "*b m d"] | BeliefsAt) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+    def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
         """Mean and variance of f at every row of X; no covariance between rows is computed.
 
         Args:
-            X: Points, (*b, m, d), or what ``Prior.locate`` returned for them.
+            X: Points, (*b, m, d).
 
         Returns:
             Means and variances, (*b, m), in the user's units.
         """
-        if not isinstance(X, BeliefsAt):
-            self._require_query(X)
+        self._require_query(X)
         return self.way.predicted(self._predictor, X)
 
     # ── the next measurement, noise included ──────────────────────────────────────────────────────────────────────
 
-    def cdf(self, X: Float[Tensor, "*b m d"] | BeliefsAt, y: Float[Tensor, "*#b m"]) -> Float[Tensor, "*c m"]:
+    def cdf(self, X: Float[Tensor, "*b m d"], y: Float[Tensor, "*#b m"]) -> Float[Tensor, "*c m"]:
         """P(result ≤ y) of a measurement at every row of X; of AUTO the mixture's, each candidate with its own noise.
 
         Args:
-            X: Points, (*b, m, d), or what ``Prior.locate`` returned for them.
+            X: Points, (*b, m, d).
             y: A value per row, in the user's units.
 
         Returns:
@@ -276,11 +309,11 @@ class TransferPosterior(Model, FantasizeMixin):
         """
         return self.way.cdf(self._measurement(X), y)
 
-    def log_density(self, X: Float[Tensor, "*b m d"] | BeliefsAt, y: Float[Tensor, "*#b m"]) -> Float[Tensor, "*c m"]:
+    def log_density(self, X: Float[Tensor, "*b m d"], y: Float[Tensor, "*#b m"]) -> Float[Tensor, "*c m"]:
         """log p(y) of a measurement at every row of X, in the user's units.
 
         Args:
-            X: Points, (*b, m, d), or what ``Prior.locate`` returned for them.
+            X: Points, (*b, m, d).
             y: A value per row, in the user's units.
 
         Returns:
@@ -288,13 +321,11 @@ class TransferPosterior(Model, FantasizeMixin):
         """
         return self.way.log_density(self._measurement(X), y)
 
-    def quantile(
-        self, X: Float[Tensor, "*b m d"] | BeliefsAt, p: float, *, noise: bool = True
-    ) -> Float[Tensor, "*c m"]:
+    def quantile(self, X: Float[Tensor, "*b m d"], p: float, *, noise: bool = True) -> Float[Tensor, "*c m"]:
         """What a measurement at every row of X stays below with probability p.
 
         Args:
-            X: Points, (*b, m, d), or what ``Prior.locate`` returned for them.
+            X: Points, (*b, m, d).
             p: A probability.
             noise: Whether of a measurement, or of f.
 
@@ -303,18 +334,27 @@ class TransferPosterior(Model, FantasizeMixin):
         """
         return self.quantiles(X, (p,), noise=noise)[0]
 
-    def quantiles(self, X: Tensor | BeliefsAt, levels: Sequence[float], *, noise: bool = True) -> tuple[Tensor, ...]:
-        """The same for every p of the levels, by one prediction."""
+    def quantiles(self, X: Tensor, levels: Sequence[float], *, noise: bool = True) -> tuple[Tensor, ...]:
+        """The same for every p of the levels, by one prediction.
+
+        Args:
+            X: Points, (*b, m, d).
+            levels: Probabilities.
+            noise: Whether of a measurement, or of f.
+
+        Returns:
+            Quantiles, (*b, m), one tensor for every level.
+        """
         found = self._measurement(X, noise=noise)
         return tuple(self.way.outward(found.quantile(p)) for p in levels)
 
     def interval(
-        self, X: Float[Tensor, "*b m d"] | BeliefsAt, level: float, *, noise: bool = True
+        self, X: Float[Tensor, "*b m d"], level: float, *, noise: bool = True
     ) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
         """The central interval of a measurement at every row of X: as much is left out below it as above.
 
         Args:
-            X: Points, (*b, m, d), or what ``Prior.locate`` returned for them.
+            X: Points, (*b, m, d).
             level: The probability of the interval, such as 0.95.
             noise: Whether of a measurement, or of f.
 
@@ -325,10 +365,9 @@ class TransferPosterior(Model, FantasizeMixin):
         low, high = self.quantiles(X, (0.5 - level / 2, 0.5 + level / 2), noise=noise)
         return low, high
 
-    def _measurement(self, X: Float[Tensor, "*b m d"] | BeliefsAt, *, noise: bool = True) -> NormalMixture:
+    def _measurement(self, X: Float[Tensor, "*b m d"], *, noise: bool = True) -> NormalMixture:
         """The distribution of a measurement, or of f, at every row of X, in model units."""
-        if not isinstance(X, BeliefsAt):
-            self._require_query(X)
+        self._require_query(X)
         return measurement(self._predictor, X, self._outcome.doubt, noise=noise)
 
     def condition_on_observations(
@@ -336,32 +375,43 @@ class TransferPosterior(Model, FantasizeMixin):
     ) -> Self:
         """The model after observing (X, Y) in the user's units, at the same hyperparameters: for fantasies.
 
-        ``noise``, a variance, is in mapped units.
+        Args:
+            X: Points, (*b, k, d).
+            Y: Results, (*c, k, 1), in the user's units.
+            noise: A variance per result, in mapped units; the fitted one by default.
+
+        Returns:
+            A model whose batch shape has the dimensions of the fantasies in front.
         """
         self._require_query(X)
-        require_values(Y, X.shape[-2])
+        _require_values(Y, X.shape[-2])
         if noise is not None:
             require_variance(noise, "noise")
-        units = self.units
         y = Y.squeeze(-1)
-        inward = self.way.inward(y)
-        noise_var = None if noise is None else noise.squeeze(-1) / units.scale.unsqueeze(-1) ** 2
-        predictor = self._predictor.observing(X, inward, noise_var=noise_var)
+        noise_var = None if noise is None else noise.squeeze(-1) / self.units.scale.unsqueeze(-1) ** 2
+        predictor = self._predictor.observing(X, self.way.inward(y), noise_var=noise_var)
         batch = predictor.batch_shape
         y_all = torch.cat([self._y.expand(*batch, -1), y.expand(*batch, -1)], dim=-1)
         return type(self)(predictor, self._outcome, y_all, self._warp)
 
     def bound(self, limit: float) -> Float[Tensor, "*b"]:
-        """An upper limit in model units; one that lies among the outliers is pulled in as they are."""
+        """An upper limit in model units; one that lies among the outliers is pulled in as they are.
+
+        Args:
+            limit: An upper limit in the user's units.
+
+        Returns:
+            The limit in model units, (*b).
+        """
         c = self._y.new_full((*self._y.shape[:-1], 1), limit)
         mapped = c if self._warp is None else self._warp.bound(c, self._y)
         return ((mapped - self.units.offset.unsqueeze(-1)) / self.units.scale.unsqueeze(-1)).squeeze(-1)
 
-    def within(self, X: Float[Tensor, "*b m d"] | BeliefsAt, limit: float) -> Float[Tensor, "*c m"]:
+    def within(self, X: Float[Tensor, "*b m d"], limit: float) -> Float[Tensor, "*c m"]:
         """P(result ≤ limit) of a measurement at every row of X.
 
         Args:
-            X: Points, (*b, m, d), or what ``Prior.locate`` returned for them.
+            X: Points, (*b, m, d).
             limit: An upper limit, in the user's units.
 
         Returns:
@@ -371,17 +421,32 @@ class TransferPosterior(Model, FantasizeMixin):
         return self.way.cdf(self._measurement(X), y, self.bound(limit).unsqueeze(-1))
 
     def subset_output(self, idcs: list[int]) -> Self:
-        """The model itself: it has one output."""
+        """The model itself: it has one output.
+
+        Args:
+            idcs: [0].
+
+        Returns:
+            The model itself.
+        """
         if idcs != [0]:
             raise InputError(f"The model has one output, but outputs {idcs} were asked for.")
         return self
 
     def _require_query(self, X: Tensor) -> None:
-        require_points(X, self._predictor.X)
+        """Raise an ``InputError`` unless X are points like those of the model's own."""
+        own = self._predictor.X
+        if not isinstance(X, Tensor) or X.dim() < 2 or X.shape[-1] != own.shape[-1]:
+            shape = tuple(X.shape) if isinstance(X, Tensor) else type(X).__name__
+            raise InputError(f"X must have shape (*batch, q, {own.shape[-1]}), but it is {shape}.")
+        if X.dtype != torch.float64 or X.device != own.device:
+            raise InputError(f"X must be float64 on {own.device}, but it is {X.dtype} on {X.device}.")
+        if not bool(X.isfinite().all()):
+            raise InputError("X must be finite, but it has NaN or infinite entries.")
 
 
-class ExactNormal(MultivariateNormal):  # type: ignore[misc]
-    """Whose variance is what it is: GPyTorch raises variances below 1e-10, whatever the units of y."""
+class _ExactNormal(MultivariateNormal):  # type: ignore[misc]
+    """A normal distribution with its exact variance: GPyTorch raises variances below 1e-10, whatever the units."""
 
     @property
     def variance(self) -> Tensor:
@@ -390,7 +455,7 @@ class ExactNormal(MultivariateNormal):  # type: ignore[misc]
         return diagonal.expand(self.loc.shape)
 
 
-def noise_likelihood(noise: Float[Tensor, "*b"]) -> GaussianLikelihood:
+def _noise_likelihood(noise: Float[Tensor, "*b"]) -> GaussianLikelihood:
     """Observation noise of this variance as a GPyTorch likelihood with fixed parameters."""
     from gpytorch.constraints import GreaterThan
 
@@ -405,18 +470,7 @@ def noise_likelihood(noise: Float[Tensor, "*b"]) -> GaussianLikelihood:
     return likelihood.eval()
 
 
-def require_points(X: Tensor, own: Float[Tensor, "*b n d"]) -> None:
-    """Raise an ``InputError`` unless X are points like those of the model's own."""
-    if not isinstance(X, Tensor) or X.dim() < 2 or X.shape[-1] != own.shape[-1]:
-        shape = tuple(X.shape) if isinstance(X, Tensor) else type(X).__name__
-        raise InputError(f"X must have shape (*batch, q, {own.shape[-1]}), but it is {shape}.")
-    if X.dtype != torch.float64 or X.device != own.device:
-        raise InputError(f"X must be float64 on {own.device}, but it is {X.dtype} on {X.device}.")
-    if not bool(X.isfinite().all()):
-        raise InputError("X must be finite, but it has NaN or infinite entries.")
-
-
-def require_values(Y: Tensor, n: int) -> None:
+def _require_values(Y: Tensor, n: int) -> None:
     """Raise an ``InputError`` unless Y are n results, as BoTorch gives them."""
     if not isinstance(Y, Tensor) or Y.dtype != torch.float64 or Y.shape[-2:] != (n, 1):
         what = f"{Y.dtype} of shape {tuple(Y.shape)}" if isinstance(Y, Tensor) else type(Y).__name__

@@ -16,7 +16,7 @@ taken.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -114,12 +114,12 @@ class Doubt:
     freedom: float
 
 
-def _sharing_sources(parts: Iterable[tuple[Any, Any, Any]]) -> Iterator[tuple[Any, Any, Any]]:
-    """The same, with the sources asked once for all stars that are made of them."""
+def _sharing_sources(predictor: Any, X: Float[Tensor, "*b m d"]) -> Iterator[tuple[Any, Any, Tensor | BeliefsAt]]:
+    """The components, their weights and the points; the sources are asked once for all stars that are made of them."""
     asked: dict[tuple[int, ...], BeliefsAt] = {}
-    for member, weight, X in parts:
+    for member, weight in components(predictor):
         sources = member.below.sources if isinstance(member, Layer) else ()
-        if sources and isinstance(X, Tensor) and X.shape[:-2] == member.batch_shape:
+        if sources and X.shape[:-2] == member.batch_shape:
             which = tuple(map(id, sources))
             if which not in asked:
                 asked[which] = sources_at(sources, X)
@@ -128,12 +128,10 @@ def _sharing_sources(parts: Iterable[tuple[Any, Any, Any]]) -> Iterator[tuple[An
             yield member, weight, X
 
 
-def measurement(
-    predictor: Any, X: Float[Tensor, "*b m d"] | BeliefsAt, doubt: Doubt | None, *, noise: bool
-) -> NormalMixture:
+def measurement(predictor: Any, X: Float[Tensor, "*b m d"], doubt: Doubt | None, *, noise: bool) -> NormalMixture:
     """What a measurement at every row of X will be, in model units: a draw from a drawn member, with noise or not."""
     means, sds, weights = [], [], []
-    for member, weight, at in _sharing_sources(components(predictor, X)):
+    for member, weight, at in _sharing_sources(predictor, X):
         if doubt is not None and isinstance(member, Layer):
             mean, var, level_var = member.predict_with_level(at, doubt.level_var)
             var = var + level_var
@@ -187,17 +185,17 @@ class OutputTransform:
         return (mean, var) if self.warp is None else self.warp.moments(mean, var)
 
     def predicted(
-        self, predictor: Any, X: Float[Tensor, "*b m d"] | BeliefsAt
+        self, predictor: Any, X: Float[Tensor, "*b m d"]
     ) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
         """Mean and variance of f at every row of X; within bounds those of the mixture, cut off member by member.
 
         A member that knows little reaches far beyond the bounds, and would draw the common moments with it.
         """
         offset, scale = self.units.offset.unsqueeze(-1), self.units.scale.unsqueeze(-1)
-        parts = components(predictor, X) if self.bounds is not None else [(predictor, None, X)]
+        parts = components(predictor) if self.bounds is not None else [(predictor, None)]
         found = []
-        for member, weight, at in parts:
-            mean, var = member.predict_marginal(at)
+        for member, weight in parts:
+            mean, var = member.predict_marginal(X)
             mean, var = self.moments(offset + scale * mean, scale.square() * var)
             if weight is None:
                 return mean, var

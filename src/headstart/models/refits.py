@@ -118,21 +118,8 @@ def fitted_on_representative_rows(fit: Callable[[Dataset], TransferPosterior], t
         return posterior
     layer = posterior.predictor
     assert isinstance(layer, Layer)
-    all_rows = observing_instead(layer, posterior.units.inward(target))
+    all_rows = layer.with_observations(posterior.units.inward(target))
     return TransferPosterior(with_its_offset(all_rows), posterior._outcome, target.y, posterior.warp)
-
-
-def observing_instead(layer: Layer, target: Dataset) -> Layer:
-    """The layer at its hyperparameters with these observations in place of its own."""
-    return Layer.observe(
-        layer.below,
-        layer.params,
-        target.X,
-        target.y,
-        kernel=layer.kernel,
-        propagation=layer.propagation,
-        error_var=target.error_var,
-    )
 
 
 def with_its_offset(layer: Layer) -> Layer:

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-
 from headstart.data.dataset import Dataset, task_name
 from headstart.data.units import OutputUnits, Units
 from headstart.errors import InputError
@@ -28,7 +24,7 @@ from headstart.models.learning import (
     seed_of_level,
 )
 from headstart.models.model import Prior, TransferModel
-from headstart.models.params import ChainParams, ModelParams
+from headstart.models.params import ChainParams, ModelParams, rescaled
 from headstart.models.posterior import FitResult, TransferPosterior
 from headstart.models.refits import TargetCache, at_last_refit
 
@@ -52,11 +48,6 @@ class SequentialPrior(Prior):
         """One per source, in order."""
         return self.reports
 
-    def locate(self, X: Float[Tensor, "*b m d"]) -> BeliefsAt:
-        """The sources' beliefs at X."""
-        with torch.no_grad():
-            return self.below.at(X)
-
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
         return at_last_refit(self.fitted, target, seed, self._cache)
 
@@ -64,7 +55,7 @@ class SequentialPrior(Prior):
         """The posterior with hyperparameters found from all of the target's results."""
         units = self.units.completed(target)
         layer, report = fit_layer(self.below, units.inward(target), replace(self.model.spec, seed=seed))
-        params = ChainParams((*self.levels, layer.params)).scaled(units.scale, units.offset)
+        params = rescaled(ChainParams((*self.levels, layer.params)), units.scale, units.offset)
         return TransferPosterior(layer, FitResult(units, params, (*self.reports, report)), target.y)
 
 
@@ -97,7 +88,7 @@ class Sequential(TransferModel):
         inward = tuple(units.inward(source) for source in sources)
         levels: list[GPParams] = []
         reports: list[FitReport] = []
-        meter = context.meter(f"Learning a chain of {count_in_words(sources)}", sum(map(expected_seconds, sources)))
+        done = context.meter(f"Learning a chain of {count_in_words(sources)}", sum(map(expected_seconds, sources)))
         for i, source in enumerate(sources):
             if i == 0 and first is not None:
                 layer, report = first
@@ -107,7 +98,7 @@ class Sequential(TransferModel):
             below = layer.as_beliefs()
             levels.append(layer.params)
             reports.append(report)
-            meter.add(expected_seconds(source))
+            done(expected_seconds(source))
         return SequentialPrior(
             model=self, sources=sources, units=units, levels=tuple(levels), below=below, reports=tuple(reports)
         )
@@ -118,15 +109,7 @@ class Sequential(TransferModel):
         for level, source in zip(levels, sources, strict=False):
             layer = source_layer(below, level, source, kernel=self.kernel, propagation=self.propagation)
             below = layer.as_beliefs()
-        layer = Layer.observe(
-            below,
-            levels[-1],
-            target.X,
-            target.y,
-            kernel=self.kernel,
-            propagation=self.propagation,
-            error_var=target.error_var,
-        )
+        layer = Layer.observe(below, levels[-1], target, kernel=self.kernel, propagation=self.propagation)
         return TransferPosterior(layer, FitResult(Units.identity(target), ChainParams(levels)), target.y)
 
 
@@ -170,15 +153,4 @@ def expanded_levels(levels: tuple[GPParams, ...], n: int, target: Dataset) -> tu
         raise InputError(f"{n} tasks need {n} levels of hyperparameters, but there are {len(levels)}.")
     for i, level in enumerate(levels):
         level.require(f"level {i}", target.d)
-    expanded = (p.to(target.X) for p in levels)
-    b = target.batch_shape
-    return tuple(
-        replace(
-            p,
-            lengthscale=p.lengthscale.expand(*b, -1),
-            outputscale=p.outputscale.expand(b),
-            noise_var=p.noise_var.expand(b),
-            offset=p.offset.expand(b),
-        )
-        for p in expanded
-    )
+    return tuple(level.expanded(target.batch_shape, target.X.device) for level in levels)

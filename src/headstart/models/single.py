@@ -16,7 +16,7 @@ from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.learning import LearnContext
 from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
-from headstart.models.params import ChainParams, ModelParams
+from headstart.models.params import ChainParams, ModelParams, rescaled
 from headstart.models.posterior import FitResult, TransferPosterior
 from headstart.models.refits import TargetCache, at_last_refit
 from headstart.models.sequential import Sequential
@@ -52,27 +52,15 @@ class SinglePrior(Prior):
         predictor: Layer | Mixture = layer
         if model.fit.draws and target.n <= PLAIN_TUNING.draws_up_to_results:
             predictor = _uncertain(found, layer, inward, model.fit.draws, generator)
-        params = ChainParams((layer.params,)).scaled(units.scale, units.offset)
+        params = rescaled(ChainParams((layer.params,)), units.scale, units.offset)
         return TransferPosterior(predictor, FitResult(units, params, (found.report,), blind=True), target.y)
 
 
 def _uncertain(found: LevelFit, first: Layer, target: Dataset, n_draws: int, generator: torch.Generator) -> Mixture:
     """A mixture over what the hyperparameters may be, the most probable ones first."""
     points, weights = draws_around(found.evidence, found.theta, n_draws, generator)
-    others = (
-        Layer.observe(
-            first.below,
-            found.as_params(point),
-            target.X,
-            target.y,
-            kernel=first.kernel,
-            propagation=first.propagation,
-            at=first.at,
-            error_var=target.error_var,
-        )
-        for point in points[1:]
-    )
-    return Mixture((first, *others), weights.reshape(*target.batch_shape, -1), drawn=True)
+    others = (first.with_observations(target, found.as_params(point), first.at) for point in points[1:])
+    return Mixture((first, *others), weights.reshape(*target.batch_shape, -1))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,18 +21,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headstart.data.dataset import Dataset, task_name
+from headstart.data.dataset import task_name
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.explanation import (
-    SourceWeights,
+    Explanation,
     Verdict,
+    explain,
     source_weights,
-    stars_of,
     verdict_by_weight,
     why_unusable,
 )
 from headstart.models.auto.posterior import AutoPosterior
-from headstart.models.auto.reasons import Reasons, explanation_of
 from headstart.models.family import model_name
 from headstart.models.model import Prior, observed
 from headstart.models.outcomes import OutcomePosteriors
@@ -96,13 +95,13 @@ class Suggested:
         """The posterior of the first objective."""
         return self.known.posteriors[0] if isinstance(self.known, OutcomePosteriors) else self.known
 
-    def explain(self, outcome: str | None = None) -> Reasons:
+    def explain(self, outcome: str | None = None) -> Explanation:
         """Verdicts on the sources of an outcome, by default the first objective, and what the prediction rests on."""
         prior, posterior = self.prior, self.posterior
         if self.several is not None and outcome is not None:
             prior, posterior = self.fitted.priors[self.several.outcomes[outcome].name], self.several[outcome]
         target = replace(observed(posterior), name="this study")
-        return explanation_of(prior, target, self.x.unsqueeze(0), posterior=posterior)
+        return explain(prior, target, self.x.unsqueeze(0), posterior=posterior)
 
     @property
     def attributes(self) -> dict[str, str | float]:
@@ -171,30 +170,20 @@ def attributes_of(prior: Prior, posterior: TransferPosterior) -> dict[str, str |
 
 def _of_sources(prior: AutoPrior, posterior: AutoPosterior) -> Mapping[str, str | float]:
     """Verdicts and weights of the sources with the largest weights; nothing where no candidate has weights."""
-    stars = stars_of(prior)
-    if not stars:
+    found = source_weights(prior, posterior)
+    if found is None:
         return {}
-    n = posterior.train_targets.shape[-1]
-    with torch.no_grad():
-        now = source_weights(n, posterior.weights[stars], [posterior.mixture.members[k] for k in stars])
-        before = now if n == 0 else _before(prior, posterior, stars)
-    by_size = now.mean.abs().argsort(descending=True, stable=True).tolist()
+    (mean, sd), (before, _) = found
+    by_size = mean.abs().argsort(descending=True, stable=True).tolist()
     trust, names = prior.gate.trust.tolist(), _names(prior)
     verdicts = [
-        f"{names[i]} {_in_words(prior, i, trust[i], float(now.mean[i]), float(now.sd[i]), float(before.mean[i]))}"
+        f"{names[i]} {_in_words(prior, i, trust[i], float(mean[i]), float(sd[i]), float(before[i]))}"
         for i in by_size[:_MAX_VERDICTS]
     ]
     if rest := by_size[_MAX_VERDICTS:]:
-        verdicts.append(f"{len(rest)} others with weights up to {_rounded(abs(float(now.mean[rest[0]])))}")
-    weights = {f"weight of {names[i]}": _rounded(float(now.mean[i])) for i in by_size[:_MAX_WEIGHTS]}
+        verdicts.append(f"{len(rest)} others with weights up to {_rounded(abs(float(mean[rest[0]])))}")
+    weights = {f"weight of {names[i]}": _rounded(float(mean[i])) for i in by_size[:_MAX_WEIGHTS]}
     return {"sources": "; ".join(verdicts), **weights}
-
-
-def _before(prior: AutoPrior, posterior: AutoPosterior, stars: list[int]) -> SourceWeights:
-    """The weights before the first result."""
-    nothing, scores = Dataset.empty(prior.sources[0].d), posterior.train_targets.new_zeros(len(prior.priors), 0)
-    believed = prior.judged(scores).weights[stars]
-    return source_weights(0, believed, [prior.after(nothing, 0, k).predictor for k in stars])
 
 
 def _in_words(prior: AutoPrior, i: int, trust: float, weight: float, sd: float, before: float) -> str:

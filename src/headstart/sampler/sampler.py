@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from headstart.data.rules.rule import SettingRule
     from headstart.decide.acquisition import Acquisition
     from headstart.decide.stopping import Outlook
-    from headstart.models.auto.reasons import Reasons
+    from headstart.models.auto.explanation import Explanation
     from headstart.models.model import TransferModel
     from headstart.sampler.explanation import Drawn, Suggested
     from headstart.sources.raw import RawTask
@@ -175,7 +175,7 @@ class TransferSampler(BaseSampler):
         names = [f"{t.name}: {len(t.rows)} rows of {', '.join(t.parameters)}" for t in self._adviser.fitter.sources]
         return "\n".join(["Nothing was suggested yet, so nothing had to be aligned.", *names])
 
-    def explain(self, study: Study | None = None, *, outcome: str | None = None) -> Reasons:
+    def explain(self, study: Study | None = None, *, outcome: str | None = None) -> Explanation:
         """Why the latest suggestion is what it is: a verdict on every source, and what the prediction rests on.
 
         Print it, or see ``to_frame()``. It takes ``model="auto"``, the default, which weighs its candidate models by
@@ -193,10 +193,11 @@ class TransferSampler(BaseSampler):
         Raises:
             InputError: Nothing was suggested yet, there is no such outcome, or the model is not AUTO.
         """
-        from headstart.models.auto.reasons import explanation_of
+        from headstart.models.auto.explanation import explain
 
         if study is not None:
-            return explanation_of(*self._adviser.prior_and_results(study, outcome))
+            prior, target = self._adviser.prior_and_results(study, outcome)
+            return explain(prior, target, target.X[:0])
         if self._adviser.last is None:
             raise InputError("Nothing was suggested yet, so there is nothing to explain: give it a study.")
         return self._adviser.last.explain(outcome)

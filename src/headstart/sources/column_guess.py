@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from headstart.errors import InputError, refuse
 from headstart.sources.columns import TableUse, cell_unit, cleaned, input_column
-from headstart.sources.files.cells import CellRules, is_missing, number
+from headstart.sources.files.cells import MISSING, is_date
 from headstart.sources.files.tables import Table
 from headstart.sources.files.units import folded, plain, split_unit
 from headstart.sources.parameters import MOST_USED, Kind, Parameter, nearest
@@ -75,7 +75,6 @@ def propose(
     ignore: Sequence[str] = (),
     categories: Sequence[str] = (),
     parameters: Sequence[str] = (),
-    rules: CellRules | None = None,
 ) -> Proposal:
     """Parameters for every column that varied, in rows that have any of the results.
 
@@ -86,16 +85,14 @@ def propose(
     names = list(dict.fromkeys(c for t in tables for c in t.columns if c not in known))
     empty = [f"{table.path} has a header but no rows: {_NOTHING_THERE}" for table in tables if not table.rows]
     refuse(empty)
-    rules = rules or CellRules()
-    first = [cleaned(t, TableUse(tuple(results), rules=rules)) for t in tables]
-    has = [_has_result(own.table, results) for own in first]
+    has = [_has_result(table, results) for table in tables]
     ignored = dict.fromkeys(ignore, "left out as told")
     ignored |= {
         name: why for name in names if name not in parameters and (why := no_parameter(name, tables, has, results))
     }
     kept = [name for name in names if name not in ignored]
     units = {name: unit for name in kept if (unit := _unit(name, tables))}
-    use = _use(kept, categories, results, measured, units, rules, tables)
+    use = _use(kept, categories, results, measured, units, tables)
     every = [cleaned(table, use) for table in tables]
     refuse([problem for own in every for problem in own.problems])
     plain_tables = [own.table for own in every]
@@ -103,7 +100,9 @@ def propose(
     _require_results(plain_tables, has, results)
     guesses: list[Guess] = []
     for name in kept:
-        guess = _guess(name, plain_tables, has, text=name in categories, unit=units.get(name, ""))
+        _require_one_kind(name, tables, name in use.texts and name not in categories)
+        having = [any(t is own for own in _having(name, tables)) for t in tables]
+        guess = _guess(name, plain_tables, has, having, units.get(name, ""))
         if isinstance(guess, str):
             ignored[name] = guess
         else:
@@ -124,23 +123,20 @@ def _use(
     results: Sequence[str],
     measured: Sequence[str],
     units: Mapping[str, str],
-    rules: CellRules,
     tables: Sequence[Table],
 ) -> TableUse:
     """What the columns are to be: numbers where they are in every file that has them."""
     texts = {
-        name: ()
-        for name in names
-        if name in categories or any(t.kind(name, forms=True) == "text" for t in _having(name, tables))
+        name: () for name in names if name in categories or any(t.kind(name) == "text" for t in _having(name, tables))
     }
     numbers = tuple(name for name in names if name not in texts)
-    return TableUse(tuple(results), numbers, texts, dict.fromkeys(measured, ""), units, rules)
+    return TableUse(tuple(results), numbers, texts, dict.fromkeys(measured, ""), units)
 
 
 def _having(name: str, tables: Sequence[Table]) -> list[Table]:
     """The tables in which the column is filled; where it is '-' throughout and numbers elsewhere, it is not."""
     own = [t for t in tables if name in t.columns and t.kind(name) != "empty"]
-    filled = [t for t in own if not all(is_missing(cell, numeric=True) for cell in t.cells(name))]
+    filled = [t for t in own if not all(cell.word == MISSING for cell in t.parsed(name))]
     return filled or own
 
 
@@ -148,7 +144,7 @@ def _unit(name: str, tables: Sequence[Table]) -> str:
     """The unit of a column: of its name, of the name it had in the first file that tells it, or of its cells."""
     if unit := split_unit(name)[1]:
         return unit
-    own = [t for t in tables if name in t.columns and t.kind(name, forms=True) == "number"]
+    own = [t for t in tables if name in t.columns and t.kind(name) == "number"]
     told = (
         unit
         for find in (lambda t: t.units.get(name, ""), lambda t: cell_unit(t, name))
@@ -159,8 +155,9 @@ def _unit(name: str, tables: Sequence[Table]) -> str:
 
 
 def _has_result(table: Table, results: Sequence[str]) -> list[bool]:
-    known = [[number(cell, table.mark) for cell in table.cells(name)] for name in results if name in table.columns]
-    return [any(column[row] is not None for column in known) for row in range(len(table.rows))]
+    """Which rows have a number for any of the results."""
+    known = [table.values.get(name) or table.parsed(name) for name in results if name in table.columns]
+    return [any(column[row].value is not None for column in known) for row in range(len(table.rows))]
 
 
 def _require_results(tables: Sequence[Table], has: Sequence[Sequence[bool]], results: Sequence[str]) -> None:
@@ -175,26 +172,37 @@ def _require_results(tables: Sequence[Table], has: Sequence[Sequence[bool]], res
     )
 
 
-def _guess(
-    name: str, tables: Sequence[Table], results: Sequence[Sequence[bool]], *, text: bool, unit: str
-) -> Guess | str:
-    """The parameter in this column, or why it is none."""
-    having = _having(name, tables)
-    own = [(t, has) for t, has in zip(tables, results, strict=True) if any(t is one for one in having)]
-    if not own:
-        return "it is empty"
-    columns = [input_column(t, name, has, text=text) for t, has in own]
-    words = [c.dtype == object for c in columns]
-    if any(words) and not all(words):
-        other, (word, has) = own[words.index(False)][0].path, own[words.index(True)]
-        row = next(i for i, cell in enumerate(word.cells(name)) if cell and has[i])
+def _require_one_kind(name: str, tables: Sequence[Table], texts: bool) -> None:
+    """A column of ``texts`` is one in every file that has it: no numbers there, and no dates."""
+    having = _having(name, tables) if texts else []
+    for table in having:
+        if table.kind(name) == "date":
+            cells = table.cells(name)
+            row = next(i for i, cell in enumerate(cells) if is_date(cell))
+            raise InputError(
+                f"{table.place(row, name)}: {cells[row]!r} is a date, which is no parameter. Leave the column out "
+                f"(--ignore {name!r}), or make a number of it, such as the days since the first one."
+            )
+    numbers = next((t for t in having if t.kind(name) == "number"), None)
+    if numbers is not None:
+        word = next(t for t in having if t.kind(name) == "text")
+        row = next(i for i, cell in enumerate(word.parsed(name)) if cell.value is None and cell.word != MISSING)
         raise InputError(
-            f"{word.place(row, name)}: {word.cells(name)[row]!r} is text, but in {other} the column holds "
+            f"{word.place(row, name)}: {word.cells(name)[row]!r} is text, but in {numbers.path} the column holds "
             f"numbers. Rename one of them, or make it a category with --category {name!r}."
         )
-    kept = [c[np.asarray(has)].to_numpy() for c, (_, has) in zip(columns, own, strict=True)]
+
+
+def _guess(
+    name: str, tables: Sequence[Table], results: Sequence[Sequence[bool]], having: Sequence[bool], unit: str
+) -> Guess | str:
+    """The parameter in this column of the typed tables, or why it is none."""
+    own = [(t, has) for t, has, there in zip(tables, results, having, strict=True) if there]
+    if not own:
+        return "it is empty"
+    kept = [input_column(t, name, has)[np.asarray(has)].to_numpy() for t, has in own]
     only = "" if len(own) == len(tables) else f"only recorded in {', '.join(str(t.path.name) for t, _ in own)}"
-    guess = _category(name, np.concatenate(kept)) if all(words) else _number(name, kept, unit)
+    guess = _number(name, kept, unit) if name in own[0][0].values else _category(name, np.concatenate(kept))
     if isinstance(guess, Guess) and only:
         return replace(guess, reasons={**guess.reasons, "kind": "; ".join(filter(None, [guess.reasons["kind"], only]))})
     return guess
@@ -303,20 +311,16 @@ _SPREADS = r".*(?:[ _.](?:sd|std|stdev|sem|stderr|error|err|uncertainty)|standar
 
 def no_parameter(name: str, tables: Sequence[Table], has: Sequence[Sequence[bool]], results: Sequence[str]) -> str:
     """Why the column is proposed to be left out, "" if it may be a parameter. ``has`` are the rows with results."""
-    own = [
-        (t, h) for t, h in zip(tables, has, strict=True) if name in t.columns and t.kind(name, forms=True) != "empty"
-    ]
+    own = [(t, h) for t, h in zip(tables, has, strict=True) if name in t.columns and t.kind(name) != "empty"]
     if not own:
         return "it is empty"
-    filled = [
-        not is_missing(c, numeric=True) for t, h in own for c, there in zip(t.cells(name), h, strict=True) if there
-    ]
+    filled = [cell.word != MISSING for t, h in own for cell, there in zip(t.parsed(name), h, strict=True) if there]
     if sum(filled) < _MOSTLY * len(filled):
         return f"only {sum(filled)} of {len(filled)} rows have it"
-    if any(t.kind(name, forms=True) == "date" for t, _ in own):
+    if any(t.kind(name) == "date" for t, _ in own):
         return "dates are no parameters"
     words = folded(re.sub(r"[_\s]+", " ", split_unit(name)[0])).strip(" .:#")
-    numeric = all(t.kind(name, forms=True) == "number" for t, _ in own)
+    numeric = all(t.kind(name) == "number" for t, _ in own)
     if re.fullmatch(_DATES, words) and (not numeric or re.fullmatch(r"date|datum|time ?stamp", words)):
         return "dates are no parameters"
     if re.fullmatch(_PEOPLE, words) and not numeric:
@@ -343,7 +347,7 @@ def _stands_behind(table: Table, name: str, results: Sequence[str]) -> bool:
 
 
 def _mostly_differs(table: Table, name: str) -> bool:
-    values = [v for cell in table.cells(name) if (v := number(cell, table.mark)) is not None]
+    values = [cell.value for cell in table.parsed(name) if cell.plain and cell.value is not None]
     return len(values) >= _FEWEST and len(np.unique(values)) >= _DISTINCT * len(values)
 
 

@@ -16,16 +16,11 @@ from headstart.sources.files.cells import (
     FAILED,
     MISSING,
     CellReading,
-    CellRules,
     ambiguity,
+    in_unit,
     is_ambiguous,
-    is_date,
-    is_failure,
     is_missing,
-    number,
     number_text,
-    read_cell,
-    unit_in,
 )
 from headstart.sources.files.tables import Table, read_table
 from headstart.sources.files.units import canonical_unit, converts, folded, split_unit
@@ -53,7 +48,6 @@ class TableUse:
     texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     measured: Mapping[str, str] = field(default_factory=dict)  # numbers that may be missing, each with a remedy
     units: Mapping[str, str] = field(default_factory=dict)
-    rules: CellRules = field(default_factory=CellRules)
     past: bool = True
     remedy: str = "Write the number alone, or delete the row."
 
@@ -74,7 +68,7 @@ def column_unit(table: Table, column: str) -> str:
 
 def cell_unit(table: Table, column: str) -> str:
     """The unit that most of those cells have that have one."""
-    units = [unit for cell in table.cells(column) if (unit := unit_in(cell))]
+    units = [cell.unit for cell in table.parsed(column) if cell.unit]
     return max(dict.fromkeys(units), key=units.count, default="")
 
 
@@ -104,13 +98,14 @@ class _Work:
     def __init__(self, table: Table, use: TableUse) -> None:
         self.table, self.use = table, use
         self.columns = {name: table.cells(name) for name in table.columns}
+        self.values: dict[str, list[CellReading]] = {}
         self.how: dict[tuple[str, str], list[tuple[int, str]]] = {}
         self.problems: list[str] = []
         self.remarks: list[str] = []
         self.dropped: set[int] = set()
 
     def read(self, name: str, needed: Sequence[bool], *, remedy: str = _RESULT_REMEDY) -> list[CellReading]:
-        """Numbers for the cells of a column, None for those that have none."""
+        """The cells of a column with their numbers in the unit that is wanted, None for those that have none."""
         table, use = self.table, self.use
         told = use.units.get(name) or split_unit(name)[1]
         unit = canonical_unit(told) or told or cell_unit(table, name)
@@ -120,19 +115,20 @@ class _Work:
                 f"{table.path}, column {name!r}: its values are in {own}, which cannot be converted to {unit}. Leave "
                 "the column out of this file, or convert it there."
             )
-            return [CellReading()] * len(table.rows)
-        found = []
+            self.values[name] = [CellReading(word=MISSING)] * len(table.rows)
+            return self.values[name]
+        found = self.values[name] = []
         whole_column = 0
-        for row, cell in enumerate(self.columns[name]):
-            reading = read_cell(cell, table.layout.mark, use.rules, own=own, unit=unit)
+        for row, (cell, parsed) in enumerate(zip(self.columns[name], table.parsed(name), strict=True)):
+            reading = in_unit(parsed, own or unit, unit)
             if reading.problem and needed[row]:
                 more = f" {remedy}" if reading.problem.endswith("is not a number") else ""
                 self.problems.append(f"{table.place(row, name)}: {reading.problem}.{more}")
             elif reading.problem:
-                reading = CellReading()
+                reading = CellReading(word=MISSING)
             elif reading.how:
                 self.columns[name][row] = _plain_text(reading, table.mark)
-                if own != unit and number(cell, table.layout.mark) is not None and not reading.how.startswith("is a n"):
+                if own != unit and parsed.plain:
                     whole_column += 1
                 else:
                     self.how.setdefault((name, reading.how), []).append((row, cell))
@@ -150,18 +146,19 @@ class _Work:
     def _ask_about_thousands(self, name: str, needed: Sequence[bool]) -> None:
         """'1.200' among 800 and 950 is hardly 1.2, even if other columns have decimal points."""
         cells, mark = self.table.cells(name), self.table.layout.mark
-        if self.use.rules.decimal_mark is not None or mark != ".":
+        if self.table.rules.decimal_mark is not None or mark != ".":
             return
         odd = [row for row, cell in enumerate(cells) if is_ambiguous(cell, None) and not is_ambiguous(cell, mark)]
         if not odd:
             return
-        others = [number(c, mark) for c in cells if not is_ambiguous(c, None) and not is_missing(c, numeric=True)]
-        plain = [abs(value) for value in others if value is not None]
+        parsed = zip(cells, self.table.parsed(name), strict=True)
+        others = [own for cell, own in parsed if not is_ambiguous(cell, None) and own.word != MISSING]
+        plain = [abs(own.value) for own in others if own.plain and own.value is not None]
         whole = all(v == int(v) and v >= 100 for v in plain)
         if len(plain) < max(len(others), len(odd)) or not whole:
             return
         for row in odd:
-            if needed[row] and self.use.rules.meaning(cells[row]) is None:
+            if needed[row] and self.table.rules.meaning(cells[row]) is None:
                 told = ambiguity(cells[row], None).replace(
                     "nothing else in the file shows", "no other in the column shows"
                 )
@@ -185,7 +182,7 @@ class _Work:
         """Categories as they are known, whatever their case; cells that are told to be missing are."""
         known = {folded(choice): choice for choice in reversed(choices)}
         for row, cell in enumerate(self.columns[name]):
-            if self.use.rules.meaning(cell) == MISSING:
+            if self.table.rules.meaning(cell) == MISSING:
                 self.columns[name][row] = "n/a"
                 self.how.setdefault((name, "counts as missing, as [cells] says"), []).append((row, cell))
             elif cell and cell not in choices and (choice := known.get(folded(cell))) is not None:
@@ -195,11 +192,14 @@ class _Work:
     def leave_out(self, names: Sequence[str], has: Sequence[bool]) -> None:
         """Rows with a result that lack an input."""
         for name in names:
-            numeric = name not in self.use.texts
             cells = self.columns[name]
-            if all(is_missing(cell, numeric=numeric) for cell in cells):
+            if name in self.values:
+                missing = [own.word == MISSING for own in self.table.parsed(name)]
+            else:
+                missing = [is_missing(cell, numeric=False) for cell in cells]
+            if all(missing):
                 continue  # the file does not have the parameter
-            rows = [row for row, cell in enumerate(cells) if has[row] and is_missing(cell, numeric=numeric)]
+            rows = [row for row, lacks in enumerate(missing) if has[row] and lacks]
             if rows:
                 self.how.setdefault((name, "is no value: the row is left out"), []).extend((r, cells[r]) for r in rows)
                 self.dropped |= set(rows)
@@ -218,6 +218,8 @@ class _Work:
             rows=tuple(rows[row] for row in keep),
             numbers=tuple(table.numbers[row] for row in keep),
             remarks=(*table.remarks, *self.remarks),
+            values={name: [own[row] for row in keep] for name, own in self.values.items()},
+            _parsed={},
         )
         problems = self.problems[:_MOST_PROBLEMS]
         if more_problems := self.problems[_MOST_PROBLEMS:]:
@@ -245,12 +247,12 @@ def read_frame(path: Path | str, *, measured: Sequence[str] = ()) -> pd.DataFram
     if not table.rows:
         raise InputError(f"{path} has a header but no rows: nothing was measured there. Leave it out.")
     results = tuple(column for column in measured if column in table.columns)
-    inputs = [c for c in table.columns if c not in results and table.kind(c, forms=True) != "empty"]
-    numbers = tuple(column for column in inputs if table.kind(column, forms=True) == "number")
-    plain = cleaned(table, TableUse(results, numbers, past=False))
+    kinds = {column: table.kind(column) for column in table.columns if column not in results}
+    inputs = [column for column, kind in kinds.items() if kind != "empty"]
+    plain = cleaned(table, TableUse(results, tuple(c for c in inputs if kinds[c] == "number"), past=False))
     refuse(plain.problems)
     table, nobody = plain.table, [False] * len(plain.table.rows)
-    frame: dict[str, Any] = {c: input_column(table, c, nobody, text=c not in numbers) for c in inputs}
+    frame: dict[str, Any] = {c: input_column(table, c, nobody) for c in inputs}
     for column in results:
         values = [float("nan") if value is None else value for value in result_column(table, column)]
         frame[column] = pd.Series(values, dtype="float64")
@@ -260,41 +262,31 @@ def read_frame(path: Path | str, *, measured: Sequence[str] = ()) -> pd.DataFram
 
 
 def result_column(table: Table, column: str) -> list[float | None]:
-    """The results, None where there is none: empty, 'n/a', 'failed'. Other text is an ``InputError``."""
-    cells = table.cells(column)
-    remedy = (
-        "Write the number alone, with the unit in the header. Leave the cell empty while the result is awaited, and "
-        "write n/a if the experiment failed."
-    )
-    return [None if is_failure(cell) else table.number_at(i, column, remedy=remedy) for i, cell in enumerate(cells)]
+    """The results of a typed table, None where there is none: empty, 'n/a', 'failed'."""
+    return [cell.value for cell in table.values[column]]
 
 
-def input_column(table: Table, column: str, needed: Sequence[bool], *, text: bool) -> Any:
-    """A column of inputs as a Series. Rows that are ``needed`` must have a value."""
+def input_column(table: Table, column: str, needed: Sequence[bool]) -> Any:
+    """A column of inputs of a typed table as a Series: numbers, or text. Rows that are ``needed`` must have a value."""
     import pandas as pd
 
-    kind = "text" if text else table.kind(column)
     cells = table.cells(column)
-    if kind == "date":
-        row = next(i for i, cell in enumerate(cells) if is_date(cell))
-        raise InputError(
-            f"{table.place(row, column)}: {cells[row]!r} is a date, which is no parameter. Leave the column out "
-            f"(--ignore {column!r}), or make a number of it, such as the days since the first one."
-        )
-    missing = [is_missing(cell, numeric=kind == "number") for cell in cells]
+    numeric = column in table.values
+    values: list[Any]
+    if numeric:
+        values = [
+            table.number_at(i, column) if needed[i] else cell.value for i, cell in enumerate(table.values[column])
+        ]
+    else:
+        values = [None if is_missing(cell, numeric=False) else cell for cell in cells]
     for i, cell in enumerate(cells):
-        if needed[i] and missing[i]:
-            more = sum(n and m for n, m in zip(needed, missing, strict=True)) - 1
+        if needed[i] and values[i] is None:
+            more = sum(n and v is None for n, v in zip(needed, values, strict=True)) - 1
             raise InputError(
                 f"{table.place(i, column)}: {repr(cell) if cell else 'an empty cell'} is not a value"
                 f"{f' ({more} more rows lack one)' if more else ''}. Fill it in, or delete the row; rows without a "
                 "result are ignored, rows without inputs are not."
             )
-    if kind == "text":
-        return pd.Series([None if m else cell for m, cell in zip(missing, cells, strict=True)], dtype=object)
-    lenient = any(needed)  # a cell of a row without a result may hold anything
-    values = (
-        number(cell, table.mark) if lenient and not needed[i] else table.number_at(i, column)
-        for i, cell in enumerate(cells)
-    )
-    return pd.Series([float("nan") if v is None else v for v in values], dtype="float64")
+    if numeric:
+        return pd.Series([float("nan") if value is None else value for value in values], dtype="float64")
+    return pd.Series(values, dtype=object)

@@ -37,12 +37,12 @@ def read_descriptors(
     column, on a category that comes twice or has no name, on a number that is missing or none, and where one of the
     ``choices`` is not described. Cells mean what they mean in any file (``docs/files.md``), and by these ``rules``.
     """
-    table = read_table(path)
+    table = read_table(path, rules=rules)
     own = next((c for c in table.columns if folded(c) == folded(parameter)), table.columns[0])
     names = [column for column in table.columns if column != own]
     if not names:
         raise InputError(f"{path}: there is no column of numbers beside {own!r}. Add what describes the {parameter}.")
-    use = TableUse((), tuple(names), rules=rules or CellRules(), past=False, remedy=_REMEDY)
+    use = TableUse((), tuple(names), past=False, remedy=_REMEDY)
     plain = cleaned(table, use)
     refuse(plain.problems)
     table = plain.table

@@ -29,7 +29,7 @@ from headstart.draw.explanation import agreement_figure, verdicts_figure
 from headstart.draw.looks import named
 from headstart.errors import ChangedMeanwhileError
 from headstart.gp.threads import single_thread
-from headstart.models.auto.explanation import Explanation, PastCheck, check_past, explain
+from headstart.models.auto.explanation import Explanation, check_past, explain
 from headstart.web.slices import SlicePanel, panels_at
 from headstart.web.svg import themed
 from headstart.web.worker import Report, WorkerMemory
@@ -52,7 +52,7 @@ class PastOf:
     """What the past says about one outcome; None where no past file knows it."""
 
     outcome: str
-    check: PastCheck | None
+    check: Explanation | None
     explanation: Explanation | None
 
 
@@ -92,7 +92,7 @@ class Asked:
 class Compared:
     """Past campaigns before there is a campaign: for each outcome its name, the comparison and a picture of it."""
 
-    outcomes: tuple[tuple[str, PastCheck, bytes], ...]
+    outcomes: tuple[tuple[str, Explanation, bytes], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,7 @@ from headstart.campaign.check import align_files, auto_prior, explained, learn_p
 from headstart.campaign.fitted import fit_campaign
 from headstart.campaign.init import CampaignPlan, look_at
 from headstart.data.outcomes import Goal
-from headstart.models.auto.explanation import PastCheck, Verdict, check_past
-from headstart.models.auto.reasons import explanation_of
+from headstart.models.auto.explanation import Explanation, Verdict, check_past, explain
 
 SOME = "x,s,y\n" + "".join(f"{x},u,{value(x, 'u')}\n" for x in (0.3, 0.5, 0.9, 0.1, 0.7))
 
@@ -42,34 +42,32 @@ def _sources() -> list[Dataset]:
 
 
 @pytest.fixture(scope="module")
-def found() -> PastCheck:
+def found() -> Explanation:
     """Of six sources, three of which say something."""
     return check_past(AUTO.learn(_sources()))
 
 
-def test_each_source_is_what_it_is(found: PastCheck) -> None:
+def test_each_source_is_what_it_is(found: Explanation) -> None:
     """Noise, a constant and a single row say nothing and are ignored, each with its own reason; the others are used."""
     assert found.names == ("one", "other", "reverse", "noise", "constant", "single")
-    assert found.rows == (20, 18, 20, 20, 8, 1)
-    assert found.silent == (None, None, None, "noise", "constant", "too few rows")
-    assert [v.verdict for v in found.verdicts] == [Verdict.USED] * 3 + [Verdict.IGNORED] * 3
-    reasons = [v.reason for v in found.verdicts]
+    assert [v.rows for v in found.sources] == [20, 18, 20, 20, 8, 1]
+    assert [v.unusable for v in found.sources] == [None, None, None, "noise", "constant", "too few rows"]
+    assert [v.verdict for v in found.sources] == [Verdict.USED] * 3 + [Verdict.IGNORED] * 3
+    reasons = [v.reason for v in found.sources]
     assert "does not predict itself" in reasons[3]
     assert reasons[4] == "All its results are the same: nothing shows what matters."
     assert reasons[5] == "It has 1 row: too few to see whether it predicts itself."
-    assert all(
-        gain > error for gain, error, why in zip(found.gains, found.errors, found.silent, strict=True) if not why
-    )
+    assert all(v.informative > v.informative_error for v in found.sources if v.unusable is None)
 
 
-def test_sources_that_show_the_same_agree_and_those_that_show_the_reverse_contradict(found: PastCheck) -> None:
+def test_sources_that_show_the_same_agree_and_those_that_show_the_reverse_contradict(found: Explanation) -> None:
     """Whatever their units; those that say nothing do neither, and their rows of the matrix are empty."""
-    assert found.agrees(0) == ("other",)
-    assert found.agrees(1) == ("one",)
-    assert found.contradicts(0) == ("reverse",)
-    assert found.contradicts(2) == ("one", "other")
+    assert found.agreement is not None
+    assert found.related(0) == (("other",), ("reverse",))
+    assert found.related(1) == (("one",), ("reverse",))
+    assert found.related(2) == ((), ("one", "other"))
     for i in (3, 4, 5):
-        assert found.agrees(i) == found.contradicts(i) == ()
+        assert found.related(i) == ((), ())
         assert np.isnan(found.agreement[i]).all()
     assert np.isnan(found.agreement[:, 4:]).all()
     assert np.isfinite(found.agreement[:3, :4]).all()
@@ -79,17 +77,13 @@ def test_sources_that_show_the_same_agree_and_those_that_show_the_reverse_contra
     ("r", "n", "related"), [(0.4, 400, True), (0.29, 400, False), (0.4, 16, False), (-0.6, 16, True)]
 )
 def test_a_correlation_counts_if_it_is_neither_weak_nor_chance(
-    found: PastCheck, r: float, n: int, related: bool
+    found: Explanation, r: float, n: int, related: bool
 ) -> None:
     """Beyond 0.3, and beyond 2/√n; the two directions are averaged."""
-    pair = PastCheck(
-        found.verdicts[:2], (n, n), (1.0, 1.0), (0.1, 0.1), (None, None), np.array([[1.0, r + 0.05], [r - 0.05, 1.0]])
-    )
-    assert pair.relation(0, 1) == (pytest.approx(r) if related else None)
-    assert pair.relation(1, 0) == pair.relation(0, 1)
-    assert (pair.agrees(0), pair.contradicts(0)) == (
-        (("other",), ()) if related and r > 0 else ((), ("other",)) if related else ((), ())
-    )
+    sources = tuple(replace(source, rows=n) for source in found.sources[:2])
+    pair = replace(found, sources=sources, agreement=np.array([[1.0, r + 0.05], [r - 0.05, 1.0]]))
+    for i, other in enumerate(("other", "one")):
+        assert pair.related(i) == (((other,), ()) if related and r > 0 else ((), (other,)) if related else ((), ()))
 
 
 def test_files_are_read_as_a_campaign_would_begin_with_them(tmp_path: Path) -> None:
@@ -104,25 +98,25 @@ def test_files_are_read_as_a_campaign_would_begin_with_them(tmp_path: Path) -> N
     assert sorted(tmp_path.iterdir()) == before
     up, down = checks
     assert up.names == ("a", "b")
-    assert up.agrees(0) == ("b",)
-    assert up.gains == pytest.approx(down.gains, rel=0.1)
+    assert up.related(0) == (("b",), ())
+    gains, others = ([source.informative for source in one.sources] for one in checks)
+    assert gains == pytest.approx(others, rel=0.1)
+    assert up.agreement is not None
+    assert down.agreement is not None
     assert np.allclose(up.agreement, down.agreement, atol=0.05)
 
 
 def test_an_explanation_has_verdicts_names_and_shares() -> None:
-    """Names may be given; shares are of the points that are asked about, none by default."""
+    """Shares are of the points that are asked about, none by default."""
     prior = AUTO.learn(_sources()[:2])
     X = points(3, seed=9)
     target = Dataset(X, _valley(X), "now")
-    reasons = explanation_of(prior, target, X[:2])
-    assert reasons.names == ("one", "other", "now")
+    reasons = explain(prior, target, X[:2])
+    assert (*reasons.names, reasons.target) == ("one", "other", "now")
+    assert reasons.shares is not None
     assert torch.allclose(reasons.shares.sum(-1), torch.ones(2, dtype=torch.float64))
     assert "rests on: " in str(reasons).splitlines()[-1]
-    same = explanation_of(prior, target, names=["a", "b", "c"])
-    assert [s.name for s in same.explanation.sources] == ["a", "b"]
-    assert same.shares.shape == (0, 3)
-    with pytest.raises(InputError, match="names must be those of the 2 sources and of the target, but there are 2"):
-        explanation_of(prior, target, names=["a", "b"])
+    assert explain(prior, target).shares is None
 
 
 def test_only_auto_can_say_why() -> None:
@@ -131,16 +125,16 @@ def test_only_auto_can_say_why() -> None:
     with pytest.raises(
         InputError, match=r'Only AUTO weighs its sources .* but the model is Sequential\. Use model = "auto"'
     ):
-        explanation_of(prior, Dataset.empty(2))
+        explain(prior)
 
 
 def test_what_is_not_simply_used_is_unusual_verdicts() -> None:
     """Sources that are ignored, and those that count upside down."""
     prior = AUTO.learn([_sources()[i] for i in (0, 2, 3)])
-    assert [s.name for s in unusual_verdicts(explanation_of(prior, Dataset.empty(2)).explanation)] == ["noise"]
+    assert [s.name for s in unusual_verdicts(explain(prior))] == ["noise"]
     X = points(12, seed=9)
     alone = AUTO.learn(_sources()[2:3])
-    (reverse,) = unusual_verdicts(explanation_of(alone, Dataset(X, _valley(X))).explanation)
+    (reverse,) = unusual_verdicts(explain(alone, Dataset(X, _valley(X))))
     assert reverse.verdict is Verdict.USED
     assert reverse.weight < 0
     assert unusual_verdicts(None) == ()
@@ -160,7 +154,7 @@ def test_a_campaign_with_another_model_is_weighed_all_the_same(tmp_path: Path) -
     assert explained(fitted) is None
     prior = auto_prior(fitted)
     assert prior is not None
-    found = explanation_of(prior, fitted.target).explanation
+    found = explain(prior, fitted.target)
     assert [s.verdict for s in found.sources] == [s.verdict for s in own.sources]
     assert math.isclose(found.sources[0].gain, own.sources[0].gain, rel_tol=1e-6)
     toml.write_text(text.replace('["a.csv", "b.csv"]', "[]"))

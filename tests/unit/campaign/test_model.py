@@ -14,7 +14,7 @@ from headstart import InputError
 from headstart.campaign.campaign import open_campaign
 from headstart.campaign.fitted import Fitted, fit_campaign
 from headstart.campaign.suggestions import next_experiments, noise_of, reference_point
-from headstart.models.auto.reasons import shares
+from headstart.models.auto.shares import shares
 
 SOME = "x,s,y\n" + "".join(f"{x},u,{value(x, 'u')}\n" for x in (0.3, 0.5, 0.9))
 

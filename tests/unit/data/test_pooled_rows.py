@@ -69,8 +69,8 @@ def test_the_posterior_of_the_means_is_that_of_all_rows(errors: bool) -> None:
     assert pooled is not None
     params = GPParams.of(lengthscale=[0.4, 0.5, 0.6], outputscale=1.3, noise_var=0.2, offset=0.1)
     options: dict[str, Any] = {"kernel": KERNEL, "propagation": Propagation.EXACT}
-    dense = Layer.observe(NoBeliefs(torch.Size()), params, task.X, task.y, error_var=task.error_var, **options)
-    nothing = Layer.observe(NoBeliefs(torch.Size()), params, task.X[:0], task.y[:0], **options)
+    dense = Layer.observe(NoBeliefs(torch.Size()), params, task, **options)
+    nothing = Layer.observe(NoBeliefs(torch.Size()), params, task.head(0), **options)
     mine = nothing.observing(pooled.data.X, pooled.data.y, noise_var=pooled.noise(params.noise_var))
     X = torch.rand(20, 3, dtype=torch.float64)
     for a, b in zip(mine.predict(X), dense.predict(X), strict=True):

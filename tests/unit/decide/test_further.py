@@ -26,11 +26,11 @@ def _posterior(model: TransferModel, n: int = 6) -> TransferPosterior:
 
 def _draws(posterior: TransferPosterior, X: torch.Tensor) -> torch.Tensor:
     """f at all rows of X together, drawn from the members, in the user's units."""
-    g, parts = generator(0), components(posterior.predictor, X)
-    weights = tensor([1.0 if w is None else float(w) for _, w, _ in parts])
+    g, parts = generator(0), components(posterior.predictor)
+    weights = tensor([1.0 if w is None else float(w) for _, w in parts])
     counts = torch.multinomial(weights, N, replacement=True, generator=g).bincount(minlength=len(parts))
     found = []
-    for (member, _, _), n in zip(parts, counts.tolist(), strict=True):
+    for (member, _), n in zip(parts, counts.tolist(), strict=True):
         mean, cov = member.predict(X)
         L = torch.linalg.cholesky(cov + 1e-12 * torch.eye(len(X)))
         found.append(mean + torch.randn(n, len(X), generator=g, dtype=torch.float64) @ L.mT)

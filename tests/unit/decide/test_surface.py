@@ -81,8 +81,9 @@ def test_a_source_that_is_not_let_in_does_not_count(name: str) -> None:
     """Its weight is 0, alone or with all of the others."""
     prior = most_probable(quick(FAMILY[name])).learn(PROBLEM.sources)
     assert isinstance(prior, StarPrior)
-    for let_in in ([True, False, True], [False, False, False]):
-        require_same(layer_of(prior.gated(torch.tensor(let_in)).condition(PROBLEM.target)))
+    for trust in (tensor([1.0, 0.0, 1.0]), tensor([0.0, 0.0, 0.0])):
+        gated = replace(prior, alone=replace(prior.alone, trust=trust))
+        require_same(layer_of(gated.condition(PROBLEM.target)))
 
 
 @pytest.mark.parametrize("name", ["GPBO", "SHGP", "STAR"])

@@ -63,11 +63,8 @@ def sampled(own: Members, n: int, seed: int, *, measured: bool) -> torch.Tensor:
     noise = torch.from_numpy(own.noise_var).unsqueeze(-1)
     var = var + noise if measured else var.square() / (var + noise)
     e = torch.randn(n, N, generator=g, dtype=torch.float64)
-    found = (
-        mean[which, 0]
-        + (0.0 if measured else PLAIN_TUNING.improvement_margin) * noise.sqrt()[which]
-        + var.sqrt()[which] * e
-    )
+    margin = 0.0 if measured else PLAIN_TUNING.improvement_margin
+    found = mean[which, 0] + margin * noise.sqrt()[which] + var.sqrt()[which] * e
     return found if own.floor is None else found.clamp_min(own.floor - 1e-3)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from matplotlib.figure import Figure
 
 from headstart import InputError
 from headstart.draw.explanation import draw_agreement, draw_verdicts
-from headstart.models.auto.explanation import Explanation, PastCheck, SourceVerdict, Verdict, WhyUnusable
+from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict, WhyUnusable
 
 
 def _verdict(i: int, results: int) -> SourceVerdict:
@@ -19,8 +20,10 @@ def _verdict(i: int, results: int) -> SourceVerdict:
     history = tuple((n, 0.2 + 0.1 * n * (-1) ** i) for n in range(results + 1))
     interval = (-0.5 + 0.1 * i, 0.7) if results >= 4 else None
     kinds = tuple(Verdict)
+    why = (None, None, WhyUnusable.NOISE, WhyUnusable.CONSTANT, WhyUnusable.TOO_FEW)[i % 5]
+    weight = (history[-1][1], 0.2 * (i % 3), history)
     return SourceVerdict(
-        f"{name} {i}", 12 + i, kinds[i % 3], "So it is.", 1.0, 0.1 * i, interval, history[-1][1], 0.2 * (i % 3), history
+        f"{name} {i}", 12 + i, kinds[i % 3], "So it is.", 0.7 * i - 1, 0.2, why, 0.1 * i, interval, *weight
     )
 
 
@@ -32,13 +35,12 @@ def _explanation(n: int, results: int) -> Explanation:
     return Explanation(sources, candidates, history, results, texts, texts, "plain")
 
 
-def _check(n: int) -> PastCheck:
-    silent = tuple((None, None, WhyUnusable.NOISE, WhyUnusable.CONSTANT, WhyUnusable.TOO_FEW)[i % 5] for i in range(n))
+def _check(n: int) -> Explanation:
+    found = _explanation(n, 0)
     matrix = np.linspace(-1, 1, n * n).reshape(n, n)
-    matrix[[why is not None for why in silent]] = np.nan
+    matrix[[source.unusable is not None for source in found.sources]] = np.nan
     np.fill_diagonal(matrix, 1.0)
-    verdicts = tuple(_verdict(i, 0) for i in range(n))
-    return PastCheck(verdicts, (9,) * n, tuple(np.linspace(-1, 2, n)), (0.2,) * n, silent, matrix)
+    return replace(found, agreement=matrix)
 
 
 def _is_png(path: Path) -> bool:
@@ -69,10 +71,11 @@ def test_the_picture_of_past_files_shows_gains_and_agreement(tmp_path: Path, fig
     check = _check(5)
     draw_agreement(check, tmp_path)
     bars, matrix, _ = figures[0].axes
-    known = [i for i, why in enumerate(check.silent) if why in (None, WhyUnusable.NOISE)]
+    assert check.agreement is not None
+    known = [i for i, source in enumerate(check.sources) if source.unusable in (None, WhyUnusable.NOISE)]
     widths = {round(bar.get_y() + bar.get_height() / 2): bar.get_width() for bar in bars.patches}  # type: ignore[attr-defined]
-    assert widths == pytest.approx({i: check.gains[i] for i in known})
-    assert [text.get_text().strip() for text in bars.texts] == ["" if why is None else str(why) for why in check.silent]
+    assert widths == pytest.approx({i: check.sources[i].informative for i in known})
+    assert [text.get_text().strip() for text in bars.texts] == [s.unusable or "" for s in check.sources]
     drawn = np.ma.filled(matrix.images[0].get_array(), np.nan)  # type: ignore[arg-type]
     assert np.array_equal(drawn, check.agreement, equal_nan=True)
     numbers = [text.get_text() for text in matrix.texts]

@@ -12,12 +12,11 @@ import torch
 from headstart import MissingExtraError
 from headstart.draw.sources import plot_sources
 from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict
-from headstart.models.auto.reasons import Reasons
 
 NAMES = ("$x_1$ and $y$", "a study with a name that nobody wants to read in a picture", "svm <b>")
 
 
-def _reasons(n: int, results: int) -> Reasons:
+def _reasons(n: int, results: int) -> Explanation:
     """Of many kinds, with long names, and some that look like markup or like formulas."""
     kinds, sources = tuple(Verdict), []
     for i in range(n):
@@ -25,15 +24,25 @@ def _reasons(n: int, results: int) -> Reasons:
         weight = 0.3 * (-1) ** i
         sources.append(
             SourceVerdict(
-                f"{NAMES[i % 3]} {i}", 10 + i, kinds[i % 3], "So it is.", 1.0, 0.1 * i, interval, weight, 0.2, ()
+                f"{NAMES[i % 3]} {i}",
+                10 + i,
+                kinds[i % 3],
+                "So it is.",
+                1.0,
+                0.1,
+                None,
+                0.1 * i,
+                interval,
+                weight,
+                0.2,
+                (),
             )
         )
     history = tuple((k, (0.7 - 0.01 * k, 0.3 + 0.01 * k)) for k in range(results + 1))
     believed = dict(zip(("kin", "plain"), history[-1][1], strict=True))
     labels = {"kin": "like the past", "plain": "from scratch"}
-    explanation = Explanation(tuple(sources), believed, history, results, labels, labels, "plain")
     shares = torch.full((1 if results else 0, n + 1), 1 / (n + 1), dtype=torch.float64)
-    return Reasons(explanation, (*(s.name for s in sources), "this study"), shares)
+    return Explanation(tuple(sources), believed, history, results, labels, labels, "plain", "this study", shares)
 
 
 def _traces(figure: Any, kind: str, axis: str | None = None) -> list[Any]:
@@ -44,7 +53,7 @@ def test_the_figure_has_every_weight_and_gain_by_verdict() -> None:
     """A point with its error bar for every source in both panels, at its row, in the looks of its verdict."""
     reasons = _reasons(7, 9)
     figure = plot_sources(reasons)
-    sources = reasons.explanation.sources
+    sources = reasons.sources
     for axis, middle, half in (
         ("x", "weight", lambda s: s.weight_sd),
         ("x2", "gain", lambda s: s.interval[1] - s.gain),
@@ -69,7 +78,7 @@ def test_the_figure_has_the_beliefs_after_every_result() -> None:
     bars = _traces(plot_sources(reasons), "bar")
     assert [bar.name for bar in bars] == ["like the past", "from scratch"]
     for k, bar in enumerate(bars):
-        assert list(zip(bar.x, bar.y, strict=True)) == [(n, share[k]) for n, share in reasons.explanation.history]
+        assert list(zip(bar.x, bar.y, strict=True)) == [(n, share[k]) for n, share in reasons.history]
     assert [sum(column) for column in zip(*(bar.y for bar in bars), strict=True)] == pytest.approx([1.0] * 7)
 
 

@@ -14,14 +14,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headstart.gp.compiled import MOST, compiled_loops, interrupts_wait
+from headstart.gp.compiled import MAX_COMPILED_ROWS, compiled_loops, interrupts_wait
 from headstart.gp.evidence import GaussianEvidence, WeightedTerms
-from headstart.gp.hyperparameters import Inputs, Starts
+from headstart.gp.hyperparameters import Inputs, Slot, Starts
 from headstart.gp.kernels import Kernel
-from headstart.models.star.weighting import Amplitude, _PerSource, _Share
+from headstart.models.star.weighting import Integrated, ScaleCoefficients
 
 needs_numba = pytest.mark.skipif(compiled_loops() is None, reason="numba is not there")
 TOLERANCE = 1e-10
+AMPLITUDE, FIXED = Integrated().coefficients, Integrated(amplitude=0.0).coefficients
+PER_SOURCE, MODULAR = (ScaleCoefficients(Slot("weight", 2, 1e-3, 20.0, 0.5, 1.0), modular) for modular in (False, True))
 
 
 def _covs(generator: torch.Generator, *shape: int) -> torch.Tensor:
@@ -83,17 +85,17 @@ def test_the_compiled_plain_evidence_is_that_of_torch(
 
 
 @needs_numba
-@pytest.mark.parametrize("coefficients", [Amplitude(0.7), Amplitude(0.0), _PerSource(2, 0.5), _Share(2, 0.5)])
+@pytest.mark.parametrize("coefficients", [AMPLITUDE, FIXED, PER_SOURCE, MODULAR])
 @pytest.mark.parametrize("kernel", list(Kernel))
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("n", [1, 7, 33])
 def test_the_compiled_evidence_of_a_star_is_that_of_torch(
-    coefficients: Amplitude | _PerSource, kernel: Kernel, shared: bool, n: int
+    coefficients: ScaleCoefficients, kernel: Kernel, shared: bool, n: int
 ) -> None:
     """Also by the sources' weights, and where problems share inputs and known errors."""
     generator = torch.Generator().manual_seed(n)
-    n_means = 1 if isinstance(coefficients, Amplitude) else 2
-    n_covs = 2 * n_means if isinstance(coefficients, _Share) else n_means
+    n_means = 2 if coefficients in (PER_SOURCE, MODULAR) else 1
+    n_covs = 2 * n_means if coefficients.modular else n_means
     P, rows = 3, 1 if shared else 3
     means = torch.randn(P, n_means, n, generator=generator, dtype=torch.float64)
     evidence = GaussianEvidence(
@@ -164,7 +166,7 @@ def test_our_exponential_is_exact_to_rounding() -> None:
 @needs_numba
 def test_many_observations_go_through_torch() -> None:
     """Beyond the limit both ways are one."""
-    X = torch.rand(1, MOST + 1, 1, dtype=torch.float64)
+    X = torch.rand(1, MAX_COMPILED_ROWS + 1, 1, dtype=torch.float64)
     evidence = GaussianEvidence(X, X[..., 0], None, kernel=Kernel.RBF, residual=False, free_offset=False)
     theta, items = torch.tensor([[-1.0, 0.0, -2.0]], dtype=torch.float64), torch.zeros(1, dtype=torch.int64)
     for one, other in zip(evidence.evaluate(theta, items), evidence.evaluate_by_torch(theta, items), strict=True):

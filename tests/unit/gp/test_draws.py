@@ -31,11 +31,7 @@ class Bowl:
     n_observations: int = 5
 
     def __post_init__(self) -> None:
-        self.layout, self.device = LAYOUT, torch.device("cpu")
-
-    @property
-    def n_problems(self) -> int:
-        return len(self.minimum)
+        self.layout, self.device, self.n_problems = LAYOUT, torch.device("cpu"), len(self.minimum)
 
     def evaluate(self, theta: Tensor, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         away = theta - self.minimum[items]

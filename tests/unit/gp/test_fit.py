@@ -36,10 +36,7 @@ class Bowl:
     def __post_init__(self) -> None:
         self.layout = gp_layout(Inputs.of(self.minimum.shape[-1] - 2), residual=False)
         self.device = torch.device("cpu")
-
-    @property
-    def n_problems(self) -> int:
-        return len(self.minimum)
+        self.n_problems = len(self.minimum)
 
     def evaluate(self, theta: Tensor, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         self.evaluations += len(theta)

@@ -169,9 +169,9 @@ def test_what_makes_no_difference_is_pressed_together() -> None:
     """Lengthscales far beyond the cube and tiny noises are close by effect; all else stays a matter of factors."""
     layout = gp_layout(Inputs.of(2), residual=False)
     theta = np.log([[0.3, 10.0, 2.0, 0.5], [0.3, 20.0, 2.0, 0.5], [0.3, 20.0, 2.0, 1e-6], [0.3, 20.0, 2.0, 1e-4]])
-    by_effect = layout.by_effect(theta)
-    assert abs(by_effect[1] - by_effect[0]).max() < 0.02  # log 2 in θ
-    assert abs(by_effect[3] - by_effect[2]).max() < 0.01  # log 100 in θ
-    assert abs(by_effect[2] - by_effect[1]).max() > 3.0
-    assert by_effect[:, 2] == pytest.approx(theta[:, 2])
-    assert by_effect[0, 0] == pytest.approx(theta[0, 0], abs=0.01)
+    saturating = layout.saturating(theta)
+    assert abs(saturating[1] - saturating[0]).max() < 0.02  # log 2 in θ
+    assert abs(saturating[3] - saturating[2]).max() < 0.01  # log 100 in θ
+    assert abs(saturating[2] - saturating[1]).max() > 3.0
+    assert saturating[:, 2] == pytest.approx(theta[:, 2])
+    assert saturating[0, 0] == pytest.approx(theta[0, 0], abs=0.01)

@@ -54,11 +54,11 @@ def test_the_mean_is_that_of_the_cut_mixture(mixed: bool) -> None:
     posterior = _free(auto=mixed).within_bounds(Bounds(LOW, HIGH))
     mean, var = posterior.predict(X)
     g, n = generator(0), 400_000
-    parts = components(posterior.predictor, X)
-    weights = [1.0 if w is None else float(w) for _, w, _ in parts]
+    parts = components(posterior.predictor)
+    weights = [1.0 if w is None else float(w) for _, w in parts]
     first, second = torch.zeros(len(X)), torch.zeros(len(X))
-    for (member, _, at), w in zip(parts, weights, strict=True):
-        m, v = member.predict_marginal(at)
+    for (member, _), w in zip(parts, weights, strict=True):
+        m, v = member.predict_marginal(X)
         y = posterior.way.outward(m + v.sqrt() * torch.randn(n, len(X), generator=g, dtype=torch.float64))
         assert float(y.min()) >= LOW
         assert float(y.max()) <= HIGH

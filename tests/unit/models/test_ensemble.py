@@ -72,7 +72,7 @@ def test_leave_one_out_equals_leaving_one_out(kernel: Kernel) -> None:
 
     def process(X: Tensor, y: Tensor) -> Layer:
         below = NoBeliefs(torch.Size(()))
-        return Layer.observe(below, params, X, y, kernel=kernel, propagation=Propagation.EXACT)
+        return Layer.observe(below, params, Dataset(X, y), kernel=kernel, propagation=Propagation.EXACT)
 
     mean, var = process(data.X, data.y).leave_one_out(data.y)
     for i in range(data.n):

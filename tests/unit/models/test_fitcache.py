@@ -63,7 +63,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "2:3ab812353ccb599a"
+FINGERPRINT = "2:d1b38607d6875cd5"
 
 
 def fingerprint() -> str:

@@ -27,12 +27,12 @@ from torch import Tensor
 
 from headstart import AUTO, FAMILY, GPBO, SHGP, STAR, Dataset, Kernel, TransferModel
 from headstart.gp.hyperparameters import OFFSET_VAR
-from headstart.models.auto.explanation import auto_only
+from headstart.models.auto.explanation import auto_only, explain
 from headstart.models.auto.gate import _constant, informative
 from headstart.models.auto.likeness import _evidences
 from headstart.models.auto.posterior import AutoPosterior
-from headstart.models.auto.reasons import explanation_of, shares
 from headstart.models.auto.scores import scores_alone, scores_of
+from headstart.models.auto.shares import shares
 from headstart.models.chain.layer import Layer
 from headstart.models.model import observed
 from headstart.models.star.independent import fit_independently
@@ -166,7 +166,7 @@ def test_scores_know_the_errors(name: str) -> None:
     at = layer.below.at(target.X)
     K = layer.gain_cov(at, at) + torch.diag(layer.params.noise_var + target.error_var)
     r = target.y - at.mean
-    scores = scores_of(layer)
+    scores = scores_of(layer.L, layer.z)
     for i in range(1, target.n):
         inverse, k, one = torch.linalg.inv(K[:i, :i]), K[:i, i], torch.ones(i, dtype=torch.float64)
         information = one @ inverse @ one
@@ -182,11 +182,10 @@ def test_auto_s_candidates_are_weighed_by_scores_that_know_the_errors() -> None:
     prior = auto_only(quick(AUTO).learn(KNOWN.sources))
     posterior = prior.condition(KNOWN.target)
     assert isinstance(posterior, AutoPosterior)
-    assert posterior.judgement is not None
     target = prior.inward(KNOWN.target)
     for k, one in enumerate(prior.priors):
         if k != prior.model.plain:  # which is tested in units of its own
-            torch.testing.assert_close(posterior.judgement.scores[k], prequential(one, target), rtol=1e-6, atol=1e-6)
+            torch.testing.assert_close(posterior.scores[k], prequential(one, target), rtol=1e-6, atol=1e-6)
 
 
 def test_sources_alone_are_scored_with_the_errors() -> None:
@@ -244,9 +243,11 @@ def test_an_explanation_is_of_the_data_with_their_errors() -> None:
     """With a posterior at hand or without, the same verdicts and shares."""
     prior = quick(AUTO).learn(KNOWN.sources)
     posterior = prior.condition(KNOWN.target)
-    first = explanation_of(prior, KNOWN.target, KNOWN.Xq)
-    second = explanation_of(prior, observed(posterior), KNOWN.Xq, posterior=posterior)
-    assert first.explanation.sources == second.explanation.sources
+    first = explain(prior, KNOWN.target, KNOWN.Xq)
+    second = explain(prior, observed(posterior), KNOWN.Xq, posterior=posterior)
+    assert first.sources == second.sources
+    assert first.shares is not None
+    assert second.shares is not None
     assert torch.equal(first.shares, second.shares)
 
 
@@ -281,7 +282,7 @@ def test_knowing_which_values_are_poor_does_not_open_the_gate() -> None:
         source = Dataset(X, e.sqrt() * torch.randn(30, generator=g, dtype=torch.float64), error_var=e)
         alone = fit_independently((source,), quick(STAR), 0)
         inward = alone.known.inward(source)
-        gate = informative(alone.layers, (inward.y,), (inward.error_var,))
+        gate = informative(alone.layers, [inward])
         opened += bool(gate.trust.item() > 0.5)
     assert opened <= 2
 
@@ -290,10 +291,14 @@ def test_auto_s_gate_knows_the_errors() -> None:
     """What every source gains over a constant is worked out with its errors."""
     prior = auto_only(quick(AUTO).learn(KNOWN.sources))
     inward = [prior.alone.known.inward(source) for source in prior.sources]
-    values, known_vars = tuple(s.y for s in inward), tuple(s.error_var for s in inward)
-    gate = informative(prior.alone.layers, values, known_vars)
+    gate = informative(prior.alone.layers, inward)
     assert torch.equal(prior.gate.gain, gate.gain)
-    assert float((informative(prior.alone.layers, values).gain - gate.gain).abs().max()) > 1e-3
+    assert (
+        float(
+            (informative(prior.alone.layers, [replace(s, error_var=None) for s in inward]).gain - gate.gain).abs().max()
+        )
+        > 1e-3
+    )
 
 
 def test_likeness_knows_the_errors_of_the_source_that_is_predicted() -> None:
@@ -301,7 +306,7 @@ def test_likeness_knows_the_errors_of_the_source_that_is_predicted() -> None:
     alone = fit_independently(KNOWN.sources, quick(STAR), 0)
     trust = torch.ones(3, dtype=torch.float64)
     with torch.no_grad():
-        value, theta, layout = _evidences(alone, trust, 1, [Integrated(), None], Kernel.MATERN52)
+        value, theta, layout = _evidences(replace(alone, trust=trust), 1, [Integrated(), None], Kernel.MATERN52)
     source = alone.known.inward(KNOWN.sources[1])
     assert source.error_var is not None
     ell, (s2, sigma2) = theta[1, :2].exp(), theta[1, 2:4].exp()
@@ -336,7 +341,8 @@ def test_an_item_of_a_batch_keeps_its_errors() -> None:
 def test_gpbo_s_draws_know_the_errors() -> None:
     """Every draw of the hyperparameters observes the data with their errors."""
     posterior = KNOWN.posterior(quick(GPBO))
-    for member in posterior.predictor.members:  # type: ignore[attr-defined]
+    for member in posterior.predictor.members:  # type: ignore[union-attr]
+        assert isinstance(member, Layer)
         inward = posterior.units.inward(posterior.warp.task_inward(KNOWN.target))  # type: ignore[union-attr]
         assert inward.error_var is not None
         torch.testing.assert_close(member.noise, member.noise_var + inward.error_var)

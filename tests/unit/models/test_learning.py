@@ -19,7 +19,7 @@ from headstart.errors import InputError
 from headstart.models import learning
 from headstart.models.family import FAMILY, SHGP, STAR
 from headstart.models.fitcache import FitCache
-from headstart.models.learning import FitJob, LearnContext, LearningProgress, ProgressMeter, format_seconds
+from headstart.models.learning import FitJob, LearnContext, LearningProgress, format_seconds
 from headstart.models.star.independent import fit_independently
 
 
@@ -123,11 +123,11 @@ def test_progress_says_what_how_far_and_how_long() -> None:
     """Before anything is done by experience, then by what it took so far."""
     told: list[LearningProgress] = []
     now = [100.0]
-    meter = ProgressMeter(told.append, "Learning", 8.0, lambda: now[0])
+    done = LearnContext(on_progress=told.append).meter("Learning", 8.0, lambda: now[0])
     now[0] = 103.0
-    meter.add(2.0)
+    done(2.0)
     now[0] = 112.0
-    meter.add(6.0)
+    done(6.0)
     assert told[0] == LearningProgress("Learning", 0.0, 0.0, 8.0)
     assert told[1] == LearningProgress("Learning", 0.25, 3.0, 9.0)
     assert told[2] == LearningProgress("Learning", 1.0, 12.0, 0.0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 from tests.problems import (
@@ -138,7 +136,6 @@ def test_a_target_of_few_observations_alone_is_a_mixture_over_its_hyperparameter
         drawn = prior.condition(problem.head(n), seed=n)
         predictor, alone = drawn.predictor, certain.condition(problem.head(n), seed=n)
         assert isinstance(predictor, Mixture)
-        assert predictor.drawn
         assert len(predictor.members) == predictor.weights.shape[-1] == 9
         assert predictor.weights.sum().item() == pytest.approx(1)
         for a, b in zip(predictor.members[0].predict(problem.Xq), alone.predictor.predict(problem.Xq), strict=True):
@@ -160,16 +157,3 @@ def test_draws_make_predictions_less_sure_where_little_is_known() -> None:
         )
         larger.append(float(drawn / alone))
     assert sum(larger) / 6 > 1.02
-
-
-def test_located_points_of_a_drawn_mixture_go_to_all_members_alike() -> None:
-    """They belong to the beliefs below, which all draws share."""
-    prior = quick(FAMILY["STAR"]).learn(PROBLEM.sources)
-    layer = prior.condition(PROBLEM.target).predictor
-    assert isinstance(layer, Layer)
-    other = replace(layer, params=replace(layer.params, outputscale=2 * layer.params.outputscale))
-    predictor = Mixture((layer, other), torch.tensor([0.3, 0.7], dtype=torch.float64), drawn=True)
-    for a, b in zip(
-        predictor.predict_marginal(prior.locate(PROBLEM.Xq)), predictor.predict_marginal(PROBLEM.Xq), strict=True
-    ):
-        assert agree(a, b, rtol=1e-9)

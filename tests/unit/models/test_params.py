@@ -20,6 +20,7 @@ from headstart import (
     InputError,
     WeightedParams,
 )
+from headstart.models.params import rescaled
 
 PROBLEM = transfer_problem()
 FORMS = {
@@ -147,7 +148,8 @@ def test_negative_noise_is_refused_by_every_model(name: str) -> None:
 
 def test_scaled_hyperparameters_are_those_of_scaled_outputs() -> None:
     """A chain's first level carries the offset; every variance grows by the square of the scale."""
-    scaled = ChainParams(LEVELS).scaled(tensor(3.0), tensor(5.0))
+    scaled = rescaled(ChainParams(LEVELS), tensor(3.0), tensor(5.0))
+    assert isinstance(scaled, ChainParams)
     assert [level.noise_var.item() for level in scaled.levels] == pytest.approx(
         [9 * p.noise_var.item() for p in LEVELS]
     )

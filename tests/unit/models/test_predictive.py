@@ -126,18 +126,6 @@ def test_a_density_far_out_has_a_logarithm() -> None:
     assert float(far.log_density(tensor([1000.0]))) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", ["SHGP", "AUTO"])
-def test_located_points_give_the_same(name: str) -> None:
-    """What ``Prior.locate`` keeps of the points is enough."""
-    model = (AUTO if name == "AUTO" else FAMILY[name]).using(fit=FAMILY[name].fit.__class__(restarts=1))
-    prior = model.learn(PROBLEM.sources)
-    found, at = prior.condition(PROBLEM.target), prior.locate(PROBLEM.Xq)
-    y = torch.zeros(PROBLEM.Xq.shape[0], dtype=torch.float64)
-    assert agree(found.cdf(at, y), found.cdf(PROBLEM.Xq, y), rtol=1e-7)
-    assert agree(found.log_density(at, y), found.log_density(PROBLEM.Xq, y), rtol=1e-7)
-    assert agree(found.quantile(at, 0.3), found.quantile(PROBLEM.Xq, 0.3), rtol=1e-7)
-
-
 @pytest.mark.parametrize("p", [0.0, 1.0, -0.1, 95.0, float("nan")])
 def test_a_probability_is_between_0_and_1(p: float) -> None:
     """95 is not 95 %."""
@@ -205,9 +193,9 @@ def test_behind_a_map_measurements_are_those_of_draws(name: str, n: int) -> None
     apart = ((levels - levels.quantile(0.5)) / model.warp.spread).square().sum()
     assert doubt.level_var.item() == pytest.approx(((apart + 0.25) / 2 / model.units.scale**2).item(), rel=1e-9)
     assert doubt.freedom == (0.5 * (n + 2) if n else 8.0)
-    parts = components(model.predictor, x)
-    weights = np.array([1.0 if w is None else w.item() for _, w, _ in parts])
-    moments = [(m, *m.predict_marginal(x)) for m, _, _ in parts]
+    parts = components(model.predictor)
+    weights = np.array([1.0 if w is None else w.item() for _, w in parts])
+    moments = [(m, *m.predict_marginal(x)) for m, _ in parts]
     variances = [v.item() + m.noise_var.item() + kriged(m, x, doubt.level_var).item() for m, _, v in moments]
     means, sds = np.array([mean.item() for _, mean, _ in moments]), np.sqrt(variances)
     which = rng.choice(len(parts), size=100_000, p=weights / weights.sum())
@@ -386,7 +374,7 @@ def test_stars_of_the_same_sources_ask_them_once(monkeypatch: pytest.MonkeyPatch
     sources = [Dataset(x, (x - 0.1 * i).square().sum(-1)) for i, x in enumerate(X)]
     posterior = AUTO.learn(sources).condition(Dataset(X[0, :6], X[0, :6].sum(-1)))
     points = torch.rand(7, 2, generator=generator, dtype=torch.float64)
-    apart = [member.predict_marginal(points) for member, _, _ in components(posterior.predictor, points)]
+    apart = [member.predict_marginal(points) for member, _ in components(posterior.predictor)]
     asked = []
     at = ExactBeliefs._at
 
@@ -396,7 +384,7 @@ def test_stars_of_the_same_sources_ask_them_once(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(ExactBeliefs, "_at", counted)
     together = measurement(posterior.predictor, points, None, noise=False)
-    stars = [m for m, _, _ in components(posterior.predictor) if isinstance(m.below, StarBeliefs)]
+    stars = [m for m, _ in components(posterior.predictor) if isinstance(m.below, StarBeliefs)]
     assert len(stars) == 2
     assert sum(any(one is member for member in stars[0].below.members) for one in asked) == 3
     assert agree(together.means, torch.stack([mean for mean, _ in apart], -1), rtol=1e-12)

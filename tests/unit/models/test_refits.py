@@ -67,7 +67,7 @@ def test_scores_of_a_factor_are_those_worked_out_from_scratch(name: str, batch_s
     part = FAMILY[name].at(params, sources=sources, target=target.head(3))
     layer = with_appended_rows(part, target).predictor
     assert isinstance(layer, Layer)
-    torch.testing.assert_close(scores_of(layer), dense_scores(layer, target), rtol=0, atol=1e-10)
+    torch.testing.assert_close(scores_of(layer.L, layer.z), dense_scores(layer, target), rtol=0, atol=1e-10)
 
 
 def test_the_offset_is_that_of_a_fit_to_all_rows() -> None:
@@ -77,7 +77,7 @@ def test_the_offset_is_that_of_a_fit_to_all_rows() -> None:
     assert isinstance(layer, Layer)
     moved = replace(layer.params, offset=layer.params.offset + 3.0)
     y = layer.at.mean + layer.params.offset.unsqueeze(-1) + layer.L @ layer.z
-    other = Layer.observe(layer.below, moved, layer.X, y, kernel=layer.kernel, propagation=layer.propagation)
+    other = layer.with_observations(Dataset(layer.X, y), moved)
     found = with_its_offset(other)
     torch.testing.assert_close(found.params.offset, layer.params.offset, rtol=0, atol=1e-10)
     torch.testing.assert_close(found.z, layer.z, rtol=0, atol=1e-9)

@@ -281,13 +281,16 @@ def test_a_space_that_is_used_up_is_repeated() -> None:
     assert set(numbers[:4]) == {0, 1, 2, 3}
 
 
-def test_it_works_behind_a_pruner_that_splits_the_study() -> None:
-    """Hyperband shows the sampler the trials of one bracket at a time."""
+@pytest.mark.parametrize("constrained", [True, False])
+def test_it_works_behind_a_pruner_that_splits_the_study(constrained: bool) -> None:
+    """Hyperband shows the sampler the trials of one bracket at a time, without the study's metric names."""
     pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9)
     study = optuna.create_study(sampler=make(), pruner=pruner)
 
     def run(trial: optuna.Trial) -> float:
         result = objective(trial)
+        if constrained:
+            trial.set_constraint("heat", trial.params["x"] - 0.9)
         for step in range(1, 10):
             trial.report(result + 1 / step, step)
             if trial.should_prune():
@@ -345,15 +348,15 @@ def test_a_suggestion_can_be_explained() -> None:
     for n in (0, 2):
         study.optimize(objective, n_trials=n + 1 - len(study.trials))
         reasons = sampler.explain()
-        assert reasons.names == ("source 1", "noise", "this study")
-        assert tuple(s.name for s in reasons.explanation.sources) == ("source 1", "noise")
-        assert reasons.explanation.n_observations == n
+        assert (*reasons.names, reasons.target) == ("source 1", "noise", "this study")
+        assert reasons.shares is not None
+        assert reasons.n_observations == n
         assert reasons.shares.shape == (1, 3)
         assert reasons.shares.sum().item() == pytest.approx(1)
         assert reasons.shares[0, 0].item() > reasons.shares[0, 1].item()
         told = str(reasons).splitlines()
         assert [line.partition(":")[0] for line in told] == [
-            *reasons.names[:2],
+            *reasons.names,
             f"believed after {n} observations",
             "rests on",
         ]

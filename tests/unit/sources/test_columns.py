@@ -9,10 +9,12 @@ from headstart.sources.files.cells import CellRules
 from headstart.sources.files.tables import read_table
 
 
-def _clean(folder: Path, content: str, rename: dict[str, str] | None = None, **use: object) -> Cleaned:
+def _clean(
+    folder: Path, content: str, rename: dict[str, str] | None = None, rules: CellRules | None = None, **use: object
+) -> Cleaned:
     path = folder / "a.csv"
     path.write_text(content, encoding="utf-8")
-    table = read_table(path).renamed(rename or {})
+    table = read_table(path, rules=rules).renamed(rename or {})
     settings: dict[str, object] = {"results": ("y",), "numbers": ("T", "t_min"), **use}
     return cleaned(table, TableUse(**settings))  # type: ignore[arg-type]
 

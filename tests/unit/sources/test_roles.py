@@ -20,7 +20,7 @@ def _proposed(
     rows = [f"{20 + i},{50.5 + i},{cell}" if behind else f"{20 + i},{cell},{50.5 + i}" for i, cell in enumerate(cells)]
     path = folder / "a.csv"
     path.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
-    return propose([read_table(path)], ["y"], **options)  # type: ignore[arg-type]
+    return propose([read_table(path)], ["y"], **options)
 
 
 @pytest.mark.parametrize(

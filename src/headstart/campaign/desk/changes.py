@@ -18,7 +18,7 @@ from headstart.campaign.toml.writing import with_rules, with_told_cells
 from headstart.data.rules.text import parse_rule
 from headstart.data.space import Space
 from headstart.errors import ChangedMeanwhileError, HeadstartError, InputError, UnusableCellsError
-from headstart.sources.files.cells import is_failure, number
+from headstart.sources.files.cells import MISSING, CellReading, is_failure, number
 from headstart.sources.files.safe import alone_in
 from headstart.sources.files.tables import Table, appended, read_table
 from headstart.sources.parameters import Kind, Parameter
@@ -110,8 +110,9 @@ def one_setting(campaign: Campaign, p: Parameter, text: str) -> Any:
     alone = CampaignFile(campaign.file.results, (), (p,))
     columns = (p.name, *(result.name for result in campaign.file.results))
     row = (told, *("" for _ in campaign.file.results))
-    layout = replace(campaign.table.layout, mark=".")
-    table = Table(campaign.table.path, layout, columns, (row,), (OWN_ROW,), b"", order=columns)
+    values = {name: [CellReading(word=MISSING)] for name in columns[1:]}
+    values |= {} if isinstance(value, str) else {p.name: [CellReading(value)]}
+    table = Table(campaign.table.path, campaign.table.layout, columns, (row,), (OWN_ROW,), b"", values=values)
     place = f"{table.place(0, p.name)}: "
     try:
         return experiments_in(table, alone, [])[0].values[p.name]
@@ -296,10 +297,9 @@ def _toml_with(folder: Path, told: Mapping[str, float]) -> tuple[bytes, bytes]:
 def _texts(table: Table) -> dict[CellPlace, str | float]:
     """What the cells hold, numbers as numbers: a result that is typed again is no change."""
     found: dict[CellPlace, str | float] = {}
-    for row, cells in zip(table.numbers, table.rows, strict=True):
-        for column, cell in zip(table.columns, cells, strict=True):
-            value = number(cell, table.mark)
-            found[row, column] = cell if value is None else value
+    for column in table.columns:
+        for row, text, cell in zip(table.numbers, table.cells(column), table.parsed(column), strict=True):
+            found[row, column] = cell.value if cell.plain and cell.value is not None else text
     return found
 
 

@@ -23,17 +23,16 @@ from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
+from headstart.decide.domain import jumps
 from headstart.decide.ruled.numeric import NumericRange
-from headstart.decide.ruled.polytope import Polytope, chebyshev_centre
+from headstart.decide.ruled.polytope import ROUNDING, Polytope, chebyshev_centre
 
 Array = NDArray[np.float64]
 
-_ROUNDING = 1e-10
 _POOL = 128  # points that chains start from
 _PROGRAMS = 8  # mixed-integer linear programs that the pool starts from
 _SOLVER_SECONDS = 2.0  # for each of them
 _MIXING = 10  # steps of the chain for each input, until a point does not depend on its start
-_DOUBLINGS = 12  # of a step along a grid, when neighbours are tried
 _MOST_MOVES = 96
 _NEAR_PASSES = 60  # of the local search for the nearest point
 
@@ -112,9 +111,7 @@ class Block:
         loose = np.zeros(len(A), dtype=bool)
         for i in range(len(A)):
             if not loose[i]:
-                found = linprog(
-                    A[i], A_ub=A, b_ub=b, A_eq=E if len(E) else None, b_eq=e if len(E) else None, bounds=(None, None)
-                )
+                found = linprog(A[i], A_ub=A, b_ub=b, A_eq=E, b_eq=e, bounds=(None, None))
                 if found.x is not None:
                     loose |= b - A @ found.x > 1e-7
         E, e = np.vstack([E, A[~loose]]), np.r_[e, b[~loose]]
@@ -153,9 +150,8 @@ class Block:
         first = np.array([self.numbers[j].first for j in self.grids])
         offset[self.grids] = (first - self.low[self.grids]) / self._range[self.grids]
         scale[self.grids], whole[self.grids] = self._pitch, 1
-        rows = [LinearConstraint(A * scale, -np.inf, b - A @ offset + 1e-11)]
-        if len(E):
-            rows.append(LinearConstraint(E * scale, e - E @ offset, e - E @ offset))
+        upper, equal = b - A @ offset + 1e-11, e - E @ offset
+        rows = LinearConstraint(np.vstack([A, E]) * scale, np.r_[np.full(len(A), -np.inf), equal], np.r_[upper, equal])
         bounds, limit = Bounds(-np.inf, np.inf), {"time_limit": _SOLVER_SECONDS}
         found = milp(direction * scale, constraints=rows, integrality=whole, bounds=bounds, options=limit)
         return None if found.x is None else offset + scale * np.where(whole > 0, np.round(found.x), found.x)
@@ -165,7 +161,7 @@ class Block:
         A, b, E, e = self._sides
         over = (X @ A.T - b).max(-1, initial=-np.inf)
         off = np.abs(X @ E.T - e).max(-1, initial=-np.inf)
-        return np.asarray((over <= _ROUNDING) & (off <= _ROUNDING))
+        return np.asarray((over <= ROUNDING) & (off <= ROUNDING))
 
     def excess(self, X: Float[Array, "n p"]) -> Float[Array, "n"]:
         """The sum of all constraint violations."""
@@ -241,11 +237,10 @@ class Block:
         moves, most = self.moves
         if len(moves) == 0:
             return np.empty((0, len(x)))
-        times = 2.0 ** np.arange(_DOUBLINGS)
-        times = times[times <= most.max()]
-        Y = (x + np.concatenate([times, -times])[:, None, None] * moves).reshape(-1, len(x))
+        times = jumps(int(most.max()) + 1).numpy()
+        Y = (x + times[:, None, None] * moves).reshape(-1, len(x))
         grids = Y[:, self.grids]
-        Y = Y[((grids > -_ROUNDING) & (grids < 1 + _ROUNDING)).all(-1)]
+        Y = Y[((grids > -ROUNDING) & (grids < 1 + ROUNDING)).all(-1)]
         if len(self.smooth):
             out = ~self.contains(Y)
             Y[np.ix_(out, self.smooth)], _ = self.polytope.nearest(Y[np.ix_(out, self.smooth)], *self.left_over(Y[out]))

@@ -81,11 +81,16 @@ class Piece:
                 out += away / max(number.high - number.low, 1e-300)
         return out if self.block is None else out + self.block.excess(self.block.shares(Z[:, self.tied]))
 
-    def nearest(self, Z: Float[Array, "n p"]) -> Float[Array, "n p"]:
-        """The nearest values inside."""
+    def clipped(self, Z: Float[Array, "n p"]) -> Float[Array, "n p"]:
+        """The nearest values inside of the numbers that are not tied."""
         Z = Z.copy()
         for j, number in self.loose:
             Z[:, j] = number.nearest(Z[:, j], self.low[j], self.high[j])
+        return Z
+
+    def nearest(self, Z: Float[Array, "n p"]) -> Float[Array, "n p"]:
+        """The nearest values inside."""
+        Z = self.clipped(Z)
         if self.block is not None:
             Z[:, self.tied] = self.block.values(self.block.nearest(self.block.shares(Z[:, self.tied])))
         return Z

@@ -24,7 +24,7 @@ from scipy.optimize import linprog, nnls
 Array = NDArray[np.float64]
 
 _NONE = 1e-12  # what is no more than rounding, for directions and their products
-_ROUNDING = 1e-10  # of a distance
+ROUNDING = 1e-10  # of a distance
 _CELLS = 32  # of a line, in each of which a density is constant
 
 
@@ -58,14 +58,14 @@ class Polytope:
     ) -> tuple[Float[Array, "n p"], Bool[NDArray[np.bool_], "n"]]:
         """Projection of X onto the polytope, and for which of X it was found."""
         Y = self.onto(X, e)
-        ok = np.abs(Y @ self.E.T - e).max(-1, initial=-np.inf) <= _ROUNDING
+        ok = np.abs(Y @ self.E.T - e).max(-1, initial=-np.inf) <= ROUNDING
         left = b - Y @ self.A.T
         G = self.A @ self.along
         for i in np.flatnonzero(ok & (left.min(-1, initial=np.inf) < 0)):
             t = _shortest(-G, -left[i])
             if t is not None:
                 Y[i] += self.along @ t
-            ok[i] = (self.A @ Y[i] - b[i]).max() <= _ROUNDING
+            ok[i] = (self.A @ Y[i] - b[i]).max() <= ROUNDING
         return Y, ok
 
     def slide(
@@ -163,9 +163,9 @@ def chebyshev_centre(
     found = linprog(
         np.r_[np.zeros(p), -1.0],
         A_ub=np.c_[A, norms],
-        b_ub=b + _ROUNDING / 10,  # a polytope may be a point
-        A_eq=np.c_[E, np.zeros(len(E))] if len(E) else None,
-        b_eq=e if len(E) else None,
+        b_ub=b + ROUNDING / 10,  # a polytope may be a point
+        A_eq=np.c_[E, np.zeros(len(E))],
+        b_eq=e,
         bounds=[(None, None)] * p + [(0.0, 1.0)],
     )
     return None if found.x is None or found.status != 0 else (found.x[:p], float(found.x[p]))

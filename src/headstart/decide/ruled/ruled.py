@@ -22,7 +22,7 @@ from headstart.data.rules.rule import CategoryColumn, Column, FixedValue, Settin
 from headstart.data.rules.text import read_rules
 from headstart.data.space import Space
 from headstart.decide.domain import FEW_POINTS, FEW_VALUES, NEAR, Mixed, combinations, jumps
-from headstart.decide.region import Region, Tie
+from headstart.decide.region import Region
 from headstart.decide.ruled.numeric import NumericRange
 from headstart.decide.ruled.pieces import ABSENT, Piece, Pieces
 from headstart.errors import NumericalError
@@ -155,7 +155,7 @@ class Ruled(Mixed):
         rng, Z = _rng(generator), self._values(starts).Z
 
         def step(piece: Piece, there: Array, rows: Index) -> Array:
-            there = piece.nearest(there)
+            there = piece.clipped(there)
             if piece.block is not None:
                 shares = piece.block.nearest(piece.block.shares(Z[rows][:, piece.tied]))
                 there[:, piece.tied] = piece.block.values(piece.block.walk(shares, 1, rng, reach=NEAR))
@@ -212,7 +212,7 @@ class Ruled(Mixed):
             region.width[here] = [number.axis.scale[1] - number.axis.scale[0] for number in tied]
             for row in rows:
                 right, equal = block.left_over(block.shares(own.Z[row][None, piece.tied]))
-                region.ties[row] = Tie(at, partial(block.polytope.nearest, b=right, e=equal))
+                region.ties[row] = at, partial(block.polytope.nearest, b=right, e=equal)
         return region
 
     def _exchanged(self, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"] | None:

@@ -45,25 +45,16 @@ from headstart.models.auto.candidates import (
     weighting_of,
 )
 from headstart.models.auto.gate import Informative, informative
-from headstart.models.auto.likeness import Likeness, likeness
+from headstart.models.auto.likeness import likeness
 from headstart.models.auto.posterior import (
     AutoFitResult,
     AutoPosterior,
-    Judgement,
-    Turns,
     in_units,
     predictor_of,
     with_point_estimate,
 )
 from headstart.models.auto.scores import REFITS, refits_up_to, scores_of
-from headstart.models.auto.source_selection import (
-    SelectedSources,
-    max_sources_of,
-    select_at_first,
-    select_for,
-    selection_size,
-)
-from headstart.models.chain.beliefs import BeliefsAt
+from headstart.models.auto.source_selection import selected_sources, selection_size
 from headstart.models.chain.layer import Layer
 from headstart.models.learning import LearnContext
 from headstart.models.mixture import Mixture
@@ -72,6 +63,7 @@ from headstart.models.params import AutoParams, ModelParams
 from headstart.models.posterior import TransferPosterior
 from headstart.models.refits import (
     TargetCache,
+    at_last_refit,
     fit_of_long,
     fitted_on_representative_rows,
     is_long,
@@ -98,6 +90,7 @@ class Auto(TransferModel):
         plain_every: After the first five points the plain process alone chooses one in this many.
         kernel: The kernel of all candidates.
         fit: How the hyperparameters of all candidates are found.
+        units: Where output units come from; of AUTO always the sources, in common.
         output_map: Whether outputs go through a monotone map first.
     """
 
@@ -153,14 +146,11 @@ class Auto(TransferModel):
         # 1. every source on its own
         alone = fit_independently(sources, auto, seed, context)
         # 2. gate: how far each source is trusted
-        y, known, X = zip(*((s.y, s.error_var, s.X) for s in map(alone.known.inward, sources)), strict=True)
-        gate = informative(alone.layers, y, known, X)
-        # 3. source selection: which of many are compared
-        selected = select_at_first(gate.trust, max_sources_of(sources))
-        # 4. likeness: every source predicted from the others by the candidates
+        gate = informative(alone.layers, [alone.known.inward(source) for source in sources])
+        alone = replace(alone, trust=gate.trust)
+        # 3. and 4. likeness: every source, or those selected of many, predicted from the others by the candidates
         alike = likeness(
-            alone.some(selected.index),
-            selected.trust,
+            selected_sources(alone),
             [weighting_of(models[k]) for k in compared],
             [auto.candidates[k].believed for k in compared],
             auto.kernel,
@@ -176,8 +166,10 @@ class Auto(TransferModel):
         for k, model in enumerate(models):
             match model:
                 case Star():
-                    star = model.upon(alone).gated(gate.trust)
-                    priors.append(_expecting(star, alike) if k == compared[0] else star)
+                    star = model.upon(alone)
+                    if k == compared[0]:
+                        star = replace(star, own=alike.own, expected=alike.expected)
+                    priors.append(star)
                 case Sequential():
                     priors.append(model.upon(sources, generator, context, (alone.layers[0], alone.reports[0])))
                 case _:
@@ -200,11 +192,6 @@ class Auto(TransferModel):
         weights = params.weights.expand(*target.batch_shape, -1).to(target.X.device)
         outcome = AutoFitResult(Units.identity(target), _params(posteriors, weights), ())
         return AutoPosterior(Mixture(members, weights), outcome, target.y)
-
-
-def _expecting(star: StarPrior, alike: Likeness) -> StarPrior:
-    """The star with the target's own share and hyperparameters as the sources' comparison lets expect them."""
-    return replace(star, facts=replace(star.facts, own=alike.own), expected=alike.expected)
 
 
 def _params(posteriors: Sequence[TransferPosterior], weights: Float[Tensor, "*b k"]) -> AutoParams:
@@ -232,31 +219,15 @@ class AutoPrior(Prior):
         further = (prior.fit_reports for prior in self.priors if not isinstance(prior, StarPrior))
         return (*self.alone.reports, *(report for reports in further for report in reports))
 
-    def locate(self, X: Float[Tensor, "*b m d"]) -> Float[Tensor, "*b m d"] | BeliefsAt:
-        """The sources' beliefs at X for every candidate; all stars have the same sources.
-
-        X itself where there are so many sources that some are used now and others later.
-        """
-        if len(self.sources) > max_sources_of(self.sources):
-            return X
-        nothing = BeliefsAt(X, 0.0 * X.sum(-1))
-        stars = self.alone.locate(X)
-        parts = []
-        for prior in self.priors:
-            located = stars if isinstance(prior, StarPrior) else prior.locate(X)
-            parts.append(located if isinstance(located, BeliefsAt) else nothing)
-        return replace(nothing, parts=tuple(parts))
-
     def star_of(self, i: int) -> StarPrior:
         """A star of source i alone, its weight of any sign."""
         return Star(
             weighting=Integrated(), kernel=self.model.kernel, fit=self.model.fit, output_map=OutputMap.NONE
-        ).upon(self.alone.only(i))
+        ).upon(self.alone.some((i,), torch.ones_like(self.gate.trust[..., :1])))
 
-    def judged(self, scores: Float[Tensor, "*b k n"]) -> Judgement:
-        """The weights that follow from these scores."""
-        weights = candidate_weights(scores, self.believed, self.model.candidates)
-        return Judgement(self.model.names, weights, scores, self.gate)
+    def weights_given(self, scores: Float[Tensor, "*b k n"]) -> Float[Tensor, "*b k"]:
+        """The candidates' weights that follow from these scores."""
+        return candidate_weights(scores, self.believed, self.model.candidates)
 
     def after(self, target: Dataset, n: int, k: int) -> TransferPosterior:
         """Candidate k, which uses the sources, given the first n observations of the target."""
@@ -271,30 +242,29 @@ class AutoPrior(Prior):
             "candidates", target, lambda: self._with_plain(self._informed(seen, target), self._plain(target)), keep=1
         )
 
-    def selected(self, target: Dataset) -> SelectedSources:
+    def selected(self, target: Dataset) -> IndependentSources:
         """The sources that are used, given the target's results (models.auto.source_selection)."""
-        seen, most = target.head(selection_size(target.n)), max_sources_of(self.sources)
-        if len(self.sources) <= most or seen.n == 0:
-            return select_at_first(self.gate.trust, most)
-        inward = self.alone.units.completed(seen).inward(seen)
-        return self._cache.get("selected", seen, lambda: select_for(self.gate.trust, most, self.alone.members, inward))
+        seen = target.head(selection_size(target.n))
+        return self._cache.get("selected", seen, lambda: selected_sources(self.alone, seen))
 
     def _condition(self, target: Dataset, seed: Seed) -> AutoPosterior:  # noqa: ARG002
         units = self.alone.units.completed(target)
-        posteriors, judgement = self.given(target), self.judged(self._scores(target))
-        plain, weights = self.model.plain, judgement.weights
-        members = [in_units(units, posterior, target) for posterior in posteriors]
-        uncertain = members[plain]
-        members[plain] = with_point_estimate(uncertain, weights[..., plain] < AUTO_TUNING.plain_mixture_from_weight)
+        posteriors, scores, k = self.given(target), self._scores(target), self.model.plain
+        weights = self.weights_given(scores)
+        members = tuple(in_units(units, posterior, target) for posterior in posteriors)
+        one_hot = torch.zeros_like(weights)
+        one_hot[..., k] = 1.0
+        plain = with_point_estimate(members[k], weights[..., k] < AUTO_TUNING.plain_mixture_from_weight)
         outcome = AutoFitResult(
             units,
             _params(posteriors, weights),
             (*self.fit_reports, *(posterior.fit_reports[-1] for posterior in posteriors)),
             blind=~self.gate.open.any(-1),
-            judgement=judgement,
-            turns=Turns(plain, uncertain, self.model.plain_every),
+            scores=scores,
+            plain=Mixture(members, one_hot),
+            plain_every=self.model.plain_every,
         )
-        return AutoPosterior(Mixture(tuple(members), weights), outcome, target.y)
+        return AutoPosterior(Mixture((*members[:k], plain, *members[k + 1 :]), weights), outcome, target.y)
 
     def _scores(self, target: Dataset) -> Float[Tensor, "*b k n"]:
         """Every candidate's scores of every value, in mapped units.
@@ -312,7 +282,7 @@ class AutoPrior(Prior):
             # in units of its own: where the sources have none those of the first values are not those of all
             layer = posterior.predictor
             assert isinstance(layer, Layer)
-            new.append(scores_of(layer)[..., seen.n :] - posterior.units.scale.log().unsqueeze(-1))
+            new.append(scores_of(layer.L, layer.z)[..., seen.n :] - posterior.units.scale.log().unsqueeze(-1))
         return torch.cat([before, torch.stack(new, dim=-2)], dim=-1)
 
     def _with_plain(
@@ -328,7 +298,7 @@ class AutoPrior(Prior):
         fitted = self._informed_at(seen)
         if seen.n == target.n:
             return tuple(posterior for posterior, _ in fitted)
-        at = self.alone.some(self.selected(seen).index).locate(target.X[..., seen.n :, :])
+        at = self.selected(seen).locate(target.X[..., seen.n :, :])
         return tuple(
             with_appended_rows(posterior, target, None if theta is None else at) for posterior, theta in fitted
         )
@@ -341,15 +311,13 @@ class AutoPrior(Prior):
 
     def _fit_informed(self, seen: Dataset) -> tuple[_Fitted, ...]:
         n, selected = seen.n, self.selected(seen)
-        at = self.alone.some(selected.index).locate(seen.X)
+        at = selected.locate(seen.X)
         # of a long target a fit begins where that of the last refit ended
         before = self._informed_at(seen.head(refits_up_to(n)[-1])) if is_long(n) else None
         fitted: list[_Fitted] = []
         for k, prior in enumerate(prior for prior in self.priors if not isinstance(prior, SinglePrior)):
             if isinstance(prior, StarPrior):
-                some = len(selected.index) < len(self.sources)
-                star = prior.narrowed(selected.index, selected.trust) if some else prior
-                fitted.append(star.found(seen, n, at, None if before is None else before[k][1]))
+                fitted.append(prior.found(seen, n, selected, at, None if before is None else before[k][1]))
             elif isinstance(prior, SequentialPrior) and is_long(n):
                 later = replace(prior, model=prior.model.using(fit=fit_of_long(prior.model.fit)))
                 fitted.append((fitted_on_representative_rows(partial(later.fitted, seed=n), seen), None))
@@ -361,16 +329,12 @@ class AutoPrior(Prior):
 
     def _plain(self, target: Dataset) -> TransferPosterior:
         """GPBO to the last bit; a target whose spread is unknown is expected to vary as the sources do."""
-        if not is_long(target.n):
-            return self._plain_in_own_units(target)
-        seen = target.head(refit_size(target.n))
-        return with_appended_rows(
-            self._cache.get("plain", seen, lambda: self._plain_in_own_units(seen), keep=2), target
-        )
 
-    def _plain_in_own_units(self, seen: Dataset) -> TransferPosterior:
-        varies = Units.of([seen]).scale > 0 if seen.n > 1 else seen.y.new_zeros(seen.batch_shape).bool()
-        return self._fit_plain(seen, own_units=varies)
+        def fitted(seen: Dataset, _: Seed) -> TransferPosterior:
+            varies = Units.of([seen]).scale > 0 if seen.n > 1 else seen.y.new_zeros(seen.batch_shape).bool()
+            return self._fit_plain(seen, own_units=varies)
+
+        return at_last_refit(fitted, target, 0, self._cache)
 
     def _plain_to_score(self, seen: Dataset) -> TransferPosterior:
         """The plain process as it is scored: in the sources' units, at point estimates of its hyperparameters.

@@ -5,6 +5,7 @@ gain        log score of the target's values under a star of this source alone, 
             sources: nats per observation, with a 95 % interval over the observations
 weight      how much of the source's shape the target has, given all data: 1 is all of it, below 0 upside down
             (models.star.attribution)
+share       how far the data of each task move the prediction at a point (models.auto.shares)
 
 Before the first result, ``check_past`` compares the sources with each other.
 """
@@ -13,8 +14,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -27,8 +29,9 @@ from headstart.data.dataset import Dataset, task_name
 from headstart.data.units import spread_of
 from headstart.errors import InputError
 from headstart.models.auto.auto import AutoPrior
-from headstart.models.auto.posterior import AutoPosterior, Judgement
+from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.auto.scores import REFITS, scores_alone
+from headstart.models.auto.shares import shares
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Predictor
 from headstart.models.model import Prior
@@ -36,16 +39,18 @@ from headstart.models.posterior import TransferPosterior
 from headstart.models.star.attribution import posterior_weights
 from headstart.models.star.star import StarPrior
 
-_UPPER = 0.975  # quantile of a 95 % interval
-_NOTHING = 1e-12
+if TYPE_CHECKING:
+    import pandas as pd
+
 _REDUCED_BELOW = 0.5  # of the weight it began with: then a source counts as down-weighted
-_SURE_SDS = 2  # standard deviations below 0: then a source is upside down, whatever it has gained so far
 _FULL_TRUST = 0.9  # with more trust a source counts fully
 _MIN_SCORED = 3  # scored observations below which an interval says nothing
 _ROWS_PER_INPUT = 5  # with less a source that is not noise often looks like it
 _MIN_ROWS = 3  # with less, nothing can be left out and predicted from the others
 # A correlation below this is no agreement, however many rows it comes from; with few rows twice chance (1/√n) counts
 _WEAK_CORRELATION = 0.3
+
+_Weights = tuple[Float[Tensor, "s"], Float[Tensor, "s"]]  # mean and standard deviation of every source's weight
 
 
 class Verdict(StrEnum):
@@ -54,6 +59,15 @@ class Verdict(StrEnum):
     USED = "used"
     REDUCED = "down-weighted"
     IGNORED = "ignored"
+
+
+class WhyUnusable(StrEnum):
+    """Why a source is not trusted."""
+
+    NOISE = "noise"
+    LITTLE = "says little"
+    CONSTANT = "constant"
+    TOO_FEW = "too few rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,25 +83,25 @@ class SourceVerdict:
     verdict: Verdict
     reason: str
     informative: float  # nats per observation of its own, over a constant
+    informative_error: float  # standard error of it
+    unusable: WhyUnusable | None  # why it is not trusted, where it is not
     gain: float
     interval: tuple[float, float] | None
     weight: float
     weight_sd: float
     history: tuple[tuple[int, float], ...]
 
-
-@dataclass(frozen=True, slots=True)
-class SourceWeights:
-    """Mean and standard deviation of the sources' weights given the first n observations."""
-
-    n: int
-    mean: Float[Tensor, "s"]
-    sd: Float[Tensor, "s"]
+    @property
+    def upside_down(self) -> bool:
+        """Whether the target is high where the source is low."""
+        return self.weight + self.weight_sd < 0
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """A verdict per source, and the weights of AUTO's candidates, now and after every observation.
+
+    Print it, take its numbers (``to_frame``), or draw it (``plot_sources``).
 
     Args:
         sources: A verdict per source, in order.
@@ -97,6 +111,11 @@ class Explanation:
         meanings: What the target is if a candidate is right, by name.
         labels: The same in a few words.
         plain: The name of the candidate without sources.
+        target: The name of the target.
+        shares: The share of every source and, last, of the target's own data in the predictions at the points that
+            were asked about, a row each, which sums to 1; None where no points were given.
+        agreement: Correlations of the predictions of source i with the results of j, of ``check_past``; NaN where i is
+            not trusted, or j is constant or too small.
     """
 
     sources: tuple[SourceVerdict, ...]
@@ -106,12 +125,28 @@ class Explanation:
     meanings: dict[str, str]
     labels: dict[str, str]
     plain: str
+    target: str = "target"
+    shares: Float[Tensor, "m k"] | None = None
+    agreement: NDArray[np.float64] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the sources, in order."""
+        return tuple(source.name for source in self.sources)
 
     def __str__(self) -> str:
-        """A line per source and one for the candidates, which says what is not known yet."""
+        """A line per source, one for the candidates, which says what is not known yet, and one per point."""
         lines = [f"{s.name}: {s.verdict}. {s.reason}" for s in self.sources]
         believed = ", ".join(f"{name} {share:.0%}" for name, share in self.candidates.items())
-        return "\n".join([*lines, f"believed after {self.n_observations} observations: {believed}{self._unknown()}"])
+        lines.append(f"believed after {self.n_observations} observations: {believed}{self._unknown()}")
+        if self.shares is None:
+            return "\n".join(lines)
+        if len(self.shares) == 0:
+            lines.append("rests on: not known yet, for no point was suggested or asked about")
+        for row in self.shares.tolist():
+            each = zip((*self.names, self.target), row, strict=True)
+            lines.append(f"rests on: {', '.join(f'{name} {share:.0%}' for name, share in each if share >= 0.005)}")
+        return "\n".join(lines)
 
     def _unknown(self) -> str:
         if self.n_observations == 0:
@@ -120,14 +155,58 @@ class Explanation:
             return f" (what each source adds is not known before {_MIN_SCORED + 1} observations)"
         return ""
 
+    def to_frame(self) -> pd.DataFrame:
+        """The numbers behind the verdicts, a row per source; NaN where one is not known yet.
 
-class WhyUnusable(StrEnum):
-    """Why a source is not trusted."""
+        Returns:
+            Columns ``weight`` ± ``weight_sd``: how much of the source's shape the target has; ``gain``: what the source
+            alone adds to the predictions of the target, between ``gain_low`` and ``gain_high`` with 95 %;
+            ``informative``: what it knows of itself (nats per observation, and per row); ``share``: its part in the
+            latest of the predictions. ``attrs`` has the number of observations and the weights of the candidates.
+        """
+        import pandas as pd
 
-    NOISE = "noise"
-    LITTLE = "says little"
-    CONSTANT = "constant"
-    TOO_FEW = "too few rows"
+        asked = [] if self.shares is None else self.shares.tolist()
+        latest = asked[-1] if asked else [math.nan] * len(self.sources)
+        rows = [
+            {
+                "source": source.name,
+                "rows": source.rows,
+                "verdict": str(source.verdict),
+                "reason": source.reason,
+                "weight": source.weight,
+                "weight_sd": source.weight_sd,
+                "gain": source.gain if self.n_observations > 1 else math.nan,
+                "gain_low": math.nan if source.interval is None else source.interval[0],
+                "gain_high": math.nan if source.interval is None else source.interval[1],
+                "informative": source.informative,
+                "share": share,
+            }
+            for source, share in zip(self.sources, latest, strict=False)
+        ]
+        frame = pd.DataFrame(rows)
+        frame.attrs["observations"] = self.n_observations
+        frame.attrs["believed"] = dict(self.candidates)
+        return frame
+
+    def related(self, i: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The sources that show the same as source i, and those that show the reverse, both beyond chance.
+
+        Args:
+            i: A source of ``check_past``, by its position.
+
+        Returns:
+            The names of those that agree with it, and of those that contradict it.
+        """
+        others = [(name, self._relation(i, j)) for j, name in enumerate(self.names) if j != i]
+        return tuple(name for name, r in others if r > 0), tuple(name for name, r in others if r < 0)
+
+    def _relation(self, i: int, j: int) -> float:
+        """The correlation of two sources, the mean of both directions; 0 where it may be chance."""
+        assert self.agreement is not None
+        both = float(self.agreement[i, j] + self.agreement[j, i]) / 2
+        chance = max(_WEAK_CORRELATION, 2 / math.sqrt(min(self.sources[i].rows, self.sources[j].rows)))
+        return both if abs(both) > chance else 0.0
 
 
 def auto_only(prior: Prior) -> AutoPrior:
@@ -140,7 +219,13 @@ def auto_only(prior: Prior) -> AutoPrior:
     return prior
 
 
-def explain(prior: Prior, target: Dataset | None = None, *, posterior: TransferPosterior | None = None) -> Explanation:
+def explain(
+    prior: Prior,
+    target: Dataset | None = None,
+    X: Float[Tensor, "m d"] | None = None,
+    *,
+    posterior: TransferPosterior | None = None,
+) -> Explanation:
     """Explain how AUTO uses its sources, given the target's data so far.
 
     What takes time are the gains: at every refit a star of each source alone is fitted, all of them in lockstep.
@@ -148,6 +233,7 @@ def explain(prior: Prior, target: Dataset | None = None, *, posterior: TransferP
     Args:
         prior: What AUTO learnt from the sources of one problem.
         target: The target's data; None or an empty set before the first result.
+        X: Points, (m, d): the explanation then has the tasks' shares in the predictions there.
         posterior: ``prior.condition(target)``, if it is at hand, which spares conditioning again.
 
     Returns:
@@ -162,79 +248,100 @@ def explain(prior: Prior, target: Dataset | None = None, *, posterior: TransferP
     target = Dataset.empty(prior.sources[0].d) if target is None else target
     posterior = prior.condition(target) if posterior is None else posterior
     assert isinstance(posterior, AutoPosterior)
-    judgement = posterior.judgement
-    assert judgement is not None
+    scores, model, told = posterior.scores, prior.model, target.name or "target"
     with torch.no_grad():
         target = prior.inward(target)
         times = [n for n in (0, *REFITS) if n < target.n] + [target.n]
-        weights = [_weights(prior, target, n, judgement) for n in times]
+        weights = {n: _weights(prior, target, n, scores) for n in times}
         # the first observation only says where the target lies
-        selected = prior.selected(target).index
-        alone = scores_alone(prior.alone.some(selected), prior.model, target)
-        gains = dict(zip(selected, (alone - judgement.scores[prior.model.plain])[:, 1:], strict=True))
-        verdicts = tuple(
-            _verdict(prior, i, gains.get(i), weights, source.name or task_name(source, i))
-            for i, source in enumerate(prior.sources)
-        )
-        history = tuple(
-            (n, tuple(prior.judged(judgement.scores[..., :n]).weights.tolist())) for n in range(target.n + 1)
-        )
-    believed = dict(zip(judgement.candidates, judgement.weights.tolist(), strict=True))
-    meanings = {candidate.name: candidate.meaning for candidate in prior.model.candidates}
-    labels = {candidate.name: candidate.label or candidate.name for candidate in prior.model.candidates}
-    plain = prior.model.names[prior.model.plain]
-    return Explanation(verdicts, believed, history, target.n, meanings, labels, plain)
+        selected = prior.selected(target)
+        gains = (scores_alone(selected, model, target) - scores[model.plain])[:, 1:]
+        of_source = dict(zip(selected.index, gains, strict=True))
+        verdicts = tuple(_verdict(prior, i, of_source.get(i), weights) for i in range(len(prior.sources)))
+        history = tuple((n, tuple(prior.weights_given(scores[..., :n]).tolist())) for n in range(target.n + 1))
+        each = None if X is None else shares(prior, posterior, X)
+    return Explanation(
+        verdicts,
+        dict(zip(model.names, posterior.weights.tolist(), strict=True)),
+        history,
+        target.n,
+        {candidate.name: candidate.meaning for candidate in model.candidates},
+        {candidate.name: candidate.label or candidate.name for candidate in model.candidates},
+        model.names[model.plain],
+        told,
+        each,
+    )
 
 
-def _weights(prior: AutoPrior, target: Dataset, n: int, judgement: Judgement) -> SourceWeights:
-    stars = stars_of(prior)
-    if not stars:  # no candidate has weights: a star of each source alone
-        alone = [prior.star_of(i).condition(target.head(n), seed=n).predictor for i in range(len(prior.sources))]
-        each = [posterior_weights(predictor) for predictor in alone]
-        return SourceWeights(n, torch.cat([mean for mean, _ in each]), torch.cat([sd for _, sd in each]))
-    believed = prior.judged(judgement.scores[..., :n]).weights[stars]
-    return source_weights(n, believed, [prior.after(target, n, k).predictor for k in stars])
-
-
-def stars_of(prior: AutoPrior) -> list[int]:
+def _stars_of(prior: AutoPrior) -> list[int]:
     """The indices of the candidates that are stars, and so have weights of sources."""
     return [k for k, one in enumerate(prior.priors) if isinstance(one, StarPrior)]
 
 
-def source_weights(n: int, believed: Float[Tensor, "k"], stars: Sequence[Predictor]) -> SourceWeights:
-    """The sources' weights after n observations, averaged over several stars by their weights, ``believed``."""
-    shares = believed / believed.sum().clamp_min(_NOTHING)
-    means, sds = (torch.stack(parts) for parts in zip(*(posterior_weights(star) for star in stars), strict=True))
-    mean = (shares.unsqueeze(-1) * means).sum(0)
-    var = (shares.unsqueeze(-1) * (sds.square() + (means - mean).square())).sum(0)
-    return SourceWeights(n, mean, var.sqrt())
+def _weights(prior: AutoPrior, target: Dataset, n: int, scores: Float[Tensor, "k n"]) -> _Weights:
+    """The sources' weights after the first n observations of a target behind its output map."""
+    stars = _stars_of(prior)
+    if not stars:  # no candidate has weights: a star of each source alone
+        alone = [prior.star_of(i).condition(target.head(n), seed=n).predictor for i in range(len(prior.sources))]
+        means, sds = zip(*map(posterior_weights, alone), strict=True)
+        return torch.cat(means), torch.cat(sds)
+    believed = prior.weights_given(scores[..., :n])[stars]
+    return _averaged(believed, [prior.after(target, n, k).predictor for k in stars])
 
 
-def _verdict(
-    prior: AutoPrior, i: int, gains: Float[Tensor, "n"] | None, history: Sequence[SourceWeights], name: str
-) -> SourceVerdict:
-    gate, error = float(prior.gate.gain[i]), float(prior.gate.error[i])
-    trust, source = float(prior.gate.trust[i]), prior.sources[i]
-    small = f"{source.n} rows say little on their own" if says_little(source) else ""
-    gain, interval = (0.0 if gains is not None else math.nan), None
-    if gains is not None and len(gains):
-        gain = float(gains.mean())
-    if gains is not None and len(gains) >= _MIN_SCORED:
-        # of a few values the standard deviation is hardly known either: Student's distribution
-        half = float(stdtrit(len(gains) - 1, _UPPER)) * float(gains.std()) / math.sqrt(len(gains))
-        interval = (gain - half, gain + half)
-    now, before = history[-1], history[0]
-    weight, sd = float(now.mean[i]), float(now.sd[i])
-    verdict, reason = _judge(trust, small, gate, error, gain, interval, weight, sd, float(before.mean[i]))
+def _averaged(believed: Float[Tensor, "k"], stars: Sequence[Predictor]) -> _Weights:
+    """The sources' weights, averaged over several stars by the weights of these, ``believed``."""
+    shares = (believed / believed.sum().clamp_min(1e-12)).unsqueeze(-1)
+    means, sds = (torch.stack(parts) for parts in zip(*map(posterior_weights, stars), strict=True))
+    mean = (shares * means).sum(0)
+    return mean, (shares * (sds.square() + (means - mean).square())).sum(0).sqrt()
+
+
+def source_weights(prior: AutoPrior, posterior: AutoPosterior) -> tuple[_Weights, _Weights] | None:
+    """The sources' weights now and before the first result; None where no candidate has weights."""
+    stars = _stars_of(prior)
+    if not stars:
+        return None
+    with torch.no_grad():
+        now = _averaged(posterior.weights[stars], [posterior.mixture.members[k] for k in stars])
+        if posterior.train_targets.shape[-1] == 0:
+            return now, now
+        return now, _weights(prior, Dataset.empty(prior.sources[0].d), 0, posterior.scores)
+
+
+# ── verdicts ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _verdict(prior: AutoPrior, i: int, gains: Float[Tensor, "n"] | None, weights: dict[int, _Weights]) -> SourceVerdict:
+    """The verdict on source i; ``gains`` per observation are None where it is not selected."""
+    source, history = prior.sources[i], tuple((n, float(mean[i])) for n, (mean, _) in weights.items())
+    found = SourceVerdict(
+        name=source.name or task_name(source, i),
+        rows=source.n,
+        verdict=Verdict.USED,
+        reason="",
+        informative=float(prior.gate.gain[i]),
+        informative_error=float(prior.gate.error[i]),
+        unusable=why_unusable(prior, i),
+        gain=math.nan if gains is None else float(gains.mean()) if len(gains) else 0.0,
+        interval=None if gains is None or len(gains) < _MIN_SCORED else _interval(gains),
+        weight=history[-1][1],
+        weight_sd=float(next(reversed(weights.values()))[1][i]),
+        history=history,
+    )
+    trust = float(prior.gate.trust[i])
     if gains is None and trust > 0:
-        verdict, reason = Verdict.REDUCED, f"Of {len(prior.sources)} sources others stand for it at the moment."
-    match why_unusable(prior, i):  # a plainer reason
-        case WhyUnusable.TOO_FEW:
-            reason = f"It has {source.n} row{'s'[: source.n - 1]}: too few to see whether it predicts itself."
-        case WhyUnusable.CONSTANT:
-            reason = "All its results are the same: nothing shows what matters."
-    steps = tuple((w.n, float(w.mean[i])) for w in history)
-    return SourceVerdict(name, source.n, verdict, reason, gate, gain, interval, weight, sd, steps)
+        others = f"Of {len(prior.sources)} sources others stand for it at the moment."
+        return replace(found, verdict=Verdict.REDUCED, reason=others)
+    verdict, reason = _judge(found, trust, little=says_little(source))
+    return replace(found, verdict=verdict, reason=reason)
+
+
+def _interval(gains: Float[Tensor, "n"]) -> tuple[float, float]:
+    """95 % of the mean gain: of a few values the standard deviation is hardly known, hence Student's distribution."""
+    n, mean = len(gains), float(gains.mean())
+    half = float(stdtrit(n - 1, 0.975)) * float(gains.std()) / math.sqrt(n)
+    return mean - half, mean + half
 
 
 def verdict_by_weight(trust: float, weight: float, sd: float, before: float) -> Verdict:
@@ -246,43 +353,41 @@ def verdict_by_weight(trust: float, weight: float, sd: float, before: float) -> 
     return Verdict.REDUCED if trust < _FULL_TRUST or abs(weight) <= _REDUCED_BELOW * before else Verdict.USED
 
 
-def _judge(
-    trust: float,
-    small: str,
-    gate: float,
-    error: float,
-    gain: float,
-    interval: tuple[float, float] | None,
-    weight: float,
-    sd: float,
-    before: float,
-) -> tuple[Verdict, str]:
-    itself = f"{gate:+.2f} ± {error:.2f} nats per row"
+def _judge(found: SourceVerdict, trust: float, *, little: bool) -> tuple[Verdict, str]:
+    """The verdict and its reason from the numbers; ``little`` says that the source has few rows for its inputs."""
+    itself = f"{found.informative:+.2f} ± {found.informative_error:.2f} nats per row"
+    small = f"{found.rows} rows say little on their own" if little else ""
+    if found.unusable is WhyUnusable.TOO_FEW:
+        rows = f"{found.rows} row{'s'[: found.rows - 1]}"
+        return Verdict.IGNORED, f"It has {rows}: too few to see whether it predicts itself."
+    if found.unusable is WhyUnusable.CONSTANT:
+        return Verdict.IGNORED, "All its results are the same: nothing shows what matters."
     if trust == 0 and small:
         return Verdict.IGNORED, f"Its {small} ({itself}): its best point is tried, and nothing else is learnt from it."
     if trust == 0:
         return Verdict.IGNORED, f"It does not predict itself better than a constant does ({itself})."
-    if interval is None and trust < _FULL_TRUST:
+    if found.interval is None and trust < _FULL_TRUST:
         why = f"its {small}" if small else "it hardly predicts itself"
         return Verdict.REDUCED, f"It counts for {trust:.0%}, for {why} ({itself}); the target has not tested it yet."
-    if interval is None:
-        return Verdict.USED, f"It predicts itself well ({gate:+.2f} nats per row); the target has not tested it yet."
-    told = f"{gain:+.2f} nats per observation, 95 % interval {interval[0]:+.2f} to {interval[1]:+.2f}"
-    if interval[1] < 0:
+    if found.interval is None:
+        well = f"It predicts itself well ({found.informative:+.2f} nats per row)"
+        return Verdict.USED, f"{well}; the target has not tested it yet."
+    low, high = found.interval
+    told = f"{found.gain:+.2f} nats per observation, 95 % interval {low:+.2f} to {high:+.2f}"
+    if high < 0:
         return Verdict.IGNORED, f"What it says about the target is worse than knowing nothing ({told})."
-    if interval[0] > 0 and weight + sd < 0:
+    if low > 0 and found.upside_down:
         return Verdict.USED, f"Upside down: where it is high the target is low, which helps as much ({told})."
-    if interval[0] > 0:
+    if low > 0:
         return Verdict.USED, f"It helps to predict the target ({told})."
-    if weight + _SURE_SDS * sd < 0:  # one surprise makes the interval wide, and the weight none the less sure
+    if (
+        found.weight + 2 * found.weight_sd < 0
+    ):  # one surprise makes the interval wide, and the weight none the less sure
         reverse = "where it is high the target is low"
         return Verdict.USED, f"Upside down: {reverse}; whether that helps to predict it is not sure yet ({told})."
-    if abs(weight) < _REDUCED_BELOW * before:
+    if abs(found.weight) < _REDUCED_BELOW * found.history[0][1]:
         return Verdict.REDUCED, f"It has not helped to predict the target so far ({told})."
     return Verdict.USED, f"Whether it helps to predict the target is not sure yet ({told})."
-
-
-# ── sources that are not trusted ──────────────────────────────────────────────────────────────────────────────────
 
 
 def why_unusable(prior: AutoPrior, i: int) -> WhyUnusable | None:
@@ -318,61 +423,16 @@ def _count_inputs(source: Dataset) -> int:
 # ── the past, before the first result ─────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class PastCheck:
-    """How past campaigns predict themselves (``gains`` ± ``errors``, nats per row) and each other.
-
-    ``silent`` says why a campaign is not trusted; None where it is. ``agreement[i, j]`` is the correlation of the
-    predictions of i with the results of j; NaN where i is not trusted, or j is constant or too small.
-    """
-
-    verdicts: tuple[SourceVerdict, ...]
-    rows: tuple[int, ...]
-    gains: tuple[float, ...]
-    errors: tuple[float, ...]
-    silent: tuple[WhyUnusable | None, ...]
-    agreement: NDArray[np.float64]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the campaigns, in order."""
-        return tuple(v.name for v in self.verdicts)
-
-    def relation(self, i: int, j: int) -> float | None:
-        """The correlation of two campaigns, the mean of both directions; None where it may be chance."""
-        both = float(self.agreement[i, j] + self.agreement[j, i]) / 2
-        chance = max(_WEAK_CORRELATION, 2 / math.sqrt(min(self.rows[i], self.rows[j])))
-        return both if abs(both) > chance else None
-
-    def agrees(self, i: int) -> tuple[str, ...]:
-        """The campaigns that show what this one shows."""
-        return self._related(i, 1.0)
-
-    def contradicts(self, i: int) -> tuple[str, ...]:
-        """The campaigns that show the reverse."""
-        return self._related(i, -1.0)
-
-    def _related(self, i: int, sign: float) -> tuple[str, ...]:
-        others = ((name, self.relation(i, j)) for j, name in enumerate(self.names) if j != i)
-        return tuple(name for name, r in others if r is not None and sign * r > 0)
-
-
-def check_past(prior: Prior) -> PastCheck:
-    """Check how the sources predict themselves and each other, before the first result."""
+def check_past(prior: Prior) -> Explanation:
+    """The explanation before the first result, with the ``agreement`` of the sources with each other."""
     auto = auto_only(prior)
+    found = explain(auto)
     with torch.no_grad():
         between = agreement(auto.alone.layers, auto.sources).numpy().copy()
-    silent = tuple(why_unusable(auto, i) for i in range(len(auto.sources)))
-    between[[why is not None for why in silent]] = math.nan
-    between[:, [why in (WhyUnusable.CONSTANT, WhyUnusable.TOO_FEW) for why in silent]] = math.nan
-    return PastCheck(
-        verdicts=explain(auto).sources,
-        rows=tuple(source.n for source in auto.sources),
-        gains=tuple(auto.gate.gain.tolist()),
-        errors=tuple(auto.gate.error.tolist()),
-        silent=silent,
-        agreement=between,
-    )
+    unusable = [source.unusable for source in found.sources]
+    between[[why is not None for why in unusable]] = math.nan
+    between[:, [why in (WhyUnusable.CONSTANT, WhyUnusable.TOO_FEW) for why in unusable]] = math.nan
+    return replace(found, agreement=between)
 
 
 def agreement(layers: Sequence[Layer], sources: Sequence[Dataset]) -> Float[Tensor, "s s"]:

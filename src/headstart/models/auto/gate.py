@@ -2,19 +2,20 @@
 
     gain = mean of log p(y_i | the other values) − log N(y_i; the mean and variance of the other values)
 
-in nats per observation, in closed form (leave-one-out). The hyperparameters have seen all points, so a process that
-follows noise gains a little, too: as Akaike's criterion has it, one nat for each of its p hyperparameters is taken off,
-but not more than 0.7 per observation. Noise, and a source too small for its roughness, then gain nothing. Where errors
-of the values are known the constant has them, too (``_constant``): which values are poor says nothing of the inputs.
+in nats per observation, in closed form. The hyperparameters are fitted to all points, so that a process gains a little
+from noise, too: as in Akaike's criterion one nat for each of its p hyperparameters is subtracted, but at most 0.7 per
+observation. Noise, and a source too small for its roughness, then gain nothing. Where errors of the values are known
+the constant has them, too (``_constant``): which values are poor says nothing about the inputs.
 
-A few rows in many inputs cannot show that they are not noise, and are evidence all the same. So trust is no yes or no:
-it rises with the gain in standard errors z, Φ(2 (z − 0.6)), from 0 below z = 0.1 to 1 at z = 2. Sources
-that are noise have z around −1, one in ten above 0.8.
+A few rows in many inputs cannot show that they are not noise. So trust is a number from 0 to 1 that rises with the gain
+in standard errors z: Φ(2 (z − 0.6)), from 0 below z = 0.1 to 1 at z = 2. Sources of noise have z around −1, one in ten
+above 0.8.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -24,12 +25,9 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.data.thinning import representative
 from headstart.models.chain.layer import Layer
-from headstart.models.refits import observing_instead
 from headstart.tuning import AUTO_TUNING
 
-_LOG_2PI = math.log(2 * math.pi)
 _NO_ERROR = 1e-12
-_HALVINGS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ class Informative:
 
 
 def _log_normal(y: Tensor, mean: Tensor, var: Tensor) -> Tensor:
-    return -0.5 * ((y - mean).square() / var + var.log() + _LOG_2PI)
+    return -0.5 * ((y - mean).square() / var + var.log() + math.log(2 * math.pi))
 
 
 def _n_parameters(layer: Layer) -> Float[Tensor, "*b"]:
@@ -81,7 +79,7 @@ def _constant(
 
     low = torch.zeros_like(y)
     high = low + (y - y.mean(-1, keepdim=True)).square().sum(-1, keepdim=True)
-    for _ in range(_HALVINGS):
+    for _ in range(50):  # halvings
         s2 = 0.5 * (low + high)
         w, c = weighted(s2)
         too_far = (w * (y.unsqueeze(-2) - c.unsqueeze(-1)).square()).sum(-1) > n - 2
@@ -90,10 +88,12 @@ def _constant(
     return c, low + error_var + 1 / w.sum(-1)
 
 
-def _gain(
-    layer: Layer, y: Float[Tensor, "*b n"], error_var: Float[Tensor, "*b n"] | None
-) -> tuple[Float[Tensor, "*b"], Float[Tensor, "*b"]]:
-    n = y.shape[-1]
+def _gain(layer: Layer, source: Dataset) -> tuple[Float[Tensor, "*b"], Float[Tensor, "*b"]]:
+    """The gain of one source in nats per observation, and its standard error; of many rows from representative ones."""
+    if source.n > AUTO_TUNING.gate_max_rows:
+        source = representative(source, AUTO_TUNING.gate_max_rows)
+        layer = layer.with_observations(source)
+    y, n = source.y, source.n
     if n < 3:  # no spread without the point that is left out
         return torch.zeros_like(y[..., 0]), torch.ones_like(y[..., 0])
     mean, var = layer.leave_one_out(y)
@@ -103,9 +103,9 @@ def _gain(
     away = y - total / n
     spread = (away.square().sum(-1, keepdim=True) - n / (n - 1) * away.square()) / (n - 2)
     # a mean of n − 1 values is uncertain itself; a constant source has no spread to divide by
-    constant = (spread * (1 + 1 / (n - 1))).clamp_min(1e-12)
-    if error_var is not None:
-        others, constant = _constant(y, error_var)
+    constant = (spread * (1 + 1 / (n - 1))).clamp_min(_NO_ERROR)
+    if source.error_var is not None:
+        others, constant = _constant(y, source.error_var)
     # one outlier, a penalty for a failed run say, must not decide
     most = AUTO_TUNING.max_log_ratio
     gains = (_log_normal(y, mean, var) - _log_normal(y, others, constant)).clamp(-most, most)
@@ -113,28 +113,7 @@ def _gain(
     return gains.mean(-1) - (p / n).clamp_max(AUTO_TUNING.gate_max_complexity_penalty), gains.std(-1) / math.sqrt(n)
 
 
-def _some_of(
-    layer: Layer, y: Float[Tensor, "*b n"], error_var: Float[Tensor, "*b n"] | None, X: Float[Tensor, "*b n d"]
-) -> tuple[Layer, Float[Tensor, "*b m"], Float[Tensor, "*b m"] | None]:
-    """The process at its hyperparameters with fewer rows, where there are many, and their values and errors."""
-    if y.shape[-1] <= AUTO_TUNING.gate_max_rows:
-        return layer, y, error_var
-    few = representative(Dataset(X, y, error_var=error_var), AUTO_TUNING.gate_max_rows)
-    return observing_instead(layer, few), few.y, few.error_var
-
-
-def informative(
-    layers: tuple[Layer, ...],
-    values: tuple[Float[Tensor, "*b _"], ...],
-    error_vars: tuple[Float[Tensor, "*b _"] | None, ...] = (),
-    inputs: tuple[Float[Tensor, "*b _ d"], ...] | None = None,
-) -> Informative:
-    """The gains of all sources from their processes, values and known error variances, all in the same units.
-
-    With ``inputs`` large sources are judged by representative rows.
-    """
-    each = list(zip(layers, values, error_vars or (None,) * len(layers), strict=True))
-    if inputs is not None:
-        each = [_some_of(*source, X) for source, X in zip(each, inputs, strict=True)]
-    gains, errors = zip(*(_gain(*source) for source in each), strict=True)
+def informative(layers: Sequence[Layer], sources: Sequence[Dataset]) -> Informative:
+    """The gains of all sources from their processes and their data, all in the same units."""
+    gains, errors = zip(*map(_gain, layers, sources), strict=True)
     return Informative(torch.stack(gains, dim=-1), torch.stack(errors, dim=-1))

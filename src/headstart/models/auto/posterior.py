@@ -1,4 +1,4 @@
-"""AUTO's posterior: the mixture of its candidates as a BoTorch model, and the scores behind their weights."""
+"""AUTO's posterior: the mixture of its candidates as a BoTorch model."""
 
 from __future__ import annotations
 
@@ -11,48 +11,24 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.data.units import Units
-from headstart.models.auto.gate import Informative
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture, take_problems
 from headstart.models.params import AutoParams
 from headstart.models.posterior import FitResult, TransferPosterior
-from headstart.models.refits import observing_instead
 from headstart.tuning import AUTO_TUNING
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    """The weights of the candidates, and what they follow from.
+class AutoFitResult(FitResult):
+    """Also what the weights follow from, and who chooses the next point; None where the weights were given.
 
-    ``scores`` (candidates × observations) are log p of every value of the target before it was seen, in mapped units;
-    ``gate`` says how far every source is trusted.
+    ``scores`` are log p of every value of the target before it was seen, by candidate, in mapped units. After the first
+    points one in ``plain_every`` is chosen by ``plain``: a mixture in which the plain process has all the weight.
     """
 
-    candidates: tuple[str, ...]
-    weights: Float[Tensor, "*b k"]
-    scores: Float[Tensor, "*b k n"]
-    gate: Informative
-
-
-@dataclass(frozen=True, slots=True)
-class Turns:
-    """The points that candidate k chooses alone, as ``member``: one in ``every``, after the first points."""
-
-    k: int
-    member: Layer | Mixture
-    every: int
-
-    def has(self, n: int) -> bool:
-        """Whether candidate k chooses point number n, counted from 0."""
-        return n >= AUTO_TUNING.first_points and n % self.every == self.every - 1
-
-
-@dataclass(frozen=True, slots=True)
-class AutoFitResult(FitResult):
-    """Also the judgement and the turns; None where the weights were given."""
-
-    judgement: Judgement | None = None
-    turns: Turns | None = None
+    scores: Float[Tensor, "*b k n"] | None = None
+    plain: Mixture | None = None
+    plain_every: int = 1
 
 
 class AutoPosterior(TransferPosterior):
@@ -71,9 +47,10 @@ class AutoPosterior(TransferPosterior):
         return self._predictor
 
     @property
-    def judgement(self) -> Judgement | None:
-        """The scores and the gate behind the weights."""
-        return self._outcome.judgement
+    def scores(self) -> Float[Tensor, "*b k n"]:
+        """log p of every value of the target before it was seen, by candidate, in mapped units."""
+        assert self._outcome.scores is not None
+        return self._outcome.scores
 
     @property
     def weights(self) -> Float[Tensor, "*b k"]:
@@ -86,19 +63,15 @@ class AutoPosterior(TransferPosterior):
         return True
 
     def deciding(self, n: int) -> Mixture:
-        """The mixture that chooses point number n: in a turn one candidate has all weight, with all its uncertainty."""
-        turns, mixture = self._outcome.turns, self.mixture
-        if turns is None or not turns.has(n):
-            return mixture
-        k = turns.k
-        weights = torch.zeros_like(mixture.weights)
-        weights[..., k] = 1.0
-        return Mixture((*mixture.members[:k], turns.member, *mixture.members[k + 1 :]), weights)
+        """The mixture that chooses point number n, counted from 0; in a turn of the plain process that one alone."""
+        plain, every = self._outcome.plain, self._outcome.plain_every
+        turn = n >= AUTO_TUNING.first_points and n % every == every - 1
+        return plain if plain is not None and turn else self.mixture
 
     def condition_on_observations(self, X: Tensor, Y: Tensor, noise: Tensor | None = None, **options: Any) -> Self:
-        """As of every model; a fantasy has no turns."""
+        """As of every model; of a fantasy the plain process has no turns."""
         found = super().condition_on_observations(X, Y, noise, **options)
-        return type(self)(found.mixture, replace(self._outcome, turns=None), found.train_targets, self._warp)
+        return type(self)(found.mixture, replace(self._outcome, plain=None), found.train_targets, self._warp)
 
     def candidate(self, k: int, rows: Int[Tensor, "p"] | None = None) -> TransferPosterior:
         """One candidate as a model of its own, for all problems of a batch or some of them, by their index."""
@@ -148,4 +121,4 @@ def _rescaled(predictor: Layer | Mixture, scale: Tensor, offset: Tensor, target:
     if isinstance(predictor, Mixture):
         return replace(predictor, members=tuple(_rescaled(m, scale, offset, target) for m in predictor.members))
     scaled = replace(predictor, params=predictor.params.scaled(scale, offset))
-    return observing_instead(scaled, target)
+    return scaled.with_observations(target)

@@ -22,10 +22,9 @@ from headstart.gp.evidence import GaussianEvidence, WeightedTerms
 from headstart.gp.fit import fit
 from headstart.gp.hyperparameters import Inputs
 from headstart.gp.linalg import cholesky, solve_lower
-from headstart.models.chain.layer import Layer
 from headstart.models.model import TransferModel
 from headstart.models.star.independent import IndependentSources
-from headstart.models.star.weighting import Amplitude, Integrated, SourceFacts
+from headstart.models.star.weighting import Integrated, SourceFacts
 from headstart.models.star.weights import StarBeliefs
 
 # Numbers of observations at which the hyperparameters behind the scores are refitted: often while every observation
@@ -69,7 +68,7 @@ def _in_lockstep(
         units = alone.units.completed(target.head(refit))
         inward = units.inward(target.head(end))
         y, error_var = inward.y.expand(n_sources, -1), inward.error_var
-        terms = WeightedTerms(means[:, None, :refit], covs[:, None, :refit, :refit], Amplitude(weighting.amplitude))
+        terms = WeightedTerms(means[:, None, :refit], covs[:, None, :refit, :refit], weighting.coefficients)
         evidence = GaussianEvidence(
             target.X[None, :refit],
             y[:, :refit],
@@ -87,8 +86,9 @@ def _in_lockstep(
         K = K + own.outputscale[:, None, None] * model.kernel(X, X, own.lengthscale)
         noise = own.noise_var.unsqueeze(-1) + (0.0 if error_var is None else error_var)
         K = K + torch.diag_embed(noise.expand(y.shape))
-        found = _contrast_scores(K, y - omega * means[:, :end]) - units.scale.log().unsqueeze(-1)
-        scores[:, refit:end] = found[:, refit:]
+        L = cholesky(K, of="The covariance of the target's observations")
+        z = solve_lower(L, (y - omega * means[:, :end]).unsqueeze(-1)).squeeze(-1)
+        scores[:, refit:end] = scores_of(L, z)[:, refit:] - units.scale.log().unsqueeze(-1)
     return scores
 
 
@@ -96,43 +96,32 @@ def _priors_at(
     alone: IndependentSources, weighting: Integrated, X: Float[Tensor, "n d"]
 ) -> tuple[Float[Tensor, "s n"], Float[Tensor, "s n n"]]:
     """Prior mean and covariance of the target at X under a star of each source, at amplitude 1."""
-    facts, means, covs = alone.facts, [], []
-    for member, spread, open_ in zip(alone.members, facts.spread, facts.open, strict=True):
-        below = StarBeliefs((member,), weighting.unit(SourceFacts(spread.unsqueeze(-1), open_.unsqueeze(-1))))
+    means, covs = [], []
+    for member, spread in zip(alone.members, alone.spread.unsqueeze(-1), strict=True):
+        below = StarBeliefs((member,), weighting.unit(SourceFacts(spread, torch.ones_like(spread))))
         at = below.at(X)
         means.append(at.mean)
         covs.append(below.cov(at, at))
     return torch.stack(means), torch.stack(covs)
 
 
-def scores_of(layer: Layer) -> Float[Tensor, "*b n"]:
-    """The scores of all observations of a layer, at its hyperparameters, from its factor; the first one is 0.
+def scores_of(L: Float[Tensor, "*b n n"], z: Float[Tensor, "*b n"]) -> Float[Tensor, "*b n"]:
+    """The scores of all observations from the factor L of their covariance and z = L⁻¹ r; the first one is 0.
 
-    With z = L⁻¹ r and e = L⁻¹ 1, and the offset given a flat prior, the first i values leave it with precision S_i and
-    mean c_i/S_i; the next one is then predicted with
+    With e = L⁻¹ 1, and the offset given a flat prior, the first i values leave it with precision S_i and mean c_i/S_i;
+    the next one is then predicted with
 
         S_i = Σ_{j≤i} e_j²       variance    L_ii² (1 + e_i²/S_{i−1})
         c_i = Σ_{j≤i} e_j z_j    residual    L_ii (z_i − e_i c_{i−1}/S_{i−1})
 
     which are the scores of the contrasts y_i − y_1 at O(n²), without a new factor.
     """
-    z = layer.z
     if z.shape[-1] < 2:
         return torch.zeros_like(z)
-    e = solve_lower(layer.L, torch.ones_like(layer.L[..., :1])).squeeze(-1)
+    e = solve_lower(L, torch.ones_like(L[..., :1])).squeeze(-1)
     S, c = e.square().cumsum(-1), (e * z).cumsum(-1)
     grows = S[..., 1:] / S[..., :-1]
     residual = z[..., 1:] - e[..., 1:] * c[..., :-1] / S[..., :-1]
-    log_sd = layer.L.diagonal(dim1=-2, dim2=-1)[..., 1:].log() + 0.5 * grows.log()
+    log_sd = L.diagonal(dim1=-2, dim2=-1)[..., 1:].log() + 0.5 * grows.log()
     scores = -0.5 * (residual.square() / grows + math.log(2 * math.pi)) - log_sd
     return torch.cat([torch.zeros_like(z[..., :1]), scores], dim=-1)
-
-
-def _contrast_scores(K: Float[Tensor, "*b n n"], r: Float[Tensor, "*b n"]) -> Float[Tensor, "*b n"]:
-    """The scores of y_i − y_1 from the covariance of the values and their residuals; 0 for the first one."""
-    first = K[..., :1, :]
-    contrasts = K[..., 1:, 1:] - first[..., 1:] - first[..., 1:].mT + first[..., :1]
-    L = cholesky(contrasts, of="The covariance of the target's observations")
-    z = solve_lower(L, (r[..., 1:] - r[..., :1]).unsqueeze(-1)).squeeze(-1)
-    scores = -0.5 * (z.square() + math.log(2 * math.pi)) - L.diagonal(dim1=-2, dim2=-1).log()
-    return torch.cat([torch.zeros_like(r[..., :1]), scores], dim=-1)

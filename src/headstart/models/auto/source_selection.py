@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float
@@ -26,20 +25,10 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.models.auto.scores import REFITS
 from headstart.models.chain.beliefs import ExactBeliefs, weights_of
+from headstart.models.star.independent import IndependentSources
 from headstart.tuning import AUTO_TUNING
 
 _ELEMENTS = 1 << 22  # of the covariances between sources and target that are in memory at once
-
-
-@dataclass(frozen=True, slots=True)
-class SelectedSources:
-    """The sources that are used, by their index, and how far each is trusted: 0 in a problem that does not select it.
-
-    Every problem of a batch selects its own sources; ``index`` has all that any of them selects.
-    """
-
-    index: tuple[int, ...]
-    trust: Float[Tensor, "*b k"]
 
 
 def selection_size(n: int) -> int:
@@ -53,25 +42,22 @@ def max_sources_of(sources: Sequence[Dataset]) -> int:
     return max(AUTO_TUNING.max_sources, min(AUTO_TUNING.max_small_sources, int(AUTO_TUNING.source_row_budget / rows)))
 
 
-def select_at_first(trust: Float[Tensor, "*b s"], most: int) -> SelectedSources:
-    """The sources that are used while the target has few results."""
-    if trust.shape[-1] <= most:
-        return SelectedSources(tuple(range(trust.shape[-1])), trust)
-    return _selected(trust, _drawn(trust, most))
+def selected_sources(alone: IndependentSources, seen: Dataset | None = None) -> IndependentSources:
+    """The sources that are used from these results of the target on; without any, while it has few.
 
-
-def select_for(
-    trust: Float[Tensor, "*b s"], most: int, members: Sequence[ExactBeliefs], seen: Dataset
-) -> SelectedSources:
-    """The sources that are used from these results of the target on, which are in the units of the sources."""
-    if trust.shape[-1] <= most or seen.n < AUTO_TUNING.few_results:
-        return select_at_first(trust, most)
-    first = _drawn(trust, most // 2)
-    alike = _correlation(means_at(members, seen.X), seen.y)
+    Every problem of a batch selects its own sources: one that only others select is not trusted in it.
+    """
+    trust, most = alone.trust, max_sources_of(alone.sources)
+    if len(alone.sources) <= most:
+        return alone
+    if seen is None or seen.n < AUTO_TUNING.few_results:
+        return _selected(alone, _drawn(trust, most))
+    first, inward = _drawn(trust, most // 2), alone.units.completed(seen).inward(seen)
+    alike = _correlation(means_at(alone.members, inward.X), inward.y)
     alike = alike.masked_fill(first | (trust <= 0), -torch.inf)
     best = alike.topk(most - most // 2, dim=-1)
     more = torch.zeros_like(first).scatter(-1, best.indices, best.values > -torch.inf)
-    return _selected(trust, first | more)
+    return _selected(alone, first | more)
 
 
 def _drawn(trust: Float[Tensor, "*b s"], most: int) -> Bool[Tensor, "*b s"]:
@@ -83,11 +69,11 @@ def _drawn(trust: Float[Tensor, "*b s"], most: int) -> Bool[Tensor, "*b s"]:
     return found
 
 
-def _selected(trust: Float[Tensor, "*b s"], mask: Bool[Tensor, "*b s"]) -> SelectedSources:
+def _selected(alone: IndependentSources, mask: Bool[Tensor, "*b s"]) -> IndependentSources:
     index = mask.reshape(-1, mask.shape[-1]).any(0).nonzero().squeeze(-1)
     if len(index) == 0:  # none is trusted: one stands for all, with weight 0
         index = index.new_zeros(1)
-    return SelectedSources(tuple(index.tolist()), (trust * mask)[..., index])
+    return alone.some(index.tolist(), (alone.trust * mask)[..., index])
 
 
 def _correlation(shapes: Float[Tensor, "*b s n"], y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b s"]:

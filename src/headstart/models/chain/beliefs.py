@@ -1,4 +1,4 @@
-"""What the tasks below say about a task before its first observation: f_below ~ (m, Σ) at any points.
+"""Beliefs: the distribution f_below ~ (m, Σ) that the tasks below give a task before its first observation.
 
     class            m(x)                     Σ(x, x')                        used by
     NoBeliefs        0                        0                               the first level, GPBO
@@ -53,15 +53,6 @@ class BeliefsAt:
             parts=tuple(part.unfolded(extra) for part in self.parts),
         )
 
-    def nowhere(self) -> BeliefsAt:
-        """The same beliefs at none of the points."""
-        return BeliefsAt(
-            X=self.X[..., :0, :],
-            mean=self.mean[..., :0],
-            v=None if self.v is None else self.v[..., :0],
-            u=None if self.u is None else self.u[..., :0],
-        )
-
     def rows(self, which: slice) -> BeliefsAt:
         """The same beliefs at some of the points."""
         return BeliefsAt(
@@ -87,7 +78,7 @@ def _cat(a: Tensor, b: Tensor, dim: int) -> Tensor:
 
 
 class Beliefs(ABC):
-    """m and Σ of the task below."""
+    """m and Σ of the task below; Σ = 0 unless ``prior_cov`` and ``prior_var`` say otherwise."""
 
     batch_shape: torch.Size
 
@@ -108,13 +99,13 @@ class Beliefs(ABC):
         """These beliefs at points that were located before the target was known."""
         return at
 
-    @abstractmethod
     def prior_cov(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"]) -> Float[Tensor, "*out n m"]:
         """k(A, B): the covariance before any data."""
+        return A.new_zeros(*broadcast_shapes(A.shape[:-2], B.shape[:-2]), A.shape[-2], B.shape[-2])
 
-    @abstractmethod
     def prior_var(self) -> Float[Tensor, "*b 1"]:
         """k(x, x), which is the same everywhere."""
+        return torch.zeros(*self.batch_shape, 1, dtype=torch.float64)
 
     def cov(self, a: BeliefsAt, b: BeliefsAt) -> Float[Tensor, "*out n m"]:
         """Σ between the points of a and those of b."""
@@ -127,7 +118,7 @@ class Beliefs(ABC):
 
     def var(self, a: BeliefsAt) -> Float[Tensor, "*b m"]:
         """The diagonal of Σ at the points of a."""
-        var = self.prior_var().expand(a.mean.shape)
+        var = self.prior_var().to(a.mean.device).expand(a.mean.shape)
         if a.v is not None:
             var = var - a.v.square().sum(-2)
         if a.u is not None:
@@ -144,25 +135,12 @@ class NoBeliefs(Beliefs):
     def _at(self, X: Float[Tensor, "*b m d"]) -> BeliefsAt:
         return BeliefsAt(X, 0.0 * X.sum(-1))
 
-    def prior_cov(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"]) -> Float[Tensor, "*out n m"]:
-        """Zero: nothing is believed to vary."""
-        batch = broadcast_shapes(A.shape[:-2], B.shape[:-2])
-        return A.new_zeros(*batch, A.shape[-2], B.shape[-2])
-
-    def prior_var(self) -> Float[Tensor, "*b 1"]:
-        """Zero: nothing is believed to vary."""
-        return torch.zeros(*self.batch_shape, 1, dtype=torch.float64)
-
-    def var(self, a: BeliefsAt) -> Float[Tensor, "*b m"]:
-        """Zero, on the device of the points."""
-        return torch.zeros_like(a.mean)
-
 
 @dataclass(frozen=True, slots=True)
 class MeanBeliefs(Beliefs):
     """The mean of a stack of levels: offset + Σ_i k_i(x, X_i) β_i with β_i = (k_i(X_i, X_i) + σ_i² I)⁻¹ r_i.
 
-    r_i = y_i − (the mean below at X_i) is what level i had to explain.
+    r_i = y_i − (the mean below at X_i) is what level i had to explain. The covariance below is forgotten.
     """
 
     kernel: Kernel
@@ -190,14 +168,6 @@ class MeanBeliefs(Beliefs):
 
     def _at(self, X: Float[Tensor, "*b m d"]) -> BeliefsAt:
         return BeliefsAt(X, self.mean_from(self.own_rows(X)))
-
-    def prior_cov(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"]) -> Float[Tensor, "*out n m"]:
-        """Zero: the covariance below is forgotten."""
-        return NoBeliefs(self.batch_shape).prior_cov(A, B)
-
-    def prior_var(self) -> Float[Tensor, "*b 1"]:
-        """Zero: nothing is believed to vary."""
-        return self.X[0].new_zeros(*self.batch_shape, 1)
 
     def extended(self, X: Float[Tensor, "*b n d"], params: GPParams, beta: Float[Tensor, "*b n"]) -> MeanBeliefs:
         """With one more level on top."""
@@ -262,11 +232,7 @@ class ExactBeliefs(Beliefs):
         return log_normal(self.L, self.z)
 
     def extended(
-        self,
-        params: GPParams,
-        at: BeliefsAt,
-        corner: Float[Tensor, "*b n n"],
-        z: Float[Tensor, "*b n"],
+        self, params: GPParams, at: BeliefsAt, corner: Float[Tensor, "*b n n"], z: Float[Tensor, "*b n"]
     ) -> ExactBeliefs:
         """A hierarchical stack with one more level: k(x, x') gains k_new, which only the new rows see.
 

@@ -34,22 +34,22 @@ from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import cholesky, solve_lower, solve_upper
 from headstart.models.chain.beliefs import Beliefs, BoostedBeliefs, ExactBeliefs
 from headstart.models.chain.layer import Layer, Propagation
+from headstart.tuning import PLAIN_TUNING
 
-ALL_ROWS = 500  # up to so many a task is simply fitted, and observed row by row
-EXACT = 5000  # rows below and of the task; their factor has 200 MB and takes four seconds
-_LARGE_TOGETHER = 4  # large sources side by side that are each exact to that size: 800 MB
-_POINTS, _POINTS_ON_TOP = 2000, 1000  # at most so many inducing points
-_MOST = 100_000  # rows that are worked through
-_WORK = 8e10  # multiplications, which take some ten seconds: rows · points²
-_BLOCK = 1024
+_BLOCK = 1024  # rows
 # Variances that are rounding: relative to the prior's, and of the whitened pseudo-observations
 _JITTER, _LEAST = 1e-10, 1e-9
 
 
 def exact_rows(sizes: Sequence[int]) -> int:
     """Up to how many rows each of these sources, learnt side by side, is exact: what all factors take is bounded."""
-    large = sum(n > _POINTS for n in sizes)
-    return EXACT if large <= _LARGE_TOGETHER else max(_POINTS, int(EXACT * (_LARGE_TOGETHER / large) ** 0.5))
+    points, most, together = (
+        PLAIN_TUNING.inducing_points,
+        PLAIN_TUNING.exact_up_to_rows,
+        PLAIN_TUNING.exact_large_sources,
+    )
+    large = sum(n > points for n in sizes)
+    return most if large <= together else max(points, int(most * (together / large) ** 0.5))
 
 
 def source_layer(
@@ -69,10 +69,8 @@ def source_layer(
     this variance, and becomes the posterior mean given all rows. ``every_row``: each is a row of the layer. ``exact``:
     up to so many rows.
     """
-    if task.n <= ALL_ROWS and offset_var is None:
-        return Layer.observe(
-            below, params, task.X, task.y, kernel=kernel, propagation=propagation, error_var=task.error_var
-        )
+    if task.n <= PLAIN_TUNING.every_row_up_to and offset_var is None:
+        return Layer.observe(below, params, task, kernel=kernel, propagation=propagation)
     pooled = None if every_row else pooled_rows(task)
     data = task if pooled is None else pooled.data
     noise = params.noise_var.unsqueeze(-1).expand(data.y.shape)
@@ -84,7 +82,7 @@ def source_layer(
     if plan.n_rows < data.n:
         kept = plan.rows(data)
         data, noise = take_rows(data, kept), noise.gather(-1, kept)
-    empty = Layer.observe(below, params, data.X[..., :0, :], data.y[..., :0], kernel=kernel, propagation=propagation)
+    empty = Layer.observe(below, params, data.head(0), kernel=kernel, propagation=propagation)
     if plan.n_points is None:
         return _exact(empty, data, noise, offset_var)
     points = inducing_rows(data.X / params.lengthscale.unsqueeze(-2), data.y, plan.n_points)
@@ -93,7 +91,7 @@ def source_layer(
 
 def learnt_through(below: Beliefs, task: Dataset, propagation: Propagation, exact: int | None = None) -> str:
     """How the layer of a source is made, in words: "learnt from 20,000 rows: predictions through 2,000 points"."""
-    pooled = pooled_rows(task) if task.n > ALL_ROWS else None
+    pooled = pooled_rows(task) if task.n > PLAIN_TUNING.every_row_up_to else None
     data = task if pooled is None else pooled.data
     places = "" if pooled is None else f" at {data.n:,} places" if data.n > 1 else " at one place"
     words = f"learnt from {task.n:,} rows{places}"
@@ -112,24 +110,26 @@ class _Plan:
 
     @classmethod
     def of(cls, below: Beliefs, data: Dataset, propagation: Propagation, most: int | None) -> _Plan:
-        """``most`` is up to how many rows, with those below, it is exact; by default EXACT."""
-        most = EXACT if most is None else most
+        """``most`` is up to how many rows, with those below, it is exact."""
+        points, on_top = PLAIN_TUNING.inducing_points, PLAIN_TUNING.rows_beside_others
+        most = PLAIN_TUNING.exact_up_to_rows if most is None else most
         known = below.exact if isinstance(below, BoostedBeliefs) else below
         N = known.z.shape[-1] if isinstance(known, ExactBeliefs) else 0
-        room = max(most - N, _POINTS_ON_TOP) if N else most
+        room = max(most - N, on_top) if N else most
         if data.n <= room:
             return cls(data.n, None)
         if propagation is Propagation.BOOSTED:  # its covariance is that of rows with noise of their own
-            return cls(min(room, _POINTS), None)
-        affordable = min(_MOST, int(_WORK / max(N, 1) ** 2))
+            return cls(min(room, points), None)
+        work = PLAIN_TUNING.condensed_max_work
+        affordable = min(PLAIN_TUNING.condensed_max_rows, int(work / max(N, 1) ** 2))
         if affordable <= room:
             return cls(room, None)
         rows = min(data.n, affordable)
-        return cls(rows, min(_POINTS_ON_TOP if N else _POINTS, int((_WORK / rows) ** 0.5)))
+        return cls(rows, min(on_top if N else points, int((work / rows) ** 0.5)))
 
     def rows(self, data: Dataset) -> Int[Tensor, "*b k"]:
         """The rows that are used: all over the results and the inputs, or with very many simply all over."""
-        if self.n_points is None and self.n_rows <= _POINTS:
+        if self.n_points is None and self.n_rows <= PLAIN_TUNING.inducing_points:
             return representative_rows(data.X, data.y, self.n_rows)
         even = torch.linspace(0, data.n - 1, self.n_rows, dtype=torch.float64, device=data.X.device).round().long()
         return even.expand(*data.batch_shape, -1)

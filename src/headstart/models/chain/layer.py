@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from headstart.data.dataset import Dataset
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import append_rows, broadcast_shapes, cholesky, fold, solve_lower, solve_upper, unfold
@@ -68,31 +69,23 @@ class Layer:
         cls,
         below: Beliefs,
         params: GPParams,
-        X: Float[Tensor, "*b n d"],
-        y: Float[Tensor, "*b n"],
+        task: Dataset,
         *,
         kernel: Kernel,
         propagation: Propagation,
         at: BeliefsAt | None = None,
-        error_var: Float[Tensor, "*b n"] | None = None,
     ) -> Layer:
-        """The layer at given hyperparameters, having seen (X, y); ``at`` spares evaluating the beliefs again.
+        """The layer at given hyperparameters with the observations of a task; ``at`` are the beliefs at its inputs."""
+        at = below.at(task.X) if at is None else at
+        none = task.X.new_zeros(*task.batch_shape, 0)
+        empty = cls(kernel, propagation, below, params, at.rows(slice(0)), none.unsqueeze(-1)[..., :0], none, none)
+        noise = None if task.error_var is None else params.noise_var.unsqueeze(-1) + task.error_var
+        return empty.observing(task.X, task.y, at=at, noise_var=noise) if task.n else empty
 
-        ``error_var`` are the known variances of y, which come on top of the noise.
-        """
-        at = below.at(X) if at is None else at
-        empty = cls(
-            kernel=kernel,
-            propagation=propagation,
-            below=below,
-            params=params,
-            at=at.nowhere(),
-            L=X.new_zeros(*X.shape[:-2], 0, 0),
-            z=X.new_zeros(*X.shape[:-2], 0),
-            noise=X.new_zeros(*X.shape[:-2], 0),
-        )
-        noise = None if error_var is None else params.noise_var.unsqueeze(-1) + error_var
-        return empty.observing(X, y, at=at, noise_var=noise) if X.shape[-2] else empty
+    def with_observations(self, task: Dataset, params: GPParams | None = None, at: BeliefsAt | None = None) -> Layer:
+        """The layer, at other hyperparameters if given, with these observations in place of its own."""
+        params = self.params if params is None else params
+        return Layer.observe(self.below, params, task, kernel=self.kernel, propagation=self.propagation, at=at)
 
     @property
     def X(self) -> Float[Tensor, "*b n d"]:

@@ -15,7 +15,7 @@ from headstart.data.dataset import Dataset, error_vars
 from headstart.gp.evidence import Evaluation, gaussian, lengthscale_gradient
 from headstart.gp.hyperparameters import OFFSET_VAR, Inputs, Layout, lengthscale_slot, noise_slot
 from headstart.gp.kernels import Kernel
-from headstart.gp.linalg import inverse_from_factor, times, try_cholesky
+from headstart.gp.linalg import times, try_cholesky
 from headstart.models.joint.coregion import Coregion, Values, WeightedSource
 from headstart.models.params import ModelParams
 
@@ -40,21 +40,8 @@ class JointEvidence(ABC):
         self.V = coregion.n_kernels(self.T)
         ell = lengthscale_slot("lengthscale", self.V, Inputs.of(self.d))
         self.layout = Layout((ell, *coregion.slots(self.T), noise_slot(self.T)))
-
-    @property
-    def n_problems(self) -> int:
-        """How many independent problems there are."""
-        return self.tasks[0].X.shape[0]
-
-    @property
-    def n_observations(self) -> int:
-        """Observations of all tasks of one problem."""
-        return sum(task.n for task in self.tasks)
-
-    @property
-    def device(self) -> torch.device:
-        """Where the data are."""
-        return self.tasks[0].X.device
+        self.n_problems, self.n_observations = len(flat[0].y), sum(task.n for task in flat)
+        self.device = flat[0].X.device
 
     def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> Evaluation:
         """−log p(y of all tasks | θ), its gradient, and which rows could be computed."""
@@ -227,7 +214,7 @@ class ArrowEvidence(JointEvidence):
         D.diagonal(dim1=-2, dim2=-1).add_(noise_var[:, s:]).add_(error_t)
 
         L, ok = try_cholesky(A)
-        A_inverse = inverse_from_factor(L.flatten(0, 1)).unflatten(0, L.shape[:2])
+        A_inverse = torch.cholesky_inverse(L.flatten(0, 1)).unflatten(0, L.shape[:2])
         Q = A_inverse @ B
         a = times(A_inverse, y_s)
         S = D - (B.mT @ Q).sum(1)

@@ -20,10 +20,9 @@ from headstart.models.joint.coregion import Coregion, WeightedSource
 from headstart.models.joint.evidence import ArrowEvidence, DenseEvidence, JointEvidence
 from headstart.models.learning import LearnContext
 from headstart.models.model import Prior, TransferModel
-from headstart.models.params import AutoParams, CoregionalParams, EnsembleParams, ModelParams
+from headstart.models.params import CoregionalParams, ModelParams, expanded, rescaled
 from headstart.models.posterior import FitResult, TransferPosterior
-
-MOST_OF_A_SOURCE = 1000  # rows
+from headstart.tuning import PLAIN_TUNING
 
 
 def believe_sources(
@@ -68,15 +67,7 @@ def _observe(
     noise = params.noise_var[..., -1]
     # the beliefs hold every kernel: there is no residual of the target's own
     nothing = GPParams(torch.ones_like(params.lengthscale[..., 0, :]), noise.new_zeros(noise.shape), noise, 0 * noise)
-    return Layer.observe(
-        below,
-        nothing,
-        target.X,
-        target.y,
-        kernel=kernel,
-        propagation=Propagation.EXACT,
-        error_var=target.error_var,
-    )
+    return Layer.observe(below, nothing, target, kernel=kernel, propagation=Propagation.EXACT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +91,8 @@ class JointPrior(Prior):
         params = evidence.params(theta.reshape(evidence.n_problems, -1), target.batch_shape)
         canonical = model.coregion.coregional(params, evidence.T)
         layer = _observe(canonical, sources, inward, coregion=model.coregion, kernel=model.kernel)
-        assert not isinstance(params, EnsembleParams | AutoParams)
-        return TransferPosterior(layer, FitResult(units, params.scaled(units.scale, units.offset), (report,)), target.y)
+        params = rescaled(params, units.scale, units.offset)
+        return TransferPosterior(layer, FitResult(units, params, (report,)), target.y)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +110,7 @@ class Joint(TransferModel):
 
     def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> JointPrior:  # noqa: ARG002
         # every evaluation of the joint evidence factorises all rows: of large sources some have to do
-        few = tuple(representative(source, MOST_OF_A_SOURCE) for source in sources)
+        few = tuple(representative(source, PLAIN_TUNING.rows_beside_others) for source in sources)
         notes = [
             f"{own.n:,} of {source.n:,} rows of {task_name(source, i)} are used"
             for i, (own, source) in enumerate(zip(few, sources, strict=True))
@@ -130,6 +121,6 @@ class Joint(TransferModel):
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
         canonical = self.coregion.coregional(params, len(sources) + 1)
         canonical.require(target.d)
-        here = canonical.expanded(target.batch_shape, target.X)
+        here = expanded(canonical, target.batch_shape, target.X)
         layer = _observe(here, sources, target, coregion=self.coregion, kernel=self.kernel)
         return TransferPosterior(layer, FitResult(Units.identity(target), params), target.y)

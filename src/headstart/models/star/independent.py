@@ -16,7 +16,7 @@ from headstart.data.units import OutputUnits, Units, spread_of
 from headstart.gp.fit import FitReport, Seed
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams
 from headstart.models.chain.beliefs import BeliefsAt, ExactBeliefs, NoBeliefs, sources_at
-from headstart.models.chain.condensed import ALL_ROWS, exact_rows, source_layer
+from headstart.models.chain.condensed import exact_rows, source_layer
 from headstart.models.chain.fitting import LevelSpec, fit_level
 from headstart.models.chain.layer import Layer
 from headstart.models.fitcache import fit_as_arrays, fit_from_arrays, fit_key, options_in_key
@@ -29,7 +29,7 @@ from headstart.models.learning import (
     integer_seed,
 )
 from headstart.models.model import TransferModel
-from headstart.models.star.weighting import SourceFacts
+from headstart.tuning import PLAIN_TUNING
 
 # Elements of all covariance matrices that are worked on in lockstep: more of them gain nothing
 _TOGETHER = 1 << 19
@@ -37,12 +37,17 @@ _TOGETHER = 1 << 19
 
 @dataclass(frozen=True)
 class IndependentSources:
-    """Every source learnt on its own: a layer each, in common model units. All models with sources can begin here."""
+    """Every source learnt on its own: a layer each, in common model units, and how far it is trusted, from 0 to 1.
+
+    ``index`` are the positions of the sources among all, of which these may be ``some``.
+    """
 
     sources: tuple[Dataset, ...]
     units: Units
     layers: tuple[Layer, ...]
     reports: tuple[FitReport, ...]
+    trust: Float[Tensor, "*b s"]
+    index: tuple[int, ...]
 
     @property
     def known(self) -> Units:
@@ -54,21 +59,21 @@ class IndependentSources:
         """Every source's own posterior, which the weighted sum is made of."""
         return tuple(exact_beliefs(layer) for layer in self.layers)
 
-    @property
-    def facts(self) -> SourceFacts:
-        """The sources' spreads in model units; every source counts."""
-        spread = torch.stack([spread_of(s.y, s.y.mean(-1)) / self.known.scale for s in self.sources], dim=-1)
-        return SourceFacts(spread, torch.ones_like(spread))
+    @cached_property
+    def spread(self) -> Float[Tensor, "*b s"]:
+        """The spread of every source's values in model units."""
+        return torch.stack([spread_of(s.y, s.y.mean(-1)) / self.known.scale for s in self.sources], dim=-1)
 
-    def only(self, i: int) -> IndependentSources:
-        """Source i as the only one."""
-        return self.some((i,))
-
-    def some(self, index: Sequence[int]) -> IndependentSources:
-        """Some of the sources, in the common units of all."""
-        sources = tuple(self.sources[i] for i in index)
-        layers = tuple(self.layers[i] for i in index)
-        return replace(self, sources=sources, layers=layers, reports=tuple(self.reports[i] for i in index))
+    def some(self, index: Sequence[int], trust: Float[Tensor, "*b k"] | None = None) -> IndependentSources:
+        """Some of the sources, in the common units of all; ``trust`` in each, if it is to be another than in all."""
+        return replace(
+            self,
+            sources=tuple(self.sources[i] for i in index),
+            layers=tuple(self.layers[i] for i in index),
+            reports=tuple(self.reports[i] for i in index),
+            trust=self.trust[..., list(index)] if trust is None else trust,
+            index=tuple(index),
+        )
 
     def locate(self, X: Float[Tensor, "*b m d"]) -> BeliefsAt:
         """Every source's posterior at X; the weights come with the target."""
@@ -82,7 +87,7 @@ def _known(units: Units, sources: tuple[Dataset, ...]) -> Units:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceFit:
+class _SourceFit:
     """The hyperparameters of a source on its own in the units of its values, and how they were found.
 
     ``offset_var`` is the variance of the offset before any data where the offset is determined with the layer, which is
@@ -121,12 +126,14 @@ def fit_independently(
     units = _known(shared, sources)
     fits = fit_each(sources, units.scale, model, seed, context)
     layers = tuple(fit.layer(units) for fit in fits)
-    return IndependentSources(sources, shared, layers, tuple(fit.report for fit in fits))
+    trust = torch.ones(*sources[0].batch_shape, len(sources), dtype=torch.float64, device=sources[0].X.device)
+    every = tuple(range(len(sources)))
+    return IndependentSources(sources, shared, layers, tuple(fit.report for fit in fits), trust, every)
 
 
 def fit_each(
     sources: tuple[Dataset, ...], scale: Float[Tensor, "*b"], model: TransferModel, seed: Seed, context: LearnContext
-) -> list[SourceFit]:
+) -> list[_SourceFit]:
     """The fit of every source, from the cache or made now; ``scale`` is the unit of a source that is constant."""
     exact = exact_rows([source.n for source in sources])
     spec = LevelSpec(model.kernel, model.fit, model.units, seed=integer_seed(seed), source=True, exact=exact)
@@ -146,16 +153,21 @@ def fit_each(
         seconds = sum(map(expected_seconds, some))
         jobs.append(FitJob(_fit_group, (some, scale, replace(spec, name=names[group[0]])), some[0].n, seconds))
     if jobs:
-        meter = context.meter(f"Learning from {count_in_words(sources)}", sum(job.seconds for job in jobs))
+        done = context.meter(f"Learning from {count_in_words(sources)}", sum(job.seconds for job in jobs))
         for j, fits in context.run(jobs):
             for i, (params, report) in zip(groups[j], fits, strict=True):
                 found[i] = params, replace(report, task=names[i])
                 if cache is not None:
                     cache.put(keys[i], fit_as_arrays(params, report))
-            meter.add(jobs[j].seconds)
+            done(jobs[j].seconds)
     free = model.units is OutputUnits.SHARED
     return [
-        SourceFit(s, *found[i], spec, OFFSET_VAR * own[i].scale.square() if free and s.n > ALL_ROWS else None)
+        _SourceFit(
+            s,
+            *found[i],
+            spec,
+            OFFSET_VAR * own[i].scale.square() if free and s.n > PLAIN_TUNING.every_row_up_to else None,
+        )
         for i, s in enumerate(sources)
     ]
 
@@ -183,7 +195,7 @@ def _lockstep_groups(sources: Sequence[Dataset], which: Sequence[int], restarts:
     groups = []
     for (n, _, _), members in alike.items():
         most = max(1, _TOGETHER // (restarts * n * n * sources[0].batch_shape.numel()))
-        most = 1 if n > ALL_ROWS else most
+        most = 1 if n > PLAIN_TUNING.every_row_up_to else most
         groups += [members[i : i + most] for i in range(0, len(members), most)]
     return groups
 
@@ -192,7 +204,7 @@ def _fit_group(
     sources: tuple[Dataset, ...], scale: Float[Tensor, "*b"], spec: LevelSpec
 ) -> list[tuple[GPParams, FitReport]]:
     """Hyperparameters and reports of sources of one size, in the units of their values."""
-    large = sources[0].n > ALL_ROWS
+    large = sources[0].n > PLAIN_TUNING.every_row_up_to
     together = sources[0] if large else _stacked(sources)
     own = _own_units(together, scale)
     found = fit_level(NoBeliefs(together.batch_shape), own.inward(together), spec)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
@@ -18,100 +18,82 @@ from headstart.models.chain.condensed import source_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.learning import LearnContext
 from headstart.models.model import Prior, TransferModel
-from headstart.models.params import ModelParams, StarParams
+from headstart.models.params import ModelParams, StarParams, rescaled
 from headstart.models.posterior import FitResult, TransferPosterior
 from headstart.models.refits import TargetCache, at_last_refit, fit_of_long, with_its_offset
 from headstart.models.sequential import expanded_levels
 from headstart.models.star.independent import IndependentSources, exact_beliefs, fit_independently
-from headstart.models.star.weighting import SourceFacts, Weighting
+from headstart.models.star.weighting import SourceFacts, Weighting, star_evidence
 from headstart.models.star.weights import StarBeliefs, StarWeights
 from headstart.tuning import PLAIN_TUNING
 
 
 @dataclass(frozen=True, kw_only=True)
 class StarPrior(Prior):
-    """The sources' posteriors, learnt once. A new target data set costs O(N_t Σ N_ν² + s N_t² + N_t³).
-
-    Where only some of the sources are selected (``narrowed``), these are ``alone``, and all of them ``every``.
-    """
+    """The sources' posteriors, learnt once. A new target data set costs O(N_t Σ N_ν² + s N_t² + N_t³)."""
 
     model: Star
     alone: IndependentSources
-    facts: SourceFacts
-    expected: ThetaPrior | None = None  # of the target's own hyperparameters
-    every: IndependentSources | None = None
-    index: tuple[int, ...] = ()  # of the selected sources among all
+    # As learnt from the sources (models.auto.likeness): the target's own share, and its other hyperparameters
+    own: Float[Tensor, "*b 1"] | None = None
+    expected: ThetaPrior | None = None
     _cache: TargetCache = field(default_factory=TargetCache, repr=False, compare=False)
 
     @property
     def fit_reports(self) -> tuple[FitReport, ...]:
         """One per source, in order."""
-        return (self.every or self.alone).reports
-
-    def narrowed(self, index: tuple[int, ...], let_in: Float[Tensor, "*b k"]) -> StarPrior:
-        """The same prior with these sources only, which count as far as they are trusted, ``let_in``."""
-        facts = replace(self.facts, spread=self.facts.spread[..., index], open=let_in.to(self.facts.open))
-        return replace(self, alone=self.alone.some(index), facts=facts, every=self.alone, index=index)
-
-    def gated(self, let_in: Float[Tensor, "*b s"] | Bool[Tensor, "*b s"]) -> StarPrior:
-        """The same prior with sources that count as far as they are trusted, ``let_in``: 0 is a weight of 0."""
-        return replace(self, facts=replace(self.facts, open=let_in.to(self.facts.open)))
-
-    def locate(self, X: Float[Tensor, "*b m d"]) -> BeliefsAt:
-        """Every source's posterior at X."""
-        return self.alone.locate(X)
+        return self.alone.reports
 
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
         def fitted(seen: Dataset, seed: Seed) -> TransferPosterior:
-            return self.found(seen, seed, self.alone.locate(seen.X))[0]
+            return self.found(seen, seed, self.alone, self.alone.locate(seen.X))[0]
 
         return at_last_refit(fitted, target, seed, self._cache)
 
     def found(
-        self, target: Dataset, seed: Seed, at: BeliefsAt, begin: Float[Tensor, "P p"] | None = None
+        self,
+        target: Dataset,
+        seed: Seed,
+        selected: IndependentSources,
+        at: BeliefsAt,
+        begin: Float[Tensor, "P p"] | None = None,
     ) -> tuple[TransferPosterior, Float[Tensor, "P p"]]:
         """The posterior of a target behind its map, fitted to all of it, and θ, at which a later fit may ``begin``.
 
-        ``at`` are the sources at the target's inputs. Of a long target θ is found from typical rows.
+        ``selected`` are the sources that are used, ``at`` these at the target's inputs. Of a long target θ is found
+        from typical rows.
         """
         if not target.categories:
             target = replace(target, categories=self.sources[0].categories)
         units = self.alone.units.completed(target)
-        inward, members = units.inward(target), self.alone.members
+        inward, facts = units.inward(target), SourceFacts(selected.spread, selected.trust, self.own)
         fitted_on = representative(inward, PLAIN_TUNING.refit_rows)
-        located = at if fitted_on is inward else self.alone.locate(fitted_on.X)
-        evidence = self.model.weighting.evidence(members, self.facts, fitted_on, self.model.kernel, located)
+        located = at if fitted_on is inward else selected.locate(fitted_on.X)
         b, options = target.batch_shape, self.model.fit
+        terms = self.model.weighting.terms(selected.members, facts, located, b)
+        evidence = star_evidence(fitted_on, self.model.kernel, terms)
         options = options if begin is None else fit_of_long(options)
         theta, report = fit(
             evidence, options, seed=seed, task="target", batch_shape=b, prior=self.expected, warm_start=begin
         )
         theta = theta.reshape(b.numel(), -1)
         own, omega = evidence.params(theta), evidence.omega(theta)
-        weights = self.model.weighting.weights(omega.reshape(*b, -1), self.facts)
-        below = StarBeliefs(members, weights)
-        if self.every is not None:
-            below = replace(below, index=self.index, n_sources=len(self.sources))
+        weights = self.model.weighting.weights(omega.reshape(*b, -1), facts)
+        below = StarBeliefs(selected.members, weights)
+        if len(selected.index) < len(self.sources):
+            below = replace(below, index=selected.index, n_sources=len(self.sources))
         layer = _on_top(below, own.reshaped(b), inward, self.model, at)
         layer = layer if fitted_on is inward else with_its_offset(layer)
-        levels = (*(source.params for source in (self.every or self.alone).layers), layer.params)
+        levels = (*(source.params for source in self.alone.layers), layer.params)
         sums = (below.of_all(weights.mean), below.of_all(weights.var), below.of_all(weights.own))
-        params = StarParams(levels, *sums, weights.balance).scaled(units.scale, units.offset)
+        params = rescaled(StarParams(levels, *sums, weights.balance), units.scale, units.offset)
         return TransferPosterior(layer, FitResult(units, params, (*self.fit_reports, report)), target.y), theta
 
 
 def _on_top(below: Beliefs, own: GPParams, target: Dataset, model: TransferModel, at: BeliefsAt | None = None) -> Layer:
     """The target's layer; ``at`` are the sources at its inputs, if they are at hand."""
-    return Layer.observe(
-        below,
-        own,
-        target.X,
-        target.y,
-        kernel=model.kernel,
-        propagation=Propagation.EXACT,
-        at=None if at is None else below.weigh(at),
-        error_var=target.error_var,
-    )
+    weighed = None if at is None else below.weigh(at)
+    return Layer.observe(below, own, target, kernel=model.kernel, propagation=Propagation.EXACT, at=weighed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +107,7 @@ class Star(TransferModel):
 
     def upon(self, alone: IndependentSources) -> StarPrior:
         """The prior from sources that were fitted already."""
-        return StarPrior(model=self, sources=alone.sources, alone=alone, facts=alone.facts)
+        return StarPrior(model=self, sources=alone.sources, alone=alone)
 
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
         if not isinstance(params, StarParams):

@@ -1,9 +1,13 @@
-"""Weightings of a star's sources: which weights are integrated out, and which are fitted (models.star.weights)."""
+"""Weightings of a star's sources (models.star.weights): which weights are integrated out, and which are fitted.
+
+A weighting gives the target's evidence its fixed means and covariances (``terms``), whose coefficients depend on the
+fitted parameters ω, and the weights at fitted ω (``weights``).
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from itertools import cycle
 
 import torch
 from jaxtyping import Float
@@ -26,38 +30,15 @@ class SourceFacts:
     """
 
     spread: Float[Tensor, "*b s"]
-    open: Float[Tensor, "*b s"]  # trust, from 0 to 1
+    trust: Float[Tensor, "*b s"]  # from 0 to 1
     own: Float[Tensor, "*b 1"] | None = None
 
 
-class Weighting(ABC):
-    """The prior of the weights (mean, var, own), and which of their parameters ω are fitted."""
+def star_evidence(target: Dataset, kernel: Kernel, terms: WeightedTerms) -> GaussianEvidence:
+    """The evidence of the target on top of the sources: O(s N_t² + N_t³) per evaluation, however large they are.
 
-    @abstractmethod
-    def evidence(
-        self,
-        members: tuple[ExactBeliefs, ...],
-        facts: SourceFacts,
-        target: Dataset,
-        kernel: Kernel,
-        at: BeliefsAt | None = None,
-    ) -> GaussianEvidence:
-        """The evidence of the target (in model units), batch dimensions flattened.
-
-        ``at`` spares evaluating the sources at its inputs again.
-        """
-
-    @abstractmethod
-    def weights(self, omega: Float[Tensor, "*b k"], facts: SourceFacts) -> StarWeights:
-        """The weights at fitted parameters ω."""
-
-
-def _flat(tensor: Tensor, batch: torch.Size) -> Tensor:
-    return tensor.reshape(batch.numel(), *tensor.shape[len(batch) :])
-
-
-def _evidence(target: Dataset, kernel: Kernel, terms: WeightedTerms) -> GaussianEvidence:
-    """The evidence of the target on top of the sources: O(s N_t² + N_t³) per evaluation, however large they are."""
+    ``target`` and the terms are in model units; batch dimensions of the target are flattened.
+    """
     b = target.batch_shape
     return GaussianEvidence(
         _flat(target.X, b),
@@ -71,38 +52,43 @@ def _evidence(target: Dataset, kernel: Kernel, terms: WeightedTerms) -> Gaussian
     )
 
 
-def _shapes_and_covs(
-    members: tuple[ExactBeliefs, ...], X: Tensor, at: BeliefsAt | None
-) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-    """m_ν − offset_ν, Σ_ν and k_ν at the target's inputs."""
-    parts = [member.at(X) for member in members] if at is None else at.parts
-    shapes = [part.mean - member.offset.unsqueeze(-1) for part, member in zip(parts, members, strict=True)]
-    covs = [member.cov(part, part) for part, member in zip(parts, members, strict=True)]
-    return shapes, covs, [member.prior_cov(X, X) for member in members]
+def _flat(tensor: Tensor, batch: torch.Size) -> Tensor:
+    return tensor.reshape(batch.numel(), *tensor.shape[len(batch) :])
 
 
 @dataclass(frozen=True, slots=True)
-class Amplitude(Coefficients):
-    """One ω = ρ for all: the prior of STAR scaled by ρ."""
+class ScaleCoefficients(Coefficients):
+    """Coefficients a = ω of the means and c = ω² of the covariances; without a ``slot`` ω is 1.
 
-    spread: float
+    ``modular``: a = b = ω/(1 + ω), and c = b² for the Σ_ν, then b (1 − b) for the k_ν.
+    """
+
+    slot: Slot | None
+    modular: bool = False
 
     def slots(self) -> tuple[Slot, ...]:
-        """ρ, if it is free."""
-        return (Slot("amplitude", 1, 0.02, 50.0, 1.0, self.spread),) if self.spread > 0 else ()
+        """ω, if it is free."""
+        return () if self.slot is None else (self.slot,)
 
     def values(self, omega: Tensor) -> tuple[Tensor, Tensor]:
-        """Means scale with the amplitude ρ, covariances with ρ²."""
-        rho = omega if omega.shape[-1] else omega.new_ones(omega.shape[0], 1)
-        return rho, rho.square()
+        """The coefficients a and c."""
+        if self.modular:
+            b = omega / (1 + omega)
+            return b, torch.cat([b.square(), b * (1 - b)], dim=-1)
+        omega = omega if omega.shape[-1] else omega.new_ones(omega.shape[0], 1)
+        return omega, omega.square()
 
     def gradient(self, omega: Tensor, by_a: Tensor, by_c: Tensor) -> Tensor:
-        """The derivative by ρ, from those by ρ and by ρ² themselves."""
-        return by_a + 2 * omega * by_c
+        """The derivative by ω from those by a and c; db/dω = 1/(1 + ω)²."""
+        if not self.modular:
+            return by_a + 2 * omega * by_c
+        b = omega / (1 + omega)
+        by_Sigma, by_k = by_c.chunk(2, dim=-1)
+        return (by_a + 2 * b * by_Sigma + (1 - 2 * b) * by_k) / (1 + omega).square()
 
 
 @dataclass(frozen=True, slots=True)
-class Integrated(Weighting):
+class Integrated:
     """w_ν · (spread of source ν) ~ N(ρ mean/s, ρ² spread²/s), independent of each other.
 
     Sources count alike whatever their own size, and together the s of them are about as large as one. With a mean of
@@ -123,29 +109,30 @@ class Integrated(Weighting):
     amplitude: float = AUTO_TUNING.star_amplitude_log_sd
     balance: float = 0.0
 
+    @property
+    def coefficients(self) -> ScaleCoefficients:
+        """Means scale with ρ, covariances with ρ²."""
+        free = self.amplitude > 0
+        return ScaleCoefficients(Slot("amplitude", 1, 0.02, 50.0, 1.0, self.amplitude) if free else None)
+
     def unit(self, facts: SourceFacts) -> StarWeights:
         """The weights for ρ = 1."""
-        n_open = facts.open.sum(-1, keepdim=True).clamp_min(1.0)
+        n_open = facts.trust.sum(-1, keepdim=True).clamp_min(1.0)
         size = facts.spread.clamp_min(AUTO_TUNING.min_source_spread)
-        mean = self.mean * facts.open / n_open / size
-        var = facts.open * self.spread**2 / n_open / size.square()
+        mean = self.mean * facts.trust / n_open / size
+        var = facts.trust * self.spread**2 / n_open / size.square()
         own = self.own if facts.own is None else facts.own
         balance = torch.full_like(n_open, self.balance)
-        return StarWeights(mean, var, facts.open * own / n_open / size.square(), balance)
+        return StarWeights(mean, var, facts.trust * own / n_open / size.square(), balance)
 
-    def evidence(
-        self,
-        members: tuple[ExactBeliefs, ...],
-        facts: SourceFacts,
-        target: Dataset,
-        kernel: Kernel,
-        at: BeliefsAt | None = None,
-    ) -> GaussianEvidence:
-        """One mean and one covariance, both scaled by ρ."""
-        below, b = StarBeliefs(members, self.unit(facts)), target.batch_shape
-        at = below.at(target.X) if at is None else below.weigh(at)
-        mean, cov = _flat(at.mean, b).unsqueeze(1), _flat(below.cov(at, at), b).unsqueeze(1)
-        return _evidence(target, kernel, WeightedTerms(mean, cov, Amplitude(self.amplitude)))
+    def terms(
+        self, members: tuple[ExactBeliefs, ...], facts: SourceFacts, at: BeliefsAt, batch: torch.Size
+    ) -> WeightedTerms:
+        """One mean and one covariance, both scaled by ρ; ``at`` are the sources at the target's inputs."""
+        below = StarBeliefs(members, self.unit(facts))
+        at = below.weigh(at)
+        mean, cov = _flat(at.mean, batch).unsqueeze(1), _flat(below.cov(at, at), batch).unsqueeze(1)
+        return WeightedTerms(mean, cov, self.coefficients)
 
     def weights(self, omega: Float[Tensor, "*b k"], facts: SourceFacts) -> StarWeights:
         """The unit weights, scaled by ρ."""
@@ -155,91 +142,37 @@ class Integrated(Weighting):
 
 
 @dataclass(frozen=True, slots=True)
-class _PerSource(Coefficients):
-    """ω_ν = w_ν ≥ 0 for every source, of median ``centre``."""
+class FittedWeights:
+    """Weights w_ν ≥ 0 that are fitted, with a prior of median 1/s: without target data the sources are averaged.
 
-    n: int
-    centre: float
+    ScaML-GP has the weights w; ``modular``, WSGP whose sources ignore the target, b = w/(1 + w) between 0 and 1, and
+    the target b (1 − b) k_ν of its own.
+    """
 
-    def slots(self) -> tuple[Slot, ...]:
-        return (Slot("weight", self.n, 1e-3, 20.0, self.centre, 1.0),)
+    modular: bool = False
 
-    def values(self, omega: Tensor) -> tuple[Tensor, Tensor]:
-        return omega, omega.square()
-
-    def gradient(self, omega: Tensor, by_a: Tensor, by_c: Tensor) -> Tensor:
-        return by_a + 2 * omega * by_c
-
-
-class _Share(_PerSource):
-    """b_ν = ω_ν/(1 + ω_ν) for the means, b² for Σ_ν and b (1 − b) for k_ν."""
-
-    def values(self, omega: Tensor) -> tuple[Tensor, Tensor]:
-        b = omega / (1 + omega)
-        return b, torch.cat([b.square(), b * (1 - b)], dim=-1)
-
-    def gradient(self, omega: Tensor, by_a: Tensor, by_c: Tensor) -> Tensor:
-        b = omega / (1 + omega)
-        by_Sigma, by_k = by_c.chunk(2, dim=-1)
-        by_b = by_a + 2 * b * by_Sigma + (1 - 2 * b) * by_k
-        return by_b / (1 + omega).square()
-
-
-@dataclass(frozen=True, slots=True)
-class FreeWeights(Weighting):
-    """ScaML-GP: w_ν ≥ 0 fitted, its prior's median 1/s, so that without target data the sources are averaged."""
-
-    @property
-    def _has_own_kernels(self) -> bool:
-        """Whether the coefficients also ask for the k_ν, after the Σ_ν."""
-        return False
-
-    def _coefficients(self, n: int) -> Coefficients:
-        return _PerSource(n, 1 / n)
-
-    def evidence(
-        self,
-        members: tuple[ExactBeliefs, ...],
-        facts: SourceFacts,
-        target: Dataset,
-        kernel: Kernel,
-        at: BeliefsAt | None = None,
-    ) -> GaussianEvidence:
-        """A mean and a covariance per source (two covariances where the target has k_ν of its own)."""
-        b = target.batch_shape
-        shapes, covs, kernels = _shapes_and_covs(members, target.X, at)
-        gates = facts.open.unbind(-1)
-        shapes = [gate[..., None] * shape for gate, shape in zip(gates, shapes, strict=True)]
-        covs = [gate[..., None, None] * cov for gate, cov in zip(gates, covs, strict=True)]
-        if self._has_own_kernels:
-            covs += [gate[..., None, None] * k for gate, k in zip(gates, kernels, strict=True)]
-        terms = WeightedTerms(
-            torch.stack([_flat(shape, b) for shape in shapes], dim=1),
-            torch.stack([_flat(cov, b) for cov in covs], dim=1),
-            self._coefficients(len(members)),
+    def terms(
+        self, members: tuple[ExactBeliefs, ...], facts: SourceFacts, at: BeliefsAt, batch: torch.Size
+    ) -> WeightedTerms:
+        """A mean m_ν − offset_ν and a covariance Σ_ν per source; of a modular star the k_ν, too."""
+        shapes = [part.mean - member.offset.unsqueeze(-1) for part, member in zip(at.parts, members, strict=True)]
+        covs = [member.cov(part, part) for part, member in zip(at.parts, members, strict=True)]
+        covs += [member.prior_cov(at.X, at.X) for member in members if self.modular]
+        trust = facts.trust.unbind(-1)
+        return WeightedTerms(
+            torch.stack([_flat(t[..., None] * m, batch) for t, m in zip(trust, shapes, strict=True)], dim=1),
+            torch.stack(
+                [_flat(t[..., None, None] * C, batch) for t, C in zip(cycle(trust), covs, strict=False)], dim=1
+            ),
+            ScaleCoefficients(Slot("weight", len(members), 1e-3, 20.0, 1 / len(members), 1.0), self.modular),
         )
-        return _evidence(target, kernel, terms)
 
     def weights(self, omega: Float[Tensor, "*b k"], facts: SourceFacts) -> StarWeights:
-        """The fitted weights, known exactly; a source that is shut out has 0."""
-        nothing = torch.zeros_like(omega)
-        return StarWeights(facts.open * omega, nothing, nothing, nothing[..., :1])
-
-
-@dataclass(frozen=True, slots=True)
-class Modular(FreeWeights):
-    """WSGP with sources that do not hear of the target: b = w/(1 + w) between 0 and 1."""
-
-    @property
-    def _has_own_kernels(self) -> bool:
-        """The target has b (1 − b) k_ν."""
-        return True
-
-    def _coefficients(self, n: int) -> Coefficients:
-        return _Share(n, 1 / n)
-
-    def weights(self, omega: Float[Tensor, "*b k"], facts: SourceFacts) -> StarWeights:
-        """b and b (1 − b)."""
-        b = omega / (1 + omega)
+        """The fitted weights, known exactly; a source that is not trusted has 0."""
+        b = omega / (1 + omega) if self.modular else omega
         nothing = torch.zeros_like(b)
-        return StarWeights(facts.open * b, nothing, facts.open * b * (1 - b), nothing[..., :1])
+        own = facts.trust * b * (1 - b) if self.modular else nothing
+        return StarWeights(facts.trust * b, nothing, own, nothing[..., :1])
+
+
+Weighting = Integrated | FittedWeights

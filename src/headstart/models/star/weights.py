@@ -12,8 +12,8 @@ with f_ν ~ (m_ν, Σ_ν) the posterior of source ν, w_ν ~ N(mean, var) its we
     STAR     Integrated    0.3 ρ/s  ρ²/s     0.2 ρ²/s     integrated out: free in sign, no hyperparameter but ρ, the
                                                           size of the target (in units of each source's spread)
     AUTO's kin             ρ/s      ρ²/s     learnt       the same, around the sources' average (balance 0.9)
-    SCAML    Free          w        0        0            fitted (Tighineanu et al., AISTATS 2024)
-    MWSGP    Modular       b        0        b (1 − b)    fitted, b = w/(1 + w): WSGP whose sources ignore the target
+    SCAML    Fitted        w        0        0            fitted (Tighineanu et al., AISTATS 2024)
+    MWSGP    Fitted        b        0        b (1 − b)    fitted, b = w/(1 + w): WSGP whose sources ignore the target
 
 A product of two normal variables is not normal: STAR keeps its first two moments. The order of the sources does not
 matter, and they are learnt in lockstep. A likelihood evaluation costs O(s N_t² + N_t³).

@@ -160,7 +160,6 @@ _BOUND = re.compile(r"(<=|>=|≤|≥|<|>)\s*")
 _SPREAD = re.compile(r"\s*(?:±|\+/-|\+-)\s*\d+(?:[.,]\d+)?")
 _NUMBER = r"[+-]?(?:\d{1,3}(?:[ '’]\d{3})+|\d[\d.,]*|[.,]\d+)(?:[.,]\d+)?(?:[eE][+-]?\d+)?"
 _WITH_UNIT = re.compile(rf"(?P<number>{_NUMBER})\s*(?P<unit>[^\d\s].*)")
-_BARE = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 _RANGE = re.compile(rf"{_NUMBER}\s*(?:-|–|\.\.|…|bis|to)\s*{_NUMBER}(?:\s*\D+)?")
 
 
@@ -199,7 +198,7 @@ def wrong_meaning(text: str, meaning: Any) -> str:
 class CellReading:
     """A cell's number, or that there is none (None); ``how`` it was read if not plainly, or why it cannot be.
 
-    ``word`` is ``missing`` or ``failed`` for a cell that says so.
+    ``word`` is ``missing`` or ``failed`` for a cell that says so. ``told`` is a number of [cells], in any unit.
     """
 
     value: float | None = None
@@ -207,16 +206,27 @@ class CellReading:
     how: str = ""
     problem: str = ""
     unit: str = ""  # that the cell itself has
+    told: bool = False
+    ambiguous: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether the cell is a number and nothing else."""
+        return self.value is not None and not self.how and not self.unit
 
 
 def read_cell(text: str, mark: str | None, rules: CellRules, *, own: str = "", unit: str = "") -> CellReading:
     """The number that the cell stands for, in ``unit``; cells without a unit are in ``own``, that of their column."""
-    own = own or unit
+    return in_unit(parse_cell(text, mark, rules), own or unit, unit)
+
+
+def parse_cell(text: str, mark: str | None, rules: CellRules) -> CellReading:
+    """What the cell says by itself: its number in its own unit, or in that of its column."""
     told = rules.meaning(text)
     if isinstance(told, str):
         return CellReading(word=told, how=f"counts as {told}, as [cells] says")
     if told is not None:
-        return CellReading(float(told), how=f"is {told:g}, as [cells] says")
+        return CellReading(float(told), how=f"is {told:g}, as [cells] says", told=True)
     if is_missing(text, numeric=True):
         return CellReading(word=MISSING)
     if is_failure(text):
@@ -229,20 +239,21 @@ def read_cell(text: str, mark: str | None, rules: CellRules, *, own: str = "", u
     known, sure = (mark, False) if rules.decimal_mark is None else (rules.decimal_mark, True)
     value = number(text, known, told=sure)
     if value is not None:
-        if sure and is_ambiguous(text, known):
-            return _in_unit(value, own, unit, ["is a number with thousands, as decimal_mark in [cells] says"])
-        return _in_unit(value, own, unit, [])
+        thousands = sure and is_ambiguous(text, known)
+        return CellReading(
+            value, how="is a number with thousands, as decimal_mark in [cells] says" if thousands else ""
+        )
     if is_ambiguous(text, known):
-        return CellReading(problem=ambiguity(text, known))
+        return CellReading(problem=ambiguity(text, known), ambiguous=True)
     if is_date(text):
         return CellReading(
             problem=f"{text!r} is a date, not a number. If a spreadsheet program made a date of a number, format the "
             "column as a number and type the value again"
         )
-    return _read_form(text, known, sure, own, unit)
+    return _parse_form(text, known, sure)
 
 
-def _read_form(text: str, mark: str | None, sure: bool, own: str, unit: str) -> CellReading:
+def _parse_form(text: str, mark: str | None, sure: bool) -> CellReading:
     """A number with signs or a unit around it."""
     rest, how = text.translate(_MINUS).strip(), []
     if about := _ABOUT.match(rest):
@@ -259,7 +270,7 @@ def _read_form(text: str, mark: str | None, sure: bool, own: str, unit: str) -> 
     digits = found["number"].strip() if found and word else rest
     value = number(digits, mark, told=sure)
     if value is None and is_ambiguous(digits, mark):
-        return CellReading(problem=ambiguity(text, mark))
+        return CellReading(problem=ambiguity(text, mark), unit=word)
     if value is None or (not how and not bound and not word):
         return CellReading(problem=_no_number(text, rest))
     if bound:
@@ -268,31 +279,27 @@ def _read_form(text: str, mark: str | None, sure: bool, own: str, unit: str) -> 
             return CellReading(problem=f"{text!r} is below a limit that is not above 0, so nobody knows the number")
         value = value / 2 if below else value
         how.append("counts as half of its limit" if below else "counts as its limit")
-    return _in_unit(value, word or own, unit, how, spelled=found["unit"] if found and word else "")
+    return CellReading(value, how=", ".join(how), unit=word)
 
 
-def _in_unit(value: float, word: str, unit: str, how: list[str], spelled: str = "") -> CellReading:
-    """The value in the column's unit, or that it has none there."""
-    if spelled and word == (unit or word):
+def in_unit(cell: CellReading, own: str, unit: str) -> CellReading:
+    """The cell with its number in ``unit``; it is in its own unit, or else in ``own``, that of its column."""
+    word = cell.unit or own
+    if cell.value is None or cell.told or (not cell.unit and (word == unit or not word or not unit)):
+        return cell
+    value, how = cell.value, [cell.how] if cell.how else []
+    if word == (unit or word):
         how.append(f"is read without its unit {word}" if unit else f"is in {word}, by its own unit")
-    elif word and unit and word != unit:
-        if not converts(word, unit):
-            return CellReading(
-                problem=f"a value in {word} cannot be converted to {unit}, which its column is in", unit=word
-            )
+    elif not converts(word, unit):
+        return CellReading(
+            problem=f"a value in {word} cannot be converted to {unit}, which its column is in", unit=word
+        )
+    else:
         value = converted(value, word, unit)
         how.append(f"is converted from {word} to {unit}")
     if not math.isfinite(value):
         return CellReading(problem="the number is too large")
-    return CellReading(value, how=", ".join(how), unit=word if spelled else "")
-
-
-def unit_in(text: str) -> str:
-    """The unit that a cell has behind its number, "" for none."""
-    if _BARE.fullmatch(text):  # as nearly all are
-        return ""
-    found = _WITH_UNIT.fullmatch(_BOUND.sub("", _ABOUT.sub("", text.translate(_MINUS).strip(), count=1), count=1))
-    return canonical_unit(found["unit"]) if found else ""
+    return CellReading(value, how=", ".join(how), unit=cell.unit)
 
 
 def ambiguity(text: str, mark: str | None) -> str:

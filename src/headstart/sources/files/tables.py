@@ -18,15 +18,15 @@ from unicodedata import normalize
 
 from headstart.errors import InputError, UnreadableTableError
 from headstart.sources.files.cells import (
+    FAILED,
+    MISSING,
+    CellReading,
     CellRules,
-    ambiguity,
     decimal_mark,
-    is_ambiguous,
     is_date,
     is_missing,
-    number,
     number_text,
-    read_cell,
+    parse_cell,
 )
 from headstart.sources.files.sheet_rows import with_rows
 from headstart.sources.files.text import bytes_of, decoded, delimiter_of, find_header
@@ -49,7 +49,10 @@ class FileLayout:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The cells of a file as stripped text. ``numbers`` are the rows' numbers in a spreadsheet program."""
+    """The cells of a file as stripped text. ``numbers`` are the rows' numbers in a spreadsheet program.
+
+    ``values`` has the cells of the columns that hold numbers, in the unit that is wanted (``sources.columns.cleaned``).
+    """
 
     path: Path
     layout: FileLayout
@@ -62,6 +65,9 @@ class Table:
     units: Mapping[str, str] = field(default_factory=dict)  # of columns whose name, or a new name, does not tell it
     sheet: str = ""  # of a workbook
     next_row: int = 2  # the number of the next row that is added
+    rules: CellRules = field(default_factory=CellRules)  # what somebody says that cells mean
+    values: Mapping[str, Sequence[CellReading]] = field(default_factory=dict, compare=False)
+    _parsed: dict[int, tuple[CellReading, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def mark(self) -> str:
@@ -112,42 +118,35 @@ class Table:
             there = ", ".join(map(repr, self.columns))
             raise InputError(f"{self.path}: there is no column {column!r}. Its columns are {there}. {hint}".rstrip())
 
-    def kind(self, column: str, *, forms: bool = False) -> str:
+    def parsed(self, column: str) -> tuple[CellReading, ...]:
+        """What the cells of a column say by themselves; each is read once, when it is first asked for."""
+        place = self.columns.index(column)
+        if place not in self._parsed:
+            mark, rules = self.layout.mark, self.rules
+            self._parsed[place] = tuple(parse_cell(row[place], mark, rules) for row in self.rows)
+        return self._parsed[place]
+
+    def kind(self, column: str) -> str:
         """``number``, ``date``, ``text`` or ``empty``: what most cells of the column are.
 
-        With other ``forms`` such as '60 °C' and '<0.1' counting as numbers, or not.
+        Forms such as '60 °C' and '<0.1' count as numbers.
         """
-        filled = [cell for cell in self.cells(column) if not is_missing(cell, numeric=True)]
+        pairs = list(zip(self.cells(column), self.parsed(column), strict=True))
+        filled = [(cell, own) for cell, own in pairs if own.word != MISSING]
         if not filled:
-            return "empty" if all(is_missing(c, numeric=False) for c in self.cells(column)) else "text"
-        numbers = sum(_is_number(cell, forms=forms) for cell in filled)
-        if 2 * numbers >= len(filled):
+            return "empty" if all(is_missing(cell, numeric=False) for cell, _ in pairs) else "text"
+        if 2 * sum(own.value is not None or own.ambiguous for _, own in filled) >= len(filled):
             return "number"
-        return "date" if 2 * sum(map(is_date, filled)) >= len(filled) else "text"
+        return "date" if 2 * sum(is_date(cell) for cell, _ in filled) >= len(filled) else "text"
 
     def number_at(self, row: int, column: str, *, remedy: str = "") -> float | None:
-        """The number in a cell, None where it is empty, and an ``InputError`` where it is something else."""
-        cell = self.rows[row][self.columns.index(column)]
-        if is_missing(cell, numeric=True):
-            return None
-        value = number(cell, self.layout.mark)
-        if value is not None:
-            return value
-        place = self.place(row, column)
-        if is_ambiguous(cell, self.layout.mark):
-            raise InputError(f"{place}: {ambiguity(cell, self.layout.mark)}.")
-        if is_date(cell):
-            raise InputError(
-                f"{place}: {cell!r} is a date, not a number. If a spreadsheet program made a date of a number, format "
-                "the column as a number and type the value again."
-            )
-        raise InputError(f"{place}: {cell!r} is not a number. {remedy or 'Write the number alone, or delete the row.'}")
-
-
-def _is_number(cell: str, *, forms: bool) -> bool:
-    """Whether a cell is one, in either convention."""
-    plain = number(cell, ".") is not None or number(cell, ",") is not None
-    return plain or (forms and read_cell(cell, ".", CellRules()).value is not None)
+        """The number in a cell of a typed column, None where it is empty; an ``InputError`` where it says 'failed'."""
+        cell = self.values[column][row]
+        if cell.word == FAILED:
+            text = self.rows[row][self.columns.index(column)]
+            told = remedy or "Write the number alone, or delete the row."
+            raise InputError(f"{self.place(row, column)}: {text!r} is not a number. {told}")
+        return cell.value
 
 
 def is_lock_file(path: Path) -> bool:
@@ -155,15 +154,16 @@ def is_lock_file(path: Path) -> bool:
     return path.name.startswith(("~$", ".~lock."))
 
 
-def read_table(path: Path | str, raw: bytes | None = None) -> Table:
+def read_table(path: Path | str, raw: bytes | None = None, rules: CellRules | None = None) -> Table:
     """The cells of a CSV file or of a sheet of a workbook, as ``runs.xlsx`` or ``runs.xlsx#Sheet2``.
 
     Empty rows, columns without a name and without cells, and a title above the header are left out. ``raw`` are the
-    file's bytes, if they are not those on the disk.
+    file's bytes, if they are not those on the disk; ``rules`` what somebody says that cells mean.
     """
     path = Path(path)
+    rules = rules or CellRules()
     if split_sheet(path) is not None:
-        return _of_workbook(path, raw)
+        return replace(_of_workbook(path, raw), rules=rules)
     raw = bytes_of(path) if raw is None else raw
     text, encoding, bom, remarks = decoded(raw, path)
     newline = "\r\n" if "\r\n" in text else "\n" if "\n" in text or "\r" not in text else "\r"
@@ -178,7 +178,8 @@ def read_table(path: Path | str, raw: bytes | None = None) -> Table:
     table = _table(path, records, raw, delimiter, remarks)
     mark = decimal_mark((cell for row in table.rows for cell in row), delimiter)
     # more rows come after empty ones, too: what is there stays as it is
-    return replace(table, layout=FileLayout(delimiter, mark, encoding, bom, newline), next_row=len(records) + 1)
+    layout = FileLayout(delimiter, mark, encoding, bom, newline)
+    return replace(table, layout=layout, next_row=len(records) + 1, rules=rules)
 
 
 def _of_workbook(path: Path, raw: bytes | None) -> Table:

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from headstart.campaign.desk.words import percent
 from headstart.campaign.experiments import State
 from headstart.campaign.fitted import THIS
-from headstart.models.auto.explanation import PastCheck, SourceVerdict, Verdict, WhyUnusable
+from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict, WhyUnusable
 from headstart.web.desk import Desk, Snapshot
 from headstart.web.jobs import Judged, Learned, PastOf
 from headstart.web.pages.page import desk_of, render, waiting
@@ -42,41 +42,41 @@ def past_rows(own: PastOf) -> list[PastRow]:
     """The past campaigns of an outcome; before there are results, as they say themselves."""
     if own.check is None:
         return []
-    verdicts = own.explanation.sources if own.explanation is not None else own.check.verdicts
+    verdicts = own.explanation.sources if own.explanation is not None else own.check.sources
     return [_past_row(own.check, i, verdict) for i, verdict in enumerate(verdicts)]
 
 
-def _past_row(check: PastCheck, i: int, verdict: SourceVerdict) -> PastRow:
+def _past_row(check: Explanation, i: int, verdict: SourceVerdict) -> PastRow:
+    agrees, contradicts = check.related(i)
     return PastRow(
         verdict.name,
-        check.rows[i],
+        verdict.rows,
         str(verdict.verdict),
         verdict.reason.replace("the target", "this campaign"),
         f"{verdict.weight:+.2f} ± {verdict.weight_sd:.2f}",
-        ", ".join(check.agrees(i)) or "–",
-        ", ".join(check.contradicts(i)) or "–",
-        _look(check, i, verdict),
+        ", ".join(agrees) or "–",
+        ", ".join(contradicts) or "–",
+        _look(verdict, reverse=len(contradicts) > len(agrees)),
     )
 
 
-def _look(check: PastCheck, i: int, verdict: SourceVerdict) -> str:
+def _look(verdict: SourceVerdict, *, reverse: bool) -> str:
     """What to look at when a campaign is ignored, small, or upside down."""
-    silent = check.silent[i]
-    if verdict.weight + verdict.weight_sd < 0 or len(check.contradicts(i)) > len(check.agrees(i)):
+    if verdict.upside_down or reverse:
         return (
             "It shows the reverse of the others or of this campaign: look whether its result counts the other way "
             "round (loss instead of yield), or two columns are swapped."
         )
-    if silent is WhyUnusable.TOO_FEW:
-        return f"{check.rows[i]} rows are too few to judge it by. Add the rest of its rows, if there are any."
-    if silent is WhyUnusable.LITTLE:
+    if verdict.unusable is WhyUnusable.TOO_FEW:
+        return f"{verdict.rows} rows are too few to judge it by. Add the rest of its rows, if there are any."
+    if verdict.unusable is WhyUnusable.LITTLE:
         return (
-            f"{check.rows[i]} rows for so many parameters say little on their own: that is no fault of theirs. Only "
+            f"{verdict.rows} rows for so many parameters say little on their own: that is no fault of theirs. Only "
             "its best point is tried. More rows, or fewer parameters, would make it count."
         )
-    if silent is WhyUnusable.CONSTANT:
+    if verdict.unusable is WhyUnusable.CONSTANT:
         return "All of its results are the same: look whether the right column was taken for the result."
-    if silent is WhyUnusable.NOISE:
+    if verdict.unusable is WhyUnusable.NOISE:
         return (
             "Its results do not follow from its settings: look for a slip of the decimal mark, a swapped column, "
             "another unit, or something that mattered and was not recorded."

@@ -22,7 +22,9 @@ from headstart.models.auto.auto import Auto, AutoPrior
 from headstart.models.auto.candidates import Candidate
 from headstart.models.auto.explanation import (
     Explanation,
+    SourceVerdict,
     Verdict,
+    WhyUnusable,
     _judge,
     agreement,
     auto_only,
@@ -211,7 +213,8 @@ def test_a_verdict_waits_for_evidence(
 ) -> None:
     """Help is claimed of an interval above 0, harm of one below; in between, whether half the weight (0.3) is left."""
     gain = 0.0 if interval is None else sum(interval) / 2
-    found, told = _judge(trust, "", 1.0, 0.1, gain, interval, weight, 0.2, 0.3)
+    numbers = (1.0, 0.1, None, gain, interval, weight, 0.2, ((0, 0.3),))
+    found, told = _judge(SourceVerdict("it", 20, Verdict.USED, "", *numbers), trust, little=False)
     assert found is verdict
     assert reason in told
 
@@ -234,7 +237,8 @@ def test_few_rows_are_called_few_and_not_noise() -> None:
     assert says_little(Dataset(X, _hill(X)))
     X = points(15, seed=0)
     assert not says_little(Dataset(X, _hill(X)))
-    ignored, told = _judge(0.0, "12 rows say little on their own", 0.1, 0.2, 0.0, None, 0.0, 0.1, 0.3)
+    numbers = (0.1, 0.2, WhyUnusable.LITTLE, 0.0, None, 0.0, 0.1, ((0, 0.3),))
+    ignored, told = _judge(SourceVerdict("it", 12, Verdict.USED, "", *numbers), 0.0, little=True)
     assert ignored is Verdict.IGNORED
     assert "12 rows say little" in told
     assert "best point is tried" in told

@@ -21,7 +21,8 @@ def draw(*shape: int, seed: int) -> Tensor:
 
 
 def layer_of(X: Tensor, y: Tensor, params: GPParams) -> Layer:
-    return Layer.observe(NoBeliefs(X.shape[:-2]), params, X, y, kernel=Kernel.RBF, propagation=Propagation.EXACT)
+    nothing = NoBeliefs(X.shape[:-2])
+    return Layer.observe(nothing, params, Dataset(X, y), kernel=Kernel.RBF, propagation=Propagation.EXACT)
 
 
 def log_normal(y: float, mean: float, var: float) -> float:
@@ -32,7 +33,7 @@ def gate_of(*sources: Dataset) -> Informative:
     """As AUTO asks for it."""
     prior = quick(STAR).learn(sources)
     assert isinstance(prior, StarPrior)
-    return informative(prior.alone.layers, tuple(prior.alone.known.inward(source).y for source in prior.sources))
+    return informative(prior.alone.layers, [prior.alone.known.inward(source) for source in prior.sources])
 
 
 def smooth(X: Tensor) -> Tensor:
@@ -57,7 +58,7 @@ def test_the_gain_is_that_of_predicting_every_point_from_the_others(n: int, roug
         gains.append(process - log_normal(y[i].item(), seen.mean().item(), seen.var().item() * (1 + 1 / (n - 1))))
     assert (max(map(abs, gains)) > 10) is rough
     expected = tensor(gains).clamp(-10, 10)
-    gate = informative((layer_of(X, y, params),), (y,))
+    gate = informative([layer_of(X, y, params)], [Dataset(X, y)])
     taken_off = {3: 0.7, 7: 4 / 7}[n]  # two lengthscales, two scales; with three points that would be more than 0.7
     assert gate.gain.item() == pytest.approx(expected.mean().item() - taken_off, abs=1e-9)
     assert gate.error.item() == pytest.approx(expected.std().item() / math.sqrt(n), abs=1e-9)
@@ -67,8 +68,8 @@ def test_an_input_that_was_not_recorded_is_no_hyperparameter() -> None:
     """A blind lengthscale costs nothing: the gain is higher by one nat for each, over n observations."""
     X, y, params = draw(6, 2, seed=0).sigmoid(), draw(6, seed=1), gp_params(2)
     X[:, 1] = 0.5
-    seeing = informative((layer_of(X, y, params),), (y,))
-    blind = informative((layer_of(X, y, params.blind_to([1])),), (y,))
+    seeing = informative([layer_of(X, y, params)], [Dataset(X, y)])
+    blind = informative([layer_of(X, y, params.blind_to([1]))], [Dataset(X, y)])
     assert (blind.gain - seeing.gain).item() == pytest.approx(1 / 6, abs=1e-9)
 
 
@@ -144,9 +145,9 @@ def test_a_batch_of_sources_is_each_alone() -> None:
                 ),
             ),
         ),
-        (y,),
+        [Dataset(X, y)],
     )
     for i in range(2):
-        alone = informative((layer_of(X[i], y[i], params),), (y[i],))
+        alone = informative([layer_of(X[i], y[i], params)], [Dataset(X[i], y[i])])
         torch.testing.assert_close(together.gain[i], alone.gain)
         torch.testing.assert_close(together.error[i], alone.error)

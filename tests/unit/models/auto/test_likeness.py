@@ -11,16 +11,19 @@ from torch import Tensor
 
 from headstart import AUTO, Dataset
 from headstart.data.units import OutputMap
+from headstart.gp.evidence import GaussianEvidence
 from headstart.gp.fit import FitOptions, fit
 from headstart.gp.hyperparameters import ThetaPrior
 from headstart.gp.kernels import Kernel
 from headstart.models.auto.auto import AutoPrior
-from headstart.models.auto.likeness import OWN, STRENGTH, Likeness, _expected, _proportions, likeness
+from headstart.models.auto.likeness import Likeness, _expected, _proportions, likeness
 from headstart.models.star.independent import IndependentSources, fit_independently
 from headstart.models.star.star import Star, StarPrior
-from headstart.models.star.weighting import Integrated
+from headstart.models.star.weighting import Integrated, SourceFacts, star_evidence
+from headstart.tuning import AUTO_TUNING
 
 KIN, FREE = Integrated(mean=1.0, spread=1.0, balance=0.9), Integrated()
+OWN, STRENGTH = AUTO_TUNING.own_shares, AUTO_TUNING.likeness_prior_sources
 CANDIDATES, BELIEVED = (KIN, FREE, None), (0.6, 0.2, 0.2)
 
 
@@ -42,7 +45,13 @@ def learnt(sources: list[Dataset]) -> IndependentSources:
 
 def found(sources: list[Dataset], trust: list[float] | None = None) -> Likeness:
     alone = learnt(sources)
-    return likeness(alone, tensor(trust or [1.0] * len(sources)), CANDIDATES, BELIEVED, Kernel.MATERN52)
+    return likeness(replace(alone, trust=tensor(trust or [1.0] * len(sources))), CANDIDATES, BELIEVED, Kernel.MATERN52)
+
+
+def kin_evidence(alone: IndependentSources, target: Dataset) -> GaussianEvidence:
+    facts = SourceFacts(alone.spread, alone.trust)
+    terms = KIN.terms(alone.members, facts, alone.locate(target.X), target.batch_shape)
+    return star_evidence(target, Kernel.MATERN52, terms)
 
 
 ALIKE = [Dataset(X, bowl(X) + 0.1 * i) for i, X in enumerate(points(seed) for seed in range(5))]
@@ -87,9 +96,7 @@ def test_proportions_are_a_dirichlet_posterior_s_mean() -> None:
 
 def test_what_is_expected_is_the_sources_mean_with_the_general_prior_as_one_of_them() -> None:
     """Centre (c + Σ θ)/(1 + s), variance (v + (c − centre)² + Σ (θ − centre)²)/(1 + s)."""
-    evidence = KIN.evidence(
-        learnt(ALIKE).members, learnt(ALIKE).facts, Dataset(points(1, 4), bowl(points(1, 4))), Kernel.MATERN52
-    )
+    evidence = kin_evidence(learnt(ALIKE), Dataset(points(1, 4), bowl(points(1, 4))))
     layout = evidence.layout
     c, v = layout.centre(), 1 / layout.precision()
     theta = torch.stack([c + 1, c - 0.5])
@@ -107,7 +114,7 @@ def test_what_is_expected_is_where_a_fit_without_data_ends() -> None:
     alone = learnt(sources)
     for n in (0, 5):
         target = Dataset(X[:, :n], bowl(X[:, :n]))
-        evidence = KIN.evidence(alone.members, alone.facts, target, Kernel.MATERN52)
+        evidence = kin_evidence(alone, target)
         p = evidence.layout.size
         centre = torch.stack([torch.full((p,), -0.5, dtype=torch.float64), torch.full((p,), -0.7, dtype=torch.float64)])
         sure = ThetaPrior(centre, torch.full((2, p), 1e-4, dtype=torch.float64))
@@ -125,8 +132,8 @@ def test_auto_gives_kin_what_was_learnt() -> None:
     assert isinstance(star, StarPrior)
     assert kin.expected is not None
     assert star.expected is None
-    assert kin.facts.own is not None
-    assert star.facts.own is None
+    assert kin.own is not None
+    assert star.own is None
 
 
 def test_a_balanced_star_of_equal_sources_is_sure_of_their_shape() -> None:
@@ -137,7 +144,7 @@ def test_a_balanced_star_of_equal_sources_is_sure_of_their_shape() -> None:
     for name, weighting in (("balanced", KIN), ("free", replace(KIN, balance=0.0))):
         star = Star(weighting=replace(weighting, own=1e-9), output_map=OutputMap.NONE).learn(sources)
         assert isinstance(star, StarPrior)
-        weights = weighting.unit(star.facts)
+        weights = weighting.unit(SourceFacts(star.alone.spread, star.alone.trust))
         z = star.alone.members[0].at(X).mean - star.alone.members[0].offset
         u = weights.balanced(weights.var.sqrt().unsqueeze(-1) * z.expand(4, -1))
         spread[name] = u.square().sum(0)

@@ -20,6 +20,10 @@ PROBLEM = transfer_problem(n_target=7)
 MODELS = pytest.mark.parametrize("name", ["GPBO", "SHGP", "STAR"])
 
 
+def all_scores(layer: Layer) -> Tensor:
+    return scores_of(layer.L, layer.z)
+
+
 def layer_of(name: str, n: int = 7, shift: float = 0.0) -> Layer:
     target = PROBLEM.head(n)
     posterior = FAMILY[name].at(
@@ -50,7 +54,7 @@ def one_by_one(layer: Layer, X: Tensor, y: Tensor) -> list[float]:
 def test_scores_are_predictions_one_by_one_with_an_unknown_level(name: str) -> None:
     """Each value is predicted from those before it; where the task lies is not known, and the first scores 0."""
     layer, target = layer_of(name), PROBLEM.target
-    scores = scores_of(layer)
+    scores = all_scores(layer)
     assert scores[0].item() == 0
     assert scores.tolist() == pytest.approx(one_by_one(layer, target.X, target.y), abs=1e-8)
     torch.testing.assert_close(scores, dense_scores(layer, target), rtol=0, atol=1e-10)
@@ -59,16 +63,16 @@ def test_scores_are_predictions_one_by_one_with_an_unknown_level(name: str) -> N
 @MODELS
 def test_scores_do_not_care_where_the_task_lies(name: str) -> None:
     """A constant added to all values changes nothing."""
-    here, there = (scores_of(layer_of(name, shift=shift)) for shift in (0.0, 300.0))
+    here, there = (all_scores(layer_of(name, shift=shift)) for shift in (0.0, 300.0))
     torch.testing.assert_close(here, there, rtol=0, atol=1e-8)
 
 
 @MODELS
 def test_earlier_scores_do_not_know_of_later_values(name: str) -> None:
     """The scores of a head are the head of the scores; no value has no score, and one scores 0."""
-    whole = scores_of(layer_of(name))
+    whole = all_scores(layer_of(name))
     for n in (0, 1, 4):
-        torch.testing.assert_close(scores_of(layer_of(name, n)), whole[:n])
+        torch.testing.assert_close(all_scores(layer_of(name, n)), whole[:n])
 
 
 @MODELS
@@ -80,7 +84,7 @@ def test_a_batch_is_scored_problem_by_problem(name: str) -> None:
     def scored(sources: Sequence[Dataset], target: Dataset) -> Tensor:
         layer = model.at(params_for(name), sources=sources, target=target).predictor
         assert isinstance(layer, Layer)
-        return scores_of(layer)
+        return all_scores(layer)
 
     together = scored(sources, problem.target)
     assert together.shape == (3, 7)

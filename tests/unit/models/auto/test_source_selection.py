@@ -18,12 +18,10 @@ from headstart.models.auto import likeness as likening
 from headstart.models.auto import source_selection as selecting
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.explanation import Verdict, auto_only, explain
-from headstart.models.auto.reasons import explanation_of
 from headstart.models.auto.source_selection import (
     max_sources_of,
     means_at,
-    select_at_first,
-    select_for,
+    selected_sources,
     selection_size,
 )
 from headstart.models.chain.layer import Layer
@@ -64,11 +62,11 @@ def prior() -> AutoPrior:
     return auto_only(quick(AUTO).learn(_sources(MANY)))
 
 
-def test_up_to_so_many_all_are_asked() -> None:
+def test_up_to_so_many_all_are_asked(prior: AutoPrior) -> None:
     """Trusted or not, in their order, whatever the results say."""
-    trust = torch.linspace(0, 1, MOST, dtype=torch.float64)
-    assert select_at_first(trust, MOST).index == tuple(range(MOST))
-    assert select_for(trust, MOST, [], _target(20)).trust is trust
+    few = prior.alone.some(range(MOST))
+    assert selected_sources(few) is few
+    assert selected_sources(few, _target(20)) is few
 
 
 def test_more_small_sources_are_asked_than_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,36 +76,37 @@ def test_more_small_sources_are_asked_than_large_ones(monkeypatch: pytest.Monkey
     assert [max_sources_of([task] * 3) for task in tasks] == [SMALL, SMALL, 64, 50, MOST, MOST]
 
 
-def test_of_more_the_trusted_ones_are_asked() -> None:
+def test_of_more_the_trusted_ones_are_asked(prior: AutoPrior) -> None:
     """As many as may be; one that is not trusted is none of them, and with few that are it is those."""
-    trust = torch.ones(4 * MOST, dtype=torch.float64)
-    trust[::2] = 0.0
-    kept = select_at_first(trust, MOST)
+    trust = torch.ones(MANY, dtype=torch.float64)
+    trust[:5] = 0.0
+    kept = selected_sources(replace(prior.alone, trust=trust))
     assert len(kept.index) == MOST
-    assert all(i % 2 for i in kept.index)
+    assert min(kept.index) >= 5
     assert kept.trust.tolist() == [1.0] * MOST
-    trust[9:] = 0.0
-    assert select_at_first(trust, MOST).index == (1, 3, 5, 7)
-    nobody = select_at_first(torch.zeros_like(trust), MOST)
+    trust[[1, 3, 5, 7]] = 1.0
+    trust[[6, *range(8, MANY)]] = 0.0
+    assert selected_sources(replace(prior.alone, trust=trust)).index == (1, 3, 5, 7)
+    nobody = selected_sources(replace(prior.alone, trust=torch.zeros_like(trust)))
     assert nobody.index == (0,)
     assert nobody.trust.tolist() == [0.0]
 
 
-def test_problems_of_a_batch_keep_each_their_own() -> None:
+def test_problems_of_a_batch_keep_each_their_own(prior: AutoPrior) -> None:
     """A source that another problem keeps has no weight in this one."""
     generator = torch.Generator().manual_seed(1)
-    trust = (torch.rand(2, 3 * MOST, generator=generator, dtype=torch.float64) - 0.4).clamp_min(0.0)
-    kept = select_at_first(trust, MOST)
+    trust = (torch.rand(2, MANY, generator=generator, dtype=torch.float64) - 0.4).clamp_min(0.0)
+    kept = selected_sources(replace(prior.alone, trust=trust))
     for i in range(2):
-        alone = select_at_first(trust[i], MOST)
+        alone = selected_sources(replace(prior.alone, trust=trust[i]))
         own = {place: float(value) for place, value in zip(kept.index, kept.trust[i], strict=True) if value > 0}
         assert own == dict(zip(alone.index, alone.trust.tolist(), strict=True))
 
 
 def test_half_of_them_are_the_ones_most_like_the_target(prior: AutoPrior) -> None:
     """Those whose means at the target's inputs go up and down with its results, the right way round."""
-    target = prior.alone.known.inward(prior.inward(_target(24)))
-    kept = select_for(prior.gate.trust, MOST, prior.alone.members, target)
+    target = prior.inward(_target(24))
+    kept = selected_sources(prior.alone, target)
     means = means_at(prior.alone.members, target.X)
     alike = torch.corrcoef(torch.cat([target.y.unsqueeze(0), means]))[0, 1:]
     drawn = set(selecting._drawn(prior.gate.trust, MOST // 2).nonzero().squeeze(-1).tolist())
@@ -121,7 +120,7 @@ def test_half_of_them_are_the_ones_most_like_the_target(prior: AutoPrior) -> Non
 def test_sources_are_chosen_anew_at_refits_only(prior: AutoPrior) -> None:
     """From the eighth result on; in between the same ones are asked, by whoever comes."""
     assert [selection_size(n) for n in (0, FROM - 1, FROM, FROM + 1, 12, 200)] == [0, 0, FROM, FROM, 12, 192]
-    at_first = select_at_first(prior.gate.trust, MOST).index
+    at_first = selected_sources(prior.alone).index
     assert prior.selected(_target(FROM - 1)).index == at_first
     now = prior.selected(_target(FROM)).index
     assert now != at_first
@@ -152,12 +151,10 @@ def test_what_is_asked_stays_bounded(prior: AutoPrior) -> None:
     """No candidate has more members than may be asked, and no more rows of theirs are in memory."""
     for n in (0, 5, 10):
         posterior = prior.condition(_target(n))
-        for member in posterior.predictor.members:  # type: ignore[attr-defined]
+        for member in posterior.predictor.members:  # type: ignore[union-attr]
             if isinstance(member, Layer) and isinstance(member.below, StarBeliefs):
                 assert len(member.below.members) == MOST
                 assert member.at.v is None or member.at.v.shape[-2] <= 9 * MOST
-    X = points(1000, seed=1)
-    assert prior.locate(X) is X
 
 
 def test_sources_are_compared_with_as_many_as_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,10 +201,11 @@ def test_every_source_has_a_verdict(prior: AutoPrior) -> None:
     """One that is not asked says so, and has neither a weight nor a share."""
     target = _target(10)
     asked = prior.selected(prior.inward(target)).index
-    reasons = explanation_of(prior, target, points(3, seed=2))
-    assert len(reasons.explanation.sources) == MANY
+    reasons = explain(prior, target, points(3, seed=2))
+    assert len(reasons.sources) == MANY
+    assert reasons.shares is not None
     assert reasons.shares.sum(-1).tolist() == pytest.approx([1.0] * 3)
-    for i, source in enumerate(reasons.explanation.sources):
+    for i, source in enumerate(reasons.sources):
         if i in asked:
             assert "stand for it" not in source.reason
         elif float(prior.gate.trust[i]) > 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,10 +22,17 @@ from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.family import STAR
 from headstart.models.learning import LearnContext
 from headstart.models.star import independent
+from headstart.tuning import PLAIN_TUNING
 
 PARAMS = GPParams.of(lengthscale=[0.5, 0.6, 0.7], outputscale=1.4, noise_var=0.05, offset=0.2)
 TOP = GPParams.of(lengthscale=[0.8, 0.6, 0.5], outputscale=0.3, noise_var=0.02, offset=-0.1)
 X_NEW = torch.rand(40, 3, generator=torch.Generator().manual_seed(9), dtype=torch.float64)
+
+
+def with_tuning(monkeypatch: pytest.MonkeyPatch, **numbers: int) -> None:
+    """Other numbers of rows, for all that is learnt from sources."""
+    for place in (module, fitting, independent):
+        monkeypatch.setattr(place, "PLAIN_TUNING", replace(PLAIN_TUNING, **numbers))
 
 
 def task_of(n: int, *, seed: int = 0, errors: bool = False) -> Dataset:
@@ -36,8 +44,7 @@ def task_of(n: int, *, seed: int = 0, errors: bool = False) -> Dataset:
 
 
 def dense(below: Beliefs, params: GPParams, task: Dataset, kernel: Kernel, propagation: Propagation) -> Layer:
-    options: dict[str, Any] = {"kernel": kernel, "propagation": propagation, "error_var": task.error_var}
-    return Layer.observe(below, params, task.X, task.y, **options)
+    return Layer.observe(below, params, task, kernel=kernel, propagation=propagation)
 
 
 def noise_of(params: GPParams, task: Dataset) -> torch.Tensor:
@@ -46,8 +53,7 @@ def noise_of(params: GPParams, task: Dataset) -> torch.Tensor:
 
 
 def empty_of(layer: Layer) -> Layer:
-    options: dict[str, Any] = {"kernel": layer.kernel, "propagation": layer.propagation}
-    return Layer.observe(layer.below, layer.params, layer.X[:0], layer.X[:0, 0], **options)
+    return layer.with_observations(Dataset.empty(layer.X.shape[-1]))
 
 
 @pytest.mark.parametrize("kernel", list(Kernel))
@@ -131,7 +137,7 @@ def test_up_to_five_thousand_rows_the_layer_is_the_exact_one() -> None:
 
 def test_copies_of_rows_are_one_row_of_the_layer(monkeypatch: pytest.MonkeyPatch) -> None:
     """And nothing of what they say is lost."""
-    monkeypatch.setattr(module, "ALL_ROWS", 50)
+    with_tuning(monkeypatch, every_row_up_to=50)
     few = task_of(40)
     other = few.with_data(few.X, few.y + 0.3)
     task = Dataset(torch.cat([few.X, other.X]), torch.cat([few.y, other.y]))
@@ -147,8 +153,7 @@ def test_copies_of_rows_are_one_row_of_the_layer(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("propagation", list(Propagation))
 def test_a_chain_of_large_tasks_stays_within_bounds(propagation: Propagation, monkeypatch: pytest.MonkeyPatch) -> None:
     """With room for 300 rows, levels of 400 take at most 300 and then 80 each, and still predict their task."""
-    for name, value in {"ALL_ROWS": 100, "EXACT": 300, "_POINTS": 120, "_POINTS_ON_TOP": 80}.items():
-        monkeypatch.setattr(module, name, value)
+    with_tuning(monkeypatch, every_row_up_to=100, exact_up_to_rows=300, inducing_points=120, rows_beside_others=80)
     below: Beliefs = NoBeliefs(torch.Size())
     options: dict[str, Any] = {"kernel": Kernel.MATERN52, "propagation": propagation}
     sizes = []
@@ -164,8 +169,7 @@ def test_a_chain_of_large_tasks_stays_within_bounds(propagation: Propagation, mo
 
 def test_more_rows_than_can_be_worked_through_are_thinned_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sentence has all three numbers."""
-    for name, value in {"ALL_ROWS": 50, "EXACT": 60, "_POINTS": 40, "_MOST": 100}.items():
-        monkeypatch.setattr(module, name, value)
+    with_tuning(monkeypatch, every_row_up_to=50, exact_up_to_rows=60, inducing_points=40, condensed_max_rows=100)
     task, nothing = task_of(400), NoBeliefs(torch.Size())
     layer = source_layer(nothing, PARAMS, task, kernel=Kernel.RBF, propagation=Propagation.EXACT)
     assert layer.L.shape == (40, 40)
@@ -176,9 +180,7 @@ def test_more_rows_than_can_be_worked_through_are_thinned_and_said(monkeypatch: 
 
 def test_a_large_source_is_the_same_in_other_units(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fitted once, its layer in units of 3 y − 2 predicts three times the values minus two, the free offset and all."""
-    monkeypatch.setattr(module, "ALL_ROWS", 50)
-    monkeypatch.setattr(independent, "ALL_ROWS", 50)
-    monkeypatch.setattr(fitting, "ALL_ROWS", 50)
+    with_tuning(monkeypatch, every_row_up_to=50)
     one, two, three = (torch.tensor(v, dtype=torch.float64) for v in (1.0, 2.0, 3.0))
     model = STAR.using(output_map=OutputMap.NONE, fit=FitOptions(restarts=1))
     (fit,) = independent.fit_each((task_of(80, errors=True),), one, model, 0, LearnContext())
@@ -190,15 +192,12 @@ def test_a_large_source_is_the_same_in_other_units(monkeypatch: pytest.MonkeyPat
 
 def test_many_large_sources_side_by_side_take_no_more_memory_than_four(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small ones do not count; of many large ones each is exact to fewer rows, and through points beyond."""
-    assert exact_rows([5000, 4000, 100, 100, 3000, 2500]) == module.EXACT
+    assert exact_rows([5000, 4000, 100, 100, 3000, 2500]) == PLAIN_TUNING.exact_up_to_rows
     for n_large in (5, 8, 12, 25, 300):
         each = exact_rows([5000] * n_large + [50] * 10)
-        assert module._POINTS <= each < module.EXACT
-        assert n_large * each**2 <= 4 * module.EXACT**2 or each == module._POINTS
-    for name, value in {"ALL_ROWS": 50, "EXACT": 100, "_POINTS": 40}.items():
-        monkeypatch.setattr(module, name, value)
-    monkeypatch.setattr(independent, "ALL_ROWS", 50)
-    monkeypatch.setattr(fitting, "ALL_ROWS", 50)
+        assert PLAIN_TUNING.inducing_points <= each < PLAIN_TUNING.exact_up_to_rows
+        assert n_large * each**2 <= 4 * PLAIN_TUNING.exact_up_to_rows**2 or each == PLAIN_TUNING.inducing_points
+    with_tuning(monkeypatch, every_row_up_to=50, exact_up_to_rows=100, inducing_points=40)
     sources = tuple(task_of(90, seed=i) for i in range(9))
     learnt = independent.fit_independently(
         sources, STAR.using(output_map=OutputMap.NONE, fit=FitOptions(restarts=1)), 0

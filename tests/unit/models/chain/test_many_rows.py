@@ -14,10 +14,11 @@ from headstart.gp.fit import FitOptions, fit
 from headstart.gp.hyperparameters import Inputs
 from headstart.gp.kernels import Kernel
 from headstart.models.chain.beliefs import NoBeliefs
-from headstart.models.chain.fitting import FIRST, fit_level, most_rows
+from headstart.models.chain.fitting import fit_level, most_rows
 from headstart.models.family import AUTO, BHGP, HGP, MHGP, RGPE, SHGP, STAR
 from headstart.models.joint import joint
 from headstart.models.model import TransferModel
+from headstart.tuning import PLAIN_TUNING
 
 
 def task_of(n: int, *, seed: int = 0, noise: float = 0.1) -> Dataset:
@@ -30,7 +31,7 @@ def task_of(n: int, *, seed: int = 0, noise: float = 0.1) -> Dataset:
 def test_how_many_rows_a_search_goes_on_with() -> None:
     """All of a thousand, fewer and fewer of more."""
     assert [most_rows(n) for n in (600, 1200, 2000, 5000, 20_000)] == [600, 1200, 1200, 1800, 2400]
-    assert most_rows(501) > FIRST
+    assert most_rows(501) > PLAIN_TUNING.first_fit_rows
 
 
 def test_a_run_that_is_given_a_start_goes_from_there_alone() -> None:
@@ -116,7 +117,7 @@ def test_a_hundred_thousand_rows_at_one_place_are_one_place(model: TransferModel
 
 def test_a_joint_model_takes_some_rows_of_a_large_source_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """All rows are factorised together in every evaluation."""
-    monkeypatch.setattr(joint, "MOST_OF_A_SOURCE", 40)
+    monkeypatch.setattr(joint, "PLAIN_TUNING", replace(PLAIN_TUNING, rows_beside_others=40))
     prior = HGP.learn([task_of(90), task_of(20, seed=1)])
     assert [source.n for source in prior.sources] == [40, 20]
     assert prior.condition(task_of(4, seed=2)).fit_reports[0].note == "40 of 90 rows of source 0 are used"

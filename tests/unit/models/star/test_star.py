@@ -23,6 +23,7 @@ from tests.problems import (
 from tests.reference import dense
 from tests.reference.dense import Gaussian, Level
 from tests.reference.test_evidence import PROBLEMS, assert_gradient, kind_of, thetas
+from torch import Tensor
 
 from headstart import FAMILY, MWSGP, SCAML, STAR, Dataset, InputError, Kernel, StarParams
 from headstart.data.units import OutputMap
@@ -30,15 +31,15 @@ from headstart.gp.evidence import GaussianEvidence
 from headstart.gp.hyperparameters import OFFSET_VAR
 from headstart.models.star import weights
 from headstart.models.star.star import Star, StarPrior
-from headstart.models.star.weighting import FreeWeights, Integrated, Modular, Weighting
+from headstart.models.star.weighting import FittedWeights, Integrated, SourceFacts, Weighting, star_evidence
 from headstart.models.star.weights import StarBeliefs
 from headstart.tuning import AUTO_TUNING
 
 WEIGHTINGS: dict[str, Weighting] = {
     "STAR": Integrated(),
     "STAR of fixed size": Integrated(amplitude=0.0),
-    "SCAML": FreeWeights(),
-    "MWSGP": Modular(),
+    "SCAML": FittedWeights(),
+    "MWSGP": FittedWeights(modular=True),
 }
 BATCH = transfer_problem(batch_shape=(PROBLEMS,), sizes=(6, 4, 5), n_target=5)
 PROBLEM = transfer_problem()
@@ -50,15 +51,26 @@ def star_prior(kernel: Kernel = Kernel.RBF, shut: int | None = None) -> StarPrio
     model = plainly(STAR).using(kernel=kernel, fit=replace(STAR.fit, restarts=1, max_iterations=3, draws=0))
     prior = model.learn(BATCH.sources)
     assert isinstance(prior, StarPrior)
-    let_in = torch.ones(PROBLEMS, 3, dtype=torch.bool)
+    trust = torch.ones(PROBLEMS, 3, dtype=torch.float64)
     if shut is not None:
-        let_in[0, shut] = False
-    return prior.gated(let_in)
+        trust[0, shut] = 0.0
+    return trusting(prior, trust)
+
+
+def trusting(prior: StarPrior, trust: Tensor) -> StarPrior:
+    """The prior with other trust in its sources."""
+    return replace(prior, alone=replace(prior.alone, trust=trust))
+
+
+def facts_of(prior: StarPrior) -> SourceFacts:
+    return SourceFacts(prior.alone.spread, prior.alone.trust)
 
 
 def evidence_of(prior: StarPrior, weighting: str, n: int = 5) -> tuple[GaussianEvidence, Dataset]:
     target = prior.alone.units.inward(BATCH.head(n))
-    return WEIGHTINGS[weighting].evidence(prior.alone.members, prior.facts, target, prior.model.kernel), target
+    at = prior.alone.locate(target.X)
+    terms = WEIGHTINGS[weighting].terms(prior.alone.members, facts_of(prior), at, target.batch_shape)
+    return star_evidence(target, prior.model.kernel, terms), target
 
 
 # ── the evidence ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -82,7 +94,7 @@ def test_a_star_s_evidence_is_the_dense_formula(weighting: str, shut: int | None
     theta, items = thetas(evidence, rows=1)
     value, _, ok = evidence.evaluate(theta, items)
     own, omega = evidence.params(theta), evidence.omega(theta)
-    w = WEIGHTINGS[weighting].weights(omega, prior.facts)
+    w = WEIGHTINGS[weighting].weights(omega, facts_of(prior))
     assert bool(ok.all())
     for i in range(PROBLEMS):
         X, y = target.X[i].numpy(), target.y[i].numpy()
@@ -124,8 +136,8 @@ def test_integrated_weights_share_the_target_between_the_open_sources() -> None:
     """
     prior = star_prior(shut=1)
     rho = tensor([[2.0], [2.0]])
-    w = Integrated().weights(rho, prior.facts)
-    spread = prior.facts.spread
+    w = Integrated().weights(rho, facts_of(prior))
+    spread = prior.alone.spread
     for i, n in ((0, 2), (1, 3)):
         for s in range(3):
             shut = (i, s) == (0, 1)
@@ -140,8 +152,8 @@ def test_the_target_has_a_share_of_the_sources_kernels_to_itself() -> None:
     """With ``own`` the prior covariance is larger by own_ν k_ν of every source, and the posterior's is, too."""
     prior, X = star_prior(shut=1), BATCH.Xq
     ones = torch.ones(PROBLEMS, 1, dtype=torch.float64)
-    weights = Integrated().weights(ones, prior.facts)
-    without = Integrated(own=0.0).weights(ones, prior.facts)
+    weights = Integrated().weights(ones, facts_of(prior))
+    without = Integrated(own=0.0).weights(ones, facts_of(prior))
     assert not without.own.any()
     members = prior.alone.members
     added = StarBeliefs(members, weights).prior_cov(X, X) - StarBeliefs(members, without).prior_cov(X, X)
@@ -155,9 +167,9 @@ def test_the_target_has_a_share_of_the_sources_kernels_to_itself() -> None:
 
 def test_fitted_weights_are_what_was_found() -> None:
     """SCAML takes w, MWSGP b = w/(1 + w) and b (1 − b) of the kernel; a source that is shut has none."""
-    facts = star_prior(shut=1).facts
+    facts = facts_of(star_prior(shut=1))
     omega = tensor([[0.5, 1.0, 2.0], [0.5, 1.0, 2.0]])
-    free, modular = FreeWeights().weights(omega, facts), Modular().weights(omega, facts)
+    free, modular = (FittedWeights(modular=modular).weights(omega, facts) for modular in (False, True))
     assert free.mean.tolist() == [[0.5, 0.0, 2.0], [0.5, 1.0, 2.0]]
     assert not free.var.any()
     assert not free.own.any()
@@ -174,7 +186,7 @@ def test_weights_are_defined_without_a_target_observation(name: str) -> None:
     prior = quick(FAMILY[name]).learn(PROBLEM.sources)
     assert isinstance(prior, StarPrior)
     half = torch.full((2,), 0.5, dtype=torch.float64)
-    expected = {"STAR": 0.3 * half / prior.facts.spread, "SCAML": half, "MWSGP": half / 1.5}[name]
+    expected = {"STAR": 0.3 * half / prior.alone.spread, "SCAML": half, "MWSGP": half / 1.5}[name]
     torch.testing.assert_close(params.weights, expected, rtol=1e-6, atol=0)
 
 
@@ -261,7 +273,7 @@ def test_shut_sources_do_not_change_a_star() -> None:
     prior = most_probable(quick(STAR)).learn(PROBLEM.sources)
     assert isinstance(prior, StarPrior)
     assert isinstance(prior.model, Star)
-    without = prior.gated(torch.tensor([True, False])).condition(PROBLEM.target).hyperparameters
+    without = trusting(prior, tensor([1.0, 0.0])).condition(PROBLEM.target).hyperparameters
     assert isinstance(without, StarParams)
     assert without.weights[1].item() == without.weight_var[1].item() == 0
     alone = STAR.at(
@@ -275,7 +287,7 @@ def test_shut_sources_do_not_change_a_star() -> None:
         sources=prior.sources[:1],
         target=prior.inward(PROBLEM.target),
     )
-    gated = behind_the_map(prior.gated(torch.tensor([True, False])).condition(PROBLEM.target))
+    gated = behind_the_map(trusting(prior, tensor([1.0, 0.0])).condition(PROBLEM.target))
     assert agree(predictions(gated, PROBLEM.Xq), predictions(alone, PROBLEM.Xq), rtol=1e-9)
 
 
@@ -286,7 +298,10 @@ def test_a_star_whose_sources_are_at_hand_is_the_same_star() -> None:
     prior = model.learn([Dataset(X, X[:, 0].sin() + X[:, 1], categories=((1, 2),))])
     assert isinstance(prior, StarPrior)
     target = Dataset(X[:4], X[:4, 0].cos())
-    found, (known, _) = prior.condition(target, seed=3), prior.found(target, 3, prior.alone.locate(target.X))
+    found, (known, _) = (
+        prior.condition(target, seed=3),
+        prior.found(target, 3, prior.alone, prior.alone.locate(target.X)),
+    )
     assert all(torch.equal(a, b) for a, b in zip(found.predict(X), known.predict(X), strict=True))
 
 
@@ -295,7 +310,8 @@ def test_the_covariance_from_kernels_at_hand_is_the_covariance(batch_shape: tupl
     """Whatever the weights: the sources' kernels are worked out once for several of them."""
     problem = transfer_problem(n_target=5, batch_shape=batch_shape)
     posterior = STAR.at(params_for("STAR", batch_shape=batch_shape), sources=problem.sources, target=problem.target)
-    below = posterior.predictor.below  # type: ignore[attr-defined]
+    below = posterior.predictor.below  # type: ignore[union-attr]
+    assert isinstance(below, StarBeliefs)
     at = below.at(problem.target.X)
     kernels = torch.stack([member.prior_cov(at.X, at.X) for member in below.members])
     torch.testing.assert_close(below.cov_from(kernels, at), below.cov(at, at), rtol=0, atol=1e-12)
@@ -308,7 +324,8 @@ def test_kernels_of_many_sources_together_are_those_of_each(
     """One sum over all kernels, in parts that fit, instead of one source after the other."""
     problem = transfer_problem(n_target=5, batch_shape=batch_shape)
     posterior = STAR.at(params_for("STAR", batch_shape=batch_shape), sources=problem.sources, target=problem.target)
-    below = posterior.predictor.below  # type: ignore[attr-defined]
+    below = posterior.predictor.below  # type: ignore[union-attr]
+    assert isinstance(below, StarBeliefs)
     A, B = problem.target.X, points(*batch_shape, 4, seed=1)
     expected = below.prior_cov(A, B)
     monkeypatch.setattr(weights, "_ONE_BY_ONE", 0)

@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 
-from headstart.sources.files.cells import CellReading, CellRules, read_cell, unit_in, wrong_meaning
+from headstart.sources.files.cells import CellReading, CellRules, parse_cell, read_cell, wrong_meaning
 
 PAGE = (Path(__file__).parents[4] / "docs" / "files.md").read_text(encoding="utf-8")
 RULES = CellRules()
+
+
+def _unit(text: str, mark: str = ".") -> str:
+    return parse_cell(text, mark, RULES).unit
 
 
 def _read(text: str, mark: str | None = ".", unit: str = "", told: dict[str, Any] | None = None) -> CellReading:
@@ -105,7 +109,7 @@ def test_a_meaning_that_is_none(text: str, meaning: object) -> None:
 
 def test_units_in_cells() -> None:
     """As they are called in the table of units."""
-    assert [unit_in(text) for text in ("60 °C", "~5 Min.", "5", "DMF", "5 apples")] == ["°C", "min", "", "", ""]
+    assert [_unit(text) for text in ("60 °C", "~5 Min.", "5", "DMF", "5 apples")] == ["°C", "min", "", "", ""]
 
 
 def test_the_page_says_what_cells_mean() -> None:
@@ -114,6 +118,8 @@ def test_the_page_says_what_cells_mean() -> None:
     assert len(rows) >= 12
     for cells, meaning in rows:
         for text in re.findall(r"`([^`]+)`", cells):
-            reading = _read(text, ",", {"°C": "°C", "%": "%"}.get(unit_in(text), "°C" if unit_in(text) == "K" else ""))
+            reading = _read(
+                text, ",", {"°C": "°C", "%": "%"}.get(_unit(text, ","), "°C" if _unit(text, ",") == "K" else "")
+            )
             told = "?" if reading.problem else reading.word or f"{reading.value:g}"
             assert told in [part.strip() for part in meaning.split(",")], (text, meaning, reading)

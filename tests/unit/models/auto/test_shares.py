@@ -10,8 +10,8 @@ from torch import Tensor
 
 from headstart import AUTO, FAMILY, GPBO, SHGP, Dataset
 from headstart.models.auto.auto import AutoPrior
-from headstart.models.auto.explanation import auto_only
-from headstart.models.auto.reasons import explanation_of, gained, shares
+from headstart.models.auto.explanation import auto_only, explain
+from headstart.models.auto.shares import gained, shares
 
 
 def _valley(X: Tensor) -> Tensor:
@@ -129,22 +129,23 @@ def _named() -> AutoPrior:
 
 def test_the_table_has_a_row_per_source_with_the_numbers_of_its_verdict() -> None:
     """And the share of the latest of the points; how far candidates are believed comes with it."""
-    reasons = explanation_of(_named(), LATER, points(2, seed=5))
+    reasons = explain(_named(), LATER, points(2, seed=5))
+    assert reasons.shares is not None
     frame = reasons.to_frame()
     assert frame["source"].tolist() == ["like it", "noise"]
     assert frame["rows"].tolist() == [12, 20]
-    for row, source, share in zip(frame.itertuples(), reasons.explanation.sources, reasons.shares[-1], strict=False):
+    for row, source, share in zip(frame.itertuples(), reasons.sources, reasons.shares[-1], strict=False):
         assert (row.verdict, row.reason) == (source.verdict.value, source.reason)
         assert (row.weight, row.weight_sd, row.gain) == (source.weight, source.weight_sd, source.gain)
         assert (row.gain_low, row.gain_high) == source.interval
         assert (row.informative, row.share) == (source.informative, float(share))
-    assert frame.attrs == {"observations": 6, "believed": reasons.explanation.candidates}
+    assert frame.attrs == {"observations": 6, "believed": reasons.candidates}
 
 
 @pytest.mark.parametrize("results", [0, 1, 2])
 def test_what_is_not_known_yet_is_nan_and_said(results: int) -> None:
     """Without a point there is no share, before the second result no gain, before the fourth no interval."""
-    reasons = explanation_of(_named(), LATER.head(results) if results else Dataset.empty(2))
+    reasons = explain(_named(), LATER.head(results) if results else Dataset.empty(2), BOTTOM[:0])
     frame = reasons.to_frame()
     assert frame["gain"].isna().all() == (results < 2)
     assert frame[["gain_low", "gain_high", "share"]].isna().all(axis=None)
@@ -157,4 +158,4 @@ def test_what_is_not_known_yet_is_nan_and_said(results: int) -> None:
 
 def test_what_is_known_is_not_said_to_be_unknown() -> None:
     """With four results and a point nothing is missing."""
-    assert "not known" not in str(explanation_of(_named(), LATER.head(4), BOTTOM))
+    assert "not known" not in str(explain(_named(), LATER.head(4), BOTTOM))

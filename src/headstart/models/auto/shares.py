@@ -1,32 +1,25 @@
-"""Reasons of a prediction: a verdict on every source, and the share of every task in the prediction.
-
-``explanation_of`` serves the sampler, the folder and Python alike.
+"""Shares of the tasks in a prediction: how far the data of each source, and of the target, move it.
 
 The share of a task is how far its data move the prediction at a point, in nats, at the same hyperparameters:
 
     KL(N(μ', σ'²) ‖ N(μ, σ²)) = ½ ((σ'² + (μ' − μ)²)/σ² − 1 − log σ'²/σ²)
 
 from without to with the data; half of it as the only task that has any, half as the last one to come, when the others
-have said all they can. So two sources that say the same share it, and one that says nothing has none. Of a mixture
-such as AUTO it is the mean over the candidates, each counting as far as it is believed. A smaller variance alone would
-not do: where a source shows high or low values, a weight that is uncertain makes the target uncertain, too.
+are in the prediction already. So two sources with equal data share alike, and one of noise has no share. Of a mixture
+such as AUTO it is the mean over the candidates by their weights. A smaller variance alone would not do: where a source
+shows high or low values, a weight that is uncertain makes the target uncertain, too.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
-from headstart.errors import InputError
 from headstart.models.auto.auto import AutoPrior
-from headstart.models.auto.explanation import Explanation, auto_only, explain
 from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Predictor
@@ -36,93 +29,8 @@ from headstart.models.posterior import TransferPosterior
 from headstart.models.star.attribution import predict_heard
 from headstart.models.star.weights import StarBeliefs
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 _FAR = 1e3  # a coordinate so far off that nothing there is related to the unit cube
 _LEAST = 1e-12  # of a variance is rounding
-
-
-@dataclass(frozen=True, slots=True)
-class Reasons:
-    """A verdict per source, and the shares of the tasks in the predictions at given points.
-
-    Print it, take its numbers (``to_frame``), or draw it (``plot_sources`` in draw.sources). ``names`` are those of the
-    sources in order, and of the target; ``shares`` has a row per point, which sums to 1.
-    """
-
-    explanation: Explanation
-    names: tuple[str, ...]
-    shares: Float[Tensor, "m k"]
-
-    def __str__(self) -> str:
-        """The explanation, and a line per point, or one that says that there are none."""
-        lines = [str(self.explanation)]
-        if len(self.shares) == 0:
-            lines.append("rests on: not known yet, for no point was suggested or asked about")
-        for row in self.shares.tolist():
-            parts = (f"{name} {share:.0%}" for name, share in zip(self.names, row, strict=True) if share >= 0.005)
-            lines.append(f"rests on: {', '.join(parts)}")
-        return "\n".join(lines)
-
-    def to_frame(self) -> pd.DataFrame:
-        """The numbers behind the verdicts, a row per source; NaN where one is not known yet.
-
-        ``weight`` ± ``weight_sd`` is how much of the source's shape the target has, ``gain`` what the source alone adds
-        to the predictions of the target, between ``gain_low`` and ``gain_high`` with 95 %, ``informative`` what it
-        knows of itself (nats per observation, and per row), and ``share`` its part in the latest of the predictions.
-        ``attrs`` has the number of observations and how far the candidates are believed.
-        """
-        import pandas as pd
-
-        latest = self.shares[-1].tolist() if len(self.shares) else [math.nan] * len(self.names)
-        tested = self.explanation.n_observations > 1
-        rows = [
-            {
-                "source": source.name,
-                "rows": source.rows,
-                "verdict": str(source.verdict),
-                "reason": source.reason,
-                "weight": source.weight,
-                "weight_sd": source.weight_sd,
-                "gain": source.gain if tested else math.nan,
-                "gain_low": math.nan if source.interval is None else source.interval[0],
-                "gain_high": math.nan if source.interval is None else source.interval[1],
-                "informative": source.informative,
-                "share": share,
-            }
-            for source, share in zip(self.explanation.sources, latest, strict=False)
-        ]
-        frame = pd.DataFrame(rows)
-        frame.attrs["observations"] = self.explanation.n_observations
-        frame.attrs["believed"] = dict(self.explanation.candidates)
-        return frame
-
-
-def explanation_of(
-    prior: Prior,
-    target: Dataset,
-    X: Float[Tensor, "m d"] | None = None,
-    *,
-    names: Sequence[str] = (),
-    posterior: TransferPosterior | None = None,
-) -> Reasons:
-    """The verdicts on AUTO's sources given the target's data, which may be none, and the shares in predictions at X.
-
-    ``names`` are what the sources, and last the target, are to be called. ``posterior`` spares conditioning again.
-    """
-    auto = auto_only(prior)
-    explanation = explain(auto, target, posterior=posterior)
-    names = tuple(names) or (*(s.name for s in explanation.sources), target.name or "target")
-    if len(names) != len(auto.sources) + 1:
-        raise InputError(
-            f"names must be those of the {len(auto.sources)} sources and of the target, but there are {len(names)}."
-        )
-    called = tuple(replace(s, name=name) for s, name in zip(explanation.sources, names, strict=False))
-    each = torch.zeros(0, len(names), dtype=torch.float64)
-    if X is not None:
-        each = shares(auto, prior.condition(target) if posterior is None else posterior, X)
-    return Reasons(replace(explanation, sources=called), names, each)
 
 
 def shares(prior: Prior, posterior: TransferPosterior, X: Float[Tensor, "m d"]) -> Float[Tensor, "m k"]:

@@ -1,0 +1,59 @@
+"""Every public name says what its arguments are and what it returns."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import Any
+
+import pytest
+
+import headstart
+
+
+def _missing(function: Callable[..., Any], doc: str) -> Iterator[str]:
+    """Parameters without a line under Args, and Returns where it returns something and says nothing of it."""
+    signature = inspect.signature(function)
+    yield from _undescribed([name for name in signature.parameters if name not in ("self", "cls")], doc)
+    if signature.return_annotation not in ("None", None, inspect.Signature.empty) and "Returns:" not in doc:
+        yield "Returns"
+
+
+def _undescribed(names: list[str], doc: str) -> Iterator[str]:
+    section = re.split(r"Returns:|Raises:", doc.partition("Args:")[2])[0]
+    for name in names:
+        if not name.startswith("_") and not re.search(rf"^ +{name}:", section, re.MULTILINE):
+            yield name
+
+
+def _of_class(public: type) -> Iterator[str]:
+    own = [base for base in public.__mro__ if base.__module__.startswith("headstart.")]
+    docs = [(base.__doc__ or "").replace("Attributes:", "Args:") for base in own]
+    sections = [re.split(r"Returns:|Raises:", doc.partition("Args:")[2])[0] for doc in docs]
+    names: list[str] = []
+    if dataclasses.is_dataclass(public):
+        names = [field.name for field in dataclasses.fields(public) if field.init]
+    elif "__init__" in vars(public) and not issubclass(public, Enum):
+        names = list(inspect.signature(public).parameters)
+    yield from (f"{public.__name__}: {name}" for name in _undescribed(names, "Args:" + "".join(sections)))
+    for name, member in ((name, member) for base in own for name, member in vars(base).items()):
+        function = member.__func__ if isinstance(member, classmethod | staticmethod) else member
+        if (
+            not name.startswith("_")
+            and inspect.isfunction(function)
+            and len(inspect.signature(function).parameters) > 1
+        ):
+            yield from (f"{public.__name__}.{name}: {what}" for what in _missing(function, function.__doc__ or ""))
+
+
+@pytest.mark.parametrize("name", headstart.__all__)
+def test_a_public_name_documents_its_arguments_and_its_result(name: str) -> None:
+    """Fields of a dataclass and arguments of constructors, methods and functions; methods without any say it all."""
+    public = getattr(headstart, name)
+    if inspect.isclass(public) and not issubclass(public, BaseException):
+        assert not list(_of_class(public))
+    elif inspect.isfunction(public):
+        assert not list(_missing(public, public.__doc__ or ""))
