@@ -132,6 +132,8 @@ def failures(numbers: Iterable[int], *, in_full: bool = False) -> Iterator[str]:
     for number in numbers:
         problem = odd_problem(number)
         for name, model in MODELS.items():
+            if model.needs_sources and not problem.sources:
+                continue
             try:
                 with warnings.catch_warnings(), single_thread():
                     warnings.simplefilter("error")
