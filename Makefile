@@ -51,14 +51,14 @@ docs: $(STAMP)  ## the site, in site/: open site/index.html
 	$(BIN)/mkdocs build --strict
 
 bench-speed: $(STAMP)  ## fitting and prediction times against BoTorch's
-	$(ONE_THREAD) $(BIN)/python -m benchmarks.speed.fits
+	$(ONE_THREAD) $(BIN)/python -m benchmarks time fits
 
 bench-sampler: $(STAMP)  ## the Optuna sampler: seconds, memory, trials saved, and tuning against its rivals
-	$(ONE_THREAD) $(BIN)/python -m benchmarks.speed.sampler
-	$(ONE_THREAD) $(BIN)/python -m benchmarks.tuning.compare --jobs $(JOBS)
+	$(ONE_THREAD) $(BIN)/python -m benchmarks time sampler
+	$(ONE_THREAD) $(BIN)/python -m benchmarks tuning --jobs $(JOBS)
 
 bench-scale: $(STAMP)  ## seconds and memory with thousands of rows, a thousand sources, long studies
-	$(ONE_THREAD) $(BIN)/python -m benchmarks.scale.measure
+	$(ONE_THREAD) $(BIN)/python -m benchmarks time scale
 
 clean:  ## remove .venv, builds and caches
 	rm -rf .venv build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache

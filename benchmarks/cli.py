@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from benchmarks.display import interruptible, names, print_sheets, watching
 from headstart.cli.main import Commands
 from headstart.cli.output import errors_in_one_line, say
-from headstart.errors import InputError
+from headstart.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from benchmarks.queue import Failure, Unit
+    from benchmarks.read.sheet import Series, Sheet
+    from benchmarks.store import Store
+    from benchmarks.timing.gpu import GpuCell
+    from benchmarks.timing.measurement import Timing
 
 app = typer.Typer(
     name="benchmarks",
@@ -24,6 +33,54 @@ app = typer.Typer(
 
 ResultsFolder = Annotated[Path, typer.Argument(help="Where 'python -m benchmarks run' put its results.")]
 Methods = Annotated[str | None, typer.Option(help="Only these, separated by commas: gpbo,shgp.")]
+Problems = Annotated[str | None, typer.Option(help="Only these, separated by commas.")]
+Marks = Annotated[list[int] | None, typer.Option(help="After how many evaluations; may be repeated.")]
+OutFolder = Annotated[Path | None, typer.Option(help="Also write the tables, and the runs behind them, here.")]
+Device = Annotated[str, typer.Option(help="cpu or cuda.")]
+Jobs = Annotated[int, typer.Option(help="Units at once.")]
+Engine = Annotated[str, typer.Option(help="process, or ray.")]
+Minutes = Annotated[float, typer.Option(help="Begin nothing new after so many.", show_default="no limit")]
+Label = Annotated[str, typer.Option(help="A name for the runs of the one method, to tell versions apart.")]
+ReportOnly = Annotated[bool, typer.Option("--report-only", help="Run nothing, read the store.")]
+StoreFolder = Annotated[Path, typer.Option(help="Folder of the runs.")]
+Tables = Annotated[Path, typer.Option(help="Folder of the tables.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Small sizes, to see that it works.")]
+
+
+def _report(
+    sheets: Sequence[Sheet], out: Path | None, *, name: str, heading: str, series: Iterable[Series] = ()
+) -> None:
+    """Print the sheets; with a folder, write them as Markdown and the runs behind them as a table."""
+    from benchmarks.read.sheet import write_series, write_sheets
+
+    print_sheets(sheets)
+    if out is not None:
+        typer.echo(f"Written: {write_sheets(sheets, out, name=name, heading=heading)}")
+        if every := list(series):
+            typer.echo(f"Written: {write_series(every, out)}")
+
+
+def _exit_if_any(failed: Sequence[Failure]) -> None:
+    if failed:
+        typer.echo(f"headstart: {len(failed)} units failed; a rerun tries them again.", err=True)
+        raise typer.Exit(1)
+
+
+def _work(what: str, units: Iterable[Unit], store: Store, *, jobs: int, minutes: float, device: str = "cpu") -> None:
+    """Run the units under the live display."""
+    from benchmarks.queue import work_off
+
+    with interruptible(store.folder), watching(what) as watch:
+        failed = work_off(
+            units,
+            store,
+            device=device,
+            jobs=jobs,
+            seconds=60 * minutes,
+            on_start=watch.on_start,
+            on_unit=watch.on_unit,
+        )
+    _exit_if_any(failed)
 
 
 @app.command()
@@ -45,9 +102,9 @@ def run(
         int | None, typer.Option(help="Evaluations of the target in a run.", show_default="the file's; 30")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="At most 5 runs and 15 evaluations.")] = False,
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    jobs: Annotated[int, typer.Option(help="Units at once.")] = 1,
-    engine: Annotated[str, typer.Option(help="process, or ray.")] = "process",
+    device: Device = "cpu",
+    jobs: Jobs = 1,
+    engine: Engine = "process",
     chunk: Annotated[
         int | None, typer.Option(help="Seeds of a unit, which run in lockstep.", show_default="25; on a GPU 200")
     ] = None,
@@ -55,9 +112,8 @@ def run(
 ) -> None:
     """Run what is not there yet: problems × methods × seeds. Stop it at any time; a rerun continues."""
     with errors_in_one_line():
-        from benchmarks.run.execution import execute
-        from benchmarks.run.experiment import ProblemSpec
-        from benchmarks.run.requests import decisions, on_table, requested
+        from benchmarks.run.experiment import ProblemSpec, decisions, execute
+        from benchmarks.run.presets import on_table, requested
         from benchmarks.store import Store
 
         chosen = names(methods)
@@ -93,7 +149,7 @@ def run(
             say(decisions(experiment), at_most=None)
         say(Store(folder).read().remarks)
         with interruptible(folder), watching(experiments[0].name) as watch:
-            execute(
+            failed = execute(
                 experiments,
                 Store(folder),
                 device=device,
@@ -104,32 +160,20 @@ def run(
                 on_unit=watch.on_unit,
             )
         typer.echo(f"Results: {folder}. Look at them with: python -m benchmarks table|plot|compare {folder}")
-        if watch.failures:
-            typer.echo(f"headstart: {len(watch.failures)} units failed; a rerun tries them again.", err=True)
-            raise typer.Exit(1)
+        _exit_if_any(failed)
 
 
 @app.command()
-def table(
-    folder: ResultsFolder,
-    methods: Methods = None,
-    at: Annotated[list[int] | None, typer.Option(help="After how many evaluations; may be repeated.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Also write CSV and Markdown into this folder.")] = None,
-) -> None:
+def table(folder: ResultsFolder, methods: Methods = None, at: Marks = None, out: OutFolder = None) -> None:
     """Mean ± standard error and median of the regret after 1, 5, 10, 20 and 30 evaluations."""
     with errors_in_one_line():
-        from benchmarks.read.analysis import load, require_marks
-        from benchmarks.read.analysis import table as sheets_of
-        from benchmarks.read.sheet import write_sheets
+        from benchmarks.read import analysis
 
-        results = load(folder)
+        results = analysis.load(folder)
         say(results.remarks)
         results = results.only(names(methods)) if methods else results
-        sheets = sheets_of(results, require_marks(at))
-        print_sheets(sheets)
-        if out is not None:
-            for path in write_sheets(sheets, out, name="table", heading="Regret"):
-                typer.echo(f"Written: {path}")
+        sheets = analysis.table(results, analysis.require_marks(at))
+        _report(sheets, out, name="table", heading="Regret", series=analysis.series(results))
 
 
 @app.command()
@@ -137,27 +181,22 @@ def compare(
     folder: ResultsFolder,
     baseline: Annotated[str, typer.Option(help="The method that the others are compared with.")] = "gpbo",
     methods: Methods = None,
-    at: Annotated[list[int] | None, typer.Option(help="After how many evaluations; may be repeated.")] = None,
+    at: Marks = None,
     level: Annotated[
         float | None, typer.Option(help="Regret to reach, for the speed-up.", show_default="the baseline's last")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Also write CSV and Markdown into this folder.")] = None,
+    out: OutFolder = None,
 ) -> None:
     """Paired differences with bootstrap intervals, speed-ups, and ranks with a critical difference."""
     with errors_in_one_line():
-        from benchmarks.read import report
-        from benchmarks.read.analysis import load, require_marks
-        from benchmarks.read.sheet import write_sheets
+        from benchmarks.read import analysis, report
 
-        results = load(folder)
+        results = analysis.load(folder)
         say(results.remarks)
         reference = baseline.lower()
         results = results.only((reference, *names(methods))) if methods else results
-        sheets = report.compare(results, reference, at=require_marks(at), level=level)
-        print_sheets(sheets)
-        if out is not None:
-            for path in write_sheets(sheets, out, name="compare", heading=f"Against {reference}"):
-                typer.echo(f"Written: {path}")
+        sheets = report.compare(results, reference, at=analysis.require_marks(at), level=level)
+        _report(sheets, out, name="compare", heading=f"Against {reference}", series=analysis.series(results))
 
 
 @app.command()
@@ -166,10 +205,10 @@ def plot(
     methods: Methods = None,
     out: Annotated[Path | None, typer.Option(help="Where the pictures go.", show_default="DIR itself")] = None,
 ) -> None:
-    """Regret against evaluations, mean ± standard error and median with quantiles, as PNG and SVG."""
+    """Regret against evaluations, mean ± standard error and median with quantiles, as PNG."""
     with errors_in_one_line():
         from benchmarks.read.analysis import load
-        from benchmarks.read.regret_figures import draw_regret
+        from benchmarks.read.figures import draw_regret
 
         results = load(folder)
         say(results.remarks)
@@ -181,14 +220,12 @@ def plot(
 @app.command()
 def safety(
     folders: Annotated[list[Path], typer.Argument(help="Folders with runs of adversarial, head-start and tables.")],
-    out: Annotated[Path | None, typer.Option(help="Also write CSV and Markdown into this folder.")] = None,
+    out: OutFolder = None,
 ) -> None:
     """Does AUTO do no harm where sources mislead, and how much of the head start does it keep where they help?"""
     with errors_in_one_line():
-        from benchmarks.read.analysis import Results, load
-        from benchmarks.read.report import write_regrets
+        from benchmarks.read.analysis import Results, load, series
         from benchmarks.read.safety import safety as sheets_of
-        from benchmarks.read.sheet import write_sheets
 
         loaded = [load(folder) for folder in folders]
         results = Results(tuple(cell for part in loaded for cell in part.cells))
@@ -197,11 +234,7 @@ def safety(
         sheets = sheets_of(results)
         if not sheets:
             raise InputError("There are no runs of auto and gpbo to compare.")
-        print_sheets(sheets)
-        if out is not None:
-            written = [*write_sheets(sheets, out, name="tables", heading="Safety"), write_regrets(results, out)]
-            for path in written:
-                typer.echo(f"Written: {path}")
+        _report(sheets, out, name="tables", heading="Safety", series=series(results))
 
 
 @app.command()
@@ -209,29 +242,196 @@ def calibration(
     folder: ResultsFolder,
     methods: Methods = None,
     by_problem: Annotated[bool, typer.Option("--by-problem", help="Also every problem on its own.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Also write CSV and Markdown into this folder.")] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Also draw nominal against observed coverage: FILE.png, and SVG beside it.")
-    ] = None,
+    out: OutFolder = None,
+    plot: Annotated[Path | None, typer.Option(help="Also draw nominal against observed coverage: FILE.png.")] = None,
 ) -> None:
     """Are results where they were expected? Coverage of intervals and log density, by how many results were known."""
     with errors_in_one_line():
-        from benchmarks.read.calibration import load_forecasts
-        from benchmarks.read.calibration import sheets as sheets_of
-        from benchmarks.read.sheet import write_sheets
+        from benchmarks.read import calibration as found_by
 
-        found, remarks = load_forecasts(folder, names(methods))
+        found, remarks = found_by.load_forecasts(folder, names(methods))
         say(remarks)
-        sheets = sheets_of(found, by_problem=by_problem)
-        print_sheets(sheets)
-        if out is not None:
-            for path in write_sheets(sheets, out, name="calibration", heading="Calibration"):
-                typer.echo(f"Written: {path}")
+        sheets = found_by.sheets(found, by_problem=by_problem)
+        _report(sheets, out, name="calibration", heading="Calibration")
         if plot is not None:
-            from benchmarks.read.calibration_figure import draw_calibration
+            from benchmarks.read.figures import draw_calibration
 
-            for path in draw_calibration(found, plot):
-                typer.echo(f"Picture: {path}")
+            typer.echo(f"Picture: {draw_calibration(found, plot)}")
+
+
+@app.command()
+def outcomes(
+    problems: Problems = None,
+    methods: Methods = None,
+    label: Label = "",
+    runs: Annotated[int, typer.Option(help="Seeds of every problem and method.")] = 60,
+    first: Annotated[int, typer.Option(help="The first seed.")] = 0,
+    steps: Annotated[int, typer.Option(help="Evaluations of a run.")] = 20,
+    jobs: Jobs = 1,
+    minutes: Minutes = float("inf"),
+    store: StoreFolder = Path("out/outcomes"),
+    out: Tables = Path("results/outcomes"),
+    report_only: ReportOnly = False,
+) -> None:
+    """Several outcomes, limits and rules: with a past, without one, and by others."""
+    with errors_in_one_line():
+        from benchmarks.outcomes import report
+        from benchmarks.outcomes.methods import METHODS_COMPARED
+        from benchmarks.outcomes.runs import OUTCOME_PROBLEMS, OutcomeUnit
+        from benchmarks.store import Store
+
+        on, by, kept = (
+            names(problems) or tuple(OUTCOME_PROBLEMS),
+            names(methods) or tuple(METHODS_COMPARED),
+            Store(store),
+        )
+        _require(label, by, runs=runs, steps=steps)
+        # seed by seed: whoever stops early has equally many runs of each
+        seeds = range(first, first + runs)
+        units = [OutcomeUnit(p, m, seed, steps, label) for seed in seeds for p in on for m in by]
+        _work("outcomes", [] if report_only else units, kept, jobs=jobs, minutes=minutes)
+        found = report.curves_of([run for run in kept.read().runs if run.problem in on], steps=steps)
+        sheets, heading = report.outcome_sheets(found), "Several outcomes, limits and rules"
+        _report(sheets, out, name="outcomes", heading=heading, series=report.series(found))
+
+
+@app.command()
+def tuning(
+    problems: Problems = None,
+    methods: Methods = None,
+    label: Label = "",
+    seeds: Annotated[int, typer.Option(help="How often every task is the target, each with its past.")] = 2,
+    trials: Annotated[int, typer.Option(help="Trials of a run.")] = 20,
+    pool: Annotated[int, typer.Option(help="Random trials per task, by which regrets are scaled.")] = 150,
+    jobs: Jobs = 1,
+    minutes: Minutes = float("inf"),
+    store: StoreFolder = Path("out/tuning"),
+    cache: Annotated[Path | None, typer.Option(help="Folder of what was trained.", show_default="~/.cache")] = None,
+    out: Tables = Path("results/sampler"),
+    report_only: ReportOnly = False,
+    show: Annotated[str, typer.Option(help="Methods of the report, ours first.", show_default="all")] = "",
+) -> None:
+    """TransferSampler and its rivals on fifteen small real tuning problems: is a head start worth it with Optuna?"""
+    with errors_in_one_line():
+        from benchmarks.store import Store
+
+        try:
+            from benchmarks.tuning import report
+            from benchmarks.tuning.problems import PROBLEMS
+            from benchmarks.tuning.runs import RIVALS, default_cache, tuning_units
+        except ImportError as error:
+            raise MissingExtraError(
+                f"The tuning problems need Optuna and scikit-learn ({error}): pip install 'headstart[bench]'."
+            ) from error
+        on, by, kept = names(problems) or tuple(PROBLEMS), names(methods) or tuple(RIVALS), Store(store)
+        _require(label, by, seeds=seeds, trials=trials, pool=pool)
+        units = tuning_units(on, by, seeds=seeds, trials=trials, pool=pool, cache=cache or default_cache(), label=label)
+        _work("tuning", [] if report_only else units, kept, jobs=jobs, minutes=minutes)
+        runs = [run for run in kept.read().runs if run.problem in on]
+        found = report.regrets(runs, trials=trials, show=names(show))
+        sheets = report.tuning_sheets(found)
+        _report(sheets, out, name="tuning", heading="Tuning with a past", series=report.series(found))
+
+
+def _require(label: str, methods: Sequence[str], **counts: int) -> None:
+    if label and len(methods) != 1:
+        raise InputError(f"--label names the runs of one method, but there are {len(methods)}.")
+    for name, count in counts.items():
+        if count < 1:
+            raise InputError(f"--{name} must be at least 1, but it is {count}.")
+
+
+class TimedPart(StrEnum):
+    """What is timed."""
+
+    FITS = "fits"
+    SAMPLER = "sampler"
+    SCALE = "scale"
+    GPU = "gpu"
+
+
+@app.command()
+def time(
+    part: Annotated[TimedPart, typer.Argument(help="Fits, suggestions, large data, or the paper on a GPU.")],
+    only: Annotated[str, typer.Option(help="Only what has this word in its name.")] = "",
+    quick: Quick = False,
+    device: Device = "cpu",
+    jobs: Jobs = 1,
+    minutes: Minutes = float("inf"),
+    store: Annotated[Path | None, typer.Option(help="Folder of the runs.", show_default="out/time-PART")] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the tables.")] = Path("results/speed"),
+) -> None:
+    """Seconds and memory, side by side with BoTorch, Optuna and Ax. What was measured with this commit is kept."""
+    with errors_in_one_line():
+        from benchmarks.store import Store
+        from benchmarks.timing.measurement import measured, timing_sheets
+
+        kept = Store(store or Path("out") / f"time-{part}{'-quick' * quick}")
+        cells: list[GpuCell] = []
+        units: Iterable[Timing]
+        match part:
+            case TimedPart.FITS:
+                from benchmarks.timing.fits import fit_timings
+
+                units = fit_timings(quick=quick)
+            case TimedPart.SAMPLER:
+                from benchmarks.timing.sampler import sampler_timings
+
+                units = sampler_timings(quick=quick)
+            case TimedPart.SCALE:
+                from benchmarks.timing.scale import growth_sheet, scale_timings
+
+                units = scale_timings(quick=quick)
+            case TimedPart.GPU:
+                from benchmarks.timing.gpu import all_cells, gpu_sheet, gpu_timings
+
+                cells = all_cells(device, ("fig2",) if quick else ())
+                units = gpu_timings(cells, device)
+        wanted = [unit for unit in units if only in unit.what]
+        _work(f"time {part}", wanted, kept, jobs=jobs, minutes=minutes, device=device)
+        runs = measured(kept)
+        sheets = [gpu_sheet(cells, runs, jobs)] if part is TimedPart.GPU else timing_sheets(runs)
+        if part is TimedPart.SCALE:
+            sheets.append(growth_sheet(runs))
+        _report(sheets, out, name=part.value, heading="Timings")
+
+
+@app.command()
+def sensitivity(
+    folder: Annotated[Path, typer.Argument(help="Where runs.jsonl and table.md are.")],
+    data: Annotated[str | None, typer.Option(help="Folder of the shared tables; else HEADSTART_DATA.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes at once.", show_default="all processors")] = None,
+    minutes: Annotated[float, typer.Option(help="After so many no run is begun; 0 only reports.")] = 9.0,
+    runs: Annotated[int, typer.Option(help="Seeds of every problem.")] = 8,
+    steps: Annotated[int, typer.Option(help="Evaluations of a run.")] = 20,
+    only: Annotated[str, typer.Option(help="Numbers whose name has this word.")] = "",
+) -> None:
+    """What halving and doubling each number of headstart.tuning changes."""
+    with errors_in_one_line(), interruptible(folder):
+        from benchmarks.run.sensitivity import measure
+
+        for line in measure(folder, data=data, jobs=jobs, minutes=minutes, runs=runs, steps=steps, only=only):
+            typer.echo(line)
+
+
+@app.command()
+def robustness(
+    problems: Annotated[int, typer.Option(help="How many.")] = 1200,
+    first: Annotated[int, typer.Option(help="The number of the first one.")] = 0,
+    only: Annotated[int | None, typer.Option(help="This one alone, with the traceback.")] = None,
+) -> None:
+    """Can AUTO and GPBO be fitted and asked where data are odd? Exit code 1 if anything fails."""
+    with errors_in_one_line():
+        from benchmarks.run.robustness import failures
+
+        numbers = range(first, first + problems) if only is None else [only]
+        n = 0
+        for failure in failures(numbers, in_full=only is not None):
+            n += 1
+            typer.echo(failure)
+        typer.echo(f"{n} failures in {len(numbers)} problems")
+        if n:
+            raise typer.Exit(1)
 
 
 @app.command()
@@ -247,9 +447,9 @@ def reproduce(
         int | None, typer.Option(help="Runs of the cheaper methods.", show_default="the paper's number, or 50")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Cheap methods, 5 runs, 15 evaluations, small sizes.")] = False,
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    jobs: Annotated[int, typer.Option(help="Units at once.")] = 1,
-    engine: Annotated[str, typer.Option(help="process, or ray.")] = "process",
+    device: Device = "cpu",
+    jobs: Jobs = 1,
+    engine: Engine = "process",
     out: Annotated[Path, typer.Option(help="Folder of the figures and tables.")] = Path("out"),
     store: Annotated[Path | None, typer.Option(help="Folder of the runs.", show_default="that of --out")] = None,
 ) -> None:
@@ -262,7 +462,7 @@ def reproduce(
             for known, what in EXPERIMENTS.items():
                 typer.echo(f"{known:<12} {what}")
             return
-        failed = 0
+        failed: list[Failure] = []
         chosen, left_out = possible() if name == "all" else ([name], [])
         say(left_out)
         for each in chosen:
@@ -283,7 +483,5 @@ def reproduce(
             print_sheets(done.sheets)
             for path in done.files:
                 typer.echo(f"Written: {path}")
-            failed += len(done.failed)
-        if failed:
-            typer.echo(f"headstart: {failed} units failed; a rerun tries them again.", err=True)
-            raise typer.Exit(1)
+            failed += done.failed
+        _exit_if_any(failed)

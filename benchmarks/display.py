@@ -16,7 +16,7 @@ from headstart.errors import HeadstartError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from benchmarks.run.experiment import Unit
+    from benchmarks.queue import Unit
 
 
 @contextmanager
@@ -46,12 +46,11 @@ def print_sheets(sheets: Sequence[Sheet]) -> None:
     if not console.is_terminal:
         console = Console(width=200)
     for sheet, note in with_notes(sheets):
-        columns, rows = sheet.for_people
         console.print(Text(sheet.title, style="bold"))
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-        for i, column in enumerate(columns):
+        for i, column in enumerate(sheet.columns):
             table.add_column(column, justify="left" if i == 0 or column == "" else "right", no_wrap=True)
-        for row in rows:
+        for row in sheet.cells:
             table.add_row(*map(Text, row))
         console.print(table)
         console.print(Text(f"{note}\n" if note else "", style="dim"), soft_wrap=True)
@@ -66,11 +65,6 @@ class Watch:
     on_timings: Callable[[int], None]
     on_timing: Callable[[], None]
     failures: list[str] = field(default_factory=list)
-
-
-def _name(unit: Unit) -> str:
-    problem = unit.problem.family or Path(unit.problem.table or "").name
-    return f"{problem}, {unit.method}, seeds {unit.seeds[0]} to {unit.seeds[-1]}"
 
 
 @contextmanager
@@ -111,7 +105,7 @@ def watching(description: str, console: Console | None = None) -> Iterator[Watch
     def done(unit: Unit, error: Exception | None) -> None:
         if error is not None:
             kind = "" if isinstance(error, HeadstartError) else f"{type(error).__name__}: "
-            watch.failures.append(f"{_name(unit)}: {kind}{' '.join(str(error).split())}")
+            watch.failures.append(f"{unit}: {kind}{' '.join(str(error).split())}")
             progress.console.print(f"failed: {watch.failures[-1]}", markup=False, highlight=False, soft_wrap=True)
         more = f"{len(watch.failures)} failed" if watch.failures else ""
         progress.update(bars["units"], advance=1, more=more)

@@ -12,26 +12,26 @@
     gc3p         not there: GC3P with its authors' protocol (XGBoost)    yes, and a table in HEADSTART_DATA
     complexity   the complexity table, measured                          no
 
-Every name has a folder of its own: the figures as PNG and SVG, the tables as CSV and in one Markdown file, and the
-regrets behind them. Runs go to a store, from which a rerun continues.
+Every name has a folder of its own: the figures as PNG, the tables in one Markdown file, and the regrets behind them in
+one compressed CSV file. Runs go to a store, from which a rerun continues.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.queue import Failure, Unit
 from benchmarks.read import analysis
 from benchmarks.read.analysis import Results
-from benchmarks.read.report import compare, seconds_sheet, speed_sheets, write_regrets
-from benchmarks.read.sheet import Sheet, write_sheets
+from benchmarks.read.report import compare, seconds_sheet, speed_sheets
+from benchmarks.read.sheet import Sheet, write_series, write_sheets
 from benchmarks.read.styles import is_table
-from benchmarks.run.execution import Progress, execute
-from benchmarks.run.experiment import BenchExperiment, Unit
+from benchmarks.run.experiment import execute
 from benchmarks.run.presets import preset
-from benchmarks.speed import complexity
 from benchmarks.store import Store
+from benchmarks.timing import complexity
 from headstart.errors import InputError, MissingDataError
 
 EXPERIMENTS: dict[str, str] = {
@@ -72,7 +72,7 @@ class HowToRun:
     jobs: int = 1
     engine: str = "process"
     on_start: Callable[[int], None] = lambda _: None
-    on_unit: Progress = lambda _unit, _error: None
+    on_unit: Callable[[Unit, Exception | None], None] = lambda _unit, _error: None
     on_timings: Callable[[int], None] = lambda _: None
     on_timing: Callable[[], None] = lambda: None
 
@@ -84,7 +84,7 @@ class Reproduction:
     files: tuple[Path, ...]
     sheets: tuple[Sheet, ...]
     remarks: tuple[str, ...] = ()
-    failed: tuple[tuple[Unit, Exception], ...] = field(default=())
+    failed: tuple[Failure, ...] = ()
 
 
 def reproduce(name: str, out: Path, *, store: Path | None = None, work: HowToRun | None = None) -> Reproduction:
@@ -102,49 +102,41 @@ def reproduce(name: str, out: Path, *, store: Path | None = None, work: HowToRun
     if name == "complexity":
         return _complexity(folder, work)
     experiments = preset(name, runs=work.runs, quick=work.quick)
-    results, remarks, failed = _run(
-        experiments, Store((store or out) / own), work, chunk=1 if name == "runtime" else None
-    )
-    problems = [spec.build().name for e in experiments for spec in e.problems]
-    results = results.among(problems)
-    files, sheets = _figures(name, results, folder, problems, work)
-    sheets = [*sheets, *_sheets(name, results)]
-    files += write_sheets(sheets, folder, name="tables", heading=EXPERIMENTS[name])
-    files.append(write_regrets(results, folder))
-    shown = tuple(sheet for sheet in sheets if sheet.name in _SHOWN or name == "runtime")
-    return Reproduction(tuple(files), shown, remarks, tuple(failed))
-
-
-def _run(
-    experiments: Sequence[BenchExperiment], store: Store, work: HowToRun, *, chunk: int | None
-) -> tuple[Results, tuple[str, ...], list[tuple[Unit, Exception]]]:
+    runs = Store((store or out) / own)
     failed = execute(
         experiments,
-        store,
+        runs,
         device=work.device,
         jobs=work.jobs,
         engine=work.engine,
-        chunk=chunk,
+        chunk=1 if name == "runtime" else None,
         on_start=work.on_start,
         on_unit=work.on_unit,
     )
-    results = analysis.load(store.folder)
-    return results, results.remarks, failed
+    loaded = analysis.load(runs.folder)
+    problems = [spec.build().name for e in experiments for spec in e.problems]
+    results = loaded.among(problems)
+    files, sheets = _figures(name, results, folder, problems, work)
+    sheets = [*sheets, *_sheets(name, results)]
+    files.append(write_sheets(sheets, folder, name="tables", heading=EXPERIMENTS[name]))
+    files.append(write_series(analysis.series(results), folder))
+    shown = tuple(sheet for sheet in sheets if sheet.name in _SHOWN or name == "runtime")
+    return Reproduction(tuple(files), shown, loaded.remarks, tuple(failed))
 
 
 def _figures(
     name: str, results: Results, folder: Path, problems: Sequence[str], work: HowToRun
 ) -> tuple[list[Path], list[Sheet]]:
     """The figures, and sheets that only this experiment has."""
-    from benchmarks.read.regret_figures import draw_ablation, draw_regret
-    from benchmarks.speed.timing_figures import draw_figure3, draw_runtime
+    from benchmarks.read.figures import draw_ablation, draw_regret
+    from benchmarks.timing.figures import draw_figure3, draw_runtime
 
     if name == "fig3":
         timings = _timings(work)
         table, seconds = complexity.complexity_sheets(timings)
-        return draw_figure3(timings, results, folder), [table, seconds]
+        return [draw_figure3(timings, results, folder)], [table, seconds]
     if name == "runtime":
-        return draw_runtime(results, folder), []
+        return [draw_runtime(results, folder)], []
     if name == "ablation":
         return draw_ablation(results, folder), []
     return draw_regret(results, folder, name, problems=problems), []
@@ -167,12 +159,11 @@ def _figure1(folder: Path) -> Reproduction:
 
     comparison = compare_posteriors()
     sheet = posterior_sheet(comparison)
-    files = draw_posteriors(comparison, folder)
-    files += write_sheets([sheet], folder, name="tables", heading=EXPERIMENTS["fig1"])
-    return Reproduction(tuple(files), (sheet,))
+    tables = write_sheets([sheet], folder, name="tables", heading=EXPERIMENTS["fig1"])
+    return Reproduction((draw_posteriors(comparison, folder), tables), (sheet,))
 
 
-def _timings(work: HowToRun) -> tuple[complexity.Timing, ...]:
+def _timings(work: HowToRun) -> tuple[complexity.StepTiming, ...]:
     sizes = complexity.QUICK_SIZES if work.quick else complexity.SIZES
     rounds = 3 if work.quick else complexity.ROUNDS
     work.on_timings(complexity.steps_of(sizes, rounds))
@@ -180,10 +171,9 @@ def _timings(work: HowToRun) -> tuple[complexity.Timing, ...]:
 
 
 def _complexity(folder: Path, work: HowToRun) -> Reproduction:
-    from benchmarks.speed.timing_figures import draw_complexity
+    from benchmarks.timing.figures import draw_complexity
 
     timings = _timings(work)
     sheets = complexity.complexity_sheets(timings)
-    files = draw_complexity(timings, folder)
-    files += write_sheets(sheets, folder, name="tables", heading=EXPERIMENTS["complexity"])
-    return Reproduction(tuple(files), sheets[:1])
+    tables = write_sheets(sheets, folder, name="tables", heading=EXPERIMENTS["complexity"])
+    return Reproduction((draw_complexity(timings, folder), tables), sheets[:1])

@@ -1,7 +1,7 @@
 """Where results go: one JSON object per run and line, appended; a killed program loses at most what it was doing.
 
 A line is written in one piece and flushed to the disk, under a lock, so that several processes can share a store. A
-store that was cut off in the middle of a line is read up to there, and said so.
+store that was cut off in the middle of a line is read up to there, and says so.
 """
 
 from __future__ import annotations
@@ -9,44 +9,86 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import platform
+import subprocess
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 SCHEMA = 1
+_DIGITS = 10  # of what is written down; computations keep them all
+
+RunKey = tuple[str, str, int, str]
+
+
+@cache
+def commit() -> str:
+    """The short name of the commit that the program was started from, empty outside a repository."""
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    try:
+        found = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    except OSError:  # there is no git
+        return ""
+    return found.stdout.strip()
+
+
+@cache
+def provenance(device: str = "cpu") -> dict[str, Any]:
+    """What a result depends on besides its settings: versions, commit, hardware."""
+    found: dict[str, Any] = {"python": platform.python_version(), "commit": commit(), "device": device}
+    for name in ("headstart", "torch", "botorch", "gpytorch", "scipy", "numpy", "numba", "optuna", "scikit-learn"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    found["hardware"] = platform.machine()
+    if device.startswith("cuda"):
+        import torch
+
+        found["hardware"] = torch.cuda.get_device_name()
+    return found
+
+
+def rounded(values: Iterable[float]) -> list[float]:
+    """The values with ten digits."""
+    return [float(f"{value:.{_DIGITS}g}") for value in values]
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One optimisation: a problem, a method, a seed, and everything that was evaluated.
+    """One optimisation or measurement: a problem, a method, a seed, and everything that came of it.
 
-    ``value`` is noiseless, ``y`` what the method saw, ``regret`` the lowest (value − minimum)/scale so far.
+    ``value`` is noiseless, ``y`` what the method saw, ``regret`` the lowest (value − minimum)/scale so far. ``label``
+    names the target. ``traces`` are further series by name: measures after every evaluation, or what was timed.
 
     ``pit`` (probability integral transform) and ``log_density`` are what the model had said about every y before it was
     seen: P(result ≤ y), and log p(y/scale) = log p(y) + log scale, so that problems in other units are comparable. The
     scale is that of the regret on tables, and the spread of y within the sources for functions, whose own is 1. They
-    are None where a point was chosen without a model, and empty in runs of earlier versions.
+    are None where a point was chosen without a model.
     """
 
     problem: str
     method: str
     seed: int
     settings: dict[str, Any]
-    label: str
-    x: list[list[float]]
-    y: list[float]
-    value: list[float]
-    regret: list[float]
-    fit_seconds: list[float]
-    acquisition_seconds: list[float]
-    learn_seconds: float
+    label: str = ""
+    x: list[list[float]] = field(default_factory=list)
+    y: list[float] = field(default_factory=list)
+    value: list[float] = field(default_factory=list)
+    regret: list[float] = field(default_factory=list)
+    fit_seconds: list[float] = field(default_factory=list)
+    acquisition_seconds: list[float] = field(default_factory=list)
+    learn_seconds: float = 0.0
     provenance: dict[str, Any] = field(default_factory=dict)
     pit: list[float | None] = field(default_factory=list)
     log_density: list[float | None] = field(default_factory=list)
+    traces: dict[str, list[Any]] = field(default_factory=dict)
 
     @property
-    def key(self) -> tuple[str, str, int, str]:
+    def key(self) -> RunKey:
         """What makes a run the same as another one."""
         return (self.problem, self.method, self.seed, settings_key(self.settings))
 
@@ -65,7 +107,7 @@ class StoreContents:
 
 
 class Store:
-    """A folder with ``runs.jsonl``."""
+    """A folder with ``runs.jsonl``; further JSONL files in it, made elsewhere, are read as well."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -77,17 +119,19 @@ class Store:
 
     def read(self) -> StoreContents:
         """All runs; of equal ones the last."""
-        records, unread = read_lines(self.path, SCHEMA)
-        runs: dict[tuple[str, str, int, str], Run] = {}
+        runs: dict[RunKey, Run] = {}
         remarks = []
-        for number, record in records:
-            try:
-                run = Run(**record)
-            except TypeError:
-                remarks.append(f"{self.path}, line {number}: has not the fields of a run, left out.")
-                continue
-            runs[run.key] = run
-        return StoreContents(tuple(runs.values()), (*unread, *remarks))
+        for path in sorted(self.folder.glob("*.jsonl")):
+            records, unread = read_lines(path, SCHEMA)
+            remarks += unread
+            for number, record in records:
+                try:
+                    run = Run(**record)
+                except TypeError:
+                    remarks.append(f"{path}, line {number}: has not the fields of a run, left out.")
+                    continue
+                runs[run.key] = run
+        return StoreContents(tuple(runs.values()), tuple(remarks))
 
 
 def append_lines(path: Path, records: Iterable[dict[str, Any]]) -> None:

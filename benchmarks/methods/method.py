@@ -6,14 +6,13 @@ The core minimises; the acquisition function is the paper's lower confidence bou
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from benchmarks.methods.prediction import Predicted
 from benchmarks.problems.problem import Instance, stream
 from headstart.data.dataset import Dataset
 from headstart.decide.acquisition import Acquisition
@@ -21,6 +20,9 @@ from headstart.decide.domain import Candidates, Cube, Mixed
 from headstart.decide.suggest import suggest
 from headstart.models.model import TransferModel
 from headstart.models.posterior import TransferPosterior
+
+# From results y (P,), one per problem, to P(result ≤ y) and log p(y), both (P,) and in the units of y
+Predicted = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +102,16 @@ class Proposer(ABC):
         kind: Acquisition,
         beta: float,
         seed: int = 0,
-        rows: Int[Tensor, "r"] | None = None,
-    ) -> Int[Tensor, "r"]:
-        """The row that ``suggest`` chooses among the allowed ones, in every problem or in these."""
+    ) -> Int[Tensor, "P"]:
+        """The row that ``suggest`` chooses among the allowed ones, in every problem."""
         assert self.instance.candidates is not None
         found = []
-        for i, problem in enumerate(range(len(allowed)) if rows is None else rows.tolist()):
+        for problem in range(len(allowed)):
             left = allowed[problem].nonzero().squeeze(-1)
             X = self.instance.candidates.X[problem, left]
             shelf = Candidates(X, self.domain.categories, self.domain.described)
             design = [stream(self.problem, self.seeds[problem], "design", seed)]
-            x = suggest(posterior.problem(i), domain=shelf, kind=kind, beta=beta, seed=seed, design_seeds=design)
+            x = suggest(posterior.problem(problem), domain=shelf, kind=kind, beta=beta, seed=seed, design_seeds=design)
             found.append(left[(x == X).all(-1).nonzero()[0, 0]])
         return torch.stack(found)
 
@@ -123,3 +124,17 @@ class Method(ABC):
     @abstractmethod
     def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Proposer:
         """Learn whatever can be learnt from the sources."""
+
+
+def predicting(posterior: TransferPosterior, x: Float[Tensor, "P d"], blind: Bool[Tensor, "P"] | None) -> Predicted:
+    """What the posterior says about results at x, one point per problem; nothing for problems that are ``blind``."""
+
+    def predicted(y: Float[Tensor, "P"]) -> tuple[Float[Tensor, "P"], Float[Tensor, "P"]]:
+        X, y = x.unsqueeze(-2), y.unsqueeze(-1)
+        with torch.no_grad():
+            pit, log_density = posterior.cdf(X, y).squeeze(-1), posterior.log_density(X, y).squeeze(-1)
+        if blind is None:
+            return pit, log_density
+        return pit.masked_fill(blind, torch.nan), log_density.masked_fill(blind, torch.nan)
+
+    return predicted

@@ -13,7 +13,6 @@ from torch import Tensor
 from benchmarks.methods.copula import GC3P
 from benchmarks.methods.method import Choice, Method, Proposer, Settings
 from benchmarks.methods.model_method import ModelMethod
-from benchmarks.methods.rules import Rule
 from benchmarks.problems.problem import Instance, stream
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError
@@ -66,7 +65,7 @@ class CopulaMethod(Method):
 
 @dataclass(frozen=True)
 class Rival(Method):
-    """A method of ``bench.methods.scratch``, which is loaded when it begins."""
+    """A method of ``benchmarks.methods.scratch``, which is loaded when it begins."""
 
     name: str
 
@@ -79,11 +78,9 @@ class Rival(Method):
 
 METHODS: dict[str, Method] = {
     **{name.lower(): ModelMethod(name.lower(), model) for name, model in FAMILY.items()},
-    "auto-drawn": ModelMethod("auto-drawn", FAMILY["AUTO"], Rule.DRAWN),
-    "auto-best": ModelMethod("auto-best", FAMILY["AUTO"], Rule.BEST),
     "gc3p": CopulaMethod(),
     "random": RandomSearch(),
-    **{name: Rival(name) for name in ("gpbo-0.1", "optuna-gp", "optuna-tpe", "botorch", "best-past", "ax-rule")},
+    **{name: Rival(name) for name in ("gpbo-0.1", "optuna-gp", "optuna-tpe", "botorch", "best-past")},
 }
 
 

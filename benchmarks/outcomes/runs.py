@@ -1,115 +1,93 @@
-"""One run: a method on an instance, evaluation by evaluation; and the file that keeps the runs."""
+"""Runs of problems with several outcomes, limits or rules: the problems by name, and one run of a method."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
+import warnings
+from dataclasses import dataclass
 
 import torch
 
-from benchmarks.outcomes.methods.registry import method_compared
-from benchmarks.outcomes.problems.catalogue import outcome_problem
-from benchmarks.store import append_lines, read_lines
+from benchmarks.outcomes.methods import method_compared
+from benchmarks.outcomes.problems import TABLES, OutcomeProblem
+from benchmarks.outcomes.ruled import RULED
+from benchmarks.queue import Unit
+from benchmarks.store import Run, RunKey, provenance, rounded, settings_key
+from headstart.errors import InputError
+from headstart.gp.threads import single_thread
 
-_SCHEMA = 1
-_DIGITS = 8
+OUTCOME_PROBLEMS: dict[str, OutcomeProblem] = {problem.name: problem for problem in (*TABLES, *RULED)}
+
+
+def outcome_problem(name: str) -> OutcomeProblem:
+    """The problem of that name."""
+    if name in OUTCOME_PROBLEMS:
+        return OUTCOME_PROBLEMS[name]
+    raise InputError(f"There is no problem {name!r}. The known ones are {', '.join(OUTCOME_PROBLEMS)}.")
 
 
 @dataclass(frozen=True, slots=True)
-class OutcomeCell:
-    """What is to be run. ``label`` is the name that the run goes by, where it is not the method's own."""
+class OutcomeUnit(Unit):
+    """One run. ``label`` is the name that it goes by, where it is not the method's own."""
 
     problem: str
-    seed: int
     method: str
+    seed: int
     steps: int
     label: str = ""
 
-    @property
-    def key(self) -> tuple[str, int, str, int]:
-        """As of the run that will come of it."""
-        return (self.problem, self.seed, self.label or self.method, self.steps)
+    def __post_init__(self) -> None:
+        """Check the names before anything runs."""
+        outcome_problem(self.problem)
+        method_compared(self.method)
 
+    def left(self, done: set[RunKey]) -> OutcomeUnit | None:
+        """All of it, or nothing."""
+        key = (self.problem, self.label or self.method, self.seed, settings_key({"steps": self.steps}))
+        return None if key in done else self
 
-@dataclass(frozen=True, slots=True)
-class OutcomeRun:
-    """Everything that was evaluated, in order.
+    def run(self, device: str) -> list[Run]:
+        """Evaluation by evaluation. Draws belong to problem and seed; spoilt sources change nothing else.
 
-    ``y`` is what was seen of every outcome, as measured; ``curves`` are the measures (bench.outcomes.measures) after
-    every evaluation; ``seconds`` the CPU time of choosing each point, and ``learn_seconds`` that of learning the
-    sources.
-    """
+        ``traces`` are the measures after every evaluation (outcomes.measures); y is what was seen of every outcome.
+        """
+        with warnings.catch_warnings(), single_thread():
+            warnings.simplefilter("ignore")
+            return [self._run(device)]
 
-    problem: str
-    seed: int
-    method: str
-    steps: int
-    target: str
-    x: list[list[float]]
-    y: dict[str, list[float]]
-    curves: dict[str, list[float]]
-    seconds: list[float]
-    learn_seconds: float
-    provenance: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def key(self) -> tuple[str, int, str, int]:
-        """What makes a run the same as another one."""
-        return (self.problem, self.seed, self.method, self.steps)
-
-
-def compare_one(cell: OutcomeCell, provenance: dict[str, Any] | None = None) -> OutcomeRun:
-    """Run it. Draws belong to problem and seed; spoilt sources change nothing else."""
-    problem, method = outcome_problem(cell.problem), method_compared(cell.method)
-    instance = problem.draw(cell.seed, cell.steps, method.spoils(problem))
-    begun = time.process_time()
-    searcher = method.begin(instance, (cell.problem, cell.seed))
-    learnt = time.process_time() - begun
-    X = torch.empty(0, instance.space.d, dtype=torch.float64)
-    seen = {name: torch.empty(0, dtype=torch.float64) for name in instance.outcomes.names}
-    seconds = []
-    for step in range(cell.steps):
+    def _run(self, device: str) -> Run:
+        problem, method = outcome_problem(self.problem), method_compared(self.method)
+        instance = problem.draw(self.seed, self.steps, method.spoils(problem))
         begun = time.process_time()
-        x = searcher.next(X, seen)
-        seconds.append(round(time.process_time() - begun, 4))
-        X = torch.cat([X, instance.nearest(x, X).unsqueeze(0)])
-        found = instance.evaluate(X[-1:])
-        seen = {name: torch.cat([y, found[name] + instance.noise[name][step]]) for name, y in seen.items()}
-    curves = instance.yardstick.curves(instance.inward(instance.evaluate(X)))
-    data = {} if problem.fingerprint is None else {"data": problem.fingerprint}
-    return OutcomeRun(
-        problem=cell.problem,
-        seed=cell.seed,
-        method=cell.label or cell.method,
-        steps=cell.steps,
-        target=instance.label,
-        x=[_rounded(row) for row in X.tolist()],
-        y={name: _rounded(y.tolist()) for name, y in seen.items()},
-        curves={name: _rounded(curve) for name, curve in curves.items()},
-        seconds=seconds,
-        learn_seconds=round(learnt, 4),
-        provenance={**(provenance or {}), **data},
-    )
+        searcher = method.begin(instance, (self.problem, self.seed))
+        learnt = time.process_time() - begun
+        X = torch.empty(0, instance.space.d, dtype=torch.float64)
+        seen = {name: torch.empty(0, dtype=torch.float64) for name in instance.outcomes.names}
+        seconds = []
+        for step in range(self.steps):
+            begun = time.process_time()
+            x = searcher.next(X, seen)
+            seconds.append(time.process_time() - begun)
+            X = torch.cat([X, instance.nearest(x, X).unsqueeze(0)])
+            found = instance.evaluate(X[-1:])
+            seen = {name: torch.cat([y, found[name] + instance.noise[name][step]]) for name, y in seen.items()}
+        curves = instance.yardstick.curves(instance.inward(instance.evaluate(X)))
+        data = {} if problem.fingerprint is None else {"data": problem.fingerprint}
+        return Run(
+            problem=self.problem,
+            method=self.label or self.method,
+            seed=self.seed,
+            settings={"steps": self.steps},
+            label=instance.label,
+            x=[rounded(row) for row in X.tolist()],
+            acquisition_seconds=rounded(seconds),
+            learn_seconds=learnt,
+            provenance={**provenance(device), **data},
+            traces={
+                **{name: rounded(curve) for name, curve in curves.items()},
+                **{f"seen {name}": rounded(y.tolist()) for name, y in seen.items()},
+            },
+        )
 
-
-def _rounded(values: Iterable[float]) -> list[float]:
-    return [float(f"{value:.{_DIGITS}g}") for value in values]
-
-
-def append_outcomes(folder: Path, runs: Iterable[OutcomeRun]) -> None:
-    """Write the runs, all or none of each."""
-    append_lines(folder / "runs.jsonl", ({"schema": _SCHEMA, **asdict(run)} for run in runs))
-
-
-def read_outcomes(folder: Path) -> tuple[OutcomeRun, ...]:
-    """All runs of the folder's JSONL files; of equal ones the last, and none that a killed program left unfinished."""
-    found = {}
-    for path in sorted(folder.glob("*.jsonl")):
-        records, _ = read_lines(path, _SCHEMA)
-        for _, record in records:
-            run = OutcomeRun(**record)
-            found[run.key] = run
-    return tuple(found.values())
+    def __str__(self) -> str:
+        return f"{self.problem}, {self.label or self.method}, seed {self.seed}"

@@ -7,14 +7,14 @@ methods are in ``comparison``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.read.sheet import Sheet, compact
+from benchmarks.read.sheet import Series, Sheet, compact
 from benchmarks.read.styles import in_order, is_table, problem_order, style
 from benchmarks.store import Run, Store, StoreContents, settings_key
 from headstart.errors import InputError
@@ -179,65 +179,39 @@ def mean_and_error(values: Array) -> tuple[Array, Array]:
     return values.mean(0), values.std(0, ddof=1) / np.sqrt(n)
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """The regret of a method on a problem after some evaluations, over the runs."""
-
-    problem: str
-    method: str
-    evaluations: int
-    runs: int
-    mean: float
-    standard_error: float
-    median: float
-
-
-def summaries(results: Results, at: Sequence[int] | None = None) -> tuple[Summary, ...]:
-    """One per problem, method and mark (``at``, or those of ``marks``) that the method reached."""
-    found = []
-    for problem in results.problems:
-        for method, cell in results.on(problem).items():
-            mean, error = mean_and_error(cell.regret)
-            median = np.median(cell.regret, axis=0)
-            for n in marks(cell.steps) if at is None else at:
-                if n <= cell.steps:
-                    numbers = (float(mean[n - 1]), float(error[n - 1]), float(median[n - 1]))
-                    found.append(Summary(problem, method, n, len(cell.seeds), *numbers))
-    return tuple(found)
-
-
 def table(results: Results, at: Sequence[int] | None = None) -> tuple[Sheet, ...]:
-    """A sheet per problem: mean ± standard error (median) of the regret after 1, 5, 10, 20, 30 evaluations."""
+    """A sheet per problem: mean ± standard error (median) of the regret at ``at``, or those of ``marks``."""
     sheets = []
-    everything = summaries(results, at)
     for problem in results.problems:
-        rows = [s for s in everything if s.problem == problem]
-        columns = sorted({s.evaluations for s in rows})
-        shown = []
-        for method in results.on(problem):
-            of_method = {s.evaluations: s for s in rows if s.method == method}
-            runs = next((s.runs for s in of_method.values()), 0)
-            cells = (_shown(of_method.get(n)) for n in columns)
-            shown.append((style(method).label, str(runs), *cells))
+        cells = results.on(problem)
+        columns = sorted({n for cell in cells.values() for n in at or marks(cell.steps) if n <= cell.steps})
         what = "ADTM" if is_table(problem) else "simple regret"
         sheets.append(
             Sheet(
                 name="regret",
                 title=problem,
-                columns=("problem", "method", "evaluations", "runs", "mean", "standard_error", "median"),
+                columns=("method", "runs", *map(str, columns)),
                 rows=tuple(
-                    (s.problem, s.method, s.evaluations, s.runs, s.mean, s.standard_error, s.median) for s in rows
+                    (style(method).label, len(cell.seeds), *(_shown(cell, n) for n in columns))
+                    for method, cell in cells.items()
                 ),
                 note=f"{what} after so many evaluations: mean ± standard error (median); lower is better.",
-                shown_columns=("method", "runs", *map(str, columns)),
-                shown=tuple(shown),
             )
         )
     return tuple(sheets)
 
 
-def _shown(summary: Summary | None) -> str:
-    if summary is None:
+def _shown(cell: Cell, n: int) -> str:
+    if n > cell.steps:
         return ""
-    error = "" if np.isnan(summary.standard_error) else f" ± {summary.standard_error:.2g}"
-    return f"{summary.mean:.3g}{error} ({compact(summary.median)})"
+    mean, error = mean_and_error(cell.regret[:, n - 1])
+    within = "" if np.isnan(error) else f" ± {error:.2g}"
+    return f"{mean:.3g}{within} ({compact(float(np.median(cell.regret[:, n - 1])))})"
+
+
+def series(results: Results) -> Iterator[Series]:
+    """The regrets of every run, for ``write_series``."""
+    for problem in results.problems:
+        for method, cell in results.on(problem).items():
+            for seed, regret in zip(cell.seeds, cell.regret, strict=True):
+                yield problem, method, seed, "regret", regret.tolist()

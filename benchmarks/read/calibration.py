@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.read.analysis import Array, runs_that_count, stored
-from benchmarks.read.comparison import Interval, resampling_weights
-from benchmarks.read.sheet import Cellular, Sheet
+from benchmarks.read.comparison import resampling_weights
+from benchmarks.read.sheet import Interval, Sheet
 from benchmarks.read.styles import in_order, is_table, problem_order, style
 from benchmarks.store import Run
 from headstart.errors import InputError
@@ -221,39 +221,27 @@ def sheets(found: Sequence[Forecasts], *, by_problem: bool = False) -> tuple[She
 
 
 def _sheets(measured: Sequence[Calibration], name: str) -> tuple[Sheet, ...]:
-    percent = [f"{level:.0%}".removesuffix("%") for level in LEVELS]
-    columns = [column for level in percent for column in (f"coverage_{level}", f"standard_error_{level}")]
-    found = []
-    for problems in dict.fromkeys(c.problems for c in measured):
-        rows: list[tuple[Cellular, ...]] = []
-        shown = []
-        for c in (c for c in measured if c.problems == problems):
-            numbers = [v for pair in zip(c.coverage, c.standard_error, strict=True) for v in pair]
-            logs, verdict = c.log_density, "yes" if c.is_good else "no"
-            beginning = (c.known.label, c.runs, c.predictions)
-            rows.append((problems, c.method, *beginning, *numbers, verdict, logs.value, logs.low, logs.high, c.median))
-            shares = [_share(v, e) for v, e in zip(c.coverage, c.standard_error, strict=True)]
-            shown.append(
-                (style(c.method).label, *map(str, beginning), *shares, verdict, _density(logs), f"{c.median:+.2f}")
-            )
-        found.append(
-            Sheet(
-                name=name,
-                title=f"Calibration: {problems}",
-                columns=(
-                    *("problems", "method", "known", "runs", "predictions", *columns),
-                    *("good", "log_density", "low", "high", "median"),
-                ),
-                rows=tuple(rows),
-                note=_NOTE,
-                shown_columns=(
-                    *("method", "known", "runs", "predictions", *(f"{level} %" for level in percent)),
-                    *("good", "log density", "median"),
-                ),
-                shown=tuple(shown),
-            )
+    return tuple(
+        Sheet(
+            name=name,
+            title=f"Calibration: {problems}",
+            columns=(
+                *("method", "known", "runs", "predictions", *(f"{100 * level:.0f} %" for level in LEVELS)),
+                *("good", "log density", "median"),
+            ),
+            rows=tuple(
+                (
+                    *(style(c.method).label, c.known.label, c.runs, c.predictions),
+                    *map(_share, c.coverage, c.standard_error),
+                    *("yes" if c.is_good else "no", _density(c.log_density), f"{c.median:+.2f}"),
+                )
+                for c in measured
+                if c.problems == problems
+            ),
+            note=_NOTE,
         )
-    return tuple(found)
+        for problems in dict.fromkeys(c.problems for c in measured)
+    )
 
 
 def _share(value: float, error: float) -> str:

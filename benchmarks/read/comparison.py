@@ -19,6 +19,7 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.read.analysis import Array, Cell, Results, marks
+from benchmarks.read.sheet import Interval
 from benchmarks.read.styles import is_table
 from headstart.errors import InputError, NotComparableError
 
@@ -28,15 +29,6 @@ _LEVELS = (0.025, 0.975)
 _FLOOR, _TABLE_FLOOR = 1e-6, 1e-4
 # Records hold ten digits: regrets closer than this are equal.
 _TIE = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A value and the 95 % interval around it."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +61,19 @@ def mean_interval(values: Array, resamples: int = 10_000, seed: int = 0) -> Inte
     """The mean of the values, one per seed, and its bootstrap interval."""
     low, high = np.quantile(resampling_weights(len(values), resamples, seed) @ values, _LEVELS)
     return Interval(float(values.mean()), float(low), float(high))
+
+
+def ratio_interval(values: Array, over: Array) -> Interval:
+    """The ratio of two means over the same seeds, and its bootstrap interval."""
+    weights = resampling_weights(len(values), RESAMPLES, 0)
+    low, high = np.quantile((weights @ values) / (weights @ over), _LEVELS)
+    return Interval(float(values.mean() / over.mean()), float(low), float(high))
+
+
+def place(name: str, known: Sequence[str]) -> tuple[int, str]:
+    """A sort key: the place among the known names, a variant ``name-more`` behind its own."""
+    own = [i for i, other in enumerate(known) if name == other or name.startswith(f"{other}-")]
+    return (known.index(name) if name in known else max(own, default=len(known)), name)
 
 
 def _pairs(results: Results, baseline: str) -> list[tuple[Cell, Cell, list[int]]]:

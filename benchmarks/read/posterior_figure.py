@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 
 from benchmarks.problems.problem import stream
 from benchmarks.problems.synthetic import ALPINE_C
+from benchmarks.read.figures import save_png
 from benchmarks.read.sheet import Cellular, Sheet
 from benchmarks.read.styles import style
 from headstart.data.dataset import Dataset
-from headstart.draw.canvas import INK, legend_below, panels, save, tidy
+from headstart.draw.canvas import INK, legend_below, panels, tidy
 from headstart.models.family import BHGP, GPBO, MHGP, SHGP
 
 SOURCE_C, TARGET_C = 0.5, -0.5
@@ -77,7 +78,7 @@ def compare_posteriors(*, points: int = 20, noise: float = 0.1, seed: int = 0, g
     )
 
 
-def draw_posteriors(comparison: Comparison, folder: Path, name: str = "fig1") -> list[Path]:
+def draw_posteriors(comparison: Comparison, folder: Path, name: str = "fig1") -> Path:
     """Three panels: (a) the source's posterior, (b) MHGP and BHGP, (c) SHGP; means and 95 % intervals."""
     figure, axes = panels(3, size=(4.4, 3.6))
     for panel, (models, task, heading) in zip(
@@ -104,7 +105,7 @@ def draw_posteriors(comparison: Comparison, folder: Path, name: str = "fig1") ->
     for panel in axes:
         panel.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
     legend_below(figure, axes, "lines are means, shades 95 % intervals; the source was measured where it is grey")
-    return save(figure, folder, name)
+    return save_png(figure, folder, name)
 
 
 def _draw_model(axes: Axes, comparison: Comparison, model: str, width: float) -> None:

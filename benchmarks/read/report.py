@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import math
 from collections.abc import Sequence
-from pathlib import Path
 
 from benchmarks.read.analysis import Results, mean_and_error
-from benchmarks.read.comparison import Difference, Interval, SpeedUp, differences, ranks, speed_ups
-from benchmarks.read.sheet import Cellular, Sheet, compact
+from benchmarks.read.comparison import Difference, SpeedUp, differences, ranks, speed_ups
+from benchmarks.read.sheet import Cellular, Interval, Sheet, compact
 from benchmarks.read.styles import style
 from headstart.errors import InputError, NotComparableError
-from headstart.sources.files.safe import make_folder
 
 _ENOUGH = 10  # pairs for a verdict: the bootstrap of a handful says little
 
@@ -41,10 +37,6 @@ def speed_sheets(results: Results, baseline: str, level: float | None = None) ->
     return tuple(_speed_sheet(p, baseline, ss, given=level is not None) for p, ss in of_problem.items() if ss)
 
 
-def _range(interval: Interval, digits: str = ".2f") -> str:
-    return f"{interval.value:{digits}} [{interval.low:{digits}}, {interval.high:{digits}}]"
-
-
 def _verdict(interval: Interval, pairs: int) -> str:
     if pairs < _ENOUGH:
         return ""
@@ -56,30 +48,17 @@ def _difference_sheet(problem: str, baseline: str, found: Sequence[Difference]) 
     return Sheet(
         name="differences",
         title=f"{problem} against {name}",
-        columns=(
-            *("problem", "method", "baseline", "evaluations", "pairs"),
-            *("log10_difference", "log10_low", "log10_high", "difference", "low", "high"),
-            *("wins", "ties", "losses"),
-        ),
+        columns=("method", "after", "pairs", "log10 regret", "", "regret", "win/tie/loss"),
         rows=tuple(
             (
-                *(d.problem, d.method, d.baseline, d.evaluations, d.pairs),
-                *(d.log10.value, d.log10.low, d.log10.high, d.regret.value, d.regret.low, d.regret.high),
-                *(d.wins, d.ties, d.losses),
+                *(style(d.method).label, d.evaluations, d.pairs, f"{d.log10:.2f}", _verdict(d.log10, d.pairs)),
+                *(f"{d.regret:.2g}", f"{d.wins}/{d.ties}/{d.losses}"),
             )
             for d in found
         ),
         note=f"Paired differences to {name} with bootstrap 95 % intervals; below 0 the method is better, −1 in log10 "
         "is a regret ten times lower. There is a verdict where the interval of the log10 difference leaves out 0 and "
         f"there are at least {_ENOUGH} pairs.",
-        shown_columns=("method", "after", "pairs", "log10 regret", "", "regret", "win/tie/loss"),
-        shown=tuple(
-            (
-                *(style(d.method).label, str(d.evaluations), str(d.pairs), _range(d.log10), _verdict(d.log10, d.pairs)),
-                *(_range(d.regret, ".2g"), f"{d.wins}/{d.ties}/{d.losses}"),
-            )
-            for d in found
-        ),
     )
 
 
@@ -104,27 +83,16 @@ def _speed_sheet(problem: str, baseline: str, found: Sequence[SpeedUp], *, given
     return Sheet(
         name="speed-up",
         title=f"{problem}: evaluations to {what}",
-        columns=(
-            *("problem", "method", "baseline", "level", "pairs", "evaluations", "baseline_evaluations"),
-            *("speed_up", "low", "high", "share_reached"),
-        ),
+        columns=("method", "pairs", "level", "evaluations", name, "speed-up"),
         rows=tuple(
             (
-                *(s.problem, s.method, s.baseline, s.level, s.pairs, s.evaluations, s.baseline_evaluations),
-                *(s.ratio.value, s.ratio.low, s.ratio.high, s.reached),
+                *(style(s.method).label, s.pairs, s.level),
+                *(_count(s.evaluations), _count(s.baseline_evaluations), _times(s)),
             )
             for s in found
         ),
         note="The interval of the speed-up is over resamples of the seeds. It is ∞ where the baseline never gets there "
         "(then > is a lower bound), and 0 where the method does not.",
-        shown_columns=("method", "pairs", "level", "evaluations", name, "speed-up"),
-        shown=tuple(
-            (
-                *(style(s.method).label, str(s.pairs), compact(s.level)),
-                *(_count(s.evaluations), _count(s.baseline_evaluations), _times(s)),
-            )
-            for s in found
-        ),
     )
 
 
@@ -137,23 +105,18 @@ def rank_sheet(results: Results) -> tuple[Sheet, ...]:
     ordered = sorted(zip(found.mean_ranks, found.methods, strict=True))
     best = ordered[0][0]
     alike = {m for r, m in ordered if r - best < found.critical_difference}
-    rows: tuple[tuple[Cellular, ...], ...] = tuple(
-        (method, rank, found.blocks, found.critical_difference, found.p_value) for rank, method in ordered
-    )
     out = f" Without runs on every problem: {', '.join(style(m).label for m in found.left_out)}." * bool(found.left_out)
     return (
         Sheet(
             name="ranks",
             title=f"Mean ranks after the last evaluation, {found.blocks} blocks (problem × seed)",
-            columns=("method", "mean_rank", "blocks", "critical_difference", "friedman_p"),
-            rows=rows,
-            note=f"1 is best. Ranks that differ by less than {found.critical_difference:.2f} are not told apart "
-            f"(Nemenyi, 95 %); Friedman p = {found.p_value:.2g}.{out}",
-            shown_columns=("method", "mean rank", ""),
-            shown=tuple(
+            columns=("method", "mean rank", ""),
+            rows=tuple(
                 (style(method).label, f"{rank:.2f}", "like the best" if method in alike else "")
                 for rank, method in ordered
             ),
+            note=f"1 is best. Ranks that differ by less than {found.critical_difference:.2f} are not told apart "
+            f"(Nemenyi, 95 %); Friedman p = {found.p_value:.2g}.{out}",
         ),
     )
 
@@ -168,26 +131,8 @@ def seconds_sheet(results: Results) -> Sheet:
     return Sheet(
         name="seconds",
         title="CPU seconds",
-        columns=("problem", "method", "runs", "seconds_per_step", "standard_error", "seconds_to_learn_sources"),
+        columns=("problem", "method", "runs", "seconds per step", "standard error", "seconds to learn sources"),
         rows=tuple(rows),
         note="Per step: fitting and choosing the next point, a mean over the steps of a run. Runs in lockstep share "
         "their time equally.",
     )
-
-
-def write_regrets(results: Results, folder: Path) -> Path:
-    """The data behind the figures, four digits of every regret: one row per run in ``regrets.csv.gz``."""
-    path = make_folder(folder) / "regrets.csv.gz"
-    steps = max((cell.steps for cell in results.cells), default=0)
-    text = io.StringIO()
-    text.write(",".join(["problem", "method", "seed", *map(str, range(1, steps + 1))]) + "\n")
-    for problem in results.problems:
-        for method, cell in results.on(problem).items():
-            for seed, regret in zip(cell.seeds, cell.regret, strict=True):
-                values = [f"{value:.4g}" for value in regret] + [""] * (steps - len(regret))
-                text.write(",".join([f'"{problem}"', method, str(seed), *values]) + "\n")
-    try:
-        path.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}.") from error
-    return path

@@ -18,8 +18,8 @@ from scipy import stats
 
 from benchmarks.problems.adversarial import Scenario
 from benchmarks.read.analysis import Results
-from benchmarks.read.comparison import Difference, Interval, differences, floor_of
-from benchmarks.read.sheet import Sheet
+from benchmarks.read.comparison import Difference, differences, floor_of
+from benchmarks.read.sheet import Cellular, Sheet
 from benchmarks.read.styles import is_table, settings_of, style, title
 
 _BASELINE, _OURS = "gpbo", "auto"
@@ -47,35 +47,22 @@ def _named(problem: str) -> str:
     return title(problem) + (f", {sources} sources" if sources != "1" and not is_table(problem) else "")
 
 
-def _shown(interval: Interval) -> str:
-    return f"{interval.value:+.2f} [{interval.low:+.2f}, {interval.high:+.2f}]"
-
-
 def _harm(results: Results) -> Sheet:
-    rows, shown = [], []
+    rows = []
     for scenario in Scenario:
         problems = [p for p in results.problems if scenario_of(p) is scenario and scenario is not Scenario.RELATED]
         for d in _against_baseline(results, problems, 20):
             if d.method == _OURS:
                 mean = _mean_log(results, d.problem, _BASELINE, 20)
-                kept = d.log10.value <= _TOLERATED
-                asked = scenario in _MISLEADING
-                verdict = ("yes" if kept else "no") if asked else ""
-                rows.append(
-                    (scenario.value, d.problem, d.pairs, mean, d.log10.value, d.log10.low, d.log10.high, verdict)
-                )
-                shown.append(
-                    (scenario.value, _named(d.problem), str(d.pairs), f"{mean:+.2f}", _shown(d.log10), verdict)
-                )
+                kept = ("yes" if d.log10.value <= _TOLERATED else "no") if scenario in _MISLEADING else ""
+                rows.append((scenario.value, _named(d.problem), d.pairs, f"{mean:+.2f}", f"{d.log10:+.2f}", kept))
     return Sheet(
         name="harm",
         title="Sources that mislead: AUTO against GPBO after 20 evaluations",
-        columns=("scenario", "problem", "runs", "gpbo", "difference", "low", "high", "within 0.10"),
+        columns=("scenario", "problem", "runs", "GPBO", "AUTO − GPBO", "at most 0.10"),
         rows=tuple(rows),
-        note="gpbo: its mean log₁₀ regret. difference: AUTO's minus GPBO's, with its 95 % interval; below 0 AUTO is "
-        "better. Whether it is at most 0.10 is asked for sources that mislead; the others are shown for comparison.",
-        shown_columns=("scenario", "problem", "runs", "GPBO", "AUTO − GPBO", "at most 0.10"),
-        shown=tuple(shown),
+        note="GPBO: its mean log₁₀ regret. AUTO − GPBO: the difference with its 95 % interval; below 0 AUTO is better. "
+        "Whether it is at most 0.10 is asked for sources that mislead; the others are shown for comparison.",
     )
 
 
@@ -83,33 +70,29 @@ def _gain(results: Results) -> Sheet:
     problems = [p for p in results.problems if scenario_of(p) is Scenario.RELATED and not is_table(p)]
     found = tuple(d for p in problems for d in _against_baseline(_on_common_seeds(results, p), [p], 20))
     methods = [m for m in results.methods if m != _BASELINE and any(d.method == m for d in found)]
-    single = [m for m in methods if not m.startswith(_OURS)]
-    rows, shown = [], []
+    rows: list[tuple[Cellular, ...]] = []
     for problem in problems:
         by = {d.method: d for d in found if d.problem == problem}
         if _OURS not in by:
             continue
-        best = min((m for m in single if m in by), key=lambda m: by[m].log10.value, default=None)
+        best = min((m for m in methods if m in by and m != _OURS), key=lambda m: by[m].log10.value, default=None)
         # where no model gains anything, nothing can be kept: then AUTO should lose nothing either
         goal = min(by[best].log10.value if best else 0.0, 0.0)
         own = by[_OURS].log10.value
-        share = own / goal if goal < 0 else float("nan")
-        kept = own <= _KEPT * goal
-        values = [by[m].log10.value if m in by else float("nan") for m in methods]
-        rows.append((problem, by[_OURS].pairs, *values, best or "", share, "yes" if kept else "no"))
-        cells = [_shown(by[m].log10) if m == _OURS else f"{by[m].log10.value:+.2f}" if m in by else "" for m in methods]
+        share = f"{own / goal:.0%}" if goal < 0 else ""
+        cells = [
+            f"{by[m].log10:+.2f}" if m == _OURS else f"{by[m].log10.value:+.2f}" if m in by else "" for m in methods
+        ]
         label = style(best).label if best else ""
-        kept_share = "" if np.isnan(share) else f"{share:.0%}"
-        shown.append((_named(problem), str(by[_OURS].pairs), *cells, label, kept_share, "yes" if kept else "no"))
+        kept = "yes" if own <= _KEPT * goal else "no"
+        rows.append((_named(problem), by[_OURS].pairs, *cells, label, share, kept))
     return Sheet(
         name="gain",
         title="Related sources: log₁₀ regret after 20 evaluations against GPBO",
-        columns=("problem", "runs", *methods, "best single", "kept", "at least 90 %"),
+        columns=("problem", "runs", *(style(m).label for m in methods), "best single", "kept", "at least 90 %"),
         rows=tuple(rows),
         note="Mean log₁₀ regret minus GPBO's, over the runs that all methods of a row have: −1 is a regret ten times "
         "lower. kept: AUTO's gain as a share of that of the best single model.",
-        shown_columns=("problem", "runs", *(style(m).label for m in methods), "best single", "kept", "at least 90 %"),
-        shown=tuple(shown),
     )
 
 
@@ -122,36 +105,28 @@ def _tables_at(results: Results, problems: Sequence[str], n: int) -> Sheet:
     pair = (_BASELINE, _OURS)
     problems = [p for p in problems if all(m in results.on(p) and results.on(p)[m].steps >= n for m in pair)]
     rivals = [m for m in _RIVALS if all(m in results.on(p) for p in problems)]
-    rows: list[tuple[str | int | float, ...]] = []
-    shown, all_ranks = [], []
+    rows: list[tuple[Cellular, ...]] = []
+    all_ranks = []
     for problem in problems:
         cells = results.on(problem)
         seeds = sorted(set.intersection(*(set(cells[m].seeds) for m in rivals)))
         if not seeds or any(cells[m].steps < n for m in rivals):
             continue
         means = [float(cells[m].of(seeds)[:, n - 1].mean()) for m in rivals]
-        rank = stats.rankdata(means)
-        all_ranks.append(rank)
+        all_ranks.append(stats.rankdata(means))
         d = next(d for d in _against_baseline(results, [problem], n) if d.method == _OURS)
         worse = "yes" if d.regret.low > 0 else "no"
-        rows.append((problem, len(seeds), *means, d.pairs, d.regret.value, d.regret.low, d.regret.high, worse))
-        apart = f"{d.regret.value:+.4f} [{d.regret.low:+.4f}, {d.regret.high:+.4f}]"
-        shown.append((_named(problem), str(len(seeds)), *(f"{m:.4f}" for m in means), f"{apart} ({d.pairs})", worse))
+        apart = f"{d.regret:+.4f} ({d.pairs})"
+        rows.append((_named(problem), len(seeds), *(f"{m:.4f}" for m in means), apart, worse))
     if all_ranks:
-        mean_rank = np.mean(all_ranks, axis=0)
-        nothing = float("nan")
-        rows.append(("mean rank", 0, *map(float, mean_rank), 0, nothing, nothing, nothing, ""))
-        shown.append(("mean rank", "", *(f"{r:.2f}" for r in mean_rank), "", ""))
-    labels = [style(m).label for m in rivals]
+        rows.append(("mean rank", "", *(f"{r:.2f}" for r in np.mean(all_ranks, axis=0)), "", ""))
     return Sheet(
         name=f"tables-{n}",
         title=f"Tables: ADTM after {n} evaluations",
-        columns=("table", "runs", *rivals, "pairs", "difference", "low", "high", "clearly worse"),
+        columns=("table", "runs", *(style(m).label for m in rivals), "AUTO − GPBO", "clearly worse"),
         rows=tuple(rows),
         note="Mean over the runs all four have. AUTO − GPBO: over all their common runs (so many), with the paired "
         "bootstrap 95 % interval; clearly worse: the whole interval is above 0.",
-        shown_columns=("table", "runs", *labels, "AUTO − GPBO", "clearly worse"),
-        shown=tuple(shown),
     )
 
 

@@ -1,8 +1,10 @@
-"""A table for people and for programs: what is printed, and what is written as CSV and Markdown."""
+"""Tables for people, printed and written as Markdown, and the data behind them as one compressed CSV file."""
 
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,42 +15,47 @@ from headstart.errors import InputError
 from headstart.sources.files.safe import make_folder
 
 Cellular = str | int | float
+Series = tuple[str, str, int, str, Sequence[float | None]]  # problem, method, seed, what it is a series of, values
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A value and the 95 % interval around it; a format applies to all three: ``1.2 [0.9, 1.5]``."""
+
+    value: float
+    low: float
+    high: float
+
+    def __format__(self, digits: str) -> str:
+        return f"{self.value:{digits}} [{self.low:{digits}}, {self.high:{digits}}]"
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A title, columns, rows, and a note on how to read them.
-
-    ``rows`` hold the numbers in full, for CSV; ``shown`` the same rows as people read them, where that differs.
-    Sheets of the same ``name`` have the same columns, and go to one CSV file.
-    """
+    """A title, columns, rows, and a note on how to read them. ``name`` says which kind of table it is."""
 
     name: str
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cellular, ...], ...]
     note: str = ""
-    shown_columns: tuple[str, ...] = ()
-    shown: tuple[tuple[str, ...], ...] = ()
 
     @property
-    def for_people(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-        """Columns and rows as they are printed."""
-        if self.shown_columns:
-            return self.shown_columns, self.shown
-        return self.columns, tuple(tuple(compact(v) for v in row) for row in self.rows)
+    def cells(self) -> tuple[tuple[str, ...], ...]:
+        """The rows as they are shown."""
+        return tuple(tuple(map(compact, row)) for row in self.rows)
 
     def markdown(self, note: str | None = None) -> str:
         """The table in Markdown, numbers to the right, with its own note or another."""
         note = self.note if note is None else note
-        columns, rows = self.for_people
-        right = [_is_numeric(row[i] for row in rows) for i in range(len(columns))]
+        rows = self.cells
+        right = [_is_numeric(row[i] for row in rows) for i in range(len(self.columns))]
         lines = [
             f"### {self.title}",
             "",
-            _line(columns),
+            _line(self.columns),
             _line("---:" if r else "---" for r in right),
-            *(_line(row) for row in rows),
+            *map(_line, rows),
         ]
         return "\n".join([*lines, *(["", note] if note else []), ""])
 
@@ -76,29 +83,28 @@ def with_notes(sheets: Sequence[Sheet]) -> Iterator[tuple[Sheet, str]]:
         yield sheet, "" if repeated else sheet.note
 
 
-def write_sheets(sheets: Sequence[Sheet], folder: Path, *, name: str, heading: str) -> list[Path]:
-    """A CSV file per name of a sheet, with six digits of every number, and all sheets in one Markdown file."""
-    make_folder(folder)
-    path = folder / f"{name}.md"
-    paths = [path]
+def write_sheets(sheets: Sequence[Sheet], folder: Path, *, name: str, heading: str) -> Path:
+    """All sheets in one Markdown file."""
+    text = "\n".join([f"## {heading}", "", *(sheet.markdown(note) for sheet, note in with_notes(sheets))])
+    return _written(make_folder(folder) / f"{name}.md", text.encode())
+
+
+def write_series(series: Iterable[Series], folder: Path) -> Path:
+    """The data behind the tables, four digits of every value: one row per run and series in ``runs.csv.gz``."""
+    every = list(series)
+    steps = max((len(values) for *_, values in every), default=0)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["problem", "method", "seed", "series", *range(1, steps + 1)])
+    for *which, values in every:
+        shown = ["" if value is None else f"{value:.4g}" for value in values]
+        writer.writerow([*which, *shown, *[""] * (steps - len(values))])
+    return _written(make_folder(folder) / "runs.csv.gz", gzip.compress(text.getvalue().encode(), mtime=0))
+
+
+def _written(path: Path, content: bytes) -> Path:
     try:
-        path.write_text("\n".join([f"## {heading}", "", *(sheet.markdown(note) for sheet, note in with_notes(sheets))]))
-        for kind in dict.fromkeys(sheet.name for sheet in sheets):
-            path = folder / f"{kind}.csv"
-            paths.append(path)
-            with path.open("w", newline="") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                alike = [sheet for sheet in sheets if sheet.name == kind]
-                writer.writerow(alike[0].columns)
-                for row in (row for sheet in alike for row in sheet.rows):
-                    writer.writerow([f"{v:.6g}" if isinstance(v, float) else v for v in row])
+        path.write_bytes(content)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}.") from error
-    return paths
-
-
-def write_lines(path: Path | None, lines: Sequence[str]) -> None:
-    """Write what there is of a Markdown table so far; None is nowhere."""
-    if path is not None:
-        make_folder(path.parent)
-        path.write_text("\n".join(lines) + "\n")
+    return path

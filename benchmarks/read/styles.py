@@ -39,8 +39,6 @@ _STYLES = {
     "star": Style("STAR", "#AA3377", "-", "p"),
     "scaml": Style("SCAML", "#44BB99", "-", "H"),
     "mwsgp": Style("MWSGP", "#BBCC33", "-", ">"),
-    "auto-drawn": Style("AUTO, drawn", "#555555", _DOTTED, "2"),
-    "auto-best": Style("AUTO, best", "#777777", _DOTTED, "3"),
     "rgpe": Style("RGPE", "#999933", _DASHED, "<"),
     "gc3p": Style("GC3P", "#661100", _DASHED, "h"),
     "gpbo-0.1": Style("GPBO 0.1", "#EE8866", _DASHED, "d"),
@@ -48,7 +46,6 @@ _STYLES = {
     "optuna-tpe": Style("Optuna, TPE", "#DDAA33", _DOTTED, "4"),
     "botorch": Style("BoTorch", "#AA4499", _DASHED, "8"),
     "best-past": Style("best past row", "#DDCC77", _DASHED, "+"),
-    "ax-rule": Style("Ax's rule", "#4477AA", _DASHED, "^"),
     "random": Style("random", "#888888", _DOTTED, "x"),
 }
 # The order of rows and legends

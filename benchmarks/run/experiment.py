@@ -20,7 +20,7 @@ from __future__ import annotations
 import copy
 import logging
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from types import UnionType
@@ -31,14 +31,20 @@ import torch
 from benchmarks.methods.method import Settings
 from benchmarks.methods.registry import method
 from benchmarks.problems.adversarial import Scenario, SpoiltProblem
+from benchmarks.problems.columns import Column, ColumnKind, some
 from benchmarks.problems.problem import Problem
+from benchmarks.problems.table import TableProblem
 from benchmarks.problems.transfer import SyntheticProblem
+from benchmarks.queue import Failure, Unit, work_off
 from benchmarks.run.runner import run_batch
-from benchmarks.store import Run, settings_key
+from benchmarks.store import Run, RunKey, Store, settings_key
 from headstart.decide.acquisition import Acquisition
 from headstart.errors import InputError
 
 logger = logging.getLogger(__name__)
+
+# How many runs go in lockstep: a processor gains nothing by more, a GPU has room for all runs of a cell
+_ON_CPU, _ON_GPU = 25, 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +142,7 @@ class BenchExperiment:
         if self.runs < 1 or self.steps < 1:
             raise InputError(f"runs and steps must be at least 1, but are {self.runs} and {self.steps}.")
 
-    def units(self, chunk: int) -> Iterator[Unit]:
+    def units(self, chunk: int) -> Iterator[LockstepUnit]:
         """The pieces of work: a problem, a method and at most ``chunk`` seeds."""
         for problem in self.problems:
             for name in self.methods:
@@ -144,7 +150,7 @@ class BenchExperiment:
                 settings = self.settings_of.get(name, self.settings)
                 for start in range(0, runs, chunk):
                     seeds = tuple(range(start, min(start + chunk, runs)))
-                    yield Unit(problem, name, seeds, self.steps, settings)
+                    yield LockstepUnit(problem, name, seeds, self.steps, settings)
 
     def quick(self, runs: int, steps: int | None = None) -> BenchExperiment:
         """The same with at most so many runs (and steps)."""
@@ -152,8 +158,8 @@ class BenchExperiment:
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
-    """One piece of work: it is done as a whole or not at all."""
+class LockstepUnit(Unit):
+    """Some seeds of a problem and a method, which run in lockstep."""
 
     problem: ProblemSpec
     method: str
@@ -177,12 +183,75 @@ class Unit:
             run for seeds in (self.seeds[:half], self.seeds[half:]) for run in replace(self, seeds=seeds).run(device)
         ]
 
-    def without(self, done: set[tuple[str, str, int, str]]) -> Unit | None:
-        """What is left of it when some runs exist already."""
+    def left(self, done: set[RunKey]) -> LockstepUnit | None:
+        """The seeds without a run."""
         name = self.problem.build().name
         key = settings_key({**asdict(self.settings), "steps": self.steps})
         seeds = tuple(seed for seed in self.seeds if (name, self.method, seed, key) not in done)
         return replace(self, seeds=seeds) if seeds else None
+
+    def __str__(self) -> str:
+        problem = self.problem.family or Path(self.problem.table or "").name
+        return f"{problem}, {self.method}, seeds {self.seeds[0]} to {self.seeds[-1]}"
+
+
+def lockstep_on(device: str) -> int:
+    """How many runs go in lockstep on such a device."""
+    return _ON_GPU if device.startswith("cuda") else _ON_CPU
+
+
+def execute(
+    experiments: Sequence[BenchExperiment],
+    store: Store,
+    *,
+    device: str = "cpu",
+    jobs: int = 1,
+    engine: str = "process",
+    chunk: int | None = None,
+    on_start: Callable[[int], None] = lambda _: None,
+    on_unit: Callable[[Unit, Exception | None], None] = lambda _unit, _error: None,
+) -> list[Failure]:
+    """Run what the store does not hold yet (``queue.work_off``), in units of at most ``chunk`` runs in lockstep.
+
+    What cannot be run at all is refused before anything runs.
+    """
+    chunk = lockstep_on(device) if chunk is None else chunk
+    if chunk < 1:
+        raise InputError(f"chunk must be at least 1, but it is {chunk}.")
+    _require_device(device)
+    _require_the_same_data([spec for experiment in experiments for spec in experiment.problems], store)
+    units = [unit for experiment in experiments for unit in experiment.units(chunk)]
+    return work_off(units, store, device=device, jobs=jobs, engine=engine, on_start=on_start, on_unit=on_unit)
+
+
+def _require_the_same_data(specs: Iterable[ProblemSpec], store: Store) -> None:
+    """Raise an ``InputError`` where a problem has the name of another one, here or in the store, but other data."""
+    stored = {run.problem: run.provenance["data"] for run in store.read().runs if "data" in run.provenance}
+    tables: dict[str, tuple[str, str]] = {}
+    for spec in specs:
+        problem = spec.build()
+        if problem.fingerprint is None:
+            continue
+        table, own = str(spec.table), problem.fingerprint
+        other, its = tables.setdefault(problem.name, (table, own))
+        if its != own:
+            raise InputError(
+                f"{other} and {table} are both called {problem.name}, and have other data. Rename one of the files."
+            )
+        if stored.get(problem.name, own) != own:
+            raise InputError(
+                f"{table}: {store.folder} has runs of {problem.name}, but on other data: of a file with the same name, "
+                "or of this one before it was changed. Take another folder for the results, or rename the file."
+            )
+
+
+def _require_device(device: str) -> None:
+    if device == "cpu":
+        return
+    if not device.startswith("cuda"):
+        raise InputError(f"There is no device {device!r}. The known ones are cpu and cuda.")
+    if not torch.cuda.is_available():
+        raise InputError(f"{device} was asked for, but torch finds no CUDA device here. Use --device cpu.")
 
 
 def read_experiment(path: Path) -> BenchExperiment:
@@ -253,3 +322,39 @@ def _in_words(hint: Any) -> str:
     if get_origin(hint) is tuple:
         return f"a list, each {_in_words(arguments[0])}"
     return f"a section, each {_in_words(arguments[1])}" if get_origin(hint) is dict else words[hint]
+
+
+def decisions(experiment: BenchExperiment) -> list[str]:
+    """Sentences about every table of the experiment: how its columns are read, what is left out, what is ambiguous."""
+    lines: list[str] = []
+    for spec in experiment.problems:
+        problem = spec.build()
+        if not isinstance(problem, TableProblem):
+            continue
+        table = problem.table
+        sizes = sorted(data.n for data in table.tasks.values())
+        rows = str(sizes[0]) if sizes[0] == sizes[-1] else f"{sizes[0]} to {sizes[-1]}"
+        lines.append(f"{problem.name}: {len(sizes)} tasks of {rows} rows.")
+        lines.append(f"Inputs: {', '.join(map(_described, table.columns))}.")
+        if Path(spec.table or "").suffix:  # a file of the user's
+            lines.append(f"{spec.objective} is {'maximised' if spec.maximize else 'minimised'}.")
+        lines += [*table.report, *problem.notes]
+        short = [name for name, data in table.tasks.items() if data.n < experiment.steps]
+        if len(short) == len(sizes):
+            raise InputError(
+                f"{problem.name}: no task has the {experiment.steps} rows to evaluate; the longest has {sizes[-1]}. "
+                "Ask for fewer evaluations."
+            )
+        if short:
+            lines.append(
+                f"Tasks that are no targets, for they have fewer than {experiment.steps} rows: "
+                f"{len(short)} ({some(short)})."
+            )
+    return lines
+
+
+def _described(column: Column) -> str:
+    if column.kind is ColumnKind.CATEGORICAL:
+        return f"{column.name} (categorical, {len(column.levels)} levels)"
+    scale = "log" if column.kind is ColumnKind.LOG else "numeric"
+    return f"{column.name} ({scale}, {column.low:g} to {column.high:g})"

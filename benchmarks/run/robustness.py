@@ -1,7 +1,7 @@
 """Small problems of every odd kind, one after the other: whether a model can be fitted and asked for a point.
 
-    python -m benchmarks.run.robustness              1200 problems, AUTO and GPBO; exit code 1 if anything failed
-    python -m benchmarks.run.robustness --only 417   one of them, with the traceback
+    python -m benchmarks robustness              1200 problems, AUTO and GPBO; exit code 1 if anything failed
+    python -m benchmarks robustness --only 417   one of them, with the traceback
 
 Measurements are seldom as tidy as benchmarks. Rows repeat, a sensor reports the same value all day, a failed run is
 1e9, outputs are in nanometres or in pascals, and the first study had two rows. A problem here has any of these, drawn
@@ -12,11 +12,9 @@ and what it suggests must be a point.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +28,6 @@ from headstart.models.family import AUTO, GPBO
 from headstart.models.model import TransferModel
 
 MODELS: dict[str, TransferModel] = {"AUTO": AUTO, "GPBO": GPBO}
-_PROBLEMS = 1200
 _OUTLIER = 1e9
 _MOST = 30
 _SHAPES = ("smooth", "noise", "constant", "zero", "tail", "steps", "nearly constant")
@@ -130,40 +127,17 @@ def require_sound(model: TransferModel, problem: OddProblem) -> None:
         raise ArithmeticError(f"the suggestion is not a point of the cube: {x.tolist()}")
 
 
-def _failure(name: str, problem: OddProblem, *, in_full: bool) -> str | None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            require_sound(MODELS[name], problem)
-    except Exception as error:  # whatever it is, the next problem is looked at
-        text = traceback.format_exc() if in_full else f"{type(error).__name__}: {error}"[:300]
-        return f"problem {problem.number}, {name}: {text}\n    {problem.description}"
-    return None
-
-
-@single_thread()
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Look at all problems, or at some; the exit code."""
-    parser = argparse.ArgumentParser(description="Whether models survive small problems of every odd kind.")
-    parser.add_argument("--problems", type=int, default=_PROBLEMS, help="how many")
-    parser.add_argument("--first", type=int, default=0, help="the number of the first one")
-    parser.add_argument("--only", type=int, help="this one alone, with the traceback")
-    options = parser.parse_args(arguments)
-    numbers = range(options.first, options.first + options.problems) if options.only is None else [options.only]
-    failures = 0
+def failures(numbers: Iterable[int], *, in_full: bool = False) -> Iterator[str]:
+    """A text for every problem and model where something went wrong, with the traceback where it is wanted in full."""
     for number in numbers:
         problem = odd_problem(number)
         for name, model in MODELS.items():
             if model.needs_sources and not problem.sources:
                 continue
-            failure = _failure(name, problem, in_full=options.only is not None)
-            if failure is not None:
-                failures += 1
-                sys.stdout.write(failure + "\n")
-                sys.stdout.flush()
-    sys.stdout.write(f"{failures} failures in {len(numbers)} problems\n")
-    return 1 if failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+            try:
+                with warnings.catch_warnings(), single_thread():
+                    warnings.simplefilter("error")
+                    require_sound(model, problem)
+            except Exception as error:  # whatever it is, the next problem is looked at
+                text = traceback.format_exc() if in_full else f"{type(error).__name__}: {error}"[:300]
+                yield f"problem {number}, {name}: {text}\n    {problem.description}"

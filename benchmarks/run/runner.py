@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 import math
-import platform
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
-from functools import cache
-from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-import headstart
-from benchmarks.commit import commit
 from benchmarks.methods.method import Choice, Method, Settings
 from benchmarks.methods.registry import method
 from benchmarks.problems.problem import Instance, Problem
-from benchmarks.store import Run
+from benchmarks.store import Run, provenance, rounded
 from headstart.data.dataset import Dataset
 from headstart.data.units import Units
 from headstart.gp.threads import single_thread
-
-_DIGITS = 10  # of what is written down; computations keep them all
-
-
-@cache
-def provenance(device: str) -> dict[str, Any]:
-    """What a result depends on besides its settings: versions, commit, hardware."""
-    versions = {name: __import__(name).__version__ for name in ("torch", "botorch", "gpytorch", "scipy", "numpy")}
-    hardware = torch.cuda.get_device_name() if device.startswith("cuda") else platform.machine()
-    return {"headstart": headstart.__version__, **versions, "commit": commit(), "device": device, "hardware": hardware}
 
 
 def run_batch(
@@ -80,7 +65,7 @@ def _run_batch(
         seconds.append((choice.fit_seconds / P, choice.acquisition_seconds / P))
     best = values.cummin(-1).values
     regret = (best - instance.minimum.unsqueeze(-1)) / instance.scale.unsqueeze(-1)
-    fit_seconds, acquisition_seconds = ([_rounded(s[i]) for s in seconds] for i in (0, 1))
+    fit_seconds, acquisition_seconds = (rounded(s[i] for s in seconds) for i in (0, 1))
     origin = provenance(device) | ({} if problem.fingerprint is None else {"data": problem.fingerprint})
     return [
         Run(
@@ -89,13 +74,13 @@ def _run_batch(
             seed=seed,
             settings={**asdict(settings), "steps": steps},
             label=instance.labels[i],
-            x=[[_rounded(v) for v in row] for row in target.X[i].tolist()],
-            y=[_rounded(v) for v in target.y[i].tolist()],
-            value=[_rounded(v) for v in values[i].tolist()],
-            regret=[_rounded(v) for v in regret[i].tolist()],
+            x=[rounded(row) for row in target.X[i].tolist()],
+            y=rounded(target.y[i].tolist()),
+            value=rounded(values[i].tolist()),
+            regret=rounded(regret[i].tolist()),
             fit_seconds=fit_seconds,
             acquisition_seconds=acquisition_seconds,
-            learn_seconds=_rounded(learn_seconds),
+            learn_seconds=rounded([learn_seconds])[0],
             provenance=origin,
             pit=[pit[i] for pit, _ in predictions],
             log_density=[log_density[i] for _, log_density in predictions],
@@ -140,8 +125,4 @@ def _predictions(
 
 
 def _known(values: Float[Tensor, "P"]) -> list[float | None]:
-    return [None if math.isnan(value) else _rounded(value) for value in values.tolist()]
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}")
+    return [None if math.isnan(value) else value for value in rounded(values.tolist())]

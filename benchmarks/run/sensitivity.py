@@ -1,6 +1,6 @@
 """How much each number of ``headstart.tuning`` matters: runs with it halved and doubled, paired with unchanged runs.
 
-python -m benchmarks.run.sensitivity FOLDER [--data TABLES] [--jobs 16] [--minutes 9] [--runs 8] [--only WORD]
+python -m benchmarks sensitivity FOLDER [--data TABLES] [--jobs 16] [--minutes 9] [--runs 8] [--only WORD]
 
 A variant is one number of ``AUTO_TUNING`` or ``PLAIN_TUNING``, halved or doubled. AUTO runs with all of them, GPBO with
 those of ``PLAIN_TUNING``, on function families and on the development tables, by the product's own path (``learn``,
@@ -15,7 +15,6 @@ headstart is imported: this module imports ``headstart.tuning`` alone, everythin
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import os
 import pickle
@@ -31,7 +30,7 @@ from headstart import tuning
 
 if TYPE_CHECKING:
     from benchmarks.problems.problem import Problem
-    from benchmarks.read.comparison import Interval
+    from benchmarks.read.sheet import Interval
 
 SCHEMA = 1
 MARKS = (5, 10, 20)  # evaluations after which runs are compared
@@ -163,20 +162,28 @@ def development_problems() -> list[Problem]:
     return [spec.build() for spec in of if spec.table not in SHARED or is_here(spec.table)]
 
 
-def run(wanted: Sequence[Variant], problems: Sequence[Problem], path: Path, options: argparse.Namespace) -> None:
-    """Run what the file does not hold yet, seed by seed, for ``options.minutes``."""
-    from benchmarks.commit import commit
-    from benchmarks.store import append_lines
+def run(
+    wanted: Sequence[Variant],
+    problems: Sequence[Problem],
+    path: Path,
+    *,
+    jobs: int,
+    minutes: float,
+    runs: int,
+    steps: int,
+) -> None:
+    """Run what the file does not hold yet, seed by seed, for so many minutes."""
+    from benchmarks.store import append_lines, commit
 
-    until = time.time() + 60 * options.minutes
+    until = time.time() + 60 * minutes
     for problem in problems:
-        problem.draw(range(options.runs), options.steps)  # minima of functions are searched for once, and go along
+        problem.draw(range(runs), steps)  # minima of functions are searched for once, and go along
     context = get_context("forkserver")  # processes begin with the libraries imported, and nothing of headstart
     context.set_forkserver_preload(_PRELOADED)
-    with tempfile.TemporaryDirectory() as folder, context.Pool(options.jobs, maxtasksperchild=1) as pool:
+    with tempfile.TemporaryDirectory() as folder, context.Pool(jobs, maxtasksperchild=1) as pool:
         pickled = Path(folder) / "problems.pkl"
         pickled.write_bytes(pickle.dumps(list(problems)))
-        for seed in range(options.runs):
+        for seed in range(runs):
             records = read(path)
             done = {(r["variant"], r["problem"]) for r in records if r["seed"] == seed}
             tried = [v for v in wanted if seed == 0 or any(any(map(any, pairs(records, v, m))) for m in MODELS[""])]
@@ -184,7 +191,7 @@ def run(wanted: Sequence[Variant], problems: Sequence[Problem], path: Path, opti
             for variant in (Variant(), *tried):
                 left = [i for i, problem in enumerate(problems) if (variant.key, problem.name) not in done]
                 parts = (left[k::_PARTS] for k in range(_PARTS))
-                units += [RunUnit(variant, pickled, part, seed, options.steps, until) for part in parts if part]
+                units += [RunUnit(variant, pickled, part, seed, steps, until) for part in parts if part]
             for unit, found in zip(units, pool.imap(RunUnit.run, units), strict=True):
                 head = {"schema": SCHEMA, "commit": commit(), "variant": unit.variant.key}
                 append_lines(path, ({**head, **record} for record in found))
@@ -192,8 +199,7 @@ def run(wanted: Sequence[Variant], problems: Sequence[Problem], path: Path, opti
 
 def read(path: Path) -> list[Record]:
     """The records of this commit."""
-    from benchmarks.commit import commit
-    from benchmarks.store import read_lines
+    from benchmarks.store import commit, read_lines
 
     return [record for _, record in read_lines(path, SCHEMA)[0] if record["commit"] == commit()]
 
@@ -250,26 +256,27 @@ def report(wanted: Sequence[Variant], records: Sequence[Record]) -> list[str]:
     return [*lines, "", f"No difference from half to double: {', '.join(n for n, s in same.items() if s) or 'none'}."]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run for some minutes what is not done yet, print the table of all that is, and write it beside the runs."""
-    parser = argparse.ArgumentParser(description="What halving and doubling each number of headstart.tuning changes.")
-    parser.add_argument("folder", type=Path, help="where runs.jsonl and table.md are")
-    parser.add_argument("--data", help="the folder of the shared tables; else HEADSTART_DATA names it")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at once, one thread each")
-    parser.add_argument("--minutes", type=float, default=9.0, help="after so many no run is begun; 0 only reports")
-    parser.add_argument("--runs", type=int, default=8, help="seeds of every problem")
-    parser.add_argument("--steps", type=int, default=max(MARKS), help="evaluations of a run")
-    parser.add_argument("--only", default="", help="numbers whose name has this word")
-    options = parser.parse_args(arguments)
-    if options.data:
-        os.environ["HEADSTART_DATA"] = options.data
-    wanted, path = list(variants(options.only)), options.folder / "runs.jsonl"
-    if options.minutes > 0:
-        run(wanted, development_problems(), path, options)
+def measure(
+    folder: Path,
+    *,
+    data: str | None = None,
+    jobs: int | None = None,
+    minutes: float = 9.0,
+    runs: int = 8,
+    steps: int = max(MARKS),
+    only: str = "",
+) -> list[str]:
+    """Run for some minutes what is not done yet; the table of all that is, which is also written beside the runs.
+
+    ``data`` is the folder of the shared tables, where HEADSTART_DATA does not name it; ``only`` numbers whose name has
+    this word.
+    """
+    if data:
+        os.environ["HEADSTART_DATA"] = data
+    wanted, path = list(variants(only)), folder / "runs.jsonl"
+    if minutes > 0:
+        workers = jobs or os.cpu_count() or 1
+        run(wanted, development_problems(), path, jobs=workers, minutes=minutes, runs=runs, steps=steps)
     lines = report(wanted, read(path))
-    (options.folder / "table.md").write_text("\n".join(lines) + "\n")
-    print("\n".join(lines))
-
-
-if __name__ == "__main__":
-    main()
+    (folder / "table.md").write_text("\n".join(lines) + "\n")
+    return lines

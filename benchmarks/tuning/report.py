@@ -1,235 +1,210 @@
-"""The comparison for people (tuning.md) and for programs (tuning.json)."""
+"""What the tuning runs say.
+
+    regret       (best so far − best known) / (median of the pool − best known), at most 10
+    best known   the lowest of a task in all runs of all methods and in its pool of random trials
+    pair         a target task and a seed, which all methods have; intervals resample the pairs of every problem
+    early        the share of trials 2 to 5 that are worse than the median of the pool
+
+0 is the best that anybody found, 1 what half of all random trials reach. A trial that was pruned, or that diverged to
+1e25, improves nothing; the cap keeps a mean from being one such run.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.read.comparison import Interval
-from benchmarks.read.sheet import Sheet
-from benchmarks.tuning.problems.catalogue import tuning_problem
-from benchmarks.tuning.reading import MARKS, Regrets, TaskScale, interval, regrets, task_scales
-from benchmarks.tuning.runs import TuningRun
+from benchmarks.read.analysis import Array
+from benchmarks.read.comparison import RESAMPLES, place, resampling_weights
+from benchmarks.read.sheet import Interval, Series, Sheet
+from benchmarks.store import Run
+from benchmarks.tuning.problems import tuning_problem
+from benchmarks.tuning.runs import POOL, RIVALS
+from headstart.errors import NotComparableError
 
-_RIVALS = ("tpe-bests", "gp-bests")
-_EARLY, _CHOICE = 0.10, 0.06  # asked for
-_CHOICE_PROBLEM, _PRUNED_PROBLEM = "classifier-choice", "pruned-network"
+MARKS = (1, 5, 10, 20)
+CAP = 10.0
+_EARLY = slice(1, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskScale:
+    """The best that is known of a task and the median of its random trials, both as costs."""
+
+    best: float
+    median: float
+
+    def regret(self, costs: Array) -> Array:
+        """After every trial: (lowest so far − best)/(median − best), at most ``CAP``."""
+        lowest = np.minimum.accumulate(costs)
+        return np.minimum((lowest - self.best) / (self.median - self.best), CAP)
+
+
+def costs_of(run: Run) -> Array:
+    """The values as costs: the lower the better, ∞ where a trial was pruned."""
+    sign = -1.0 if tuning_problem(run.problem).maximize else 1.0
+    return np.array([np.inf if value is None else sign * value for value in run.traces["value"]])
+
+
+def task_scales(runs: Sequence[Run]) -> dict[tuple[str, str], TaskScale]:
+    """The scale of every (problem, task) that has a pool."""
+    costs: dict[tuple[str, str], list[Array]] = {}
+    for run in runs:
+        costs.setdefault((run.problem, run.label), []).append(costs_of(run))
+    found = {}
+    for run in runs:
+        if run.method == POOL:
+            best = float(min(c.min() for c in costs[run.problem, run.label]))
+            median = float(np.median(costs_of(run)))
+            if not median > best:
+                raise NotComparableError(f"{run.problem}: half of all random trials on {run.label} are as good as any.")
+            found[run.problem, run.label] = TaskScale(best, median)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
-class TuningSummary:
-    """The regrets of every problem, the scales behind them, and the methods, of which the first is ours."""
+class Regrets:
+    """Of one problem: for every method the regret after every trial, a row per pair, in the same order for all.
 
-    problems: tuple[Regrets, ...]
-    scales: dict[tuple[str, str], TaskScale]
-    methods: tuple[str, ...]
-    trials: int
+    ``early`` and ``seconds`` (CPU seconds of a whole run without training) have an entry per pair.
+    """
 
-    @property
-    def ours(self) -> str:
-        """Whom the others are compared with."""
-        return self.methods[0]
-
-    @property
-    def marks(self) -> tuple[int, ...]:
-        """After how many trials we look."""
-        return tuple(mark for mark in MARKS if mark <= self.trials)
-
-    def regret(self, method: str, mark: int, problems: Sequence[Regrets] | None = None) -> Interval:
-        """The mean regret over some problems, or over all."""
-        return interval([p.at(method, mark) for p in problems or self.problems])
-
-    def difference(self, other: str, mark: int, problems: Sequence[Regrets] | None = None) -> Interval:
-        """Our regret − the other's, paired: below 0 ours is better."""
-        return interval([p.at(self.ours, mark) - p.at(other, mark) for p in problems or self.problems])
-
-    def early(self, method: str, problems: Sequence[Regrets] | None = None) -> Interval:
-        """The share of trials 2 to 5 that are worse than the median of random ones."""
-        return interval([p.early[method] for p in problems or self.problems])
-
-    def seconds(self, method: str) -> float:
-        """CPU seconds of a run without training: the mean over all."""
-        return float(np.mean(np.concatenate([p.seconds[method] for p in self.problems])))
-
-    def clearly_worse(self, other: str) -> list[str]:
-        """Problems and marks at which the whole interval of the difference is above 0."""
-        return [
-            f"{p.problem} after {mark}"
-            for p in self.problems
-            for mark in self.marks
-            if self.difference(other, mark, [p]).low > 0
-        ]
+    problem: str
+    pairs: tuple[tuple[str, int], ...]
+    regret: dict[str, Array]
+    early: dict[str, Array]
+    seconds: dict[str, Array]
 
 
-def summary(runs: Sequence[TuningRun], *, trials: int, show: Sequence[str] = ()) -> TuningSummary:
-    """What there is to say about the runs."""
-    found = regrets(runs, trials=trials, show=show)
-    current = [run for run in runs if run.revision == tuning_problem(run.problem).revision]
-    return TuningSummary(tuple(found), task_scales(current), tuple(found[0].regret), trials)
+def regrets(runs: Sequence[Run], *, trials: int, show: Sequence[str] = ()) -> list[Regrets]:
+    """A ``Regrets`` per problem, of the methods to be shown, or of all, over the pairs that all of them have.
+
+    ``runs`` of other lengths count for the best known only.
+    """
+    current = [run for run in runs if run.settings.get("revision") == tuning_problem(run.problem).revision]
+    scales = task_scales(current)
+    compared = [run for run in current if run.method != POOL and run.settings["steps"] == trials]
+    there = sorted({run.method for run in compared}, key=lambda name: place(name, tuple(RIVALS)))
+    unknown = sorted(set(show) - set(there))
+    if unknown or not there:
+        raise NotComparableError(
+            f"There are no runs of {trials} trials of {', '.join(unknown) or 'any method'}. "
+            f"There are runs of {', '.join(there) or 'nothing'}."
+        )
+    methods = list(show) or there
+    found = []
+    for problem in dict.fromkeys(run.problem for run in compared):
+        mine = {(r.method, r.label, r.seed): r for r in compared if r.problem == problem and r.method in methods}
+        pairs = sorted({(task, seed) for _, task, seed in mine if (problem, task) in scales})
+        pairs = [pair for pair in pairs if all((method, *pair) in mine for method in methods)]
+        if pairs:
+            own = {m: [mine[m, *pair] for pair in pairs] for m in methods}
+            found.append(_regrets_of(problem, tuple(pairs), own, scales))
+    if not found:
+        raise NotComparableError(f"No target and seed has runs of all of {', '.join(methods)}.")
+    return found
 
 
-# ── the sheets ────────────────────────────────────────────────────────────────────────────────────────────────────────
+def _regrets_of(
+    problem: str,
+    pairs: tuple[tuple[str, int], ...],
+    runs: dict[str, list[Run]],
+    scales: dict[tuple[str, str], TaskScale],
+) -> Regrets:
+    """The regrets of every method's runs, which are in the order of the pairs."""
+
+    def early(run: Run) -> float:
+        worse = costs_of(run)[_EARLY] > scales[problem, run.label].median
+        return float(worse.mean()) if len(worse) else 0.0
+
+    return Regrets(
+        problem,
+        pairs,
+        {m: np.stack([scales[problem, r.label].regret(costs_of(r)) for r in own]) for m, own in runs.items()},
+        {m: np.array([early(r) for r in own]) for m, own in runs.items()},
+        {m: np.array([sum(r.acquisition_seconds) for r in own]) for m, own in runs.items()},
+    )
 
 
-def _shown(i: Interval, sign: str = "") -> str:
-    return f"{i.value:{sign}.3f} [{i.low:{sign}.3f}, {i.high:{sign}.3f}]"
+def interval(values: Sequence[Array]) -> Interval:
+    """The mean over problems of the mean over pairs, and where 95 % of its resamples lie.
+
+    The pairs of every problem are drawn with replacement, the problems are as they are.
+    """
+    mean = float(np.mean([v.mean() for v in values]))
+    draws = [resampling_weights(len(v), RESAMPLES, seed) @ v for seed, v in enumerate(values)]
+    low, high = np.quantile(np.mean(draws, axis=0), (0.025, 0.975))
+    return Interval(mean, float(low), float(high))
 
 
-def _verdict(i: Interval) -> str:
-    return " **worse**" if i.low > 0 else " better" if i.high < 0 else ""
+def series(found: Sequence[Regrets]) -> Iterator[Series]:
+    """The regrets of every run, for ``write_series``."""
+    for problem in found:
+        for method, regret in problem.regret.items():
+            for (task, seed), values in zip(problem.pairs, regret, strict=True):
+                yield f"{problem.problem}[task={task}]", method, seed, "regret", values.tolist()
 
 
-def tables(found: TuningSummary) -> list[Sheet]:
-    """Over all problems, what is asked for, and problem by problem."""
-    pairs = sum(len(p.pairs) for p in found.problems)
+def tuning_sheets(found: Sequence[Regrets]) -> list[Sheet]:
+    """Over all problems, problem by problem, and the differences to the first method, which is ours."""
+    methods, trials = tuple(found[0].regret), next(iter(found[0].regret.values())).shape[1]
+    marks = [mark for mark in MARKS if mark <= trials]
+    after = tuple(f"after {mark}" for mark in marks)
+
+    def regret(method: str, mark: int, problems: Sequence[Regrets]) -> str:
+        return f"{interval([p.regret[method][:, mark - 1] for p in problems]):.3f}"
+
+    def early(method: str, problems: Sequence[Regrets]) -> str:
+        return f"{np.mean([p.early[method].mean() for p in problems]):.0%}"
+
+    def differences(other: str, problems: Sequence[Regrets]) -> list[str]:
+        gaps = [p.regret[methods[0]] - p.regret[other] for p in problems]
+        every = [interval([gap[:, mark - 1] for gap in gaps]) for mark in marks]
+        return [f"{gap:+.3f}" + (" **worse**" if gap.low > 0 else " better" if gap.high < 0 else "") for gap in every]
+
+    def seconds(method: str) -> str:
+        return f"{np.concatenate([p.seconds[method] for p in found]).mean():.2f}"
+
     overall = Sheet(
         name="tuning",
-        title=f"Mean normalised regret over {len(found.problems)} problems, {pairs} pairs of target and seed",
-        columns=("method", *(f"after {m}" for m in found.marks), "trials 2 to 5 worse than random", "CPU s per run"),
-        rows=tuple(
-            (
-                method,
-                *(_shown(found.regret(method, mark)) for mark in found.marks),
-                f"{found.early(method).value:.0%}",
-                f"{found.seconds(method):.2f}",
-            )
-            for method in found.methods
-        ),
+        title=f"Mean normalised regret over {len(found)} problems, {sum(len(p.pairs) for p in found)} pairs of target "
+        "and seed",
+        columns=("method", *after, "trials 2 to 5 worse than random", "CPU s per run"),
+        rows=tuple((m, *(regret(m, mark, found) for mark in marks), early(m, found), seconds(m)) for m in methods),
         note="0 is the best that any run found, 1 the median of random trials. Intervals: 95 %, resampling the pairs "
         "of every problem. The CPU seconds of a run are those of the sampler, without training.",
     )
-    return [overall, _asked(found), *_by_problem(found), *_differences(found), _tuned(found)]
-
-
-def _asked(found: TuningSummary) -> Sheet:
-    """The figures that issue 14 asks for, as far as there are runs for them."""
-    rows: list[tuple[str, str, str, str]] = []
-
-    def add(figure: str, asked: str, measured: str, reached: bool) -> None:
-        rows.append((figure, asked, measured, "reached" if reached else "missed"))
-
-    rivals = [name for name in _RIVALS if name in found.methods and name != found.ours]
-    for other in rivals:
-        gaps = [found.difference(other, mark) for mark in found.marks]
-        marks = "/".join(map(str, found.marks))
-        add(f"mean regret after {marks} − {other}'s", "below 0", ", ".join(_shown(g, "+") for g in gaps),
-            all(g.value < 0 for g in gaps))  # fmt: skip
-    for other in rivals:
-        worse = found.clearly_worse(other)
-        add(f"problems clearly worse than {other}", "none", ", ".join(worse) or "none", not worse)
-    early = found.early(found.ours)
-    add("trials 2 to 5 worse than a random median", f"≤ {_EARLY:.0%}", f"{early.value:.1%}", early.value <= _EARLY)
-    named = {p.problem: p for p in found.problems}
-    last = found.marks[-1]
-    if _CHOICE_PROBLEM in named:
-        choice = found.regret(found.ours, last, [named[_CHOICE_PROBLEM]])
-        add(f"choice of classifier after {last}", f"≤ {_CHOICE:g}", _shown(choice), choice.value <= _CHOICE)
-    if _PRUNED_PROBLEM in named and _RIVALS[0] in rivals:
-        gap = found.difference(_RIVALS[0], last, [named[_PRUNED_PROBLEM]])
-        add(f"pruned network after {last} − {_RIVALS[0]}'s", "not above 0", _shown(gap, "+"), gap.low <= 0)
-    note = (
-        "Clearly worse: the whole interval of the paired difference is above 0. Of 100 comparisons of equals, some "
-        "three to five look so by chance."
-    )
-    return Sheet(
-        "asked", f"What is asked for, of {found.ours}", ("figure", "asked for", "measured", ""), tuple(rows), note
-    )
-
-
-def _by_problem(found: TuningSummary) -> list[Sheet]:
-    return [
+    by_problem = [
         Sheet(
             name=f"after-{mark}",
             title=f"Normalised regret after {mark}",
-            columns=("problem", "pairs", *found.methods),
-            rows=tuple(
-                (p.problem, len(p.pairs), *(_shown(found.regret(m, mark, [p])) for m in found.methods))
-                for p in found.problems
-            ),
+            columns=("problem", "pairs", *methods),
+            rows=tuple((p.problem, len(p.pairs), *(regret(m, mark, [p]) for m in methods)) for p in found),
         )
-        for mark in found.marks
-    ] + [
-        Sheet(
-            name="early",
-            title="Share of trials 2 to 5 that are worse than the median of random ones",
-            columns=("problem", *found.methods),
-            rows=tuple(
-                (p.problem, *(f"{found.early(m, [p]).value:.0%}" for m in found.methods)) for p in found.problems
-            ),
-        )
+        for mark in marks
     ]
-
-
-def _differences(found: TuningSummary) -> list[Sheet]:
-    def cells(other: str, problems: Sequence[Regrets] | None) -> list[str]:
-        gaps = [found.difference(other, mark, problems) for mark in found.marks]
-        return [_shown(gap, "+") + _verdict(gap) for gap in gaps]
-
-    return [
+    soon = Sheet(
+        name="early",
+        title="Share of trials 2 to 5 that are worse than the median of random ones",
+        columns=("problem", *methods),
+        rows=tuple((p.problem, *(early(m, [p]) for m in methods)) for p in found),
+    )
+    apart = [
         Sheet(
             name="differences",
-            title=f"{found.ours} − {other}: paired differences of regret",
-            columns=("problem", *(f"after {mark}" for mark in found.marks)),
-            rows=(*((p.problem, *cells(other, [p])) for p in found.problems), ("all", *cells(other, None))),
+            title=f"{methods[0]} − {other}: paired differences of regret",
+            columns=("problem", *after),
+            rows=(*((p.problem, *differences(other, [p])) for p in found), ("all", *differences(other, found))),
         )
-        for other in found.methods[1:]
+        for other in methods[1:]
     ]
-
-
-def _tuned(found: TuningSummary) -> Sheet:
-    """What the problems are."""
-    problems = [tuning_problem(p.problem) for p in found.problems]
-    return Sheet(
+    problems = [tuning_problem(p.problem) for p in found]
+    tuned = Sheet(
         name="problems",
         title="The problems",
         columns=("problem", "what is tuned", "parameters", "of them conditional", "tasks"),
         rows=tuple((p.name, p.title, len(p.space), len(p.only), ", ".join(p.tasks)) for p in problems),
     )
-
-
-# ── the files ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _record(found: TuningSummary, versions: dict[str, Any]) -> dict[str, Any]:
-    def of(problems: Sequence[Regrets] | None) -> dict[str, Any]:
-        return {
-            method: {
-                "regret": {mark: asdict(found.regret(method, mark, problems)) for mark in found.marks},
-                "early": asdict(found.early(method, problems)),
-                "difference": {mark: asdict(found.difference(method, mark, problems)) for mark in found.marks},
-            }
-            for method in found.methods
-        }
-
-    return {
-        "trials": found.trials,
-        "ours": found.ours,
-        "seconds": {method: found.seconds(method) for method in found.methods},
-        "all": of(None),
-        "problems": {
-            p.problem: {
-                "title": tuning_problem(p.problem).title,
-                "parameters": list(tuning_problem(p.problem).space),
-                "pairs": len(p.pairs),
-                "tasks": {task: asdict(found.scales[p.problem, task]) for task in sorted({t for t, _ in p.pairs})},
-                "methods": of([p]),
-            }
-            for p in found.problems
-        },
-        "versions": versions,
-    }
-
-
-def write_report(found: TuningSummary, folder: Path, versions: dict[str, Any]) -> list[Path]:
-    """tuning.json and tuning.md; digits beyond the sixth are noise."""
-    folder.mkdir(parents=True, exist_ok=True)
-    data, text = folder / "tuning.json", folder / "tuning.md"
-    record = json.loads(json.dumps(_record(found, versions)), parse_float=lambda digits: float(f"{float(digits):.6g}"))
-    data.write_text(json.dumps(record, indent=1) + "\n")
-    text.write_text("\n".join(["## Tuning with a past", "", *(sheet.markdown() for sheet in tables(found))]))
-    return [data, text]
+    return [overall, *by_problem, soon, *apart, tuned]

@@ -21,8 +21,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import datasets
+from sklearn.model_selection import KFold, StratifiedKFold
 
-from headstart.errors import InputError, MissingExtraError
+from headstart.errors import InputError
 
 _ROWS = 240
 _FOLDS = 3
@@ -49,23 +51,12 @@ class TuningTask:
         digest = hashlib.sha256(b"".join(np.ascontiguousarray(part, float).tobytes() for part in parts))
         object.__setattr__(self, "fingerprint", digest.hexdigest()[:16])
 
-    @property
-    def has_classes(self) -> bool:
-        """Whether classes are predicted, and not numbers."""
-        return self.name in CLASSES
-
 
 @cache
 def tuning_task(name: str) -> TuningTask:
     """The task of that name, with at most 240 of its rows."""
     if name not in CLASSES and name not in NUMBERS:
         raise InputError(f"There is no task {name!r}. The known ones are {', '.join((*CLASSES, *NUMBERS))}.")
-    try:
-        from sklearn.model_selection import KFold, StratifiedKFold
-    except ImportError as error:
-        raise MissingExtraError(
-            "The tuning problems are models of scikit-learn, which is not installed: pip install 'headstart[bench]'."
-        ) from error
     X, y = CLASSES[name]() if name in CLASSES else NUMBERS[name]()
     chosen = np.sort(np.random.default_rng(0).permutation(len(y))[:_ROWS])
     X, y = np.asarray(X, float)[chosen], np.asarray(y)[chosen]
@@ -81,8 +72,6 @@ def tuning_task(name: str) -> TuningTask:
 
 @cache
 def _load(name: str) -> _Table:
-    from sklearn import datasets
-
     X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
     return np.asarray(X, float), np.asarray(y)
 
@@ -124,9 +113,7 @@ def _petal_width() -> _Table:
 
 
 def _friedman() -> _Table:
-    from sklearn.datasets import make_friedman2
-
-    X, y = make_friedman2(n_samples=_ROWS, noise=60.0, random_state=0)
+    X, y = datasets.make_friedman2(n_samples=_ROWS, noise=60.0, random_state=0)
     return X, y
 
 

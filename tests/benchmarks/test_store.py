@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.run.execution import execute
-from benchmarks.run.experiment import BenchExperiment, ProblemSpec
+from benchmarks.queue import Unit
+from benchmarks.run.experiment import BenchExperiment, LockstepUnit, ProblemSpec, execute
 from benchmarks.store import SCHEMA, Run, Store
 
 RUN = Run(
@@ -133,10 +133,14 @@ def test_a_rerun_does_what_is_missing_and_nothing_else(tmp_path: Path, chunk: in
     begun: list[int] = []
     done: list[tuple[int, ...]] = []
 
+    def note(unit: Unit, _: Exception | None) -> None:
+        assert isinstance(unit, LockstepUnit)
+        done.append(unit.seeds)
+
     def run(what: BenchExperiment) -> None:
         begun.clear()
         done.clear()
-        execute([what], store, chunk=chunk, on_start=begun.append, on_unit=lambda unit, _: done.append(unit.seeds))
+        execute([what], store, chunk=chunk, on_start=begun.append, on_unit=note)
 
     run(experiment)
     assert [seed for seeds in done for seed in seeds] == [0, 1, 2]

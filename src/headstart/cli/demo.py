@@ -36,7 +36,7 @@ def demo(
 
     The machine is trained and tested at every trial, on one of four data sets of scikit-learn; the past are trials on
     the other three. One data set is an example: how it goes on all 24 tasks of our table is what
-    "python -m benchmarks.speed.sampler --only svm" computes.
+    "python -m benchmarks time sampler --only svm" computes.
     """
     with errors_in_one_line():
         from rich.console import Console

@@ -1,6 +1,6 @@
 """What the demonstration tunes: a support vector machine on one of scikit-learn's data sets, and what is known before.
 
-    data set   rows   question                its past tuning run in ``problems.svm_table``
+    data set   rows   question                its past tuning run in ``problems.shared_tables``
     cancer     569    malignant or benign     cancer
     digits     500    odd or even             digits_parity
     iris       150    which of 3 species      iris
@@ -139,5 +139,5 @@ def past_runs(data_set: str, *, trials: int, seed: int) -> list[RawTask]:
 
 @cache
 def _table() -> pd.DataFrame:
-    with as_file(files("benchmarks.problems") / "data" / "svm_sklearn.csv.gz") as path:
+    with as_file(files("headstart.demo") / "data" / "svm_sklearn.csv.gz") as path:
         return pd.read_csv(path)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.problems.problem import Problem
-from benchmarks.problems.svm_table import svm_sklearn_problem
+from benchmarks.problems.shared_tables import svm_sklearn
+from benchmarks.problems.table import TableProblem
 from benchmarks.problems.transfer import SyntheticProblem
 
 
@@ -14,4 +15,4 @@ def small_problem(kind: str) -> Problem:
             return SyntheticProblem("branin", n_sources=2, source_points=6)
         case "mixed":
             return SyntheticProblem("roasting", n_sources=2, source_points=6)
-    return svm_sklearn_problem(n_sources=2, rows=6)
+    return TableProblem(svm_sklearn(), n_sources=2, rows=6)

@@ -8,7 +8,8 @@ from tests.benchmarks.methods.small import small_problem
 
 from benchmarks.methods.method import Settings
 from benchmarks.problems.laboratory import ROASTING
-from benchmarks.problems.svm_table import svm_sklearn_problem
+from benchmarks.problems.shared_tables import svm_sklearn
+from benchmarks.problems.table import TableProblem
 from benchmarks.problems.transfer import SyntheticProblem
 from benchmarks.run.experiment import ProblemSpec
 from benchmarks.run.runner import run_batch
@@ -61,7 +62,7 @@ def test_no_source_is_looked_at(kind: str) -> None:
     few, many = (
         SyntheticProblem("branin", n_sources=1, source_points=n, noise=0.0)
         if kind == "family"
-        else svm_sklearn_problem(n_sources=2, rows=n)
+        else TableProblem(svm_sklearn(), n_sources=2, rows=n)
         for n in (2, 20)
     )
     (a,), (b,) = (run_batch(problem, NAME, [0], steps=STEPS, settings=QUICK) for problem in (few, many))

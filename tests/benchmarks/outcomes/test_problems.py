@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.outcomes import problems
 from benchmarks.outcomes.measures import BelowOptimum
-from benchmarks.outcomes.methods.registry import METHODS_COMPARED
-from benchmarks.outcomes.problems import tables
-from benchmarks.outcomes.problems.catalogue import outcome_problem
-from benchmarks.outcomes.problems.ruled import RULED, RuledProblem, lowest
+from benchmarks.outcomes.methods import METHODS_COMPARED
+from benchmarks.outcomes.ruled import RULED, RuledProblem, lowest
+from benchmarks.outcomes.runs import outcome_problem
 from benchmarks.problems.adversarial import Scenario
 from headstart.decide.ruled.ruled import Ruled
 
@@ -30,7 +30,7 @@ def suzuki(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             lines.append(f"case_{task},L{draw.integers(3)},{t},{temperature},{loading},{result},{result / loading}")
     (tmp_path / "suzuki_reizman.csv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     monkeypatch.setenv("HEADSTART_DATA", str(tmp_path))
-    tables._table.cache_clear()
+    problems._table.cache_clear()
 
 
 @pytest.mark.usefixtures("suzuki")
@@ -84,12 +84,12 @@ def test_noise_is_of_every_outcomes_own() -> None:
     assert abs(float(torch.corrcoef(both)[0, 1])) < 0.5
 
 
-@pytest.mark.parametrize("name", list(RULED))
+@pytest.mark.parametrize("name", [problem.name for problem in RULED])
 def test_points_keep_the_rule_and_none_is_below_the_optimum(name: str) -> None:
     """Neither those that are looked at nor those of the domain; and the median is above it."""
     instance = outcome_problem(name).draw(0, 5)
     assert isinstance(instance.domain, Ruled)
-    problem = RULED[name]
+    problem = outcome_problem(name)
     assert isinstance(problem, RuledProblem)
     X = problem.points(200, torch.Generator().manual_seed(1))
     assert bool(instance.domain.kept(instance.domain.snap(X)).all())

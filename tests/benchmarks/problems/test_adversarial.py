@@ -256,7 +256,7 @@ def test_where_nothing_is_known_auto_begins_with_the_best_of_the_first_source(sc
             assert torch.equal(ours.row, row) == (scenario is Scenario.CONSTANT)
 
 
-@pytest.mark.parametrize("name", ["auto", "auto-drawn"])
+@pytest.mark.parametrize("name", ["auto"])
 def test_seeds_in_a_batch_choose_what_they_choose_alone(name: str) -> None:
     """On a table the row of every seed is the one it gets alone, whichever candidates the others ask."""
     problem, seeds = table_problem(), (0, 1, 2)

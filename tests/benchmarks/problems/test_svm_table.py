@@ -14,9 +14,10 @@ import pytest
 import torch
 
 from benchmarks.problems.columns import ColumnKind
-from benchmarks.problems.svm_table import UNUSED_DEGREE, UNUSED_GAMMA, svm_sklearn, svm_sklearn_problem
+from benchmarks.problems.shared_tables import UNUSED_DEGREE, UNUSED_GAMMA, svm_sklearn
+from benchmarks.problems.table import TableProblem
 
-FILE = files("benchmarks.problems") / "data" / "svm_sklearn.csv.gz"
+FILE = files("headstart.demo") / "data" / "svm_sklearn.csv.gz"
 SCRIPT = Path(__file__).parents[4] / "scripts" / "make_svm_table.py"
 
 
@@ -72,7 +73,7 @@ def test_the_file_is_small() -> None:
 
 def test_the_problem_is_that_of_the_paper() -> None:
     """Ten sources of 60 rows, and the 300 rows of the target to choose from."""
-    drawn = svm_sklearn_problem().draw(range(5), 30)
+    drawn = TableProblem(svm_sklearn()).draw(range(5), 30)
     assert [source.X.shape for source in drawn.sources] == [(5, 60, 6)] * 10
     assert drawn.candidates is not None
     assert drawn.candidates.X.shape == (5, 300, 6)
@@ -90,7 +91,8 @@ class Absent:
         if name.partition(".")[0] == "sklearn":
             raise ImportError(name)
 sys.meta_path.insert(0, Absent())
-from benchmarks.problems.svm_table import svm_sklearn
+from benchmarks.problems.shared_tables import svm_sklearn
+from benchmarks.problems.table import TableProblem
 print(len(svm_sklearn().tasks))
 """
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

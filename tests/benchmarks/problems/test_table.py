@@ -563,7 +563,7 @@ def test_a_problem_can_be_sent_to_another_process(table: TaskTable) -> None:
 def test_the_modules_load_without_pandas() -> None:
     """pandas is imported when a table is read, and not before."""
     root = Path(sys.modules["headstart"].__file__ or "").parents[1]
-    modules = ("table", "shared_tables", "openml_svm", "svm_table")
+    modules = ("table", "shared_tables")
     code = f"import sys; sys.path.insert(0, {str(root)!r})\n"
     code += "".join(f"import benchmarks.problems.{name}\n" for name in modules)
     code += "print({'pandas', 'openml', 'sklearn', 'pyarrow'} & set(sys.modules))"

@@ -13,13 +13,13 @@ import pytest
 from scipy import stats
 from tests.benchmarks.read.runs import run_of
 
-from benchmarks.read.analysis import Results, collect, load, marks, mean_and_error, require_marks, summaries, table
+from benchmarks.read.analysis import Results, collect, load, marks, mean_and_error, require_marks, series, table
 from benchmarks.read.comparison import differences, evaluations_to, ranks, speed_ups
-from benchmarks.read.report import compare, seconds_sheet, speed_sheets, write_regrets
-from benchmarks.read.sheet import Sheet, with_notes, write_sheets
+from benchmarks.read.report import compare, seconds_sheet, speed_sheets
+from benchmarks.read.sheet import Sheet, with_notes, write_series, write_sheets
 from benchmarks.read.styles import ORDER, is_table, setting, style, title
-from benchmarks.speed.complexity import STATED, Timing, measure, slopes, steps_of
 from benchmarks.store import Run, Store
+from benchmarks.timing.complexity import STATED, StepTiming, measure, slopes, steps_of
 from headstart import InputError
 
 FUNCTION, TABLE = "hartmann6[sources=1,points=120,noise=0.1]", "past[error,sources=2,rows=10]"
@@ -111,21 +111,11 @@ def test_mean_and_standard_error() -> None:
     assert np.isnan(mean_and_error(np.array([[1.0]]))[1]).all()
 
 
-def test_a_summary_has_mean_error_median_and_runs() -> None:
-    """After every mark, and nothing after evaluations that were not made."""
-    first, last = summaries(_results({"shgp": [[4.0] * 4 + [1.0], [2.0] * 4 + [2.0], [6.0] * 4 + [6.0]]}))
-    assert (first.evaluations, first.runs, first.mean, first.median) == (1, 3, 4.0, 4.0)
-    assert first.standard_error == pytest.approx(2 / math.sqrt(3))
-    assert (last.evaluations, last.mean, last.median) == (5, 3.0, 2.0)
-    assert summaries(_results({"shgp": [[1.0]]}), at=[2]) == ()
-
-
 def test_the_table_says_what_its_numbers_are() -> None:
     """Simple regret for functions, ADTM for tables, and the numbers of runs."""
     (sheet,) = table(_results({"shgp": [[1.0], [3.0]]}, TABLE))
     assert sheet.note.startswith("ADTM")
-    assert sheet.for_people == (("method", "runs", "1"), (("SHGP", "2", "2 ± 1 (2)"),))
-    assert sheet.rows == ((TABLE, "shgp", 1, 2, 2.0, 1.0, 2.0),)
+    assert (sheet.columns, sheet.cells) == (("method", "runs", "1"), (("SHGP", "2", "2 ± 1 (2)"),))
     assert table(_results({"shgp": [[1.0]]}))[0].note.startswith("simple regret")
 
 
@@ -255,7 +245,7 @@ def test_a_level_that_is_never_reached() -> None:
     assert by_method["bhgp"] == math.inf
     assert math.isnan(by_method["shgp"])
     (sheet,) = speed_sheets(_results(traces), "gpbo", 0.5)
-    assert [row[3:] for row in sheet.shown] == [("never", "never", ""), ("1", "never", "> 2.00 × [∞, ∞]")]
+    assert [row[3:] for row in sheet.rows] == [("never", "never", ""), ("1", "never", "> 2.00 × [∞, ∞]")]
     with pytest.raises(InputError, match="must not be negative"):
         speed_ups(_results(traces), "gpbo", level=-1.0)
 
@@ -268,25 +258,22 @@ def test_a_comparison_has_differences_speed_ups_and_ranks() -> None:
     few = compare(_results({"gpbo": [[1.0]] * 9, "shgp": [[0.5]] * 9}), "gpbo")
     many = compare(_results({"gpbo": [[1.0]] * 10, "shgp": [[0.5]] * 10, "mhgp": [[2.0]] * 10}), "gpbo")
     assert [sheet.name for sheet in many] == ["differences", "speed-up", "ranks"]
-    assert [row[4] for row in few[0].shown] == [""]
-    assert [row[4] for row in many[0].shown] == ["worse", "better"]
-    assert [row[0] for row in many[2].shown] == ["SHGP", "GPBO", "MHGP"]
+    assert [row[4] for row in few[0].rows] == [""]
+    assert [row[4] for row in many[0].rows] == ["worse", "better"]
+    assert [row[0] for row in many[2].rows] == ["SHGP", "GPBO", "MHGP"]
     with pytest.raises(InputError, match="nothing to compare"):
         compare(_results({"gpbo": [[1.0]]}), "gpbo")
 
 
-def test_sheets_of_one_name_share_a_csv_file_and_repeated_notes_stand_once(tmp_path: Path) -> None:
-    """And all of them are in the Markdown file, where a bar does not break a cell."""
+def test_sheets_are_one_markdown_file_where_repeated_notes_stand_once(tmp_path: Path) -> None:
+    """A bar does not break a cell."""
     sheets = [
         Sheet("a", "first", ("x", "y"), (("p|q", 1.23456789),), "note"),
         Sheet("a", "second", ("x", "y"), (("r", 2.0),), "note"),
         Sheet("b", "third", ("z",), ((3,),)),
     ]
     assert [note for _, note in with_notes(sheets)] == ["", "note", ""]
-    written = write_sheets(sheets, tmp_path / "new", name="all", heading="All")
-    assert [path.name for path in written] == ["all.md", "a.csv", "b.csv"]
-    assert written[1].read_text() == "x,y\np|q,1.23457\nr,2\n"
-    text = written[0].read_text()
+    text = write_sheets(sheets, tmp_path / "new", name="all", heading="All").read_text()
     assert text.startswith("## All\n\n### first\n\n| x | y |\n| --- | ---: |\n| p\\|q | 1.23 |\n")
     assert text.count("note") == 1
 
@@ -302,8 +289,8 @@ def test_seconds_and_regrets_are_written_down(tmp_path: Path) -> None:
     """Seconds per step and of learning; four digits of every regret, and nothing where a method stopped earlier."""
     results = _results({"gpbo": [[1 / 3, 0.25]], "shgp": [[2.0]]})
     assert seconds_sheet(results).rows[1][:4] == (FUNCTION, "shgp", 1, 1.5)
-    text = gzip.decompress(write_regrets(results, tmp_path).read_bytes()).decode()
-    assert text.splitlines()[1:] == [f'"{FUNCTION}",gpbo,0,0.3333,0.25', f'"{FUNCTION}",shgp,0,2,']
+    text = gzip.decompress(write_series(series(results), tmp_path).read_bytes()).decode()
+    assert text.splitlines()[1:] == [f'"{FUNCTION}",gpbo,0,regret,0.3333,0.25', f'"{FUNCTION}",shgp,0,regret,2,']
 
 
 # ── complexity ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -311,7 +298,7 @@ def test_seconds_and_regrets_are_written_down(tmp_path: Path) -> None:
 
 def test_slopes_are_fitted_beside_those_of_the_stated_complexity() -> None:
     """Seconds ∝ N_s² have slope 2; (N_t + N_s)³ has less than 3 as long as N_t counts."""
-    timings = [Timing("hgp", n, 0.0, 1e-6 * n**2, 1e-6 * n**2, 0.0, 0.0) for n in (10, 100, 1000, 2000)]
+    timings = [StepTiming("hgp", n, 0.0, 1e-6 * n**2, 1e-6 * n**2, 0.0, 0.0) for n in (10, 100, 1000, 2000)]
     measured, stated = slopes(timings, "hgp")
     assert measured == pytest.approx(2.0)
     assert stated == pytest.approx(3 * math.log(2100 / 1100) / math.log(2))

@@ -7,16 +7,21 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.store import Run
+from benchmarks.queue import Unit
+from benchmarks.store import Run, RunKey
 
 
 @dataclass(frozen=True)
-class Piece:
+class Piece(Unit):
     """Kills its process the first so many times, and then gives nothing."""
 
     number: int
     folder: Path
     deaths: int = 0
+
+    def left(self, done: set[RunKey]) -> Piece:
+        """All of it."""
+        return self
 
     def run(self, device: str) -> list[Run]:
         """Leave a file behind for every death."""

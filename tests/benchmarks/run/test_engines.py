@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from tests.benchmarks.run.deadly import Piece
 
-from benchmarks.run.engines import Engine, engine_named
-from benchmarks.run.execution import execute
-from benchmarks.run.experiment import BenchExperiment, ProblemSpec, Unit
+from benchmarks.queue import Unit, in_processes
+from benchmarks.run.experiment import BenchExperiment, ProblemSpec, execute
 from benchmarks.store import Store
 from headstart import HeadstartError
 
@@ -22,8 +21,7 @@ def test_a_piece_whose_process_dies_is_tried_again_and_then_given_up(
 ) -> None:
     """One that dies once is done in the end, one that dies every time is an error, and all others are done."""
     pieces = [Piece(0, tmp_path), Piece(1, tmp_path, deaths=1), Piece(2, tmp_path, deaths=99), Piece(3, tmp_path)]
-    run_all: Engine[Piece] = engine_named("process")
-    outcomes = {piece.number: outcome for piece, outcome in run_all(pieces, "cpu", 2)}
+    outcomes = {piece.number: found for piece, found in in_processes(pieces, "cpu", 2) if isinstance(piece, Piece)}
     given_up = outcomes.pop(2)
     assert outcomes == {0: [], 1: [], 3: []}
     assert isinstance(given_up, HeadstartError)

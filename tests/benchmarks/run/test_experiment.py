@@ -14,10 +14,16 @@ import torch
 
 from benchmarks.methods.method import Settings
 from benchmarks.problems.shared_tables import SHARED
-from benchmarks.run.execution import execute, lockstep_on
-from benchmarks.run.experiment import BenchExperiment, ProblemSpec, Unit, read_experiment
-from benchmarks.run.presets import JOINT, PRESETS, preset
-from benchmarks.run.requests import on_table, requested
+from benchmarks.queue import Unit
+from benchmarks.run.experiment import (
+    BenchExperiment,
+    LockstepUnit,
+    ProblemSpec,
+    execute,
+    lockstep_on,
+    read_experiment,
+)
+from benchmarks.run.presets import JOINT, PRESETS, on_table, preset, requested
 from benchmarks.store import Run, Store
 from headstart import InputError, MissingExtraError
 
@@ -263,13 +269,21 @@ class _Failing(ProblemSpec):
         return problem
 
 
+def _seeds(unit: Unit) -> tuple[int, ...]:
+    assert isinstance(unit, LockstepUnit)
+    return unit.seeds
+
+
 def test_a_unit_that_fails_is_reported_and_the_rest_goes_on(tmp_path: Path) -> None:
     """Whatever the exception is; a rerun tries it again."""
     store = Store(tmp_path)
     experiment = BenchExperiment("e", (_Failing(family="forrester", points=5),), ("random",), runs=4, steps=2)
     told: list[tuple[tuple[int, ...], str]] = []
-    failed = execute([experiment], store, chunk=1, on_unit=lambda unit, error: told.append((unit.seeds, str(error))))
-    assert [(unit.seeds, type(error)) for unit, error in failed] == [((1,), InputError), ((2,), ZeroDivisionError)]
+    failed = execute([experiment], store, chunk=1, on_unit=lambda unit, error: told.append((_seeds(unit), str(error))))
+    assert [(_seeds(unit), type(error)) for unit, error in failed] == [
+        ((1,), InputError),
+        ((2,), ZeroDivisionError),
+    ]
     assert told == [((0,), "None"), ((1,), "seed 1 is unlucky"), ((2,), "and seed 2 is worse"), ((3,), "None")]
     assert [run.seed for run in store.read().runs] == [0, 3]
     assert len(execute([experiment], store, chunk=1)) == 2
@@ -291,7 +305,7 @@ def test_engines_devices_and_numbers_that_do_not_exist(tmp_path: Path, monkeypat
         execute([CHEAP], store, engine="slurm")
     with pytest.raises(InputError, match=r"no device 'tpu'\. The known ones are cpu and cuda"):
         execute([CHEAP], store, device="tpu")
-    with pytest.raises(InputError, match="jobs and chunk must be at least 1, but are 0 and 25"):
+    with pytest.raises(InputError, match="jobs must be at least 1, but it is 0"):
         execute([CHEAP], store, jobs=0)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"headstart\[ray\]"):
@@ -321,8 +335,7 @@ def test_tables_of_one_name_are_told_apart_by_their_data(tmp_path: Path) -> None
 _PROGRAM = """
 import sys
 from pathlib import Path
-from benchmarks.run.execution import execute, lockstep_on
-from benchmarks.run.experiment import BenchExperiment, ProblemSpec
+from benchmarks.run.experiment import BenchExperiment, ProblemSpec, execute
 from benchmarks.methods.method import Settings
 from benchmarks.store import Store
 
@@ -376,7 +389,7 @@ def test_a_unit_that_does_not_fit_into_the_gpu_runs_in_halves(
         return [Run("p", method, seed, {}, "", [], [], [], [], [], [], 0.0) for seed in seeds]
 
     monkeypatch.setattr("benchmarks.run.experiment.run_batch", full)
-    unit = Unit(ProblemSpec(family="branin"), "gpbo", (0, 1, 2, 3, 4), 3, Settings())
+    unit = LockstepUnit(ProblemSpec(family="branin"), "gpbo", (0, 1, 2, 3, 4), 3, Settings())
     fits = 2
     assert [run.seed for run in unit.run("cuda")] == [0, 1, 2, 3, 4]
     assert tried == [(0, 1, 2, 3, 4), (0, 1), (2, 3, 4), (2,), (3, 4)]

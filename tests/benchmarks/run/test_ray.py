@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.methods.method import Settings
-from benchmarks.run.execution import execute
-from benchmarks.run.experiment import BenchExperiment, ProblemSpec
+from benchmarks.run.experiment import BenchExperiment, ProblemSpec, execute
 from benchmarks.store import Store
 from headstart import InputError
 
@@ -43,6 +42,6 @@ def test_ray_gives_what_one_process_gives_and_reports_what_fails(tmp_path: Path)
     impossible = ProblemSpec(table="svm", sources=3, rows=20)
     both = BenchExperiment("ray", (impossible, good), ("random",), runs=1, steps=400)
     failed = execute([both], remote, engine="ray", jobs=2)
-    assert [(unit.problem, type(error)) for unit, error in failed] == [(impossible, InputError)]
+    assert [(str(unit), type(error)) for unit, error in failed] == [("svm, random, seeds 0 to 0", InputError)]
     assert ray.is_initialized()  # it was there before, so it is left alone
     assert execute([both], remote, engine="ray", jobs=2)[0][0] == failed[0][0]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.problems.transfer import SyntheticProblem
-from benchmarks.read.comparison import Interval
+from benchmarks.read.sheet import Interval
 from benchmarks.run import sensitivity
 from benchmarks.run.sensitivity import Record, Variant, pairs, report, scaled, variants, verdict
 from headstart import tuning
@@ -73,15 +73,13 @@ def test_a_variant_is_set_before_anything_reads_it() -> None:
         TRIED.set()
 
 
-def test_a_small_run_is_kept_continued_and_reported(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_a_small_run_is_kept_continued_and_reported(tmp_path: Path, monkeypatch) -> None:
     """Two variants of one number on one problem; a second call has nothing left to run."""
     monkeypatch.setattr(sensitivity, "development_problems", lambda: [SyntheticProblem("forrester", source_points=8)])
-    arguments = [str(tmp_path), "--jobs", "1", "--runs", "1", "--steps", "5", "--only", "plain_turn_every"]
-    sensitivity.main(arguments)
+    printed = sensitivity.measure(tmp_path, jobs=1, runs=1, steps=5, only="plain_turn_every")
     kept = (tmp_path / "runs.jsonl").read_text()
     assert [line.count("log_regret") for line in kept.splitlines()] == [1] * 4  # unchanged: AUTO and GPBO
-    sensitivity.main(arguments)
+    assert sensitivity.measure(tmp_path, jobs=1, runs=1, steps=5, only="plain_turn_every") == printed
     assert (tmp_path / "runs.jsonl").read_text() == kept
-    printed = capsys.readouterr().out
-    assert printed.splitlines()[-1] == "No difference from half to double: plain_turn_every."
-    assert (tmp_path / "table.md").read_text() in printed
+    assert printed[-1] == "No difference from half to double: plain_turn_every."
+    assert (tmp_path / "table.md").read_text().splitlines() == printed

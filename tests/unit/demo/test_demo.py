@@ -10,7 +10,7 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from benchmarks.problems.svm_table import svm_sklearn
+from benchmarks.problems.shared_tables import svm_sklearn
 from headstart import InputError, MissingExtraError
 from headstart.demo.demo import Demo, DemoResult, Standing, Start, run_demo
 from headstart.demo.figure import draw_demo

@@ -227,17 +227,14 @@ def test_odd_problems_have_all_that_is_odd() -> None:
     assert float(sizes[sizes.isfinite()].min()) < -7
 
 
-def test_the_program_counts_what_fails(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exit code 0 when nothing does, 1 when something does, which is named with what is odd about it."""
-    assert robustness.main(["--problems", "2", "--first", "5"]) == 0
-    assert "0 failures in 2 problems" in capsys.readouterr().out
+def test_what_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the problem, the model and what is odd about it."""
+    assert list(robustness.failures([5])) == []
 
     def broken(model: TransferModel, problem: robustness.OddProblem) -> None:
         raise ArithmeticError("what broke")
 
     monkeypatch.setattr(robustness, "require_sound", broken)
-    assert robustness.main(["--only", "5"]) == 1
-    out = capsys.readouterr().out
-    assert "problem 5, GPBO" in out
-    assert "what broke" in out
-    assert "inputs, scale" in out
+    (_, second) = robustness.failures([5])
+    assert "problem 5, GPBO: ArithmeticError: what broke" in second
+    assert "inputs, scale" in second

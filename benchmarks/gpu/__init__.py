@@ -1,1 +1,0 @@
-"""What a GPU makes of it."""

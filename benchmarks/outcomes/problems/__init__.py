@@ -1,1 +1,0 @@
-"""What is compared on: tables with two measured outcomes, and functions with rules about their settings."""

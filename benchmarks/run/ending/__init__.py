@@ -1,1 +1,0 @@
-"""Whether a run may end: what the advice on going on is worth."""

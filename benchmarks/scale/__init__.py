@@ -1,1 +1,0 @@
-"""How it grows: many rows, many sources, long studies."""

@@ -1,1 +1,0 @@
-"""What is tuned: models of scikit-learn that train in milliseconds."""
