@@ -166,8 +166,8 @@ def gpu_sheet(cells: Sequence[GpuCell], runs: Sequence[Run], jobs: int) -> Sheet
         columns=("experiment", "runs", "GPU-hours", "runs per GPU-second", "cells measured"),
         rows=tuple(rows),
         note=f"The paper's own experiments take {in_paper / 3600:.3g} GPU-hours; it states {PAPER_HOURS:,} CPU-hours "
-        "for all it ran, early debugging and evaluations included. Cells that were not measured are taken to cost what the "
-        f"next larger one of their method does; {unknown} cells are not counted: nothing of their method was measured.",
+        "for all it ran, early debugging and evaluations included. Cells that were not measured are taken to cost what "
+        f"the next larger one of their method does; {unknown} cells are not counted: nothing of theirs was measured.",
     )
 
 

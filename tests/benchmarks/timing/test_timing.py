@@ -1,0 +1,86 @@
+"""Timings as units and tables: what is kept, what is left to do, and the smallest case of each part."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks.methods.method import Settings
+from benchmarks.queue import work_off
+from benchmarks.run.experiment import ProblemSpec
+from benchmarks.store import Run, Store
+from benchmarks.timing.fits import lockstep, plain_fit, prediction
+from benchmarks.timing.gpu import GpuCell, gpu_sheet, measure_cell
+from benchmarks.timing.measurement import Figures, Timing, measured, timing_sheets
+from benchmarks.timing.sampler import first
+from benchmarks.timing.scale import growth_sheet, in_a_process, measures_of, slope
+
+
+def _two() -> Figures:
+    return {"headstart": {"ms": 2.0, "more": 1.0}, "botorch": {"ms": 10.0}}
+
+
+def test_a_timing_is_kept_for_its_commit_and_shown_as_a_ratio(tmp_path: Path) -> None:
+    """A second call has nothing left to do; the other engine takes five times as long."""
+    store, started = Store(tmp_path), list[int]()
+    for _ in range(2):
+        assert work_off([Timing("fit, n = 20", _two)], store, on_start=started.append) == []
+    assert started == [1, 0]
+    (sheet,) = timing_sheets(measured(store))
+    assert sheet.columns == ("what", "method", "×", "ms", "more")
+    assert sheet.cells == (("fit, n = 20", "headstart", "", "2", "1"), ("fit, n = 20", "botorch", "5", "10", ""))
+
+
+@pytest.mark.slow
+def test_fits_of_both_engines_are_timed() -> None:
+    """On the smallest data there are; the likelihood is not below BoTorch's."""
+    torch.manual_seed(0)
+    found = plain_fit(8, 1)
+    assert found["headstart"]["log p, least"] > -1e-2
+    assert {"headstart", "botorch", "botorch, softplus", "botorch default, 1 fit"} == set(found)
+    assert all(figures["ms"] > 0 for figures in found.values())
+    assert set(prediction(1, 1)) == {"SHGP", "BHGP", "MHGP"}
+    assert set(lockstep(1)) == {"headstart", "one by one"}
+
+
+def test_growth_is_a_slope_in_logarithms() -> None:
+    """Seconds ∝ rows² have the exponent 2."""
+    assert slope([(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]) == pytest.approx(2.0)
+    runs = [Run(f"learn, {n}", "auto", 0, {}, traces={"learn": [1e-6 * n**2]}) for n in (500, 1000, 2000)]
+    ((words, model, exponent),) = growth_sheet(runs).rows
+    assert (words, model) == ("to 5000 rows", "auto")
+    assert exponent == pytest.approx(2.0)
+
+
+@pytest.mark.slow
+def test_a_case_of_its_own_process_is_measured_or_given_up() -> None:
+    """With every measure it came to."""
+    assert {"learn", "suggest", "further", "memory"} == set(in_a_process("learn", "30", ["shgp"], 60)["shgp"])
+    assert "given up after s" in in_a_process("target", "3000", ["auto"], 1)["auto"]
+    assert "first" in next(iter(measures_of("target", "41", "shgp")))
+
+
+def test_trials_to_a_goal() -> None:
+    """The first that is as low; ∞ where none is."""
+    assert first([3.0, 2.0, 1.0], 2.0) == 2.0
+    assert first([3.0], 2.0) == math.inf
+
+
+def test_cells_that_were_not_measured_cost_what_larger_ones_do() -> None:
+    """A cell of 12 points is measured, one of 10 is taken to be like it, and another method is unknown."""
+    quick, spec = Settings(restarts=1, max_iterations=5), ProblemSpec(family="branin", points=12)
+    cell = GpuCell("fig2", "branin", spec, "random", 4, quick, 50, 12, 2)
+    figures = measure_cell(cell, "cpu")["random"]
+    assert figures["together"] == 2
+    runs = [Run(cell.what, "random", 0, {}, traces={"learn": [1.0], "step": [2.0], "together": [2.0]})]
+    smaller = GpuCell("fig2", "smaller", spec, "random", 4, quick, 50, 10, 2)
+    unknown = GpuCell("fig2", "branin", spec, "shgp", 4, quick, 50, 12, 2)
+    sheet = gpu_sheet([cell, smaller, unknown], runs, jobs=1)
+    ((name, n, hours, speed, of),) = sheet.rows
+    assert (name, n, of) == ("fig2", 100, "1 of 3")
+    assert hours == pytest.approx(100 * 4.5 / 3600)
+    assert speed == pytest.approx(1 / 4.5)
+    assert "1 cells are not counted" in sheet.note
