@@ -45,7 +45,7 @@ def test_the_python_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None
     (block,) = blocks("docs/safety.md")
     execute(block, "docs/safety.md")
     first, *lines = capsys.readouterr().out.splitlines()
-    assert first == "('reverse',)"
+    assert first == "((), ('reverse',))"
     assert [line.split(".")[0] for line in lines[:3]] == ["alike: used", "reverse: used", "noise: ignored"]
     assert re.fullmatch(r"believed after 10 observations: kin \d+%, star \d+%, chain \d+%, plain \d+%", lines[3])
     assert re.fullmatch(r"rests on: (\w+ \d+%(, )?)+", lines[4])

@@ -87,7 +87,7 @@ direction = "minimize"
             "a + c <= 1",
             "headstart.toml, line 29: rule 'a + c <= 1', character 5: there is no parameter 'c'",
         ),
-        ("a + b <= 1", "a + s <= 1", "line 29: rule 'a + s <= 1', character 5: 's' has categories, which cannot be"),
+        ("a + b <= 1", "a + s <= 1", "line 29: rule 'a + s <= 1': 's' has categories, which cannot be"),
         ("s = v", "s = w", "line 33: rule 'forbid: a > 0.8 and s = w', character 25: 'w' is no category of 's'"),
         ("a + b <= 1", "a + b >= 3", "headstart.toml: No setting of the space keeps the rule"),
     ],
