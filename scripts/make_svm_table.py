@@ -213,7 +213,7 @@ def write(table: pd.DataFrame, path: Path) -> None:
 def main() -> None:
     """Compute, choose, write."""
     parser = argparse.ArgumentParser(description="Make the SVM table that ships with headstart.")
-    parser.add_argument("--out", type=Path, default=Path("src/headstart/demo/data/svm_sklearn.csv.gz"))
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/problems/data/svm_sklearn.csv.gz"))
     parser.add_argument("--partial", type=Path, default=Path("out"), help="the folder of the partial file")
     parser.add_argument("--configurations", type=int, default=300)
     parser.add_argument("--jobs", type=int, default=2)

@@ -20,7 +20,7 @@ Reizman et al. (2016). Yields, scores and accuracies are maximised, everything e
 LCBench and of the Suzuki couplings are no inputs. Sources have 60 random rows. The folder is the argument ``folder``,
 or the environment variable HEADSTART_DATA.
 
-A twelfth, ``svm``, comes with headstart: a support vector machine tuned on 24 classification tasks, 300 configurations
+A twelfth, ``svm``, lies beside this module: a support vector machine tuned on 24 classification tasks, 300 configurations
 each. ``scripts/make_svm_table.py`` made it from the data sets inside scikit-learn, and says which it left out and why;
 loading it needs no scikit-learn. The four hyperparameters are those of the paper's SVM benchmark, the objective is a
 repeated 3-fold cross-validated error.
@@ -43,7 +43,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import as_file, files
 from pathlib import Path
 
 from benchmarks.problems.table import TableProblem, TaskTable, read_table
@@ -185,8 +184,8 @@ SHARED: dict[str, SharedTable] = {
 
 def svm_sklearn() -> TaskTable:
     """Our own table, with cost and gamma on log scales and the kernel one-hot."""
-    with as_file(files("headstart.demo") / "data" / "svm_sklearn.csv.gz") as path:
-        return read_table(path, task="task", objective="error", log=("cost", "gamma"), name="svm_sklearn")
+    path = Path(__file__).parent / "data" / "svm_sklearn.csv.gz"
+    return read_table(path, task="task", objective="error", log=("cost", "gamma"), name="svm_sklearn")
 
 
 def shared_table(name: str, *, folder: str | Path | None = None, outcome: str | None = None) -> TaskTable:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
-from importlib.resources import files
 from pathlib import Path
 from types import ModuleType
 
@@ -13,12 +12,13 @@ import pandas as pd
 import pytest
 import torch
 
+from benchmarks.problems import shared_tables as svm_table
 from benchmarks.problems.columns import ColumnKind
 from benchmarks.problems.shared_tables import UNUSED_DEGREE, UNUSED_GAMMA, svm_sklearn
 from benchmarks.problems.table import TableProblem
 
-FILE = files("headstart.demo") / "data" / "svm_sklearn.csv.gz"
-SCRIPT = Path(__file__).parents[4] / "scripts" / "make_svm_table.py"
+FILE = Path(svm_table.__file__).parent / "data" / "svm_sklearn.csv.gz"
+SCRIPT = Path(__file__).parents[3] / "scripts" / "make_svm_table.py"
 
 
 @pytest.fixture(name="rows", scope="module")
