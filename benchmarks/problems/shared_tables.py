@@ -20,7 +20,7 @@ Reizman et al. (2016). Yields, scores and accuracies are maximised, everything e
 LCBench and of the Suzuki couplings are no inputs. Sources have 60 random rows. The folder is the argument ``folder``,
 or the environment variable HEADSTART_DATA.
 
-A twelfth, ``svm``, lies beside this module: a support vector machine tuned on 24 classification tasks, 300 configurations
+A twelfth, ``svm``, lies with it: a support vector machine tuned on 24 classification tasks, 300 configurations
 each. ``scripts/make_svm_table.py`` made it from the data sets inside scikit-learn, and says which it left out and why;
 loading it needs no scikit-learn. The four hyperparameters are those of the paper's SVM benchmark, the objective is a
 repeated 3-fold cross-validated error.
