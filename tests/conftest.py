@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
+from zlib import crc32
 
 import pytest
 import tests.reference.shapes
@@ -16,6 +18,22 @@ from matplotlib.figure import Figure
 tests.reference.shapes.install("headstart")
 
 torch.set_num_threads(1)
+
+_FEW = 6
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test with many cases every third is run at once, and all of them by ``make test-all``.
+
+    Optuna's conformance suites are run in full.
+    """
+    names = [item.nodeid.partition("[")[0] for item in items]
+    cases, place = Counter(names), Counter[str]()
+    for item, name in zip(items, names, strict=True):
+        place[name] += 1
+        if cases[name] > _FEW and "conformance" not in name and (place[name] + crc32(name.encode())) % 3:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -112,8 +112,8 @@ def test_what_is_wrong_is_named(tmp_path: Path, old: str, new: str, message: str
 
 
 def test_a_missing_file_says_how_to_make_one(tmp_path: Path) -> None:
-    """With the command."""
-    with pytest.raises(InputError, match=r"no such file\. Make one with 'headstart init"):
+    """The command line and the page each add how."""
+    with pytest.raises(InputError, match=r"no such file\. Begin a campaign first"):
         read_campaign_file(tmp_path / "headstart.toml")
 
 

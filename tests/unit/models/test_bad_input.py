@@ -42,7 +42,7 @@ def test_without_any_data_the_number_of_inputs_is_unknown() -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        pytest.param(Dataset(X[:, :1], y), "source 0 has 2 columns and source 1 has 1", id="columns"),
+        pytest.param(Dataset(X[:, :1], y), "source 0 has 2 and source 1 has 1", id="columns"),
         pytest.param(Dataset(X[None], y[None]), r"source 0 has \(\) and source 1 has \(1,\)", id="batch"),
         pytest.param(Dataset.empty(2, name="nil"), r"source 1 \('nil'\) has no observations", id="empty"),
         pytest.param(Dataset(X + 1, y, "far"), r"source 1 \('far'\) must lie in the unit cube, but row 0", id="cube"),
@@ -59,8 +59,8 @@ def test_a_source_that_does_not_fit_is_named(name: str, source: Any, message: st
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        pytest.param(Dataset(X[:, :1], y), "source 0 has 2 columns and the target has 1", id="columns"),
-        pytest.param(Dataset.empty(3), "source 0 has 2 columns and the target has 3", id="columns of an empty one"),
+        pytest.param(Dataset(X[:, :1], y), "source 0 has 2 and the target has 1", id="columns"),
+        pytest.param(Dataset.empty(3), "source 0 has 2 and the target has 3", id="columns of an empty one"),
         pytest.param(Dataset(X[None], y[None]), r"source 0 has \(\) and the target has \(1,\)", id="batch"),
         pytest.param(Dataset(X - 2, y), "the target must lie in the unit cube, but row 0, column 0 is -1", id="cube"),
         pytest.param((X, y), "the target must be a headstart.Dataset, but it is a tuple", id="no data set"),
@@ -76,7 +76,7 @@ def test_a_target_that_does_not_fit_is_named(name: str, target: Any, message: st
 @pytest.mark.parametrize("name", NAMES)
 def test_tasks_at_given_hyperparameters_are_checked_too(name: str) -> None:
     """``at`` refuses tasks that do not fit together as ``learn`` does."""
-    with pytest.raises(InputError, match="same inputs"):
+    with pytest.raises(InputError, match="same number of inputs"):
         FAMILY[name].at(params_for(name), sources=PROBLEM.sources, target=Dataset(X[:, :1], y))
 
 
