@@ -235,7 +235,7 @@ def find_results(
         found.append(ResultColumn(_bounded(replace(outcome, name=name), unit, renamed), unit, error))
     unknown = [name for name in errors if name not in [outcome.name for outcome in every]]
     if unknown:
-        told = f"error names {unknown[0]!r}, which is no result. {nearest(unknown[0], spelled)}"
+        told = f"error names {unknown[0]!r}, which is no result. {nearest(unknown[0], [outcome.name for outcome in every])}"
         raise InputError(Message(told, Setting("error")))
     return tuple(found), renamed, spelled
 
