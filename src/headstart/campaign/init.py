@@ -233,9 +233,10 @@ def find_results(
             told = f"error names {error!r}, but no file has such a column. {nearest(error, columns)}"
             raise InputError(Message(told, Setting("error")))
         found.append(ResultColumn(_bounded(replace(outcome, name=name), unit, renamed), unit, error))
-    unknown = [name for name in errors if name not in [outcome.name for outcome in every]]
+    results = [outcome.name for outcome in every]
+    unknown = [name for name in errors if name not in results]
     if unknown:
-        told = f"error names {unknown[0]!r}, which is no result. {nearest(unknown[0], [outcome.name for outcome in every])}"
+        told = f"error names {unknown[0]!r}, which is no result. {nearest(unknown[0], results)}"
         raise InputError(Message(told, Setting("error")))
     return tuple(found), renamed, spelled
 
