@@ -60,35 +60,25 @@ class CandidateTable:
     @classmethod
     def of(cls, given: Any) -> CandidateTable | None:
         """The table that the argument ``candidates`` of the sampler holds."""
-        match given:
-            case None:
-                return None
-            case pd.DataFrame():
-                found = cls(given.reset_index(drop=True).set_axis([str(c) for c in given.columns], axis="columns"))
-            case str() | PathLike():
-                path = Path(given).expanduser()
-                if not (split_sheet(path) or (path,))[0].exists():
-                    raise InputError(f"candidates: there is no file {path}. Look at the spelling and at the folder.")
-                found = cls(read_frame(path), str(path), 2)
-            case [*rows] if rows and all(isinstance(row, Mapping) for row in rows):
-                names = dict.fromkeys(str(name) for row in rows for name in row)
-                columns = {n: pd.Series([row.get(n, np.nan) for row in rows], dtype=object) for n in names}
-                found = cls(pd.DataFrame(columns))
-            case []:
-                found = cls(pd.DataFrame())
-            case _:
-                raise InputError(
-                    "candidates must be a DataFrame, a list of {parameter: value}, or the path of a CSV file, but "
-                    f"it is {type(given).__name__}."
-                )
+        if given is None:
+            return None
+        if isinstance(given, pd.DataFrame):
+            found = cls(given.reset_index(drop=True))
+        elif isinstance(given, str | PathLike):
+            path = Path(given).expanduser()
+            if not (split_sheet(path) or (path,))[0].exists():
+                raise InputError(f"candidates: there is no file {path}. Look at the spelling and at the folder.")
+            found = cls(read_frame(path), str(path), 2)
+        elif isinstance(given, Sequence) and all(isinstance(row, Mapping) for row in given):
+            found = cls(pd.DataFrame([dict(row) for row in given], dtype=object))
+        else:
+            raise InputError(
+                "candidates must be a DataFrame, a list of {parameter: value}, or the path of a CSV file, but it is "
+                f"{type(given).__name__}."
+            )
         if found.frame.empty:
             raise InputError(f"{found.where}: there are no candidates. Give at least one row.")
-        return found
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        return tuple(map(str, self.frame.columns))
+        return replace(found, frame=found.frame.rename(columns=str))
 
     def lacks(self, name: str) -> str:
         """A message that a parameter is missing."""
@@ -118,7 +108,7 @@ class CandidateTable:
 
     def _require(self, space: Space, i: int, row: Mapping[str, Any]) -> None:
         """Raise an ``InputError`` that names the row as the user does, if it is no point of the space."""
-        lacking = [axis.name for axis in space.axes if axis.name not in self.parameters and axis.width]
+        lacking = [axis.name for axis in space.axes if axis.name not in self.frame and axis.width]
         if lacking:
             raise InputError(self.lacks(lacking[0]))
         try:
@@ -147,21 +137,6 @@ class CandidateTable:
         return rows
 
 
-def _agree(row: Mapping[str, Any], values: Mapping[str, Any], space: Space) -> bool:
-    """Whether the row has these values, up to ``_SAME`` of the unit cube."""
-    for axis in space.axes:
-        if axis.name not in values or axis.width == 0:
-            continue
-        if axis.name not in row:
-            return False
-        matched = match([values[axis.name]], axis.distribution)
-        if matched.problem or matched.new_levels or not matched.ok.all():
-            return False
-        if float((axis.place([row[axis.name]]) - axis.place(matched.values)).abs().max()) > _SAME:
-            return False
-    return True
-
-
 @dataclass(frozen=True)
 class TrialDomain:
     """The points that one trial may run with; ``rows`` are the values of the candidates, if there is a list of them."""
@@ -177,10 +152,6 @@ class TrialDomain:
             return found
         assert isinstance(self.domain, Candidates)
         return {**found, **self.rows[int((self.domain.X - x).abs().amax(-1).argmin())]}
-
-    def random_point(self, seed: int) -> Float[Tensor, "d"]:
-        """A random point, where no model can choose one."""
-        return self.domain.uniform(1, generator_from(seed))[0]
 
 
 @dataclass(frozen=True)
@@ -248,14 +219,8 @@ class SettingConstraints:
 
     def require_listed(self, name: str) -> None:
         """Raise an ``InputError`` if there is a list of candidates without this parameter."""
-        if self.candidates is not None and name not in self.candidates.parameters:
+        if self.candidates is not None and name not in self.candidates.frame:
             raise InputError(self.candidates.lacks(name))
-
-    def warn_of_broken(self, rules: Sequence[SettingRule], params: Mapping[str, Any], number: int, say: Say) -> None:
-        """Warn of the rules that the pinned values of trial ``number`` break."""
-        for rule in rules:
-            if not rule.holds(params):
-                say(_not_kept(number, params, f"the rule {str(rule)!r}", rule.parameters))
 
     def domain(
         self, space: Space, pinned: Mapping[str, Any], rules: Sequence[SettingRule], number: int, say: Say
@@ -263,7 +228,7 @@ class SettingConstraints:
         """What trial ``number`` may run with, some of its parameters being pinned; ``rules`` are all, as data."""
         own = self._binding(rules, space, say)
         if self.candidates is not None:
-            return self._of_candidates(self.candidates.in_space(space, own), space, pinned, number, say)
+            return self._of_candidates(self.candidates, space, own, pinned, number, say)
         if not own:
             return TrialDomain(space, Mixed(space, pinned))
         if not pinned:
@@ -285,21 +250,40 @@ class SettingConstraints:
 
     @staticmethod
     def _of_candidates(
-        listed: tuple[Candidates, tuple[Mapping[str, Any], ...]],
+        table: CandidateTable,
         space: Space,
+        rules: Sequence[SettingRule],
         pinned: Mapping[str, Any],
         number: int,
         say: Say,
     ) -> TrialDomain:
         """The candidates that have the pinned values; all of them, with a warning, if none has."""
-        domain, rows = listed
-        values = {name: value for name, value in pinned.items() if name in space.names}
-        fits = [i for i, row in enumerate(rows) if _agree(row, values, space)] if values else list(range(len(rows)))
+        domain, rows = table.in_space(space, rules)
+        fits = [i for i in range(len(rows)) if _agree(rows[i], domain.X[i], pinned, space)]
         if not fits:
             say(_not_kept(number, pinned, "the list of candidates", tuple(pinned)))
-        if not values or not fits:
             return TrialDomain(space, domain, rows)
-        return TrialDomain(space, Candidates(domain.X[fits], domain.levels), tuple(rows[i] for i in fits))
+        return TrialDomain(space, replace(domain, X=domain.X[fits]), tuple(rows[i] for i in fits))
+
+
+def _agree(row: Mapping[str, Any], x: Float[Tensor, "d"], pinned: Mapping[str, Any], space: Space) -> bool:
+    """Whether the row, whose point is x, has the pinned values, up to ``_SAME`` of the unit cube."""
+    for axis in space.axes:
+        if axis.name not in pinned or axis.width == 0:
+            continue
+        matched = match([pinned[axis.name]], axis.distribution)
+        if axis.name not in row or matched.problem or matched.new_levels or not matched.ok.all():
+            return False
+        if float((x[axis.columns] - axis.place(matched.values)).abs().max()) > _SAME:
+            return False
+    return True
+
+
+def warn_of_broken(rules: Sequence[SettingRule], params: Mapping[str, Any], number: int, say: Say) -> None:
+    """Warn of the rules that the pinned values of trial ``number`` break."""
+    for rule in rules:
+        if not rule.holds(params):
+            say(_not_kept(number, params, f"the rule {str(rule)!r}", rule.parameters))
 
 
 def _possible(space: Space, rules: Sequence[SettingRule], pinned: Mapping[str, Any]) -> tuple[SettingRule, ...]:

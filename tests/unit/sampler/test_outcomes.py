@@ -65,8 +65,7 @@ def test_two_objectives_are_informed_from_the_first_trial_on() -> None:
     assert max(xs) - min(xs) > 0.2
     last = sampler.last
     assert isinstance(last, Suggested)
-    assert last.several is not None
-    assert last.several.outcomes.names == ("0", "1")
+    assert last.known.outcomes.names == ("0", "1")
     told = repr(last)
     assert re.search(r"^0: expected ", told, re.M)
     assert re.search(r"^1: expected ", told, re.M)
@@ -82,9 +81,8 @@ def test_a_maximised_and_a_minimised_objective_are_not_mixed_up() -> None:
     study.optimize(both, n_trials=5)
     last = sampler.last
     assert isinstance(last, Suggested)
-    assert last.several is not None
     X = last.alignment.space.encode([{"x": 0.2, "y": 0.65}, {"x": 0.8, "y": 0.65}])
-    predicted = last.several.predict(X)
+    predicted = last.known.predict(X)
     assert predicted["0"][0][0] < predicted["0"][0][1]
     assert predicted["1"][0][0] < predicted["1"][0][1]
     assert predicted["1"][0][1] == pytest.approx(1.0, abs=0.2)
@@ -108,8 +106,7 @@ def test_constraints_nobody_knew_are_learnt_from_the_study() -> None:
     study = optuna.create_study(sampler=sampler)
     study.optimize(limited, n_trials=8)
     assert isinstance(sampler.last, Suggested)
-    assert sampler.last.several is not None
-    assert sampler.last.several.outcomes.names == ("0", "constraint heat")
+    assert sampler.last.known.outcomes.names == ("0", "constraint heat")
     assert any(trial.params["x"] <= 0.55 for trial in study.trials[1:])
 
 
@@ -123,8 +120,7 @@ def test_constraints_by_a_function() -> None:
     study = optuna.create_study(sampler=sampler)
     study.optimize(lambda t: 1 - t.suggest_float("x", 0, 1), n_trials=8)
     assert isinstance(sampler.last, Suggested)
-    assert sampler.last.several is not None
-    assert sampler.last.several.outcomes.names == ("0", "constraint 0", "constraint 1")
+    assert sampler.last.known.outcomes.names == ("0", "constraint 0", "constraint 1")
     assert any(0.2 < t.params["x"] <= 0.5 for t in study.trials)
     with pytest.raises(InputError, match="constraints_func must be a function"):
         TransferSampler([], constraints_func=3)  # type: ignore[arg-type]
@@ -211,10 +207,9 @@ def test_rows_without_an_outcome_count_for_the_others() -> None:
     study.optimize(sometimes, n_trials=5)
     last = sampler.last
     assert isinstance(last, Suggested)
-    assert last.several is not None
     assert last.fitted.priors["constraint heat"].sources[0].n == 15
-    assert last.several["constraint heat"].train_targets.shape == (2,)
-    assert last.several["0"].train_targets.shape == (4,)
+    assert last.known["constraint heat"].train_targets.shape == (2,)
+    assert last.known["0"].train_targets.shape == (4,)
 
 
 def test_infinite_and_failing_trials_stop_nobody() -> None:

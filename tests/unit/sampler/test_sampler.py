@@ -28,7 +28,7 @@ from headstart.models.auto.auto import Auto
 from headstart.models.family import AUTO, SHGP
 from headstart.models.learning import LearningProgress
 from headstart.sampler.explanation import Suggested
-from headstart.sampler.log import LOGGER, progress_logger
+from headstart.sampler.adviser import LOGGER, SamplerLog
 from headstart.sampler.sampler import TransferSampler
 from headstart.sampler.trials import note, noted, parameters
 
@@ -131,7 +131,7 @@ def test_a_source_of_one_row_spans_no_space() -> None:
     assert value(sampler.last.params) == pytest.approx(value(study.trials[0].params))
     study.optimize(objective, n_trials=1)
     assert isinstance(sampler.last, Suggested)
-    assert sampler.last.prior.sources[0].n == 1
+    assert sampler.last.fitted.prior.sources[0].n == 1
 
 
 def test_later_trials_find_the_optimum() -> None:
@@ -483,7 +483,7 @@ def test_sources_are_learnt_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 def test_learning_that_takes_long_is_spoken_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """What, how far, how long, once in a while; what takes less than two seconds is not."""
     now = LearningProgress("Learning from 30 sources (3000 rows)", 0.25, 3.0, 9.0)
-    tell = progress_logger()
+    tell = SamplerLog().progress
     tell(LearningProgress("Learning from 1 source (9 rows)", 0.0, 0.0, 0.1))
     assert caplog.text == ""
     tell(now)

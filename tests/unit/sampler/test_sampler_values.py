@@ -12,7 +12,7 @@ import optuna
 import pandas as pd
 import pytest
 
-from headstart.sampler.log import LOGGER
+from headstart.sampler.adviser import LOGGER
 from headstart.sampler.sampler import TransferSampler
 
 Change = Callable[[Any], Any]

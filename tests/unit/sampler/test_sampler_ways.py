@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from headstart.errors import InputError
-from headstart.sampler.log import LOGGER
+from headstart.sampler.adviser import LOGGER
+from headstart.sampler.explanation import Suggested
 from headstart.sampler.sampler import TransferSampler
 
 pytestmark = pytest.mark.usefixtures("quiet_optuna", "heard")
@@ -74,7 +75,8 @@ def test_a_study_among_its_own_sources_counts_once(caplog: pytest.LogCaptureFixt
     again = optuna.load_study(study_name="mine", storage=url, sampler=sampler)
     again.optimize(objective, n_trials=1)
     assert caplog.text.count("'mine' is one of its own sources") == 1
-    assert [task.name for task in sampler._adviser.fitter.sources_of(again)] == ["other"]
+    assert isinstance(sampler.last, Suggested)
+    assert [data.name for data in sampler.last.alignment.datasets] == ["other"]
 
 
 def test_what_is_not_used_is_said_at_once_and_the_rest_goes_on(caplog: pytest.LogCaptureFixture) -> None:

@@ -19,7 +19,7 @@ from headstart.data.space import Space
 from headstart.errors import InputError, NumericalError
 from headstart.gp.fit import FitOptions
 from headstart.models.family import SHGP
-from headstart.sampler.adviser import PointChooser
+from headstart.sampler.adviser import Adviser
 from headstart.sampler.sampler import TransferSampler
 
 QUICK = SHGP.using(fit=FitOptions(restarts=1, max_iterations=20))
@@ -215,7 +215,7 @@ def test_where_the_model_fails_the_rules_are_kept_all_the_same(
         raise NumericalError("no")
 
     sampler = make([past()], rules=["A + B + C = 1"], space=MIXTURE)
-    monkeypatch.setattr(PointChooser, "choose", fail)
+    monkeypatch.setattr(Adviser, "_choose", fail)
     study = run(sampler, mixed, 3)
     assert all(math.fsum(t.params.values()) == pytest.approx(1, abs=1e-9) for t in study.trials)
     assert len({t.params["A"] for t in study.trials}) == 3
