@@ -25,7 +25,7 @@ pytestmark = [
 ]
 
 
-def past(n: int = 30) -> pd.DataFrame:
+def past(n: int = 20) -> pd.DataFrame:
     """The cost is least at x = 0.2, the gain largest at x = 0.8, both at y = 0.6; the heat is above 0 from x = 0.5."""
     rng = np.random.default_rng(0)
     x, y = rng.uniform(0, 1, n), rng.uniform(0, 1, n)
@@ -142,7 +142,11 @@ def test_an_error_that_no_source_has_is_said(caplog: pytest.LogCaptureFixture) -
     assert any("no source has a column or user attribute 'yeld_sd'" in r.getMessage() for r in caplog.records)
 
 
-@pytest.mark.parametrize("names", [["cost", "gain"], None, ["a", "b"]], ids=["named", "unnamed", "other names"])
+@pytest.mark.parametrize(
+    "names",
+    [["cost", "gain"], pytest.param(None, marks=pytest.mark.slow), ["a", "b"]],
+    ids=["named", "unnamed", "other names"],
+)
 def test_a_table_with_two_objectives_informs_both(names: list[str] | None) -> None:
     """Matched by name, or in order: the first trial is on the front at y = 0.6, which no single trial could know."""
     table = past().drop(columns=["heat", "sd"])
