@@ -46,18 +46,6 @@ _DIGITS = 3
 _LONG_NAME = 80  # characters; a database bounds the length of a key
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """A trial whose parameters were all drawn: by which sampler, and why, by parameter."""
-
-    trial_number: int
-    drawn: dict[str, str] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        """On one screen."""
-        return "\n".join([f"Trial {self.trial_number} was not chosen by the model.", *_drawn_in_words(self.drawn)])
-
-
 @dataclass(frozen=True, repr=False)
 class Suggested:
     """A suggestion and everything it rests on.
@@ -116,7 +104,8 @@ class Suggested:
         sources = ", ".join(f"{data.name} ({data.n} rows)" for data in self.alignment.datasets) or "no sources"
         known = f"known: {self.posterior.train_targets.shape[-1]} results of this study; {sources}"
         lines = [f"Trial {self.trial_number}: {values}", *self._expected(), known]
-        return "\n".join([*lines, *self.remarks, *_drawn_in_words(self.drawn)])
+        drawn = [f"{name} was drawn by {by_whom_and_why}" for name, by_whom_and_why in self.drawn.items()]
+        return "\n".join([*lines, *self.remarks, *drawn])
 
     def _expected(self) -> list[str]:
         """A line for every outcome, and one for the constraints."""
@@ -137,10 +126,6 @@ class Suggested:
             found = [sign * float(posterior.quantile(self.x.unsqueeze(0), p)) for p in (0.025, 0.5, 0.975)]
         low, middle, high = sorted(found)
         return f"expected {middle:.4g}, 95 % range {low:.4g} to {high:.4g}"
-
-
-def _drawn_in_words(drawn: Mapping[str, str]) -> list[str]:
-    return [f"{name} was drawn by {by_whom_and_why}" for name, by_whom_and_why in drawn.items()]
 
 
 # ── user attributes ───────────────────────────────────────────────────────────────────────────────────────────────

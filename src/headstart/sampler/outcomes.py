@@ -129,16 +129,15 @@ class SourceFitter:
         """Log what becomes of the sources in a given space, whatever the direction; raise if none is of use."""
         if self.space is None or not self.sources:
             return
-        tasks = [_with_every_row(task) for task in self.sources]
-        low, high = (align(tasks, self.space, fill=self.fill, minimize=way, strict=False) for way in (True, False))
-        if not low.datasets:
+        tasks = [replace(_with_every_row(task), maximize=None) for task in self.sources]
+        found = align(tasks, self.space, fill=self.fill, strict=False)
+        if not found.datasets:
             raise NothingInCommonError(
                 f"No source has anything in common with the space ({', '.join(self.space)}): "
-                f"{'; '.join(str(decision) for decision in low.decisions)}."
+                f"{'; '.join(str(decision) for decision in found.decisions)}."
             )
-        for decision in low.warnings:
-            if decision in high.warnings:
-                self.warn(f"{decision} (see sampler.report)")
+        for decision in found.warnings:
+            self.warn(f"{decision} (see sampler.report)")
 
     def read(self, study: Study) -> StudySnapshot:
         """The study as it is now."""

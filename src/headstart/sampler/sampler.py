@@ -32,7 +32,7 @@ from headstart.models.fitcache import FitCache
 from headstart.models.learning import LearnContext, require_n_jobs
 from headstart.models.model import TransferModel
 from headstart.sampler.adviser import Adviser, SamplerLog, log_warning
-from headstart.sampler.explanation import Drawn, Suggested
+from headstart.sampler.explanation import Suggested
 from headstart.sampler.outcomes import SourceFitter
 from headstart.sampler.settings import SettingConstraints
 from headstart.sources.forms.naming import ErrorNames
@@ -117,9 +117,8 @@ class TransferSampler(BaseSampler):
         candidates: Any = None,
     ) -> None:
         settings = SettingConstraints.of(rules, fixed, steps, candidates)
-        _require_numbers(seed, beta)
+        _require_arguments(seed, beta, cache_dir, constraints_func, independent_sampler)
         _require_space_and_fill(space, fill)
-        _require_objects(cache_dir, constraints_func, independent_sampler)
         log = SamplerLog()
         place = device_from(device, log.warn)
         learnt_by, chosen_by = _model(model).anywhere(), _acquisition(acquisition)
@@ -157,20 +156,19 @@ class TransferSampler(BaseSampler):
         )
         self._independent_sampler = independent_sampler
         self._constraints_func = constraints_func
-        self._last: Suggested | Drawn | None = None
 
     # ── what it did ───────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
-    def last(self) -> Suggested | Drawn | None:
-        """The latest trial of this process and what it rests on; None before the first."""
-        return self._last
+    def last(self) -> Suggested | None:
+        """The latest suggestion of this process and what it rests on; None before the first."""
+        return self._adviser.last
 
     @property
     def report(self) -> str:
         """How the sources were brought into the search space, a line per decision. Print it."""
-        if self._adviser.last is not None:
-            return self._adviser.last.report
+        if self.last is not None:
+            return self.last.report
         names = [f"{t.name}: {len(t.rows)} rows of {', '.join(t.parameters)}" for t in self._adviser.fitter.sources]
         return "\n".join(["Nothing was suggested yet, so nothing had to be aligned.", *names])
 
@@ -194,9 +192,9 @@ class TransferSampler(BaseSampler):
         """
         if study is not None:
             return self._adviser.explain(study, outcome)
-        if self._adviser.last is None:
+        if self.last is None:
             raise InputError("Nothing was suggested yet, so there is nothing to explain: give it a study.")
-        return self._adviser.last.explain(outcome)
+        return self.last.explain(outcome)
 
     def outlook(self, study: Study) -> Outlook:
         """Whether it pays to go on: what the next trials together are expected to gain. Print it.
@@ -237,10 +235,7 @@ class TransferSampler(BaseSampler):
         Returns:
             Their values; nothing where the model failed.
         """
-        if not search_space:
-            return {}
-        params = self._adviser.suggest(study, trial, search_space)
-        self._last = self._adviser.last if params else None
+        params = self._adviser.suggest(study, trial, search_space) if search_space else None
         return {name: value for name, value in (params or {}).items() if name in search_space}
 
     def sample_independent(
@@ -258,22 +253,18 @@ class TransferSampler(BaseSampler):
             The value.
         """
         try:
-            value = self._adviser.value(study, trial, param_name, param_distribution)
+            return self._adviser.value(study, trial, param_name, param_distribution)
         except NoPlaceError as error:
             return self._draw(study, trial, param_name, param_distribution, str(error))
-        self._last = self._adviser.last
-        return value
 
     def _draw(self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution, reason: str) -> Any:
         sampler = self._independent_sampler or TPESampler(seed=self._adviser.seed(trial.number, name))
-        suggested = self._adviser.last
-        if suggested is not None and suggested.trial_number == trial.number:
-            self._last = suggested
-        elif self._last is None or self._last.trial_number != trial.number:
-            self._last = Drawn(trial.number)
-        self._last.drawn[name] = f"{type(sampler).__name__}: {reason}"
-        said = f"{name} is drawn by {type(sampler).__name__}: {reason}"
-        from_scratch = self._last is not suggested and not self._adviser.fitter.sources
+        by_whom_and_why = f"{type(sampler).__name__}: {reason}"
+        suggested = self.last is not None and self.last.trial_number == trial.number
+        if self.last is not None and suggested:
+            self.last.drawn[name] = by_whom_and_why
+        said = f"{name} is drawn by {by_whom_and_why}"
+        from_scratch = not suggested and not self._adviser.fitter.sources
         if not from_scratch and self._adviser.log.is_new(said):
             log_warning(f"Trial {trial.number}: {said}.")
         else:
@@ -321,10 +312,6 @@ class TransferSampler(BaseSampler):
         listed = ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
         return f"TransferSampler({model_name(self._adviser.fitter.model)}, sources: {listed or 'none'})"
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Everything but the latest suggestion."""
-        return vars(self) | {"_last": None}
-
 
 def _fresh_entropy() -> int:
     return int.from_bytes(urandom(8), "little")
@@ -338,7 +325,7 @@ def _require(ok: bool, message: str) -> None:
         raise InputError(message)
 
 
-def _require_numbers(seed: Any, beta: Any) -> None:
+def _require_arguments(seed: Any, beta: Any, cache_dir: Any, constraints_func: Any, independent_sampler: Any) -> None:
     _require(
         seed is None or (isinstance(seed, Integral) and not isinstance(seed, bool)),
         f"seed must be a whole number, or None for another one every time, but it is {seed!r}.",
@@ -347,27 +334,6 @@ def _require_numbers(seed: Any, beta: Any) -> None:
         isinstance(beta, Real) and not isinstance(beta, bool) and 0 <= float(beta) < math.inf,
         f"beta is how much uncertainty attracts, a number from 0 on, but it is {beta!r}.",
     )
-
-
-def _require_space_and_fill(space: Any, fill: Any) -> None:
-    """Without a space the parameters are not known yet, and ``fill`` may name any."""
-    for name, given in (("space", space), ("fill", fill)):
-        what = f"{name} must map names to values, as in {{'x': …}}, but it is {type(given).__name__}."
-        _require(given is None or isinstance(given, Mapping), what)
-    for name, distribution in (space or {}).items():
-        _require(
-            isinstance(distribution, BaseDistribution),
-            f"space gives {distribution!r} for {name!r}, but it takes Optuna's distributions, such as "
-            "optuna.distributions.FloatDistribution(0, 1).",
-        )
-    for name in fill or {}:
-        if space is not None and name not in space:
-            raise InputError(
-                f"fill gives a value for {name!r}, which is no parameter of the space. {nearest(name, space)}"
-            )
-
-
-def _require_objects(cache_dir: Any, constraints_func: Any, independent_sampler: Any) -> None:
     _require(
         cache_dir is None or isinstance(cache_dir, str | PathLike),
         f"cache_dir must be the path of a folder, but it is {cache_dir!r}.",
@@ -383,20 +349,32 @@ def _require_objects(cache_dir: Any, constraints_func: Any, independent_sampler:
     )
 
 
+def _require_space_and_fill(space: Any, fill: Any) -> None:
+    """Without a space the parameters are not known yet, and ``fill`` may name any."""
+    for name, given in (("space", space), ("fill", fill)):
+        what = f"{name} must map names to values, as in {{'x': …}}, but it is {type(given).__name__}."
+        _require(given is None or isinstance(given, Mapping), what)
+    for name, distribution in (space or {}).items():
+        _require(
+            isinstance(distribution, BaseDistribution),
+            f"space gives {distribution!r} for {name!r}, but it takes Optuna's distributions, such as "
+            "optuna.distributions.FloatDistribution(0, 1).",
+        )
+    for name in fill or {} if space is not None else ():
+        what = f"fill gives a value for {name!r}, which is no parameter of the space. {nearest(name, space)}"
+        _require(name in space, what)
+
+
 def _model(model: str | TransferModel) -> TransferModel:
-    if isinstance(model, str):
-        return model_named(model)
-    _require(
-        isinstance(model, TransferModel),
-        f"model must be a name or a headstart model such as SHGP, but it is {model!r}.",
-    )
-    return model
+    is_model = isinstance(model, str | TransferModel)
+    _require(is_model, f"model must be a name or a headstart model such as SHGP, but it is {model!r}.")
+    return model_named(model) if isinstance(model, str) else model
 
 
 def _acquisition(kind: str | Acquisition) -> Acquisition:
-    named = {"logei": Acquisition.LOG_EI, "ucb": Acquisition.LCB}
     if isinstance(kind, Acquisition):
         return kind
+    named = {"logei": Acquisition.LOG_EI, "ucb": Acquisition.LCB}
     _require(kind in named, f"acquisition must be one of {', '.join(named)}, but it is {kind!r}.")
     return named[kind]
 

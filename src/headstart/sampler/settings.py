@@ -92,10 +92,13 @@ class CandidateTable:
         """The rows as if they had been tried: they show which parameters there are, and which of them in branches."""
         return RawTask(self.where, self.frame, np.zeros(len(self.frame)), conditional=True)
 
-    def in_space(
-        self, space: Space, rules: Sequence[SettingRule] = ()
-    ) -> tuple[Candidates, tuple[Mapping[str, Any], ...]]:
-        """The rows that satisfy the rules, as points and as values; fails on a row outside the space, and on none."""
+    def domain(
+        self, space: Space, rules: Sequence[SettingRule], pinned: Mapping[str, Any], number: int, say: Say
+    ) -> TrialDomain:
+        """The rows that satisfy the rules and have the pinned values; with a warning without these, if none has.
+
+        Fails on a row outside the space, and if no row satisfies the rules.
+        """
         rows = self._rows(space)
         try:
             X = space.encode_exactly(rows)
@@ -104,7 +107,11 @@ class CandidateTable:
                 self._require(space, i, row)
             raise
         kept = feasible_rows(rows, rules)
-        return Candidates(X[kept], space.categories), tuple(rows[i] for i in kept)
+        fits = [i for i in kept if _agree(rows[i], X[i], pinned, space)]
+        if not fits:
+            say(_not_kept(number, pinned, "the list of candidates", tuple(pinned)))
+        kept = fits or kept
+        return TrialDomain(space, Candidates(X[kept], space.categories), tuple(rows[i] for i in kept))
 
     def _require(self, space: Space, i: int, row: Mapping[str, Any]) -> None:
         """Raise an ``InputError`` that names the row as the user does, if it is no point of the space."""
@@ -205,17 +212,11 @@ class SettingConstraints:
 
     def require(self, space: Mapping[str, Distribution] | None) -> None:
         """Raise an ``InputError`` if no setting of the given space, or of that of the candidates, is feasible."""
-        if not self:
-            return
-        if self.candidates is not None:
-            listed = SourceSpace.of((), self.candidates.task)
-            known, branches = space or dict(listed.distributions), listed.branches()
-        elif space is None:
-            return
-        else:
-            known, branches = space, {}
-        rules = self.read(known, final=space is not None)
-        self.domain(Space.of(known, conditions=branches), {}, rules, 0, lambda _: None)
+        listed = SourceSpace.of((), None if self.candidates is None else self.candidates.task)
+        known = space or listed.distributions
+        if self and known:
+            rules = self.read(known, final=space is not None)
+            self.domain(Space.of(known, conditions=listed.branches()), {}, rules, 0, lambda _: None)
 
     def require_listed(self, name: str) -> None:
         """Raise an ``InputError`` if there is a list of candidates without this parameter."""
@@ -225,45 +226,22 @@ class SettingConstraints:
     def domain(
         self, space: Space, pinned: Mapping[str, Any], rules: Sequence[SettingRule], number: int, say: Say
     ) -> TrialDomain:
-        """What trial ``number`` may run with, some of its parameters being pinned; ``rules`` are all, as data."""
-        own = self._binding(rules, space, say)
-        if self.candidates is not None:
-            return self._of_candidates(self.candidates, space, own, pinned, number, say)
-        if not own:
-            return TrialDomain(space, Mixed(space, pinned))
-        if not pinned:
-            return TrialDomain(space, Ruled(space, own))
-        kept = _possible(space, own, pinned)
-        for rule in own:
-            if rule not in kept:
-                say(_not_kept(number, pinned, f"the rule {str(rule)!r}", rule.parameters))
-        return TrialDomain(space, Ruled(space, kept, pinned) if kept else Mixed(space, pinned))
+        """What trial ``number`` may run with, some of its parameters being pinned; ``rules`` are all, as data.
 
-    @staticmethod
-    def _binding(rules: Sequence[SettingRule], space: Space, say: Say) -> tuple[SettingRule, ...]:
-        """The rules all of whose parameters are asked for."""
+        Rules bind if all of their parameters are asked for and the pinned values do not contradict them.
+        """
         for rule in rules:
             gone = [name for name in rule.parameters if name not in space.names]
             if gone:
                 say(f"The rule {str(rule)!r} does not bind: trials do not ask for {', '.join(map(repr, gone))}.")
-        return tuple(rule for rule in rules if set(rule.parameters) <= set(space.names))
-
-    @staticmethod
-    def _of_candidates(
-        table: CandidateTable,
-        space: Space,
-        rules: Sequence[SettingRule],
-        pinned: Mapping[str, Any],
-        number: int,
-        say: Say,
-    ) -> TrialDomain:
-        """The candidates that have the pinned values; all of them, with a warning, if none has."""
-        domain, rows = table.in_space(space, rules)
-        fits = [i for i in range(len(rows)) if _agree(rows[i], domain.X[i], pinned, space)]
-        if not fits:
-            say(_not_kept(number, pinned, "the list of candidates", tuple(pinned)))
-            return TrialDomain(space, domain, rows)
-        return TrialDomain(space, replace(domain, X=domain.X[fits]), tuple(rows[i] for i in fits))
+        own = tuple(rule for rule in rules if set(rule.parameters) <= set(space.names))
+        if self.candidates is not None:
+            return self.candidates.domain(space, own, pinned, number, say)
+        kept = _possible(space, own, pinned) if pinned else own
+        for rule in own:
+            if rule not in kept:
+                say(_not_kept(number, pinned, f"the rule {str(rule)!r}", rule.parameters))
+        return TrialDomain(space, Ruled(space, kept, pinned) if kept else Mixed(space, pinned))
 
 
 def _agree(row: Mapping[str, Any], x: Float[Tensor, "d"], pinned: Mapping[str, Any], space: Space) -> bool:

@@ -24,7 +24,7 @@ pytestmark = [
 ]
 
 
-SPACE: dict[str, BaseDistribution] = {"x": FloatDistribution(0, 1)}
+SPACE: dict[str, BaseDistribution] = {"x": FloatDistribution(0, 1, step=0.02)}
 
 
 def bowl(x: float) -> float:
@@ -48,7 +48,7 @@ def test_a_study_that_has_found_its_best_is_told_so() -> None:
     study = optuna.create_study(direction="maximize", sampler=sampler)
     study.set_metric_names(["yield"])
     assert str(sampler.outlook(study)) == "There are no results yet: go on."
-    tell(study, (0.0, 0.5, 0.75, 1.0, 0.05, 0.1, 0.2, 0.25, 0.28, 0.3, 0.31, 0.33, 0.4, 0.6, 0.7, 0.9))
+    tell(study, (0.0, 0.5, 0.76, 1.0, 0.06, 0.1, 0.2, 0.24, 0.28, 0.3, 0.32, 0.34, 0.4, 0.6, 0.7, 0.9))
     late = sampler.outlook(study)
     assert late.advice is Advice.UNLIKELY
     assert str(late).startswith("The next 5 trials are expected to improve yield by ")
@@ -88,5 +88,5 @@ def test_rules_bind_what_is_looked_at() -> None:
     """The best point is forbidden: what is allowed has been found."""
     sampler = make(rules=["x >= 0.6"], space=SPACE, deterministic_objective=True)
     study = optuna.create_study(direction="maximize", sampler=sampler)
-    tell(study, (0.6, 0.601, 0.605, *(0.61 + 0.03 * i for i in range(13))))
+    tell(study, (0.6 + 0.02 * i for i in range(16)))
     assert sampler.outlook(study).advice is Advice.UNLIKELY
