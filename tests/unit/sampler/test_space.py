@@ -112,13 +112,13 @@ def test_a_parameter_that_is_new_and_one_that_is_gone(caplog: pytest.LogCaptureF
     sampler = make([past_of(before, 15)])
     study = optuna.create_study(sampler=sampler)
     study.optimize(before, n_trials=3)
-    study.optimize(after, n_trials=5)
+    study.optimize(after, n_trials=6)
     assert [line for line in drawn_in(caplog) if "new" in line] == [
         "Trial 3: new is drawn by TPESampler: no source and no finished trial has it."
     ]
     assert isinstance(sampler.last, Suggested)
     assert sampler.last.alignment.space.names == ("new", "x")
-    assert sampler.last.posterior.train_targets.shape[-1] == 7
+    assert sampler.last.posterior.train_targets.shape[-1] == 8
     assert caplog.text.count("old: the latest trials have not asked for it") == 1
     assert study.trials[-1].params["new"] < 0.5
 
