@@ -104,6 +104,14 @@ class TestBasic(_Informed, suites.BasicSamplerTestCase):  # type: ignore[misc,na
         suites.BasicSamplerTestCase.test_combination_of_different_distributions_objective
     )
 
+    # a range that moves away altogether; to narrow or widen it is left to the slow ones
+    @pytest.mark.parametrize(
+        "second", [(20, 30), *(pytest.param(own, marks=pytest.mark.slow) for own in ((0, 5), (0, 20)))]
+    )
+    def test_dynamic_range_objective(self, sampler: Callable[[], BaseSampler], second: tuple[int, int]) -> None:
+        """As the suite has it."""
+        suites.BasicSamplerTestCase.test_dynamic_range_objective(self, sampler, *second)
+
 
 class TestRelative(_Informed, suites.RelativeSamplerTestCase):  # type: ignore[misc,name-defined]
     """Parameters chosen together have the right types and ranges, alone and with two threads."""

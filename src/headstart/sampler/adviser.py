@@ -95,6 +95,10 @@ class SamplerLog:
             self.told = time.monotonic()
             self.inform(f"{now}.")
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the time, which is one of this process."""
+        return vars(self) | {"told": -math.inf}
+
 
 def log_warning(text: str) -> None:
     """Log a warning, every time."""

@@ -259,16 +259,14 @@ class TransferSampler(BaseSampler):
 
     def _draw(self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution, reason: str) -> Any:
         sampler = self._independent_sampler or TPESampler(seed=self._adviser.seed(trial.number, name))
-        by_whom_and_why = f"{type(sampler).__name__}: {reason}"
-        suggested = self.last is not None and self.last.trial_number == trial.number
-        if self.last is not None and suggested:
-            self.last.drawn[name] = by_whom_and_why
+        by_whom_and_why, log = f"{type(sampler).__name__}: {reason}", self._adviser.log
+        own = self.last if self.last is not None and self.last.trial_number == trial.number else None
+        if own is not None:
+            own.drawn[name] = by_whom_and_why
         said = f"{name} is drawn by {by_whom_and_why}"
-        from_scratch = not suggested and not self._adviser.fitter.sources
-        if not from_scratch and self._adviser.log.is_new(said):
-            log_warning(f"Trial {trial.number}: {said}.")
-        else:
-            self._adviser.log.inform(f"Trial {trial.number}: {said}.")
+        from_scratch = own is None and not self._adviser.fitter.sources
+        say = log_warning if not from_scratch and log.is_new(said) else log.inform
+        say(f"Trial {trial.number}: {said}.")
         return sampler.sample_independent(study, trial, name, distribution)
 
     def reseed_rng(self) -> None:

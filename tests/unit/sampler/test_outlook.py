@@ -76,7 +76,7 @@ def test_several_objectives_and_constraints_have_an_outlook() -> None:
     assert "% to the volume of the front" in str(sampler.outlook(study))
 
     def never(trial: optuna.Trial) -> float:
-        trial.set_constraint("heat", 1.0 + trial.suggest_float("x", 0, 1))
+        trial.set_constraint("heat", 1.0 + trial.suggest_float("x", 0, 1, step=0.02))
         return trial.params["x"]
 
     limited = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))

@@ -171,9 +171,10 @@ def test_equal_seeds_give_equal_trials() -> None:
         study.optimize(lambda trial: objective(trial) + trial.suggest_float("new", 0, 1), n_trials=2)
         return [v for trial in study.trials for v in trial.params.values() if isinstance(v, float)]
 
-    assert run(3) == run(3)
-    assert run(3) != run(4)
-    assert run(3) != run(3, reseed=True)
+    first = run(3)
+    assert run(3) == first
+    assert run(4) != first
+    assert run(3, reseed=True) != first
 
 
 def test_pending_trials_are_not_suggested_again() -> None:

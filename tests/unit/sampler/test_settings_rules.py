@@ -153,7 +153,7 @@ def test_rules_and_several_objectives_and_constraints() -> None:
 
     space: dict[str, BaseDistribution] = {name: FloatDistribution(0, 1) for name in "AB"}
     study = optuna.create_study(directions=["minimize"] * 2, sampler=make(rules=["A - B <= 0.25"], space=space))
-    study.optimize(objective, n_trials=4)
+    study.optimize(objective, n_trials=3)
     assert keeps(study, "A - B <= 0.25")
 
 
