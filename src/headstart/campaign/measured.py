@@ -149,7 +149,8 @@ def copies_in(table: Table, has: Sequence[bool], file: CampaignFile, remarks: li
     """
     first: dict[tuple[str, ...], int] = {}
     copies: dict[int, list[int]] = {}
-    for row, cells in enumerate(table.rows):
+    for row, told in enumerate(table.rows):
+        cells = tuple("" if cell.startswith("=") else cell for cell in told)  # a formula names its own row
         if has[row] and first.setdefault(cells, row) != row:
             copies.setdefault(first[cells], []).append(row)
     if not copies or file.equal_rows_are_repeats:

@@ -127,7 +127,7 @@ def reference_point(fitted: Fitted) -> dict[str, Any]:
         return dict(best.values)
     known = [data.X for own in fitted.outcomes for data in own.alignment.datasets]
     X = torch.cat(known) if known else torch.full((1, space.d), 0.5, dtype=torch.float64)
-    X = campaign.settings.allowed(space, X).unique(dim=0)
+    X = campaign.settings.domain(space).snap(X).unique(dim=0)
     with torch.no_grad():
         within = fitted.known.probability_within(X)
         X = X[within >= _LIKELY * within.max()]

@@ -142,10 +142,16 @@ def suggest(
             first = campaign.table.next_row
             _tell(fitted, suggestions, range(first, first + number))
             sys.stdout.flush()  # what nobody could read is not written either
-            append_experiments(campaign, [s.values for s in suggestions])
+            written = append_experiments(campaign, [s.values for s in suggestions])
         names = campaign.file.measured_columns
         which = f"column{'s' if len(names) > 1 else ''} {', '.join(names)}"
-        typer.echo(f"Appended to {campaign.table.path}. Fill in the {which}, save it, and run this again.")
+        path = campaign.table.path
+        told = (
+            f"Appended to {path}"
+            if written == campaign.table.file
+            else f"Written to {written}. Copy its rows into {path}"
+        )
+        typer.echo(f"{told}. Fill in the {which}, save it, and run this again.")
 
 
 def _tell(fitted: Fitted, suggestions: Sequence[Suggestion], rows: Sequence[int]) -> None:

@@ -8,10 +8,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from headstart.errors import InputError
-from headstart.sources.files.cells import CellRules, read_cell
-from headstart.sources.files.cells import number as number_in
 from headstart.sources.files.sheet_rows import with_cells
-from headstart.sources.files.tables import Table, read_table, write_rows
+from headstart.sources.files.tables import Table, write_rows
 from headstart.sources.files.text import decoded
 
 
@@ -31,7 +29,9 @@ def edited(
     if unknown is not None:
         raise InputError(f"{table.path}: there is no experiment in row {unknown}.")
     if table.sheet:
-        return _edited_sheet(table, {**cells, **{(row, c): "" for row in without for c in table.columns}})
+        gone = {(row, place): "" for row in without for place in range(len(table.order)) if place not in table.formulas}
+        written = {(row, table.order.index(column)): value for (row, column), value in cells.items()}
+        return with_cells(table.raw, table.sheet, {**written, **gone})
     text, encoding, bom, _ = decoded(table.raw, table.path)
     first = text.split("\n", 1)[0]
     told = first.strip().strip('"')
@@ -58,42 +58,6 @@ def edited(
         return bom + "".join(parts).encode(encoding)
     except UnicodeEncodeError as error:
         raise InputError(f"{table.path} is written as {encoding}, which has no such sign. Save it as UTF-8.") from error
-
-
-def _edited_sheet(table: Table, cells: Mapping[tuple[int, str], str | float]) -> bytes:
-    """The workbook with other cells, in which they read as what they are: one in percent would show 8 as 800 %."""
-    plain: set[tuple[int, str]] = set()
-    written = dict(cells)
-    wrong: set[tuple[int, str]] = set()
-    for _ in range(3):
-        content = with_cells(table.raw, table.file, table.sheet, table.order, written, plain=plain)
-        now = read_table(table.path, content)
-        names = dict(zip(now.order, table.order, strict=True))  # the campaign may call a column otherwise
-        texts = {
-            (row, names[column]): cell
-            for row, found in zip(now.numbers, now.rows, strict=True)
-            for column, cell in zip(now.columns, found, strict=True)
-        }
-        mark = now.layout.mark
-        wrong = {place for place, value in cells.items() if not _reads_as(texts.get(place, ""), value, mark)}
-        if not wrong:
-            return content
-        for place in wrong:
-            value = cells[place]
-            if isinstance(value, float) and written[place] == value and texts.get(place, "").endswith("%"):
-                written[place] = value / 100
-            else:
-                written[place] = value
-                plain.add(place)
-    row, column = min(wrong)
-    raise InputError(f"{table.path}, row {row}, column {column!r}: the cell cannot be written. Change it in the file.")
-
-
-def _reads_as(text: str, value: str | float, mark: str | None) -> bool:
-    if isinstance(value, str):
-        return text == value.strip()
-    found = number_in(text, mark or ".")
-    return value == (found if found is not None else read_cell(text, mark, CellRules()).value)
 
 
 def _records(text: str, delimiter: str) -> list[tuple[str, list[str]]]:

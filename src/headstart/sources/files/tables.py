@@ -28,7 +28,7 @@ from headstart.sources.files.cells import (
     number_text,
     parse_cell,
 )
-from headstart.sources.files.sheet_rows import with_rows
+from headstart.sources.files.sheet_rows import with_cells
 from headstart.sources.files.text import bytes_of, decoded, delimiter_of, find_header
 from headstart.sources.files.units import folded, split_unit
 from headstart.sources.files.workbooks import read_sheet, split_sheet
@@ -64,6 +64,8 @@ class Table:
     order: tuple[str, ...] = ()  # the columns as they stand in the file, with those that are empty
     units: Mapping[str, str] = field(default_factory=dict)  # of columns whose name, or a new name, does not tell it
     sheet: str = ""  # of a workbook
+    formulas: frozenset[int] = frozenset()  # the places, in ``order``, of a sheet's columns with formulas
+    lost: str = ""  # what the workbook holds that would be lost if it were written
     next_row: int = 2  # the number of the next row that is added
     rules: CellRules = field(default_factory=CellRules)  # what somebody says that cells mean
     values: Mapping[str, Sequence[CellReading]] = field(default_factory=dict, compare=False)
@@ -188,7 +190,7 @@ def _of_workbook(path: Path, raw: bytes | None) -> Table:
     sheet = read_sheet(path, raw)
     mark = decimal_mark(sheet.texts, "")
     table = _table(path, sheet.records(mark), sheet.raw, "", sheet.remarks)
-    return replace(table, layout=FileLayout("", mark), sheet=sheet.title)
+    return replace(table, layout=FileLayout("", mark), sheet=sheet.title, formulas=sheet.formulas, lost=sheet.lost)
 
 
 def _table(path: Path, records: Sequence[Sequence[str]], raw: bytes, delimiter: str, remarks: tuple[str, ...]) -> Table:
@@ -222,12 +224,15 @@ def write_rows(layout: FileLayout, rows: Sequence[Sequence[str | float | int]]) 
 def appended(table: Table, rows: Sequence[Mapping[str, str | float | int]], mark: str) -> bytes:
     """The file's bytes with more rows: what was there stays as it is, and columns that a row lacks stay empty."""
     if table.sheet:
-        return _with_sheet_rows(table, rows)
+        places = {column: place for place, column in enumerate(table.order)}
+        numbered = enumerate(rows, start=table.next_row)
+        cells = {(number, places[c]): value for number, row in numbered for c, value in row.items() if c in places}
+        return with_cells(table.raw, table.sheet, cells)
     layout = replace(table.layout, mark=table.layout.mark or mark)
-    cells = [[row.get(column, "") for column in table.order] for row in rows]
+    lines = [[row.get(column, "") for column in table.order] for row in rows]
     if table.layout.mark is None:
-        cells = [[c if isinstance(c, str) else number_text(c, mark, clear=True) for c in row] for row in cells]
-    text = write_rows(layout, cells)
+        lines = [[c if isinstance(c, str) else number_text(c, mark, clear=True) for c in row] for row in lines]
+    text = write_rows(layout, lines)
     ends = table.raw.endswith((b"\n", b"\r", "\n".encode("utf-16-le"), "\n".encode("utf-16-be")))
     try:
         return table.raw + ("" if ends else layout.newline).encode(layout.encoding) + text.encode(layout.encoding)
@@ -235,22 +240,6 @@ def appended(table: Table, rows: Sequence[Mapping[str, str | float | int]], mark
         raise InputError(
             f"{table.path} is written as {layout.encoding}, which has no {text[error.start]!r}. Save it as UTF-8."
         ) from error
-
-
-def _with_sheet_rows(table: Table, rows: Sequence[Mapping[str, str | float | int]]) -> bytes:
-    """The workbook with more rows, in which they read as what they are: a cell in percent would show 8 as 800 %."""
-    for styled in (True, False):
-        content = with_rows(table.raw, table.file, table.sheet, table.order, table.next_row, rows, styled=styled)
-        cells = read_sheet(Path(f"{table.file}#{table.sheet}"), content).cells[table.next_row - 1 :]
-        places = {column: i for i, column in enumerate(table.order)}
-        if all(
-            value == "" or (len(cells) > n and len(cells[n]) > places[c] and cells[n][places[c]] == value)
-            for n, row in enumerate(rows)
-            for c, value in row.items()
-            if c in places
-        ):
-            return content
-    raise InputError(f"{table.path}: rows cannot be added to this workbook. Save it anew, or use a CSV file.")
 
 
 def _records(text: str, delimiter: str, path: Path) -> list[list[str]]:
