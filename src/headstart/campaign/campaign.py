@@ -64,10 +64,11 @@ class Campaign:
         if not good:
             return ()
         Y = torch.tensor([[goal.sign * e.results[goal.name] for goal in goals] for e in good], dtype=torch.float64)
-        found = [e for e, there in zip(good, front_of(Y).tolist(), strict=True) if there]
-        seen: set[tuple[float, ...]] = set()
-        each = [(e, tuple(e.results[goal.name] for goal in goals)) for e in found]
-        return tuple(e for e, values in each if not (values in seen or seen.add(values)))  # type: ignore[func-returns-value]
+        first: dict[tuple[float, ...], Experiment] = {}
+        for values, experiment, on in zip(Y.tolist(), good, front_of(Y).tolist(), strict=True):
+            if on:
+                first.setdefault(tuple(values), experiment)
+        return tuple(first.values())
 
     @property
     def best(self) -> Experiment | None:

@@ -13,6 +13,7 @@ from headstart.campaign.file import DEFAULT_MODEL, TOML, CampaignFile, ResultCol
 from headstart.campaign.measured import require_no_slips
 from headstart.campaign.past import clean_tables, read_candidates, readable
 from headstart.campaign.settings import read_settings
+from headstart.campaign.toml.reading import campaign_file_in
 from headstart.campaign.toml.writing import toml_text
 from headstart.data.outcomes import Goal, Limit, Outcomes
 from headstart.errors import InputError, Message, Setting, refuse
@@ -61,21 +62,10 @@ class Looked:
     file: CampaignFile
     proposal: Proposal
     remarks: tuple[str, ...]
+    kept_rows: int = 0  # of a current.csv that was there already
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
-    """What was found in the past files, and what was written."""
-
-    file: CampaignFile
-    proposal: Proposal
-    toml: Path
-    current: Path
-    kept_rows: int  # of a current.csv that was there already; 0 if it was written
-    remarks: tuple[str, ...]
-
-
-def start_campaign(past: Sequence[Path], folder: Path, wanted: CampaignPlan, *, force: bool = False) -> Started:
+def start_campaign(past: Sequence[Path], folder: Path, wanted: CampaignPlan, *, force: bool = False) -> Looked:
     """Look at the past files and write the two files of a campaign into the folder.
 
     ``force`` writes over an older ``headstart.toml``. A ``current.csv`` that has rows is never written over.
@@ -92,13 +82,23 @@ def start_campaign(past: Sequence[Path], folder: Path, wanted: CampaignPlan, *, 
             raise InputError(f"{path} is the file of the new campaign and cannot be a past one too. Rename it first.")
     looked = look_at(past, folder, wanted)
     model_named(looked.file.model, where="model")
-    more = read_settings(folder, looked.file, (), place="rules").more_columns
-    kept = len(read_table(current).rows) if current.exists() and current.read_bytes().strip() else 0
+    text, header, kept = first_files(folder, looked)
     with alone_in(folder):
-        write_whole(toml, toml_text(looked.file, looked.proposal).encode())
-        if not kept:
-            write_whole(current, current_header(looked.file, looked.tables, more))
-    return Started(looked.file, looked.proposal, toml, current, kept, looked.remarks)
+        write_whole(toml, text)
+        if header is not None:
+            write_whole(current, header)
+    return replace(looked, kept_rows=kept)
+
+
+def first_files(folder: Path, looked: Looked) -> tuple[bytes, bytes | None, int]:
+    """What ``headstart.toml`` and the file of the experiments shall hold; None, and how many, where that has rows."""
+    text = toml_text(looked.file, looked.proposal)
+    campaign_file_in(text, folder / TOML)  # whether it can be read again
+    more = read_settings(folder, looked.file, (), place="rules").more_columns
+    current = folder / looked.file.current
+    file = (split_sheet(current) or (current,))[0]
+    rows = len(read_table(current).rows) if file.exists() and file.read_bytes().strip() else 0
+    return text.encode(), None if rows else current_header(looked.file, looked.tables, more), rows
 
 
 def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:

@@ -41,18 +41,16 @@ class ResultSlip:
         """The number that it is if it is right."""
         return float(self.cell.replace(",", "."))
 
-    def __str__(self) -> str:
-        """The question, and both ways to answer it."""
-        return (
-            f"{self.path}, row {self.row}, column {self.column!r}: {self.cell} is {self.times:.0f} times the largest "
-            f"of all other results. If the decimal mark has slipped ({self.meant:g}?), correct it; if it is right, say "
-            f'so with "{self.cell}" = {self.cell.replace(",", ".")} in [cells] of {TOML}.'
-        )
-
     @property
     def message(self) -> Message:
-        """The question with the setting that answers it."""
-        return Message(str(self), Setting("cells", f"{self.cell}={self.cell.replace(',', '.')}"))
+        """The question, and both ways to answer it."""
+        right = self.cell.replace(",", ".")
+        return Message(
+            f"{self.path}, row {self.row}, column {self.column!r}: {self.cell} is {self.times:.0f} times the largest "
+            f"of all other results. If the decimal mark has slipped ({self.meant:g}?), correct it; if it is right, say "
+            f'so with "{self.cell}" = {right} in [cells] of {TOML}.',
+            Setting("cells", f"{self.cell}={right}"),
+        )
 
 
 class SlippedResultsError(SeveralProblemsError):

@@ -58,6 +58,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Write headstart.toml anew; current.csv stays.")] = False,
 ) -> None:
     """Look at past files and begin a campaign: headstart.toml and current.csv."""
+    from headstart.campaign.file import TOML
     from headstart.campaign.init import start_campaign
     from headstart.cli.campaign_tables import parameters_table
 
@@ -80,10 +81,11 @@ def init(
     for name, why in started.proposal.ignored.items():
         settings = why.settings if isinstance(why, Message) else ()
         typer.echo(with_options(Message(f"Not a parameter: {name} ({why}).", *settings)))
-    typer.echo(f"Written: {started.toml}")
-    kept = f"Kept: {started.current}, which has {count(started.kept_rows, 'row')}"
-    typer.echo(kept if started.kept_rows else f"Written: {started.current}")
-    typer.echo(f"Look through {started.toml}, then run: headstart suggest -n 4{elsewhere(folder)}")
+    table = folder / current
+    typer.echo(f"Written: {folder / TOML}")
+    kept = f"Kept: {table}, which has {count(started.kept_rows, 'row')}"
+    typer.echo(kept if started.kept_rows else f"Written: {table}")
+    typer.echo(f"Look through {folder / TOML}, then run: headstart suggest -n 4{elsewhere(folder)}")
 
 
 @command

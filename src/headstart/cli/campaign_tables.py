@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from headstart.campaign.experiments import Experiment
     from headstart.campaign.file import CampaignFile
     from headstart.campaign.fitted import Fitted, FittedOutcome
-    from headstart.campaign.init import Started
+    from headstart.campaign.init import Looked
     from headstart.campaign.suggestions import Suggestion
 
 _NAMED = 4  # past campaigns that a suggestion names; more are counted
 
 
-def parameters_table(started: Started) -> Table:
+def parameters_table(looked: Looked) -> Table:
     """What the columns of the past files were taken for."""
     columns = ("column", "kind", "range", "unit", "")
     rows = []
-    for guess in started.proposal.guesses:
+    for guess in looked.proposal.guesses:
         p = guess.parameter
         more = ", log" if p.log else f", steps of {p.step:g}" if p.step is not None else ""
         limits = ", ".join(p.choices) or f"{p.low:g} … {p.high:g}{more}"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from headstart.errors import InputError
 from headstart.sources.files.sheet_rows import with_cells
-from headstart.sources.files.tables import Table, write_rows
+from headstart.sources.files.tables import Table, named_delimiter, records_in, write_rows
 from headstart.sources.files.text import decoded
 
 
@@ -33,12 +31,10 @@ def edited(
         written = {(row, table.order.index(column)): value for (row, column), value in cells.items()}
         return with_cells(table.raw, table.sheet, {**written, **gone})
     text, encoding, bom, _ = decoded(table.raw, table.path)
-    first = text.split("\n", 1)[0]
-    told = first.strip().strip('"')
-    before = len(first) + 1 if told.lower().startswith("sep=") and len(told) == 5 else 0
+    _, before = named_delimiter(text)
     layout = replace(table.layout, mark=table.layout.mark or mark)
     parts = [text[:before]]
-    for number, (lines, record) in enumerate(_records(text[before:], layout.delimiter), start=1):
+    for number, (lines, record) in enumerate(records_in(text[before:], layout.delimiter, table.path), start=1):
         own = {column: value for (row, column), value in cells.items() if row == number}
         if number in without:
             continue
@@ -58,21 +54,3 @@ def edited(
         return bom + "".join(parts).encode(encoding)
     except UnicodeEncodeError as error:
         raise InputError(f"{table.path} is written as {encoding}, which has no such sign. Save it as UTF-8.") from error
-
-
-def _records(text: str, delimiter: str) -> list[tuple[str, list[str]]]:
-    """Every record with the lines that it stands in; lenient with quotation marks, as reading is."""
-
-    def read(strict: bool) -> list[tuple[str, list[str]]]:
-        lines = list(io.StringIO(text, newline=""))
-        reader = csv.reader(iter(lines), delimiter=delimiter, skipinitialspace=True, strict=strict)
-        found, at = [], 0
-        for record in reader:
-            found.append(("".join(lines[at : reader.line_num]), record))
-            at = reader.line_num
-        return found
-
-    try:
-        return read(strict=True)
-    except csv.Error:
-        return read(strict=False)

@@ -170,14 +170,12 @@ def read_table(path: Path | str, raw: bytes | None = None, rules: CellRules | No
     raw = bytes_of(path) if raw is None else raw
     text, encoding, bom, remarks = decoded(raw, path)
     newline = "\r\n" if "\r\n" in text else "\n" if "\n" in text or "\r" not in text else "\r"
-    body, delimiter = text, None
-    first = text.split("\n", 1)[0].strip().strip('"')
-    if first.lower().startswith("sep=") and len(first) == 5:  # Excel's own way to name the delimiter
-        delimiter, body = first[4], text.split("\n", 1)[-1]
+    delimiter, before = named_delimiter(text)
+    body = text[before:]
     if not body.strip():
         raise UnreadableTableError(f"{path} is empty. {_FIRST_ROW}")
     delimiter = delimiter or delimiter_of(body)
-    records = _records(body, delimiter, path)
+    records = [[normalize("NFC", c.strip()) for c in record] for _, record in records_in(body, delimiter, path)]
     table = _table(path, records, raw, delimiter, remarks)
     mark = decimal_mark((cell for row in table.rows for cell in row), delimiter)
     # more rows come after empty ones, too: what is there stays as it is
@@ -242,11 +240,24 @@ def appended(table: Table, rows: Sequence[Mapping[str, str | float | int]], mark
         ) from error
 
 
-def _records(text: str, delimiter: str, path: Path) -> list[list[str]]:
-    def read(strict: bool) -> list[list[str]]:
-        lines = io.StringIO(text, newline="")
-        reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=strict)
-        return [[normalize("NFC", cell.strip()) for cell in record] for record in reader]
+def named_delimiter(text: str) -> tuple[str, int]:
+    """The delimiter that a first line such as sep=; names, Excel's own way to do so, and the length of that line."""
+    first = text.split("\n", 1)[0]
+    told = first.strip().strip('"')
+    return (told[4], len(first) + 1) if told.lower().startswith("sep=") and len(told) == 5 else ("", 0)
+
+
+def records_in(text: str, delimiter: str, path: Path) -> list[tuple[str, list[str]]]:
+    """Every record with the lines that it stands in."""
+
+    def read(strict: bool) -> list[tuple[str, list[str]]]:
+        lines = list(io.StringIO(text, newline=""))
+        reader = csv.reader(iter(lines), delimiter=delimiter, skipinitialspace=True, strict=strict)
+        found, at = [], 0
+        for record in reader:
+            found.append(("".join(lines[at : reader.line_num]), record))
+            at = reader.line_num
+        return found
 
     try:
         return read(strict=True)
