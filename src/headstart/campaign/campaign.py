@@ -12,7 +12,7 @@ import torch
 
 from headstart.campaign.experiments import Experiment, State, experiments_in
 from headstart.campaign.file import TOML, CampaignFile
-from headstart.campaign.measured import ResultSizes, require_no_slips, sizes_in
+from headstart.campaign.measured import require_no_slips
 from headstart.campaign.past import clean_tables, past_tasks, readable
 from headstart.campaign.settings import CampaignSettings, read_settings
 from headstart.campaign.toml.reading import read_campaign_file
@@ -91,7 +91,6 @@ class PastRead:
 
     file: CampaignFile
     tables: tuple[Table, ...]
-    sizes: ResultSizes
     tasks: tuple[RawTask, ...]
     remarks: tuple[str, ...]
 
@@ -104,7 +103,7 @@ def read_past(folder: Path) -> PastRead:
     refuse([*problems, *more])
     remarks = [remark for table in tables for remark in table.remarks]
     past = past_tasks(tables, file, remarks)
-    return PastRead(file, tuple(tables), sizes_in(tables, file), past, tuple(remarks))
+    return PastRead(file, tuple(tables), past, tuple(remarks))
 
 
 def open_campaign(
@@ -136,7 +135,7 @@ def open_campaign(
             f"{_beside(table)}: copy its rows into the table."
         )
     experiments = experiments_in(plain_table, file, remarks)
-    require_no_slips([plain_table], file, read.sizes)
+    require_no_slips([*tables, plain_table], file)
     table = replace(table, columns=plain_table.columns, order=plain_table.order)  # names as the campaign has them
     file = _with_recorded(file, past, experiments)
     settings = read_settings(folder, file, past)

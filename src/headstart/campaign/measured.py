@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,9 +11,6 @@ from headstart.campaign.file import TOML, CampaignFile, ResultColumn
 from headstart.errors import InputError, Message, Setting, SeveralProblemsError
 from headstart.sources.columns import result_column
 from headstart.sources.files.tables import Table
-
-# The sizes of results by their column, each with the table and the row that it stands in
-ResultSizes = Mapping[str, Sequence[tuple[float, Table, int]]]
 
 # Results may be slips of the decimal mark if they are so many times all others, of which there are so many, which keep
 # so close together themselves; more of them than that are no slips
@@ -96,30 +93,21 @@ def errors_in(table: Table, column: ResultColumn, results: Sequence[float | None
     return found
 
 
-def sizes_in(tables: Sequence[Table], file: CampaignFile) -> ResultSizes:
-    """How large the results of every column are, whatever their sign, and where they stand: a table and its row."""
-    return {
-        column.name: [
+def require_no_slips(tables: Sequence[Table], file: CampaignFile) -> None:
+    """Raise an error on results such as 8840 among 60 … 95: with the mark two places on it is one of them.
+
+    Whether it is right can be said in [cells]. A 1e9 for "failed" is no such slip, nor is anything where results
+    themselves span decades.
+    """
+    rules, slips = file.rules_of_cells, []
+    for column in file.results:
+        found = [
             (abs(value), table, row)
             for table in tables
             if column.name in table.columns
             for row, value in enumerate(result_column(table, column.name))
             if value is not None
         ]
-        for column in file.results
-    }
-
-
-def require_no_slips(tables: Sequence[Table], file: CampaignFile, known: ResultSizes | None = None) -> None:
-    """Raise an error on results such as 8840 among 60 … 95: with the mark two places on it is one of them.
-
-    ``known`` are results besides those of the tables. Whether it is right can be said in [cells]. A 1e9 for "failed" is
-    no such slip, nor is anything where results themselves span decades.
-    """
-    rules = file.rules_of_cells
-    slips, own = [], sizes_in(tables, file)
-    for column in file.results:
-        found = [*(known or {}).get(column.name, ()), *own[column.name]]
         found.sort(key=lambda one: -one[0])
         sizes = [size for size, _, _ in found]
         for count in range(_MOST, 0, -1):
