@@ -44,7 +44,7 @@ class FolderOptions:
 
 
 @dataclass(frozen=True)
-class FitOptions(FolderOptions):
+class LearnOptions(FolderOptions):
     """The same, and what ``headstart.toml`` says of the learning otherwise."""
 
     model: Annotated[str | None, typer.Option(metavar="NAME", help="Another model than headstart.toml names.")] = None

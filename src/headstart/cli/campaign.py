@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headstart.campaign.desk.words import count
-from headstart.cli.arguments import FileOptions, FitOptions, FolderOptions, command, elsewhere, error_columns, pairs
-from headstart.cli.output import how_far, say, with_options
+from headstart.cli.arguments import FileOptions, FolderOptions, LearnOptions, command, elsewhere, error_columns, pairs
+from headstart.cli.output import say, with_options, working
 from headstart.cli.tables import in_plain_words, show
 from headstart.errors import InputError, Message
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from headstart.campaign.campaign import Campaign
     from headstart.campaign.fitted import Fitted
     from headstart.campaign.suggestions import Suggestion
-    from headstart.models.learning import OnProgress
 
 
 @command
@@ -90,7 +88,7 @@ def init(
 
 @command
 def suggest(
-    options: FitOptions,
+    options: LearnOptions,
     number: Annotated[int, typer.Option("-n", "--number", help="How many experiments.")] = 1,
 ) -> None:
     """Say what to try next, and append it to current.csv as rows without a result."""
@@ -141,7 +139,7 @@ def _tell(fitted: Fitted, suggestions: Sequence[Suggestion], rows: Sequence[int]
 
 
 @command
-def status(options: FitOptions) -> None:
+def status(options: LearnOptions) -> None:
     """Show progress, the best so far, pending rows, what the past files contribute, and whether to go on."""
     from headstart.campaign.campaign import open_campaign
     from headstart.campaign.experiments import State
@@ -178,7 +176,7 @@ def status(options: FitOptions) -> None:
 
 @command
 def plot(
-    options: FitOptions,
+    options: LearnOptions,
     out: Annotated[Path | None, typer.Option(help="Where the pictures go.", show_default="plots in the folder")] = None,
 ) -> None:
     """Draw progress, slices of the prediction, the front of several objectives, and what each past campaign says."""
@@ -195,21 +193,7 @@ def fitted_campaign(campaign: Campaign, options: FolderOptions) -> Fitted:
     with working(quiet=options.quiet) as told:
         from headstart.campaign.fitted import fit_campaign
 
-        o = options if isinstance(options, FitOptions) else FitOptions(seed=options.seed)
+        o = options if isinstance(options, LearnOptions) else LearnOptions(seed=options.seed)
         fitted = fit_campaign(campaign, seed=o.seed, model=o.model, jobs=o.jobs, device=o.device, told=told)
     say([*(f"{remark}." for remark in fitted.remarks), *campaign.remarks])
     return fitted
-
-
-@contextmanager
-def working(doing: str = "learning from the past campaigns …", *, quiet: bool = False) -> Iterator[OnProgress]:
-    """A sign of life on a terminal, while one thread works: small matrices lose by threading.
-
-    Whoever is told how far it is shows it there as soon as it takes over two seconds.
-    """
-    with how_far(doing, quiet=quiet) as told:
-        from headstart.gp.threads import round_alike, single_thread
-
-        round_alike()
-        with single_thread():
-            yield told

@@ -10,8 +10,8 @@ import typer
 
 from headstart.campaign.desk.words import count, percent
 from headstart.cli.arguments import FileOptions, FolderOptions, command
-from headstart.cli.campaign import fitted_campaign, working
-from headstart.cli.output import say
+from headstart.cli.campaign import fitted_campaign
+from headstart.cli.output import say, working
 from headstart.cli.tables import in_plain_words, show, table
 from headstart.errors import InputError
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from headstart.campaign.campaign import Campaign, lost_by_writing, open_campaign, require_closed, with_rows
-from headstart.campaign.desk.cells import edited
 from headstart.campaign.desk.history import Step, digest, make_step
 from headstart.campaign.experiments import State, as_setting
 from headstart.campaign.file import TOML, CampaignFile, RuleLine
@@ -20,7 +19,7 @@ from headstart.data.space import Space
 from headstart.errors import ChangedMeanwhileError, HeadstartError, InputError, UnusableCellsError
 from headstart.sources.files.cells import is_failure, number
 from headstart.sources.files.safe import alone_in
-from headstart.sources.files.tables import Table, appended
+from headstart.sources.files.tables import Table, appended, edited
 from headstart.sources.parameters import Kind
 
 # A cell by its row's number and its column

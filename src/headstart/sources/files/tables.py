@@ -2,6 +2,7 @@
 
     read_table   the cells as text, with the row numbers that a spreadsheet program shows (the header is row 1)
     appended     the bytes of the file with more rows, written as the file itself is written
+    edited       the bytes of the file with other cells, and everything else as it is, byte by byte
 
 Whatever cannot be read for certain is an ``InputError`` that names the file, the row, the column and the remedy.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from unicodedata import normalize
@@ -238,6 +239,51 @@ def appended(table: Table, rows: Sequence[Mapping[str, str | float | int]], mark
         raise InputError(
             f"{table.path} is written as {layout.encoding}, which has no {text[error.start]!r}. Save it as UTF-8."
         ) from error
+
+
+def edited(
+    table: Table,
+    cells: Mapping[tuple[int, str], str | float],
+    mark: str,
+    *,
+    without: Collection[int] = (),
+) -> bytes:
+    """The file's bytes with other cells, each named by the row's number and the column, and without some rows.
+
+    In a workbook rows that are taken out are emptied: what refers to others stays right.
+    """
+    rows = dict(zip(table.numbers, table.rows, strict=True))
+    unknown = next((row for row in (*(number for number, _ in cells), *without) if row not in rows), None)
+    if unknown is not None:
+        raise InputError(f"{table.path}: there is no experiment in row {unknown}.")
+    if table.sheet:
+        gone = {(row, place): "" for row in without for place in range(len(table.order)) if place not in table.formulas}
+        written = {(row, table.order.index(column)): value for (row, column), value in cells.items()}
+        return with_cells(table.raw, table.sheet, {**written, **gone})
+    text, encoding, bom, _ = decoded(table.raw, table.path)
+    _, before = named_delimiter(text)
+    layout = replace(table.layout, mark=table.layout.mark or mark)
+    parts = [text[:before]]
+    for number, (lines, record) in enumerate(records_in(text[before:], layout.delimiter, table.path), start=1):
+        own = {column: value for (row, column), value in cells.items() if row == number}
+        if number in without:
+            continue
+        if not own:
+            parts.append(lines)
+            continue
+        places = {name: i for i, name in enumerate(table.order)}
+        whole: list[str | float] = [*record, *[""] * (len(table.order) - len(record))]
+        seen = tuple(str(whole[places[name]]).strip() for name in table.columns)
+        if seen != rows[number]:
+            raise InputError(f"{table.path}, row {number}: it cannot be found in the file. Change it there.")
+        for column, value in own.items():
+            whole[places[column]] = value
+        end = lines[len(lines.rstrip("\r\n")) :]
+        parts.append(write_rows(replace(layout, newline=end), [whole]))
+    try:
+        return bom + "".join(parts).encode(encoding)
+    except UnicodeEncodeError as error:
+        raise InputError(f"{table.path} is written as {encoding}, which has no such sign. Save it as UTF-8.") from error
 
 
 def named_delimiter(text: str) -> tuple[str, int]:
