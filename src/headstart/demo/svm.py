@@ -62,8 +62,6 @@ class SupportVectorMachine:
 
     data_set: str
     folds: tuple[tuple[_Array, _Array, _Array, _Array], ...]
-    rows: int
-    columns: int
 
     @classmethod
     def on(cls, data_set: str) -> SupportVectorMachine:
@@ -94,7 +92,7 @@ class SupportVectorMachine:
         for train, test in RepeatedStratifiedKFold(n_splits=_FOLDS, n_repeats=repeats, random_state=0).split(X, y):
             scaler = StandardScaler().fit(X[train])
             folds.append((scaler.transform(X[train]), y[train], scaler.transform(X[test]), y[test]))
-        return cls(data_set, tuple(folds), len(y), X.shape[1])
+        return cls(data_set, tuple(folds))
 
     def error(self, *, cost: float, gamma: float, degree: int, kernel: str) -> float:
         """The share of wrong predictions on held-out rows."""

@@ -38,7 +38,8 @@ def test_the_machine_is_the_one_of_the_table() -> None:
 def test_the_machine_meets_the_same_folds_at_every_call() -> None:
     """At least 1000 predictions in three folds: 178 rows of wine are split six times."""
     machine = SupportVectorMachine.on("wine")
-    assert (machine.rows, machine.columns, len(machine.folds)) == (178, 13, 18)
+    X, _, X_test, _ = machine.folds[0]
+    assert (len(X) + len(X_test), X.shape[1], len(machine.folds)) == (178, 13, 18)
     one, two = (machine.error(cost=1.0, gamma=0.05, degree=3, kernel="rbf") for _ in range(2))
     assert one == two
 
@@ -46,7 +47,7 @@ def test_the_machine_meets_the_same_folds_at_every_call() -> None:
 def test_large_data_sets_are_sampled() -> None:
     """500 digits, odd or even; the labels of the folds are those two."""
     machine = SupportVectorMachine.on("digits")
-    assert machine.rows == 500
+    assert len(machine.folds[0][1]) + len(machine.folds[0][3]) == 500
     assert set(machine.folds[0][1].tolist()) == {0, 1}
 
 

@@ -17,7 +17,8 @@ from headstart.errors import InputError, MissingExtraError
 
 # Parts of a workbook that openpyxl writes again, or that nobody misses (the order of computing, settings of printers)
 _KEPT = re.compile(
-    r"\[Content_Types\]\.xml|(_rels|docProps|customXml)/.*|xl/(_rels|theme|worksheets|comments|tables|printerSettings)/.*"
+    r"\[Content_Types\]\.xml|(_rels|docProps|customXml)/.*"
+    r"|xl/(_rels|theme|worksheets|comments|tables|printerSettings|persons)/.*"
     r"|xl/(workbook|styles|sharedStrings|calcChain|comments\d*)\.xml|xl/drawings/[^/]*\.vml|.*/"
 )
 _PARTS = {

@@ -170,10 +170,11 @@ def _part(path: Path, name: str) -> None:
         ("xl/vbaProject.bin", "macros"),
         ("xl/slicers/slicer1.xml", "xl/slicers/slicer1.xml"),
         ("xl/printerSettings/printerSettings1.bin", ""),
+        ("xl/persons/person.xml", ""),
     ],
 )
 def test_what_writing_would_lose_is_found(tmp_path: Path, part: str, lost: str) -> None:
-    """By the parts of the workbook; settings of a printer are nobody's loss."""
+    """By the parts of the workbook; settings of a printer and lists of people are nobody's loss."""
     path = _book(tmp_path)
     _part(path, part)
     assert read_table(path).lost == lost
