@@ -23,8 +23,8 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, TPESampler
 
 from headstart.errors import InputError, NoPlaceError
+from headstart.sources.files.names import nearest
 from headstart.sources.optuna_api import write_constraints
-from headstart.sources.parameters import nearest
 
 if TYPE_CHECKING:
     from optuna import Study

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart.errors import InputError, Message, Setting, refuse
-from headstart.sources.columns import TableUse, cell_unit, cleaned, input_column
+from headstart.sources.columns import TableUse, cell_unit, input_column, typed
 from headstart.sources.files.cells import MISSING, is_date
+from headstart.sources.files.names import folded, meant_by, nearest, plain, split_unit
 from headstart.sources.files.tables import Table
-from headstart.sources.files.units import folded, plain, split_unit
-from headstart.sources.parameters import MOST_USED, Kind, Parameter, nearest
+from headstart.sources.parameters import MOST_USED, Kind, Parameter
 
 _NOTHING_THERE = "nothing was measured there. Leave it out."
 _FEW_LEVELS, _MANY_LEVELS, _LONG_TEXT = 5, 20, 40
@@ -55,10 +55,7 @@ def find_result(tables: Sequence[Table], wanted: str, *, everywhere: bool = True
     """
     found: list[str] = []
     for table in tables:
-        if wanted in table.columns:
-            found.append(wanted)
-            continue
-        alike = [column for column in table.columns if plain(column) == plain(wanted)]
+        alike = list(meant_by([wanted], table.columns, alike=plain))
         if len(alike) == 1:
             found.append(alike[0])
         elif everywhere or (table is tables[-1] and not found):
@@ -94,9 +91,8 @@ def propose(
     kept = [name for name in names if name not in ignored]
     units = {name: unit for name in kept if (unit := _unit(name, tables))}
     use = _use(kept, categories, results, measured, units, tables)
-    every = [cleaned(table, use) for table in tables]
-    refuse([problem for own in every for problem in own.problems])
-    plain_tables = [own.table for own in every]
+    plain_tables = [typed(table, use) for table in tables]
+    refuse([problem for table in plain_tables for problem in table.problems])
     has = [_has_result(table, results) for table in plain_tables]
     _require_results(plain_tables, has, results)
     guesses: list[Guess] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Iterable
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from headstart.errors import InputError, MissingExtraError
 from headstart.sources.files.cells import number
-from headstart.sources.files.units import split_unit, with_unit
+from headstart.sources.files.names import split_unit, with_unit
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -165,11 +164,3 @@ def parameter_of_text(text: str) -> Parameter:
     if step is not None and (log or not 0 < step <= high - low):
         raise InputError(f"{ends}a step must be positive, no wider than the range, and not on a log scale.")
     return Parameter(name, Kind.INT if whole else Kind.FLOAT, low=low, high=high, log=log, step=step, unit=unit)
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """A hint at the known word that looks most like this one, or all of them."""
-    known = list(known)
-    lower = {k.lower(): k for k in known}
-    close = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.6)
-    return f"Did you mean {lower[close[0]]!r}?" if close else f"The known ones are {', '.join(map(repr, known))}."

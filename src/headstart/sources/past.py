@@ -33,7 +33,7 @@ import pandas as pd
 
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError, UnusableSourceError
-from headstart.sources.forms.naming import Found, Objectives, Renames, Wanted, told_apart
+from headstart.sources.forms.naming import Found, Renames, Wanted, of_no_source, told_apart
 from headstart.sources.forms.storages import Storages, is_url, listed, reading, shown
 from headstart.sources.forms.studies import task_of_study, task_of_trials, thinned
 from headstart.sources.forms.tables import task_of_dataset, task_of_file, task_of_frame
@@ -162,7 +162,7 @@ def _read(
     constraints: Mapping[str, str] | None = None,
 ) -> tuple[tuple[RawTask, ...], tuple[str, ...]]:
     """Everything that was found and can be learnt from, and what cannot."""
-    objectives, renames = Objectives.of(objective, error, constraints), Renames.of(rename)
+    wanted, renames = Wanted.of(objective, error, constraints), Renames.of(rename)
     skipped = list(not_found)
 
     def complain(mistake: str) -> None:
@@ -172,12 +172,12 @@ def _read(
         skipped.extend([mistake] if mistake else [])
 
     names = told_apart([one.name for one in found])
-    complain(objectives.of_no_source(names))
-    complain(renames.of_no_source(names))
+    complain(of_no_source("objective", wanted.own, names))
+    complain(of_no_source("rename", renames.own, names))
     tasks: list[RawTask] = []
     for name, one in zip(names, found, strict=True):
         try:
-            task = one.read(objectives.wanted(name))
+            task = one.read(wanted.of_source(name))
         except UnusableSourceError as reason:
             skipped.append(str(reason))
             continue

@@ -35,7 +35,8 @@ from headstart.campaign.file import DEFAULT_MODEL, CampaignFile, ResultColumn, R
 from headstart.data.outcomes import MOST_GOALS, Goal, Limit
 from headstart.errors import InputError, Message, Setting
 from headstart.sources.files.cells import wrong_meaning
-from headstart.sources.parameters import MOST_USED, Kind, Parameter, nearest
+from headstart.sources.files.names import nearest
+from headstart.sources.parameters import MOST_USED, Kind, Parameter
 
 # What a value must be, as a message says it
 TEXT, WHOLE, TEXTS, TABLE = "a text in quotation marks", "a whole number", "a list of texts", "a table"

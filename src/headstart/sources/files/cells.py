@@ -22,7 +22,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headstart.sources.files.units import canonical_unit, converted, converts, folded
+from headstart.sources.files.names import folded
+from headstart.sources.files.units import canonical_unit, converted, converts
 
 # "none" and "-" may well name a category
 _NOTHING = frozenset(

@@ -11,8 +11,8 @@ from headstart.campaign.init import CampaignPlan, Looked
 from headstart.data.outcomes import Goal, Limit
 from headstart.errors import HeadstartError, InputError
 from headstart.sources.files.cells import number
+from headstart.sources.files.names import split_unit
 from headstart.sources.files.tables import Table
-from headstart.sources.files.units import split_unit
 from headstart.sources.parameters import Kind, Parameter
 
 ROLES = {
