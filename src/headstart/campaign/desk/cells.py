@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from headstart.errors import InputError
-from headstart.sources.files.cells import CellRules, read_cell
+from headstart.sources.files.cells import CellRules, parse_cell
 from headstart.sources.files.cells import number as number_in
 from headstart.sources.files.sheet_rows import with_cells
 from headstart.sources.files.tables import Table, read_table, write_rows
@@ -93,7 +93,7 @@ def _reads_as(text: str, value: str | float, mark: str | None) -> bool:
     if isinstance(value, str):
         return text == value.strip()
     found = number_in(text, mark or ".")
-    return value == (found if found is not None else read_cell(text, mark, CellRules()).value)
+    return value == (found if found is not None else parse_cell(text, mark, CellRules()).value)
 
 
 def _records(text: str, delimiter: str) -> list[tuple[str, list[str]]]:
