@@ -73,21 +73,20 @@ def typed(table: Table, use: TableUse) -> Table:
     names = [*use.results, *use.numbers, *use.texts, *use.measured, *use.other]
     renamed = {c: name for c, name in meant_by(names, table.columns).items() if c != name}
     table = table.renamed(renamed)
-    work = _Typing(table, use)
-    readings = {name: work.read(name, [True] * len(table.rows)) for name in use.results if name in table.columns}
-    has = [any(own[row].value is not None for own in readings.values()) for row in range(len(table.rows))]
-    needed = has if use.past else [True] * len(table.rows)
+    work, there, every = _Typing(table, use), set(table.columns), [True] * len(table.rows)
+    readings = [work.read(name, every, _RESULT_REMEDY) for name in use.results if name in there]
+    has = [any(own[row].value is not None for own in readings) for row in range(len(table.rows))]
+    inputs = [name for name in (*use.numbers, *use.texts) if name in there]
     for name, remedy in use.measured.items():
-        if name in table.columns:
-            work.read(name, has, remedy=remedy or "Write the number alone, or empty the cell.")
-    for name in use.numbers:
-        if name in table.columns:
-            work.read(name, needed, remedy=use.remedy)
-    for name, choices in use.texts.items():
-        if name in table.columns:
-            work.spell(name, choices)
+        if name in there:
+            work.read(name, has, remedy or "Write the number alone, or empty the cell.")
+    for name in inputs:
+        if name in use.texts:
+            work.spell(name, use.texts[name])
+        else:
+            work.read(name, has if use.past else every, use.remedy)
     if use.past:
-        work.leave_out([n for n in (*use.numbers, *use.texts) if n in table.columns], has)
+        work.leave_out(inputs, has)
     return work.done([f"{table.path}: {old!r} is taken for {new!r}." for old, new in renamed.items()])
 
 
@@ -103,7 +102,7 @@ class _Typing:
         self.remarks: list[str] = []
         self.dropped: set[int] = set()
 
-    def read(self, name: str, needed: Sequence[bool], *, remedy: str = _RESULT_REMEDY) -> list[CellReading]:
+    def read(self, name: str, needed: Sequence[bool], remedy: str) -> list[CellReading]:
         """The cells of a column with their numbers in the unit that is wanted, None for those that have none."""
         table, use = self.table, self.use
         told = use.units.get(name) or split_unit(name)[1]

@@ -61,6 +61,22 @@ class Parameter:
         """Whether its values are text."""
         return self.kind is Kind.CATEGORY or (self.kind is Kind.FIXED and isinstance(self.value, str))
 
+    @property
+    def wrong(self) -> tuple[str, str] | None:
+        """The field of a range that cannot be, and a sentence on what is wrong with it."""
+        low, high, step = self.low, self.high, self.step
+        if low >= high:
+            return "low", f"{low:g} is not below {high:g}."
+        if self.log and low <= 0:
+            return "low", "A log scale needs a lower end above 0."
+        if step is not None and self.log:
+            return "step", "A step goes with no log scale."
+        if step is not None and not 0 < step <= high - low:
+            return "step", "A step must be positive and within the range."
+        if self.kind is Kind.INT and any(v is not None and v != int(v) for v in (low, high, step)):
+            return "low", "Whole numbers need whole ends and a whole step."
+        return None
+
     def distribution(self) -> BaseDistribution:
         """The same as one of Optuna's distributions."""
         try:
@@ -153,14 +169,8 @@ def parameter_of_text(text: str) -> Parameter:
     kinds = [word.lower() for word in words if word != "step"]
     if low is None or high is None or set(kinds) - {"int", "log", "float"} or ("step" in words and step is None):
         raise InputError(f"parameter {text!r} is not understood; write it {example}.")
-    log, whole = "log" in kinds, "int" in kinds
-    ends = f"parameter {text!r}: "
-    if low >= high:
-        raise InputError(f"{ends}the lower end must be below the upper one.")
-    if log and low <= 0:
-        raise InputError(f"{ends}a log scale needs a lower end above 0.")
-    if whole and any(value is not None and value != int(value) for value in (low, high, step)):
-        raise InputError(f"{ends}whole numbers need whole ends.")
-    if step is not None and (log or not 0 < step <= high - low):
-        raise InputError(f"{ends}a step must be positive, no wider than the range, and not on a log scale.")
-    return Parameter(name, Kind.INT if whole else Kind.FLOAT, low=low, high=high, log=log, step=step, unit=unit)
+    kind = Kind.INT if "int" in kinds else Kind.FLOAT
+    made = Parameter(name, kind, low=low, high=high, log="log" in kinds, step=step, unit=unit)
+    if made.wrong:
+        raise InputError(f"parameter {text!r}: {made.wrong[1]}")
+    return made

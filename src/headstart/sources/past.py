@@ -239,13 +239,20 @@ def found_in(
         case pd.DataFrame():
             own = str(source.attrs.get("name", name))
             return [Found(own, partial(task_of_frame, source, name=own, origin=f"{own} (DataFrame)"))]
-        case (str() | BaseStorage() as storage, (str() | StudySummary() | None) as which):
-            return [_one_study(storages, storage, which.study_name if isinstance(which, StudySummary) else which)]
+        case (str() as text, (str() | StudySummary() | None)) if not is_url(text):
+            raise InputError(
+                f"A pair is (storage, study_name), but {text!r} is no storage and no URL, as in 'sqlite:///past.db'. "
+                "Give a CSV file as a path on its own."
+            )
+        case (str() | BaseStorage() as storage, None):
+            return [_study_named(storages, storage, storages.only_name(storage))]
+        case (str() | BaseStorage() as storage, StudySummary() as summary):
+            return [_study_named(storages, storage, summary.study_name)]
+        case (str() | BaseStorage() as storage, str() as own):
+            return [_study_named(storages, storage, own)]
         case list() | tuple() if all(isinstance(trial, FrozenTrial) for trial in source):
             return [Found(name, partial(task_of_trials, source, name=name))]
-        case BaseStorage():
-            return every_study(storages, source, storages.names(source))
-        case str() if is_url(source):
+        case BaseStorage() | str() if not isinstance(source, str) or is_url(source):
             return every_study(storages, source, storages.names(source))
         case str() | PathLike():
             path = Path(source)
@@ -262,16 +269,20 @@ def found_in(
 
 def every_study(storages: Storages, storage: str | BaseStorage, names: Iterable[str]) -> list[Found]:
     """The studies of these names. One that does not have the objective that is wanted is not usable."""
-
-    def read(name: str, wanted: Wanted) -> RawTask:
-        return task_of_study(
-            storages.study(storage, name), wanted, f"{shown(storage)}, study {name!r}", refusal=UnusableSourceError
-        )
-
-    found = [Found(name, partial(read, name)) for name in names]
+    found = [_study_named(storages, storage, name, UnusableSourceError) for name in names]
     if not found:
         raise UnusableSourceError(f"{shown(storage)}: there is no study in it.")
     return found
+
+
+def _study_named(
+    storages: Storages, storage: str | BaseStorage, name: str, refusal: type[InputError] = InputError
+) -> Found:
+    def read(wanted: Wanted) -> RawTask:
+        origin = f"{shown(storage)}, study {name!r}"
+        return task_of_study(storages.study(storage, name), wanted, origin, refusal=refusal)
+
+    return Found(name, read)
 
 
 def matching_names(
@@ -293,20 +304,6 @@ def require_storage(storage: Any) -> None:
     if not (isinstance(storage, BaseStorage) or (isinstance(storage, str) and is_url(storage))):
         what = repr(storage) if isinstance(storage, str) else f"a {type(storage).__name__}"
         raise InputError(f"A storage is one of Optuna's, or a URL as 'sqlite:///past.db' is, but this is {what}.")
-
-
-def _one_study(storages: Storages, storage: str | BaseStorage, name: str | None) -> Found:
-    if isinstance(storage, str) and not is_url(storage):
-        raise InputError(
-            f"A pair is (storage, study_name), but {storage!r} is no storage and no URL, as in 'sqlite:///past.db'. "
-            "Give a CSV file as a path on its own."
-        )
-    own = storages.only_name(storage) if name is None else name
-
-    def read(wanted: Wanted) -> RawTask:
-        return task_of_study(storages.study(storage, own), wanted, f"{shown(storage)}, study {own!r}")
-
-    return Found(own, read)
 
 
 def _patterns(given: str | Iterable[str] | None, argument: str) -> list[str] | None:

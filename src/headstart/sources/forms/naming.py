@@ -106,12 +106,8 @@ def errors_of_trials(
 
 def told_apart(names: Sequence[str]) -> list[str]:
     """The names, with a number behind those that came before."""
-    seen: dict[str, int] = {}
-    distinct = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        distinct.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return distinct
+    before = [names[:i].count(name) for i, name in enumerate(names)]
+    return [f"{name} ({n + 1})" if n else name for name, n in zip(names, before, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -238,12 +238,5 @@ def task_of_dataset(data: Dataset, space: Mapping[str, BaseDistribution] | None,
     require_unit_cube(data, what)
     rows = pd.DataFrame(places.decode(data.X), columns=list(places.names), dtype=object)
     y = data.y.cpu().numpy().copy()
-    return RawTask(name, rows, y, distributions=dict(space), origin=what, error=_error(data))
-
-
-def _error(data: Dataset) -> NDArray[np.float64] | None:
-    """The standard errors. A variance of 0 says that there is none, which as good as no error says too."""
-    if data.error_var is None:
-        return None
-    variances: NDArray[np.float64] = data.error_var.cpu().numpy()
-    return np.sqrt(np.maximum(variances, np.finfo(np.float64).tiny))
+    error = None if data.error_var is None else np.sqrt(data.error_var.cpu().numpy())
+    return RawTask(name, rows, y, distributions=dict(space), origin=what, error=error)
