@@ -56,9 +56,8 @@ def test_constraints_are_written_and_read() -> None:
 
 
 def test_the_database_behind_a_study_is_found(tmp_path: Path) -> None:
-    """Behind Optuna's cache and in front of it; a study in memory has none."""
-    study = optuna.create_study(storage=f"sqlite:///{tmp_path}{os.sep}study.db")
-    database = backend_of(study._storage)
+    """Behind Optuna's cache and in front of it; a storage in memory is its own."""
+    database = backend_of(optuna.create_study(storage=f"sqlite:///{tmp_path}{os.sep}study.db")._storage)
     assert isinstance(database, RDBStorage)
     assert backend_of(database) is database
     memory = InMemoryStorage()

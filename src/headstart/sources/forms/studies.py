@@ -7,15 +7,17 @@
     other pruned, failed, running trials    a note: they have no final value
     its name, the start of its first trial  the identity
 
-A list of trials says neither which way is better nor of which study it is. Of a source of very many rows the best tenth
-and an even spread of the others are used (``data.thinning``).
+A list of trials says neither which way is better nor of which study it is. Of a study of very many trials the best
+tenth and an even spread of the others are used (``data.thinning``).
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,7 +36,9 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 
-def task_of_study(study: Study, wanted: Wanted, origin: str, *, refusal: type[InputError] = InputError) -> RawTask:
+def task_of_study(
+    study: Study, wanted: Wanted, origin: str, *, refusal: type[InputError] = InputError, name: str | None = None
+) -> RawTask:
     """The finished trials of a study.
 
     ``refusal`` is raised where the objective that is wanted is not there: a study that somebody named must have it, of
@@ -43,16 +47,15 @@ def task_of_study(study: Study, wanted: Wanted, origin: str, *, refusal: type[In
     from optuna.study import StudyDirection
 
     with reading(origin):
-        name, metrics = study.study_name, study.metric_names
-        ways = [direction == StudyDirection.MAXIMIZE for direction in study.directions]
-    place, notes = _objective(wanted, metrics, len(ways), origin, refusal)
+        own, directions, metrics = study.study_name, study.directions, study.metric_names
+    place, notes = _objective(wanted, metrics, len(directions), origin, refusal)
+    ways = [direction == StudyDirection.MAXIMIZE for direction in directions]
+    undecided = len(ways) > 1 and wanted.objective is None
     with reading(origin):
         trials = study.get_trials(deepcopy=False)
-    objectives = dict(zip(metrics or map(str, range(len(ways))), ways, strict=True))
-    task = _task(name, origin, trials, place, ways[place], notes, wanted, objectives)
-    began = next((trial.datetime_start for trial in trials if trial.datetime_start is not None), None)
-    undecided = len(ways) > 1 and wanted.objective is None
-    return replace(task, undecided=undecided, identity=None if began is None else (name, began))
+    named = dict(zip(metrics or map(str, range(len(ways))), ways, strict=True))
+    task = _task(name or own, origin, trials, place, notes, wanted, named)
+    return replace(task, maximize=ways[place], identity=_identity(own, trials), undecided=undecided)
 
 
 def task_of_trials(trials: Sequence[FrozenTrial], wanted: Wanted, name: str) -> RawTask:
@@ -66,7 +69,7 @@ def task_of_trials(trials: Sequence[FrozenTrial], wanted: Wanted, name: str) -> 
     place, notes = _objective(wanted, None, max(numbers, default=1), origin, InputError)
     if max(numbers, default=1) > 1 and wanted.objective is None:
         raise InputError(f"{origin}: {notes[0]}, but a list needs one. Name it with objective='...'.")
-    return _task(name, origin, trials, place, None, notes, wanted, {})
+    return _task(name, origin, trials, place, notes, wanted)
 
 
 def is_same_study(task: RawTask, study: Study) -> bool:
@@ -107,10 +110,10 @@ def _unfinished(trials: Sequence[FrozenTrial]) -> str:
     """How many trials have no final value, in words: "3 pruned and 1 failed"."""
     from optuna.trial import TrialState
 
+    without = Counter(t.state for t in trials if t.state != TrialState.PRUNED or not t.intermediate_values)
     words = {state: state.name.lower() for state in TrialState if state != TrialState.COMPLETE}
     words[TrialState.FAIL] = "failed"
-    without = [t.state for t in trials if t.state != TrialState.PRUNED or not t.intermediate_values]
-    return " and ".join(f"{without.count(state):,} {word}" for state, word in words.items() if state in without)
+    return " and ".join(f"{without[state]:,} {word}" for state, word in words.items() if without[state])
 
 
 def _task(
@@ -118,14 +121,14 @@ def _task(
     origin: str,
     trials: Sequence[FrozenTrial],
     place: int,
-    maximize: bool | None,
     notes: tuple[str, ...],
     wanted: Wanted,
-    objectives: Mapping[str, bool],
+    objectives: Mapping[str, bool] | None = None,
 ) -> RawTask:
-    """The task of objective number ``place``; ``objectives`` are all that a study has, and whether larger is better."""
+    """The finished trials; ``objectives`` are those of a study by name, and whether larger is better."""
+    ways = list((objectives or {}).values())
     others = _unfinished(trials)
-    ends = estimated_finals(trials, minimize=None if maximize is None else not maximize)
+    ends = estimated_finals(trials, minimize=not ways[place] if ways else None)
     finished = [trial for trial in trials if trial.number in ends or _is_finished(trial)]
     if not finished:
         raise UnusableSourceError(f"{origin} has no finished trial to learn from ({others or 'no trials at all'}).")
@@ -142,12 +145,11 @@ def _task(
         y=np.array([ends.get(t.number, _value(t, place)) for t in finished], dtype=np.float64),
         distributions={n: d for trial in finished for n, d in trial.distributions.items()},
         origin=origin,
-        maximize=maximize,
         notes=notes,
         conditional=True,
         objectives={
             own: RawObjective(np.array([_value(t, i) for t in finished], dtype=np.float64), larger, errors[i])
-            for i, (own, larger) in enumerate(objectives.items())
+            for i, (own, larger) in enumerate((objectives or {}).items())
         },
         constraints=_constraints(finished),
         error=errors[place if objectives else 0],
@@ -180,6 +182,12 @@ def _constraints(trials: Sequence[FrozenTrial]) -> dict[str, NDArray[np.float64]
     return {key: np.array([own.get(key, math.nan) for own in found], dtype=np.float64) for key in keys}
 
 
+def _identity(name: str, trials: Sequence[FrozenTrial]) -> tuple[str, datetime] | None:
+    """The study's name and the start of the first trial that has begun."""
+    began = next((trial.datetime_start for trial in trials if trial.datetime_start is not None), None)
+    return None if began is None else (name, began)
+
+
 MAX_ROWS = 20_000  # of one source: AUTO learns them in a dozen seconds (models.chain.condensed)
 
 
@@ -192,8 +200,10 @@ def thinned(task: RawTask) -> RawTask:
     if task.undecided and task.objectives:  # which of them counts is not known yet
         every = [(own.y, own.maximize) for own in task.objectives.values()]
     kept = best_and_spread([(finite(y), maximize) for y, maximize in every], MAX_ROWS)
-    note = f"{len(kept):,} of {n:,} rows are used: the best tenth, and an even spread of the others"
-    return replace(task.only(kept), notes=(*task.notes, note))
+    return replace(
+        task.only(kept),
+        notes=(*task.notes, f"{len(kept):,} of {n:,} rows are used: the best tenth, and an even spread of the others"),
+    )
 
 
 _ENOUGH = 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ import optuna
 import pandas as pd
 import pytest
 from optuna.distributions import FloatDistribution
-from tests.unit.sources.forms.past_studies import read_one
+from optuna.trial import TrialState
+from tests.unit.sources.forms.past_studies import read_one, study, trial
 
 from headstart.data.thinning import best_and_spread
 from headstart.sources.forms import studies
-from headstart.sources.forms.studies import thinned
+from headstart.sources.forms.studies import is_same_study, thinned
 from headstart.sources.raw import RawObjective, RawTask
 
 pytestmark = pytest.mark.usefixtures("quiet_optuna")
@@ -81,9 +83,11 @@ def test_the_best_of_every_objective_are_kept(y: Any, monkeypatch: pytest.Monkey
     assert set(range(100)) <= set(only.y)
 
 
-def test_of_a_large_study_the_best_of_every_objective_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_large_study_the_best_of_every_objective_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever of them is asked about later."""
-    past = optuna.create_study(directions=["minimize", "maximize"])
+    past = optuna.create_study(
+        study_name="large", storage=f"sqlite:///{tmp_path / 'past.db'}", directions=["minimize", "maximize"]
+    )
     ranks = np.random.default_rng(2).permutation(60)
     for i, rank in enumerate(ranks):
         past.add_trial(
@@ -96,3 +100,25 @@ def test_of_a_large_study_the_best_of_every_objective_are_used(monkeypatch: pyte
     assert len(first.y) == 40
     assert {0.0, 1.0} <= set(first.y)
     assert {58.0, 59.0} <= set(second.y)
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_the_best_and_a_spread_of_a_large_study_are_used(
+    direction: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In their order; the others are counted, and it is still known which study it is."""
+    url = f"sqlite:///{tmp_path / 'past.db'}"
+    values = (*map(float, np.random.default_rng(1).permutation(57)), float("inf"), float("-inf"))
+    past = study("large", storage=url, y=values, direction=direction)
+    past.add_trials([trial(0.5, state=TrialState.FAIL), trial(0.6, state=TrialState.PRUNED)])
+    monkeypatch.setattr(studies, "MAX_ROWS", 20)
+    task = read_one((url, "large"))
+    best = {float("-inf"), 0.0} if direction == "minimize" else {float("inf"), 56.0}
+    assert len(task.y) == 20
+    assert best <= set(task.y)
+    assert [values.index(value) for value in task.y] == sorted(values.index(value) for value in task.y)
+    assert task.notes == (
+        "trials without a final value are left out: 1 pruned and 1 failed",
+        "20 of 59 rows are used: the best tenth, and an even spread of the others",
+    )
+    assert is_same_study(task, past)
