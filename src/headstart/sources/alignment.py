@@ -31,6 +31,7 @@ from headstart.data.conditions import Condition
 from headstart.data.dataset import Dataset
 from headstart.data.descriptors import Descriptors
 from headstart.data.outcomes import Outcomes
+from headstart.data.ranges import has_single_value
 from headstart.data.space import Space
 from headstart.errors import InputError, NothingInCommonError
 from headstart.models.model import Prior
@@ -194,7 +195,7 @@ class _Placing:
     def place(self, minimize: bool) -> _Placed | None:
         """The source with its columns matched; None if it is left out."""
         task = self.task
-        free = {name: d for name, d in self.distributions.items() if not d.single()}
+        free = {name: d for name, d in self.distributions.items() if not has_single_value(d)}
         if not set(task.parameters) & set(free):
             self.leave_out()
             return None
@@ -276,7 +277,7 @@ class _Placing:
             varied = len({repr(value) for value in self.task.rows[name]}) > 1
             describes = [parameter for parameter, own in self.descriptors.items() if name in own.names]
             if name in self.distributions:
-                if self.distributions[name].single() and varied:
+                if has_single_value(self.distributions[name]) and varied:
                     told = "it has a single value now but varied here, which looks like noise"
                     self.decide(name, told, warning=True)
             elif describes:
@@ -292,7 +293,7 @@ class _Placing:
     def leave_out(self) -> None:
         """Leave out a source that knows other parts of a conditional space only; refuse one without common ground."""
         task, names = self.task, ", ".join(self.distributions)
-        free = {name for name, distribution in self.distributions.items() if not distribution.single()}
+        free = {name for name, distribution in self.distributions.items() if not has_single_value(distribution)}
         if set(task.parameters) & ({*self.elsewhere, *self.distributions} - free):
             self.decisions = [Decision(task.name, "", f"it tells nothing about {names} and is left out")]
             return
