@@ -118,7 +118,7 @@ def test_a_table_of_trials_is_recognised() -> None:
     ("objective", "message"),
     [
         (None, "which column holds the results is not said.*'x', 'loss', 'when'"),
-        ("los", "there is no column 'los'.*'loss'"),
+        ("los", "has no column 'los'.*'loss'"),
         ("loss", "row 2: loss = 'bad' is not a number"),
         ("when", "row 1: when = .* is not a number"),
     ],

@@ -52,15 +52,14 @@ def task_of_frame(frame: pd.DataFrame, wanted: Wanted, name: str, origin: str, *
     if len(twice):
         raise InputError(f"{origin}: column {twice[0]!r} appears more than once. Rename or delete one.")
     parameters = [column for column in frame.columns if column.startswith(_PARAMETER)]
-    results = {column: _metric(column) for column in frame.columns if column == "value" or column.startswith(_RESULTS)}
-    of_trials = bool(parameters) and bool(results or {*wanted.objectives} & {*frame.columns})
+    metrics = {_metric(column): column for column in frame.columns if column == "value" or column.startswith(_RESULTS)}
+    of_trials = bool(parameters) and bool(metrics or {*wanted.objectives} & {*frame.columns})
+    if not of_trials:
+        frame = frame.rename(columns=meant_by(wanted.columns, list(frame.columns)))
+    columns, notes = _objectives(frame, metrics if of_trials else {}, wanted, origin)
     if of_trials:
-        columns, notes = _results(frame, results, wanted, origin)
         frame, more = _finished(frame, origin)
         notes += more
-    else:
-        frame = frame.rename(columns=meant_by(wanted.columns, list(frame.columns)))
-        columns, notes = _asked_for(frame, wanted, origin)
     constraints = {c.removeprefix(_CONSTRAINT): c for c in frame.columns if of_trials and c.startswith(_CONSTRAINT)}
     constraints |= {key: column for key, column in wanted.constraints.items() if column in frame.columns}
     measured, errors = _measured(frame, columns, wanted, origin)
@@ -84,18 +83,6 @@ def task_of_frame(frame: pd.DataFrame, wanted: Wanted, name: str, origin: str, *
     )
 
 
-def _asked_for(frame: pd.DataFrame, wanted: Wanted, origin: str) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The objectives that are wanted, each a column of its name, and what there is to say."""
-    there = ", ".join(repr(column) for column in frame.columns)
-    if not wanted.objectives:
-        raise InputError(f"{origin}: which column holds the results is not said. Give objective='...', one of {there}.")
-    found = {objective: objective for objective in wanted.objectives if objective in frame.columns}
-    lacking = [objective for objective in wanted.objectives if objective not in found]
-    if lacking and (not found or wanted.of_this_one):
-        raise InputError(f"{origin}: there is no column {lacking[0]!r} with the results. It has {there}.")
-    return found, tuple(f"it has no column {objective!r}" for objective in lacking)
-
-
 def _finished(frame: pd.DataFrame, origin: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The finished trials of a table of trials, and a note on the others."""
     if "state" not in frame.columns:
@@ -106,28 +93,29 @@ def _finished(frame: pd.DataFrame, origin: str) -> tuple[pd.DataFrame, tuple[str
     return frame[done], () if done.all() else (f"{int((~done).sum())} unfinished trials are left out",)
 
 
-def _results(
-    frame: pd.DataFrame, results: dict[str, str], wanted: Wanted, origin: str
+def _objectives(
+    frame: pd.DataFrame, metrics: Mapping[str, str], wanted: Wanted, origin: str
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The objectives that are wanted, by their own names or their metrics', and what there is to say."""
-    by_metric = {metric: column for column, metric in results.items()}
+    """The columns of the objectives that are wanted, by their own names or their metrics', and what there is to say.
+
+    ``metrics`` are the columns of results in a table of trials.
+    """
+    names, what = (list(metrics), "objective") if metrics else (list(frame.columns), "column")
+    there = ", ".join(map(repr, names))
     if not wanted.objectives:
-        return by_metric, ()
-    found: dict[str, str] = {}
-    lacking = []
-    for objective in wanted.objectives:
-        if objective in frame.columns or objective in by_metric:
-            found[objective] = objective if objective in frame.columns else by_metric[objective]
-        else:
-            lacking.append(objective)
+        if metrics:
+            return dict(metrics), ()
+        raise InputError(f"{origin}: which column holds the results is not said. Give objective='...', one of {there}.")
+    columns = {**metrics, **{column: column for column in frame.columns}}
+    found = {objective: columns[objective] for objective in wanted.objectives if objective in columns}
+    lacking = [objective for objective in wanted.objectives if objective not in columns]
     if found and not (lacking and wanted.of_this_one):
-        return found, tuple(f"it has no objective {objective!r}" for objective in lacking)
-    if len(results) == 1 and not wanted.of_this_one:
-        (column,) = results
+        return found, tuple(f"it has no {what} {objective!r}" for objective in lacking)
+    if len(metrics) == 1 and not wanted.of_this_one:
+        (column,) = metrics.values()
         taken = wanted.objectives[0]
         return {taken: column}, (f"its results are {column!r}, which is taken as {taken!r}",)
-    there = ", ".join(repr(metric) for metric in results.values())
-    raise InputError(f"{origin} has no objective {lacking[0]!r}. There {'are' if len(results) > 1 else 'is'} {there}.")
+    raise InputError(f"{origin} has no {what} {lacking[0]!r}. There {'are' if len(names) > 1 else 'is'} {there}.")
 
 
 def _measured(

@@ -97,11 +97,11 @@ def test_several_objectives_and_constraints_of_a_table() -> None:
     less = read_one(FRAME.drop(columns="yield"), objective=["yield", "size"])
     assert list(less.objectives) == ["size"]
     assert "it has no column 'yield'" in less.notes
-    with pytest.raises(InputError, match="there is no column 'a' with the results"):
+    with pytest.raises(InputError, match="has no column 'a'"):
         read_one(FRAME, objective=["a", "b"])
     named = FRAME.copy()
     named.attrs["name"] = "mine"
-    with pytest.raises(InputError, match="there is no column 'cost'"):
+    with pytest.raises(InputError, match="has no column 'cost'"):
         read_one(named, objective={"mine": ["yield", "cost"]})
 
 
