@@ -247,16 +247,11 @@ def read_frame(path: Path | str, *, measured: Sequence[str] = ()) -> pd.DataFram
     if not table.rows:
         raise UnusableSourceError(f"{path} has a header but no rows: nothing was measured there. Leave it out.")
     results = tuple(meant_by(measured, table.columns))
-    kinds = {column: table.kind(column) for column in table.columns if column not in results}
-    inputs = [column for column, kind in kinds.items() if kind != "empty"]
-    table = typed(table, TableUse(results, tuple(c for c in inputs if kinds[c] == "number"), past=False))
+    kinds = {column: "result" if column in results else table.kind(column) for column in table.columns}
+    table = typed(table, TableUse(results, tuple(c for c in kinds if kinds[c] == "number"), past=False))
     refuse(table.problems)
-    nobody = [False] * len(table.rows)
-    frame: dict[str, Any] = {c: input_column(table, c, nobody) for c in inputs}
-    for column in results:
-        values = [float("nan") if value is None else value for value in result_column(table, column)]
-        frame[column] = pd.Series(values, dtype="float64")
-    found = pd.DataFrame({c: frame[c] for c in table.columns if c in frame})
+    any_value = [False] * len(table.rows)  # none is needed
+    found = pd.DataFrame({c: input_column(table, c, any_value) for c in kinds if kinds[c] != "empty"})
     found.attrs["remarks"] = list(table.remarks)
     return found
 
@@ -270,22 +265,13 @@ def input_column(table: Table, column: str, needed: Sequence[bool]) -> Any:
     """A column of inputs of a typed table as a Series: numbers, or text. Rows that are ``needed`` must have a value."""
     import pandas as pd
 
-    cells = table.cells(column)
-    numeric = column in table.values
-    values: list[Any]
-    if numeric:
-        values = [
-            table.number_at(i, column) if needed[i] else cell.value for i, cell in enumerate(table.values[column])
-        ]
-    else:
-        values = [None if is_missing(cell, numeric=False) else cell for cell in cells]
-    for i, cell in enumerate(cells):
-        if needed[i] and values[i] is None:
-            more = sum(n and v is None for n, v in zip(needed, values, strict=True)) - 1
-            raise InputError(
-                f"{table.place(i, column)}: {repr(cell) if cell else 'an empty cell'} is not a value"
-                f"{f' ({more} more rows lack one)' if more else ''}. Fill it in, or delete the row."
-            )
-    if numeric:
-        return pd.Series([float("nan") if value is None else value for value in values], dtype="float64")
-    return pd.Series(values, dtype=object)
+    lacking = [table.lacks(i, column) for i in range(len(table.rows))]
+    for i, cell in enumerate(table.cells(column)):
+        if needed[i] and lacking[i]:
+            told = repr(cell) if cell else "an empty cell"
+            raise InputError(f"{table.place(i, column)}: {told} is not a value. Fill it in, or delete the row.")
+    if column in table.values:
+        own = enumerate(table.values[column])
+        return pd.Series([table.number_at(i, column) if needed[i] else c.value for i, c in own], dtype="float64")
+    own_texts = zip(table.cells(column), lacking, strict=True)
+    return pd.Series([None if lacks else cell for cell, lacks in own_texts], dtype=object)

@@ -198,7 +198,7 @@ def _require_list(sources: Any) -> None:
     if not single and isinstance(sources, tuple) and len(sources) == 2:
         first, second = sources
         single = (isinstance(first, str) and is_url(first) and not is_url(str(second))) or (
-            _is_storage_object(first) and (second is None or isinstance(second, str))
+            _is_storage_object(first) and isinstance(second, str)
         )
         what = "pair (storage, study_name)"
     if single:
@@ -239,17 +239,13 @@ def found_in(
         case pd.DataFrame():
             own = str(source.attrs.get("name", name))
             return [Found(own, partial(task_of_frame, source, name=own, origin=f"{own} (DataFrame)"))]
-        case (str() as text, (str() | StudySummary() | None)) if not is_url(text):
+        case (str() as text, str() | StudySummary()) if not is_url(text):
             raise InputError(
                 f"A pair is (storage, study_name), but {text!r} is no storage and no URL, as in 'sqlite:///past.db'. "
                 "Give a CSV file as a path on its own."
             )
-        case (str() | BaseStorage() as storage, None):
-            return [_study_named(storages, storage, storages.only_name(storage))]
-        case (str() | BaseStorage() as storage, StudySummary() as summary):
-            return [_study_named(storages, storage, summary.study_name)]
-        case (str() | BaseStorage() as storage, str() as own):
-            return [_study_named(storages, storage, own)]
+        case (str() | BaseStorage() as storage, str() | StudySummary() as which):
+            return [_study_named(storages, storage, which if isinstance(which, str) else which.study_name)]
         case list() | tuple() if all(isinstance(trial, FrozenTrial) for trial in source):
             return [Found(name, partial(task_of_trials, source, name=name))]
         case BaseStorage() | str() if not isinstance(source, str) or is_url(source):

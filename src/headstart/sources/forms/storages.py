@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headstart.errors import InputError, UnusableSourceError
+from headstart.errors import UnusableSourceError
 from headstart.sources.optuna_api import backend_of
 
 if TYPE_CHECKING:
@@ -102,18 +102,6 @@ class Storages(ExitStack):
                 pass
         raise UnusableSourceError(f"{shown(storage)}: there is no study {name!r}. {listed(self.names(storage), name)}")
 
-    def only_name(self, storage: str | BaseStorage) -> str:
-        """The name of the only study that there is."""
-        names = self.names(storage)
-        if not names:
-            raise UnusableSourceError(f"{shown(storage)}: there is no study in it.")
-        if len(names) > 1:
-            raise InputError(
-                f"{shown(storage)}: which study to take is not said. {listed(names)} For all of them, give the "
-                "storage alone."
-            )
-        return names[0]
-
 
 def shown(storage: str | BaseStorage) -> str:
     """How messages call a storage."""
@@ -139,7 +127,7 @@ def _opened(url: str) -> RDBStorage:
         return RDBStorage(url, engine_kwargs={"connect_args": waiting} if waiting else None, skip_table_creation=True)
 
 
-def listed(names: Sequence[str], near: str = "") -> str:
+def listed(names: Sequence[str], near: str) -> str:
     """What there is, the names that look most like this one first."""
     if not names:
         return "There is none in it."
