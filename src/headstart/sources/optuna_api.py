@@ -8,6 +8,7 @@
     system_attrs["constraints"]                               the constraints of a trial in Optuna 4
     optuna.samplers._base._process_constraints_after_trial    ``constraints_func``, as in Optuna's own samplers
     _CachedStorage._backend                                   the URL of a storage, for messages
+    columns "system_attrs_constraints:…" of trials_dataframe  the constraints of a table of trials
 
 ``tests/unit/sources/test_optuna_api.py`` fails if one of them changes.
 """
@@ -20,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial, TrialState
+
+CONSTRAINT_COLUMN = "system_attrs_constraints:"  # and the constraint's key
 
 
 def set_system_attributes(study: Study, trial: FrozenTrial, attributes: Mapping[str, Any]) -> None:

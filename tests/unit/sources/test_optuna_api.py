@@ -11,6 +11,7 @@ from optuna.storages import InMemoryStorage, RDBStorage
 from optuna.trial import TrialState
 
 from headstart.sources.optuna_api import (
+    CONSTRAINT_COLUMN,
     backend_of,
     constraints_of,
     enqueued_parameters,
@@ -53,6 +54,7 @@ def test_constraints_are_written_and_read() -> None:
         trial.set_constraint("heat", 0.5)
         study.tell(trial, 0.0)
         assert constraints_of(study.trials[1]) == {"heat": 0.5}
+        assert study.trials_dataframe()[f"{CONSTRAINT_COLUMN}heat"].tolist()[1] == 0.5
 
 
 def test_the_database_behind_a_study_is_found(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from headstart.sources.columns import read_frame
 from headstart.sources.files.names import meant_by
 from headstart.sources.files.workbooks import split_sheet
 from headstart.sources.forms.naming import Wanted, stated_errors
+from headstart.sources.optuna_api import CONSTRAINT_COLUMN
 from headstart.sources.raw import RawObjective, RawTask
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 _PARAMETER = "params_"
 _RESULTS = ("value_", "values_")
 _ATTRIBUTE = "user_attrs_"
-_CONSTRAINT = "system_attrs_constraints:"
 
 
 def task_of_frame(frame: pd.DataFrame, wanted: Wanted, name: str, origin: str, *, first_row: int = 1) -> RawTask:
@@ -60,7 +60,8 @@ def task_of_frame(frame: pd.DataFrame, wanted: Wanted, name: str, origin: str, *
     if of_trials:
         frame, more = _finished(frame, origin)
         notes += more
-    constraints = {c.removeprefix(_CONSTRAINT): c for c in frame.columns if of_trials and c.startswith(_CONSTRAINT)}
+    listed = [c for c in frame.columns if of_trials and c.startswith(CONSTRAINT_COLUMN)]
+    constraints = {c.removeprefix(CONSTRAINT_COLUMN): c for c in listed}
     constraints |= {key: column for key, column in wanted.constraints.items() if column in frame.columns}
     measured, errors = _measured(frame, columns, wanted, origin)
     if not of_trials:
