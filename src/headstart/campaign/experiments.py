@@ -19,9 +19,10 @@ from typing import Any
 from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.measured import copies_in, errors_in, results_in
 from headstart.errors import InputError
-from headstart.sources.files.cells import MISSING, is_missing
+from headstart.sources.files.cells import is_missing
+from headstart.sources.files.names import nearest
 from headstart.sources.files.tables import Table
-from headstart.sources.parameters import Kind, Parameter, nearest
+from headstart.sources.parameters import Kind, Parameter
 
 
 class State(StrEnum):
@@ -80,21 +81,14 @@ def experiments_in(table: Table, file: CampaignFile, remarks: list[str]) -> tupl
 
 def _fixed(table: Table, row: int, p: Parameter, remarks: list[str]) -> Any:
     """What the row was run with; where that was not written down, the value before, or the one it has now."""
-    if p.name not in table.columns or _lacks(table, row, p):
+    if p.name not in table.columns or table.lacks(row, p.name):
         return p.value if p.before is None else p.before
     return _value(table, row, p, remarks)
 
 
-def _lacks(table: Table, row: int, p: Parameter) -> bool:
-    """Whether a row says nothing of a parameter that is one of the columns."""
-    if p.name in table.values:
-        return table.values[p.name][row].word == MISSING
-    return is_missing(table.rows[row][table.columns.index(p.name)], numeric=False)
-
-
 def _value(table: Table, row: int, p: Parameter, remarks: list[str]) -> Any:
     place, cell = table.place(row, p.name), table.rows[row][table.columns.index(p.name)]
-    if _lacks(table, row, p) and p.before is not None:
+    if table.lacks(row, p.name) and p.before is not None:
         return p.before
     missing = "Fill it in, or delete the row: an experiment needs all of its inputs."
     value = as_setting(p, setting_at(table, row, p, missing=missing), f"{place}: ")
@@ -112,7 +106,7 @@ def _value(table: Table, row: int, p: Parameter, remarks: list[str]) -> Any:
 def setting_at(table: Table, row: int, p: Parameter, *, missing: str) -> str | float:
     """What a cell says of a parameter, a text or a number; else an ``InputError``, with what to do if it is empty."""
     place, cell = table.place(row, p.name), table.rows[row][table.columns.index(p.name)]
-    if _lacks(table, row, p):
+    if table.lacks(row, p.name):
         raise InputError(f"{place}: {repr(cell) if cell else 'an empty cell'} is not a value. {missing}")
     if p.is_text:
         return cell

@@ -22,12 +22,13 @@ from headstart.sources.column_guess import Guess, Proposal, find_result, outward
 from headstart.sources.columns import column_unit, input_column
 from headstart.sources.described import read_descriptors
 from headstart.sources.files.cells import CellRules, in_unit
+from headstart.sources.files.names import meant_by, nearest, plain, split_unit
 from headstart.sources.files.safe import alone_in, write_whole
 from headstart.sources.files.sheet_rows import new_workbook
 from headstart.sources.files.tables import FileLayout, Table, is_lock_file, read_table, write_rows
-from headstart.sources.files.units import converts, folded, plain, split_unit
+from headstart.sources.files.units import converts
 from headstart.sources.files.workbooks import split_sheet
-from headstart.sources.parameters import Kind, Parameter, nearest, parameter_of_text
+from headstart.sources.parameters import Kind, Parameter, parameter_of_text
 
 CURRENT = "current.csv"
 
@@ -194,12 +195,12 @@ def _require_files(past: Sequence[Path], *, described: bool) -> list[Path]:
 def _require_names(tables: Sequence[Table], names: Sequence[str] | Mapping[str, str], option: str) -> list[str]:
     """The names as the files spell them; case and the composition of umlauts do not matter."""
     every = list(dict.fromkeys(column for table in tables for column in table.columns))
-    spelled = {folded(column): column for column in reversed(every)}
+    found = {name: column for column, name in reversed(meant_by(names, every).items())}
     for name in names:
-        if folded(name) not in spelled:
+        if name not in found:
             told = f"{option} names {name!r}, but no file has such a column. {nearest(name, every)}"
             raise InputError(Message(told, Setting(option)))
-    return [name if name in every else spelled[folded(name)] for name in names]
+    return [found[name] for name in names]
 
 
 def _relative(path: Path, folder: Path) -> str:

@@ -66,7 +66,7 @@ def _check_files(past: Sequence[Path], plan: CampaignPlan, pictures: Path, optio
         from headstart.campaign.check import align_files, learn_past
         from headstart.draw.explanation import draw_agreement
         from headstart.models.auto.explanation import check_past
-        from headstart.sources.extremes import with_outliers
+        from headstart.sources.alignment import with_outliers
 
         found = []
         for name, aligned in align_files(looked).items():

@@ -21,7 +21,7 @@ from headstart.draw.canvas import INK, legend_below, look_at, out_of_view, tidy
 from headstart.draw.looks import NOW, PastLook, heading, label, noted, past_label, past_looks, short
 from headstart.models.family import GPBO
 from headstart.models.posterior import TransferPosterior
-from headstart.sources.files.units import split_unit
+from headstart.sources.files.names import split_unit
 from headstart.sources.parameters import Kind, Parameter
 
 _POINTS, _POINTS_BY_RULES = 121, 31

@@ -42,7 +42,7 @@ from headstart.sampler.outcomes import SourceFitter, StudyPriors
 from headstart.sampler.settings import SettingConstraints, TrialDomain, values_of_late_parameter, warn_of_broken
 from headstart.sampler.space import StudySnapshot, clip_value
 from headstart.sampler.trials import EncodedTrials, count_same, fixed_parameters, note, noted
-from headstart.sources.extremes import infinite_in_words, outliers_in_words
+from headstart.sources.alignment import infinite_in_words, outliers_in_words
 from headstart.sources.forms.naming import errors_of_trials
 from headstart.sources.optuna_api import set_user_attributes
 

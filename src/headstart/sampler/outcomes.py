@@ -35,8 +35,7 @@ from headstart.models.model import Prior, TransferModel
 from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
 from headstart.sampler.space import SourceSpace, StudySnapshot
 from headstart.sampler.trials import EncodedTrials, encode_trials
-from headstart.sources.alignment import Alignment, align, split, with_any_result
-from headstart.sources.extremes import with_outliers
+from headstart.sources.alignment import Alignment, align, split, with_any_result, with_outliers
 from headstart.sources.forms.naming import ErrorNames, errors_of_trials
 from headstart.sources.forms.studies import is_same_study
 from headstart.sources.optuna_api import constraints_of

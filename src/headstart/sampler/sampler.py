@@ -35,9 +35,9 @@ from headstart.sampler.adviser import Adviser, SamplerLog, log_warning
 from headstart.sampler.explanation import Suggested
 from headstart.sampler.outcomes import SourceFitter
 from headstart.sampler.settings import SettingConstraints
+from headstart.sources.files.names import nearest
 from headstart.sources.forms.naming import ErrorNames
 from headstart.sources.optuna_api import write_constraints
-from headstart.sources.parameters import nearest
 from headstart.sources.past import read_sources
 from headstart.sources.raw import RawTask
 

@@ -32,7 +32,8 @@ from headstart.campaign.file import CampaignFile, ResultColumn, RuleLine
 from headstart.data.outcomes import MOST_GOALS, Goal, Limit
 from headstart.errors import InputError, Message, Setting
 from headstart.sources.files.cells import wrong_meaning
-from headstart.sources.parameters import Kind, Parameter, nearest
+from headstart.sources.files.names import nearest
+from headstart.sources.parameters import Kind, Parameter
 
 # What a value must be, as a message says it
 TEXT, WHOLE, TEXTS, TABLE = "a text in quotation marks", "a whole number", "a list of texts", "a table"

@@ -29,9 +29,9 @@ from headstart.sources.files.cells import (
     number_text,
     parse_cell,
 )
+from headstart.sources.files.names import meant_by, split_unit
 from headstart.sources.files.sheet_rows import with_cells
 from headstart.sources.files.text import bytes_of, decoded, delimiter_of, find_header
-from headstart.sources.files.units import folded, split_unit
 from headstart.sources.files.workbooks import read_sheet, split_sheet
 
 _FIRST_ROW = "Its first row must name the columns, and every other row is an experiment."
@@ -52,7 +52,8 @@ class FileLayout:
 class Table:
     """The cells of a file as stripped text. ``numbers`` are the rows' numbers in a spreadsheet program.
 
-    ``values`` has the cells of the columns that hold numbers, in the unit that is wanted (``sources.columns.cleaned``).
+    A typed table (``sources.columns.typed``) has the ``values`` of the columns that hold numbers, in the unit that is
+    wanted, and the ``problems`` of cells that cannot be read.
     """
 
     path: Path
@@ -70,6 +71,7 @@ class Table:
     next_row: int = 2  # the number of the next row that is added
     rules: CellRules = field(default_factory=CellRules)  # what somebody says that cells mean
     values: Mapping[str, Sequence[CellReading]] = field(default_factory=dict, compare=False)
+    problems: tuple[str, ...] = ()
     _parsed: dict[int, tuple[CellReading, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -97,8 +99,7 @@ class Table:
 
         Case and the composition of umlauts do not count. A column keeps its unit, whatever the new name says.
         """
-        spelled = {folded(old): new for old, new in names.items() if old not in self.columns}
-        names = {c: names.get(c, spelled.get(folded(c), c)) for c in self.order or self.columns}
+        names = {c: names[old] for c, old in meant_by(names, self.order or self.columns).items()}
         columns = tuple(names.get(c, c) for c in self.columns)
         doubled = [name for name, n in Counter(columns).items() if n > 1]
         if doubled:
@@ -142,6 +143,12 @@ class Table:
         if 2 * sum(own.value is not None or own.ambiguous for _, own in filled) >= len(filled):
             return "number"
         return "date" if 2 * sum(is_date(cell) for cell, _ in filled) >= len(filled) else "text"
+
+    def lacks(self, row: int, column: str) -> bool:
+        """Whether a cell of a typed table says nothing of its column."""
+        if column in self.values:
+            return self.values[column][row].word == MISSING
+        return is_missing(self.rows[row][self.columns.index(column)], numeric=False)
 
     def number_at(self, row: int, column: str, *, remedy: str = "") -> float | None:
         """The number in a cell of a typed column, None where it is empty; an ``InputError`` where it says 'failed'."""
