@@ -16,6 +16,7 @@ other's parents, and the parent of a parent is looked up in its turn.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -73,21 +74,13 @@ def learn_conditions(tasks: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, 
     A task none of whose rows has the parameter is not counted: it may have been run in another space.
     """
     found: dict[str, Condition] = {}
-    counted = [(rows, _counts(rows)) for rows in tasks if rows]
+    counted = [(rows, Counter(name for row in rows for name in row)) for rows in tasks if rows]
     names = dict.fromkeys(name for _, counts in counted for name in counts)
     for name in names:
         knowing = [rows for rows, counts in counted if name in counts]
         if any(counts.get(name, len(rows)) < len(rows) for rows, counts in counted):
             found[name] = _condition(name, knowing, names)
     return found
-
-
-def _counts(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for row in rows:
-        for name in row:
-            counts[name] = counts.get(name, 0) + 1
-    return counts
 
 
 def _condition(name: str, tasks: Sequence[Sequence[Mapping[str, Any]]], names: Mapping[str, Any]) -> Condition:

@@ -304,29 +304,26 @@ def _require_distributions(distributions: Mapping[str, Distribution], extra: Map
     if not distributions:
         raise InputError("The space has no parameters: give at least one, as in {'x': FloatRange(0, 1)}.")
     for name, distribution in distributions.items():
-        if _kind(name, distribution) is Choices:
-            continue
-        low, high = distribution.low, distribution.high  # type: ignore[union-attr]
+        _require_kind(name, distribution)
+        low, high = getattr(distribution, "low", 0.0), getattr(distribution, "high", 0.0)
         if not (low <= high and math.isfinite(float(high) - float(low))):
             raise InputError(f"Parameter {name!r} must have a finite range with low ≤ high, but it is {low} … {high}.")
     for name in extra:
-        if name not in distributions or _kind(name, distributions[name]) is not Choices:
+        if not hasattr(distributions.get(name), "choices"):
             raise InputError(
                 f"Extra levels or descriptors are given for {name!r}, which is no categorical parameter of the space."
             )
 
 
-def _kind(name: str, distribution: Distribution) -> type:
-    """Which of our own descriptions it is, or stands for; Optuna is asked only about what is none of them."""
+def _require_kind(name: str, distribution: Distribution) -> None:
+    """Optuna is asked only about what is none of our own descriptions."""
     if isinstance(distribution, FloatRange | IntRange | Choices):
-        return type(distribution)
+        return
     with suppress(ImportError):
         from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-        alike = ((CategoricalDistribution, Choices), (FloatDistribution, FloatRange), (IntDistribution, IntRange))
-        for theirs, ours in alike:
-            if isinstance(distribution, theirs):
-                return ours
+        if isinstance(distribution, CategoricalDistribution | FloatDistribution | IntDistribution):
+            return
     raise InputError(
         f"Parameter {name!r} must have one of Optuna's FloatDistribution, IntDistribution and "
         f"CategoricalDistribution, or a FloatRange, an IntRange or Choices, but it has a {type(distribution).__name__}."

@@ -57,11 +57,10 @@ class Search:
         return self._best(awaited, taken) if begun or not self.aim.blind else self._laid_out(tried, taken)
 
     def _laid_out(self, tried: Float[Tensor, "n d"], taken: Float[Tensor, "k d"]) -> Float[Tensor, "d"]:
-        listing, free = self.domain.listing(), None
-        if listing is not None:
-            free = ~_are_taken(listing, taken.cpu())
-            if not bool(free.any()):
-                raise self._nothing_left(len(listing))
+        listing = self.domain.listing()
+        free = None if listing is None else listing[~_are_taken(listing, taken.cpu())]
+        if listing is not None and free is not None and not len(free):
+            raise _nothing_left(len(listing))
         past = self.aim.past_bests.cpu()
         return design_point(self.domain, tried.cpu(), self.design_generator, free=free, past=past).to(tried.device)
 
@@ -73,7 +72,7 @@ class Search:
             with single_thread():
                 values = scored(X)
             if bool(values.amax() == -torch.inf):
-                raise self._nothing_left(len(X))
+                raise _nothing_left(len(X))
             return X[values.argmax()]
         wide, near = self._look_around()
         X = torch.cat([wide, near])
@@ -87,7 +86,7 @@ class Search:
                     return found[values.argmax()]
                 more = self.domain.spread(ROWS, self.generator).to(X.device)
                 found, values = torch.cat([found, more]), torch.cat([values, scored(more)])
-        raise self._nothing_left(len(found))
+        raise _nothing_left(len(found))
 
     def _scored(
         self, X: Float[Tensor, "n d"], awaited: Float[Tensor, "p d"], taken: Float[Tensor, "k d"]
@@ -108,12 +107,6 @@ class Search:
         anchors = known[rank.topk(min(PLAIN_TUNING.search_anchors, len(rank)), largest=False).indices]
         per_anchor = max(1, int(PLAIN_TUNING.search_near_share * n / len(anchors)))
         return wide, torch.cat([anchors, past, domain.near(anchors, per_anchor, self.generator)])
-
-    def _nothing_left(self, n: int) -> NoPointLeftError:
-        return NoPointLeftError(
-            f"There is no point left to suggest: each of the {n} points looked at is pending or to be avoided. Wait "
-            "for a result, widen the space, or allow finished points again by leaving them out of avoid."
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +134,13 @@ def _are_taken(X: Float[Tensor, "n d"], taken: Float[Tensor, "k d"]) -> Bool[Ten
     if len(taken) == 0:
         return torch.zeros(len(X), dtype=torch.bool, device=X.device)
     return torch.cdist(X, taken, p=torch.inf).amin(-1) < SAME
+
+
+def _nothing_left(n: int) -> NoPointLeftError:
+    return NoPointLeftError(
+        f"There is no point left to suggest: each of the {n} points looked at is pending or to be avoided. Wait for a "
+        "result, widen the space, or allow finished points again by leaving them out of avoid."
+    )
 
 
 def _best_of_both(

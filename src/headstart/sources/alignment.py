@@ -27,6 +27,7 @@ from headstart.data.conditions import Condition
 from headstart.data.dataset import Dataset
 from headstart.data.descriptors import Descriptors
 from headstart.data.outcomes import Outcomes
+from headstart.data.ranges import has_single_value
 from headstart.data.space import Space
 from headstart.errors import InputError, NothingInCommonError
 from headstart.sources.matching import Matched, match, outside
@@ -182,7 +183,7 @@ def _place(
     def decide(parameter: str, what: str, *, warning: bool = False) -> None:
         decisions.append(Decision(task.name, parameter, what, warning))
 
-    free = {name: d for name, d in distributions.items() if not d.single()}
+    free = {name: d for name, d in distributions.items() if not has_single_value(d)}
     fixed_or_elsewhere = {*elsewhere, *distributions} - set(free)
     if not set(task.parameters) & set(free):
         _leave_out(task, distributions, fixed_or_elsewhere, decisions)
@@ -284,7 +285,7 @@ def _report_dropped(
         if name not in distributions and describes:
             decide(name, f"it describes {' and '.join(describes)}, and is no parameter of its own")
             continue
-        if name in distributions and distributions[name].single() and len(values) > 1:
+        if name in distributions and has_single_value(distributions[name]) and len(values) > 1:
             decide(name, "it has a single value now but varied here, which looks like noise", warning=True)
         elif name not in distributions and name in elsewhere:
             decide(name, "no part of the common space: dropped")

@@ -48,6 +48,12 @@ class Relation(StrEnum):
     BELOW = "<"
     OTHER = "≠"
 
+    @property
+    def opposite(self) -> Relation:
+        """The relation that holds where this one does not."""
+        pairs = [("≤", ">"), ("≥", "<"), ("=", "≠")]
+        return Relation(dict([*pairs, *((b, a) for a, b in pairs)])[self])
+
     def holds(self, difference: Float[Numbers, "n"], tolerance: Float[Numbers, "n"] | float) -> Bool[Flags, "n"]:
         """Whether value − bound compares so with 0.
 
@@ -65,12 +71,7 @@ class Relation(StrEnum):
                 return np.asarray(difference >= -tolerance)
             case Relation.EQUAL:
                 return np.asarray(np.abs(difference) <= tolerance)
-            case Relation.ABOVE:
-                return np.asarray(difference > tolerance)
-            case Relation.BELOW:
-                return np.asarray(difference < -tolerance)
-            case Relation.OTHER:
-                return np.asarray(np.abs(difference) > tolerance)
+        return ~self.opposite.holds(difference, tolerance)
 
 
 @dataclass(frozen=True, eq=False)

@@ -261,7 +261,7 @@ class Pieces:
                     return [part]
                 continue
             j = self._at[clause.parameter]
-            for low, high in _complement(clause):
+            for low, high in _intervals(clause.relation.opposite, float(clause.value)):
                 ends = self.numbers[j].within(max(low, part.low[j]), min(high, part.high[j]))
                 if ends == (part.low[j], part.high[j]):
                     return [part]
@@ -276,18 +276,21 @@ class Pieces:
         while True:  # rules about a single number are ends, which may fix it and so leave others with a single one
             rows = []
             for rule in rules:
-                terms = [(self._at[name], factor) for name, factor in rule.terms]
+                # ≥ is ≤ with all signs turned
+                sign, equal = -1.0 if rule.relation is Relation.AT_LEAST else 1.0, rule.relation is Relation.EQUAL
+                terms = [(self._at[name], sign * factor) for name, factor in rule.terms]
                 loose = [(j, factor) for j, factor in terms if low[j] < high[j]]
-                rest = rule.bound - sum(factor * low[j] for j, factor in terms if low[j] == high[j])
+                rest = sign * rule.bound - sum(factor * low[j] for j, factor in terms if low[j] == high[j])
                 room = rounding(rule.bound, *(factor * low[j] for j, factor in terms))
-                if not loose and not rule.relation.holds(np.array([-rest]), room)[0]:
+                if not loose and (abs(rest) if equal else -rest) > room:
                     return None
                 if len(loose) > 1:
-                    rows.append((rule.relation, loose, rest))
+                    rows.append((equal, loose, rest))
                 elif loose:
                     ((j, factor),) = loose
-                    ends = _half_line(rule.relation, factor, rest)
-                    found = self.numbers[j].within(max(low[j], ends[0]), min(high[j], ends[1]))
+                    least = rest / factor if equal or factor < 0 else -np.inf
+                    most = rest / factor if equal or factor > 0 else np.inf
+                    found = self.numbers[j].within(max(low[j], least), min(high[j], most))
                     if found is None:
                         return None
                     low[j], high[j] = found
@@ -301,44 +304,28 @@ class Pieces:
         return replace(made, block=block) if len(block.found) else None
 
     def _block(
-        self, rows: list[tuple[Relation, list[tuple[int, float]], float]], tied: Levels, low: Array, high: Array
+        self, rows: list[tuple[bool, list[tuple[int, float]], float]], tied: Levels, low: Array, high: Array
     ) -> Block:
         key = (tied, low.tobytes(), high.tobytes(), repr(rows))
         if key not in self._blocks:
-            sides: dict[bool, list[Array]] = {True: [], False: []}
-            for relation, terms, bound in rows:
-                row = np.zeros(len(tied) + 1)
-                for j, factor in terms:
-                    row[tied.index(j)] = factor
-                row[-1] = bound
-                sides[relation is Relation.EQUAL].append(-row if relation is Relation.AT_LEAST else row)
-            A, E = (np.array(sides[equal]).reshape(-1, len(tied) + 1) for equal in (False, True))
+            sides = [(is_equal, [dict(terms).get(j, 0.0) for j in tied] + [bound]) for is_equal, terms, bound in rows]
+            A, E = (
+                np.array([side for is_equal, side in sides if is_equal is equal]).reshape(-1, len(tied) + 1)
+                for equal in (False, True)
+            )
             own = tuple(self.numbers[j] for j in tied)
             self._blocks[key] = Block(own, low, high, A[:, :-1], A[:, -1], E[:, :-1], E[:, -1])
         return self._blocks[key]
 
 
-def _half_line(relation: Relation, factor: float, bound: float) -> tuple[float, float]:
-    """The ends between which factor · z ≤, ≥ or = bound."""
-    value = bound / factor
-    if relation is Relation.EQUAL:
-        return value, value
-    return (-np.inf, value) if (relation is Relation.AT_MOST) is (factor > 0) else (value, np.inf)
-
-
-def _complement(clause: Clause) -> list[tuple[float, float]]:
-    """The intervals in which a number does not meet the condition."""
-    v, room = float(clause.value), 2 * rounding(clause.value)
-    match clause.relation:
-        case Relation.ABOVE:
-            return [(-np.inf, v)]
-        case Relation.BELOW:
-            return [(v, np.inf)]
-        case Relation.AT_MOST:
-            return [(v + room, np.inf)]
-        case Relation.AT_LEAST:
-            return [(-np.inf, v - room)]
-        case Relation.EQUAL:
-            return [(-np.inf, v - room), (v + room, np.inf)]
-        case Relation.OTHER:
-            return [(v, v)]
+def _intervals(relation: Relation, v: float) -> list[tuple[float, float]]:
+    """Where a number compares so with v."""
+    below, above = v - 2 * rounding(v), v + 2 * rounding(v)
+    return {
+        Relation.AT_MOST: [(-np.inf, v)],
+        Relation.AT_LEAST: [(v, np.inf)],
+        Relation.EQUAL: [(v, v)],
+        Relation.ABOVE: [(above, np.inf)],
+        Relation.BELOW: [(-np.inf, below)],
+        Relation.OTHER: [(-np.inf, below), (above, np.inf)],
+    }[relation]

@@ -143,15 +143,13 @@ class Ruled(Mixed):
 
         return self._moved(X, draw, rng, drawing=True)
 
-    def _near(
-        self, anchors: Float[Tensor, "*b k d"], n: int, generator: torch.Generator
-    ) -> Float[Tensor, "*b k*{n} d"]:
-        """Normal steps, which end where a rule would be broken; now and then in another category."""
+    def near(self, anchors: Float[Tensor, "k d"], n: int, generator: torch.Generator) -> Float[Tensor, "k*{n} d"]:
+        """Points after normal steps, which end where a rule would be broken; now and then in another category."""
         anchors = self.snap(anchors)
-        X = super()._near(anchors, n, generator)
-        if bool(self.kept(X.reshape(-1, self.d)).all()):
+        X = super().near(anchors, n, generator)
+        if bool(self.kept(X).all()):
             return X
-        starts = anchors.unsqueeze(-3).expand(*anchors.shape[:-2], n, -1, -1).reshape(-1, self.d).cpu()
+        starts = anchors.repeat(n, 1).cpu()
         rng, Z = _rng(generator), self._values(starts).Z
 
         def step(piece: Piece, there: Array, rows: Index) -> Array:
@@ -161,19 +159,17 @@ class Ruled(Mixed):
                 there[:, piece.tied] = piece.block.values(piece.block.walk(shares, 1, rng, reach=NEAR))
             return there
 
-        moved = self._moved(X.reshape(-1, self.d).cpu(), step, rng, instead=starts)
-        return moved.to(X.device).reshape(X.shape)
+        return self._moved(X.cpu(), step, rng, instead=starts).to(X.device)
 
-    def _snapped(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
+    def snap(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         """X itself where it is feasible, else its projection, approximate where tied grids are involved."""
         snapped = self._in_space(X)
-        flat = snapped.reshape(-1, self.d).cpu()
-        broken = ~self.kept(flat)
-        if not bool(broken.any()):
-            return snapped
-        flat = flat.clone()
-        flat[broken] = self._moved(flat[broken], lambda piece, Z, _: piece.nearest(Z), np.random.default_rng(0))
-        return flat.to(X.device).reshape(X.shape)
+        broken = ~self.kept(snapped)
+        if bool(broken.any()):
+            snapped = snapped.clone()
+            there, rng = snapped[broken].cpu(), np.random.default_rng(0)
+            snapped[broken] = self._moved(there, lambda piece, Z, _: piece.nearest(Z), rng).to(X.device)
+        return snapped
 
     # ── polishing and exchanging ──────────────────────────────────────────────────────────────────────────────────
 
@@ -185,14 +181,7 @@ class Ruled(Mixed):
         return torch.tensor([c for c in super().free.tolist() if c not in held], dtype=torch.int64)
 
     def region(self, X: Float[Tensor, "n d"]) -> Region:
-        """Where points may be polished to.
-
-        Args:
-            X: Feasible points.
-
-        Returns:
-            For each point its piece in the free columns, tied grids staying where they are.
-        """
+        """For each point its piece in the free columns, tied grids staying where they are."""
         own, free = self._values(X.cpu()), self.free.tolist()
         region = Region.cube(len(X), len(free))
         for piece, rows in self._allotted(own):
@@ -215,7 +204,8 @@ class Ruled(Mixed):
                 region.ties[row] = at, partial(block.polytope.nearest, b=right, e=equal)
         return region
 
-    def _exchanged(self, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"] | None:
+    def exchanges(self, X: Float[Tensor, "k d"]) -> Float[Tensor, "k m d"] | None:
+        """The points with another value of one discrete parameter, or of several that rules tie together."""
         numbers, summed = {number.name: number for number in self._numbers}, self._pieces.in_sums
         moves = []
         for axis in self._axes:
@@ -231,11 +221,11 @@ class Ruled(Mixed):
         if not moves:
             return None
         found = torch.cat(moves, dim=-2)
-        return self.snap(found.flatten(-3, -2)).reshape(found.shape)
+        return self.snap(found.flatten(0, 1)).reshape(found.shape)
 
-    def _along_tied(self, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"]:
+    def _along_tied(self, X: Float[Tensor, "k d"]) -> Float[Tensor, "k m d"]:
         """Steps along tied grids that satisfy the linear rules; a point that has fewer neighbours is repeated."""
-        flat = X.reshape(-1, X.shape[-1]).cpu()
+        flat = X.cpu()
         own = self._values(flat)
         found: list[Tensor] = [row.unsqueeze(0) for row in flat]
         for piece, rows in self._allotted(own):
@@ -252,7 +242,7 @@ class Ruled(Mixed):
                 found[row] = torch.cat([found[row], moved])
         most = max(len(moves) for moves in found)
         filled = [torch.cat([moves, moves[:1].expand(most - len(moves), -1)]) for moves in found]
-        return torch.stack(filled).to(X).reshape(*X.shape[:-1], most, X.shape[-1])
+        return torch.stack(filled).to(X)
 
     # ── pieces ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -340,15 +330,15 @@ def _groups(levels: NDArray[np.int64]) -> list[tuple[tuple[int, ...], Index]]:
     return [(tuple(row), np.flatnonzero(index.ravel() == i)) for i, row in enumerate(found.tolist())]
 
 
-def _along(number: NumericRange, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"]:
+def _along(number: NumericRange, X: Float[Tensor, "k d"]) -> Float[Tensor, "k m d"]:
     """Every other value of the grid that rules have left, or steps of 1, 2, 4 … along a long one."""
     count = number.count or 1
     if count <= FEW_VALUES:
-        index = np.broadcast_to(np.arange(count, dtype=np.float64), (*X.shape[:-1], count))
+        index = np.broadcast_to(np.arange(count, dtype=np.float64), (len(X), count))
     else:
-        here = np.round(number.index(number.values(X.reshape(-1, X.shape[-1]).cpu().numpy())))
-        index = (here.reshape(*X.shape[:-1], 1) + jumps(count).numpy()).clip(0, count - 1)
-    moved = X.unsqueeze(-2).expand(*index.shape, -1).clone()
+        here = np.round(number.index(number.values(X.cpu().numpy())))
+        index = (here[:, None] + jumps(count).numpy()).clip(0, count - 1)
+    moved = X.unsqueeze(-2).repeat(1, index.shape[1], 1)
     moved[..., number.column] = torch.from_numpy(number.coordinates(number.on_grid(index))).to(X)
     return moved
 
