@@ -109,6 +109,11 @@ class Space:
         """The parameters' distributions by name."""
         return {axis.name: axis.distribution for axis in self.axes}
 
+    @cached_property
+    def by_name(self) -> dict[str, Axis]:
+        """The parameters by name."""
+        return {axis.name: axis for axis in self.axes}
+
     @property
     def d(self) -> int:
         """How many columns X has."""
@@ -237,7 +242,6 @@ class Space:
             One flag per parameter.
         """
         found: dict[str, Tensor] = {}
-        axes = {axis.name: axis for axis in self.axes}
 
         def there(name: str) -> Tensor:
             if name not in found:
@@ -245,7 +249,7 @@ class Space:
                 if condition.parent is None:
                     found[name] = torch.ones(X.shape[:-1], dtype=torch.bool, device=X.device)
                 else:
-                    parent = axes[condition.parent]
+                    parent = self.by_name[condition.parent]
                     found[name] = there(parent.name) & condition.met(parent, X[..., parent.columns])
             return found[name]
 

@@ -24,16 +24,7 @@ from numpy.typing import NDArray
 from headstart.data.axis import Axis
 from headstart.data.conditions import Condition
 from headstart.data.ranges import rounding
-from headstart.data.rules.rule import (
-    Clause,
-    FixedValue,
-    Forbidden,
-    LinearRule,
-    OnSteps,
-    Relation,
-    SettingRule,
-    column_of,
-)
+from headstart.data.rules.rule import Clause, FixedValue, Forbidden, LinearRule, OnSteps, Relation, SettingRule
 from headstart.data.space import Space
 from headstart.decide.ruled.block import Block
 from headstart.decide.ruled.numeric import NumericRange
@@ -121,33 +112,24 @@ class Pieces:
         return {number.name: j for j, number in enumerate(self.numbers)}
 
     @cached_property
-    def _axes(self) -> dict[str, Axis]:
-        return {axis.name: axis for axis in self.space.axes}
-
-    @cached_property
     def _conditions(self) -> dict[str, Condition]:
         return {name: condition for name, condition in self.space.conditions if condition.parent is not None}
 
     @cached_property
     def relevant(self) -> tuple[str, ...]:
         """The parameters of the rules and those that they are conditional on, parents first."""
-        depth: dict[str, int] = {}
 
-        def found(name: str) -> int:
-            if name not in depth:
-                condition = self._conditions.get(name)
-                depth[name] = 0 if condition is None or condition.parent is None else 1 + found(condition.parent)
-            return depth[name]
+        def line(name: str) -> list[str]:
+            """What it is conditional on, and itself."""
+            return [*(line(str(self._conditions[name].parent)) if name in self._conditions else ()), name]
 
-        for rule in self.rules:
-            for name in rule.parameters:
-                found(name)
-        return tuple(sorted(depth, key=lambda name: depth[name]))
+        every = dict.fromkeys(own for rule in self.rules for name in rule.parameters for own in line(name))
+        return tuple(sorted(every, key=lambda name: len(line(name))))
 
     @cached_property
     def categories(self) -> tuple[Axis, ...]:
         """The categorical parameters among the relevant ones."""
-        return tuple(self._axes[name] for name in self.relevant if self._axes[name].categorical)
+        return tuple(self.space.by_name[name] for name in self.relevant if self.space.by_name[name].categorical)
 
     @cached_property
     def in_sums(self) -> frozenset[str]:
@@ -234,7 +216,7 @@ class Pieces:
         if parent not in part.active:
             return [(False, part)]
         if parent in own:
-            return [(condition.allows(self._axes[parent].levels[own[parent]]), part)]
+            return [(condition.allows(self.space.by_name[parent].levels[own[parent]]), part)]
         j = self._at[parent]
         values = [v for v in (condition.least, condition.most, *condition.without) if np.isfinite(v)]
         edges = sorted({part.low[j], part.high[j], *(float(v) for v in values if part.low[j] < v < part.high[j])})
@@ -257,7 +239,8 @@ class Pieces:
         made = []
         for clause in clauses:
             if clause.parameter in own:
-                if not clause.met(column_of([self._axes[clause.parameter].levels[own[clause.parameter]]]))[0]:
+                level = self.space.by_name[clause.parameter].levels[own[clause.parameter]]
+                if Forbidden((clause,)).holds({clause.parameter: level}):
                     return [part]
                 continue
             j = self._at[clause.parameter]

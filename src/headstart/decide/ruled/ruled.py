@@ -82,15 +82,8 @@ class Ruled(Mixed):
     def _numbers(self) -> tuple[NumericRange, ...]:
         return self._pieces.numbers
 
-    def kept(self, X: Float[Tensor, "n d"]) -> Bool[Tensor, "n"]:
-        """Which points of the space satisfy all rules.
-
-        Args:
-            X: Coordinates of points of the space.
-
-        Returns:
-            One flag per point.
-        """
+    def _kept(self, X: Float[Tensor, "n d"]) -> Bool[Tensor, "n"]:
+        """Which points of the space satisfy all rules."""
         own = self._values(X.cpu())
         columns: dict[str, Column] = {number.name: own.Z[:, j] for j, number in enumerate(self._numbers)}
         for c, axis in enumerate(self._pieces.categories):
@@ -119,9 +112,8 @@ class Ruled(Mixed):
             size *= len(blocks[-1])
             if size > _MOST_LISTED:
                 return None
-        X = combinations(blocks)
-        X = self._in_space(X) if self.pinned else self.space.rested(X)
-        X = X[self.kept(X)].unique(dim=0)
+        X = self._in_space(combinations(blocks))
+        X = X[self._kept(X)].unique(dim=0)
         return X if 0 < len(X) <= FEW_POINTS else None
 
     # ── points all over it, and near others ───────────────────────────────────────────────────────────────────────
@@ -129,7 +121,7 @@ class Ruled(Mixed):
     def _at(self, u: Float[Tensor, "n p"], generator: torch.Generator) -> Float[Tensor, "n d"]:
         """Quantiles of what the rules leave; of parameters that linear rules tie together a sample of hit-and-run."""
         X = super()._at(u, generator)
-        if bool(self.kept(X).all()):  # rules that exclude nothing change nothing
+        if bool(self._kept(X).all()):  # rules that exclude nothing change nothing
             return X
         rng = _rng(generator)
 
@@ -147,7 +139,7 @@ class Ruled(Mixed):
         """Points after normal steps, which end where a rule would be broken; now and then in another category."""
         anchors = self.snap(anchors)
         X = super().near(anchors, n, generator)
-        if bool(self.kept(X).all()):
+        if bool(self._kept(X).all()):
             return X
         starts = anchors.repeat(n, 1).cpu()
         rng, Z = _rng(generator), self._values(starts).Z
@@ -164,7 +156,7 @@ class Ruled(Mixed):
     def snap(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         """X itself where it is feasible, else its projection, approximate where tied grids are involved."""
         snapped = self._in_space(X)
-        broken = ~self.kept(snapped)
+        broken = ~self._kept(snapped)
         if bool(broken.any()):
             snapped = snapped.clone()
             there, rng = snapped[broken].cpu(), np.random.default_rng(0)
@@ -290,7 +282,7 @@ class Ruled(Mixed):
                 if number.column is not None and number.name in piece.active and number.name not in self.pinned:
                     X[rows, number.column] = torch.from_numpy(number.coordinates(Z[:, j]))
         X = self._in_space(X)  # a parameter that was not active before has to begin at one of its values
-        kept = self.kept(X)
+        kept = self._kept(X)
         if bool(kept.any()):
             good = kept.nonzero().squeeze(-1)
             X[~kept] = X[good[torch.arange(int((~kept).sum())) % len(good)]]
