@@ -129,12 +129,6 @@ class Space:
         """Those of the categories' columns that hold descriptors."""
         return tuple(axis.groups[-1] for axis in self.axes if axis.descriptors is not None and axis.width)
 
-    @cached_property
-    def size(self) -> int | None:
-        """How many points there are; None if a parameter is continuous."""
-        counts = [axis.count for axis in self.axes]
-        return None if None in counts else math.prod(count for count in counts if count is not None)
-
     def encode(self, rows: Sequence[Mapping[str, Any]]) -> Float[Tensor, "n d"]:
         """Coordinates of rows of values.
 

@@ -10,6 +10,7 @@ Candidates(X)   the rows of X                                comparing all of th
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -227,10 +228,19 @@ class Mixed(Domain):
 
     @cached_property
     def _listed(self) -> Float[Tensor, "m d"] | None:
-        if self.space.size is None or self.space.size > FEW_POINTS:
+        X = self._combinations(FEW_POINTS)
+        return X if X is None or not (self.space.conditions or self.pinned) else self._in_space(X).unique(dim=0)
+
+    def _combinations(self, most: int) -> Float[Tensor, "m d"] | None:
+        """Every combination of a value of each parameter; None if there are more, or a parameter is continuous."""
+        blocks = [grid for axis in self._axes if (grid := self._grid(axis, most)) is not None]
+        if len(blocks) < len(self._axes) or math.prod(map(len, blocks)) > most:
             return None
-        X = combinations([axis.grid() for axis in self._axes])
-        return self.snap(X).unique(dim=0) if self.space.conditions or self.pinned else X
+        rows = torch.cartesian_prod(*(torch.arange(len(block)) for block in blocks)).reshape(-1, len(blocks))
+        return torch.cat([block[rows[:, i]] for i, block in enumerate(blocks)], dim=-1)
+
+    def _grid(self, axis: Axis, most: int) -> Float[Tensor, "k w"] | None:
+        return axis.grid() if axis.count is not None and axis.count <= most else None
 
     @property
     def _shares(self) -> int:
@@ -307,12 +317,6 @@ class Mixed(Domain):
         moved = X.unsqueeze(-2).repeat(1, others.shape[1], 1)
         moved[..., axis.columns] = others  # what was not there before has to begin at one of its values
         return self._in_space(moved) if self.space.conditions or self.pinned else moved
-
-
-def combinations(blocks: Sequence[Float[Tensor, "_ _"]]) -> Float[Tensor, "m d"]:
-    """Every combination of a row of each block, side by side."""
-    rows = torch.cartesian_prod(*(torch.arange(len(block)) for block in blocks)).reshape(-1, len(blocks))
-    return torch.cat([block[rows[:, i]] for i, block in enumerate(blocks)], dim=-1)
 
 
 def jumps(count: int) -> Float[Tensor, "k"]:

@@ -18,10 +18,11 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from headstart.data.axis import Axis
 from headstart.data.rules.rule import CategoryColumn, Column, FixedValue, SettingRule
 from headstart.data.rules.text import read_rules
 from headstart.data.space import Space
-from headstart.decide.domain import FEW_POINTS, FEW_VALUES, NEAR, Mixed, combinations, jumps
+from headstart.decide.domain import FEW_POINTS, FEW_VALUES, NEAR, Mixed, jumps
 from headstart.decide.region import Region
 from headstart.decide.ruled.numeric import NumericRange
 from headstart.decide.ruled.pieces import ABSENT, Piece, Pieces
@@ -82,6 +83,10 @@ class Ruled(Mixed):
     def _numbers(self) -> tuple[NumericRange, ...]:
         return self._pieces.numbers
 
+    @cached_property
+    def _number_of(self) -> dict[str, NumericRange]:
+        return {number.name: number for number in self._numbers}
+
     def _kept(self, X: Float[Tensor, "n d"]) -> Bool[Tensor, "n"]:
         """Which points of the space satisfy all rules."""
         own = self._values(X.cpu())
@@ -96,25 +101,21 @@ class Ruled(Mixed):
 
     @cached_property
     def _listed(self) -> Float[Tensor, "m d"] | None:
-        fixed = {rule.parameter: rule.value for rule in self.rules if isinstance(rule, FixedValue)} | dict(self.pinned)
-        numbers, blocks, size = {number.name: number for number in self._numbers}, [], 1
-        for axis in self._axes:
-            number = numbers.get(axis.name)
-            if axis.name in fixed:
-                blocks.append(axis.place([fixed[axis.name]]))
-            elif number is None:
-                blocks.append(axis.grid())
-            elif number.count is None or number.count > _MOST_LISTED:
-                return None
-            else:
-                u = number.coordinates(number.on_grid(np.arange(number.count, dtype=np.float64)))
-                blocks.append(torch.from_numpy(u).unsqueeze(-1))
-            size *= len(blocks[-1])
-            if size > _MOST_LISTED:
-                return None
-        X = self._in_space(combinations(blocks))
+        X = self._combinations(_MOST_LISTED)
+        if X is None:
+            return None
+        X = self._in_space(X)
         X = X[self._kept(X)].unique(dim=0)
         return X if 0 < len(X) <= FEW_POINTS else None
+
+    def _grid(self, axis: Axis, most: int) -> Float[Tensor, "k w"] | None:
+        fixed = {rule.parameter: rule.value for rule in self.rules if isinstance(rule, FixedValue)} | dict(self.pinned)
+        if axis.name in fixed:
+            return axis.place([fixed[axis.name]])
+        number = self._number_of.get(axis.name)
+        if number is None or not number.stepped or number.count is None or number.count > most:
+            return super()._grid(axis, most)
+        return torch.from_numpy(number.coordinates(number.on_grid(np.arange(float(number.count))))).unsqueeze(-1)
 
     # ── points all over it, and near others ───────────────────────────────────────────────────────────────────────
 
@@ -198,10 +199,9 @@ class Ruled(Mixed):
 
     def exchanges(self, X: Float[Tensor, "k d"]) -> Float[Tensor, "k m d"] | None:
         """The points with another value of one discrete parameter, or of several that rules tie together."""
-        numbers, summed = {number.name: number for number in self._numbers}, self._pieces.in_sums
-        moves = []
+        summed, moves = self._pieces.in_sums, []
         for axis in self._axes:
-            number = numbers.get(axis.name)
+            number = self._number_of.get(axis.name)
             if axis.name in self.pinned or axis.name in summed:
                 continue
             if number is not None and number.stepped:
