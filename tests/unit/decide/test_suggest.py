@@ -183,7 +183,6 @@ def test_a_first_batch_stays_where_something_is_expected(d: int, kind: Acquisiti
     assert float(share[[0, 1, 2, 4, 5, 6]].max()) < 0.3
 
 
-@pytest.mark.slow
 def test_a_batch_without_the_belief_goes_to_the_corners(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which is what the limit is for: where it is the plain process's turn to choose, it knows of no better place."""
     posterior = _shifted_bowls(3)

@@ -246,7 +246,7 @@ def test_a_batch_is_spread_out_under_noise(name: str, kind: Acquisition) -> None
     assert float(distances.max()) > 0.1
 
 
-@pytest.mark.parametrize("kind", [pytest.param(Acquisition.LOG_EI, marks=pytest.mark.slow), Acquisition.LCB])
+@KINDS
 def test_problems_of_a_batch_have_their_own_pending_points(kind: Acquisition) -> None:
     """(*b, q, d) comes back, new for every problem; points given once are pending for all of them."""
     X = torch.rand(2, 5, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)

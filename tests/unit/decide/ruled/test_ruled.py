@@ -44,19 +44,11 @@ def test_no_point_of_a_random_space_breaks_a_random_rule(seed: int) -> None:
         assert broken(domain, X) == [], where
 
 
-@pytest.mark.slow
 @given(seed=st.integers(0, 2**32 - 1))
 def test_no_suggestion_in_a_random_space_breaks_a_random_rule(seed: int) -> None:
     """Though most of the results known, and the one awaited, do."""
     domain = random_domain(seed)
     assert broken(domain, suggested(domain, seed)) == []
-
-
-def test_no_suggestion_in_one_of_twenty_spaces_breaks_a_rule() -> None:
-    """Lists, logs, grids, categories, conditions, numbers that sums and equalities tie, and every kind of rule."""
-    for seed in (1, 4, 6, 7, 9, 12, 15, 18, 22, 25, 28, 34, 36, 40, 44, 46, 54, 57, 58, 59):
-        domain = random_domain(seed)
-        assert broken(domain, suggested(domain, seed)) == [], seed
 
 
 def test_points_are_spread_over_a_mixture() -> None:
