@@ -66,33 +66,24 @@ class Search:
 
     def _best(self, awaited: Float[Tensor, "p d"], taken: Float[Tensor, "k d"]) -> Float[Tensor, "d"]:
         listing = self.domain.listing()
-        if listing is not None:
-            X = listing.to(taken.device)
-            scored = self._scored(X, awaited, taken)
-            with single_thread():
-                values = scored(X)
-            if bool(values.amax() == -torch.inf):
-                raise _nothing_left(len(X))
-            return X[values.argmax()]
-        wide, near = self._look_around()
-        X = torch.cat([wide, near])
-        scored = self._scored(X, awaited, taken)
+        parts = self._look_around() if listing is None else (listing.to(taken.device),)
+        found = torch.cat(parts)
+        value, limit = self.aim.value(found, awaited, self.generator), self.aim.mean_limit(found, awaited)
+        scored = _ScoredPoints(value, taken, limit)
         with single_thread():
-            starts = _best_of_both(X, scored(X), len(wide), self.n_starts)
-            found = torch.cat([_improve(scored, self.domain, starts), starts])
             values = scored(found)
-            for _ in range(PLAIN_TUNING.search_rounds):
+            if listing is None:
+                starts = _best_of_both(found, values, len(parts[0]), self.n_starts)
+                found = torch.cat([_improve(scored, self.domain, starts), starts])
+                values = scored(found)
+            for _ in range(PLAIN_TUNING.search_rounds if listing is None else 0):
                 if not bool(values.amax() == -torch.inf):
-                    return found[values.argmax()]
-                more = self.domain.spread(ROWS, self.generator).to(X.device)
+                    break
+                more = self.domain.spread(ROWS, self.generator).to(found.device)
                 found, values = torch.cat([found, more]), torch.cat([values, scored(more)])
-        raise _nothing_left(len(found))
-
-    def _scored(
-        self, X: Float[Tensor, "n d"], awaited: Float[Tensor, "p d"], taken: Float[Tensor, "k d"]
-    ) -> _ScoredPoints:
-        value = self.aim.value(X, awaited, self.generator)
-        return _ScoredPoints(value, taken, self.aim.mean_limit(X, awaited))
+        if bool(values.amax() == -torch.inf):
+            raise _nothing_left(len(found))
+        return found[values.argmax()]
 
     def _look_around(self) -> tuple[Float[Tensor, "n d"], Float[Tensor, "m d"]]:
         """Points all over, and points near the most promising of those, the observed and the past bests.
