@@ -42,7 +42,7 @@ _MOST_LISTED = 50_000  # combinations of values before the rules are asked
 class _Values:
     """What the parameters are at n points: values Z of numeric ones, level numbers of the categories in rules.
 
-    ``active`` says where each parameter of the rules is active; the level of a category that is not is ``ABSENT``.
+    ``active`` says where each parameter is active; the level of a category that is not is ``ABSENT``.
     """
 
     Z: Float[Array, "n p"]
@@ -241,10 +241,7 @@ class Ruled(Mixed):
     def _values(self, X: Float[Tensor, "n d"]) -> _Values:
         """The values at points of the space."""
         U, pieces = X.numpy(), self._pieces
-        active = dict.fromkeys(pieces.relevant, np.ones(len(U), dtype=bool))
-        if any(condition.parent for _, condition in self.space.conditions):
-            present = dict(zip(self.space.names, self.space.present(X).T.numpy(), strict=True))
-            active = {name: present[name] for name in pieces.relevant}
+        active = dict(zip(self.space.names, self.space.present(X).T.numpy(), strict=True))
         Z = np.empty((len(U), len(self._numbers)))
         for j, number in enumerate(self._numbers):
             Z[:, j] = number.values(U)
