@@ -81,12 +81,42 @@ def _branching(trial: optuna.Trial) -> float:
     return float(trial.suggest_int("c", 1, 8))
 
 
+def _paired(test: Callable[..., None]) -> Callable[..., None]:
+    """The test of every pair of two parameters, of which each value of both is run at once in one pair."""
+    (first, firsts), (second, seconds) = (mark.args for mark in test.pytestmark)  # type: ignore[attr-defined]
+    pairs = [
+        pytest.param(a, b, marks=[] if (j - i) % len(seconds) == 1 else [pytest.mark.slow])
+        for i, a in enumerate(firsts)
+        for j, b in enumerate(seconds)
+    ]
+
+    @pytest.mark.parametrize(("a", "b"), pairs)
+    def of_one_pair(self: Any, sampler: Callable[[], BaseSampler], a: Any, b: Any) -> None:
+        test(self, sampler, **{first: a, second: b})
+
+    return of_one_pair
+
+
 class TestBasic(_Informed, suites.BasicSamplerTestCase):  # type: ignore[misc,name-defined]
     """Every kind of parameter, conditional and dynamic spaces, NaN objectives, fixed parameters."""
+
+    test_combination_of_different_distributions_objective = _paired(
+        suites.BasicSamplerTestCase.test_combination_of_different_distributions_objective
+    )
+
+    # a range that moves away altogether; to narrow or widen it is left to the slow ones
+    @pytest.mark.parametrize(
+        "second", [(20, 30), *(pytest.param(own, marks=pytest.mark.slow) for own in ((0, 5), (0, 20)))]
+    )
+    def test_dynamic_range_objective(self, sampler: Callable[[], BaseSampler], second: tuple[int, int]) -> None:
+        """As the suite has it."""
+        suites.BasicSamplerTestCase.test_dynamic_range_objective(self, sampler, *second)
 
 
 class TestRelative(_Informed, suites.RelativeSamplerTestCase):  # type: ignore[misc,name-defined]
     """Parameters chosen together have the right types and ranges, alone and with two threads."""
+
+    test_sample_relative_numerical = _paired(suites.RelativeSamplerTestCase.test_sample_relative_numerical)
 
 
 class TestSeveralObjectives(_Informed, suites.MultiObjectiveSamplerTestCase):  # type: ignore[misc,name-defined]
