@@ -323,7 +323,7 @@ class Adviser:
         if last is None or name not in last.alignment.space.names:
             raise NoPlaceError(self._why_unknown)
         space = last.alignment.space
-        axis = next(axis for axis in space.axes if axis.name == name)
+        axis = space.by_name[name]
         if axis.width == 0:
             raise NoPlaceError(_SINGLE)
         with self._lock, _on_cpu():
