@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 from zlib import crc32
 
+import matplotlib
 import pytest
 import tests.reference.shapes
 import torch
@@ -18,6 +19,7 @@ from matplotlib.figure import Figure
 tests.reference.shapes.install("headstart")
 
 torch.set_num_threads(1)
+matplotlib.rcParams["savefig.dpi"] = 40  # what a picture shows does not depend on it
 
 _FEW = 6
 
