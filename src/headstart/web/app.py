@@ -18,13 +18,12 @@ from starlette.staticfiles import StaticFiles
 from headstart import __version__
 from headstart.campaign.desk.words import cell, count, percent, with_interval
 from headstart.campaign.measured import SlippedResultsError
-from headstart.errors import HeadstartError, message_of
+from headstart.errors import HeadstartError
 from headstart.web.desk import Desk
-from headstart.web.forms import StaleFormError
 from headstart.web.guard import Guard
 from headstart.web.pages import begin, experiments, pictures, reading, works
-from headstart.web.pages.page import render
-from headstart.web.pages.remedies import for_the_page
+from headstart.web.pages.page import StaleFormError, render
+from headstart.web.problems import for_the_page, in_words
 from headstart.web.worker import Worker
 
 _HERE = Path(__file__).parent
@@ -81,12 +80,8 @@ def _home(request: Request) -> Response:
 
 def _problem(request: Request, error: Exception) -> Response:
     """What is somebody's to mend, in a sentence; nothing was changed."""
-    told = (
-        f"{error.filename}: {error.strerror}."
-        if isinstance(error, OSError) and error.filename
-        else for_the_page(message_of(error))
-    )
-    return render(request, "problem.html", {"told": told, "title": "That did not work"}, status=422)
+    content = {"told": for_the_page(in_words(error)), "title": "That did not work"}
+    return render(request, "problem.html", content, status=422)
 
 
 def _stale(request: Request, error: Exception) -> Response:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from starlette.datastructures import UploadFile
+from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -31,13 +31,12 @@ from headstart.campaign.measured import ResultSlip, SlippedResultsError
 from headstart.errors import ChangedMeanwhileError, InputError
 from headstart.sources.files.tables import Table
 from headstart.web.desk import Desk
-from headstart.web.forms import Taken, posted, tried, tried_but_slips
 from headstart.web.jobs import Compared, PastOf
 from headstart.web.pages.columns import KINDS, ROLES, ColumnForm, forms_in, forms_of, parameters_in, plan_of
-from headstart.web.pages.page import desk_of, go, render
+from headstart.web.pages.page import desk_of, go, posted, render
 from headstart.web.pages.reading import past_rows
-from headstart.web.pages.remedies import for_the_page
 from headstart.web.pages.settings import MoreForm, change_rules, more_in, more_of, show_settings, wrong_rules
+from headstart.web.problems import for_the_page, tried
 from headstart.web.worker import DeskWork
 
 
@@ -68,7 +67,7 @@ def _page(
     if tables and not problems:
         shown = columns or forms_of(tables)
         try:
-            found, wrong = tried_but_slips(lambda: _look(desk, shown, told_more))
+            found, wrong = tried(lambda: _look(desk, shown, told_more), but=(SlippedResultsError,))
         except SlippedResultsError as error:
             found, wrong, slips = None, "A result lies far outside anything seen: is it right?", error.slips
         looked, shown = found or (None, shown)
@@ -133,7 +132,7 @@ def _toml(desk: Desk) -> bytes | None:
 # ── what comes in ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _upload(request: Request, form: Taken) -> Response:
+def _upload(request: Request, form: FormData) -> Response:
     desk = desk_of(request)
     sent = [part for part in form.getlist("files") if isinstance(part, UploadFile) and part.filename]
     if not sent:
@@ -148,14 +147,14 @@ def _upload(request: Request, form: Taken) -> Response:
     return go(request, "/begin?anew" if desk.begun else "/begin")
 
 
-def _remove(request: Request, form: Taken) -> Response:
+def _remove(request: Request, form: FormData) -> Response:
     desk = desk_of(request)
     with desk.changing:
         step = remove_past(desk.folder, str(form.get("file", "")))
     return go(request, "/begin", "" if desk.begun else f"Done: {step.what}.")
 
 
-def _columns(request: Request, form: Taken) -> Response:
+def _columns(request: Request, form: FormData) -> Response:
     """Look again with what was typed, compare the past campaigns, or write the campaign."""
     desk = desk_of(request)
     files, _ = _tables(desk)
@@ -170,7 +169,7 @@ def _columns(request: Request, form: Taken) -> Response:
         return _page(request, columns, more=more, compare=form.get("do") == "compare")
     more = _understood(more)
     try:
-        found, wrong = tried_but_slips(lambda: _look(desk, columns, more))
+        found, wrong = tried(lambda: _look(desk, columns, more), but=(SlippedResultsError,))
     except SlippedResultsError:
         return _page(request, columns, status=422, more=more)
     if wrong:

@@ -6,21 +6,22 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from headstart.campaign.desk.changes import OwnRow, add_row, remove_row, save_results, say_right
+from headstart.campaign.desk.contents import with_campaign
 from headstart.campaign.desk.history import Step, last_step, steps_of, undo_step
 from headstart.campaign.experiments import State
 from headstart.campaign.measured import SlippedResultsError
 from headstart.errors import ChangedMeanwhileError, InputError, UnusableCellsError
-from headstart.web.desk import Desk, Snapshot
-from headstart.web.forms import Taken, posted, tried, whole_number
-from headstart.web.jobs import Learned, row_key
-from headstart.web.pages.page import desk_of, go, render
-from headstart.web.pages.remedies import for_the_page
+from headstart.web.desk import Desk, Snapshot, row_key
+from headstart.web.jobs import Learned
+from headstart.web.pages.page import desk_of, go, posted, render
 from headstart.web.pages.rows import ShownRow, Typed, own_fields, row_of, table_texts, typed_in
+from headstart.web.problems import for_the_page, tried, whole_number
 from headstart.web.worker import DeskWork
 
 _MOST_ASKED = 100
@@ -54,7 +55,7 @@ def _page(
         "own": own_fields(now.campaign, typed or Typed()),
         "told": told,
         "opened": opened,
-        "remarks": _remarks(desk, now, known),
+        "remarks": _remarks(now, known),
         "steps": steps_of(desk.folder)[::-1][:_SHOWN_STEPS],
         "last": last_step(desk.folder),
         "outlook": desk.outlook(now),
@@ -62,8 +63,8 @@ def _page(
     return render(request, "experiments.html", content, status=status)
 
 
-def _remarks(desk: Desk, now: Snapshot, known: Learned | None) -> list[str]:
-    own = list(desk.fitted(now, known).remarks) if known else []
+def _remarks(now: Snapshot, known: Learned | None) -> list[str]:
+    own = with_campaign(known.fitted, now.campaign).remarks if known else ()
     return [for_the_page(remark) for remark in dict.fromkeys([*own, *now.campaign.remarks])]
 
 
@@ -81,13 +82,13 @@ def _rows(desk: Desk, now: Snapshot, known: Learned | None, typed: Typed) -> lis
 # ── what comes in ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def show_again(request: Request, form: Taken, told: str) -> Response:
+def show_again(request: Request, form: FormData, told: str) -> Response:
     """The page with what was typed, and why it was not taken."""
     typed = typed_in(desk_of(request).now().campaign, form)
     return _page(request, typed, told, 409)
 
 
-def _save(request: Request, form: Taken) -> Response:
+def _save(request: Request, form: FormData) -> Response:
     desk = desk_of(request)
     typed = typed_in(desk.now().campaign, form)
     if "edit" in form:
@@ -105,7 +106,7 @@ def _save(request: Request, form: Taken) -> Response:
     return _changed(request, replace(typed, own={}), change, "saved")
 
 
-def _add(request: Request, form: Taken) -> Response:
+def _add(request: Request, form: FormData) -> Response:
     desk = desk_of(request)
     typed = typed_in(desk.now().campaign, form)
     right = [column for _, column in typed.right]
@@ -145,7 +146,7 @@ def ask_about(request: Request, error: Exception) -> Response:
     return render(request, "slips.html", content, status=422)
 
 
-def _right(request: Request, form: Taken) -> Response:
+def _right(request: Request, form: FormData) -> Response:
     """Cells of the files are said to be right."""
     desk = desk_of(request)
     cell = str(form.get("cell", ""))
@@ -160,7 +161,7 @@ def _right(request: Request, form: Taken) -> Response:
     raise InputError(f"Nobody is asked about {cell[:60]!r} any more. Look at the experiments.")
 
 
-def _undo(request: Request, form: Taken) -> Response:
+def _undo(request: Request, form: FormData) -> Response:
     desk = desk_of(request)
     number = whole_number(str(form.get("step", "")), "The step", 1, 10**6)
     with desk.changing:
@@ -168,7 +169,7 @@ def _undo(request: Request, form: Taken) -> Response:
     return go(request, "/experiments" if desk.begun else "/begin", f"Undone: {step.what}.")
 
 
-def _ask(request: Request, form: Taken) -> Response:
+def _ask(request: Request, form: FormData) -> Response:
     desk = desk_of(request)
     n, wrong = tried(lambda: whole_number(str(form.get("n", "")), "The number of experiments", 1, _MOST_ASKED))
     if wrong:

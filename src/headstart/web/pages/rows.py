@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from starlette.datastructures import FormData
+
 from headstart.campaign.campaign import Campaign
 from headstart.campaign.desk.changes import OWN_ROW, CellPlace
 from headstart.campaign.desk.words import cell as cell_text
@@ -13,7 +15,6 @@ from headstart.campaign.desk.words import percent, with_interval
 from headstart.campaign.experiments import Experiment
 from headstart.campaign.measured import ResultSlip
 from headstart.sources.parameters import Kind
-from headstart.web.forms import Taken
 from headstart.web.jobs import RowOutlook
 
 
@@ -142,7 +143,7 @@ def own_fields(campaign: Campaign, typed: Typed) -> list[FieldShown]:
     return [typed.answered(shown, (OWN_ROW, name)) for name, shown in fields]
 
 
-def typed_in(campaign: Campaign, form: Taken) -> Typed:
+def typed_in(campaign: Campaign, form: FormData) -> Typed:
     """The cells that somebody changed: those that are not what the form was sent out with.
 
     Fields are called r3.0 (the first result of row 3), s3.0 (its first setting), p0 and m0 (those of one's own); o3.0
