@@ -24,6 +24,7 @@ from headstart.web.pages.page import desk_of, go, render
 from headstart.web.problems import for_the_page, tried
 
 MARKS = {"": "as the files show", ",": "comma (1,5)", ".": "point (1.5)"}
+_FIELDS = ("mark", "cells", "rules", "current")
 _KEPT_IN = (CURRENT, "current.xlsx")
 
 
@@ -37,11 +38,6 @@ class MoreForm:
     current: str = CURRENT
     wrong: Mapping[str, str] = field(default_factory=dict)
     old: CampaignFile | None = None
-
-    @property
-    def marks(self) -> Mapping[str, str]:
-        """The decimal marks that can be chosen."""
-        return MARKS
 
     @property
     def kept_in(self) -> tuple[str, ...]:
@@ -63,10 +59,6 @@ class MoreForm:
                 raise InputError(f"{line!r} is not understood: write the cell, =, and missing, failed or a number.")
             found[text] = value
         return found
-
-    def with_right(self, cell: str) -> MoreForm:
-        """With a cell that is said to be right."""
-        return replace(self, cells="\n".join(filter(None, (self.cells.strip(), f"{cell} = {cell.replace(',', '.')}"))))
 
     def plan(self, columns: CampaignPlan, folder: Path) -> CampaignPlan:
         """The plan of the columns with the rest; lists and descriptors are those of the campaign before."""
@@ -100,11 +92,11 @@ def more_of(desk: Desk) -> MoreForm:
 
 def more_in(form: FormData, before: MoreForm) -> MoreForm:
     """What was typed."""
-    if "current" not in form:
-        return before
-    mark, cells, rules, current = (str(form.get(name, "")) for name in ("mark", "cells", "rules", "current"))
-    found = replace(before, mark=mark, cells=cells, rules=rules)
-    return replace(found, current=current if current in before.kept_in else before.current)
+    mark, cells, rules, current = (str(form.get(name, getattr(before, name))) for name in _FIELDS)
+    if cell := str(form.get("right", ""))[:60]:  # a result that is said to be right
+        cells = "\n".join(filter(None, (cells.strip(), f"{cell} = {cell.replace(',', '.')}")))
+    current = current if current in before.kept_in else before.current
+    return replace(before, mark=mark, cells=cells, rules=rules, current=current)
 
 
 def wrong_rules(folder: Path, file: CampaignFile) -> str:
