@@ -48,7 +48,14 @@ def _is_png(path: Path) -> bool:
     return content.startswith(b"\x89PNG") and len(content) > 2_000
 
 
-@pytest.mark.parametrize("n", [1, 3, 14], ids=["one file", "a few", "too many for numbers in the matrix"])
+@pytest.mark.parametrize(
+    "n",
+    [
+        pytest.param(1, marks=pytest.mark.slow, id="one file"),
+        pytest.param(3, id="a few"),
+        pytest.param(14, marks=pytest.mark.slow, id="too many for numbers in the matrix"),
+    ],
+)
 def test_the_picture_of_past_files_is_drawn(tmp_path: Path, n: int) -> None:
     """Equal for equal files, in a folder that need not be there."""
     path = draw_agreement(_check(n), tmp_path / "new" / "plots")
@@ -58,7 +65,9 @@ def test_the_picture_of_past_files_is_drawn(tmp_path: Path, n: int) -> None:
     assert draw_agreement(_check(n), path.parent).read_bytes() == before
 
 
-@pytest.mark.parametrize(("n", "results"), [(1, 0), (3, 1), (8, 9)])
+@pytest.mark.parametrize(
+    ("n", "results"), [(1, 0), *(pytest.param(*c, marks=pytest.mark.slow) for c in [(3, 1), (8, 9)])]
+)
 def test_the_picture_of_verdicts_is_drawn(tmp_path: Path, n: int, results: int) -> None:
     """Before the first result, too, and with more sources than there are colours."""
     path = draw_verdicts(_explanation(n, results), tmp_path)

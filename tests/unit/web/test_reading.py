@@ -117,6 +117,7 @@ def test_the_report_says_everything_on_one_page(visitor: Visitor) -> None:
         assert text in page, text
 
 
+@pytest.mark.slow
 def test_a_page_takes_less_than_a_tenth_of_a_second(visitor: Visitor) -> None:
     """Of everything but learning and drawing; the median of five, on a machine that does other things too."""
     for path in ("/experiments", "/pictures", "/report"):
