@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.applications import Starlette
@@ -15,8 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from headstart import __version__
-from headstart.campaign.desk.words import cell, count, percent, with_interval
+from headstart.campaign.desk.words import cell, count, with_interval
 from headstart.campaign.measured import SlippedResultsError
 from headstart.errors import HeadstartError
 from headstart.web.desk import Desk
@@ -68,8 +65,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"cell": cell, "percent": percent}
-    made.globals |= {"count": count, "with_interval": with_interval, "version": __version__}
+    made.filters["cell"] = cell
+    made.globals |= {"count": count, "with_interval": with_interval}
     return made
 
 
@@ -86,11 +83,9 @@ def _problem(request: Request, error: Exception) -> Response:
 
 def _stale(request: Request, error: Exception) -> Response:
     assert isinstance(error, StaleFormError)
-    again: Mapping[str, Any] = {"/experiments/save": experiments.show_again, "/experiments/add": experiments.show_again}
     told = "The server was started anew since this page was opened. Nothing was changed: look at it, and send it again."
-    if request.url.path in again:
-        response: Response = again[request.url.path](request, error.form, told)
-        return response
+    if request.url.path in ("/experiments/save", "/experiments/add"):
+        return experiments.show_again(request, error.form, told)
     return render(request, "problem.html", {"told": told, "title": "Please send that again"}, status=409)
 
 

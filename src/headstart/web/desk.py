@@ -26,26 +26,15 @@ from headstart.draw.canvas import themed_svg
 from headstart.draw.slices import Slice, slices_figure, slices_through
 from headstart.gp.threads import single_thread
 from headstart.sources.files.tables import Table, read_table
-from headstart.web.jobs import (
-    Compared,
-    Drawn,
-    Judged,
-    Learned,
-    RowKey,
-    RowOutlook,
-    ask,
-    compare,
-    draw,
-    judge,
-    learn,
-)
+from headstart.sources.parameters import Kind
+from headstart.web import jobs
+from headstart.web.jobs import Compared, Drawn, Judged, Learned, RowKey, RowOutlook
 from headstart.web.problems import tried
 from headstart.web.worker import DeskWork, Job, Worker
 
 _KEPT = 4  # of every kind of result
 _WORKS = 40
 
-Box = tuple[float, float, float, float]
 T = TypeVar("T")
 
 
@@ -60,16 +49,10 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class SlicesPicture:
-    """Slices of one outcome as SVG, and for each where its panel is (left, top, right, bottom) and its axis ends."""
+class SlicesPictures:
+    """Slices through one point: for every outcome its label, the SVG, and what a script has to know of the panels."""
 
-    label: str
-    svg: bytes
-    panels: tuple[tuple[Slice, Box, tuple[float, float]], ...]
-
-
-class SlicesPictures(tuple[SlicesPicture, ...]):
-    """Slices of every outcome of which anything is known, through one point."""
+    outcomes: tuple[tuple[str, bytes, list[dict[str, Any]]], ...]
 
 
 def row_key(campaign: Campaign, values: Mapping[str, Any]) -> RowKey:
@@ -148,13 +131,13 @@ class Desk:
     def learned(self, now: Snapshot) -> Learned | DeskWork:
         """What the files say, or the work that finds out, which is begun if it is not on its way."""
         return self._known(Learned, now.evidence) or self._begin(
-            f"learn {now.evidence}", "Learning from the files", partial(learn, self.folder)
+            f"learn {now.evidence}", "Learning from the files", partial(jobs.learn, self.folder)
         )
 
     def judged(self, now: Snapshot) -> Judged | DeskWork:
         """What the past is worth, or the work that finds out."""
         return self._known(Judged, now.evidence) or self._begin(
-            f"judge {now.evidence}", "Asking what the past is worth", partial(judge, self.folder)
+            f"judge {now.evidence}", "Asking what the past is worth", partial(jobs.judge, self.folder)
         )
 
     def outlook(self, now: Snapshot) -> str:
@@ -165,18 +148,18 @@ class Desk:
     def drawn(self, now: Snapshot) -> Drawn | DeskWork:
         """The pictures, or the work that draws them."""
         return self._known(Drawn, now.contents.key) or self._begin(
-            f"draw {now.contents.key}", "Drawing", partial(draw, self.folder)
+            f"draw {now.contents.key}", "Drawing", partial(jobs.draw, self.folder)
         )
 
     def ask(self, n: int) -> DeskWork:
         """Begin to choose n experiments, which are appended when they are found."""
         doing = f"Choosing {n} experiment{'' if n == 1 else 's'}"
-        return self._begin("ask", doing, partial(ask, self.folder, n), then="/experiments")
+        return self._begin("ask", doing, partial(jobs.ask, self.folder, n), then="/experiments")
 
     def compare(self, looked: Looked) -> DeskWork:
         """Begin to compare past campaigns."""
         name = f"compare {digest(repr((looked.file, [table.raw for table in looked.tables])).encode())}"
-        return self._begin(name, "Comparing the past campaigns", partial(compare, looked))
+        return self._begin(name, "Comparing the past campaigns", partial(jobs.compare, looked))
 
     def work(self, ident: str) -> DeskWork | None:
         """The work of this name."""
@@ -231,13 +214,21 @@ class Desk:
                 if own.knows:
                     figure = slices_figure(own, slices, point, best=best)
                     svg = themed_svg(figure)  # which lays the panels out
-                    frames = zip(slices, figure.axes, strict=False)
-                    panels = tuple((s, _box(axes), axes.get_xlim()) for s, axes in frames)
-                    found.append(SlicesPicture(own.column.label, svg, panels))
-        return self._keep(key, SlicesPictures(found))
+                    panels = [_panel(now.campaign, s, axes) for s, axes in zip(slices, figure.axes, strict=False)]
+                    found.append((own.column.label, svg, panels))
+        return self._keep(key, SlicesPictures(tuple(found)))
 
 
-def _box(axes: Axes) -> Box:
-    """Where the axes are in the picture, in shares of its width and height from its upper left corner."""
-    place = axes.get_position()
-    return round(place.x0, 4), round(1 - place.y1, 4), round(place.x1, 4), round(1 - place.y0, 4)
+def _panel(campaign: Campaign, s: Slice, axes: Axes) -> dict[str, Any]:
+    """What tells a script which value the mouse is at; the box is in shares of the picture, from the upper left."""
+    p, place = s.parameter, axes.get_position()
+    return {
+        "name": f"v{campaign.file.parameters.index(p)}",
+        "label": p.label,
+        "box": [round(share, 4) for share in (place.x0, 1 - place.y1, place.x1, 1 - place.y0)],
+        "ends": axes.get_xlim(),
+        "range": () if p.is_text else (p.low, p.high),
+        "log": p.log,
+        "whole": p.kind is Kind.INT,
+        "choices": p.choices,
+    }

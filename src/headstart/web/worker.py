@@ -46,7 +46,6 @@ class DeskWork:
     result: Any = None
     error: str = ""
     finished: threading.Event = field(default_factory=threading.Event)
-    took: float = 0.0
 
     @property
     def done(self) -> bool:
@@ -55,8 +54,8 @@ class DeskWork:
 
     @property
     def seconds(self) -> float:
-        """How long it took, or takes so far."""
-        return self.took if self.done else time.monotonic() - self.began
+        """How long ago it began."""
+        return time.monotonic() - self.began
 
     def report(self, share: float, doing: str) -> None:
         """Note how far it is."""
@@ -99,7 +98,6 @@ class Worker:
                 on_end(work)
             except Exception as error:
                 work.error = _told(error)
-            work.took = time.monotonic() - work.began
             work.finished.set()
 
     def _result(self, work: DeskWork) -> Any:

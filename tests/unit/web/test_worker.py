@@ -59,7 +59,6 @@ def test_a_process_of_its_own_works_fails_dies_and_goes_on() -> None:
         again = _done(worker, "fine")
         assert again.result[0] != first.result[0]
         assert again.result[1] == 1
-        assert again.seconds == again.took
     finally:
         worker.stop()
     time.sleep(0.1)

@@ -16,7 +16,7 @@ from headstart.errors import InputError
 from headstart.gp.threads import single_thread
 from headstart.sources.files.cells import number
 from headstart.sources.parameters import Kind, Parameter
-from headstart.web.desk import SlicesPicture, Snapshot
+from headstart.web.desk import Snapshot
 from headstart.web.jobs import Learned
 from headstart.web.pages.page import desk_of, render, waiting
 from headstart.web.problems import tried
@@ -93,12 +93,11 @@ def _slices(request: Request, now: Snapshot, learned: Learned) -> dict[str, Any]
     point, wrong = tried(lambda: _point(request, now, learned))
     point = dict(learned.reference) if point is None else point
     reference = point == learned.reference
-    places = {p.name: i for i, p in enumerate(now.campaign.file.parameters) if p.kind is not Kind.FIXED}
-    parameters = [(i, now.campaign.file.parameters[i]) for i in places.values()]
+    parameters = [(i, p) for i, p in enumerate(now.campaign.file.parameters) if p.kind is not Kind.FIXED]
     typed = {i: request.query_params.get(f"v{i}", "")[:60] if wrong else point[p.name] for i, p in parameters}
     expected, within = _expected(now, learned, point)
     return {
-        "slices": [(one, _panels(one, places)) for one in desk_of(request).slices(now, learned, point)],
+        "slices": desk_of(request).slices(now, learned, point).outcomes,
         "query": {"v": now.contents.key[:12]} | ({} if reference else {f"v{i}": point[p.name] for i, p in parameters}),
         "parameters": [(i, p, typed[i]) for i, p in parameters],
         "expected": [(label, with_interval(r.median, r.low, r.high)) for label, r in expected],
@@ -106,22 +105,6 @@ def _slices(request: Request, now: Snapshot, learned: Learned) -> dict[str, Any]
         "wrong": wrong,
         "is_reference": reference,
     }
-
-
-def _panels(picture: SlicesPicture, places: Mapping[str, int]) -> list[dict[str, Any]]:
-    """What the script has to know of a picture to tell which value the mouse is at."""
-    return [
-        {
-            "name": f"v{places[s.parameter.name]}",
-            "box": box,
-            "ends": ends,
-            "range": () if s.parameter.is_text else (s.parameter.low, s.parameter.high),
-            "log": s.parameter.log,
-            "whole": s.parameter.kind is Kind.INT,
-            "choices": s.parameter.choices,
-        }
-        for s, box, ends in picture.panels
-    ]
 
 
 def _fragment(request: Request) -> Response:
@@ -151,10 +134,10 @@ def _picture(request: Request) -> Response:
 
 def _slices_picture(request: Request) -> Response:
     now, learned = _fitted(request)
-    found = desk_of(request).slices(now, learned, _point(request, now, learned))
+    found = desk_of(request).slices(now, learned, _point(request, now, learned)).outcomes
     if request.path_params["i"] >= len(found):
         raise HTTPException(404)
-    return _svg(request, found[request.path_params["i"]].svg)
+    return _svg(request, found[request.path_params["i"]][1])
 
 
 def _svg(request: Request, content: bytes) -> Response:
