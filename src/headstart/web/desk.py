@@ -28,7 +28,7 @@ from headstart.gp.threads import single_thread
 from headstart.sources.files.tables import Table, read_table
 from headstart.sources.parameters import Kind
 from headstart.web import jobs
-from headstart.web.jobs import Compared, Drawn, Judged, Learned, RowKey, RowOutlook
+from headstart.web.jobs import Compared, DrawnPictures, Judged, Learned, RowKey, RowOutlook
 from headstart.web.problems import tried
 from headstart.web.worker import DeskWork, Job, Worker
 
@@ -145,9 +145,9 @@ class Desk:
         judged = self._known(Judged, now.evidence)
         return judged.outlook if judged is not None else ""
 
-    def drawn(self, now: Snapshot) -> Drawn | DeskWork:
+    def drawn(self, now: Snapshot) -> DrawnPictures | DeskWork:
         """The pictures, or the work that draws them."""
-        return self._known(Drawn, now.contents.key) or self._begin(
+        return self._known(DrawnPictures, now.contents.key) or self._begin(
             f"draw {now.contents.key}", "Drawing", partial(jobs.draw, self.folder)
         )
 
@@ -185,7 +185,7 @@ class Desk:
             return work
 
     def _end(self, work: DeskWork) -> None:
-        if isinstance(work.result, Learned | Judged | Drawn):
+        if isinstance(work.result, Learned | Judged | DrawnPictures):
             self._keep(work.result.key, work.result)
 
     # ── what is asked of the models ───────────────────────────────────────────────────────────────────────────────

@@ -68,7 +68,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnPictures:
     """SVG by name, for light and dark; ``key`` is the digest of the files it shows."""
 
     key: str
@@ -112,7 +112,7 @@ def ask(folder: Path, n: int, report: Report, memory: WorkerMemory) -> str:
     raise AssertionError("unreachable")
 
 
-def draw(folder: Path, report: Report, memory: WorkerMemory) -> Drawn:
+def draw(folder: Path, report: Report, memory: WorkerMemory) -> DrawnPictures:
     """Draw progress, slices, the front, sources and verdicts."""
     key, campaign, learned = _learned(folder, _part(report, 0.0, 0.4), memory)
     judged = _judged(learned, _part(report, 0.4, 0.6), memory)
@@ -127,7 +127,7 @@ def draw(folder: Path, report: Report, memory: WorkerMemory) -> Drawn:
     for i, (name, figure) in enumerate(figures.items()):
         report(0.6 + 0.4 * i / len(figures), f"drawing {name}")
         drawn[name] = themed_svg(figure)
-    return Drawn(key, drawn)
+    return DrawnPictures(key, drawn)
 
 
 def compare(looked: Looked, report: Report, _: WorkerMemory) -> Compared:
