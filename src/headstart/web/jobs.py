@@ -108,6 +108,8 @@ def ask(folder: Path, n: int, report: Report, memory: WorkerMemory) -> str:
             if attempt == _ATTEMPTS - 1:
                 raise
             continue
+        if not numbers:
+            return "The workbook is only read, and the new rows are in a file beside it: see the remarks."
         return f"New: row{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers))}."
     raise AssertionError("unreachable")
 
