@@ -64,7 +64,7 @@ def _check_files(past: Sequence[Path], plan: CampaignPlan, pictures: Path, optio
     drawn, warned = [], []
     with working(quiet=options.quiet) as told:
         from headstart.campaign.check import align_files, learn_past
-        from headstart.draw.explanation import draw_agreement
+        from headstart.draw.sources import draw_agreement
         from headstart.models.auto.explanation import check_past
         from headstart.sources.alignment import with_outliers
 
@@ -117,7 +117,7 @@ def _check_outcome(own: FittedOutcome, pictures: Path, quiet: bool) -> tuple[Pat
     name = own.column.name if len(own.campaign.file.results) > 1 else ""
     with working(quiet=quiet) as told:
         from headstart.campaign.check import auto_prior
-        from headstart.draw.explanation import draw_agreement, draw_verdicts
+        from headstart.draw.sources import draw_agreement, draw_verdicts
         from headstart.models.auto.explanation import check_past, explain
 
         prior = auto_prior(own, told)

@@ -17,7 +17,7 @@ import headstart
 from headstart.campaign.campaign import open_campaign
 from headstart.campaign.toml.reading import read_campaign_file
 from headstart.errors import Message, Setting
-from headstart.web.pages.remedies import for_the_page
+from headstart.web.problems import for_the_page
 
 ROWS = "x,s,y\n0.1,u,1.5\n0.2,v,\n0.3,u,\n"
 BOUNDED = '\n[objectives.y]\ndirection = "maximize"\nlow = -5\nhigh = 10\n'
