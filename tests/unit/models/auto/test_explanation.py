@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.problems import points
+from tests.problems import points, star_params
 from torch import Tensor
 
 from headstart import AUTO, GPBO, SHGP, STAR, Dataset, InputError
@@ -32,7 +32,6 @@ from headstart.models.auto.explanation import (
     says_little,
 )
 from headstart.models.auto.scores import refits_up_to
-from headstart.models.params import StarParams
 from headstart.models.star.attribution import posterior_weights
 
 
@@ -88,7 +87,7 @@ def test_weights_are_those_of_dense_conditioning(balance: float) -> None:
     sources = [Dataset(points(7, seed=i), _noise(7, i)) for i in range(2)]
     target = Dataset(points(5, seed=9), _noise(5, 9))
     posterior = STAR.using(kernel=Kernel.RBF).at(
-        StarParams.of(levels, mean, var, torch.zeros(2, dtype=torch.float64), balance), sources=sources, target=target
+        star_params(levels, mean, var, torch.zeros(2, dtype=torch.float64), balance), sources=sources, target=target
     )
     X, own = target.X, levels[-1]
     sd = var.sqrt()
