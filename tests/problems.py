@@ -34,6 +34,7 @@ from headstart.decide.acquisition import Acquisition
 from headstart.decide.members import Members
 from headstart.decide.value import AimValue
 from headstart.models.auto.posterior import AutoPosterior
+from headstart.models.posterior import FitResult
 
 __all__ = [
     "BY_LEVEL",
@@ -49,6 +50,9 @@ __all__ = [
     "as_single_task_gp",
     "auto_posterior",
     "behind_the_map",
+    "candidate",
+    "coregional_params",
+    "ensemble_params",
     "generator",
     "gp_params",
     "in_turn",
@@ -59,9 +63,11 @@ __all__ = [
     "points",
     "predictions",
     "quick",
+    "star_params",
     "tensor",
     "tensors_in",
     "transfer_problem",
+    "weighted_params",
 ]
 
 _T = TypeVar("_T")
@@ -301,6 +307,14 @@ def params_for(name: str, *, d: int = 2, n_sources: int = 2, batch_shape: tuple[
             kin = replace(star, weights=star.weights + 0.5, balance=star.balance + 0.8)
             return AutoParams((kin, star, chain, plain), weights / weights.sum(-1, keepdim=True))
     return ChainParams(levels)
+
+
+def candidate(posterior: AutoPosterior, k: int) -> TransferPosterior:
+    """A candidate of AUTO as a model of its own."""
+    known, params = posterior._outcome, posterior.hyperparameters
+    assert isinstance(params, AutoParams)
+    outcome = FitResult(known.units, params.candidates[k], doubt=known.doubt, bounds=known.bounds)
+    return TransferPosterior(posterior.mixture.members[k], outcome, posterior.train_targets, posterior.warp)
 
 
 def auto_posterior(weights: object = None, n: int = 5, batch_shape: tuple[int, ...] = ()) -> AutoPosterior:

@@ -168,17 +168,6 @@ class GPParams:
         scalars = (value.reshape(batch_shape) for value in (self.outputscale, self.noise_var, self.offset))
         return GPParams(self.lengthscale.reshape(*batch_shape, -1), *scalars)
 
-    def at_row(self, row: int) -> GPParams:
-        """The values of one entry of the first batch dimension.
-
-        Args:
-            row: Its number.
-
-        Returns:
-            Hyperparameters without that dimension.
-        """
-        return GPParams(**{f.name: getattr(self, f.name)[row] for f in fields(self)})
-
     def blind_to(self, columns: Sequence[int]) -> GPParams:
         """The same process, which does not see these inputs: their lengthscales are infinite.
 
@@ -193,19 +182,6 @@ class GPParams:
         lengthscale = self.lengthscale.clone()
         lengthscale[..., list(columns)] = torch.inf
         return replace(self, lengthscale=lengthscale)
-
-    def expanded(self, batch_shape: torch.Size, device: torch.device) -> GPParams:
-        """The same values for every problem of a batch, on a device.
-
-        Args:
-            batch_shape: The shape of the batch.
-            device: Where the tensors go.
-
-        Returns:
-            Hyperparameters of that batch shape.
-        """
-        scalars = (v.to(device).expand(batch_shape) for v in (self.outputscale, self.noise_var, self.offset))
-        return GPParams(self.lengthscale.to(device).expand(*batch_shape, -1), *scalars)
 
 
 @dataclass(frozen=True, slots=True)

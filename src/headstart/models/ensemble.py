@@ -11,7 +11,7 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.data.units import Units
 from headstart.errors import InputError
-from headstart.gp.fit import FitReport, Seed, generator_from
+from headstart.gp.fit import Seed, generator_from
 from headstart.gp.hyperparameters import GPParams
 from headstart.models.chain.beliefs import NoBeliefs
 from headstart.models.chain.fitting import LevelSpec, fit_layer
@@ -38,12 +38,6 @@ class RankingPrior(Prior):
     model: RankingWeighted
     members: tuple[Layer, ...]
     units: tuple[Units, ...]
-    reports: tuple[FitReport, ...]
-
-    @property
-    def fit_reports(self) -> tuple[FitReport, ...]:
-        """One per source, in order."""
-        return self.reports
 
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
         generator = generator_from(seed)
@@ -63,7 +57,7 @@ class RankingPrior(Prior):
             torch.stack([u.scale for u in every], dim=-1),
         )
         return TransferPosterior(
-            Ensemble(members, weights), FitResult(units, params, (*self.reports, report)), target.y
+            Ensemble(members, weights), FitResult(units, params, (*self.fit_reports, report)), target.y
         )
 
     def _weights(self, member: Layer, target: Dataset, generator: torch.Generator) -> Float[Tensor, "*b T"]:
@@ -134,7 +128,7 @@ class RankingWeighted(TransferModel):
         units = tuple(Units.of([source]).completed(source) for source in sources)
         members = tuple(fit.layer(unit) for fit, unit in zip(fits, units, strict=True))
         return RankingPrior(
-            model=self, sources=sources, members=members, units=units, reports=tuple(fit.report for fit in fits)
+            model=self, sources=sources, members=members, units=units, fit_reports=tuple(fit.report for fit in fits)
         )
 
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from headstart.models.chain.layer import Layer
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,22 +120,3 @@ def components(predictor: Any) -> list[tuple[Any, Float[Tensor, "*b"] | None]]:
         for part, share in components(member):
             found.append((part, weight if share is None else weight * share))
     return found
-
-
-def take_problems(value: T, rows: Int[Tensor, "k"] | int, batch: torch.Size) -> T:
-    """Some problems of a batch, counted in order, or one without a batch: every tensor inside a value at these rows."""
-    result: Any
-    dims = len(batch)
-    if isinstance(value, torch.Size):
-        kept = () if isinstance(rows, int) else (len(rows),)
-        result = torch.Size((*kept, *value[dims:])) if value[:dims] == batch else value
-    elif isinstance(value, Tensor):
-        result = value.flatten(0, dims - 1)[rows] if value.shape[:dims] == batch else value
-    elif isinstance(value, tuple):
-        result = tuple(take_problems(part, rows, batch) for part in value)
-    elif is_dataclass(value) and not isinstance(value, type):
-        parts: dict[str, Any] = {f.name: take_problems(getattr(value, f.name), rows, batch) for f in fields(value)}
-        result = replace(value, **parts)
-    else:
-        result = value
-    return result  # type: ignore[no-any-return]

@@ -11,7 +11,8 @@ AutoParams          those of every candidate, weights         AUTO
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import TypeVar
 
 import torch
 from jaxtyping import Float
@@ -19,6 +20,8 @@ from torch import Tensor
 
 from headstart.errors import InputError
 from headstart.gp.hyperparameters import GPParams, require_finite, require_variance
+
+P = TypeVar("P", "GPParams", "CoregionalParams")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +204,9 @@ def rescaled(params: ModelParams, scale: Float[Tensor, "*b"], offset: Float[Tens
     return replace(params, levels=(first.scaled(scale, offset), *(p.scaled(scale, rest) for p in further)))
 
 
-def expanded(params: CoregionalParams, batch_shape: torch.Size, like: Tensor) -> CoregionalParams:
-    """The same values for a batch of problems, on the device of ``like``."""
-    each = ((params.lengthscale, 2), (params.W, 3), (params.noise_var, 1), (params.mean, 1))
-    return CoregionalParams(*(v.expand(*batch_shape, *v.shape[-dims:]).to(like.device) for v, dims in each))
+def expanded(params: P, batch_shape: torch.Size, device: torch.device) -> P:
+    """The same values for every problem of a batch, on a device."""
+    own = (1, 0, 0, 0) if isinstance(params, GPParams) else (2, 3, 1, 1)  # dimensions behind those of the batch
+    values = (getattr(params, f.name).to(device) for f in fields(params))
+    shaped = (v.expand((*batch_shape, *v.shape[v.dim() - dims :])) for v, dims in zip(values, own, strict=True))
+    return type(params)(*shaped)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
+from typing import Any, Self, TypeVar, cast
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
@@ -24,10 +26,12 @@ from headstart.data.warp import Warp
 from headstart.errors import InputError
 from headstart.gp.fit import FitReport
 from headstart.gp.hyperparameters import OFFSET_VAR, require_variance
-from headstart.models.mixture import Predictor, take_problems
+from headstart.models.mixture import Predictor
 from headstart.models.params import ModelParams
 from headstart.models.predictive import Doubt, NormalMixture, OutputTransform, measurement, require_probability
 from headstart.tuning import AUTO_TUNING
+
+T = TypeVar("T")
 
 _SIZE_KNOWN = 2  # results that show how large the values of a target without sources are
 
@@ -75,16 +79,8 @@ class TransferPosterior(Model, FantasizeMixin):
         self._warp = warp
         self.eval()
 
-    def seen_through(self, warp: Warp, y: Float[Tensor, "*b n"]) -> Self:
-        """The same model for somebody in front of the map, where the target's values are y.
-
-        Args:
-            warp: The output map.
-            y: The target's values in the user's units, (*b, n).
-
-        Returns:
-            A model in the user's units.
-        """
+    def _seen_through(self, warp: Warp, y: Float[Tensor, "*b n"]) -> Self:
+        """The same model for somebody in front of the map, where the target's values are y."""
         n, scale = y.shape[-1], self.units.scale
         if bool((warp.level_var > 0).any()):
             doubt = Doubt(
@@ -94,15 +90,8 @@ class TransferPosterior(Model, FantasizeMixin):
             doubt = Doubt(torch.full_like(scale, OFFSET_VAR), max(0.5 * (n - 1.0), 1.0))
         return type(self)(self._predictor, replace(self._outcome, doubt=doubt), y, warp)
 
-    def with_facts(self, **facts: Any) -> Self:
-        """The same model with other fields of its ``FitResult``.
-
-        Args:
-            facts: Fields of ``FitResult`` and their new values.
-
-        Returns:
-            A model of the same class.
-        """
+    def _with_facts(self, **facts: Any) -> Self:
+        """The same model with other fields of its ``FitResult``."""
         return type(self)(self._predictor, replace(self._outcome, **facts), self._y, self._warp)
 
     def problem(self, i: int) -> Self:
@@ -114,8 +103,12 @@ class TransferPosterior(Model, FantasizeMixin):
         Returns:
             A model without a batch.
         """
-        parts = (self._predictor, self._outcome, self._y, self._warp)
-        return type(self)(*take_problems(parts, i, self.batch_shape))
+        batch, dims = self.batch_shape, len(self.batch_shape)
+
+        def shape(size: torch.Size) -> torch.Size:
+            return size[dims:] if size[:dims] == batch else size
+
+        return map_tensors(self, lambda t: t.flatten(0, dims - 1)[i] if t.shape[:dims] == batch else t, shape)
 
     def within_bounds(self, bounds: Bounds) -> Self:
         """The same model of a result that cannot be outside: all that is predicted is cut off at the bounds.
@@ -130,7 +123,7 @@ class TransferPosterior(Model, FantasizeMixin):
             InputError: A result of the target lies outside.
         """
         bounds.require(self._y, "the target")
-        return self.with_facts(bounds=bounds)
+        return self._with_facts(bounds=bounds)
 
     # ── what was learnt ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -443,6 +436,31 @@ class TransferPosterior(Model, FantasizeMixin):
             raise InputError(f"X must be float64 on {own.device}, but it is {X.dtype} on {X.device}.")
         if not bool(X.isfinite().all()):
             raise InputError("X must be finite, but it has NaN or infinite entries.")
+
+
+def map_tensors(value: T, f: Callable[[Tensor], Tensor], shape: Callable[[torch.Size], torch.Size] = torch.Size) -> T:
+    """A copy of a posterior, or of a structure of dataclasses and containers, with f applied to every tensor.
+
+    ``shape`` is applied to what says a shape.
+    """
+    each, found = partial(map_tensors, f=f, shape=shape), cast(Any, value)
+    if isinstance(value, Tensor):
+        found = f(value)
+    elif isinstance(value, torch.Size):
+        found = shape(value)
+    elif isinstance(value, TransferPosterior):
+        found = type(value)(*map(each, (value._predictor, value._outcome, value._y, value._warp)))
+    elif isinstance(value, tuple | list):
+        found = type(value)(map(each, value))
+    elif isinstance(value, dict):
+        found = {key: each(part) for key, part in value.items()}
+    elif is_dataclass(value) and not isinstance(value, type):
+        found = copy.copy(value)
+        for own in fields(value):
+            object.__setattr__(found, own.name, each(getattr(value, own.name)))
+        for name in getattr(found, "__dict__", {}).keys() - {own.name for own in fields(value)}:
+            del found.__dict__[name]  # cached properties
+    return found  # type: ignore[no-any-return]
 
 
 class _ExactNormal(MultivariateNormal):  # type: ignore[misc]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 
 from headstart.data.dataset import Dataset, task_name
 from headstart.data.units import OutputUnits, Units
@@ -24,39 +24,24 @@ from headstart.models.learning import (
     seed_of_level,
 )
 from headstart.models.model import Prior, TransferModel
-from headstart.models.params import ChainParams, ModelParams, rescaled
+from headstart.models.params import ChainParams, ModelParams, expanded, rescaled
 from headstart.models.posterior import FitResult, TransferPosterior
-from headstart.models.refits import TargetCache, at_last_refit
 
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialPrior(Prior):
-    """The stack of sources, factorised once; a new target data set costs O(N_t N_s² + N_t² N_s + N_t³).
-
-    With many results the hyperparameters are those of the last refit (models.refits), which is cached.
-    """
+    """The stack of sources, factorised once; a new target data set costs O(N_t N_s² + N_t² N_s + N_t³)."""
 
     model: Sequential
     units: Units
     levels: tuple[GPParams, ...]
     below: Beliefs
-    reports: tuple[FitReport, ...]
-    _cache: TargetCache = field(default_factory=TargetCache, repr=False, compare=False)
 
-    @property
-    def fit_reports(self) -> tuple[FitReport, ...]:
-        """One per source, in order."""
-        return self.reports
-
-    def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
-        return at_last_refit(self.fitted, target, seed, self._cache)
-
-    def fitted(self, target: Dataset, seed: Seed) -> TransferPosterior:
-        """The posterior with hyperparameters found from all of the target's results."""
+    def _fitted(self, target: Dataset, seed: Seed) -> TransferPosterior:
         units = self.units.completed(target)
         layer, report = fit_layer(self.below, units.inward(target), replace(self.model.spec, seed=seed))
         params = rescaled(ChainParams((*self.levels, layer.params)), units.scale, units.offset)
-        return TransferPosterior(layer, FitResult(units, params, (*self.reports, report)), target.y)
+        return TransferPosterior(layer, FitResult(units, params, (*self.fit_reports, report)), target.y)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +85,7 @@ class Sequential(TransferModel):
             reports.append(report)
             done(expected_seconds(source))
         return SequentialPrior(
-            model=self, sources=sources, units=units, levels=tuple(levels), below=below, reports=tuple(reports)
+            model=self, sources=sources, units=units, levels=tuple(levels), below=below, fit_reports=tuple(reports)
         )
 
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
@@ -153,4 +138,4 @@ def expanded_levels(levels: tuple[GPParams, ...], n: int, target: Dataset) -> tu
         raise InputError(f"{n} tasks need {n} levels of hyperparameters, but there are {len(levels)}.")
     for i, level in enumerate(levels):
         level.require(f"level {i}", target.d)
-    return tuple(level.expanded(target.batch_shape, target.X.device) for level in levels)
+    return tuple(expanded(level, target.batch_shape, target.X.device) for level in levels)

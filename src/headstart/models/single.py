@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 
@@ -18,27 +18,18 @@ from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ChainParams, ModelParams, rescaled
 from headstart.models.posterior import FitResult, TransferPosterior
-from headstart.models.refits import TargetCache, at_last_refit
 from headstart.models.sequential import Sequential
 from headstart.tuning import PLAIN_TUNING
 
 
 @dataclass(frozen=True, kw_only=True)
 class SinglePrior(Prior):
-    """Nothing: the sources are not looked at. ``known`` are units to take instead of the target's own.
-
-    With many results the hyperparameters are those of the last refit (models.refits), which is cached.
-    """
+    """Nothing: the sources are not looked at. ``known`` are units to take instead of the target's own."""
 
     model: Single
     known: Units | None = None
-    _cache: TargetCache = field(default_factory=TargetCache, repr=False, compare=False)
 
-    def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
-        return at_last_refit(self.fitted, target, seed, self._cache)
-
-    def fitted(self, target: Dataset, seed: Seed) -> TransferPosterior:
-        """The posterior with hyperparameters found from all of the target's results."""
+    def _fitted(self, target: Dataset, seed: Seed) -> TransferPosterior:
         # Its units are the target's own. No value, or one, has no spread: with N_t < 2 the scale stays the user's, and
         # this is the one place where a prediction depends on the units of y.
         shared = self.model.units is OutputUnits.SHARED

@@ -63,7 +63,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "2:d1b38607d6875cd5"
+FINGERPRINT = "2:ec8224a6695faac1"
 
 
 def fingerprint() -> str:

@@ -98,9 +98,7 @@ def test_coregional_values_that_make_no_model_are_refused(change: dict[str, Any]
     params = coregional_params(**good)
     params.require()
     for name, value in change.items():
-        object.__setattr__(
-            params, name, torch.as_tensor(value, dtype=torch.float64)
-        )
+        object.__setattr__(params, name, torch.as_tensor(value, dtype=torch.float64))
     with pytest.raises(InputError, match=message):
         params.require()
 

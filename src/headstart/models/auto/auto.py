@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self
 
@@ -34,7 +34,7 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputMap, OutputUnits, Units
 from headstart.errors import InputError
-from headstart.gp.fit import FitOptions, FitReport, Seed, generator_from
+from headstart.gp.fit import FitOptions, Seed, generator_from
 from headstart.gp.kernels import Kernel
 from headstart.models.auto.candidates import (
     DEFAULT,
@@ -62,7 +62,6 @@ from headstart.models.model import Prior, TransferModel
 from headstart.models.params import AutoParams, ModelParams
 from headstart.models.posterior import TransferPosterior
 from headstart.models.refits import (
-    TargetCache,
     at_last_refit,
     fit_of_long,
     fitted_on_representative_rows,
@@ -174,7 +173,17 @@ class Auto(TransferModel):
                     priors.append(model.upon(sources, generator, context, (alone.layers[0], alone.reports[0])))
                 case _:
                     priors.append(model.learn(sources, seed=generator, context=context))
-        return AutoPrior(model=auto, sources=sources, alone=alone, priors=tuple(priors), gate=gate, believed=believed)
+        # those of the sources on their own, then of the candidates that learnt the sources in another way
+        further = (report for prior in priors if not isinstance(prior, StarPrior) for report in prior.fit_reports)
+        return AutoPrior(
+            model=auto,
+            sources=sources,
+            fit_reports=(*alone.reports, *further),
+            alone=alone,
+            priors=tuple(priors),
+            gate=gate,
+            believed=believed,
+        )
 
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
         if not isinstance(params, AutoParams):
@@ -211,13 +220,6 @@ class AutoPrior(Prior):
     priors: tuple[Prior, ...]
     gate: Informative
     believed: Float[Tensor, "*b k"]  # of every candidate before the first result
-    _cache: TargetCache = field(default_factory=TargetCache, repr=False, compare=False)
-
-    @property
-    def fit_reports(self) -> tuple[FitReport, ...]:
-        """Those of the sources on their own, then those of the candidates that learnt the sources in another way."""
-        further = (prior.fit_reports for prior in self.priors if not isinstance(prior, StarPrior))
-        return (*self.alone.reports, *(report for reports in further for report in reports))
 
     def star_of(self, i: int) -> StarPrior:
         """A star of source i alone, its weight of any sign."""
@@ -320,7 +322,7 @@ class AutoPrior(Prior):
                 fitted.append(prior.found(seen, n, selected, at, None if before is None else before[k][1]))
             elif isinstance(prior, SequentialPrior) and is_long(n):
                 later = replace(prior, model=prior.model.using(fit=fit_of_long(prior.model.fit)))
-                fitted.append((fitted_on_representative_rows(partial(later.fitted, seed=n), seen), None))
+                fitted.append((fitted_on_representative_rows(partial(later._fitted, seed=n), seen), None))
             else:
                 fitted.append((prior.condition(seen, seed=n), None))
         return tuple(fitted)
@@ -360,4 +362,4 @@ class AutoPrior(Prior):
         fit = fit if draws is None else replace(fit, draws=draws)
         fit = fit_of_long(fit) if is_long(target.n) else fit
         prior = replace(prior, model=prior.model.using(fit=fit), known=known)
-        return fitted_on_representative_rows(lambda rows: prior.fitted(rows, target.n), target)
+        return fitted_on_representative_rows(lambda rows: prior._fitted(rows, target.n), target)

@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.data.units import Units
 from headstart.models.chain.layer import Layer
-from headstart.models.mixture import Mixture, take_problems
-from headstart.models.params import AutoParams
+from headstart.models.mixture import Mixture
 from headstart.models.posterior import FitResult, TransferPosterior
 from headstart.tuning import AUTO_TUNING
 
@@ -72,16 +71,6 @@ class AutoPosterior(TransferPosterior):
         """As of every model; of a fantasy the plain process has no turns."""
         found = super().condition_on_observations(X, Y, noise, **options)
         return type(self)(found.mixture, replace(self._outcome, plain=None), found.train_targets, self._warp)
-
-    def candidate(self, k: int, rows: Int[Tensor, "p"] | None = None) -> TransferPosterior:
-        """One candidate as a model of its own, for all problems of a batch or some of them, by their index."""
-        params = self.hyperparameters
-        assert isinstance(params, AutoParams)
-        own = params.candidates[k]
-        known = self._outcome
-        outcome = FitResult(self.units, own, doubt=known.doubt, error_var=known.error_var, bounds=known.bounds)
-        parts = (self.mixture.members[k], outcome, self._y, self._warp)
-        return TransferPosterior(*(parts if rows is None else take_problems(parts, rows, self.batch_shape)))
 
 
 def with_point_estimate(plain: Layer | Mixture, where: Bool[Tensor, "*b"]) -> Layer | Mixture:

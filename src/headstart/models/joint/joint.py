@@ -121,6 +121,6 @@ class Joint(TransferModel):
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
         canonical = self.coregion.coregional(params, len(sources) + 1)
         canonical.require(target.d)
-        here = expanded(canonical, target.batch_shape, target.X)
+        here = expanded(canonical, target.batch_shape, target.X.device)
         layer = _observe(here, sources, target, coregion=self.coregion, kernel=self.kernel)
         return TransferPosterior(layer, FitResult(Units.identity(target), params), target.y)

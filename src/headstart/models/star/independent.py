@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 
 import torch
 from jaxtyping import Float
@@ -29,6 +30,7 @@ from headstart.models.learning import (
     integer_seed,
 )
 from headstart.models.model import TransferModel
+from headstart.models.posterior import map_tensors
 from headstart.tuning import PLAIN_TUNING
 
 # Elements of all covariance matrices that are worked on in lockstep: more of them gain nothing
@@ -208,10 +210,8 @@ def _fit_group(
     together = sources[0] if large else _stacked(sources)
     own = _own_units(together, scale)
     found = fit_level(NoBeliefs(together.batch_shape), own.inward(together), spec)
-    params, report = found.params.scaled(own.scale, own.offset), found.report
-    if large:
-        return [(params, report)]
-    return [(params.at_row(row), report.at_row(row, "")) for row in range(len(sources))]
+    fits = found.params.scaled(own.scale, own.offset), found.report
+    return [fits] if large else [map_tensors(fits, itemgetter(row)) for row in range(len(sources))]
 
 
 def _stacked(sources: tuple[Dataset, ...]) -> Dataset:
