@@ -40,7 +40,7 @@ from headstart.models.chain.beliefs import sources_at
 from headstart.models.chain.layer import Layer
 from headstart.models.joint.coregion import Coregion, WeightedSource
 from headstart.models.joint.evidence import ArrowEvidence, DenseEvidence, JointEvidence
-from headstart.models.star.weighting import FittedWeights, Integrated, SourceFacts, star_evidence
+from headstart.models.star.weights import FittedWeights, Integrated, SourceFacts, star_evidence
 
 Array = NDArray[np.float64]
 TOLERANCE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-10}

@@ -73,22 +73,37 @@ def _of_problems(data: Tensor, items: Int[Tensor, "B"]) -> Tensor:
     return data if data.shape[0] == 1 else data[items]
 
 
-class Coefficients(Protocol):
-    """The map from free parameters ω > 0 to the coefficients a of fixed means and c of fixed covariances."""
+@dataclass(frozen=True, slots=True)
+class Coefficients:
+    """Coefficients a = ω of fixed means and c = ω² of fixed covariances, ω > 0; without a ``slot`` ω is 1.
+
+    ``modular``: a = b = ω/(1 + ω), and c = b² for the first half of the covariances, then b (1 − b) for the others.
+    """
+
+    slot: Slot | None
+    modular: bool = False
 
     def slots(self) -> tuple[Slot, ...]:
-        """The meaning of ω; empty where nothing is free."""
-        ...
+        """ω, if it is free."""
+        return () if self.slot is None else (self.slot,)
 
     def values(self, omega: Float[Tensor, "B k"]) -> tuple[Float[Tensor, "B I"], Float[Tensor, "B J"]]:
         """The coefficients a and c."""
-        ...
+        if self.modular:
+            b = omega / (1 + omega)
+            return b, torch.cat([b.square(), b * (1 - b)], dim=-1)
+        omega = omega if omega.shape[-1] else omega.new_ones(omega.shape[0], 1)
+        return omega, omega.square()
 
     def gradient(
         self, omega: Float[Tensor, "B k"], by_a: Float[Tensor, "B I"], by_c: Float[Tensor, "B J"]
     ) -> Float[Tensor, "B k"]:
-        """The derivative by ω from those by a and c."""
-        ...
+        """The derivative by ω from those by a and c; db/dω = 1/(1 + ω)²."""
+        if not self.modular:
+            return by_a + 2 * omega * by_c
+        b = omega / (1 + omega)
+        by_Sigma, by_k = by_c.chunk(2, dim=-1)
+        return (by_a + 2 * b * by_Sigma + (1 - 2 * b) * by_k) / (1 + omega).square()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

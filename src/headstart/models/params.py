@@ -207,6 +207,8 @@ def rescaled(params: ModelParams, scale: Float[Tensor, "*b"], offset: Float[Tens
 def expanded(params: P, batch_shape: torch.Size, device: torch.device) -> P:
     """The same values for every problem of a batch, on a device."""
     own = (1, 0, 0, 0) if isinstance(params, GPParams) else (2, 3, 1, 1)  # dimensions behind those of the batch
-    values = (getattr(params, f.name).to(device) for f in fields(params))
-    shaped = (v.expand((*batch_shape, *v.shape[v.dim() - dims :])) for v, dims in zip(values, own, strict=True))
+    shaped: list[Tensor] = []
+    for f, dims in zip(fields(params), own, strict=True):
+        value: Tensor = getattr(params, f.name).to(device)
+        shaped.append(value.expand((*batch_shape, *value.shape[value.dim() - dims :])))
     return type(params)(*shaped)

@@ -59,7 +59,7 @@ FITTING = (
     "data/thinning.py",
     "models/star/evidence.py",
     "models/star/independent.py",
-    "models/star/weighting.py",
+    "models/star/weights.py",
     "models/star/weights.py",
     "models/auto/likeness.py",
 )

@@ -36,7 +36,7 @@ from headstart.models.auto.shares import shares
 from headstart.models.chain.layer import Layer
 from headstart.models.model import observed
 from headstart.models.star.independent import fit_independently
-from headstart.models.star.weighting import Integrated
+from headstart.models.star.weights import Integrated
 from headstart.sources.forms.tables import task_of_dataset
 
 MODELS = pytest.mark.parametrize("name", NAMES)

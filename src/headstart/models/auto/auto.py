@@ -69,11 +69,10 @@ from headstart.models.refits import (
     refit_size,
     with_appended_rows,
 )
-from headstart.models.sequential import Sequential, SequentialPrior
-from headstart.models.single import SinglePrior
+from headstart.models.sequential import Sequential, SequentialPrior, SinglePrior
 from headstart.models.star.independent import IndependentSources, fit_independently
 from headstart.models.star.star import Star, StarPrior
-from headstart.models.star.weighting import Integrated
+from headstart.models.star.weights import Integrated
 from headstart.tuning import AUTO_TUNING
 
 # A candidate that uses the sources, and of a star θ, at which a later fit can begin

@@ -32,8 +32,7 @@ from headstart.gp.threads import single_thread
 from headstart.models.fitcache import Arrays, fit_key
 from headstart.models.learning import DEFAULT_CONTEXT, LearnContext, count_in_words
 from headstart.models.star.independent import IndependentSources
-from headstart.models.star.weighting import Integrated, SourceFacts, star_evidence
-from headstart.models.star.weights import StarBeliefs
+from headstart.models.star.weights import Integrated, SourceFacts, StarBeliefs, star_evidence
 from headstart.tuning import AUTO_TUNING
 
 # Small fits, of which there are many

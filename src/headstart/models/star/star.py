@@ -23,8 +23,7 @@ from headstart.models.posterior import FitResult, TransferPosterior
 from headstart.models.refits import fit_of_long, with_its_offset
 from headstart.models.sequential import expanded_levels
 from headstart.models.star.independent import IndependentSources, exact_beliefs, fit_independently
-from headstart.models.star.weighting import SourceFacts, Weighting, star_evidence
-from headstart.models.star.weights import StarBeliefs, StarWeights
+from headstart.models.star.weights import SourceFacts, StarBeliefs, StarWeights, Weighting, star_evidence
 from headstart.tuning import PLAIN_TUNING
 
 

@@ -33,7 +33,7 @@ from headstart.models.auto.posterior import AutoPosterior, with_point_estimate
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture
 from headstart.models.model import TransferModel
-from headstart.models.single import SinglePrior
+from headstart.models.sequential import SinglePrior
 from headstart.models.star.star import StarPrior
 
 PROBLEM = transfer_problem(sizes=(12, 9), n_target=8)

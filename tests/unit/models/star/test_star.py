@@ -32,8 +32,7 @@ from headstart.gp.evidence import GaussianEvidence
 from headstart.gp.hyperparameters import OFFSET_VAR
 from headstart.models.star import weights
 from headstart.models.star.star import Star, StarPrior
-from headstart.models.star.weighting import FittedWeights, Integrated, SourceFacts, Weighting, star_evidence
-from headstart.models.star.weights import StarBeliefs
+from headstart.models.star.weights import FittedWeights, Integrated, SourceFacts, StarBeliefs, Weighting, star_evidence
 from headstart.tuning import AUTO_TUNING
 
 WEIGHTINGS: dict[str, Weighting] = {
