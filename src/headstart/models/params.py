@@ -21,7 +21,7 @@ from torch import Tensor
 from headstart.errors import InputError
 from headstart.gp.hyperparameters import GPParams, require_finite, require_variance
 
-P = TypeVar("P", "GPParams", "CoregionalParams")
+P = TypeVar("P", bound="GPParams | CoregionalParams")
 
 
 @dataclass(frozen=True, slots=True)
