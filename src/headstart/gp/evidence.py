@@ -172,7 +172,7 @@ class GaussianEvidence:
         error_var: Float[Tensor, "#P n"] | None = None,
         replicates: RowCounts | None = None,
     ) -> None:
-        self._X, self._kernel = X, kernel
+        self._X, self._around_middle, self._kernel = X, X - 0.5, kernel
         self._inputs = Inputs.of(X.shape[-1]) if inputs is None else inputs
         self._constant = OFFSET_VAR if free_offset else 0.0
         self._C, self._error_var, self._replicates = C, error_var, replicates
@@ -208,10 +208,6 @@ class GaussianEvidence:
             error_var=error_var,
             noise_weight=noise_weight,
         )
-
-    @cached_property
-    def _around_middle(self) -> Float[Tensor, "#P n d"]:
-        return self._X - 0.5
 
     def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> Evaluation:
         """−log p(y | θ), its gradient, and which rows could be computed: compiled where that is there and faster."""

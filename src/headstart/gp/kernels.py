@@ -24,20 +24,6 @@ class Kernel(Enum):
     RBF = "rbf"
     MATERN52 = "matern52"
 
-    def of_squared_distance(self, D: Float[Tensor, "*b n m"]) -> Float[Tensor, "*b n m"]:
-        """κ(D): RBF exp(−D/2); Matérn-5/2 (1 + a + a²/3) exp(−a) with a = √(5 D).
-
-        Args:
-            D: Squared distances, each input divided by its lengthscale.
-
-        Returns:
-            κ, of the same shape.
-        """
-        if self is Kernel.RBF:
-            return torch.exp(-0.5 * D)
-        a = (5 * D).clamp_min(_TINY).sqrt()
-        return (1 + a + a.square() / 3) * torch.exp(-a)
-
     def with_slope(self, Z: Float[Tensor, "*b n d"]) -> tuple[Float[Tensor, "*b n n"], Float[Tensor, "*b n n"]]:
         """κ and −2 dκ/dD between all rows of Z = X/ℓ.
 
@@ -75,8 +61,12 @@ class Kernel(Enum):
     def __call__(
         self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"], lengthscale: Float[Tensor, "*p d"]
     ) -> Float[Tensor, "*out n m"]:
-        """κ between the rows of A and the rows of B."""
-        return self.of_squared_distance(squared_distance(A, B, lengthscale))
+        """κ(D) between the rows of A and those of B: RBF exp(−D/2); Matérn-5/2 (1 + a + a²/3) exp(−a), a = √(5 D)."""
+        D = squared_distance(A, B, lengthscale)
+        if self is Kernel.RBF:
+            return torch.exp(-0.5 * D)
+        a = (5 * D).clamp_min(_TINY).sqrt()
+        return (1 + a + a.square() / 3) * torch.exp(-a)
 
 
 def squared_distance(

@@ -12,7 +12,6 @@ from headstart.data.dataset import Dataset
 from headstart.data.units import Units
 from headstart.errors import InputError
 from headstart.gp.fit import Seed, generator_from
-from headstart.gp.hyperparameters import GPParams
 from headstart.models.chain.beliefs import NoBeliefs
 from headstart.models.chain.fitting import LevelSpec, fit_layer
 from headstart.models.chain.layer import Layer, Propagation
@@ -103,10 +102,6 @@ def _samples(mean: Tensor, cov: Tensor, n: int, generator: torch.Generator) -> F
     return mean.unsqueeze(-2) + draws @ root
 
 
-def _observed(task: Dataset, params: GPParams, model: TransferModel) -> Layer:
-    return Layer.observe(NoBeliefs(task.batch_shape), params, task, kernel=model.kernel, propagation=Propagation.EXACT)
-
-
 @dataclass(frozen=True, kw_only=True)
 class RankingWeighted(TransferModel):
     """Weights are the share of ``samples`` in which a member ranks the target's points best.
@@ -140,10 +135,13 @@ class RankingWeighted(TransferModel):
                 f"{len(tasks)} tasks need as many levels of hyperparameters, but there are {len(params.levels)}."
             )
         params.require()
-        members = []
+        members, nothing = [], NoBeliefs(target.batch_shape)
         for i, (task, level) in enumerate(zip(tasks, params.levels, strict=True)):
             level.require(f"level {i}", target.d)
             unit = Units(params.offsets[..., i], params.scales[..., i])
-            members.append(_observed(unit.inward(task), level.scaled(1 / unit.scale, -unit.offset / unit.scale), self))
+            own = level.scaled(1 / unit.scale, -unit.offset / unit.scale)
+            members.append(
+                Layer.observe(nothing, own, unit.inward(task), kernel=self.kernel, propagation=Propagation.EXACT)
+            )
         unit = Units(params.offsets[..., -1], params.scales[..., -1])
         return TransferPosterior(Ensemble(tuple(members), params.weights), FitResult(unit, params), target.y)

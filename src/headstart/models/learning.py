@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -152,7 +152,8 @@ class LearnContext:
         on_device = set() if self.device.is_cpu else {i for i, j in enumerate(jobs) if j.rows >= self.device.fit_rows}
         left = {i: job for i, job in enumerate(jobs) if i not in on_device}
         n = processors() if self.n_jobs == -1 else self.n_jobs
-        if len(left) > 1 and n != 1 and (n == RAY or _saved(left.values(), n) >= MIN_SECONDS_SAVED):
+        seconds = sum(job.seconds for job in left.values())
+        if len(left) > 1 and n != 1 and (n == RAY or seconds * (1 - 1 / int(n)) >= MIN_SECONDS_SAVED):
             try:
                 for i, result in _in_parallel(list(left.items()), n):
                     del left[i]
@@ -186,19 +187,13 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _saved(jobs: Iterable[FitJob[R]], n_jobs: int | str) -> float:
-    return sum(job.seconds for job in jobs) * (1 - 1 / int(n_jobs))
-
-
 def _numbered(i: int, job: FitJob[R]) -> tuple[int, R]:
     return i, job()
 
 
 def _in_parallel(jobs: Sequence[tuple[int, FitJob[R]]], n_jobs: int | str) -> Iterator[tuple[int, R]]:
-    try:
-        import joblib
-    except ImportError as error:
-        raise MissingExtraError("n_jobs needs joblib: pip install joblib.") from error
+    import joblib
+
     on_ray = n_jobs == RAY
     with _ray_backend(joblib) if on_ray else joblib.parallel_config("loky", inner_max_num_threads=1):
         pool = joblib.Parallel(

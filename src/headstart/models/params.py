@@ -206,7 +206,8 @@ def rescaled(params: ModelParams, scale: Float[Tensor, "*b"], offset: Float[Tens
 
 def expanded(params: P, batch_shape: torch.Size, device: torch.device) -> P:
     """The same values for every problem of a batch, on a device."""
-    own: Sequence[int] = (1, 0, 0, 0) if isinstance(params, GPParams) else (2, 3, 1, 1)  # dimensions behind those of the batch
+    # the number of dimensions behind those of the batch
+    own: Sequence[int] = (1, 0, 0, 0) if isinstance(params, GPParams) else (2, 3, 1, 1)
     shaped: list[Tensor] = []
     for f, dims in zip(fields(params), own, strict=True):
         value: Tensor = getattr(params, f.name).to(device)

@@ -220,7 +220,15 @@ class TransferPosterior(Model, FantasizeMixin):
     @property
     def likelihood(self) -> GaussianLikelihood:
         """The target's observation noise in mapped units, as a GPyTorch likelihood with fixed parameters."""
-        return _noise_likelihood((self._predictor.noise_var * self.units.scale**2).detach())
+        from gpytorch.constraints import GreaterThan
+
+        noise = (self._predictor.noise_var * self.units.scale**2).detach()
+        floor = float(noise.min()) * (1 - 1e-9) if noise.numel() else 0.0
+        constraint = GreaterThan(floor, transform=None, initial_value=noise.unsqueeze(-1))
+        likelihood = GaussianLikelihood(batch_shape=noise.shape, noise_constraint=constraint)
+        likelihood = likelihood.to(dtype=torch.float64, device=noise.device)
+        likelihood.noise = noise.unsqueeze(-1)
+        return likelihood.requires_grad_(False).eval()
 
     @property
     def train_inputs(self) -> tuple[Tensor, ...]:
@@ -377,7 +385,11 @@ class TransferPosterior(Model, FantasizeMixin):
             A model whose batch shape has the dimensions of the fantasies in front.
         """
         self._require_query(X)
-        _require_values(Y, X.shape[-2])
+        if not isinstance(Y, Tensor) or Y.dtype != torch.float64 or Y.shape[-2:] != (X.shape[-2], 1):
+            what = f"{Y.dtype} of shape {tuple(Y.shape)}" if isinstance(Y, Tensor) else type(Y).__name__
+            raise InputError(f"Y must be float64 of shape (*batch, {X.shape[-2]}, 1), but it is {what}.")
+        if not bool(Y.isfinite().all()):
+            raise InputError("Y must be finite: leave out observations that failed.")
         if noise is not None:
             require_variance(noise, "noise")
         y = Y.squeeze(-1)
@@ -471,27 +483,3 @@ class _ExactNormal(MultivariateNormal):  # type: ignore[misc]
         """The diagonal of the covariance."""
         diagonal: Tensor = self.lazy_covariance_matrix.diagonal(dim1=-1, dim2=-2)
         return diagonal.expand(self.loc.shape)
-
-
-def _noise_likelihood(noise: Float[Tensor, "*b"]) -> GaussianLikelihood:
-    """Observation noise of this variance as a GPyTorch likelihood with fixed parameters."""
-    from gpytorch.constraints import GreaterThan
-
-    floor = float(noise.min()) * (1 - 1e-9) if noise.numel() else 0.0
-    likelihood = GaussianLikelihood(
-        batch_shape=noise.shape, noise_constraint=GreaterThan(floor, transform=None, initial_value=noise.unsqueeze(-1))
-    )
-    likelihood = likelihood.to(dtype=torch.float64, device=noise.device)
-    likelihood.noise = noise.unsqueeze(-1)
-    for parameter in likelihood.parameters():
-        parameter.requires_grad_(False)
-    return likelihood.eval()
-
-
-def _require_values(Y: Tensor, n: int) -> None:
-    """Raise an ``InputError`` unless Y are n results, as BoTorch gives them."""
-    if not isinstance(Y, Tensor) or Y.dtype != torch.float64 or Y.shape[-2:] != (n, 1):
-        what = f"{Y.dtype} of shape {tuple(Y.shape)}" if isinstance(Y, Tensor) else type(Y).__name__
-        raise InputError(f"Y must be float64 of shape (*batch, {n}, 1), but it is {what}.")
-    if not bool(Y.isfinite().all()):
-        raise InputError("Y must be finite: leave out observations that failed.")

@@ -94,7 +94,9 @@ class Sequential(TransferModel):
         )
 
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
-        levels = _levels_for(params, len(sources) + 1, target)
+        if not isinstance(params, ChainParams):
+            raise InputError(f"A sequential model takes ChainParams, but got {type(params).__name__}.")
+        levels = expanded_levels(params.levels, len(sources) + 1, target)
         below: Beliefs = NoBeliefs(target.batch_shape)
         for level, source in zip(levels, sources, strict=False):
             layer = source_layer(below, level, source, kernel=self.kernel, propagation=self.propagation)
@@ -129,12 +131,6 @@ def learn_level(
 def _fit_level(below: Beliefs, task: Dataset, spec: LevelSpec) -> tuple[GPParams, FitReport, BeliefsAt | None]:
     found = fit_level(below, task, spec)
     return found.params, found.report, found.at
-
-
-def _levels_for(params: ModelParams, n: int, target: Dataset) -> tuple[GPParams, ...]:
-    if not isinstance(params, ChainParams):
-        raise InputError(f"A sequential model takes ChainParams, but got {type(params).__name__}.")
-    return expanded_levels(params.levels, n, target)
 
 
 def expanded_levels(levels: tuple[GPParams, ...], n: int, target: Dataset) -> tuple[GPParams, ...]:

@@ -72,7 +72,6 @@ from headstart.models.refits import (
 from headstart.models.sequential import Sequential, SequentialPrior, SinglePrior
 from headstart.models.star.independent import IndependentSources, fit_independently
 from headstart.models.star.star import Star, StarPrior
-from headstart.models.star.weights import Integrated
 from headstart.tuning import AUTO_TUNING
 
 # A candidate that uses the sources, and of a star θ, at which a later fit can begin
@@ -219,12 +218,6 @@ class AutoPrior(Prior):
     priors: tuple[Prior, ...]
     gate: Informative
     believed: Float[Tensor, "*b k"]  # of every candidate before the first result
-
-    def star_of(self, i: int) -> StarPrior:
-        """A star of source i alone, its weight of any sign."""
-        return Star(
-            weighting=Integrated(), kernel=self.model.kernel, fit=self.model.fit, output_map=OutputMap.NONE
-        ).upon(self.alone.some((i,), torch.ones_like(self.gate.trust[..., :1])))
 
     def weights_given(self, scores: Float[Tensor, "*b k n"]) -> Float[Tensor, "*b k"]:
         """The candidates' weights that follow from these scores."""

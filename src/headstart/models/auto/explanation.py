@@ -75,7 +75,8 @@ class SourceVerdict:
     """The verdict on one source, a sentence that gives the reason, and the numbers behind it.
 
     ``history`` are pairs of (number of target observations, weight). ``interval`` is None while too few values of the
-    target were predicted; ``gain`` is NaN where the source is not selected (models.auto.source_selection).
+    target were predicted; ``gain`` is NaN where the source is not selected (models.auto.source_selection), ``weight``
+    where no candidate of AUTO is a star.
     """
 
     name: str
@@ -281,10 +282,8 @@ def _stars_of(prior: AutoPrior) -> list[int]:
 def _weights(prior: AutoPrior, target: Dataset, n: int, scores: Float[Tensor, "k n"]) -> _Weights:
     """The sources' weights after the first n observations of a target behind its output map."""
     stars = _stars_of(prior)
-    if not stars:  # no candidate has weights: a star of each source alone
-        alone = [prior.star_of(i).condition(target.head(n), seed=n).predictor for i in range(len(prior.sources))]
-        means, sds = zip(*map(posterior_weights, alone), strict=True)
-        return torch.cat(means), torch.cat(sds)
+    if not stars:  # no candidate has weights
+        return (unknown := torch.full((len(prior.sources),), torch.nan, dtype=torch.float64)), unknown
     believed = prior.weights_given(scores[..., :n])[stars]
     return _averaged(believed, [prior.after(target, n, k).predictor for k in stars])
 
@@ -380,9 +379,7 @@ def _judge(found: SourceVerdict, trust: float, *, little: bool) -> tuple[Verdict
         return Verdict.USED, f"Upside down: where it is high the target is low, which helps as much ({told})."
     if low > 0:
         return Verdict.USED, f"It helps to predict the target ({told})."
-    if (
-        found.weight + 2 * found.weight_sd < 0
-    ):  # one surprise makes the interval wide, and the weight none the less sure
+    if found.weight + 2 * found.weight_sd < 0:  # one surprise makes the interval wide, the weight none the less sure
         reverse = "where it is high the target is low"
         return Verdict.USED, f"Upside down: {reverse}; whether that helps to predict it is not sure yet ({told})."
     if abs(found.weight) < _REDUCED_BELOW * found.history[0][1]:

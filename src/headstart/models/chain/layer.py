@@ -108,12 +108,9 @@ class Layer:
 
     # ── the gain's prior P ────────────────────────────────────────────────────────────────────────────────────────
 
-    def _delta_cov(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"]) -> Float[Tensor, "*out n m"]:
-        return self.params.outputscale[..., None, None] * self.kernel(A, B, self.params.lengthscale)
-
     def gain_cov(self, a: BeliefsAt, b: BeliefsAt) -> Float[Tensor, "*out n m"]:
         """P between the points of a and those of b."""
-        K = self._delta_cov(a.X, b.X)
+        K = self.params.outputscale[..., None, None] * self.kernel(a.X, b.X, self.params.lengthscale)
         return K + self.below.cov(a, b) if self.propagation is Propagation.EXACT else K
 
     def gain_var(self, a: BeliefsAt) -> Float[Tensor, "*b m"]:

@@ -33,9 +33,9 @@ Values = dict[str, Tensor]
 class Coregion(ABC):
     """How W follows from named parameters. T is the number of tasks, V the number of kernels."""
 
-    @abstractmethod
     def n_kernels(self, T: int) -> int:
         """How many kernels, each with a W of its own, T tasks have: the V of Σ_ν W_ν ∘ k_ν."""
+        return T
 
     @abstractmethod
     def slots(self, T: int) -> tuple[Slot, ...]:
@@ -89,10 +89,6 @@ def _require_levels(levels: tuple[GPParams, ...], T: int) -> None:
 class Hierarchical(Coregion):
     """[W_ν]_ij = s_ν² where i ≥ ν and j ≥ ν: every task is the previous one plus something of its own."""
 
-    def n_kernels(self, T: int) -> int:
-        """As many as tasks."""
-        return T
-
     def slots(self, T: int) -> tuple[Slot, ...]:
         """The outputscale of the first task, and of every residual."""
         return (*outputscale_slots(1, residual=False), *outputscale_slots(T - 1, residual=True))
@@ -141,10 +137,6 @@ class Hierarchical(Coregion):
 @dataclass(frozen=True, slots=True)
 class WeightedSource(Coregion):
     """W_ν = s_ν² (e_ν e_νᵀ + w_ν (e_ν + e_t)(e_ν + e_t)ᵀ): the sources are independent, the target sums them."""
-
-    def n_kernels(self, T: int) -> int:
-        """As many as tasks."""
-        return T
 
     def slots(self, T: int) -> tuple[Slot, ...]:
         """Outputscales of the sources and of the target's own part, and the weights."""
@@ -278,7 +270,3 @@ class SharedKernel(_Factored):
 @dataclass(frozen=True, slots=True)
 class Free(_Factored):
     """A kernel and a W per task: the full sum of separable kernels."""
-
-    def n_kernels(self, T: int) -> int:
-        """As many as tasks."""
-        return T
