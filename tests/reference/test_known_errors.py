@@ -39,7 +39,7 @@ from headstart.gp.hyperparameters import OFFSET_VAR
 from headstart.models.chain.beliefs import sources_at
 from headstart.models.chain.layer import Layer
 from headstart.models.joint.coregion import Coregion, WeightedSource
-from headstart.models.joint.evidence import ArrowEvidence, DenseEvidence, JointEvidence
+from headstart.models.joint.joint import ArrowEvidence, DenseEvidence, JointEvidence
 from headstart.models.star.weights import FittedWeights, Integrated, SourceFacts, star_evidence
 
 Array = NDArray[np.float64]

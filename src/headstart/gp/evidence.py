@@ -75,24 +75,19 @@ def _of_problems(data: Tensor, items: Int[Tensor, "B"]) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Coefficients:
-    """Coefficients a = ω of fixed means and c = ω² of fixed covariances, ω > 0; without a ``slot`` ω is 1.
+    """Coefficients a = ω of fixed means and c = ω² of fixed covariances, ω > 0 (``slot``).
 
     ``modular``: a = b = ω/(1 + ω), and c = b² for the first half of the covariances, then b (1 − b) for the others.
     """
 
-    slot: Slot | None
+    slot: Slot
     modular: bool = False
-
-    def slots(self) -> tuple[Slot, ...]:
-        """ω, if it is free."""
-        return () if self.slot is None else (self.slot,)
 
     def values(self, omega: Float[Tensor, "B k"]) -> tuple[Float[Tensor, "B I"], Float[Tensor, "B J"]]:
         """The coefficients a and c."""
         if self.modular:
             b = omega / (1 + omega)
             return b, torch.cat([b.square(), b * (1 - b)], dim=-1)
-        omega = omega if omega.shape[-1] else omega.new_ones(omega.shape[0], 1)
         return omega, omega.square()
 
     def gradient(
@@ -185,7 +180,7 @@ class GaussianEvidence:
         self._terms = terms
         own = gp_layout(self._inputs, residual=residual)
         self._own = own.size
-        self.layout = own if terms is None else Layout((*own.slots, *terms.coefficients.slots()))
+        self.layout = own if terms is None else Layout((*own.slots, terms.coefficients.slot))
         self.n_problems, self.n_observations = y.shape
         self.device = y.device
 
@@ -218,11 +213,9 @@ class GaussianEvidence:
         else:
             omega = theta[:, self._own :].exp()
             a, c = self._terms.coefficients.values(omega)
-            free = bool(omega.shape[-1])
-            value, gradient, by_a, by_c, ok = self._compiled(theta[:, : self._own], items, a, c, by_both=free)
-            if free:
-                by_omega = self._terms.coefficients.gradient(omega, by_a, by_c).mul_(omega)  # θ = log ω
-                gradient = torch.cat([gradient, by_omega], dim=-1)
+            value, gradient, by_a, by_c, ok = self._compiled(theta[:, : self._own], items, a, c)
+            by_omega = self._terms.coefficients.gradient(omega, by_a, by_c).mul_(omega)  # θ = log ω
+            gradient = torch.cat([gradient, by_omega], dim=-1)
         return *self._with_scatter(theta, items, value, gradient), ok
 
     def evaluate_by_torch(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> Evaluation:
@@ -236,7 +229,7 @@ class GaussianEvidence:
             diagonal = diagonal / _of_problems(self._replicates.counts, items)
         by_scales = torch.stack([(G * kappa).sum((-2, -1)), diagonal.sum(-1)], dim=-1) * scales
         by_omega = theta[:, self._own :].exp()
-        if self._terms is not None and by_omega.shape[-1]:
+        if self._terms is not None:
             by_a = -(_of_problems(self._terms.means, items) * alpha.unsqueeze(1)).sum(-1)
             by_c = (_of_problems(self._terms.covs, items) * G.unsqueeze(1)).sum((-2, -1))
             by_omega = self._terms.coefficients.gradient(by_omega, by_a, by_c) * by_omega  # θ = log ω

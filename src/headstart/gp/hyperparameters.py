@@ -98,15 +98,8 @@ class GPParams:
         Returns:
             Tensors of one batch shape.
         """
-        values = {
-            name: torch.as_tensor(value, dtype=torch.float64)
-            for name, value in [
-                ("lengthscale", lengthscale),
-                ("outputscale", outputscale),
-                ("noise_var", noise_var),
-                ("offset", offset),
-            ]
-        }
+        given = {"lengthscale": lengthscale, "outputscale": outputscale, "noise_var": noise_var, "offset": offset}
+        values = {name: torch.as_tensor(value, dtype=torch.float64) for name, value in given.items()}
         if values["lengthscale"].dim() == 0:
             raise InputError(f"lengthscale of {task} needs one value per input, but it is a single number.")
         shapes = {name: tuple(value.shape) for name, value in values.items()}
@@ -309,14 +302,12 @@ def lengthscale_slot(name: str, n_kernels: int, inputs: Inputs) -> Slot:
     return Slot(name, n_kernels * g, 0.05, 20.0, centre, PLAIN_TUNING.scale_spread, power=-2.0, negligible=0.2)
 
 
-def outputscale_slots(n_levels: int, *, residual: bool) -> tuple[Slot, ...]:
+def outputscale_slot(n_levels: int, *, residual: bool) -> Slot:
     """Outputscales of a task of its own, or of the residual on top of another task."""
-    if n_levels == 0:
-        return ()
     if residual:
         median, spread = PLAIN_TUNING.residual_outputscale_median, PLAIN_TUNING.residual_outputscale_spread
-        return (Slot("residual_outputscale", n_levels, 1e-4, 100.0, median, spread),)
-    return (Slot("outputscale", n_levels, 0.01, 100.0, 1.0, PLAIN_TUNING.scale_spread),)
+        return Slot("residual_outputscale", n_levels, 1e-4, 100.0, median, spread)
+    return Slot("outputscale", n_levels, 0.01, 100.0, 1.0, PLAIN_TUNING.scale_spread)
 
 
 def noise_slot(n_tasks: int) -> Slot:
@@ -327,4 +318,4 @@ def noise_slot(n_tasks: int) -> Slot:
 
 def gp_layout(inputs: Inputs, *, residual: bool) -> Layout:
     """θ = [log lengthscale (g), log outputscale, log noise_var] of one process."""
-    return Layout((lengthscale_slot("lengthscale", 1, inputs), *outputscale_slots(1, residual=residual), noise_slot(1)))
+    return Layout((lengthscale_slot("lengthscale", 1, inputs), outputscale_slot(1, residual=residual), noise_slot(1)))

@@ -22,7 +22,7 @@ from headstart.models.star.weights import Integrated
 
 needs_numba = pytest.mark.skipif(compiled_loops() is None, reason="numba is not there")
 TOLERANCE = 1e-10
-AMPLITUDE, FIXED = Integrated().coefficients, Integrated(amplitude=0.0).coefficients
+AMPLITUDE = Integrated().coefficients
 PER_SOURCE, MODULAR = (Coefficients(Slot("weight", 2, 1e-3, 20.0, 0.5, 1.0), modular) for modular in (False, True))
 
 
@@ -85,7 +85,7 @@ def test_the_compiled_plain_evidence_is_that_of_torch(
 
 
 @needs_numba
-@pytest.mark.parametrize("coefficients", [AMPLITUDE, FIXED, PER_SOURCE, MODULAR])
+@pytest.mark.parametrize("coefficients", [AMPLITUDE, PER_SOURCE, MODULAR])
 @pytest.mark.parametrize("kernel", list(Kernel))
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("n", [1, 7, 33])

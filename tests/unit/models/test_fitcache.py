@@ -61,7 +61,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "2:1c86709693667c7b"
+FINGERPRINT = "2:8e759569c711ba70"
 
 
 def fingerprint() -> str:

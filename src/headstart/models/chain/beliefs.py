@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -45,22 +45,17 @@ class BeliefsAt:
         """With the dimensions that ``linalg.fold`` moved into the rows moved back."""
         if not extra:
             return self
-        return BeliefsAt(
-            X=unfold(self.X.mT, extra).mT,
-            mean=unfold(self.mean.unsqueeze(-2), extra).squeeze(-2),
-            v=None if self.v is None else unfold(self.v, extra),
-            u=None if self.u is None else unfold(self.u, extra),
-            parts=tuple(part.unfolded(extra) for part in self.parts),
-        )
+        parts = tuple(part.unfolded(extra) for part in self.parts)
+        return self._each(unfold(self.X.mT, extra).mT, lambda t: unfold(t, extra), parts)
 
     def rows(self, which: slice) -> BeliefsAt:
         """The same beliefs at some of the points."""
-        return BeliefsAt(
-            X=self.X[..., which, :],
-            mean=self.mean[..., which],
-            v=None if self.v is None else self.v[..., which],
-            u=None if self.u is None else self.u[..., which],
-        )
+        return self._each(self.X[..., which, :], lambda t: t[..., which], ())
+
+    def _each(self, X: Tensor, f: Callable[[Tensor], Tensor], parts: tuple[BeliefsAt, ...]) -> BeliefsAt:
+        """At X, with f of what has a column per point."""
+        v, u = (None if t is None else f(t) for t in (self.v, self.u))
+        return BeliefsAt(X, f(self.mean.unsqueeze(-2)).squeeze(-2), v, u, parts)
 
     def joined(self, other: BeliefsAt) -> BeliefsAt:
         """These points and then the others."""

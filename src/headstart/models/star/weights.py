@@ -211,7 +211,7 @@ class Integrated:
     where it shows its *highest* values is worth a look, too: a negated source is found out in a few evaluations, and is
     then as useful as any. ``own`` is the share of the sources' kernels that the target has to itself: it may differ
     from the sources as smoothly, or as roughly, as they vary, whatever the residual's own prior says. ``amplitude`` is
-    the spread of log ρ's prior; 0 fixes ρ = 1.
+    the spread of log ρ's prior.
 
     With a mean of 1 and a ``balance`` near 1 (StarWeights) the target is one more of the sources' kind: its prior mean
     is the sources' average shape, its covariance that of the sources around it, (1/s) Σ (m_ν − m̄)(m_ν − m̄)ᵀ, and how
@@ -227,8 +227,7 @@ class Integrated:
     @property
     def coefficients(self) -> Coefficients:
         """Means scale with ρ, covariances with ρ²."""
-        free = self.amplitude > 0
-        return Coefficients(Slot("amplitude", 1, 0.02, 50.0, 1.0, self.amplitude) if free else None)
+        return Coefficients(Slot("amplitude", 1, 0.02, 50.0, 1.0, self.amplitude))
 
     def unit(self, facts: SourceFacts) -> StarWeights:
         """The weights for ρ = 1."""
@@ -249,10 +248,9 @@ class Integrated:
         mean, cov = _flat(at.mean, batch).unsqueeze(1), _flat(below.cov(at, at), batch).unsqueeze(1)
         return WeightedTerms(mean, cov, self.coefficients)
 
-    def weights(self, omega: Float[Tensor, "*b k"], facts: SourceFacts) -> StarWeights:
+    def weights(self, rho: Float[Tensor, "*b 1"], facts: SourceFacts) -> StarWeights:
         """The unit weights, scaled by ρ."""
         unit = self.unit(facts)
-        rho = omega if omega.shape[-1] else omega.new_ones(*omega.shape[:-1], 1)
         return StarWeights(rho * unit.mean, rho.square() * unit.var, rho.square() * unit.own, unit.balance)
 
 

@@ -37,7 +37,6 @@ from headstart.tuning import AUTO_TUNING
 
 WEIGHTINGS: dict[str, Weighting] = {
     "STAR": Integrated(),
-    "STAR of fixed size": Integrated(amplitude=0.0),
     "SCAML": FittedWeights(),
     "MWSGP": FittedWeights(modular=True),
 }
