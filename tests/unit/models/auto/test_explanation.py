@@ -30,10 +30,10 @@ from headstart.models.auto.explanation import (
     agreement,
     auto_only,
     explain,
+    posterior_weights,
     says_little,
 )
 from headstart.models.auto.scores import refits_up_to
-from headstart.models.star.attribution import posterior_weights
 
 
 def _hill(X: Tensor) -> Tensor:
