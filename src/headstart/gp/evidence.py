@@ -284,8 +284,11 @@ class GaussianEvidence:
         gradient[:, self._own - 1] += noise_var[:, 0] * by_noise
         return value, gradient
 
-    def params(self, theta: Float[Tensor, "P p"]) -> GPParams:
-        """θ of every problem as named values, with the posterior mean of a free offset: centre + OFFSET_VAR · 1ᵀ α."""
+    def params(self, theta: Float[Tensor, "P p"], batch_shape: torch.Size | None = None) -> GPParams:
+        """θ of every problem as named values, with the posterior mean of a free offset: centre + OFFSET_VAR · 1ᵀ α.
+
+        The leading dimensions are those of the batch that the P problems are, if it is given.
+        """
         offset = self._centre
         if self._terms is not None:
             a, _ = self._terms.coefficients.values(self.omega(theta))
@@ -294,8 +297,9 @@ class GaussianEvidence:
             *_, K, r = self._gaussian(theta, torch.arange(self.n_problems, device=self.device))
             L = cholesky(K, of="The covariance of the observations")
             offset = offset + self._constant * torch.cholesky_solve(r.unsqueeze(-1), L).sum((-2, -1))
-        own = theta[:, : self._own].exp()
-        return GPParams(own[:, self._inputs.group], own[:, -2], own[:, -1], offset)
+        own, b = theta[:, : self._own].exp(), offset.shape if batch_shape is None else batch_shape
+        scalars = (value.reshape(b) for value in (own[:, -2], own[:, -1], offset))
+        return GPParams(own[:, self._inputs.group].reshape(*b, -1), *scalars)
 
     def omega(self, theta: Float[Tensor, "P p"]) -> Float[Tensor, "P k"]:
         """The free parameters ω of the coefficients."""

@@ -149,18 +149,6 @@ class GPParams:
             offset=self.offset * scale + offset,
         )
 
-    def reshaped(self, batch_shape: torch.Size) -> GPParams:
-        """The same values with other leading dimensions.
-
-        Args:
-            batch_shape: The other leading dimensions.
-
-        Returns:
-            Hyperparameters of that batch shape.
-        """
-        scalars = (value.reshape(batch_shape) for value in (self.outputscale, self.noise_var, self.offset))
-        return GPParams(self.lengthscale.reshape(*batch_shape, -1), *scalars)
-
     def blind_to(self, columns: Sequence[int]) -> GPParams:
         """The same process, which does not see these inputs: their lengthscales are infinite.
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
-import torch
-
 from headstart.data.dataset import Dataset, task_name
 from headstart.data.units import OutputUnits, Units
 from headstart.errors import InputError
@@ -14,7 +12,7 @@ from headstart.gp.fit import FitReport, Seed, generator_from
 from headstart.gp.hyperparameters import GPParams
 from headstart.models.chain.beliefs import Beliefs, BeliefsAt, NoBeliefs
 from headstart.models.chain.condensed import source_layer
-from headstart.models.chain.fitting import LevelFit, LevelSpec, fit_layer, fit_level, level_layer
+from headstart.models.chain.fitting import LevelSpec, fit_layer, fit_level, level_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.fitcache import fit_as_arrays, fit_from_arrays, fit_key, options_in_key
 from headstart.models.learning import (
@@ -165,16 +163,12 @@ class SinglePrior(Prior):
         layer = level_layer(below, found.params, inward, spec, found.at)
         predictor: Layer | Mixture = layer
         if model.fit.draws and target.n <= PLAIN_TUNING.draws_up_to_results:
-            predictor = _uncertain(found, layer, inward, model.fit.draws, generator)
+            # a mixture over what the hyperparameters may be, the most probable ones first
+            points, weights = draws_around(found.evidence, found.theta, model.fit.draws, generator)
+            others = (layer.with_observations(inward, found.as_params(point), layer.at) for point in points[1:])
+            predictor = Mixture((layer, *others), weights.reshape(*target.batch_shape, -1))
         params = rescaled(ChainParams((layer.params,)), units.scale, units.offset)
         return TransferPosterior(predictor, FitResult(units, params, (found.report,), blind=True), target.y)
-
-
-def _uncertain(found: LevelFit, first: Layer, target: Dataset, n_draws: int, generator: torch.Generator) -> Mixture:
-    """A mixture over what the hyperparameters may be, the most probable ones first."""
-    points, weights = draws_around(found.evidence, found.theta, n_draws, generator)
-    others = (first.with_observations(target, found.as_params(point), first.at) for point in points[1:])
-    return Mixture((first, *others), weights.reshape(*target.batch_shape, -1))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -63,14 +63,6 @@ def test_a_scaled_process_is_the_process_of_scaled_outputs() -> None:
     assert p.offset.item() == 37
 
 
-def test_reshaping_keeps_the_values() -> None:
-    """Leading dimensions can be regrouped."""
-    p = GPParams.of(lengthscale=torch.rand(6, 2, dtype=torch.float64) + 0.1, outputscale=range(1, 7), noise_var=0.1)
-    shaped = p.reshaped(torch.Size((2, 3)))
-    assert shaped.lengthscale.shape == (2, 3, 2)
-    assert shaped.outputscale.tolist() == [[1, 2, 3], [4, 5, 6]]
-
-
 def test_hyperparameters_are_frozen() -> None:
     """A value cannot be changed in place."""
     with pytest.raises(FrozenInstanceError):

@@ -61,7 +61,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "2:8e759569c711ba70"
+FINGERPRINT = "2:6df59022815e57e7"
 
 
 def fingerprint() -> str:

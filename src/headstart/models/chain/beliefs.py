@@ -23,12 +23,13 @@ from torch import Tensor
 
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.kernels import Kernel
-from headstart.gp.linalg import append_rows, broadcast_shapes, fold, log_det, solve_lower, solve_upper, unfold
+from headstart.gp.linalg import append_rows, broadcast_shapes, fold, solve_lower, solve_upper, unfold
 
 
 def log_normal(L: Float[Tensor, "*b n n"], z: Float[Tensor, "*c n"]) -> Float[Tensor, "*out"]:
     """log N(y; m, L Lᵀ) with z = L⁻¹ (y − m)."""
-    return -0.5 * (z.square().sum(-1) + log_det(L) + z.shape[-1] * math.log(2 * math.pi))
+    log_diagonal = L.diagonal(dim1=-2, dim2=-1).log()
+    return -0.5 * (z.square().sum(-1) + 2 * log_diagonal.sum(-1) + z.shape[-1] * math.log(2 * math.pi))
 
 
 @dataclass(frozen=True, slots=True)

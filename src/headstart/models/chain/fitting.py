@@ -108,7 +108,7 @@ def fit_level(below: Beliefs, task: Dataset, spec: LevelSpec) -> LevelFit:
     theta, report = fit(evidence, spec.fit, seed=spec.seed, task=spec.name, batch_shape=task.batch_shape)
 
     def as_params(theta: Float[Tensor, "P p"]) -> GPParams:
-        return evidence.params(theta).reshaped(task.batch_shape).scaled(scale, shift).blind_to(task.unseen)
+        return evidence.params(theta, task.batch_shape).scaled(scale, shift).blind_to(task.unseen)
 
     theta = theta.reshape(evidence.n_problems, -1)
     return LevelFit(as_params(theta), report, evidence, theta, as_params, at)
@@ -203,8 +203,9 @@ def _fit_many(below: Beliefs, task: Dataset, spec: LevelSpec) -> LevelFit:
     group = Inputs.of(task.d, task.categories).group
 
     def as_params(theta: Float[Tensor, "P p"]) -> GPParams:
-        own = GPParams(theta[:, group].exp(), theta[:, -2].exp(), theta[:, -1].exp(), 0.0 * theta[:, -1])
-        return own.reshaped(b).scaled(scale, shift).blind_to(task.unseen)
+        outputscale, noise_var = (theta[:, i].exp().reshape(b) for i in (-2, -1))
+        own = GPParams(theta[:, group].exp().reshape(*b, -1), outputscale, noise_var, torch.zeros_like(shift))
+        return own.scaled(scale, shift).blind_to(task.unseen)
 
     how = f"learnt from {task.n:,} rows"
     how = learnt_through(below, task, spec.propagation, spec.exact) if spec.source else how

@@ -67,12 +67,12 @@ class StarPrior(Prior):
             evidence, options, seed=seed, task="target", batch_shape=b, prior=self.expected, warm_start=begin
         )
         theta = theta.reshape(b.numel(), -1)
-        own, omega = evidence.params(theta), evidence.omega(theta)
+        own, omega = evidence.params(theta, b), evidence.omega(theta)
         weights = self.model.weighting.weights(omega.reshape(*b, -1), facts)
         below = StarBeliefs(selected.members, weights)
         if len(selected.index) < len(self.sources):
             below = replace(below, index=selected.index, n_sources=len(self.sources))
-        layer = _on_top(below, own.reshaped(b), inward, self.model, at)
+        layer = _on_top(below, own, inward, self.model, at)
         layer = layer if fitted_on is inward else with_its_offset(layer)
         levels = (*(source.params for source in self.alone.layers), layer.params)
         sums = (below.of_all(weights.mean), below.of_all(weights.var), below.of_all(weights.own))
