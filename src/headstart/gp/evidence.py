@@ -23,7 +23,7 @@ from torch import Tensor
 
 from headstart.gp.compiled import CompiledEvaluation, compiled_evaluation
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Inputs, Layout, Slot, gp_layout
-from headstart.gp.kernels import Kernel
+from headstart.gp.kernels import Kernel, with_slope
 from headstart.gp.linalg import cholesky, times, try_cholesky
 
 _LOG_2PI = math.log(2 * math.pi)
@@ -246,7 +246,7 @@ class GaussianEvidence:
         """Z = X/ℓ, κ and its slope, the covariance K of y, and the residual r of its mean."""
         scale = theta[:, : self._own - 2].neg().exp()[:, self._inputs.group]
         Z = _of_problems(self._around_middle, items) * scale.unsqueeze(1)
-        kappa, slope = self._kernel.with_slope(Z)
+        kappa, slope = with_slope(self._kernel, Z)
         scales = theta[:, self._own - 2 : self._own].exp()
         K, r = kappa * scales[:, :1, None], _of_problems(self._y, items)
         if self._C is not None:

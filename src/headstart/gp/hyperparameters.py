@@ -77,15 +77,7 @@ class GPParams:
     offset: Float[Tensor, "*b"]
 
     @classmethod
-    def of(
-        cls,
-        *,
-        lengthscale: object,
-        outputscale: object,
-        noise_var: object,
-        offset: object = 0.0,
-        task: str = "the task",
-    ) -> Self:
+    def of(cls, *, lengthscale: object, outputscale: object, noise_var: object, offset: object = 0.0) -> Self:
         """Checked hyperparameters from numbers, sequences or tensors: positive, and the noise not negative.
 
         Args:
@@ -93,7 +85,6 @@ class GPParams:
             outputscale: The variance of f.
             noise_var: The variance of the noise.
             offset: The mean.
-            task: Whose hyperparameters they are, for messages.
 
         Returns:
             Tensors of one batch shape.
@@ -101,19 +92,17 @@ class GPParams:
         given = {"lengthscale": lengthscale, "outputscale": outputscale, "noise_var": noise_var, "offset": offset}
         values = {name: torch.as_tensor(value, dtype=torch.float64) for name, value in given.items()}
         if values["lengthscale"].dim() == 0:
-            raise InputError(f"lengthscale of {task} needs one value per input, but it is a single number.")
+            raise InputError("lengthscale needs one value per input, but it is a single number.")
         shapes = {name: tuple(value.shape) for name, value in values.items()}
         try:
             batch = broadcast_shapes(shapes["lengthscale"][:-1], *(shapes[name] for name in list(shapes)[1:]))
         except ValueError as error:
-            raise InputError(
-                f"The hyperparameters of {task} do not fit together: their shapes are {shapes}."
-            ) from error
+            raise InputError(f"The hyperparameters do not fit together: their shapes are {shapes}.") from error
         params = cls(
             lengthscale=values["lengthscale"].expand(*batch, -1),
             **{name: values[name].expand(batch) for name in ("outputscale", "noise_var", "offset")},
         )
-        params.require(task)
+        params.require("the task")
         return params
 
     def require(self, task: str, d: int | None = None) -> None:
@@ -149,20 +138,14 @@ class GPParams:
             offset=self.offset * scale + offset,
         )
 
-    def blind_to(self, columns: Sequence[int]) -> GPParams:
-        """The same process, which does not see these inputs: their lengthscales are infinite.
 
-        Args:
-            columns: Columns of the inputs.
-
-        Returns:
-            Hyperparameters of a process that is constant along them.
-        """
-        if not columns:
-            return self
-        lengthscale = self.lengthscale.clone()
-        lengthscale[..., list(columns)] = torch.inf
-        return replace(self, lengthscale=lengthscale)
+def blind_to(params: GPParams, columns: Sequence[int]) -> GPParams:
+    """The same process, which does not see these inputs: their lengthscales are infinite."""
+    if not columns:
+        return params
+    lengthscale = params.lengthscale.clone()
+    lengthscale[..., list(columns)] = torch.inf
+    return replace(params, lengthscale=lengthscale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +189,8 @@ class Layout:
 
     def bounds(self) -> tuple[Float[Tensor, "p"], Float[Tensor, "p"]]:
         """The lowest and highest θ."""
-        lower = [v for slot in self.slots for v in slot.spread_out(slot.lower)]
-        upper = [v for slot in self.slots for v in slot.spread_out(slot.upper)]
+        lower = [v for s in self.slots for v in s.spread_out(s.lower)]
+        upper = [v for s in self.slots for v in s.spread_out(s.upper)]
         return torch.tensor(lower, dtype=torch.float64), torch.tensor(upper, dtype=torch.float64)
 
     def centre(self) -> Float[Tensor, "p"]:

@@ -9,7 +9,6 @@ own starting points, works on one thread, and MKL is told to round alike everywh
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
@@ -34,9 +33,6 @@ _log = logging.getLogger(__name__)
 # Processes take about three seconds to start; they are started where they save at least twice that
 MIN_SECONDS_SAVED = 6.0
 RAY = "ray"
-
-
-# ── jobs ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +80,6 @@ def count_in_words(sources: Sequence[Dataset]) -> str:
     return f"{len(sources)} source{'' if len(sources) == 1 else 's'} ({rows} rows)"
 
 
-# ── progress ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True, slots=True)
 class LearningProgress:
     """What is being done, the share of it that is done (0 to 1), and the seconds so far and probably left."""
@@ -110,9 +103,6 @@ def format_seconds(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-# ── where jobs run ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +141,11 @@ class LearnContext:
         """
         on_device = set() if self.device.is_cpu else {i for i, j in enumerate(jobs) if j.rows >= self.device.fit_rows}
         left = {i: job for i, job in enumerate(jobs) if i not in on_device}
-        n = processors() if self.n_jobs == -1 else self.n_jobs
+        n = self.n_jobs
+        if n == -1:
+            from joblib import cpu_count
+
+            n = cpu_count()
         seconds = sum(job.seconds for job in left.values())
         if len(left) > 1 and n != 1 and (n == RAY or seconds * (1 - 1 / int(n)) >= MIN_SECONDS_SAVED):
             try:
@@ -180,11 +174,6 @@ def require_n_jobs(n_jobs: int | str, name: str = "n_jobs") -> int | str:
         )
     round_alike()
     return n_jobs
-
-
-def processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _numbered(i: int, job: FitJob[R]) -> tuple[int, R]:

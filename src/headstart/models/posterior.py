@@ -33,8 +33,6 @@ from headstart.tuning import AUTO_TUNING
 
 T = TypeVar("T")
 
-_SIZE_KNOWN = 2  # results that show how large the values of a target without sources are
-
 
 @dataclass(frozen=True, slots=True)
 class FitResult:
@@ -191,7 +189,7 @@ class TransferPosterior(Model, FantasizeMixin):
     @property
     def knows_nothing(self) -> Bool[Tensor, "*b"]:
         """Where not even the size of a result is known: there is no source behind it, and fewer than two results."""
-        return self.blind & (self._y.shape[-1] < _SIZE_KNOWN)
+        return self.blind & (self._y.shape[-1] < 2)
 
     @property
     def past_bests(self) -> Float[Tensor, "*b s d"]:

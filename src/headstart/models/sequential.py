@@ -140,9 +140,6 @@ def expanded_levels(levels: tuple[GPParams, ...], n: int, target: Dataset) -> tu
     return tuple(expanded(level, target.batch_shape, target.X.device) for level in levels)
 
 
-# ── the target alone ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True, kw_only=True)
 class SinglePrior(Prior):
     """Nothing: the sources are not looked at. ``known`` are units to take instead of the target's own."""

@@ -61,7 +61,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "2:6df59022815e57e7"
+FINGERPRINT = "2:beb26da6eef3c7d8"
 
 
 def fingerprint() -> str:

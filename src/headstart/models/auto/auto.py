@@ -50,7 +50,6 @@ from headstart.models.auto.posterior import (
     AutoFitResult,
     AutoPosterior,
     in_units,
-    predictor_of,
     with_point_estimate,
 )
 from headstart.models.auto.scores import REFITS, refits_up_to, scores_of
@@ -195,10 +194,9 @@ class Auto(TransferModel):
             model.at(own, sources=sources if model.needs_sources else (), target=target)
             for model, own in zip(auto._models(), params.candidates, strict=True)
         ]
-        members = tuple(predictor_of(posterior) for posterior in posteriors)
-        weights = params.weights.expand(*target.batch_shape, -1).to(target.X.device)
-        outcome = AutoFitResult(Units.identity(target), _params(posteriors, weights), ())
-        return AutoPosterior(Mixture(members, weights), outcome, target.y)
+        units, weights = Units.identity(target), params.weights.expand(*target.batch_shape, -1).to(target.X.device)
+        members = tuple(in_units(units, posterior, target) for posterior in posteriors)
+        return AutoPosterior(Mixture(members, weights), AutoFitResult(units, _params(posteriors, weights)), target.y)
 
 
 def _params(posteriors: Sequence[TransferPosterior], weights: Float[Tensor, "*b k"]) -> AutoParams:
@@ -285,8 +283,6 @@ class AutoPrior(Prior):
         k = self.model.plain
         return (*informed[:k], plain, *informed[k:])
 
-    # ── the candidates that use the sources ───────────────────────────────────────────────────────────────────────
-
     def _informed(self, seen: Dataset, target: Dataset) -> tuple[TransferPosterior, ...]:
         """The candidates with sources given the target, with the hyperparameters of its first rows, ``seen``."""
         fitted = self._informed_at(seen)
@@ -318,8 +314,6 @@ class AutoPrior(Prior):
             else:
                 fitted.append((prior.condition(seen, seed=n), None))
         return tuple(fitted)
-
-    # ── the plain process ─────────────────────────────────────────────────────────────────────────────────────────
 
     def _plain(self, target: Dataset) -> TransferPosterior:
         """GPBO to the last bit; a target whose spread is unknown is expected to vary as the sources do."""

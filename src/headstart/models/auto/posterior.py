@@ -85,29 +85,17 @@ def with_point_estimate(plain: Layer | Mixture, where: Bool[Tensor, "*b"]) -> La
     return replace(plain, weights=torch.where(where.unsqueeze(-1), mode, plain.weights))
 
 
-def predictor_of(posterior: TransferPosterior) -> Layer | Mixture:
-    """The predictor of a posterior, which can be a member of a mixture."""
-    predictor = posterior.predictor
-    assert isinstance(predictor, Layer | Mixture)
-    return predictor
-
-
 def in_units(units: Units, posterior: TransferPosterior, target: Dataset) -> Layer | Mixture:
     """The predictor of a candidate in these units; only the plain process has units of its own."""
-    own = posterior.units
+    own, predictor = posterior.units, posterior.predictor
+    assert isinstance(predictor, Layer | Mixture)
     if torch.equal(own.scale, units.scale) and torch.equal(own.offset, units.offset):
-        return predictor_of(posterior)
-    return _rescaled(
-        predictor_of(posterior),
-        own.scale / units.scale,
-        (own.offset - units.offset) / units.scale,
-        units.inward(target),
-    )
+        return predictor
+    scale, offset, inward = own.scale / units.scale, (own.offset - units.offset) / units.scale, units.inward(target)
 
+    def rescaled(part: Layer | Mixture) -> Layer | Mixture:
+        if isinstance(part, Mixture):
+            return replace(part, members=tuple(map(rescaled, part.members)))
+        return part.with_observations(inward, part.params.scaled(scale, offset))
 
-def _rescaled(predictor: Layer | Mixture, scale: Tensor, offset: Tensor, target: Dataset) -> Layer | Mixture:
-    """The predictor in units in which its values are scale · y + offset; ``target`` has them already."""
-    if isinstance(predictor, Mixture):
-        return replace(predictor, members=tuple(_rescaled(m, scale, offset, target) for m in predictor.members))
-    scaled = replace(predictor, params=predictor.params.scaled(scale, offset))
-    return scaled.with_observations(target)
+    return rescaled(predictor)

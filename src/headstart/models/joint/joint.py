@@ -20,7 +20,7 @@ from headstart.data.units import OutputUnits, Units
 from headstart.gp.evidence import Evaluation, gaussian, lengthscale_gradient
 from headstart.gp.fit import Objective, Seed, fit
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Inputs, Layout, lengthscale_slot, noise_slot
-from headstart.gp.kernels import Kernel
+from headstart.gp.kernels import Kernel, with_slope
 from headstart.gp.linalg import cholesky, solve_lower, times, try_cholesky
 from headstart.models.chain.beliefs import CrossTerm, ExactBeliefs
 from headstart.models.chain.layer import Layer, Propagation
@@ -147,7 +147,7 @@ class DenseEvidence(JointEvidence):
         for nu in range(self.V):
             rows = self._rows[nu]
             Z = X[:, rows] / ell[:, nu].unsqueeze(-2)
-            kappa, slope = self.kernel.with_slope(Z)
+            kappa, slope = with_slope(self.kernel, Z)
             task = self._task[rows]
             weight = W[:, nu][:, task[:, None], task[None, :]]
             block = self._block(nu)
@@ -213,14 +213,14 @@ class ArrowEvidence(JointEvidence):
 
         # every source's kernel on its own rows and the target's: κ_ν ∘ s_ν² [[1 + w, w], [w, w]]
         Z = X / ell[:, :s].unsqueeze(-2)
-        kappa, slope = self.kernel.with_slope(Z)
+        kappa, slope = with_slope(self.kernel, Z)
         K = kappa * shared * self._both
         K[..., :n, :n] += outputscale[..., None, None] * kappa[..., :n, :n] * self._both[:, :n, :n]
         diagonal = noise_var[:, :s].unsqueeze(-1) * self._real + (1 - self._real) + error_s
         A = K[..., :n, :n] + torch.diag_embed(diagonal) + self.offset_var * self._both[:, :n, :n]
         B = K[..., :n, n:]
         Z_t = X[:, 0, n:] / ell[:, s].unsqueeze(-2)
-        kappa_t, slope_t = self.kernel.with_slope(Z_t)
+        kappa_t, slope_t = with_slope(self.kernel, Z_t)
         own = values["residual_outputscale"][..., None]
         D = K[..., n:, n:].sum(1) + own * kappa_t + self.offset_var
         D.diagonal(dim1=-2, dim2=-1).add_(noise_var[:, s:]).add_(error_t)
