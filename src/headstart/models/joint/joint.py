@@ -9,6 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import torch
 from jaxtyping import Float, Int
@@ -113,9 +114,7 @@ class DenseEvidence(JointEvidence):
         self._indicator = torch.nn.functional.one_hot(self._task, self.T).to(self._X)
         self._fixed = self.offset_var * self._indicator @ self._indicator.mT
         self._error_var = error_vars(self.tasks)
-        starts = [0]
-        for task in self.tasks:
-            starts.append(starts[-1] + task.n)
+        starts = list(accumulate((task.n for task in self.tasks), initial=0))
         self._rows: list[slice | Tensor] = []
         for nu in range(self.V):
             linked = coregion.linked(nu, self.T)
@@ -281,9 +280,7 @@ def believe_sources(
     V = params.W.shape[-3]
     X = torch.cat([like.X[..., :0, :], *(source.X for source in sources)], dim=-2)
     y = torch.cat([like.y[..., :0], *(source.y for source in sources)], dim=-1)
-    starts = [0]
-    for source in sources:
-        starts.append(starts[-1] + source.n)
+    starts = list(accumulate((source.n for source in sources), initial=0))
     sizes = torch.tensor([source.n for source in sources], dtype=torch.int64)
     task = torch.repeat_interleave(torch.arange(len(sources)), sizes).to(X.device)
     noise, known = params.noise_var[..., task], error_vars(sources)
