@@ -61,7 +61,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "2:beb26da6eef3c7d8"
+FINGERPRINT = "2:4a87c18de79ca5cc"
 
 
 def fingerprint() -> str:
