@@ -11,7 +11,7 @@ without inputs and results           none: it is left alone, whatever else stand
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -96,41 +96,41 @@ def _value(table: Table, row: int, p: Parameter, remarks: list[str]) -> Any:
     place, cell = table.place(row, p.name), table.rows[row][table.columns.index(p.name)]
     if _lacks(table, row, p) and p.before is not None:
         return p.before
-    value = setting_at(
-        table,
-        row,
-        p,
-        missing="Fill it in, or delete the row: an experiment needs all of its inputs.",
-        choices=(*p.choices, *p.withdrawn),
-        unknown=", or to withdrawn if it is not to be suggested any more",
-    )
+    missing = "Fill it in, or delete the row: an experiment needs all of its inputs."
+    value = as_setting(p, setting_at(table, row, p, missing=missing), f"{place}: ")
     if isinstance(value, str):
         return value
-    if p.log and value <= 0:
-        raise InputError(f"{place}: {cell!r} is not above 0, as a log scale needs. Correct it, or delete the row.")
     if p.kind is Kind.FIXED:
         return value
     if not p.low <= value <= p.high:
         remarks.append(
             f"{place}: {cell} lies outside {p.low:g} … {p.high:g}. It counts, but look whether it is a slip."
         )
-    return int(value) if p.kind is Kind.INT and value == int(value) else value
+    return value
 
 
-def setting_at(
-    table: Table, row: int, p: Parameter, *, missing: str, choices: Sequence[str], unknown: str = ""
-) -> str | float:
-    """What a cell says of a parameter: one of the ``choices`` or a number; else an ``InputError`` with the remedies."""
+def setting_at(table: Table, row: int, p: Parameter, *, missing: str) -> str | float:
+    """What a cell says of a parameter, a text or a number; else an ``InputError``, with what to do if it is empty."""
     place, cell = table.place(row, p.name), table.rows[row][table.columns.index(p.name)]
     if _lacks(table, row, p):
         raise InputError(f"{place}: {repr(cell) if cell else 'an empty cell'} is not a value. {missing}")
     if p.is_text:
-        if p.kind is Kind.CATEGORY and cell not in choices:
-            raise InputError(
-                f"{place}: {cell!r} is none of the choices. {nearest(cell, p.choices)} Correct it, or add it to "
-                f"choices in [parameters.{p.name}] in {TOML}{unknown}."
-            )
         return cell
     value = table.number_at(row, p.name, remedy="Write the number alone; the unit belongs into the header.")
     assert value is not None
     return value
+
+
+def as_setting(p: Parameter, value: str | float, place: str = "", *, offered: bool = False) -> str | float:
+    """The value that an experiment was run with, or an ``InputError``; of those ``offered`` none may be withdrawn."""
+    if isinstance(value, str):
+        if p.kind is Kind.CATEGORY and value not in (p.choices if offered else (*p.choices, *p.withdrawn)):
+            more = "" if offered else ", or to withdrawn if it is not to be suggested any more"
+            raise InputError(
+                f"{place}{value!r} is none of the choices. {nearest(value, p.choices)} Correct it, or add it to "
+                f"choices in [parameters.{p.name}] in {TOML}{more}."
+            )
+        return value
+    if p.log and value <= 0:
+        raise InputError(f"{place}{value:g} is not above 0, as a log scale needs. Correct it, or delete the row.")
+    return int(value) if p.kind is Kind.INT and value == int(value) else value

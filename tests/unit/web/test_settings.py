@@ -245,7 +245,7 @@ def test_a_page_that_answered_a_form_can_be_loaded_again(folder: Path, path: str
 def test_a_result_beyond_its_bounds_may_be_a_slip(folder: Path) -> None:
     """What it is with the mark where it may belong is said with the refusal."""
     toml = folder / "headstart.toml"
-    toml.write_text(toml.read_text().replace('objective = "y"\ndirection = "maximize"\n', "") + BOUNDED)
+    toml.write_text(toml.read_text().replace('[objectives.y]\ndirection = "maximize"\n', "") + BOUNDED)
     with visiting(folder) as visitor:
         answer = visitor.post("/experiments/save", {"r3.0": "884"})
         assert answer.status_code == 422

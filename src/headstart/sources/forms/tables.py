@@ -31,6 +31,7 @@ from headstart.sources.columns import read_frame
 from headstart.sources.files.tables import read_table
 from headstart.sources.files.workbooks import split_sheet
 from headstart.sources.forms.naming import Wanted, stated_errors
+from headstart.sources.optuna_api import CONSTRAINT_COLUMN
 from headstart.sources.raw import RawObjective, RawTask
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 _PARAMETER = "params_"
 _RESULTS = ("value_", "values_")
 _ATTRIBUTE = "user_attrs_"
-_CONSTRAINT = "system_attrs_constraints:"
 
 
 def task_of_frame(frame: pd.DataFrame, wanted: Wanted, name: str, origin: str, *, first_row: int = 1) -> RawTask:
@@ -94,7 +94,7 @@ def _of_trials(
         notes += (f"{int((~done).sum())} unfinished trials are left out",)
     measured, _ = _measured(frame, columns, wanted, origin, first_row)
     constraints = {
-        **{column.removeprefix(_CONSTRAINT): column for column in frame.columns if column.startswith(_CONSTRAINT)},
+        **{c.removeprefix(CONSTRAINT_COLUMN): c for c in frame.columns if c.startswith(CONSTRAINT_COLUMN)},
         **{key: column for key, column in wanted.constraints.items() if column in frame.columns},
     }
     several = len(columns) > 1 or len(wanted.objectives) > 1

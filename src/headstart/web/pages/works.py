@@ -25,6 +25,8 @@ def _show(request: Request) -> Response:
 
 def _said(result: object) -> str:
     if isinstance(result, Asked):
+        if not result.numbers:
+            return "The workbook is only read, and the new rows are in a file beside it: see the remarks."
         rows = ", ".join(map(str, result.numbers))
         return f"New: row{'' if len(result.numbers) == 1 else 's'} {rows}."
     return ""
