@@ -35,6 +35,7 @@ from headstart.decide.acquisition import Acquisition
 from headstart.decide.members import Members
 from headstart.decide.value import AimValue
 from headstart.models.auto.posterior import AutoPosterior
+from headstart.models.posterior import FitResult
 
 __all__ = [
     "BY_LEVEL",
@@ -50,6 +51,9 @@ __all__ = [
     "as_single_task_gp",
     "auto_posterior",
     "behind_the_map",
+    "candidate",
+    "coregional_params",
+    "ensemble_params",
     "generator",
     "gp_params",
     "in_turn",
@@ -60,9 +64,11 @@ __all__ = [
     "points",
     "predictions",
     "quick",
+    "star_params",
     "tensor",
     "tensors_in",
     "transfer_problem",
+    "weighted_params",
 ]
 
 _T = TypeVar("_T")
@@ -239,6 +245,44 @@ def gp_params(d: int, *, batch_shape: tuple[int, ...] = (), seed: int = 0) -> GP
     )
 
 
+def _numbers(value: object) -> Tensor:
+    return torch.as_tensor(value, dtype=torch.float64)
+
+
+def weighted_params(levels: Sequence[GPParams], weights: object) -> WeightedParams:
+    """From numbers, sequences or tensors."""
+    return WeightedParams(tuple(levels), _numbers(weights))
+
+
+def ensemble_params(
+    levels: Sequence[GPParams], weights: object, offsets: object = 0.0, scales: object = 1.0
+) -> EnsembleParams:
+    """From numbers, sequences or tensors; single offsets and scales are those of all tasks."""
+    w = _numbers(weights)
+    return EnsembleParams(tuple(levels), w, *(_for_each(value, w) for value in (offsets, scales)))
+
+
+def star_params(
+    levels: Sequence[GPParams], weights: object, weight_var: object = 0.0, own: object = 0.0, balance: object = 0.0
+) -> StarParams:
+    """From numbers, sequences or tensors; a single variance or share is that of all sources."""
+    w = _numbers(weights)
+    return StarParams(
+        tuple(levels), w, _for_each(weight_var, w), _for_each(own, w), _numbers(balance).expand(*w.shape[:-1], 1)
+    )
+
+
+def coregional_params(*, lengthscale: object, W: object, noise_var: object, mean: object = 0.0) -> CoregionalParams:
+    """From numbers, sequences or tensors; a single mean is that of all tasks."""
+    noise = _numbers(noise_var)
+    return CoregionalParams(_numbers(lengthscale), _numbers(W), noise, _for_each(mean, noise))
+
+
+def _for_each(value: object, like: Tensor) -> Tensor:
+    found = _numbers(value)
+    return found if found.dim() else found.expand(like.shape)
+
+
 def params_for(name: str, *, d: int = 2, n_sources: int = 2, batch_shape: tuple[int, ...] = (), seed: int = 0) -> Any:
     """Hyperparameters of the form that the model takes."""
     T = n_sources + 1
@@ -249,19 +293,19 @@ def params_for(name: str, *, d: int = 2, n_sources: int = 2, batch_shape: tuple[
         case "GPBO":
             return ChainParams(levels[-1:])
         case "WSGP":
-            return WeightedParams.of(levels, mean[..., :-1].abs() + 0.5)
+            return weighted_params(levels, mean[..., :-1].abs() + 0.5)
         case "MTKGP" | "MTGP":
             V = 1 if name == "MTKGP" else T
             F = torch.eye(T, dtype=torch.float64) + 0.4 * noise_var.unsqueeze(-1) + 0.4
             W = torch.stack([(v + 1) / V * F @ F.mT for v in range(V)], dim=-3)
             ell = torch.stack([levels[v].lengthscale for v in range(V)], dim=-2)
-            return CoregionalParams.of(lengthscale=ell, W=W, noise_var=noise_var, mean=mean)
+            return coregional_params(lengthscale=ell, W=W, noise_var=noise_var, mean=mean)
         case "RGPE":
             weights = mean.abs() + 0.2
-            return EnsembleParams.of(levels, weights / weights.sum(-1, keepdim=True), mean, 1 + noise_var)
+            return ensemble_params(levels, weights / weights.sum(-1, keepdim=True), mean, 1 + noise_var)
         case "STAR" | "SCAML" | "MWSGP":  # offsets have both signs, and so have the weights
             own = noise_var[..., :-1]
-            return StarParams.of(levels, 3 * mean[..., :-1], 0.2 + own, own)
+            return star_params(levels, 3 * mean[..., :-1], 0.2 + own, own)
         case "AUTO":
             weights = mean.abs()[..., :1] + tensor([0.3, 0.2, 0.1, 0.4])
             chain, plain = ChainParams(levels), ChainParams(levels[-1:])
@@ -269,6 +313,14 @@ def params_for(name: str, *, d: int = 2, n_sources: int = 2, batch_shape: tuple[
             kin = replace(star, weights=star.weights + 0.5, balance=star.balance + 0.8)
             return AutoParams((kin, star, chain, plain), weights / weights.sum(-1, keepdim=True))
     return ChainParams(levels)
+
+
+def candidate(posterior: AutoPosterior, k: int) -> TransferPosterior:
+    """A candidate of AUTO as a model of its own."""
+    known, params = posterior._outcome, posterior.hyperparameters
+    assert isinstance(params, AutoParams)
+    outcome = FitResult(known.units, params.candidates[k], doubt=known.doubt, bounds=known.bounds)
+    return TransferPosterior(posterior.mixture.members[k], outcome, posterior.train_targets, posterior.warp)
 
 
 def auto_posterior(weights: object = None, n: int = 5, batch_shape: tuple[int, ...] = ()) -> AutoPosterior:

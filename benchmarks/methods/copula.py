@@ -216,7 +216,7 @@ class GC3PPrior:
             *others, noise = evidence.layout.slots
             evidence.layout = Layout((*others, replace(noise, lower=_NOISE_FLOOR)))
             theta, report = fit(evidence, self.model.fit, seed=seed, task="target", batch_shape=b)
-            params = evidence.params(theta.reshape(b.numel(), -1)).reshaped(b)
+            params = evidence.params(theta.reshape(b.numel(), -1), b)
             layer = Layer.observe(
                 NoBeliefs(b), params, Dataset(target.X, r), kernel=kernel, propagation=Propagation.EXACT
             )

@@ -27,7 +27,7 @@ from headstart.gp.hyperparameters import Starts
 from headstart.gp.kernels import Kernel
 from headstart.models.family import BHGP, HGP, MHGP, SHGP
 from headstart.models.joint.coregion import WeightedSource
-from headstart.models.joint.evidence import ArrowEvidence, DenseEvidence
+from headstart.models.joint.joint import ArrowEvidence, DenseEvidence
 from headstart.models.sequential import SequentialPrior
 
 D = 6

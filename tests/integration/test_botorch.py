@@ -608,7 +608,7 @@ def test_conditioning_behind_a_map_is_appending_to_the_data(name: str) -> None:
     appended = Dataset(torch.cat([inward.X, X_NEW[:2]]), torch.cat([inward.y, posterior.warp.inward(y)]))
     sources = () if name == "GPBO" else prior.sources
     expected = model.at(posterior.hyperparameters, sources=sources, target=appended)
-    seen = expected.seen_through(posterior.warp, torch.cat([target.y, y]))
+    seen = expected._seen_through(posterior.warp, torch.cat([target.y, y]))
     assert agree(predictions(conditioned, LONG.Xq), predictions(seen, LONG.Xq), rtol=1e-7)
     assert agree(conditioned.log_evidence, seen.log_evidence, rtol=1e-7)
     assert torch.equal(conditioned.train_targets, torch.cat([target.y, y]))

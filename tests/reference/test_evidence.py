@@ -17,7 +17,7 @@ from headstart import Dataset, Kernel
 from headstart.gp.evidence import Evidence, GaussianEvidence
 from headstart.gp.hyperparameters import OFFSET_VAR
 from headstart.models.joint.coregion import Coregion, Free, Hierarchical, SharedKernel, WeightedSource
-from headstart.models.joint.evidence import ArrowEvidence, DenseEvidence, JointEvidence
+from headstart.models.joint.joint import ArrowEvidence, DenseEvidence, JointEvidence
 
 PROBLEMS, D = 2, 2
 COREGIONS: list[Coregion] = [Hierarchical(), WeightedSource(), SharedKernel(), Free()]

@@ -11,10 +11,11 @@ from botorch.models import SingleTaskGP
 from botorch.models.multitask import MultiTaskGP
 from gpytorch.kernels import IndexKernel, MaternKernel, RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean, MultitaskMean, ZeroMean
+from tests.problems import coregional_params
 from tests.reference.answers import joint_log_evidence
 from torch import Tensor
 
-from headstart import GPBO, MTKGP, ChainParams, CoregionalParams, Dataset, GPParams, Kernel
+from headstart import GPBO, MTKGP, ChainParams, Dataset, GPParams, Kernel
 
 TOLERANCE: dict[str, Any] = {"rtol": 0, "atol": 1e-8}
 
@@ -90,7 +91,7 @@ def test_mtkgp_is_a_multi_task_gp(kernel: Kernel, sizes: tuple[int, ...]) -> Non
     theirs.covar_module = inputs * tasks
     theirs.likelihood.noise = noise_var
 
-    params = CoregionalParams.of(
+    params = coregional_params(
         lengthscale=lengthscale.unsqueeze(0),
         W=(factor @ factor.mT + torch.diag(own)).unsqueeze(0),
         noise_var=noise_var,

@@ -17,7 +17,7 @@ import torch
 from botorch.models import SingleTaskGP
 from gpytorch.kernels import MaternKernel, ScaleKernel
 from numpy.typing import NDArray
-from tests.problems import params_for, transfer_problem
+from tests.problems import params_for, star_params, transfer_problem
 from tests.reference import dense
 from tests.reference.answers import joint_log_evidence
 from tests.reference.test_evidence import COREGIONS, PROBLEMS, D, assert_gradient, draw, kind_of, residuals, thetas
@@ -39,8 +39,8 @@ from headstart.gp.hyperparameters import OFFSET_VAR
 from headstart.models.chain.beliefs import sources_at
 from headstart.models.chain.layer import Layer
 from headstart.models.joint.coregion import Coregion, WeightedSource
-from headstart.models.joint.evidence import ArrowEvidence, DenseEvidence, JointEvidence
-from headstart.models.star.weighting import FittedWeights, Integrated, SourceFacts, star_evidence
+from headstart.models.joint.joint import ArrowEvidence, DenseEvidence, JointEvidence
+from headstart.models.star.weights import FittedWeights, Integrated, SourceFacts, star_evidence
 
 Array = NDArray[np.float64]
 TOLERANCE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-10}
@@ -401,7 +401,7 @@ def test_fitted_weights_have_an_evidence_that_knows_the_errors(weighting: Fitted
     own, omega = theta[0, :4].exp(), theta[0, 4:].exp()
     w = weighting.weights(omega, SourceFacts(spread, spread))
     target_level = GPParams(own[:2], own[2], own[3], torch.zeros((), dtype=torch.float64))
-    star = StarParams.of((*params.levels[:2], target_level), w.mean, w.var, w.own)
+    star = star_params((*params.levels[:2], target_level), w.mean, w.var, w.own)
     mean, cov = star_prior(Kernel.MATERN52, sources, star, target.X.numpy())
     r, mean = target.y.numpy() - target.y.numpy().mean(), mean - mean.mean()
     K = cov + noise_of(target, level_of(target_level)) + OFFSET_VAR

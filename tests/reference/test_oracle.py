@@ -9,17 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.problems import coregional_params, weighted_params
 from tests.reference.answers import joint_log_evidence, tensor
 
 from headstart import (
     FAMILY,
     ChainParams,
-    CoregionalParams,
     Dataset,
     GPParams,
     Kernel,
     TransferPosterior,
-    WeightedParams,
 )
 from headstart.models.params import ModelParams
 
@@ -40,17 +39,17 @@ def params_of(case: dict[str, Any]) -> ModelParams:
         case "GPBO":
             return ChainParams(levels[-1:])
         case "WSGP":
-            return WeightedParams.of(levels, given["wsgp_w"])
+            return weighted_params(levels, given["wsgp_w"])
         case "MTKGP":
             shared = given["mtgp"]
             w = tensor(shared["W_rank1"])
             W = shared["variance"] * (w @ w.mT + torch.diag(tensor(shared["kappa"])))
-            return CoregionalParams.of(lengthscale=[shared["lengthscales"]], W=W.unsqueeze(0), noise_var=noise_var)
+            return coregional_params(lengthscale=[shared["lengthscales"]], W=W.unsqueeze(0), noise_var=noise_var)
         case "MTGP":
             variance = tensor([k["variance"] for k in given["levels"]])
             W = tensor(given["mtgp_full_W"]) * variance[:, None, None]
             ell = [k["lengthscales"] for k in given["levels"]]
-            return CoregionalParams.of(lengthscale=ell, W=W, noise_var=noise_var)
+            return coregional_params(lengthscale=ell, W=W, noise_var=noise_var)
         case _:
             return ChainParams(levels)
 

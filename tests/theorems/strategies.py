@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from hypothesis import strategies as st
+from tests.problems import weighted_params
 from tests.reference import dense
 from tests.reference.answers import answer
 from tests.reference.dense import Array, Gaussian, Level, Task
@@ -65,7 +66,7 @@ class Problem:
     @property
     def star(self) -> WeightedParams:
         """For WSGP."""
-        return WeightedParams.of(self.chain.levels, self.weights)
+        return weighted_params(self.chain.levels, self.weights)
 
     @property
     def dense(self) -> tuple[dense.Kind, tuple[Task, ...], tuple[Level, ...]]:

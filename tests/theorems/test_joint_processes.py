@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.problems import coregional_params
 from tests.reference import dense
 from tests.reference.answers import answer, joint_log_evidence
 from tests.reference.dense import Array, Joint
 from tests.theorems.strategies import Problem, assert_same, transfer_problems
 
-from headstart import MTGP, MTKGP, WSGP, CoregionalParams, TransferModel, TransferPosterior
+from headstart import MTGP, MTKGP, WSGP, TransferModel, TransferPosterior
 
 
 def assert_is(joint: Joint, posterior: TransferPosterior, Xq: Array) -> None:
@@ -38,7 +39,7 @@ def test_a_free_w_is_used_as_it_is(problem: Problem, model: TransferModel, seed:
     F[..., -1] = 0.0  # singular
     W = np.array([k.outputscale for k in kernels])[:, None, None] * F @ F.swapaxes(-1, -2)
     noise, means = [k.noise_var for k in problem.levels], [k.offset for k in problem.levels]
-    params = CoregionalParams.of(lengthscale=[k.lengthscale for k in kernels], W=W, noise_var=noise, mean=means)
+    params = coregional_params(lengthscale=[k.lengthscale for k in kernels], W=W, noise_var=noise, mean=means)
     unit = [dense.Level(k.lengthscale, 1.0, 0.0) for k in kernels]
     joint = Joint(problem.kind, problem.tasks, unit, W, means, noise)
     assert_is(joint, problem.posterior(model, params), problem.Xq)

@@ -9,7 +9,14 @@ import pytest
 import torch
 from hypothesis import given
 from tests.cases import with_slow
-from tests.problems import REPRESENTATIVES, TRANSFER
+from tests.problems import (
+    REPRESENTATIVES,
+    TRANSFER,
+    coregional_params,
+    ensemble_params,
+    star_params,
+    weighted_params,
+)
 from tests.reference import dense
 from tests.reference.answers import answer
 from tests.reference.dense import Gaussian, Task
@@ -31,12 +38,8 @@ from headstart import (
     STAR,
     WSGP,
     AutoParams,
-    CoregionalParams,
-    EnsembleParams,
     Kernel,
-    StarParams,
     TransferModel,
-    WeightedParams,
 )
 from headstart.models.params import ModelParams
 
@@ -47,21 +50,21 @@ def without_sources(model: TransferModel, problem: Problem) -> ModelParams:
     """The target's level in the form that the model takes."""
     level = gp_params(problem.levels[-1])
     if model in (MTKGP, MTGP):
-        return CoregionalParams.of(
+        return coregional_params(
             lengthscale=level.lengthscale.unsqueeze(0),
             W=level.outputscale.reshape(1, 1, 1),
             noise_var=level.noise_var.unsqueeze(0),
             mean=level.offset.unsqueeze(0),
         )
     if model is WSGP:
-        return WeightedParams.of((level,), [])
-    star = StarParams.of((level,), [])
+        return weighted_params((level,), [])
+    star = star_params((level,), [])
     if model in (STAR, SCAML, MWSGP):
         return star
     if model is AUTO:
         chain = problem.last().chain
         return AutoParams((star, star, chain, chain), torch.tensor([0.4, 0.1, 0.3, 0.2], dtype=torch.float64))
-    return EnsembleParams.of((level,), [1.0]) if model is RGPE else problem.last().chain
+    return ensemble_params((level,), [1.0]) if model is RGPE else problem.last().chain
 
 
 @pytest.mark.parametrize("name", with_slow(TRANSFER, quick=REPRESENTATIVES[1:]))

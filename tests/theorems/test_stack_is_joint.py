@@ -11,7 +11,7 @@ from tests.theorems.strategies import Problem, assert_same, dataset, transfer_pr
 
 from headstart import HGP, SHGP, TransferModel
 from headstart.models.joint.coregion import Hierarchical
-from headstart.models.joint.evidence import DenseEvidence
+from headstart.models.joint.joint import DenseEvidence
 
 
 @pytest.mark.parametrize("model", [pytest.param(SHGP, id="SHGP"), pytest.param(HGP, id="HGP")])

@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.problems import star_params
 from tests.reference import dense
 from tests.reference.answers import answer, tensor
 from tests.reference.dense import Array, Gaussian, Joint
@@ -42,7 +43,7 @@ class Weights:
     def params(self, problem: Problem) -> StarParams:
         """The package's form of them, at the problem's own levels."""
         n = len(problem.tasks) - 1
-        return StarParams.of(problem.chain.levels, self.mean[:n], self.var[:n], self.own[:n], self.balance)
+        return star_params(problem.chain.levels, self.mean[:n], self.var[:n], self.own[:n], self.balance)
 
 
 def _grid(low: int, high: int) -> st.SearchStrategy[tuple[float, ...]]:
@@ -111,7 +112,7 @@ def test_scaml_is_one_joint_process(problem: Problem, weights: Weights) -> None:
     W = np.stack([*(np.outer(arm, arm) for arm in arms), np.outer(e[-1], e[-1])])
     means, noise = [level.offset for level in problem.levels], [level.noise_var for level in problem.levels]
     joint = Joint(problem.kind, problem.tasks, problem.levels, W, means, noise)
-    params = StarParams.of(problem.chain.levels, weights.mean[:s])
+    params = star_params(problem.chain.levels, weights.mean[:s])
     posterior = problem.posterior(SCAML, params)
     assert_same(answer(posterior, problem.Xq), joint.posterior(problem.Xq), 1e-8)
     expected = joint.log_evidence() - joint.log_evidence(s)
@@ -127,7 +128,7 @@ def test_mwsgp_is_wsgp(problem: Problem) -> None:
         replace(level, outputscale=(1 + v) * level.outputscale) for level, v in zip(problem.levels, w, strict=False)
     ]
     levels = tuple(gp_params(level) for level in (*sources, problem.levels[-1]))
-    modular = problem.posterior(MWSGP, StarParams.of(levels, b, own=b * (1 - b)))
+    modular = problem.posterior(MWSGP, star_params(levels, b, own=b * (1 - b)))
     joint = problem.posterior(WSGP, problem.star)
     assert_same(answer(modular, problem.Xq), answer(joint, problem.Xq), 1e-8)
     assert modular.log_evidence.item() == pytest.approx(joint.log_evidence.item(), abs=1e-7)
@@ -161,7 +162,7 @@ def test_integrated_weights_are_the_moments_of_a_product() -> None:
 @given(problem=transfer_problems())
 def test_a_star_without_weight_is_the_target_alone(problem: Problem) -> None:
     """w = 0, var = 0, own = 0: GPBO."""
-    nothing = problem.ask(STAR, StarParams.of(problem.chain.levels, [0.0] * (len(problem.tasks) - 1)))
+    nothing = problem.ask(STAR, star_params(problem.chain.levels, [0.0] * (len(problem.tasks) - 1)))
     assert_same(nothing, problem.last().ask(GPBO), 1e-10)
 
 
@@ -171,7 +172,7 @@ def test_a_star_of_one_source_with_weight_one_is_shgp(problem: Problem) -> None:
     """The chain counts the target's offset from the source's, the star from 0."""
     source, target = problem.chain.levels
     levels = (source, replace(target, offset=source.offset + target.offset))
-    assert_same(problem.ask(STAR, StarParams.of(levels, [1.0])), problem.ask(SHGP), 1e-9)
+    assert_same(problem.ask(STAR, star_params(levels, [1.0])), problem.ask(SHGP), 1e-9)
 
 
 @few

@@ -65,7 +65,7 @@ def _contiguous(data: Tensor | None, *shape: int) -> NDArray[np.float64]:
     return np.zeros(shape) if data is None else np.ascontiguousarray(data.numpy())
 
 
-# (θ, items, a, c, by_both) → value, gradient by θ, with ``by_both`` also by a and c, and ok; without c all are 1
+# (θ, items, a, c) → value, gradient by θ, by a and c where these are given, and ok; without c all are 1
 CompiledEvaluation = Callable[..., tuple[Tensor, Tensor, Tensor, Tensor, Tensor]]
 
 
@@ -98,15 +98,13 @@ def compiled_evaluation(
         items: Int[Tensor, "B"],
         a: Float[Tensor, "B I"] | None = None,
         c: Float[Tensor, "B J"] | None = None,
-        *,
-        by_both: bool = False,
     ) -> tuple[Float[Tensor, "B"], Float[Tensor, "B p"], Float[Tensor, "B _"], Float[Tensor, "B _"], Bool[Tensor, "B"]]:
         points = np.ascontiguousarray(theta.numpy())
         B = len(points)
         a_ = np.zeros((B, 0)) if a is None else np.ascontiguousarray(a.numpy())
         c_ = once.repeat(B, axis=0) if c is None else np.ascontiguousarray(c.numpy())
         value, gradient, ok = np.empty(B), np.empty_like(points), np.empty(B, dtype=np.bool_)
-        by_a, by_c = (np.empty_like(a_), np.empty_like(c_)) if by_both else (np.empty((B, 0)), np.empty((B, 0)))
+        by_a, by_c = (np.empty_like(a_), np.empty_like(c_)) if c is not None else (np.empty((B, 0)), np.empty((B, 0)))
         loops.evaluate_batch(
             points, items.numpy(), *at, outputs, mean, a_, cov, c_, *rest, value, gradient, by_a, by_c, ok
         )

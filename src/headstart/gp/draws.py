@@ -24,7 +24,6 @@ from headstart.gp.threads import single_thread
 from headstart.tuning import PLAIN_TUNING
 
 _STEP = 0.05  # of a logarithm, for the differences
-_FLATTENINGS = 12
 
 
 def draws_around(
@@ -69,7 +68,7 @@ def _flattened(log_weights: Float[Tensor, "P k"]) -> Float[Tensor, "P k"]:
     log_weights = log_weights.nan_to_num(nan=-torch.inf)
     log_weights = log_weights - log_weights.amax(-1, keepdim=True)
     weights = log_weights.softmax(-1)
-    for _ in range(_FLATTENINGS):
+    for _ in range(12):
         few = 1 / weights.square().sum(-1, keepdim=True) < PLAIN_TUNING.draws_effective
         if not bool(few.any()):
             break

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from headstart.gp.compiled import CompiledEvaluation, compiled_evaluation
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Inputs, Layout, Slot, gp_layout
-from headstart.gp.kernels import Kernel
+from headstart.gp.kernels import Kernel, with_slope
 from headstart.gp.linalg import cholesky, times, try_cholesky
 
 _LOG_2PI = math.log(2 * math.pi)
@@ -73,22 +73,32 @@ def _of_problems(data: Tensor, items: Int[Tensor, "B"]) -> Tensor:
     return data if data.shape[0] == 1 else data[items]
 
 
-class Coefficients(Protocol):
-    """The map from free parameters ω > 0 to the coefficients a of fixed means and c of fixed covariances."""
+@dataclass(frozen=True, slots=True)
+class Coefficients:
+    """Coefficients a = ω of fixed means and c = ω² of fixed covariances, ω > 0 (``slot``).
 
-    def slots(self) -> tuple[Slot, ...]:
-        """The meaning of ω; empty where nothing is free."""
-        ...
+    ``modular``: a = b = ω/(1 + ω), and c = b² for the first half of the covariances, then b (1 − b) for the others.
+    """
+
+    slot: Slot
+    modular: bool = False
 
     def values(self, omega: Float[Tensor, "B k"]) -> tuple[Float[Tensor, "B I"], Float[Tensor, "B J"]]:
         """The coefficients a and c."""
-        ...
+        if self.modular:
+            b = omega / (1 + omega)
+            return b, torch.cat([b.square(), b * (1 - b)], dim=-1)
+        return omega, omega.square()
 
     def gradient(
         self, omega: Float[Tensor, "B k"], by_a: Float[Tensor, "B I"], by_c: Float[Tensor, "B J"]
     ) -> Float[Tensor, "B k"]:
-        """The derivative by ω from those by a and c."""
-        ...
+        """The derivative by ω from those by a and c; db/dω = 1/(1 + ω)²."""
+        if not self.modular:
+            return by_a + 2 * omega * by_c
+        b = omega / (1 + omega)
+        by_Sigma, by_k = by_c.chunk(2, dim=-1)
+        return (by_a + 2 * b * by_Sigma + (1 - 2 * b) * by_k) / (1 + omega).square()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,7 +167,7 @@ class GaussianEvidence:
         error_var: Float[Tensor, "#P n"] | None = None,
         replicates: RowCounts | None = None,
     ) -> None:
-        self._X, self._kernel = X, kernel
+        self._X, self._around_middle, self._kernel = X, X - 0.5, kernel
         self._inputs = Inputs.of(X.shape[-1]) if inputs is None else inputs
         self._constant = OFFSET_VAR if free_offset else 0.0
         self._C, self._error_var, self._replicates = C, error_var, replicates
@@ -170,7 +180,7 @@ class GaussianEvidence:
         self._terms = terms
         own = gp_layout(self._inputs, residual=residual)
         self._own = own.size
-        self.layout = own if terms is None else Layout((*own.slots, *terms.coefficients.slots()))
+        self.layout = own if terms is None else Layout((*own.slots, terms.coefficients.slot))
         self.n_problems, self.n_observations = y.shape
         self.device = y.device
 
@@ -194,10 +204,6 @@ class GaussianEvidence:
             noise_weight=noise_weight,
         )
 
-    @cached_property
-    def _around_middle(self) -> Float[Tensor, "#P n d"]:
-        return self._X - 0.5
-
     def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> Evaluation:
         """−log p(y | θ), its gradient, and which rows could be computed: compiled where that is there and faster."""
         if self._compiled is None:
@@ -207,11 +213,9 @@ class GaussianEvidence:
         else:
             omega = theta[:, self._own :].exp()
             a, c = self._terms.coefficients.values(omega)
-            free = bool(omega.shape[-1])
-            value, gradient, by_a, by_c, ok = self._compiled(theta[:, : self._own], items, a, c, by_both=free)
-            if free:
-                by_omega = self._terms.coefficients.gradient(omega, by_a, by_c).mul_(omega)  # θ = log ω
-                gradient = torch.cat([gradient, by_omega], dim=-1)
+            value, gradient, by_a, by_c, ok = self._compiled(theta[:, : self._own], items, a, c)
+            by_omega = self._terms.coefficients.gradient(omega, by_a, by_c).mul_(omega)  # θ = log ω
+            gradient = torch.cat([gradient, by_omega], dim=-1)
         return *self._with_scatter(theta, items, value, gradient), ok
 
     def evaluate_by_torch(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> Evaluation:
@@ -225,7 +229,7 @@ class GaussianEvidence:
             diagonal = diagonal / _of_problems(self._replicates.counts, items)
         by_scales = torch.stack([(G * kappa).sum((-2, -1)), diagonal.sum(-1)], dim=-1) * scales
         by_omega = theta[:, self._own :].exp()
-        if self._terms is not None and by_omega.shape[-1]:
+        if self._terms is not None:
             by_a = -(_of_problems(self._terms.means, items) * alpha.unsqueeze(1)).sum(-1)
             by_c = (_of_problems(self._terms.covs, items) * G.unsqueeze(1)).sum((-2, -1))
             by_omega = self._terms.coefficients.gradient(by_omega, by_a, by_c) * by_omega  # θ = log ω
@@ -242,7 +246,7 @@ class GaussianEvidence:
         """Z = X/ℓ, κ and its slope, the covariance K of y, and the residual r of its mean."""
         scale = theta[:, : self._own - 2].neg().exp()[:, self._inputs.group]
         Z = _of_problems(self._around_middle, items) * scale.unsqueeze(1)
-        kappa, slope = self._kernel.with_slope(Z)
+        kappa, slope = with_slope(self._kernel, Z)
         scales = theta[:, self._own - 2 : self._own].exp()
         K, r = kappa * scales[:, :1, None], _of_problems(self._y, items)
         if self._C is not None:
@@ -280,8 +284,11 @@ class GaussianEvidence:
         gradient[:, self._own - 1] += noise_var[:, 0] * by_noise
         return value, gradient
 
-    def params(self, theta: Float[Tensor, "P p"]) -> GPParams:
-        """θ of every problem as named values, with the posterior mean of a free offset: centre + OFFSET_VAR · 1ᵀ α."""
+    def params(self, theta: Float[Tensor, "P p"], batch_shape: torch.Size | None = None) -> GPParams:
+        """θ of every problem as named values, with the posterior mean of a free offset: centre + OFFSET_VAR · 1ᵀ α.
+
+        The leading dimensions are those of the batch that the P problems are, if it is given.
+        """
         offset = self._centre
         if self._terms is not None:
             a, _ = self._terms.coefficients.values(self.omega(theta))
@@ -290,8 +297,9 @@ class GaussianEvidence:
             *_, K, r = self._gaussian(theta, torch.arange(self.n_problems, device=self.device))
             L = cholesky(K, of="The covariance of the observations")
             offset = offset + self._constant * torch.cholesky_solve(r.unsqueeze(-1), L).sum((-2, -1))
-        own = theta[:, : self._own].exp()
-        return GPParams(own[:, self._inputs.group], own[:, -2], own[:, -1], offset)
+        own, b = theta[:, : self._own].exp(), offset.shape if batch_shape is None else batch_shape
+        scalars = (value.reshape(b) for value in (own[:, -2], own[:, -1], offset))
+        return GPParams(own[:, self._inputs.group].reshape(*b, -1), *scalars)
 
     def omega(self, theta: Float[Tensor, "P p"]) -> Float[Tensor, "P k"]:
         """The free parameters ω of the coefficients."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Self
 
@@ -143,20 +143,6 @@ class FitReport:
             for i in range(len(self.objective))
         ]
         return "\n".join([head, *rows])
-
-    def at_row(self, row: int, task: str) -> FitReport:
-        """The report of one entry of the first batch dimension.
-
-        Args:
-            row: Its number.
-            task: The name of its task.
-
-        Returns:
-            A report without that dimension.
-        """
-        tensors = [f.name for f in fields(self) if isinstance(getattr(self, f.name), Tensor)]
-        rows: dict[str, Any] = {name: getattr(self, name)[row] for name in tensors}
-        return replace(self, task=task, **rows)
 
 
 def generator_from(seed: Seed) -> torch.Generator:

@@ -77,15 +77,7 @@ class GPParams:
     offset: Float[Tensor, "*b"]
 
     @classmethod
-    def of(
-        cls,
-        *,
-        lengthscale: object,
-        outputscale: object,
-        noise_var: object,
-        offset: object = 0.0,
-        task: str = "the task",
-    ) -> Self:
+    def of(cls, *, lengthscale: object, outputscale: object, noise_var: object, offset: object = 0.0) -> Self:
         """Checked hyperparameters from numbers, sequences or tensors: positive, and the noise not negative.
 
         Args:
@@ -93,34 +85,24 @@ class GPParams:
             outputscale: The variance of f.
             noise_var: The variance of the noise.
             offset: The mean.
-            task: Whose hyperparameters they are, for messages.
 
         Returns:
             Tensors of one batch shape.
         """
-        values = {
-            name: torch.as_tensor(value, dtype=torch.float64)
-            for name, value in [
-                ("lengthscale", lengthscale),
-                ("outputscale", outputscale),
-                ("noise_var", noise_var),
-                ("offset", offset),
-            ]
-        }
+        given = {"lengthscale": lengthscale, "outputscale": outputscale, "noise_var": noise_var, "offset": offset}
+        values = {name: torch.as_tensor(value, dtype=torch.float64) for name, value in given.items()}
         if values["lengthscale"].dim() == 0:
-            raise InputError(f"lengthscale of {task} needs one value per input, but it is a single number.")
+            raise InputError("lengthscale needs one value per input, but it is a single number.")
         shapes = {name: tuple(value.shape) for name, value in values.items()}
         try:
             batch = broadcast_shapes(shapes["lengthscale"][:-1], *(shapes[name] for name in list(shapes)[1:]))
         except ValueError as error:
-            raise InputError(
-                f"The hyperparameters of {task} do not fit together: their shapes are {shapes}."
-            ) from error
+            raise InputError(f"The hyperparameters do not fit together: their shapes are {shapes}.") from error
         params = cls(
             lengthscale=values["lengthscale"].expand(*batch, -1),
             **{name: values[name].expand(batch) for name in ("outputscale", "noise_var", "offset")},
         )
-        params.require(task)
+        params.require("the task")
         return params
 
     def require(self, task: str, d: int | None = None) -> None:
@@ -156,56 +138,14 @@ class GPParams:
             offset=self.offset * scale + offset,
         )
 
-    def reshaped(self, batch_shape: torch.Size) -> GPParams:
-        """The same values with other leading dimensions.
 
-        Args:
-            batch_shape: The other leading dimensions.
-
-        Returns:
-            Hyperparameters of that batch shape.
-        """
-        scalars = (value.reshape(batch_shape) for value in (self.outputscale, self.noise_var, self.offset))
-        return GPParams(self.lengthscale.reshape(*batch_shape, -1), *scalars)
-
-    def at_row(self, row: int) -> GPParams:
-        """The values of one entry of the first batch dimension.
-
-        Args:
-            row: Its number.
-
-        Returns:
-            Hyperparameters without that dimension.
-        """
-        return GPParams(**{f.name: getattr(self, f.name)[row] for f in fields(self)})
-
-    def blind_to(self, columns: Sequence[int]) -> GPParams:
-        """The same process, which does not see these inputs: their lengthscales are infinite.
-
-        Args:
-            columns: Columns of the inputs.
-
-        Returns:
-            Hyperparameters of a process that is constant along them.
-        """
-        if not columns:
-            return self
-        lengthscale = self.lengthscale.clone()
-        lengthscale[..., list(columns)] = torch.inf
-        return replace(self, lengthscale=lengthscale)
-
-    def expanded(self, batch_shape: torch.Size, device: torch.device) -> GPParams:
-        """The same values for every problem of a batch, on a device.
-
-        Args:
-            batch_shape: The shape of the batch.
-            device: Where the tensors go.
-
-        Returns:
-            Hyperparameters of that batch shape.
-        """
-        scalars = (v.to(device).expand(batch_shape) for v in (self.outputscale, self.noise_var, self.offset))
-        return GPParams(self.lengthscale.to(device).expand(*batch_shape, -1), *scalars)
+def blind_to(params: GPParams, columns: Sequence[int]) -> GPParams:
+    """The same process, which does not see these inputs: their lengthscales are infinite."""
+    if not columns:
+        return params
+    lengthscale = params.lengthscale.clone()
+    lengthscale[..., list(columns)] = torch.inf
+    return replace(params, lengthscale=lengthscale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,8 +189,8 @@ class Layout:
 
     def bounds(self) -> tuple[Float[Tensor, "p"], Float[Tensor, "p"]]:
         """The lowest and highest θ."""
-        lower = [v for slot in self.slots for v in slot.spread_out(slot.lower)]
-        upper = [v for slot in self.slots for v in slot.spread_out(slot.upper)]
+        lower = [v for s in self.slots for v in s.spread_out(s.lower)]
+        upper = [v for s in self.slots for v in s.spread_out(s.upper)]
         return torch.tensor(lower, dtype=torch.float64), torch.tensor(upper, dtype=torch.float64)
 
     def centre(self) -> Float[Tensor, "p"]:
@@ -333,14 +273,12 @@ def lengthscale_slot(name: str, n_kernels: int, inputs: Inputs) -> Slot:
     return Slot(name, n_kernels * g, 0.05, 20.0, centre, PLAIN_TUNING.scale_spread, power=-2.0, negligible=0.2)
 
 
-def outputscale_slots(n_levels: int, *, residual: bool) -> tuple[Slot, ...]:
+def outputscale_slot(n_levels: int, *, residual: bool) -> Slot:
     """Outputscales of a task of its own, or of the residual on top of another task."""
-    if n_levels == 0:
-        return ()
     if residual:
         median, spread = PLAIN_TUNING.residual_outputscale_median, PLAIN_TUNING.residual_outputscale_spread
-        return (Slot("residual_outputscale", n_levels, 1e-4, 100.0, median, spread),)
-    return (Slot("outputscale", n_levels, 0.01, 100.0, 1.0, PLAIN_TUNING.scale_spread),)
+        return Slot("residual_outputscale", n_levels, 1e-4, 100.0, median, spread)
+    return Slot("outputscale", n_levels, 0.01, 100.0, 1.0, PLAIN_TUNING.scale_spread)
 
 
 def noise_slot(n_tasks: int) -> Slot:
@@ -351,4 +289,4 @@ def noise_slot(n_tasks: int) -> Slot:
 
 def gp_layout(inputs: Inputs, *, residual: bool) -> Layout:
     """θ = [log lengthscale (g), log outputscale, log noise_var] of one process."""
-    return Layout((lengthscale_slot("lengthscale", 1, inputs), *outputscale_slots(1, residual=residual), noise_slot(1)))
+    return Layout((lengthscale_slot("lengthscale", 1, inputs), outputscale_slot(1, residual=residual), noise_slot(1)))

@@ -24,36 +24,6 @@ class Kernel(Enum):
     RBF = "rbf"
     MATERN52 = "matern52"
 
-    def of_squared_distance(self, D: Float[Tensor, "*b n m"]) -> Float[Tensor, "*b n m"]:
-        """κ(D): RBF exp(−D/2); Matérn-5/2 (1 + a + a²/3) exp(−a) with a = √(5 D).
-
-        Args:
-            D: Squared distances, each input divided by its lengthscale.
-
-        Returns:
-            κ, of the same shape.
-        """
-        if self is Kernel.RBF:
-            return torch.exp(-0.5 * D)
-        a = (5 * D).clamp_min(_TINY).sqrt()
-        return (1 + a + a.square() / 3) * torch.exp(-a)
-
-    def with_slope(self, Z: Float[Tensor, "*b n d"]) -> tuple[Float[Tensor, "*b n n"], Float[Tensor, "*b n n"]]:
-        """κ and −2 dκ/dD between all rows of Z = X/ℓ.
-
-        −D/2 = z·z' − ‖z‖²/2 − ‖z'‖²/2, with the norms read off the diagonal of the products: in the fitting loop every
-        operation counts.
-
-        Args:
-            Z: Inputs divided by the lengthscales.
-
-        Returns:
-            κ and −2 dκ/dD.
-        """
-        half = Z @ Z.mT
-        norm = 0.5 * half.diagonal(dim1=-2, dim2=-1)
-        return self.from_half(half.sub_(norm.unsqueeze(-1)).sub_(norm.unsqueeze(-2)))
-
     def from_half(self, half: Float[Tensor, "*b n m"]) -> tuple[Float[Tensor, "*b n m"], Float[Tensor, "*b n m"]]:
         """κ and −2 dκ/dD from −D/2, which is overwritten: RBF exp(−D/2) twice; Matérn-5/2 also (5/3)(1 + a) exp(−a).
 
@@ -75,8 +45,12 @@ class Kernel(Enum):
     def __call__(
         self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"], lengthscale: Float[Tensor, "*p d"]
     ) -> Float[Tensor, "*out n m"]:
-        """κ between the rows of A and the rows of B."""
-        return self.of_squared_distance(squared_distance(A, B, lengthscale))
+        """κ(D) between the rows of A and those of B: RBF exp(−D/2); Matérn-5/2 (1 + a + a²/3) exp(−a), a = √(5 D)."""
+        D = squared_distance(A, B, lengthscale)
+        if self is Kernel.RBF:
+            return torch.exp(-0.5 * D)
+        a = (5 * D).clamp_min(_TINY).sqrt()
+        return (1 + a + a.square() / 3) * torch.exp(-a)
 
 
 def squared_distance(
@@ -93,3 +67,14 @@ def squared_distance(
     inverse = lengthscale.reciprocal().unsqueeze(-2)
     a, b = (A - centre) * inverse, (B - centre) * inverse
     return a.square().sum(-1, keepdim=True) + b.square().sum(-1).unsqueeze(-2) - 2 * a @ b.mT
+
+
+def with_slope(kernel: Kernel, Z: Float[Tensor, "*b n d"]) -> tuple[Float[Tensor, "*b n n"], Float[Tensor, "*b n n"]]:
+    """κ and −2 dκ/dD between all rows of Z = X/ℓ.
+
+    −D/2 = z·z' − ‖z‖²/2 − ‖z'‖²/2, with the norms read off the diagonal of the products: in the fitting loop every
+    operation counts.
+    """
+    half = Z @ Z.mT
+    norm = 0.5 * half.diagonal(dim1=-2, dim2=-1)
+    return kernel.from_half(half.sub_(norm.unsqueeze(-1)).sub_(norm.unsqueeze(-2)))

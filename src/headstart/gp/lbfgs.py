@@ -28,10 +28,6 @@ _JOIN_FROM = 10  # steps: runs that begin at one point need a while to part
 _NEW_ITERATE, _EVALUATE, _CONVERGED = 1, 3, 4
 
 
-def _as_they_are(points: Array) -> Array:
-    return points
-
-
 @dataclass(frozen=True, slots=True)
 class Joining:
     """When restarts that meet go on as one.
@@ -43,7 +39,7 @@ class Joining:
     restarts: int
     every: int = 10
     within: float = 0.1  # in the logarithm of a parameter: ten per cent
-    coordinates: Callable[[Array], Array] = _as_they_are
+    coordinates: Callable[[Array], Array] = np.asarray
 
     def is_due(self, step: int) -> bool:
         """Whether runs are compared before this step."""

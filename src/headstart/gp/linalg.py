@@ -57,11 +57,6 @@ def times(A: Float[Tensor, "*b n m"], x: Float[Tensor, "*#b m"]) -> Float[Tensor
     return pair[:1]
 
 
-def log_det(L: Float[Tensor, "*b n n"]) -> Float[Tensor, "*b"]:
-    """log |L Lᵀ|."""
-    return 2 * L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-
-
 def fold(X: Float[Tensor, "*c n d"], batch_shape: torch.Size) -> tuple[Float[Tensor, "*b N d"], torch.Size]:
     """X broadcast to ``batch_shape`` with its further leading dimensions moved into the rows, and those dimensions.
 

@@ -11,8 +11,7 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.data.units import Units
 from headstart.errors import InputError
-from headstart.gp.fit import FitReport, Seed, generator_from
-from headstart.gp.hyperparameters import GPParams
+from headstart.gp.fit import Seed, generator_from
 from headstart.models.chain.beliefs import NoBeliefs
 from headstart.models.chain.fitting import LevelSpec, fit_layer
 from headstart.models.chain.layer import Layer, Propagation
@@ -38,12 +37,6 @@ class RankingPrior(Prior):
     model: RankingWeighted
     members: tuple[Layer, ...]
     units: tuple[Units, ...]
-    reports: tuple[FitReport, ...]
-
-    @property
-    def fit_reports(self) -> tuple[FitReport, ...]:
-        """One per source, in order."""
-        return self.reports
 
     def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
         generator = generator_from(seed)
@@ -63,7 +56,7 @@ class RankingPrior(Prior):
             torch.stack([u.scale for u in every], dim=-1),
         )
         return TransferPosterior(
-            Ensemble(members, weights), FitResult(units, params, (*self.reports, report)), target.y
+            Ensemble(members, weights), FitResult(units, params, (*self.fit_reports, report)), target.y
         )
 
     def _weights(self, member: Layer, target: Dataset, generator: torch.Generator) -> Float[Tensor, "*b T"]:
@@ -109,10 +102,6 @@ def _samples(mean: Tensor, cov: Tensor, n: int, generator: torch.Generator) -> F
     return mean.unsqueeze(-2) + draws @ root
 
 
-def _observed(task: Dataset, params: GPParams, model: TransferModel) -> Layer:
-    return Layer.observe(NoBeliefs(task.batch_shape), params, task, kernel=model.kernel, propagation=Propagation.EXACT)
-
-
 @dataclass(frozen=True, kw_only=True)
 class RankingWeighted(TransferModel):
     """Weights are the share of ``samples`` in which a member ranks the target's points best.
@@ -130,12 +119,10 @@ class RankingWeighted(TransferModel):
             raise InputError(f"samples and horizon must be at least 1, but are {self.samples} and {self.horizon}.")
 
     def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> RankingPrior:
-        fits = fit_each(sources, torch.ones_like(sources[0].y.sum(-1)), self, seed, context)
         units = tuple(Units.of([source]).completed(source) for source in sources)
-        members = tuple(fit.layer(unit) for fit, unit in zip(fits, units, strict=True))
-        return RankingPrior(
-            model=self, sources=sources, members=members, units=units, reports=tuple(fit.report for fit in fits)
-        )
+        one = torch.ones_like(sources[0].y.sum(-1))
+        members, reports = fit_each(sources, units, one, self, seed, context)
+        return RankingPrior(model=self, sources=sources, members=members, units=units, fit_reports=reports)
 
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
         if not isinstance(params, EnsembleParams):
@@ -146,10 +133,13 @@ class RankingWeighted(TransferModel):
                 f"{len(tasks)} tasks need as many levels of hyperparameters, but there are {len(params.levels)}."
             )
         params.require()
-        members = []
+        members, nothing = [], NoBeliefs(target.batch_shape)
         for i, (task, level) in enumerate(zip(tasks, params.levels, strict=True)):
             level.require(f"level {i}", target.d)
             unit = Units(params.offsets[..., i], params.scales[..., i])
-            members.append(_observed(unit.inward(task), level.scaled(1 / unit.scale, -unit.offset / unit.scale), self))
+            own = level.scaled(1 / unit.scale, -unit.offset / unit.scale)
+            members.append(
+                Layer.observe(nothing, own, unit.inward(task), kernel=self.kernel, propagation=Propagation.EXACT)
+            )
         unit = Units(params.offsets[..., -1], params.scales[..., -1])
         return TransferPosterior(Ensemble(tuple(members), params.weights), FitResult(unit, params), target.y)

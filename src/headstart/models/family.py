@@ -33,10 +33,9 @@ from headstart.models.ensemble import RankingWeighted
 from headstart.models.joint.coregion import Free, Hierarchical, SharedKernel, WeightedSource
 from headstart.models.joint.joint import Joint
 from headstart.models.model import TransferModel
-from headstart.models.sequential import Sequential
-from headstart.models.single import Single
+from headstart.models.sequential import Sequential, Single
 from headstart.models.star.star import Star
-from headstart.models.star.weighting import FittedWeights, Integrated
+from headstart.models.star.weights import FittedWeights, Integrated
 
 HGP = Joint(coregion=Hierarchical())
 WSGP = Joint(coregion=WeightedSource())

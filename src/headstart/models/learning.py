@@ -9,9 +9,8 @@ own starting points, works on one thread, and MKL is told to round alike everywh
 from __future__ import annotations
 
 import logging
-import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -34,9 +33,6 @@ _log = logging.getLogger(__name__)
 # Processes take about three seconds to start; they are started where they save at least twice that
 MIN_SECONDS_SAVED = 6.0
 RAY = "ray"
-
-
-# ── jobs ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +80,6 @@ def count_in_words(sources: Sequence[Dataset]) -> str:
     return f"{len(sources)} source{'' if len(sources) == 1 else 's'} ({rows} rows)"
 
 
-# ── progress ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True, slots=True)
 class LearningProgress:
     """What is being done, the share of it that is done (0 to 1), and the seconds so far and probably left."""
@@ -110,9 +103,6 @@ def format_seconds(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-# ── where jobs run ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +141,13 @@ class LearnContext:
         """
         on_device = set() if self.device.is_cpu else {i for i, j in enumerate(jobs) if j.rows >= self.device.fit_rows}
         left = {i: job for i, job in enumerate(jobs) if i not in on_device}
-        n = processors() if self.n_jobs == -1 else self.n_jobs
-        if len(left) > 1 and n != 1 and (n == RAY or _saved(left.values(), n) >= MIN_SECONDS_SAVED):
+        n = self.n_jobs
+        if n == -1:
+            from joblib import cpu_count
+
+            n = cpu_count()
+        seconds = sum(job.seconds for job in left.values())
+        if len(left) > 1 and n != 1 and (n == RAY or seconds * (1 - 1 / int(n)) >= MIN_SECONDS_SAVED):
             try:
                 for i, result in _in_parallel(list(left.items()), n):
                     del left[i]
@@ -181,24 +176,13 @@ def require_n_jobs(n_jobs: int | str, name: str = "n_jobs") -> int | str:
     return n_jobs
 
 
-def processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _saved(jobs: Iterable[FitJob[R]], n_jobs: int | str) -> float:
-    return sum(job.seconds for job in jobs) * (1 - 1 / int(n_jobs))
-
-
 def _numbered(i: int, job: FitJob[R]) -> tuple[int, R]:
     return i, job()
 
 
 def _in_parallel(jobs: Sequence[tuple[int, FitJob[R]]], n_jobs: int | str) -> Iterator[tuple[int, R]]:
-    try:
-        import joblib
-    except ImportError as error:
-        raise MissingExtraError("n_jobs needs joblib: pip install joblib.") from error
+    import joblib
+
     on_ray = n_jobs == RAY
     with _ray_backend(joblib) if on_ray else joblib.parallel_config("loky", inner_max_num_threads=1):
         pool = joblib.Parallel(

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from headstart.models.chain.layer import Layer
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True, slots=True)
-class _Weighted:
+class _Weighted(ABC):
     members: tuple[Layer | Mixture, ...]
     weights: Float[Tensor, "*b k"]
+
+    @abstractmethod
+    def _sum(self, means: Sequence[Tensor], covs: Sequence[Tensor], dims: int) -> tuple[Tensor, Tensor]:
+        """Mean and covariance from those of the members; with one dimension the variance."""
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -30,8 +33,18 @@ class _Weighted:
         """Where the target was observed."""
         return self.members[-1].X
 
+    def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m m"]]:
+        """Mean and joint covariance."""
+        means, covs = zip(*(member.predict(X) for member in self.members), strict=True)
+        return self._sum(means, covs, 2)
 
-def _sum(weights: Float[Tensor, "*b k"], parts: Sequence[Tensor], dims: int) -> Tensor:
+    def predict_marginal(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+        """Mean and variance of f at every row of X, in model units, without covariances."""
+        means, variances = zip(*(member.predict_marginal(X) for member in self.members), strict=True)
+        return self._sum(means, variances, 1)
+
+
+def _weighted(weights: Float[Tensor, "*b k"], parts: Sequence[Tensor], dims: int) -> Tensor:
     """Σ w_k part_k, of parts with so many dimensions behind those of the batch."""
     each = zip(weights.unbind(-1), parts, strict=True)
     return sum((w[(..., *[None] * dims)] * part for w, part in each), start=weights.new_zeros(()))
@@ -55,19 +68,11 @@ class Mixture(_Weighted):
         every = torch.stack([member.log_evidence() for member in self.members], dim=-1)
         return torch.logsumexp(every + self.weights.log(), dim=-1)
 
-    def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m m"]]:
-        """Mean and joint covariance."""
-        means, covs = zip(*(member.predict(X) for member in self.members), strict=True)
-        mean = _sum(self.weights, means, 1)
-        apart = [cov + (m - mean).unsqueeze(-1) * (m - mean).unsqueeze(-2) for m, cov in zip(means, covs, strict=True)]
-        return mean, _sum(self.weights, apart, 2)
-
-    def predict_marginal(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
-        """Mean and variance of f at every row of X, in model units, without covariances."""
-        means, variances = zip(*(member.predict_marginal(X) for member in self.members), strict=True)
-        mean = _sum(self.weights, means, 1)
-        apart = [v + (m - mean).square() for m, v in zip(means, variances, strict=True)]
-        return mean, _sum(self.weights, apart, 1)
+    def _sum(self, means: Sequence[Tensor], covs: Sequence[Tensor], dims: int) -> tuple[Tensor, Tensor]:
+        mean = _weighted(self.weights, means, 1)
+        away = [m - mean for m in means]
+        spread = (a.square() if dims == 1 else a.unsqueeze(-1) * a.unsqueeze(-2) for a in away)
+        return mean, _weighted(self.weights, [cov + s for cov, s in zip(covs, spread, strict=True)], dims)
 
     def observing(
         self, X: Float[Tensor, "*b k d"], y: Float[Tensor, "*c k"], *, noise_var: Tensor | None = None
@@ -89,15 +94,8 @@ class Ensemble(_Weighted):
         """The target member's: the ensemble is no probability model of its own."""
         return self.members[-1].log_evidence()
 
-    def predict(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m m"]]:
-        """Mean and joint covariance."""
-        means, covs = zip(*(member.predict(X) for member in self.members), strict=True)
-        return _sum(self.weights, means, 1), _sum(self.weights**2, covs, 2)
-
-    def predict_marginal(self, X: Float[Tensor, "*b m d"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
-        """Mean and variance of f at every row of X, in model units, without covariances."""
-        means, variances = zip(*(member.predict_marginal(X) for member in self.members), strict=True)
-        return _sum(self.weights, means, 1), _sum(self.weights**2, variances, 1)
+    def _sum(self, means: Sequence[Tensor], covs: Sequence[Tensor], dims: int) -> tuple[Tensor, Tensor]:
+        return _weighted(self.weights, means, 1), _weighted(self.weights**2, covs, dims)
 
     def observing(
         self, X: Float[Tensor, "*b k d"], y: Float[Tensor, "*c k"], *, noise_var: Tensor | None = None
@@ -122,22 +120,3 @@ def components(predictor: Any) -> list[tuple[Any, Float[Tensor, "*b"] | None]]:
         for part, share in components(member):
             found.append((part, weight if share is None else weight * share))
     return found
-
-
-def take_problems(value: T, rows: Int[Tensor, "k"] | int, batch: torch.Size) -> T:
-    """Some problems of a batch, counted in order, or one without a batch: every tensor inside a value at these rows."""
-    result: Any
-    dims = len(batch)
-    if isinstance(value, torch.Size):
-        kept = () if isinstance(rows, int) else (len(rows),)
-        result = torch.Size((*kept, *value[dims:])) if value[:dims] == batch else value
-    elif isinstance(value, Tensor):
-        result = value.flatten(0, dims - 1)[rows] if value.shape[:dims] == batch else value
-    elif isinstance(value, tuple):
-        result = tuple(take_problems(part, rows, batch) for part in value)
-    elif is_dataclass(value) and not isinstance(value, type):
-        parts: dict[str, Any] = {f.name: take_problems(getattr(value, f.name), rows, batch) for f in fields(value)}
-        result = replace(value, **parts)
-    else:
-        result = value
-    return result  # type: ignore[no-any-return]

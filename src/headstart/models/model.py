@@ -20,7 +20,7 @@ from headstart.gp.kernels import Kernel
 from headstart.models.learning import LearnContext, require_n_jobs
 from headstart.models.params import ModelParams
 from headstart.models.posterior import TransferPosterior
-from headstart.models.refits import refit_size
+from headstart.models.refits import TargetCache, at_last_refit, refit_size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,14 +30,17 @@ class Prior(ABC):
     Args:
         model: The model that learnt it.
         sources: The sources as the model sees them, behind their output maps.
+        fit_reports: How the sources' hyperparameters were found; empty where they are only learnt with the target.
         warp: The map of a target of which nothing is known yet; None where values are taken as they are.
         outliers: Which values of every source were pulled in.
     """
 
     model: TransferModel
     sources: tuple[Dataset, ...]
+    fit_reports: tuple[FitReport, ...] = ()
     warp: Warp | None = None
     outliers: tuple[Bool[Tensor, "*b _"], ...] = ()
+    _cache: TargetCache = field(default_factory=TargetCache, repr=False, compare=False)
 
     def condition(self, target: Dataset | None = None, *, seed: Seed = 0) -> TransferPosterior:
         """The target's posterior.
@@ -68,8 +71,8 @@ class Prior(ABC):
             warp = self.warp_of(target)
             inward = target if warp is None else warp.task_inward(target, refit_size(target.n))
             posterior = self._condition(inward, seed)
-            posterior = posterior if warp is None else posterior.seen_through(warp, target.y)
-            return posterior.with_facts(error_var=target.error_var, past_bests=self._past_bests())
+            posterior = posterior if warp is None else posterior._seen_through(warp, target.y)
+            return posterior._with_facts(error_var=target.error_var, past_bests=self._past_bests())
 
     def _past_bests(self) -> Float[Tensor, "*b s d"] | None:
         """The best point of every source; None where some source has none."""
@@ -107,13 +110,13 @@ class Prior(ABC):
         warp = self.warp_of(target)
         return target if warp is None else warp.task_inward(target, refit_size(target.n))
 
-    @abstractmethod
-    def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior: ...
+    def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
+        """The posterior of a target behind its map: with the hyperparameters of its last refit, which is cached."""
+        return at_last_refit(self._fitted, target, seed, self._cache)
 
-    @property
-    def fit_reports(self) -> tuple[FitReport, ...]:
-        """How the sources' hyperparameters were found; empty where sources are only learnt with the target."""
-        return ()
+    def _fitted(self, target: Dataset, seed: Seed) -> TransferPosterior:
+        """The same, with hyperparameters found from all of the target's results."""
+        raise NotImplementedError
 
 
 def observed(posterior: TransferPosterior) -> Dataset:
@@ -124,21 +127,6 @@ def observed(posterior: TransferPosterior) -> Dataset:
     error_var = torch.zeros_like(y)
     error_var[..., : known.shape[-1]] = known
     return Dataset(X, y, error_var=error_var)
-
-
-def log_density_of(posterior: TransferPosterior, data: Dataset) -> Float[Tensor, "*b n"]:
-    """log p of results of the target that the posterior has not seen, each with its known error, in the user's units.
-
-    Without ``error_var`` it is ``posterior.log_density``. Behind a map the errors go by its slope at the results, as
-    those of the data that the posterior knows.
-    """
-    if data.error_var is None:
-        return posterior.log_density(data.X, data.y)
-    # outliers are results like any others here
-    mapped = data if posterior.warp is None else posterior.warp.task_inward(data)
-    inward = posterior.units.inward(mapped)
-    assert inward.error_var is not None
-    return posterior.way.log_density(posterior._measurement(data.X).with_error(inward.error_var), data.y)
 
 
 _KINDS = (("kernel", Kernel), ("fit", FitOptions), ("units", OutputUnits), ("output_map", OutputMap))
@@ -249,7 +237,7 @@ class TransferModel(ABC):
         """
         require_compatible(tuple(sources), target)
         with torch.no_grad():
-            return self._at(params, tuple(sources), target).with_facts(error_var=target.error_var)
+            return self._at(params, tuple(sources), target)._with_facts(error_var=target.error_var)
 
     @abstractmethod
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior: ...

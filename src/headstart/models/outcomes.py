@@ -18,7 +18,6 @@ from botorch.models.model import ModelList
 from jaxtyping import Float
 from torch import Tensor
 
-from headstart.data.bounds import Bounds
 from headstart.data.dataset import Dataset
 from headstart.data.outcomes import Outcomes
 from headstart.errors import InputError
@@ -130,7 +129,8 @@ class OutcomePosteriors:
                     f"batch shape {tuple(posterior.batch_shape)}: take the problems one by one."
                 )
         every = zip((outcome.signed_bounds for outcome in self.outcomes), self.posteriors, strict=True)
-        object.__setattr__(self, "posteriors", tuple(_within_bounds(*pair) for pair in every))
+        bounded = (own if bounds is None else own.within_bounds(bounds) for bounds, own in every)
+        object.__setattr__(self, "posteriors", tuple(bounded))
 
     def __getitem__(self, name: str) -> TransferPosterior:
         """The posterior of one outcome, behind its sign."""
@@ -188,7 +188,3 @@ class OutcomePosteriors:
                 own = posterior.within(X, limit.bound)
                 probability = probability * torch.where(posterior.knows_nothing, 0.5, own)
         return probability
-
-
-def _within_bounds(bounds: Bounds | None, posterior: TransferPosterior) -> TransferPosterior:
-    return posterior if bounds is None else posterior.within_bounds(bounds)

@@ -11,8 +11,8 @@ AutoParams          those of every candidate, weights         AUTO
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass, fields, replace
+from typing import TypeVar
 
 import torch
 from jaxtyping import Float
@@ -20,7 +20,8 @@ from torch import Tensor
 
 from headstart.errors import InputError
 from headstart.gp.hyperparameters import GPParams, require_finite, require_variance
-from headstart.gp.linalg import broadcast_shapes
+
+P = TypeVar("P", bound="GPParams | CoregionalParams")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,27 +49,9 @@ class WeightedParams:
     levels: tuple[GPParams, ...]
     weights: Float[Tensor, "*b s"]
 
-    @classmethod
-    def of(cls, levels: Sequence[GPParams], weights: object) -> Self:
-        """Checked parameters.
-
-        Args:
-            levels: A process per task, target last.
-            weights: One weight, not negative, per source.
-
-        Returns:
-            The parameters.
-        """
-        w = torch.as_tensor(weights, dtype=torch.float64)
-        _require_one_each(w, "weights", len(levels) - 1, "source")
-        params = cls(tuple(levels), w)
-        params.require()
-        return params
-
     def require(self) -> None:
         """Raise an ``InputError`` unless there is one finite weight, not negative, per source."""
-        require_finite(self, "of the sources")
-        _require_one_each(self.weights, "weights", len(self.levels) - 1, "source")
+        _require_one_each(self, ("weights",), len(self.levels) - 1, "source")
         if not bool((self.weights >= 0).all()):
             raise InputError(
                 f"weights must not be negative (W_ν would be indefinite), but are {self.weights.tolist()}."
@@ -91,44 +74,19 @@ class CoregionalParams:
     noise_var: Float[Tensor, "*b T"]
     mean: Float[Tensor, "*b T"]
 
-    @classmethod
-    def of(cls, *, lengthscale: object, W: object, noise_var: object, mean: object = 0.0) -> Self:
-        """Checked parameters.
-
-        Args:
-            lengthscale: Of every kernel, (*b, V, d).
-            W: A symmetric positive semi-definite matrix per kernel, (*b, V, T, T).
-            noise_var: Of every task, not negative, (*b, T).
-            mean: Of every task, (*b, T).
-
-        Returns:
-            The parameters.
-        """
-        ell, W_, noise, mean_ = (torch.as_tensor(v, dtype=torch.float64) for v in (lengthscale, W, noise_var, mean))
-        if ell.dim() < 2 or W_.dim() < 3 or W_.shape[-3] != ell.shape[-2] or W_.shape[-1] != W_.shape[-2]:
-            raise InputError(
-                "lengthscale must have shape (kernels, d) and W (kernels, tasks, tasks), but they have shapes "
-                f"{tuple(ell.shape)} and {tuple(W_.shape)}."
-            )
-        for name, value in (("noise_var", noise), ("mean", mean_)):
-            if value.dim() and value.shape[-1] not in (1, W_.shape[-1]):
-                raise InputError(f"{name} needs a value per task ({W_.shape[-1]}), but it is {value.tolist()}.")
-        if noise.shape[-1:] != W_.shape[-1:]:
-            raise InputError(f"noise_var needs a value per task ({W_.shape[-1]}), but it is {noise.tolist()}.")
-        params = cls(ell, W_, noise, mean_.expand(broadcast_shapes(noise.shape, mean_.shape)))
-        params.require()
-        return params
-
     def require(self, d: int | None = None) -> None:
-        """Check that this is a joint process: W_ν covariances, no negative noise.
+        """Raise an ``InputError`` unless this is a joint process: W_ν covariances, no negative noise.
 
         Args:
             d: The number of inputs; None for any.
-
-        Raises:
-            InputError: It is none.
         """
-        require_finite(self, "of the tasks")
+        kernels, tasks = self.lengthscale.shape[-2:-1], self.W.shape[-1:]
+        if not kernels or self.W.shape[-3:] != (*kernels, *tasks, *tasks):
+            raise InputError(
+                "lengthscale must have shape (kernels, d) and W (kernels, tasks, tasks), but they have shapes "
+                f"{tuple(self.lengthscale.shape)} and {tuple(self.W.shape)}."
+            )
+        _require_one_each(self, ("noise_var", "mean"), tasks[0], "task")
         if not bool((self.lengthscale > 0).all()):
             raise InputError(f"lengthscale must be positive, but it is {self.lengthscale.tolist()}.")
         if d is not None and self.lengthscale.shape[-1] != d:
@@ -158,30 +116,9 @@ class EnsembleParams:
     offsets: Float[Tensor, "*b T"]
     scales: Float[Tensor, "*b T"]
 
-    @classmethod
-    def of(cls, levels: Sequence[GPParams], weights: object, offsets: object = 0.0, scales: object = 1.0) -> Self:
-        """Checked parameters; by default all tasks have the same units.
-
-        Args:
-            levels: A process per task, target last.
-            weights: A weight per task, not negative.
-            offsets: Of the tasks' units.
-            scales: Of the tasks' units, positive.
-
-        Returns:
-            The parameters.
-        """
-        w, o, s = (torch.as_tensor(v, dtype=torch.float64) for v in (weights, offsets, scales))
-        for name, value in (("weights", w), ("offsets", o), ("scales", s)):
-            if value.dim() or name == "weights":
-                _require_one_each(value, name, len(levels), "task")
-        params = cls(tuple(levels), w, o.expand(w.shape), s.expand(w.shape))
-        params.require()
-        return params
-
     def require(self) -> None:
         """Raise an ``InputError`` unless weights and units are finite, the scales positive and no weight negative."""
-        require_finite(self, "of the ensemble")
+        _require_one_each(self, ("weights", "offsets", "scales"), len(self.levels), "task")
         if not bool((self.weights >= 0).all()):
             raise InputError(f"weights must not be negative, but they are {self.weights.tolist()}.")
         if not bool((self.scales > 0).all()):
@@ -210,38 +147,9 @@ class StarParams:
     own: Float[Tensor, "*b s"]
     balance: Float[Tensor, "*b 1"]
 
-    @classmethod
-    def of(
-        cls,
-        levels: Sequence[GPParams],
-        weights: object,
-        weight_var: object = 0.0,
-        own: object = 0.0,
-        balance: object = 0.0,
-    ) -> Self:
-        """Checked parameters.
-
-        Args:
-            levels: A process per task, target last.
-            weights: One mean weight per source.
-            weight_var: Variances of the weights, not negative.
-            own: Shares of the sources' kernels, not negative.
-            balance: From 0 to 1.
-
-        Returns:
-            The parameters.
-        """
-        w, v, o, b = (torch.as_tensor(value, dtype=torch.float64) for value in (weights, weight_var, own, balance))
-        _require_one_each(w, "weights", len(levels) - 1, "source")
-        params = cls(tuple(levels), w, v.expand(w.shape), o.expand(w.shape), b.expand(*w.shape[:-1], 1))
-        params.require()
-        return params
-
     def require(self) -> None:
         """Raise an ``InputError`` unless there is one finite weight per source, and no negative variance or share."""
-        require_finite(self, "of the sources")
-        for name in ("weights", "weight_var", "own"):
-            _require_one_each(getattr(self, name), name, len(self.levels) - 1, "source")
+        _require_one_each(self, ("weights", "weight_var", "own"), len(self.levels) - 1, "source")
         require_variance(self.weight_var, "weight_var")
         require_variance(self.own, "own")
         if not bool(((self.balance >= 0) & (self.balance <= 1)).all()):
@@ -262,9 +170,8 @@ class AutoParams:
 
     def require(self) -> None:
         """Raise an ``InputError`` unless there is a weight per candidate, not negative, and they add up to 1."""
-        require_finite(self, "of the candidates")
+        _require_one_each(self, ("weights",), len(self.candidates), "candidate")
         w = self.weights
-        _require_one_each(w, "weights", len(self.candidates), "candidate")
         if not bool((w >= 0).all()) or not torch.allclose(w.sum(-1), torch.ones_like(w[..., 0])):
             raise InputError(f"weights must not be negative and add up to 1, but they are {w.tolist()}.")
 
@@ -272,10 +179,14 @@ class AutoParams:
 ModelParams = ChainParams | WeightedParams | CoregionalParams | EnsembleParams | StarParams | AutoParams
 
 
-def _require_one_each(values: Tensor, name: str, n: int, what: str) -> None:
-    if values.shape[-1:] != (n,):
-        shape = f"have shape {tuple(values.shape)}" if values.dim() else "there is one number"
-        raise InputError(f"{name} must have one value per {what} ({n}), but {shape}.")
+def _require_one_each(params: ModelParams, names: Sequence[str], n: int, what: str) -> None:
+    """Raise an ``InputError`` unless these fields are tensors with a value per task or the like, and all are finite."""
+    for name in names:
+        value = getattr(params, name)
+        if not isinstance(value, Tensor) or value.shape[-1:] != (n,):
+            came = f"has shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"is {value!r}"
+            raise InputError(f"{name} must be a tensor with one value per {what} ({n}), but it {came}.")
+    require_finite(params, f"of every {what}")
 
 
 def rescaled(params: ModelParams, scale: Float[Tensor, "*b"], offset: Float[Tensor, "*b"]) -> ModelParams:
@@ -293,7 +204,12 @@ def rescaled(params: ModelParams, scale: Float[Tensor, "*b"], offset: Float[Tens
     return replace(params, levels=(first.scaled(scale, offset), *(p.scaled(scale, rest) for p in further)))
 
 
-def expanded(params: CoregionalParams, batch_shape: torch.Size, like: Tensor) -> CoregionalParams:
-    """The same values for a batch of problems, on the device of ``like``."""
-    each = ((params.lengthscale, 2), (params.W, 3), (params.noise_var, 1), (params.mean, 1))
-    return CoregionalParams(*(v.expand(*batch_shape, *v.shape[-dims:]).to(like.device) for v, dims in each))
+def expanded(params: P, batch_shape: torch.Size, device: torch.device) -> P:
+    """The same values for every problem of a batch, on a device."""
+    # the number of dimensions behind those of the batch
+    own: Sequence[int] = (1, 0, 0, 0) if isinstance(params, GPParams) else (2, 3, 1, 1)
+    shaped: list[Tensor] = []
+    for f, dims in zip(fields(params), own, strict=True):
+        value: Tensor = getattr(params, f.name).to(device)
+        shaped.append(value.expand((*batch_shape, *value.shape[value.dim() - dims :])))
+    return type(params)(*shaped)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
+from typing import Any, Self, TypeVar, cast
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
@@ -24,12 +26,12 @@ from headstart.data.warp import Warp
 from headstart.errors import InputError
 from headstart.gp.fit import FitReport
 from headstart.gp.hyperparameters import OFFSET_VAR, require_variance
-from headstart.models.mixture import Predictor, take_problems
+from headstart.models.mixture import Predictor
 from headstart.models.params import ModelParams
 from headstart.models.predictive import Doubt, NormalMixture, OutputTransform, measurement, require_probability
 from headstart.tuning import AUTO_TUNING
 
-_SIZE_KNOWN = 2  # results that show how large the values of a target without sources are
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +77,8 @@ class TransferPosterior(Model, FantasizeMixin):
         self._warp = warp
         self.eval()
 
-    def seen_through(self, warp: Warp, y: Float[Tensor, "*b n"]) -> Self:
-        """The same model for somebody in front of the map, where the target's values are y.
-
-        Args:
-            warp: The output map.
-            y: The target's values in the user's units, (*b, n).
-
-        Returns:
-            A model in the user's units.
-        """
+    def _seen_through(self, warp: Warp, y: Float[Tensor, "*b n"]) -> Self:
+        """The same model for somebody in front of the map, where the target's values are y."""
         n, scale = y.shape[-1], self.units.scale
         if bool((warp.level_var > 0).any()):
             doubt = Doubt(
@@ -94,15 +88,8 @@ class TransferPosterior(Model, FantasizeMixin):
             doubt = Doubt(torch.full_like(scale, OFFSET_VAR), max(0.5 * (n - 1.0), 1.0))
         return type(self)(self._predictor, replace(self._outcome, doubt=doubt), y, warp)
 
-    def with_facts(self, **facts: Any) -> Self:
-        """The same model with other fields of its ``FitResult``.
-
-        Args:
-            facts: Fields of ``FitResult`` and their new values.
-
-        Returns:
-            A model of the same class.
-        """
+    def _with_facts(self, **facts: Any) -> Self:
+        """The same model with other fields of its ``FitResult``."""
         return type(self)(self._predictor, replace(self._outcome, **facts), self._y, self._warp)
 
     def problem(self, i: int) -> Self:
@@ -114,8 +101,12 @@ class TransferPosterior(Model, FantasizeMixin):
         Returns:
             A model without a batch.
         """
-        parts = (self._predictor, self._outcome, self._y, self._warp)
-        return type(self)(*take_problems(parts, i, self.batch_shape))
+        batch, dims = self.batch_shape, len(self.batch_shape)
+
+        def shape(size: torch.Size) -> torch.Size:
+            return size[dims:] if size[:dims] == batch else size
+
+        return map_tensors(self, lambda t: t.flatten(0, dims - 1)[i] if t.shape[:dims] == batch else t, shape)
 
     def within_bounds(self, bounds: Bounds) -> Self:
         """The same model of a result that cannot be outside: all that is predicted is cut off at the bounds.
@@ -130,7 +121,7 @@ class TransferPosterior(Model, FantasizeMixin):
             InputError: A result of the target lies outside.
         """
         bounds.require(self._y, "the target")
-        return self.with_facts(bounds=bounds)
+        return self._with_facts(bounds=bounds)
 
     # ── what was learnt ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -198,7 +189,7 @@ class TransferPosterior(Model, FantasizeMixin):
     @property
     def knows_nothing(self) -> Bool[Tensor, "*b"]:
         """Where not even the size of a result is known: there is no source behind it, and fewer than two results."""
-        return self.blind & (self._y.shape[-1] < _SIZE_KNOWN)
+        return self.blind & (self._y.shape[-1] < 2)
 
     @property
     def past_bests(self) -> Float[Tensor, "*b s d"]:
@@ -227,7 +218,15 @@ class TransferPosterior(Model, FantasizeMixin):
     @property
     def likelihood(self) -> GaussianLikelihood:
         """The target's observation noise in mapped units, as a GPyTorch likelihood with fixed parameters."""
-        return _noise_likelihood((self._predictor.noise_var * self.units.scale**2).detach())
+        from gpytorch.constraints import GreaterThan
+
+        noise = (self._predictor.noise_var * self.units.scale**2).detach()
+        floor = float(noise.min()) * (1 - 1e-9) if noise.numel() else 0.0
+        constraint = GreaterThan(floor, transform=None, initial_value=noise.unsqueeze(-1))
+        likelihood = GaussianLikelihood(batch_shape=noise.shape, noise_constraint=constraint)
+        likelihood = likelihood.to(dtype=torch.float64, device=noise.device)
+        likelihood.noise = noise.unsqueeze(-1)
+        return likelihood.requires_grad_(False).eval()
 
     @property
     def train_inputs(self) -> tuple[Tensor, ...]:
@@ -384,7 +383,11 @@ class TransferPosterior(Model, FantasizeMixin):
             A model whose batch shape has the dimensions of the fantasies in front.
         """
         self._require_query(X)
-        _require_values(Y, X.shape[-2])
+        if not isinstance(Y, Tensor) or Y.dtype != torch.float64 or Y.shape[-2:] != (X.shape[-2], 1):
+            what = f"{Y.dtype} of shape {tuple(Y.shape)}" if isinstance(Y, Tensor) else type(Y).__name__
+            raise InputError(f"Y must be float64 of shape (*batch, {X.shape[-2]}, 1), but it is {what}.")
+        if not bool(Y.isfinite().all()):
+            raise InputError("Y must be finite: leave out observations that failed.")
         if noise is not None:
             require_variance(noise, "noise")
         y = Y.squeeze(-1)
@@ -445,6 +448,31 @@ class TransferPosterior(Model, FantasizeMixin):
             raise InputError("X must be finite, but it has NaN or infinite entries.")
 
 
+def map_tensors(value: T, f: Callable[[Tensor], Tensor], shape: Callable[[torch.Size], torch.Size] = torch.Size) -> T:
+    """A copy of a posterior, or of a structure of dataclasses and containers, with f applied to every tensor.
+
+    ``shape`` is applied to what says a shape.
+    """
+    each, found = partial(map_tensors, f=f, shape=shape), cast(Any, value)
+    if isinstance(value, Tensor):
+        found = f(value)
+    elif isinstance(value, torch.Size):
+        found = shape(value)
+    elif isinstance(value, TransferPosterior):
+        found = type(value)(*map(each, (value._predictor, value._outcome, value._y, value._warp)))
+    elif isinstance(value, tuple | list):
+        found = type(value)(map(each, value))
+    elif isinstance(value, dict):
+        found = {key: each(part) for key, part in value.items()}
+    elif is_dataclass(value) and not isinstance(value, type):
+        found = copy.copy(value)
+        for own in fields(value):
+            object.__setattr__(found, own.name, each(getattr(value, own.name)))
+        for name in getattr(found, "__dict__", {}).keys() - {own.name for own in fields(value)}:
+            del found.__dict__[name]  # cached properties
+    return found  # type: ignore[no-any-return]
+
+
 class _ExactNormal(MultivariateNormal):  # type: ignore[misc]
     """A normal distribution with its exact variance: GPyTorch raises variances below 1e-10, whatever the units."""
 
@@ -453,27 +481,3 @@ class _ExactNormal(MultivariateNormal):  # type: ignore[misc]
         """The diagonal of the covariance."""
         diagonal: Tensor = self.lazy_covariance_matrix.diagonal(dim1=-1, dim2=-2)
         return diagonal.expand(self.loc.shape)
-
-
-def _noise_likelihood(noise: Float[Tensor, "*b"]) -> GaussianLikelihood:
-    """Observation noise of this variance as a GPyTorch likelihood with fixed parameters."""
-    from gpytorch.constraints import GreaterThan
-
-    floor = float(noise.min()) * (1 - 1e-9) if noise.numel() else 0.0
-    likelihood = GaussianLikelihood(
-        batch_shape=noise.shape, noise_constraint=GreaterThan(floor, transform=None, initial_value=noise.unsqueeze(-1))
-    )
-    likelihood = likelihood.to(dtype=torch.float64, device=noise.device)
-    likelihood.noise = noise.unsqueeze(-1)
-    for parameter in likelihood.parameters():
-        parameter.requires_grad_(False)
-    return likelihood.eval()
-
-
-def _require_values(Y: Tensor, n: int) -> None:
-    """Raise an ``InputError`` unless Y are n results, as BoTorch gives them."""
-    if not isinstance(Y, Tensor) or Y.dtype != torch.float64 or Y.shape[-2:] != (n, 1):
-        what = f"{Y.dtype} of shape {tuple(Y.shape)}" if isinstance(Y, Tensor) else type(Y).__name__
-        raise InputError(f"Y must be float64 of shape (*batch, {n}, 1), but it is {what}.")
-    if not bool(Y.isfinite().all()):
-        raise InputError("Y must be finite: leave out observations that failed.")

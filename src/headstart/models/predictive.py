@@ -93,10 +93,6 @@ class NormalMixture:
         weights = (self.weights.unsqueeze(-1) / _SCALES).expand(*self.weights.shape, _SCALES).flatten(-2)
         return NormalMixture(means, sds, weights)
 
-    def with_error(self, error_var: Float[Tensor, "*#c #m"]) -> NormalMixture:
-        """The same of results of which a further error is known, a variance each."""
-        return NormalMixture(self.means, (self.sds.square() + error_var.unsqueeze(-1)).sqrt(), self.weights)
-
     def _standardised(self, y: Float[Tensor, "*#c #m"]) -> Float[Tensor, "*c m k"]:
         return (y.unsqueeze(-1) - self.means) / self.sds
 

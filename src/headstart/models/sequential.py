@@ -1,13 +1,14 @@
-"""Models trained level by level: MHGP, SHGP and BHGP. A source never hears of the target."""
+"""Models trained level by level: MHGP, SHGP and BHGP, whose sources never hear of the target, and GPBO without any."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 
 from headstart.data.dataset import Dataset, task_name
 from headstart.data.units import OutputUnits, Units
 from headstart.errors import InputError
-from headstart.gp.fit import FitReport, Seed
+from headstart.gp.draws import draws_around
+from headstart.gp.fit import FitReport, Seed, generator_from
 from headstart.gp.hyperparameters import GPParams
 from headstart.models.chain.beliefs import Beliefs, BeliefsAt, NoBeliefs
 from headstart.models.chain.condensed import source_layer
@@ -23,40 +24,27 @@ from headstart.models.learning import (
     integer_seed,
     seed_of_level,
 )
+from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
-from headstart.models.params import ChainParams, ModelParams, rescaled
+from headstart.models.params import ChainParams, ModelParams, expanded, rescaled
 from headstart.models.posterior import FitResult, TransferPosterior
-from headstart.models.refits import TargetCache, at_last_refit
+from headstart.tuning import PLAIN_TUNING
 
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialPrior(Prior):
-    """The stack of sources, factorised once; a new target data set costs O(N_t N_s² + N_t² N_s + N_t³).
-
-    With many results the hyperparameters are those of the last refit (models.refits), which is cached.
-    """
+    """The stack of sources, factorised once; a new target data set costs O(N_t N_s² + N_t² N_s + N_t³)."""
 
     model: Sequential
     units: Units
     levels: tuple[GPParams, ...]
     below: Beliefs
-    reports: tuple[FitReport, ...]
-    _cache: TargetCache = field(default_factory=TargetCache, repr=False, compare=False)
 
-    @property
-    def fit_reports(self) -> tuple[FitReport, ...]:
-        """One per source, in order."""
-        return self.reports
-
-    def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
-        return at_last_refit(self.fitted, target, seed, self._cache)
-
-    def fitted(self, target: Dataset, seed: Seed) -> TransferPosterior:
-        """The posterior with hyperparameters found from all of the target's results."""
+    def _fitted(self, target: Dataset, seed: Seed) -> TransferPosterior:
         units = self.units.completed(target)
         layer, report = fit_layer(self.below, units.inward(target), replace(self.model.spec, seed=seed))
         params = rescaled(ChainParams((*self.levels, layer.params)), units.scale, units.offset)
-        return TransferPosterior(layer, FitResult(units, params, (*self.reports, report)), target.y)
+        return TransferPosterior(layer, FitResult(units, params, (*self.fit_reports, report)), target.y)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,11 +88,13 @@ class Sequential(TransferModel):
             reports.append(report)
             done(expected_seconds(source))
         return SequentialPrior(
-            model=self, sources=sources, units=units, levels=tuple(levels), below=below, reports=tuple(reports)
+            model=self, sources=sources, units=units, levels=tuple(levels), below=below, fit_reports=tuple(reports)
         )
 
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
-        levels = _levels_for(params, len(sources) + 1, target)
+        if not isinstance(params, ChainParams):
+            raise InputError(f"A sequential model takes ChainParams, but got {type(params).__name__}.")
+        levels = expanded_levels(params.levels, len(sources) + 1, target)
         below: Beliefs = NoBeliefs(target.batch_shape)
         for level, source in zip(levels, sources, strict=False):
             layer = source_layer(below, level, source, kernel=self.kernel, propagation=self.propagation)
@@ -141,16 +131,51 @@ def _fit_level(below: Beliefs, task: Dataset, spec: LevelSpec) -> tuple[GPParams
     return found.params, found.report, found.at
 
 
-def _levels_for(params: ModelParams, n: int, target: Dataset) -> tuple[GPParams, ...]:
-    if not isinstance(params, ChainParams):
-        raise InputError(f"A sequential model takes ChainParams, but got {type(params).__name__}.")
-    return expanded_levels(params.levels, n, target)
-
-
 def expanded_levels(levels: tuple[GPParams, ...], n: int, target: Dataset) -> tuple[GPParams, ...]:
     """One process per task, checked, for the target's batch of problems and on its device."""
     if len(levels) != n:
         raise InputError(f"{n} tasks need {n} levels of hyperparameters, but there are {len(levels)}.")
     for i, level in enumerate(levels):
         level.require(f"level {i}", target.d)
-    return tuple(level.expanded(target.batch_shape, target.X.device) for level in levels)
+    return tuple(expanded(level, target.batch_shape, target.X.device) for level in levels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinglePrior(Prior):
+    """Nothing: the sources are not looked at. ``known`` are units to take instead of the target's own."""
+
+    model: Single
+    known: Units | None = None
+
+    def _fitted(self, target: Dataset, seed: Seed) -> TransferPosterior:
+        # Its units are the target's own. No value, or one, has no spread: with N_t < 2 the scale stays the user's, and
+        # this is the one place where a prediction depends on the units of y.
+        shared = self.model.units is OutputUnits.SHARED
+        units = Units.of([target]).completed(target) if shared else Units.identity(target)
+        units = units if self.known is None else self.known
+        inward, generator = units.inward(target), generator_from(seed)
+        model, below = self.model, NoBeliefs(target.batch_shape)
+        spec = LevelSpec(model.kernel, model.fit, model.units, seed=generator)
+        found = fit_level(below, inward, spec)
+        layer = level_layer(below, found.params, inward, spec, found.at)
+        predictor: Layer | Mixture = layer
+        if model.fit.draws and target.n <= PLAIN_TUNING.draws_up_to_results:
+            # a mixture over what the hyperparameters may be, the most probable ones first
+            points, weights = draws_around(found.evidence, found.theta, model.fit.draws, generator)
+            others = (layer.with_observations(inward, found.as_params(point), layer.at) for point in points[1:])
+            predictor = Mixture((layer, *others), weights.reshape(*target.batch_shape, -1))
+        params = rescaled(ChainParams((layer.params,)), units.scale, units.offset)
+        return TransferPosterior(predictor, FitResult(units, params, (found.report,), blind=True), target.y)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Single(TransferModel):
+    """An ordinary Gaussian process on the target data."""
+
+    needs_sources = False
+
+    def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> SinglePrior:  # noqa: ARG002
+        return SinglePrior(model=self, sources=sources)
+
+    def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:  # noqa: ARG002
+        return Sequential(kernel=self.kernel, propagation=Propagation.EXACT).at(params, target=target)

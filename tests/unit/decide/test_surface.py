@@ -13,6 +13,7 @@ from torch import Tensor
 
 from headstart import FAMILY, STAR, ChainParams, Dataset, Kernel, StarParams, TransferPosterior
 from headstart.decide.surface import Surface, surface_of
+from headstart.gp.hyperparameters import blind_to
 from headstart.models.chain.layer import Layer
 from headstart.models.star.star import StarPrior
 
@@ -90,9 +91,9 @@ def test_a_source_that_is_not_let_in_does_not_count(name: str) -> None:
 def test_a_kernel_may_be_blind_to_an_input(name: str) -> None:
     """An infinite lengthscale in a source, or in every task: then the gradient vanishes along that input."""
     params = params_for(name, d=3, n_sources=0 if name == "GPBO" else 3)
-    first = (params.levels[0].blind_to((1,)), *params.levels[1:])
+    first = (blind_to(params.levels[0], (1,)), *params.levels[1:])
     require_same(layer(name, replace(params, levels=first)))
-    every = layer(name, replace(params, levels=tuple(level.blind_to((1,)) for level in params.levels)))
+    every = layer(name, replace(params, levels=tuple(blind_to(level, (1,)) for level in params.levels)))
     require_same(every)
     mean, _, backward = surface(every).at(PROBLEM.Xq.numpy())
     one = np.ones_like(mean)

@@ -15,15 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headstart.gp.compiled import MAX_COMPILED_ROWS, compiled_loops, interrupts_wait
-from headstart.gp.evidence import GaussianEvidence, WeightedTerms
+from headstart.gp.evidence import Coefficients, GaussianEvidence, WeightedTerms
 from headstart.gp.hyperparameters import Inputs, Slot, Starts
 from headstart.gp.kernels import Kernel
-from headstart.models.star.weighting import Integrated, ScaleCoefficients
+from headstart.models.star.weights import Integrated
 
 needs_numba = pytest.mark.skipif(compiled_loops() is None, reason="numba is not there")
 TOLERANCE = 1e-10
-AMPLITUDE, FIXED = Integrated().coefficients, Integrated(amplitude=0.0).coefficients
-PER_SOURCE, MODULAR = (ScaleCoefficients(Slot("weight", 2, 1e-3, 20.0, 0.5, 1.0), modular) for modular in (False, True))
+AMPLITUDE = Integrated().coefficients
+PER_SOURCE, MODULAR = (Coefficients(Slot("weight", 2, 1e-3, 20.0, 0.5, 1.0), modular) for modular in (False, True))
 
 
 def _covs(generator: torch.Generator, *shape: int) -> torch.Tensor:
@@ -85,12 +85,12 @@ def test_the_compiled_plain_evidence_is_that_of_torch(
 
 
 @needs_numba
-@pytest.mark.parametrize("coefficients", [AMPLITUDE, FIXED, PER_SOURCE, MODULAR])
+@pytest.mark.parametrize("coefficients", [AMPLITUDE, PER_SOURCE, MODULAR])
 @pytest.mark.parametrize("kernel", list(Kernel))
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("n", [1, 7, 33])
 def test_the_compiled_evidence_of_a_star_is_that_of_torch(
-    coefficients: ScaleCoefficients, kernel: Kernel, shared: bool, n: int
+    coefficients: Coefficients, kernel: Kernel, shared: bool, n: int
 ) -> None:
     """Also by the sources' weights, and where problems share inputs and known errors."""
     generator = torch.Generator().manual_seed(n)

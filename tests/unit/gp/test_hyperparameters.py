@@ -36,24 +36,24 @@ def test_numbers_become_checked_tensors() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"lengthscale": [0.1, 0.0]}, r"lengthscale of source 2 must be positive, but it is \[0.1, 0.0\]"),
-        ({"lengthscale": [0.1, -1.0]}, "lengthscale of source 2 must be positive"),
-        ({"lengthscale": [0.1, math.nan]}, "lengthscale of source 2 must be finite"),
-        ({"lengthscale": 0.1}, "lengthscale of source 2 needs one value per input"),
-        ({"outputscale": 0.0}, "outputscale of source 2 must be positive, but it is 0.0"),
-        ({"outputscale": math.inf}, "outputscale of source 2 must be finite, but it is inf"),
-        ({"noise_var": -1e-9}, "noise_var of source 2 is a variance and must not be negative, but it is -1e-09"),
-        ({"noise_var": [0.1, -0.1]}, "noise_var of source 2 .* must not be negative"),
-        ({"noise_var": math.nan}, "noise_var of source 2 must be finite"),
-        ({"offset": math.inf}, "offset of source 2 must be finite"),
-        ({"outputscale": [1.0, 2.0], "noise_var": [0.1, 0.1, 0.1]}, "source 2"),
+        ({"lengthscale": [0.1, 0.0]}, r"lengthscale of the task must be positive, but it is \[0.1, 0.0\]"),
+        ({"lengthscale": [0.1, -1.0]}, "lengthscale of the task must be positive"),
+        ({"lengthscale": [0.1, math.nan]}, "lengthscale of the task must be finite"),
+        ({"lengthscale": 0.1}, "lengthscale needs one value per input"),
+        ({"outputscale": 0.0}, "outputscale of the task must be positive, but it is 0.0"),
+        ({"outputscale": math.inf}, "outputscale of the task must be finite, but it is inf"),
+        ({"noise_var": -1e-9}, "noise_var of the task is a variance and must not be negative, but it is -1e-09"),
+        ({"noise_var": [0.1, -0.1]}, "noise_var of the task .* must not be negative"),
+        ({"noise_var": math.nan}, "noise_var of the task must be finite"),
+        ({"offset": math.inf}, "offset of the task must be finite"),
+        ({"outputscale": [1.0, 2.0], "noise_var": [0.1, 0.1, 0.1]}, "do not fit together"),
     ],
 )
 def test_hyperparameters_that_make_no_process_are_refused(change: dict[str, Any], message: str) -> None:
-    """An ``InputError`` names the parameter, the task and the value."""
+    """An ``InputError`` names the parameter and the value."""
     good: dict[str, Any] = {"lengthscale": [0.1, 0.2], "outputscale": 1.0, "noise_var": 0.1, "offset": 0.0}
     with pytest.raises(InputError, match=message):
-        GPParams.of(**(good | change), task="source 2")
+        GPParams.of(**(good | change))
 
 
 def test_a_scaled_process_is_the_process_of_scaled_outputs() -> None:
@@ -61,14 +61,6 @@ def test_a_scaled_process_is_the_process_of_scaled_outputs() -> None:
     p = GPParams.of(lengthscale=[0.1], outputscale=2.0, noise_var=0.5, offset=3.0).scaled(tensor(10.0), tensor(7.0))
     assert (p.lengthscale.tolist(), p.outputscale.item(), p.noise_var.item()) == ([0.1], 200, 50)
     assert p.offset.item() == 37
-
-
-def test_reshaping_keeps_the_values() -> None:
-    """Leading dimensions can be regrouped."""
-    p = GPParams.of(lengthscale=torch.rand(6, 2, dtype=torch.float64) + 0.1, outputscale=range(1, 7), noise_var=0.1)
-    shaped = p.reshaped(torch.Size((2, 3)))
-    assert shaped.lengthscale.shape == (2, 3, 2)
-    assert shaped.outputscale.tolist() == [[1, 2, 3], [4, 5, 6]]
 
 
 def test_hyperparameters_are_frozen() -> None:

@@ -14,7 +14,6 @@ from headstart.gp.linalg import (
     append_rows,
     cholesky,
     fold,
-    log_det,
     solve_lower,
     solve_upper,
     times,
@@ -62,7 +61,6 @@ def test_a_factor_gives_its_matrix_back() -> None:
     L = cholesky(K, of="K")
     assert torch.equal(L, L.tril())
     assert agree(L @ L.mT, K, rtol=1e-14)
-    assert agree(log_det(L), torch.logdet(K), rtol=1e-12)
 
 
 def test_only_the_items_that_fail_are_marked() -> None:
@@ -90,11 +88,6 @@ def test_nothing_is_repaired() -> None:
     K = torch.diag(torch.tensor([1.0, -1e-14], dtype=torch.float64))
     with pytest.raises(NumericalError):
         cholesky(K, of="K")
-
-
-def test_an_empty_factor_has_no_logarithm() -> None:
-    """Without rows the determinant is 1."""
-    assert log_det(torch.empty(3, 0, 0, dtype=torch.float64)).tolist() == [0, 0, 0]
 
 
 # ── solves ────────────────────────────────────────────────────────────────────────────────────────────────────────

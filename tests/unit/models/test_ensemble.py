@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.problems import agree, gp_params, plainly, predictions, quick, tensor, transfer_problem
+from tests.problems import agree, ensemble_params, gp_params, plainly, predictions, quick, tensor, transfer_problem
 from torch import Tensor
 
 from headstart import GPBO, RGPE, ChainParams, Dataset, EnsembleParams, InputError, Kernel
@@ -146,7 +146,7 @@ def test_the_ensemble_is_the_weighted_sum_of_its_members() -> None:
     problem = transfer_problem()
     levels = tuple(gp_params(2, seed=i) for i in range(3))
     tasks = (*problem.sources, problem.target)
-    params = EnsembleParams.of(levels, [0.5, 0.2, 0.3])
+    params = ensemble_params(levels, [0.5, 0.2, 0.3])
     ensemble = RGPE.at(params, sources=problem.sources, target=problem.target).posterior(problem.Xq).distribution
     members = [
         GPBO.at(ChainParams((level,)), target=task).posterior(problem.Xq).distribution
@@ -163,8 +163,8 @@ def test_a_member_speaks_in_the_units_of_the_target() -> None:
     problem = transfer_problem(sizes=(8,))
     (source,), (one, two) = problem.sources, (gp_params(2, seed=i) for i in range(2))
     moved = Dataset(source.X, 50 + 20 * source.y)
-    plain = EnsembleParams.of((one, two), [0.6, 0.4])
-    other = EnsembleParams.of((one.scaled(tensor(20.0), tensor(50.0)), two), [0.6, 0.4], [50.0, 0.0], [20.0, 1.0])
+    plain = ensemble_params((one, two), [0.6, 0.4])
+    other = ensemble_params((one.scaled(tensor(20.0), tensor(50.0)), two), [0.6, 0.4], [50.0, 0.0], [20.0, 1.0])
     a = RGPE.at(plain, sources=[source], target=problem.target)
     b = RGPE.at(other, sources=[moved], target=problem.target)
     assert agree(predictions(a, problem.Xq), predictions(b, problem.Xq), rtol=1e-12)

@@ -35,7 +35,7 @@ from headstart.models.joint.coregion import Free, Hierarchical, SharedKernel, We
 from headstart.models.joint.joint import Joint
 from headstart.models.sequential import Sequential
 from headstart.models.star.star import Star
-from headstart.models.star.weighting import FittedWeights, Integrated
+from headstart.models.star.weights import FittedWeights, Integrated
 
 PROBLEM = transfer_problem()
 

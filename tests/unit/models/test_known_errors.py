@@ -9,7 +9,7 @@ import pytest
 import torch
 from optuna.distributions import FloatDistribution
 from tests.cases import with_slow
-from tests.direct import direct_shares, prequential
+from tests.direct import direct_shares, prequential, star_of
 from tests.problems import (
     NAMES,
     REPRESENTATIVES,
@@ -39,7 +39,7 @@ from headstart.models.auto.shares import shares
 from headstart.models.chain.layer import Layer
 from headstart.models.model import observed
 from headstart.models.star.independent import fit_independently
-from headstart.models.star.weighting import Integrated
+from headstart.models.star.weights import Integrated
 from headstart.sources.forms.tables import task_of_dataset
 
 MODELS = pytest.mark.parametrize("name", with_slow(NAMES, quick=REPRESENTATIVES))
@@ -195,7 +195,7 @@ def test_sources_alone_are_scored_with_the_errors() -> None:
     target = prior.inward(KNOWN.target)
     with torch.no_grad():
         together = scores_alone(prior.alone, prior.model, target)
-        alone = [prequential(prior.star_of(i), target) for i in range(3)]
+        alone = [prequential(star_of(prior, i), target) for i in range(3)]
         without = scores_alone(prior.alone, prior.model, replace(target, error_var=None))
     torch.testing.assert_close(together, torch.stack(alone), rtol=1e-6, atol=1e-6)
     assert float((together - without).abs().max()) > 0.1

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from tests.problems import (
     agree,
     auto_posterior,
     behind_the_map,
+    candidate,
     item_of,
     most_probable,
     quick,
@@ -17,8 +20,10 @@ from tests.problems import (
 from torch import Tensor
 
 from headstart import FAMILY
+from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.chain.layer import Layer
-from headstart.models.mixture import Mixture, take_problems
+from headstart.models.mixture import Mixture
+from headstart.models.posterior import map_tensors
 from headstart.tuning import PLAIN_TUNING
 
 PROBLEM = transfer_problem()
@@ -78,37 +83,31 @@ def test_new_observations_reach_every_member_and_leave_the_weights() -> None:
 
 
 @pytest.mark.parametrize("batch_shape", [(3,), (2, 3)])
-def test_some_problems_of_a_batch_are_these_problems_alone(batch_shape: tuple[int, ...]) -> None:
-    """Each candidate for some rows, counted in order, predicts what it does in the batch and has its own numbers."""
+def test_a_problem_of_a_batch_is_this_problem_alone(batch_shape: tuple[int, ...]) -> None:
+    """Each candidate for one problem, counted in order, predicts what it does in the batch and has its own numbers."""
     problem, batch = transfer_problem(batch_shape=batch_shape), auto_posterior(batch_shape=batch_shape)
-    rows = torch.tensor([2, 0]) if len(batch_shape) == 1 else torch.tensor([4, 2])
-    X = problem.Xq.flatten(0, -3)
-    for k, (name, level) in enumerate((("STAR", 2), ("STAR", 2), ("SHGP", 2), ("GPBO", 0))):
-        some = batch.candidate(k, rows)
-        assert some.batch_shape == (2,)
-        together = [part.flatten(0, -2)[rows] for part in batch.candidate(k).predict(problem.Xq)]
-        for a, b in zip(some.predict(X[rows]), together, strict=True):
+    i = tuple(size - 1 for size in batch_shape)
+    one = batch.problem(batch.batch_shape.numel() - 1)
+    assert isinstance(one, AutoPosterior)
+    for k, name in enumerate(("STAR", "STAR", "SHGP", "GPBO")):
+        alone = candidate(one, k)
+        assert alone.batch_shape == ()
+        together = [part[i] for part in candidate(batch, k).predict(problem.Xq)]
+        for a, b in zip(alone.predict(problem.Xq[i]), together, strict=True):
             assert agree(a, b, rtol=1e-10)
-        assert torch.equal(some.train_targets, problem.target.y.flatten(0, -2)[rows])
+        assert torch.equal(alone.train_targets, problem.target.y[i])
         # what it says of itself makes it again
-        own = item_of(some.hyperparameters, 1)
-        i = tuple(int(j) for j in torch.unravel_index(rows[1], batch_shape))
         sources = () if name == "GPBO" else [item_of(s, i) for s in problem.sources]
-        again = FAMILY[name].at(own, sources=sources, target=item_of(problem.target, i))
-        assert len(own.levels) == level + 1  # type: ignore[union-attr]
+        again = FAMILY[name].at(alone.hyperparameters, sources=sources, target=item_of(problem.target, i))
         for a, b in zip(again.predict(problem.Xq[i]), together, strict=True):
-            assert agree(a, b[1], rtol=1e-9)
+            assert agree(a, b, rtol=1e-9)
 
 
-def test_what_has_no_batch_in_front_is_left_alone() -> None:
-    """Only tensors and shapes that begin with the batch are cut, at any depth."""
-    rows, batch = torch.tensor([1]), torch.Size([3])
-    value = (torch.arange(3), (torch.zeros(2, 3), torch.Size([3, 5])), torch.Size([2]), torch.tensor(7.0), "name")
-    first, (second, shape), other, number, name = take_problems(value, rows, batch)
-    assert first.tolist() == [1]
-    assert (second.shape, shape, other, number.item(), name) == ((2, 3), (1, 5), (2,), 7.0, "name")
-    layer = auto_posterior(batch_shape=(3,)).mixture.members[0]
-    assert all(part.shape[0] == 1 for part in tensors_in(take_problems(layer, rows, batch)))
+def test_every_tensor_and_shape_of_a_structure_is_mapped() -> None:
+    """At any depth, and nothing else."""
+    value: Any = (torch.arange(3), [torch.zeros(2, 3), {"a": torch.Size([3, 5])}], 7, "name")
+    first, (second, shapes), number, name = map_tensors(value, lambda t: t[1], lambda size: size[1:])
+    assert (first.item(), second.tolist(), shapes, number, name) == (1, [0.0] * 3, {"a": torch.Size([5])}, 7, "name")
 
 
 # ── one model with different hyperparameters ──────────────────────────────────────────────────────────────────────

@@ -8,17 +8,25 @@ from typing import Any
 
 import pytest
 import torch
-from tests.problems import NAMES, TRANSFER, gp_params, params_for, tensor, transfer_problem
+from tests.problems import (
+    NAMES,
+    TRANSFER,
+    coregional_params,
+    ensemble_params,
+    gp_params,
+    params_for,
+    tensor,
+    transfer_problem,
+    weighted_params,
+)
 
 from headstart import (
     FAMILY,
     AutoParams,
     ChainParams,
     CoregionalParams,
-    EnsembleParams,
     GPParams,
     InputError,
-    WeightedParams,
 )
 from headstart.models.params import rescaled
 
@@ -45,23 +53,24 @@ def _at(name: str, params: Any, **tasks: Any) -> Any:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: WeightedParams.of(LEVELS, [0.1, 0.2]), r"weights must have one value per source \(1\).*\(2,\)"),
-        (lambda: WeightedParams.of(LEVELS, 0.1), r"weights must have one value per source"),
-        (lambda: WeightedParams.of(LEVELS, [-0.1]), r"weights must not be negative.*\[-0.1\]"),
-        (lambda: WeightedParams.of(LEVELS, [math.nan]), "weights"),
-        (lambda: WeightedParams.of(LEVELS, [math.inf]), "weights"),
-        (lambda: EnsembleParams.of(LEVELS, [1.0]), r"weights must have one value per task \(2\).*\(1,\)"),
-        (lambda: EnsembleParams.of(LEVELS, [1.5, -0.5]), "weights must not be negative"),
-        (lambda: EnsembleParams.of(LEVELS, [0.5, math.inf]), "weights"),
-        (lambda: EnsembleParams.of(LEVELS, [0.5, 0.5], scales=[1.0, 0.0]), "scales"),
-        (lambda: EnsembleParams.of(LEVELS, [0.5, 0.5], offsets=[1.0, 2.0, 3.0]), "offsets"),
-        (lambda: EnsembleParams.of(LEVELS, [0.5, 0.5], offsets=[1.0, math.nan]), "offsets"),
+        (
+            lambda: weighted_params(LEVELS, [0.1, 0.2]),
+            r"weights must be a tensor with one value per source \(1\).*\(2,\)",
+        ),
+        (lambda: weighted_params(LEVELS, [-0.1]), r"weights must not be negative.*\[-0.1\]"),
+        (lambda: weighted_params(LEVELS, [math.nan]), "weights"),
+        (lambda: weighted_params(LEVELS, [math.inf]), "weights"),
+        (lambda: ensemble_params(LEVELS, [1.0]), r"weights must be a tensor with one value per task \(2\).*\(1,\)"),
+        (lambda: ensemble_params(LEVELS, [1.5, -0.5]), "weights must not be negative"),
+        (lambda: ensemble_params(LEVELS, [0.5, math.inf]), "weights"),
+        (lambda: ensemble_params(LEVELS, [0.5, 0.5], scales=[1.0, 0.0]), "scales"),
+        (lambda: ensemble_params(LEVELS, [0.5, 0.5], offsets=[1.0, math.nan]), "offsets"),
     ],
 )
 def test_weights_that_make_no_model_are_refused(make: Any, message: str) -> None:
     """A wrong number of weights, negative ones, NaN or infinity are an ``InputError`` that names the argument."""
     with pytest.raises(InputError, match=message):
-        make()
+        make().require()
 
 
 @pytest.mark.parametrize(
@@ -77,7 +86,7 @@ def test_weights_that_make_no_model_are_refused(make: Any, message: str) -> None
         ({"W": [[[1.0, 0.5], [0.0, 1.0]]]}, "symmetric"),
         ({"W": [[[1.0, math.nan], [math.nan, 1.0]]]}, "W"),
         ({"noise_var": [0.1, -0.1]}, "noise_var of the tasks is a variance and must not be negative"),
-        ({"noise_var": [0.1]}, "noise_var needs a value per task"),
+        ({"noise_var": [0.1]}, "noise_var must be a tensor with one value per task"),
         ({"noise_var": [0.1, math.inf]}, "noise_var"),
         ({"mean": [1.0, 2.0, 3.0]}, "mean"),
         ({"mean": [1.0, math.nan]}, "mean"),
@@ -86,9 +95,12 @@ def test_weights_that_make_no_model_are_refused(make: Any, message: str) -> None
 def test_coregional_values_that_make_no_model_are_refused(change: dict[str, Any], message: str) -> None:
     """Shapes that disagree, W that is not positive semi-definite, negative noise, NaN: the argument is named."""
     good: dict[str, Any] = {"lengthscale": [[0.1, 0.2]], "W": EYE, "noise_var": [0.1, 0.1], "mean": 0.0}
-    CoregionalParams.of(**good)
+    params = coregional_params(**good)
+    params.require()
+    for name, value in change.items():
+        object.__setattr__(params, name, torch.as_tensor(value, dtype=torch.float64))
     with pytest.raises(InputError, match=message):
-        CoregionalParams.of(**(good | change))
+        params.require()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from tests.problems import NAMES, agree, item_of, params_for, quick, tensor, transfer_problem
+from tests.problems import NAMES, agree, candidate, item_of, params_for, quick, tensor, transfer_problem
 from torch import Tensor
 
 from headstart import AUTO, FAMILY, GPBO, Dataset, FitOptions, InputError, TransferPosterior
@@ -234,7 +234,7 @@ def test_the_evidence_behind_a_map_is_that_of_the_users_values() -> None:
     at = FAMILY["SHGP"].at(posterior.hyperparameters, sources=prior.sources, target=prior.inward(one).head(0))
     sure = TransferPosterior(at.predictor, FitResult(at.units, at.hyperparameters), one.y[:0], warp)
     assert posterior.log_evidence.item() == pytest.approx(sure.log_density(one.X, one.y).item(), abs=1e-9)
-    stated = at.seen_through(warp, one.y[:0])  # knows neither level nor scale
+    stated = at._seen_through(warp, one.y[:0])  # knows neither level nor scale
     assert stated.log_density(one.X, one.y).item() != pytest.approx(sure.log_density(one.X, one.y).item(), abs=1e-3)
 
 
@@ -348,13 +348,12 @@ def test_what_auto_states_is_the_average_of_what_its_candidates_state() -> None:
     model = AUTO.using(fit=FitOptions(restarts=1)).learn(problem.sources).condition(problem.target)
     assert isinstance(model, AutoPosterior)
     y = model.predict(problem.Xq)[0] + 0.3
-    rows = torch.tensor([1, 0])
-    whole, some = torch.zeros_like(y), torch.zeros_like(y)
+    whole, second = torch.zeros_like(y), torch.zeros_like(y[1])
     for k, weight in enumerate(model.weights.unbind(-1)):
-        whole = whole + weight.unsqueeze(-1) * model.candidate(k).cdf(problem.Xq, y)
-        some = some + weight[rows].unsqueeze(-1) * model.candidate(k, rows).cdf(problem.Xq[rows], y[rows])
+        whole = whole + weight.unsqueeze(-1) * candidate(model, k).cdf(problem.Xq, y)
+        second = second + weight[1] * candidate(model, k).problem(1).cdf(problem.Xq[1], y[1])
     assert agree(whole, model.cdf(problem.Xq, y), rtol=1e-9)
-    assert agree(some, model.cdf(problem.Xq, y)[rows], rtol=1e-9)
+    assert agree(second, model.cdf(problem.Xq, y)[1], rtol=1e-9)
 
 
 def test_nothing_is_known_without_sources_and_before_two_results() -> None:

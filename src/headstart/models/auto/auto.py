@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self
 
@@ -34,7 +34,7 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputMap, OutputUnits, Units
 from headstart.errors import InputError
-from headstart.gp.fit import FitOptions, FitReport, Seed, generator_from
+from headstart.gp.fit import FitOptions, Seed, generator_from
 from headstart.gp.kernels import Kernel
 from headstart.models.auto.candidates import (
     DEFAULT,
@@ -50,7 +50,6 @@ from headstart.models.auto.posterior import (
     AutoFitResult,
     AutoPosterior,
     in_units,
-    predictor_of,
     with_point_estimate,
 )
 from headstart.models.auto.scores import REFITS, refits_up_to, scores_of
@@ -62,7 +61,6 @@ from headstart.models.model import Prior, TransferModel
 from headstart.models.params import AutoParams, ModelParams
 from headstart.models.posterior import TransferPosterior
 from headstart.models.refits import (
-    TargetCache,
     at_last_refit,
     fit_of_long,
     fitted_on_representative_rows,
@@ -70,11 +68,9 @@ from headstart.models.refits import (
     refit_size,
     with_appended_rows,
 )
-from headstart.models.sequential import Sequential, SequentialPrior
-from headstart.models.single import SinglePrior
+from headstart.models.sequential import Sequential, SequentialPrior, SinglePrior
 from headstart.models.star.independent import IndependentSources, fit_independently
 from headstart.models.star.star import Star, StarPrior
-from headstart.models.star.weighting import Integrated
 from headstart.tuning import AUTO_TUNING
 
 # A candidate that uses the sources, and of a star θ, at which a later fit can begin
@@ -174,7 +170,17 @@ class Auto(TransferModel):
                     priors.append(model.upon(sources, generator, context, (alone.layers[0], alone.reports[0])))
                 case _:
                     priors.append(model.learn(sources, seed=generator, context=context))
-        return AutoPrior(model=auto, sources=sources, alone=alone, priors=tuple(priors), gate=gate, believed=believed)
+        # those of the sources on their own, then of the candidates that learnt the sources in another way
+        further = (report for prior in priors if not isinstance(prior, StarPrior) for report in prior.fit_reports)
+        return AutoPrior(
+            model=auto,
+            sources=sources,
+            fit_reports=(*alone.reports, *further),
+            alone=alone,
+            priors=tuple(priors),
+            gate=gate,
+            believed=believed,
+        )
 
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
         if not isinstance(params, AutoParams):
@@ -188,10 +194,9 @@ class Auto(TransferModel):
             model.at(own, sources=sources if model.needs_sources else (), target=target)
             for model, own in zip(auto._models(), params.candidates, strict=True)
         ]
-        members = tuple(predictor_of(posterior) for posterior in posteriors)
-        weights = params.weights.expand(*target.batch_shape, -1).to(target.X.device)
-        outcome = AutoFitResult(Units.identity(target), _params(posteriors, weights), ())
-        return AutoPosterior(Mixture(members, weights), outcome, target.y)
+        units, weights = Units.identity(target), params.weights.expand(*target.batch_shape, -1).to(target.X.device)
+        members = tuple(in_units(units, posterior, target) for posterior in posteriors)
+        return AutoPosterior(Mixture(members, weights), AutoFitResult(units, _params(posteriors, weights)), target.y)
 
 
 def _params(posteriors: Sequence[TransferPosterior], weights: Float[Tensor, "*b k"]) -> AutoParams:
@@ -211,19 +216,6 @@ class AutoPrior(Prior):
     priors: tuple[Prior, ...]
     gate: Informative
     believed: Float[Tensor, "*b k"]  # of every candidate before the first result
-    _cache: TargetCache = field(default_factory=TargetCache, repr=False, compare=False)
-
-    @property
-    def fit_reports(self) -> tuple[FitReport, ...]:
-        """Those of the sources on their own, then those of the candidates that learnt the sources in another way."""
-        further = (prior.fit_reports for prior in self.priors if not isinstance(prior, StarPrior))
-        return (*self.alone.reports, *(report for reports in further for report in reports))
-
-    def star_of(self, i: int) -> StarPrior:
-        """A star of source i alone, its weight of any sign."""
-        return Star(
-            weighting=Integrated(), kernel=self.model.kernel, fit=self.model.fit, output_map=OutputMap.NONE
-        ).upon(self.alone.some((i,), torch.ones_like(self.gate.trust[..., :1])))
 
     def weights_given(self, scores: Float[Tensor, "*b k n"]) -> Float[Tensor, "*b k"]:
         """The candidates' weights that follow from these scores."""
@@ -291,8 +283,6 @@ class AutoPrior(Prior):
         k = self.model.plain
         return (*informed[:k], plain, *informed[k:])
 
-    # ── the candidates that use the sources ───────────────────────────────────────────────────────────────────────
-
     def _informed(self, seen: Dataset, target: Dataset) -> tuple[TransferPosterior, ...]:
         """The candidates with sources given the target, with the hyperparameters of its first rows, ``seen``."""
         fitted = self._informed_at(seen)
@@ -320,12 +310,10 @@ class AutoPrior(Prior):
                 fitted.append(prior.found(seen, n, selected, at, None if before is None else before[k][1]))
             elif isinstance(prior, SequentialPrior) and is_long(n):
                 later = replace(prior, model=prior.model.using(fit=fit_of_long(prior.model.fit)))
-                fitted.append((fitted_on_representative_rows(partial(later.fitted, seed=n), seen), None))
+                fitted.append((fitted_on_representative_rows(partial(later._fitted, seed=n), seen), None))
             else:
                 fitted.append((prior.condition(seen, seed=n), None))
         return tuple(fitted)
-
-    # ── the plain process ─────────────────────────────────────────────────────────────────────────────────────────
 
     def _plain(self, target: Dataset) -> TransferPosterior:
         """GPBO to the last bit; a target whose spread is unknown is expected to vary as the sources do."""
@@ -360,4 +348,4 @@ class AutoPrior(Prior):
         fit = fit if draws is None else replace(fit, draws=draws)
         fit = fit_of_long(fit) if is_long(target.n) else fit
         prior = replace(prior, model=prior.model.using(fit=fit), known=known)
-        return fitted_on_representative_rows(lambda rows: prior.fitted(rows, target.n), target)
+        return fitted_on_representative_rows(lambda rows: prior._fitted(rows, target.n), target)

@@ -12,10 +12,9 @@ from torch import Tensor
 from headstart.errors import InputError
 from headstart.models.chain.layer import Propagation
 from headstart.models.model import TransferModel
-from headstart.models.sequential import Sequential
-from headstart.models.single import Single
+from headstart.models.sequential import Sequential, Single
 from headstart.models.star.star import Star
-from headstart.models.star.weighting import Integrated
+from headstart.models.star.weights import Integrated
 from headstart.tuning import AUTO_TUNING
 
 

@@ -4,7 +4,6 @@ trust       how far the source predicts itself better than a constant (models.au
 gain        log score of the target's values under a star of this source alone, minus that of a process without
             sources: nats per observation, with a 95 % interval over the observations
 weight      how much of the source's shape the target has, given all data: 1 is all of it, below 0 upside down
-            (models.star.attribution)
 share       how far the data of each task move the prediction at a point (models.auto.shares)
 
 Before the first result, ``check_past`` compares the sources with each other.
@@ -28,16 +27,17 @@ from torch import Tensor
 from headstart.data.dataset import Dataset, task_name
 from headstart.data.units import spread_of
 from headstart.errors import InputError
+from headstart.gp.linalg import solve_lower, solve_upper
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.auto.scores import REFITS, scores_alone
 from headstart.models.auto.shares import shares
 from headstart.models.chain.layer import Layer
-from headstart.models.mixture import Predictor
+from headstart.models.mixture import Mixture, Predictor
 from headstart.models.model import Prior
 from headstart.models.posterior import TransferPosterior
-from headstart.models.star.attribution import posterior_weights
 from headstart.models.star.star import StarPrior
+from headstart.models.star.weights import StarBeliefs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +75,8 @@ class SourceVerdict:
     """The verdict on one source, a sentence that gives the reason, and the numbers behind it.
 
     ``history`` are pairs of (number of target observations, weight). ``interval`` is None while too few values of the
-    target were predicted; ``gain`` is NaN where the source is not selected (models.auto.source_selection).
+    target were predicted; ``gain`` is NaN where the source is not selected (models.auto.source_selection), ``weight``
+    where no candidate of AUTO is a star.
     """
 
     name: str
@@ -281,12 +282,34 @@ def _stars_of(prior: AutoPrior) -> list[int]:
 def _weights(prior: AutoPrior, target: Dataset, n: int, scores: Float[Tensor, "k n"]) -> _Weights:
     """The sources' weights after the first n observations of a target behind its output map."""
     stars = _stars_of(prior)
-    if not stars:  # no candidate has weights: a star of each source alone
-        alone = [prior.star_of(i).condition(target.head(n), seed=n).predictor for i in range(len(prior.sources))]
-        means, sds = zip(*map(posterior_weights, alone), strict=True)
-        return torch.cat(means), torch.cat(sds)
+    if not stars:  # no candidate has weights
+        return (unknown := torch.full((len(prior.sources),), torch.nan, dtype=torch.float64)), unknown
     believed = prior.weights_given(scores[..., :n])[stars]
     return _averaged(believed, [prior.after(target, n, k).predictor for k in stars])
+
+
+def posterior_weights(star: Predictor) -> tuple[Float[Tensor, "*b s"], Float[Tensor, "*b s"]]:
+    """Mean and standard deviation of the sources' weights in a star given the target's data; 0 if not selected.
+
+    With w ~ N(mean, R Rᵀ) (models.star.weights), M the sources' shapes at X, and K, r those of the target:
+
+        E[w | y]   = mean + R (Rᵀ M) K⁻¹ r
+        cov[w | y] = R (I − (Rᵀ M) K⁻¹ (Rᵀ M)ᵀ) Rᵀ
+    """
+    layer = star.members[0] if isinstance(star, Mixture) else star  # at the most probable hyperparameters
+    assert isinstance(layer, Layer)
+    below = layer.below
+    assert isinstance(below, StarBeliefs)
+    weights, u = below.weights, layer.at.u
+    assert u is not None  # Rᵀ M
+    if layer.L.shape[-1] == 0:
+        return below.of_all(weights.mean), below.of_all(weights.marginal_var.sqrt())
+    sd = weights.var.sqrt()
+    alpha = solve_upper(layer.L, layer.z.unsqueeze(-1))  # K⁻¹ r
+    moved = weights.mean + sd * weights.balanced(u @ alpha).squeeze(-1)
+    known = solve_lower(layer.L, weights.balanced(u).mT).square().sum(-2)
+    left = (weights.marginal_var - weights.var * known).clamp_min(0.0).sqrt()
+    return below.of_all(moved), below.of_all(left)
 
 
 def _averaged(believed: Float[Tensor, "k"], stars: Sequence[Predictor]) -> _Weights:
@@ -380,9 +403,7 @@ def _judge(found: SourceVerdict, trust: float, *, little: bool) -> tuple[Verdict
         return Verdict.USED, f"Upside down: where it is high the target is low, which helps as much ({told})."
     if low > 0:
         return Verdict.USED, f"It helps to predict the target ({told})."
-    if (
-        found.weight + 2 * found.weight_sd < 0
-    ):  # one surprise makes the interval wide, and the weight none the less sure
+    if found.weight + 2 * found.weight_sd < 0:  # one surprise makes the interval wide, the weight none the less sure
         reverse = "where it is high the target is low"
         return Verdict.USED, f"Upside down: {reverse}; whether that helps to predict it is not sure yet ({told})."
     if abs(found.weight) < _REDUCED_BELOW * found.history[0][1]:

@@ -32,12 +32,12 @@ from headstart.gp.threads import single_thread
 from headstart.models.fitcache import Arrays, fit_key
 from headstart.models.learning import DEFAULT_CONTEXT, LearnContext, count_in_words
 from headstart.models.star.independent import IndependentSources
-from headstart.models.star.weighting import Integrated, SourceFacts, star_evidence
-from headstart.models.star.weights import StarBeliefs
+from headstart.models.star.weights import Integrated, SourceFacts, StarBeliefs, star_evidence
 from headstart.tuning import AUTO_TUNING
 
 # Small fits, of which there are many
 _QUICK = FitOptions(restarts=AUTO_TUNING.likeness_restarts)
+_CACHED = ("own", "believed", "centre", "spread")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,22 +87,20 @@ def likeness(
         own, shares, expected = _compared(alone, candidates, chances, kernel)
     done(seconds)
     if cache is not None:
-        parts = {"own": own, "believed": shares, "centre": expected.centre, "spread": expected.spread}
-        cache.put(key, {name: part.cpu().contiguous().numpy() for name, part in parts.items()})
+        parts = zip(_CACHED, (own, shares, expected.centre, expected.spread), strict=True)
+        cache.put(key, {name: part.cpu().contiguous().numpy() for name, part in parts})
     return Likeness(own, shares, expected)
 
 
 def _from_arrays(arrays: Arrays, trust: Float[Tensor, "*b s"], shape: torch.Size) -> Likeness:
     """A likeness from the cache: of the right shapes, finite, and above 0 where it has to be, or a ``ValueError``."""
-    own, believed, centre, spread = (
-        torch.from_numpy(np.array(arrays[name], dtype=np.float64)).to(trust)
-        for name in ("own", "believed", "centre", "spread")
-    )
+    every = [torch.from_numpy(np.array(arrays[name], dtype=np.float64)).to(trust) for name in _CACHED]
+    own, believed, centre, spread = every
     if (
         (own.shape, believed.shape) != ((*shape[:-1], 1), shape)
         or centre.shape != spread.shape
         or (centre.dim(), len(centre)) != (2, shape[:-1].numel())
-        or not all(bool(part.isfinite().all()) for part in (own, believed, centre, spread))
+        or not all(bool(part.isfinite().all()) for part in every)
         or not all(bool((part > 0).all()) for part in (own, believed, spread))
         or not torch.allclose(believed.sum(-1), torch.ones_like(own[..., 0]))
     ):

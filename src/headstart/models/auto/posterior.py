@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.data.units import Units
 from headstart.models.chain.layer import Layer
-from headstart.models.mixture import Mixture, take_problems
-from headstart.models.params import AutoParams
+from headstart.models.mixture import Mixture
 from headstart.models.posterior import FitResult, TransferPosterior
 from headstart.tuning import AUTO_TUNING
 
@@ -73,16 +72,6 @@ class AutoPosterior(TransferPosterior):
         found = super().condition_on_observations(X, Y, noise, **options)
         return type(self)(found.mixture, replace(self._outcome, plain=None), found.train_targets, self._warp)
 
-    def candidate(self, k: int, rows: Int[Tensor, "p"] | None = None) -> TransferPosterior:
-        """One candidate as a model of its own, for all problems of a batch or some of them, by their index."""
-        params = self.hyperparameters
-        assert isinstance(params, AutoParams)
-        own = params.candidates[k]
-        known = self._outcome
-        outcome = FitResult(self.units, own, doubt=known.doubt, error_var=known.error_var, bounds=known.bounds)
-        parts = (self.mixture.members[k], outcome, self._y, self._warp)
-        return TransferPosterior(*(parts if rows is None else take_problems(parts, rows, self.batch_shape)))
-
 
 def with_point_estimate(plain: Layer | Mixture, where: Bool[Tensor, "*b"]) -> Layer | Mixture:
     """The plain process at its most probable hyperparameters ``where`` (its weight is small), else as it is.
@@ -96,29 +85,17 @@ def with_point_estimate(plain: Layer | Mixture, where: Bool[Tensor, "*b"]) -> La
     return replace(plain, weights=torch.where(where.unsqueeze(-1), mode, plain.weights))
 
 
-def predictor_of(posterior: TransferPosterior) -> Layer | Mixture:
-    """The predictor of a posterior, which can be a member of a mixture."""
-    predictor = posterior.predictor
-    assert isinstance(predictor, Layer | Mixture)
-    return predictor
-
-
 def in_units(units: Units, posterior: TransferPosterior, target: Dataset) -> Layer | Mixture:
     """The predictor of a candidate in these units; only the plain process has units of its own."""
-    own = posterior.units
+    own, predictor = posterior.units, posterior.predictor
+    assert isinstance(predictor, Layer | Mixture)
     if torch.equal(own.scale, units.scale) and torch.equal(own.offset, units.offset):
-        return predictor_of(posterior)
-    return _rescaled(
-        predictor_of(posterior),
-        own.scale / units.scale,
-        (own.offset - units.offset) / units.scale,
-        units.inward(target),
-    )
+        return predictor
+    scale, offset, inward = own.scale / units.scale, (own.offset - units.offset) / units.scale, units.inward(target)
 
+    def rescaled(part: Layer | Mixture) -> Layer | Mixture:
+        if isinstance(part, Mixture):
+            return replace(part, members=tuple(map(rescaled, part.members)))
+        return part.with_observations(inward, part.params.scaled(scale, offset))
 
-def _rescaled(predictor: Layer | Mixture, scale: Tensor, offset: Tensor, target: Dataset) -> Layer | Mixture:
-    """The predictor in units in which its values are scale · y + offset; ``target`` has them already."""
-    if isinstance(predictor, Mixture):
-        return replace(predictor, members=tuple(_rescaled(m, scale, offset, target) for m in predictor.members))
-    scaled = replace(predictor, params=predictor.params.scaled(scale, offset))
-    return scaled.with_observations(target)
+    return rescaled(predictor)

@@ -24,8 +24,7 @@ from headstart.gp.hyperparameters import Inputs
 from headstart.gp.linalg import cholesky, solve_lower
 from headstart.models.model import TransferModel
 from headstart.models.star.independent import IndependentSources
-from headstart.models.star.weighting import Integrated, SourceFacts
-from headstart.models.star.weights import StarBeliefs
+from headstart.models.star.weights import Integrated, SourceFacts, StarBeliefs
 
 # Numbers of observations at which the hyperparameters behind the scores are refitted: often while every observation
 # tells much, then ever less often. The same for a run from the start and for one that was read from a file.

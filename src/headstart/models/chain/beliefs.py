@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -23,12 +23,13 @@ from torch import Tensor
 
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.kernels import Kernel
-from headstart.gp.linalg import append_rows, broadcast_shapes, fold, log_det, solve_lower, solve_upper, unfold
+from headstart.gp.linalg import append_rows, broadcast_shapes, fold, solve_lower, solve_upper, unfold
 
 
 def log_normal(L: Float[Tensor, "*b n n"], z: Float[Tensor, "*c n"]) -> Float[Tensor, "*out"]:
     """log N(y; m, L Lᵀ) with z = L⁻¹ (y − m)."""
-    return -0.5 * (z.square().sum(-1) + log_det(L) + z.shape[-1] * math.log(2 * math.pi))
+    log_diagonal = L.diagonal(dim1=-2, dim2=-1).log()
+    return -0.5 * (z.square().sum(-1) + 2 * log_diagonal.sum(-1) + z.shape[-1] * math.log(2 * math.pi))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +46,17 @@ class BeliefsAt:
         """With the dimensions that ``linalg.fold`` moved into the rows moved back."""
         if not extra:
             return self
-        return BeliefsAt(
-            X=unfold(self.X.mT, extra).mT,
-            mean=unfold(self.mean.unsqueeze(-2), extra).squeeze(-2),
-            v=None if self.v is None else unfold(self.v, extra),
-            u=None if self.u is None else unfold(self.u, extra),
-            parts=tuple(part.unfolded(extra) for part in self.parts),
-        )
+        parts = tuple(part.unfolded(extra) for part in self.parts)
+        return self._each(unfold(self.X.mT, extra).mT, lambda t: unfold(t, extra), parts)
 
     def rows(self, which: slice) -> BeliefsAt:
         """The same beliefs at some of the points."""
-        return BeliefsAt(
-            X=self.X[..., which, :],
-            mean=self.mean[..., which],
-            v=None if self.v is None else self.v[..., which],
-            u=None if self.u is None else self.u[..., which],
-        )
+        return self._each(self.X[..., which, :], lambda t: t[..., which], ())
+
+    def _each(self, X: Tensor, f: Callable[[Tensor], Tensor], parts: tuple[BeliefsAt, ...]) -> BeliefsAt:
+        """At X, with f of what has a column per point."""
+        v, u = (None if t is None else f(t) for t in (self.v, self.u))
+        return BeliefsAt(X, f(self.mean.unsqueeze(-2)).squeeze(-2), v, u, parts)
 
     def joined(self, other: BeliefsAt) -> BeliefsAt:
         """These points and then the others."""

@@ -25,7 +25,7 @@ from headstart.data.thinning import representative_rows, take_rows
 from headstart.data.units import OutputUnits, spread_of
 from headstart.gp.evidence import GaussianEvidence, RowCounts
 from headstart.gp.fit import FitOptions, FitReport, Seed, fit
-from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Inputs
+from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Inputs, blind_to
 from headstart.gp.kernels import Kernel
 from headstart.models.chain.beliefs import Beliefs, BeliefsAt, NoBeliefs
 from headstart.models.chain.condensed import learnt_through, source_layer
@@ -108,7 +108,7 @@ def fit_level(below: Beliefs, task: Dataset, spec: LevelSpec) -> LevelFit:
     theta, report = fit(evidence, spec.fit, seed=spec.seed, task=spec.name, batch_shape=task.batch_shape)
 
     def as_params(theta: Float[Tensor, "P p"]) -> GPParams:
-        return evidence.params(theta).reshaped(task.batch_shape).scaled(scale, shift).blind_to(task.unseen)
+        return blind_to(evidence.params(theta, task.batch_shape).scaled(scale, shift), task.unseen)
 
     theta = theta.reshape(evidence.n_problems, -1)
     return LevelFit(as_params(theta), report, evidence, theta, as_params, at)
@@ -153,9 +153,6 @@ def _evidence(
         if replicates is None
         else RowCounts(replicates[0].reshape(P, n), (replicates[1] / var).reshape(P, n)),
     )
-
-
-# ── many rows ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def most_rows(n: int) -> int:
@@ -203,8 +200,9 @@ def _fit_many(below: Beliefs, task: Dataset, spec: LevelSpec) -> LevelFit:
     group = Inputs.of(task.d, task.categories).group
 
     def as_params(theta: Float[Tensor, "P p"]) -> GPParams:
-        own = GPParams(theta[:, group].exp(), theta[:, -2].exp(), theta[:, -1].exp(), 0.0 * theta[:, -1])
-        return own.reshaped(b).scaled(scale, shift).blind_to(task.unseen)
+        outputscale, noise_var = (theta[:, i].exp().reshape(b) for i in (-2, -1))
+        own = GPParams(theta[:, group].exp().reshape(*b, -1), outputscale, noise_var, torch.zeros_like(shift))
+        return blind_to(own.scaled(scale, shift), task.unseen)
 
     how = f"learnt from {task.n:,} rows"
     how = learnt_through(below, task, spec.propagation, spec.exact) if spec.source else how

@@ -106,22 +106,15 @@ class Layer:
         """log p(y | the tasks below) under the gain's prior: for BHGP it is MHGP's."""
         return log_normal(self.L, self.z)
 
-    # ── the gain's prior P ────────────────────────────────────────────────────────────────────────────────────────
-
-    def _delta_cov(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"]) -> Float[Tensor, "*out n m"]:
-        return self.params.outputscale[..., None, None] * self.kernel(A, B, self.params.lengthscale)
-
     def gain_cov(self, a: BeliefsAt, b: BeliefsAt) -> Float[Tensor, "*out n m"]:
         """P between the points of a and those of b."""
-        K = self._delta_cov(a.X, b.X)
+        K = self.params.outputscale[..., None, None] * self.kernel(a.X, b.X, self.params.lengthscale)
         return K + self.below.cov(a, b) if self.propagation is Propagation.EXACT else K
 
     def gain_var(self, a: BeliefsAt) -> Float[Tensor, "*b m"]:
         """P of every point of a with itself."""
         K = self.params.outputscale.unsqueeze(-1).expand(a.mean.shape)
         return K + self.below.var(a) if self.propagation is Propagation.EXACT else K
-
-    # ── observations ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def observing(
         self,
@@ -153,8 +146,6 @@ class Layer:
             z=torch.cat([self.z.expand(*batch, -1), z.expand(*batch, -1)], dim=-1),
             noise=torch.cat([self.noise.expand(*noise.shape[:-1], -1), noise], dim=-1) if seen else noise,
         )
-
-    # ── predictions ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _query(
         self, X: Float[Tensor, "*b m d"] | BeliefsAt
@@ -221,8 +212,6 @@ class Layer:
         precision = L_inverse.square().sum(-2)
         alpha = (self.z.unsqueeze(-2) @ L_inverse).squeeze(-2)
         return y - alpha / precision, 1 / precision
-
-    # ── the beliefs for the next level ────────────────────────────────────────────────────────────────────────────
 
     def as_beliefs(self) -> Beliefs:
         """What this layer and all below it say about a task on top."""

@@ -23,7 +23,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.errors import InputError
-from headstart.gp.hyperparameters import GPParams, Slot, outputscale_slots
+from headstart.gp.hyperparameters import GPParams, Slot, outputscale_slot
 from headstart.models.params import ChainParams, CoregionalParams, ModelParams, WeightedParams
 
 Values = dict[str, Tensor]
@@ -33,9 +33,9 @@ Values = dict[str, Tensor]
 class Coregion(ABC):
     """How W follows from named parameters. T is the number of tasks, V the number of kernels."""
 
-    @abstractmethod
     def n_kernels(self, T: int) -> int:
         """How many kernels, each with a W of its own, T tasks have: the V of Σ_ν W_ν ∘ k_ν."""
+        return T
 
     @abstractmethod
     def slots(self, T: int) -> tuple[Slot, ...]:
@@ -66,6 +66,10 @@ class Coregion(ABC):
         return torch.cat([mean[..., :-1], mean[..., :-1].mean(-1, keepdim=True)], dim=-1)
 
 
+def _outputscale(values: Values) -> Float[Tensor, "*b T"]:
+    return torch.cat([values["outputscale"], values["residual_outputscale"]], dim=-1)
+
+
 def _levels(ell: Tensor, outputscale: Tensor, noise_var: Tensor, offset: Tensor) -> tuple[GPParams, ...]:
     T = noise_var.shape[-1]
     return tuple(GPParams(ell[..., i, :], outputscale[..., i], noise_var[..., i], offset[..., i]) for i in range(T))
@@ -89,16 +93,9 @@ def _require_levels(levels: tuple[GPParams, ...], T: int) -> None:
 class Hierarchical(Coregion):
     """[W_ν]_ij = s_ν² where i ≥ ν and j ≥ ν: every task is the previous one plus something of its own."""
 
-    def n_kernels(self, T: int) -> int:
-        """As many as tasks."""
-        return T
-
     def slots(self, T: int) -> tuple[Slot, ...]:
         """The outputscale of the first task, and of every residual."""
-        return (*outputscale_slots(1, residual=False), *outputscale_slots(T - 1, residual=True))
-
-    def _outputscale(self, values: Values) -> Float[Tensor, "*b T"]:
-        return torch.cat([values[n] for n in ("outputscale", "residual_outputscale") if n in values], dim=-1)
+        return outputscale_slot(1, residual=False), outputscale_slot(T - 1, residual=True)
 
     def _mask(self, like: Tensor, T: int) -> Float[Tensor, "T T T"]:
         at_least = torch.arange(T, device=like.device)[None, :] >= torch.arange(T, device=like.device)[:, None]
@@ -106,12 +103,12 @@ class Hierarchical(Coregion):
 
     def W(self, values: Values, T: int) -> Float[Tensor, "*b V T T"]:
         """s_ν² times a block of ones."""
-        outputscale = self._outputscale(values)
+        outputscale = _outputscale(values)
         return outputscale[..., None, None] * self._mask(outputscale, T)
 
     def pull_back(self, values: Values, dW: Float[Tensor, "*b V T T"], T: int) -> Values:
         """s_ν² Σ dW_ν over its block."""
-        outputscale = self._outputscale(values)
+        outputscale = _outputscale(values)
         gradient = outputscale * (dW * self._mask(outputscale, T)).sum((-2, -1))
         return {"outputscale": gradient[..., :1], "residual_outputscale": gradient[..., 1:]}
 
@@ -131,7 +128,7 @@ class Hierarchical(Coregion):
     def params(self, ell: Tensor, values: Values, noise_var: Tensor, mean: Tensor) -> ChainParams:
         """One process per level; its offset is what its task's mean adds to the previous one's."""
         offset = torch.diff(mean, dim=-1, prepend=torch.zeros_like(mean[..., :1]))
-        return ChainParams(_levels(ell, self._outputscale(values), noise_var, offset))
+        return ChainParams(_levels(ell, _outputscale(values), noise_var, offset))
 
     def with_target_mean(self, mean: Float[Tensor, "*b T"]) -> Float[Tensor, "*b T"]:
         """The target is expected where the task before it lies: an offset of 0."""
@@ -142,15 +139,11 @@ class Hierarchical(Coregion):
 class WeightedSource(Coregion):
     """W_ν = s_ν² (e_ν e_νᵀ + w_ν (e_ν + e_t)(e_ν + e_t)ᵀ): the sources are independent, the target sums them."""
 
-    def n_kernels(self, T: int) -> int:
-        """As many as tasks."""
-        return T
-
     def slots(self, T: int) -> tuple[Slot, ...]:
         """Outputscales of the sources and of the target's own part, and the weights."""
         return (
-            *outputscale_slots(T - 1, residual=False),
-            *outputscale_slots(1, residual=True),
+            outputscale_slot(T - 1, residual=False),
+            outputscale_slot(1, residual=True),
             Slot("weight", T - 1, 1e-4, 100.0, 1.0, 1.5),
         )
 
@@ -166,8 +159,7 @@ class WeightedSource(Coregion):
 
     def W(self, values: Values, T: int) -> Float[Tensor, "*b V T T"]:
         """The appendix's formula for several sources."""
-        outputscale = torch.cat([values["outputscale"], values["residual_outputscale"]], dim=-1)
-        return self._assemble(outputscale, values["weight"], T)
+        return self._assemble(_outputscale(values), values["weight"], T)
 
     def pull_back(self, values: Values, dW: Float[Tensor, "*b V T T"], T: int) -> Values:
         """By s_ν²: s_ν² (dW_νν + w Σ_block); by w_ν: s_ν² w Σ_block."""
@@ -197,8 +189,7 @@ class WeightedSource(Coregion):
 
     def params(self, ell: Tensor, values: Values, noise_var: Tensor, mean: Tensor) -> WeightedParams:
         """One process per task and the weights."""
-        outputscale = torch.cat([values["outputscale"], values["residual_outputscale"]], dim=-1)
-        return WeightedParams(_levels(ell, outputscale, noise_var, mean), values["weight"])
+        return WeightedParams(_levels(ell, _outputscale(values), noise_var, mean), values["weight"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,19 +204,17 @@ class _Factored(Coregion):
     def slots(self, T: int) -> tuple[Slot, ...]:
         """The amplitudes, and the entries of F̃, its diagonal apart because it is positive."""
         V = self.n_kernels(T)
-        slots = [Slot("amplitude", V, 1e-1, 10.0, 1 / math.sqrt(V), 0.5)]
-        if T > 1:
-            below = tuple(math.sqrt(0.9) if j == 0 else 0.0 for i in range(T) for j in range(i))
-            slots.append(Slot("factor_diagonal", V * (T - 1), 1e-2, 10.0, math.sqrt(0.1), 1.0))
-            slots.append(Slot("factor_below", V * len(below), -10.0, 10.0, below * V, 1.0, positive=False))
-        return tuple(slots)
+        below = tuple(math.sqrt(0.9) if j == 0 else 0.0 for i in range(T) for j in range(i))
+        return (
+            Slot("amplitude", V, 1e-1, 10.0, 1 / math.sqrt(V), 0.5),
+            Slot("factor_diagonal", V * (T - 1), 1e-2, 10.0, math.sqrt(0.1), 1.0),
+            Slot("factor_below", V * len(below), -10.0, 10.0, below * V, 1.0, positive=False),
+        )
 
     def _factor(self, values: Values, T: int) -> Float[Tensor, "*b V T T"]:
         """The lower factor F̃ of W = a² F̃ F̃ᵀ, its first entry being 1."""
         V = self.n_kernels(T)
         first = torch.ones_like(values["amplitude"]).unsqueeze(-1)
-        if T == 1:
-            return first.unsqueeze(-1)
         F = torch.diag_embed(torch.cat([first, values["factor_diagonal"].unflatten(-1, (V, T - 1))], dim=-1))
         rows, columns = torch.tril_indices(T, T, offset=-1, device=F.device)
         F[..., rows, columns] = values["factor_below"].unflatten(-1, (V, -1))
@@ -278,7 +267,3 @@ class SharedKernel(_Factored):
 @dataclass(frozen=True, slots=True)
 class Free(_Factored):
     """A kernel and a W per task: the full sum of separable kernels."""
-
-    def n_kernels(self, T: int) -> int:
-        """As many as tasks."""
-        return T

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from jaxtyping import Float
 from torch import Tensor
@@ -11,7 +11,7 @@ from headstart.data.dataset import Dataset
 from headstart.data.thinning import representative
 from headstart.data.units import Units
 from headstart.errors import InputError
-from headstart.gp.fit import FitReport, Seed, fit
+from headstart.gp.fit import Seed, fit
 from headstart.gp.hyperparameters import GPParams, ThetaPrior
 from headstart.models.chain.beliefs import Beliefs, BeliefsAt, NoBeliefs
 from headstart.models.chain.condensed import source_layer
@@ -20,11 +20,10 @@ from headstart.models.learning import LearnContext
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ModelParams, StarParams, rescaled
 from headstart.models.posterior import FitResult, TransferPosterior
-from headstart.models.refits import TargetCache, at_last_refit, fit_of_long, with_its_offset
+from headstart.models.refits import fit_of_long, with_its_offset
 from headstart.models.sequential import expanded_levels
 from headstart.models.star.independent import IndependentSources, exact_beliefs, fit_independently
-from headstart.models.star.weighting import SourceFacts, Weighting, star_evidence
-from headstart.models.star.weights import StarBeliefs, StarWeights
+from headstart.models.star.weights import SourceFacts, StarBeliefs, StarWeights, Weighting, star_evidence
 from headstart.tuning import PLAIN_TUNING
 
 
@@ -37,18 +36,9 @@ class StarPrior(Prior):
     # As learnt from the sources (models.auto.likeness): the target's own share, and its other hyperparameters
     own: Float[Tensor, "*b 1"] | None = None
     expected: ThetaPrior | None = None
-    _cache: TargetCache = field(default_factory=TargetCache, repr=False, compare=False)
 
-    @property
-    def fit_reports(self) -> tuple[FitReport, ...]:
-        """One per source, in order."""
-        return self.alone.reports
-
-    def _condition(self, target: Dataset, seed: Seed) -> TransferPosterior:
-        def fitted(seen: Dataset, seed: Seed) -> TransferPosterior:
-            return self.found(seen, seed, self.alone, self.alone.locate(seen.X))[0]
-
-        return at_last_refit(fitted, target, seed, self._cache)
+    def _fitted(self, target: Dataset, seed: Seed) -> TransferPosterior:
+        return self.found(target, seed, self.alone, self.alone.locate(target.X))[0]
 
     def found(
         self,
@@ -77,12 +67,12 @@ class StarPrior(Prior):
             evidence, options, seed=seed, task="target", batch_shape=b, prior=self.expected, warm_start=begin
         )
         theta = theta.reshape(b.numel(), -1)
-        own, omega = evidence.params(theta), evidence.omega(theta)
+        own, omega = evidence.params(theta, b), evidence.omega(theta)
         weights = self.model.weighting.weights(omega.reshape(*b, -1), facts)
         below = StarBeliefs(selected.members, weights)
         if len(selected.index) < len(self.sources):
             below = replace(below, index=selected.index, n_sources=len(self.sources))
-        layer = _on_top(below, own.reshaped(b), inward, self.model, at)
+        layer = _on_top(below, own, inward, self.model, at)
         layer = layer if fitted_on is inward else with_its_offset(layer)
         levels = (*(source.params for source in self.alone.layers), layer.params)
         sums = (below.of_all(weights.mean), below.of_all(weights.var), below.of_all(weights.own))
@@ -107,7 +97,7 @@ class Star(TransferModel):
 
     def upon(self, alone: IndependentSources) -> StarPrior:
         """The prior from sources that were fitted already."""
-        return StarPrior(model=self, sources=alone.sources, alone=alone)
+        return StarPrior(model=self, sources=alone.sources, fit_reports=alone.reports, alone=alone)
 
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
         if not isinstance(params, StarParams):

@@ -12,6 +12,7 @@ from tests.direct import dense_scores, prequential
 from tests.problems import (
     agree,
     behind_the_map,
+    candidate,
     item_of,
     most_probable,
     params_for,
@@ -32,7 +33,7 @@ from headstart.models.auto.posterior import AutoPosterior, with_point_estimate
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture
 from headstart.models.model import TransferModel
-from headstart.models.single import SinglePrior
+from headstart.models.sequential import SinglePrior
 from headstart.models.star.star import StarPrior
 
 PROBLEM = transfer_problem(sizes=(12, 9), n_target=8)
@@ -170,8 +171,8 @@ def test_a_value_is_scored_by_candidates_that_have_not_seen_it() -> None:
     in_shared_units = replace(plain, known=star.alone.units)  # few values do not tell their spread: the sources' does
     kin, _, chain, _ = prior.priors
     for i, refit in ((1, 1), (4, 4), (6, 6), (7, 6)):  # 7 is no refit
-        for k, candidate in enumerate((kin, replace(star, alone=prior.alone), chain, in_shared_units)):
-            posterior = candidate.condition(target.head(refit), seed=refit)
+        for k, own in enumerate((kin, replace(star, alone=prior.alone), chain, in_shared_units)):
+            posterior = own.condition(target.head(refit), seed=refit)
             layer = posterior.predictor
             assert isinstance(layer, Layer)
             score = dense_scores(layer, posterior.units.inward(target))[i] - posterior.units.scale.log()
@@ -279,9 +280,8 @@ def test_candidates_speak_the_same_units() -> None:
     assert posterior.weights[-1].item() < 0.5
     informed = [own.condition(target, seed=target.n) for own in prior.priors[:-1]]
     for k, own in enumerate((*informed, plain)):
-        candidate = posterior.candidate(k)
-        assert candidate.warp is posterior.warp
-        assert agree(predictions(behind_the_map(candidate), PROBLEM.Xq), predictions(own, PROBLEM.Xq), rtol=1e-5)
+        one = candidate(posterior, k)
+        assert agree(predictions(behind_the_map(one), PROBLEM.Xq), predictions(own, PROBLEM.Xq), rtol=1e-5)
 
 
 def test_a_batch_has_the_weights_of_its_problems() -> None:
@@ -423,7 +423,7 @@ def test_one_good_source_among_bad_ones_is_used() -> None:
     kin = params.candidates[0]
     assert isinstance(kin, StarParams)
     assert (kin.weights != 0).tolist() == [False, True, False, False]
-    x = suggest(posterior.candidate(0))
+    x = suggest(candidate(posterior, 0))
     assert float((x - 0.31).abs().max()) < 0.12
 
 
@@ -448,7 +448,7 @@ def test_the_plain_candidate_is_gpbo_to_the_last_bit(useful: bool) -> None:
     assert isinstance(posterior, AutoPosterior)
     assert (posterior.weights[-1].item() < 0.5) is useful
     own = alone(GPBO, 8).learn([]).condition(prior.inward(problem.target), seed=problem.target.n)
-    plain = behind_the_map(posterior.candidate(3))
+    plain = behind_the_map(candidate(posterior, 3))
     assert isinstance(plain.predictor, Mixture)
     assert isinstance(own.predictor, Mixture)
     if useful:

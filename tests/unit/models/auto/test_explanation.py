@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 import torch
-from tests.problems import points
+from tests.problems import points, star_params
 from torch import Tensor
 
 from headstart import AUTO, GPBO, SHGP, STAR, Dataset, InputError
@@ -29,11 +30,10 @@ from headstart.models.auto.explanation import (
     agreement,
     auto_only,
     explain,
+    posterior_weights,
     says_little,
 )
 from headstart.models.auto.scores import refits_up_to
-from headstart.models.params import StarParams
-from headstart.models.star.attribution import posterior_weights
 
 
 def _hill(X: Tensor) -> Tensor:
@@ -88,7 +88,7 @@ def test_weights_are_those_of_dense_conditioning(balance: float) -> None:
     sources = [Dataset(points(7, seed=i), _noise(7, i)) for i in range(2)]
     target = Dataset(points(5, seed=9), _noise(5, 9))
     posterior = STAR.using(kernel=Kernel.RBF).at(
-        StarParams.of(levels, mean, var, torch.zeros(2, dtype=torch.float64), balance), sources=sources, target=target
+        star_params(levels, mean, var, torch.zeros(2, dtype=torch.float64), balance), sources=sources, target=target
     )
     X, own = target.X, levels[-1]
     sd = var.sqrt()
@@ -220,15 +220,15 @@ def test_a_verdict_waits_for_evidence(
 
 
 def test_candidates_without_weights_can_be_explained() -> None:
-    """A chain and a plain process: every source's weight is what it would be alone."""
+    """A chain and a plain process: no source has a weight, and verdicts follow from what each adds."""
     model = Auto(candidates=(Candidate("past", SHGP, 0.7), Candidate("scratch", GPBO, 0.3)))
     X = points(20, seed=0)
     prior = model.learn([Dataset(X, _hill(X), "one"), Dataset(X, -_hill(X), "other")])
     assert isinstance(prior, AutoPrior)
     Z = points(6, seed=3)
     one, other = explain(prior, Dataset(Z, _hill(Z))).sources
-    assert one.weight > 0.5
-    assert other.weight < -0.5
+    assert math.isnan(one.weight)
+    assert min(one.gain, other.gain) > 0
 
 
 def test_few_rows_are_called_few_and_not_noise() -> None:
@@ -309,8 +309,8 @@ def test_nothing_is_fitted_twice_to_explain(prior: AutoPrior, monkeypatch: pytes
         return fit(evidence, *args, **options)
 
     monkeypatch.setattr(scores, "fit", counted)
-    cached = len(fresh._cache)
+    cached = {kind: len(entries) for kind, entries in fresh._cache._kinds.items()}
     again, given = explain(fresh, target), explain(fresh, target, posterior=posterior)
-    assert len(fresh._cache) == cached
+    assert {kind: len(entries) for kind, entries in fresh._cache._kinds.items()} == cached
     assert fits == [(n, len(fresh.sources)) for n in refits_up_to(6)] * 2
     assert again == given

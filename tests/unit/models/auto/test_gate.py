@@ -10,6 +10,7 @@ from tests.problems import gp_params, quick, tensor
 from torch import Tensor
 
 from headstart import STAR, Dataset, GPParams, Kernel
+from headstart.gp.hyperparameters import blind_to
 from headstart.models.auto.gate import Informative, informative
 from headstart.models.chain.beliefs import NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
@@ -69,7 +70,7 @@ def test_an_input_that_was_not_recorded_is_no_hyperparameter() -> None:
     X, y, params = draw(6, 2, seed=0).sigmoid(), draw(6, seed=1), gp_params(2)
     X[:, 1] = 0.5
     seeing = informative([layer_of(X, y, params)], [Dataset(X, y)])
-    blind = informative([layer_of(X, y, params.blind_to([1]))], [Dataset(X, y)])
+    blind = informative([layer_of(X, y, blind_to(params, [1]))], [Dataset(X, y)])
     assert (blind.gain - seeing.gain).item() == pytest.approx(1 / 6, abs=1e-9)
 
 

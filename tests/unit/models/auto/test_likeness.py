@@ -19,7 +19,7 @@ from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.likeness import Likeness, _expected, _proportions, likeness
 from headstart.models.star.independent import IndependentSources, fit_independently
 from headstart.models.star.star import Star, StarPrior
-from headstart.models.star.weighting import Integrated, SourceFacts, star_evidence
+from headstart.models.star.weights import Integrated, SourceFacts, star_evidence
 from headstart.tuning import AUTO_TUNING
 
 KIN, FREE = Integrated(mean=1.0, spread=1.0, balance=0.9), Integrated()

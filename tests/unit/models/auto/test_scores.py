@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 import torch
-from tests.direct import dense_scores, prequential
+from tests.direct import dense_scores, prequential, star_of
 from tests.problems import item_of, params_for, points, quick, transfer_problem
 from torch import Tensor
 
@@ -123,7 +123,7 @@ def test_sources_in_lockstep_score_as_each_does_alone(n: int) -> None:
     target = prior.inward(Dataset(X, 2 * (X - 0.3).square().sum(-1)))
     with torch.no_grad():
         together = scores_alone(prior.alone, prior.model, target)
-        alone = [prequential(prior.star_of(i), target) for i in range(5)]
+        alone = [prequential(star_of(prior, i), target) for i in range(5)]
     torch.testing.assert_close(together, torch.stack(alone), rtol=0, atol=1e-8)
 
 
@@ -134,7 +134,7 @@ def test_where_no_source_has_a_scale_the_target_gives_it() -> None:
     target = Dataset(points(6, d=2, seed=3), 100 * points(6, d=1, seed=4)[:, 0])
     with torch.no_grad():
         together = scores_alone(prior.alone, prior.model, prior.inward(target))
-        alone = [prequential(prior.star_of(i), prior.inward(target)) for i in range(2)]
+        alone = [prequential(star_of(prior, i), prior.inward(target)) for i in range(2)]
     torch.testing.assert_close(together, torch.stack(alone), rtol=0, atol=1e-8)
 
 
@@ -146,5 +146,5 @@ def test_categories_share_a_lengthscale_there_too() -> None:
     target = Dataset(X[:6], X[:6, 0].cos() + X[:6, 1], categories=((1, 2),))
     with torch.no_grad():
         together = scores_alone(prior.alone, prior.model, prior.inward(target))
-        alone = [prequential(prior.star_of(i), prior.inward(target)) for i in range(2)]
+        alone = [prequential(star_of(prior, i), prior.inward(target)) for i in range(2)]
     torch.testing.assert_close(together, torch.stack(alone), rtol=0, atol=1e-8)

@@ -83,7 +83,7 @@ def test_a_model_of_a_large_source_can_be_had_again_from_its_hyperparameters(mod
     X = torch.rand(7, 2, dtype=torch.float64)
     warp = posterior.warp
     assert warp is not None
-    mine = again.seen_through(warp, target.y).predict(X)
+    mine = again._seen_through(warp, target.y).predict(X)
     for a, b in zip(mine, posterior.predict(X), strict=True):
         assert torch.allclose(a, b, rtol=1e-6, atol=1e-7)
 

@@ -17,6 +17,7 @@ from tests.problems import (
     points,
     predictions,
     quick,
+    star_params,
     tensor,
     transfer_problem,
 )
@@ -31,13 +32,11 @@ from headstart.gp.evidence import GaussianEvidence
 from headstart.gp.hyperparameters import OFFSET_VAR
 from headstart.models.star import weights
 from headstart.models.star.star import Star, StarPrior
-from headstart.models.star.weighting import FittedWeights, Integrated, SourceFacts, Weighting, star_evidence
-from headstart.models.star.weights import StarBeliefs
+from headstart.models.star.weights import FittedWeights, Integrated, SourceFacts, StarBeliefs, Weighting, star_evidence
 from headstart.tuning import AUTO_TUNING
 
 WEIGHTINGS: dict[str, Weighting] = {
     "STAR": Integrated(),
-    "STAR of fixed size": Integrated(amplitude=0.0),
     "SCAML": FittedWeights(),
     "MWSGP": FittedWeights(modular=True),
 }
@@ -252,9 +251,8 @@ def test_a_constant_source_beside_others_has_no_units_of_its_own(scale: float) -
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"weights": [1.0]}, r"weights must have one value per source \(2\)"),
-        ({"weights": 1.0}, "weights must have one value per source"),
-        ({"weights": [1.0, torch.nan]}, "weights of the sources must be finite"),
+        ({"weights": [1.0]}, r"weights must be a tensor with one value per source \(2\)"),
+        ({"weights": [1.0, torch.nan]}, "weights of every source must be finite"),
         ({"weight_var": [-0.1, 0.0]}, "weight_var is a variance"),
         ({"own": [0.0, -0.1]}, "own is a variance"),
     ],
@@ -263,9 +261,9 @@ def test_numbers_that_make_no_star_are_refused(change: dict[str, object], messag
     """The argument is named; a negative weight is no trouble."""
     good: dict[str, object] = {"weights": [1.0, -1.0], "weight_var": 0.0, "own": 0.0}
     levels = params_for("STAR").levels
-    StarParams.of(levels, **good)
+    star_params(levels, **good).require()
     with pytest.raises(InputError, match=message):
-        StarParams.of(levels, **(good | change))
+        star_params(levels, **(good | change)).require()
 
 
 def test_shut_sources_do_not_change_a_star() -> None:
