@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -398,20 +399,26 @@ def time(
 
 @app.command()
 def sensitivity(
-    folder: Annotated[Path, typer.Argument(help="Where runs.jsonl and table.md are.")],
-    data: Annotated[str | None, typer.Option(help="Folder of the shared tables; else HEADSTART_DATA.")] = None,
-    jobs: Annotated[int | None, typer.Option(help="Processes at once.", show_default="all processors")] = None,
-    minutes: Annotated[float, typer.Option(help="After so many no run is begun; 0 only reports.")] = 9.0,
+    folder: Annotated[Path, typer.Argument(help="Where the runs and the table go.")],
+    jobs: Jobs = 1,
+    minutes: Annotated[float, typer.Option(help="Begin nothing new after so many; 0 only reports.")] = 9.0,
     runs: Annotated[int, typer.Option(help="Seeds of every problem.")] = 8,
     steps: Annotated[int, typer.Option(help="Evaluations of a run.")] = 20,
     only: Annotated[str, typer.Option(help="Numbers whose name has this word.")] = "",
 ) -> None:
     """What halving and doubling each number of headstart.tuning changes."""
-    with errors_in_one_line(), interruptible(folder):
-        from benchmarks.run.sensitivity import measure
+    with errors_in_one_line():
+        from benchmarks.run import sensitivity as study
+        from benchmarks.store import Store
 
-        for line in measure(folder, data=data, jobs=jobs, minutes=minutes, runs=runs, steps=steps, only=only):
-            typer.echo(line)
+        kept, wanted, until = Store(folder), list(study.variants(only)), monotonic() + 60 * minutes
+        for seed in range(runs):
+            left = (until - monotonic()) / 60
+            if left > 0:
+                units = study.units_of(seed, wanted, study.development_specs(), kept.read().runs, steps)
+                _work(f"sensitivity, seed {seed}", units, kept, jobs=jobs, minutes=left)
+        sheet = study.sensitivity_sheet(wanted, kept.read().runs)
+        _report([sheet], folder, name="table", heading="Numbers halved and doubled")
 
 
 @app.command()

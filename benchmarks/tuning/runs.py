@@ -36,8 +36,7 @@ from optuna.trial import TrialState
 from benchmarks.methods.scratch import quietly
 from benchmarks.queue import Unit
 from benchmarks.store import Run, RunKey, append_lines, provenance, read_lines, rounded, settings_key
-from benchmarks.tuning.models import Params
-from benchmarks.tuning.problems import TuningProblem, tuning_problem
+from benchmarks.tuning.problems import Params, TuningProblem, tuning_problem
 from benchmarks.tuning.tasks import tuning_task
 from headstart.errors import InputError
 from headstart.gp.threads import single_thread
