@@ -24,7 +24,7 @@ from benchmarks.store import Run, RunKey, commit, provenance, settings_key
 from headstart import tuning
 
 if TYPE_CHECKING:
-    from benchmarks.read.sheet import Interval, Sheet
+    from benchmarks.read.sheet import Cellular, Interval, Sheet
 
 MARKS = (5, 10, 20)  # evaluations after which runs are compared
 BOUND = 0.1  # differences of log₁₀ regret within ± this are none
@@ -155,7 +155,9 @@ def pairs(runs: Sequence[Run], variant: Variant, model: str) -> list[list[float]
 
     ours, theirs = (
         {
-            (run.problem, run.seed): [log_regret(run.problem, run.regret[n - 1]) for n in MARKS if n <= len(run.regret)]
+            (run.problem, run.seed): log_regret(
+                run.problem, [run.regret[n - 1] for n in MARKS if n <= len(run.regret)]
+            ).tolist()
             for run in runs
             if own.settings.items() <= run.settings.items() and run.method == model and run.regret
         }
@@ -181,7 +183,8 @@ def sensitivity_sheet(wanted: Sequence[Variant], runs: Sequence[Run]) -> Sheet:
     from benchmarks.read.comparison import mean_interval
     from benchmarks.read.sheet import Sheet
 
-    rows, same = [], dict.fromkeys((v.number for v in wanted), True)
+    rows: list[tuple[Cellular, ...]] = []
+    same = dict.fromkeys((v.number for v in wanted), True)
     for variant, model in ((v, m) for v in wanted for m in MODELS[v.section]):
         found = np.array(pairs(runs, variant, model))
         means = [mean_interval(column) for column in found.T]
@@ -191,8 +194,8 @@ def sensitivity_sheet(wanted: Sequence[Variant], runs: Sequence[Run]) -> Sheet:
         same[variant.number] &= said in ("no difference", "changes nothing")
         changed = int(found.any(-1).sum()) if means else 0
         shown = [f"{mean:+.3f}" for mean in means] + ["–"] * (len(MARKS) - len(means))
-        row = (variant.number, str(variant.before), str(variant.value), model, len(found), changed, *shown, said)
-        rows.append(row)
+        what = (variant.number, str(variant.before), str(variant.value), model)
+        rows.append((*what, len(found), changed, *shown, said))
     return Sheet(
         name="sensitivity",
         title="log₁₀ regret − that with unchanged numbers",

@@ -34,7 +34,7 @@ from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.trial import create_trial
 
 from benchmarks.problems.problem import stream
-from benchmarks.problems.synthetic import family
+from benchmarks.problems.synthetic import HARTMANN6
 from headstart.data.dataset import Dataset
 from headstart.errors import MissingExtraError
 from headstart.sampler.sampler import TransferSampler
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.samplers import BaseSampler
 
-_FAMILY = "hartmann6"
 _RESTARTS, _RAW_SAMPLES = 10, 512  # of BoTorchSampler, and here of MultiTaskGP as well
 
 
@@ -58,7 +57,7 @@ class History:
 
 def draw_history(seed: int, *, sources: int = 3, points: int = 100, trials: int = 30) -> History:
     """Random points of random tasks of the Hartmann family, with the paper's noise."""
-    functions = family(_FAMILY)
+    functions = HARTMANN6
 
     def task(name: str, n: int) -> tuple[Dataset, Callable[[torch.Tensor], torch.Tensor]]:
         draw = stream("sampler", seed, name)

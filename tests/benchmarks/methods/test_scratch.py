@@ -38,6 +38,7 @@ def test_equal_seeds_give_equal_points_in_the_domain(name: str, kind: str) -> No
     assert min(together[0].regret) >= 0
     assert bool(((X >= 0) & (X <= 1)).all())
     if kind == "mixed":
+        assert ROASTING.space is not None
         torch.testing.assert_close(ROASTING.space.snap(X), X, rtol=0, atol=1e-8)
     if kind == "table":
         instance = problem.draw([3], steps)
