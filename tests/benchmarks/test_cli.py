@@ -302,7 +302,7 @@ def _write_xgboost(folder: Path) -> None:
     draw = np.random.default_rng(0)
     tasks = [*"abcdefghi", "skin_nonskin"]
     frame = pd.DataFrame({"task": np.repeat(tasks, 4)})
-    for column in (*SHARED["xgboost"].columns, "metric_error"):
+    for column in (*SHARED["xgboost"].inputs.split(), "metric_error"):
         frame[column] = draw.uniform(size=len(frame))
     frame.to_csv(folder / SHARED["xgboost"].file, index=False)
 
