@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated
@@ -18,8 +20,7 @@ from headstart.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from benchmarks.queue import Failure, Unit
     from benchmarks.read.sheet import Series, Sheet
-    from benchmarks.store import Store
-    from benchmarks.timing.gpu import GpuCell
+    from benchmarks.store import Run, Store
     from benchmarks.timing.measurement import Timing
 
 app = typer.Typer(
@@ -316,14 +317,10 @@ def tuning(
     with errors_in_one_line():
         from benchmarks.store import Store
 
-        try:
+        with _needing_extras("The tuning problems"):
             from benchmarks.tuning import report
             from benchmarks.tuning.problems import PROBLEMS
             from benchmarks.tuning.runs import RIVALS, default_cache, tuning_units
-        except ImportError as error:
-            raise MissingExtraError(
-                f"The tuning problems need Optuna and scikit-learn ({error}): pip install 'headstart[bench]'."
-            ) from error
         on, by, kept = names(problems) or tuple(PROBLEMS), names(methods) or tuple(RIVALS), Store(store)
         _require(label, by, seeds=seeds, trials=trials, pool=pool)
         units = tuning_units(on, by, seeds=seeds, trials=trials, pool=pool, cache=cache or default_cache(), label=label)
@@ -332,6 +329,16 @@ def tuning(
         found = report.regrets(runs, trials=trials, show=names(show))
         sheets = report.tuning_sheets(found)
         _report(sheets, out, name="tuning", heading="Tuning with a past", series=report.series(found))
+
+
+@contextmanager
+def _needing_extras(what: str) -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{what} need Optuna and scikit-learn ({error}): pip install 'headstart[bench]'."
+        ) from error
 
 
 def _require(label: str, methods: Sequence[str], **counts: int) -> None:
@@ -356,45 +363,44 @@ def time(
     part: Annotated[TimedPart, typer.Argument(help="Fits, suggestions, large data, or the paper on a GPU.")],
     only: Annotated[str, typer.Option(help="Only what has this word in its name.")] = "",
     quick: Quick = False,
-    device: Device = "cpu",
     jobs: Jobs = 1,
     minutes: Minutes = float("inf"),
     store: Annotated[Path | None, typer.Option(help="Folder of the runs.", show_default="out/time-PART")] = None,
-    out: Annotated[Path, typer.Option(help="Folder of the tables.")] = Path("results/speed"),
+    out: Annotated[Path, typer.Option(help="Folder of the tables.")] = Path("out/speed"),
 ) -> None:
-    """Seconds and memory, side by side with BoTorch, Optuna and Ax. What was measured with this commit is kept."""
+    """Seconds and memory, side by side with BoTorch and Optuna. What was measured with this commit is kept."""
     with errors_in_one_line():
+        from benchmarks.queue import require_device
         from benchmarks.store import Store
         from benchmarks.timing.measurement import measured, timing_sheets
 
         kept = Store(store or Path("out") / f"time-{part}{'-quick' * quick}")
-        cells: list[GpuCell] = []
+        device = "cuda" if part is TimedPart.GPU else "cpu"
+        require_device(device)
         units: Iterable[Timing]
-        match part:
-            case TimedPart.FITS:
-                from benchmarks.timing.fits import fit_timings
+        sheets_of: Callable[[Sequence[Run]], Sequence[Sheet]] = timing_sheets
+        with _needing_extras("The timings"):
+            match part:
+                case TimedPart.FITS:
+                    from benchmarks.timing.fits import fit_timings
 
-                units = fit_timings(quick=quick)
-            case TimedPart.SAMPLER:
-                from benchmarks.timing.sampler import sampler_timings
+                    units = fit_timings(quick=quick)
+                case TimedPart.SAMPLER:
+                    from benchmarks.timing.sampler import sampler_timings
 
-                units = sampler_timings(quick=quick)
-            case TimedPart.SCALE:
-                from benchmarks.timing.scale import growth_sheet, scale_timings
+                    units = sampler_timings(quick=quick)
+                case TimedPart.SCALE:
+                    from benchmarks.timing.scale import scale_sheets, scale_timings
 
-                units = scale_timings(quick=quick)
-            case TimedPart.GPU:
-                from benchmarks.timing.gpu import all_cells, gpu_sheet, gpu_timings
+                    units, sheets_of = scale_timings(quick=quick), scale_sheets
+                case TimedPart.GPU:
+                    from benchmarks.timing.gpu import all_cells, gpu_sheets, gpu_timings
 
-                cells = all_cells(device, ("fig2",) if quick else ())
-                units = gpu_timings(cells, device)
+                    cells = all_cells(device, ("fig2",) if quick else ())
+                    units, sheets_of = gpu_timings(cells, device), partial(gpu_sheets, cells, jobs)
         wanted = [unit for unit in units if only in unit.what]
         _work(f"time {part}", wanted, kept, jobs=jobs, minutes=minutes, device=device)
-        runs = measured(kept)
-        sheets = [gpu_sheet(cells, runs, jobs)] if part is TimedPart.GPU else timing_sheets(runs)
-        if part is TimedPart.SCALE:
-            sheets.append(growth_sheet(runs))
-        _report(sheets, out, name=part.value, heading="Timings")
+        _report(sheets_of(measured(kept)), out, name=part.value, heading="Timings")
 
 
 @app.command()
@@ -446,7 +452,7 @@ def reproduce(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="LIST|fig1|fig2|fig3|fig4|one-dim|runtime|ablation|order|gc3p|complexity|all",
+            metavar="LIST|fig1|fig2|fig3|fig4|one-dim|runtime|ablation|order|gc3p|all",
             help="Which experiment; LIST says what they are.",
         ),
     ] = "LIST",
@@ -482,8 +488,6 @@ def reproduce(
                     engine=engine,
                     on_start=watch.on_start,
                     on_unit=watch.on_unit,
-                    on_timings=watch.on_timings,
-                    on_timing=watch.on_timing,
                 )
                 done = run(each, out, store=store, work=work)
             say(done.remarks)

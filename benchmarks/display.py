@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,9 +62,6 @@ class Watch:
 
     on_start: Callable[[int], None]
     on_unit: Callable[[Unit, Exception | None], None]
-    on_timings: Callable[[int], None]
-    on_timing: Callable[[], None]
-    failures: list[str] = field(default_factory=list)
 
 
 @contextmanager
@@ -75,7 +72,6 @@ def watching(description: str, console: Console | None = None) -> Iterator[Watch
         BarColumn,
         MofNCompleteColumn,
         Progress,
-        TaskID,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
@@ -92,31 +88,22 @@ def watching(description: str, console: Console | None = None) -> Iterator[Watch
     )
     # units take minutes: the time left is estimated from all of them, not from the last seconds
     progress = Progress(*columns, console=console or Console(stderr=True), speed_estimate_period=24 * 3600)
-    bars: dict[str, TaskID] = {}
-    totals: dict[str, int] = {}
+    bar = progress.add_task(f"{description}, units", total=0, more="")
+    failures = list[str]()
 
-    def begin(what: str, n: int) -> None:
-        if what not in bars:
-            bars[what] = progress.add_task(f"{description}, {what}", total=0, more="")
+    def begin(n: int) -> None:
         progress.start()
-        totals[what] = totals.get(what, 0) + n
-        progress.update(bars[what], total=totals[what])
+        progress.update(bar, total=(progress.tasks[0].total or 0) + n)
 
     def done(unit: Unit, error: Exception | None) -> None:
         if error is not None:
             kind = "" if isinstance(error, HeadstartError) else f"{type(error).__name__}: "
-            watch.failures.append(f"{unit}: {kind}{' '.join(str(error).split())}")
-            progress.console.print(f"failed: {watch.failures[-1]}", markup=False, highlight=False, soft_wrap=True)
-        more = f"{len(watch.failures)} failed" if watch.failures else ""
-        progress.update(bars["units"], advance=1, more=more)
+            failures.append(f"{unit}: {kind}{' '.join(str(error).split())}")
+            progress.console.print(f"failed: {failures[-1]}", markup=False, highlight=False, soft_wrap=True)
+        more = f"{len(failures)} failed" if failures else ""
+        progress.update(bar, advance=1, more=more)
 
-    watch = Watch(
-        on_start=lambda n: begin("units", n),
-        on_unit=done,
-        on_timings=lambda n: begin("timings", n),
-        on_timing=lambda: progress.advance(bars["timings"]),
-    )
     try:
-        yield watch
+        yield Watch(begin, done)
     finally:
         progress.stop()

@@ -218,7 +218,6 @@ def execute(
     chunk = lockstep_on(device) if chunk is None else chunk
     if chunk < 1:
         raise InputError(f"chunk must be at least 1, but it is {chunk}.")
-    _require_device(device)
     _require_the_same_data([spec for experiment in experiments for spec in experiment.problems], store)
     units = [unit for experiment in experiments for unit in experiment.units(chunk)]
     return work_off(units, store, device=device, jobs=jobs, engine=engine, on_start=on_start, on_unit=on_unit)
@@ -243,15 +242,6 @@ def _require_the_same_data(specs: Iterable[ProblemSpec], store: Store) -> None:
                 f"{table}: {store.folder} has runs of {problem.name}, but on other data: of a file with the same name, "
                 "or of this one before it was changed. Take another folder for the results, or rename the file."
             )
-
-
-def _require_device(device: str) -> None:
-    if device == "cpu":
-        return
-    if not device.startswith("cuda"):
-        raise InputError(f"There is no device {device!r}. The known ones are cpu and cuda.")
-    if not torch.cuda.is_available():
-        raise InputError(f"{device} was asked for, but torch finds no CUDA device here. Use --device cpu.")
 
 
 def read_experiment(path: Path) -> BenchExperiment:

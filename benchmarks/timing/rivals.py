@@ -29,10 +29,10 @@ def _interval(lower: float, upper: float, start: Tensor) -> Interval:
     return Interval(lower, upper, transform=None, initial_value=start)
 
 
-def scaled_rbf(d: int, *, lower_outputscale: float = 0.01) -> ScaleKernel:
+def scaled_rbf(d: int) -> ScaleKernel:
     """An ARD RBF kernel with an outputscale, in the bounds of headstart.gp.hyperparameters."""
     base = RBFKernel(ard_num_dims=d, lengthscale_constraint=_interval(0.05, 20.0, torch.tensor(0.5)))
-    return ScaleKernel(base, outputscale_constraint=_interval(lower_outputscale, 100.0, torch.tensor(1.0)))
+    return ScaleKernel(base, outputscale_constraint=_interval(0.01, 100.0, torch.tensor(1.0)))
 
 
 class FixedCovariance(Kernel):  # type: ignore[misc]
@@ -47,24 +47,6 @@ class FixedCovariance(Kernel):  # type: ignore[misc]
         K = self.kernel.forward(x1, x2, diag=diag, **params)
         K = K if isinstance(K, Tensor) else K.to_dense()
         return K + (self.C.diagonal() if diag else self.C)
-
-
-class HierarchicalKernel(Kernel):  # type: ignore[misc]
-    """HGP with one source: k_s(x, x') + [both rows are the target's] k_t(x, x'). The task is the last column."""
-
-    def __init__(self, d: int) -> None:
-        super().__init__()
-        self.source, self.residual = scaled_rbf(d), scaled_rbf(d, lower_outputscale=1e-4)
-
-    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Any:
-        """k_source + [both rows are the target's] k_residual, the task being the last column."""
-        parts = []
-        for kernel in (self.source, self.residual):
-            K = kernel.forward(x1[..., :-1], x2[..., :-1], diag=diag, **params)
-            parts.append(K if isinstance(K, Tensor) else K.to_dense())
-        t1, t2 = x1[..., -1], x2[..., -1]
-        both = t1 * t2 if diag else t1.unsqueeze(-1) * t2.unsqueeze(-2)
-        return parts[0] + both * parts[1]
 
 
 def softplus_rbf(d: int) -> ScaleKernel:

@@ -278,7 +278,7 @@ def test_the_experiments_of_the_paper_are_listed() -> None:
         assert result.exit_code == 0
         names = [line.split()[0] for line in result.stdout.splitlines()]
         paper = ["fig1", "fig2", "fig3", "fig4", "one-dim", "runtime", "ablation"]
-        assert names == [*paper, "order", "gc3p", "complexity"]
+        assert names == [*paper, "order", "gc3p"]
 
 
 def test_figure_1_is_drawn_and_shows_what_the_paper_says(tmp_path: Path) -> None:
@@ -307,9 +307,7 @@ def _write_xgboost(folder: Path) -> None:
     frame.to_csv(folder / SHARED["xgboost"].file, index=False)
 
 
-@pytest.mark.parametrize(
-    "name", ["fig2", "fig3", "fig4", "one-dim", "runtime", "ablation", "order", "gc3p", "complexity"]
-)
+@pytest.mark.parametrize("name", ["fig2", "fig3", "fig4", "one-dim", "runtime", "ablation", "order", "gc3p"])
 def test_every_experiment_ends_in_figures_and_tables(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -345,8 +343,8 @@ def test_every_experiment_ends_in_figures_and_tables(
     }.get(name, [name])
     assert (folder / "tables.md").read_text().startswith("## ")
     assert all(f"Written: {path}" in result.stdout for path in folder.iterdir())
-    assert (folder / "runs.csv.gz").exists() == (name != "complexity")
-    assert (tmp_path / "runs" / name / "runs.jsonl").exists() == (name != "complexity")
+    assert (folder / "runs.csv.gz").exists()
+    assert (tmp_path / "runs" / name / "runs.jsonl").exists()
     table_problem.cache_clear()  # it was not the real table
 
 

@@ -19,7 +19,7 @@ from benchmarks.read.report import compare, seconds_sheet, speed_sheets
 from benchmarks.read.sheet import Sheet, with_notes, write_series, write_sheets
 from benchmarks.read.styles import ORDER, is_table, setting, style, title
 from benchmarks.store import Run, Store
-from benchmarks.timing.complexity import STATED, StepTiming, measure, slopes, steps_of
+from benchmarks.timing.complexity import STATED, StepTiming, slopes
 from headstart import InputError
 
 FUNCTION, TABLE = "hartmann6[sources=1,points=120,noise=0.1]", "past[error,sources=2,rows=10]"
@@ -310,17 +310,6 @@ def test_stated_complexities_grow_with_their_exponent(model: str) -> None:
     stated = STATED[model]
     growth = math.log10(stated.operations(1e9, 10.0) / stated.operations(1e8, 10.0))
     assert growth == pytest.approx(stated.exponent, abs=1e-4)
-
-
-def test_a_timing_has_a_set_up_and_an_evaluation() -> None:
-    """For every model of the table; sizes that make no sense are refused."""
-    calls: list[int] = []
-    timings = measure((4, 8), 1, lambda: calls.append(1))
-    assert len(calls) == steps_of((4, 8), 1) == 4
-    assert [(t.model, t.n_source) for t in timings] == [(model, n) for n in (4, 8) for model in STATED]
-    assert all(t.total == pytest.approx(t.setup + t.evaluation) and t.evaluation > 0 for t in timings)
-    with pytest.raises(InputError, match="sizes and rounds must be at least 1"):
-        measure((), 1)
 
 
 # ── names and styles ──────────────────────────────────────────────────────────────────────────────────────────────
