@@ -280,6 +280,7 @@ def outcomes(
         from benchmarks.outcomes import report
         from benchmarks.outcomes.methods import METHODS_COMPARED
         from benchmarks.outcomes.runs import OUTCOME_PROBLEMS, OutcomeUnit
+        from benchmarks.read.analysis import series
         from benchmarks.store import Store
 
         on, by, kept = (
@@ -292,9 +293,9 @@ def outcomes(
         seeds = range(first, first + runs)
         units = [OutcomeUnit(p, m, seed, steps, label) for seed in seeds for p in on for m in by]
         _work("outcomes", [] if report_only else units, kept, jobs=jobs, minutes=minutes)
-        found = report.curves_of([run for run in kept.read().runs if run.problem in on], steps=steps)
+        found = report.outcome_results([run for run in kept.read().runs if run.problem in on], steps=steps)
         sheets, heading = report.outcome_sheets(found), "Several outcomes, limits and rules"
-        _report(sheets, out, name="outcomes", heading=heading, series=report.series(found))
+        _report(sheets, out, name="outcomes", heading=heading, series=series(found))
 
 
 @app.command()
@@ -315,6 +316,7 @@ def tuning(
 ) -> None:
     """TransferSampler and its rivals on fifteen small real tuning problems: is a head start worth it with Optuna?"""
     with errors_in_one_line():
+        from benchmarks.read.analysis import series
         from benchmarks.store import Store
 
         with _needing_extras("The tuning problems"):
@@ -326,9 +328,9 @@ def tuning(
         units = tuning_units(on, by, seeds=seeds, trials=trials, pool=pool, cache=cache or default_cache(), label=label)
         _work("tuning", [] if report_only else units, kept, jobs=jobs, minutes=minutes)
         runs = [run for run in kept.read().runs if run.problem in on]
-        found = report.regrets(runs, trials=trials, show=names(show))
+        found = report.tuning_results(runs, trials=trials, show=names(show))
         sheets = report.tuning_sheets(found)
-        _report(sheets, out, name="tuning", heading="Tuning with a past", series=report.series(found))
+        _report(sheets, out, name="tuning", heading="Tuning with a past", series=series(found.results))
 
 
 @contextmanager

@@ -71,12 +71,6 @@ def ratio_interval(values: Array, over: Array) -> Interval:
     return Interval(float(values.mean() / over.mean()), float(low), float(high))
 
 
-def place(name: str, known: Sequence[str]) -> tuple[int, str]:
-    """A sort key: the place among the known names, a variant ``name-more`` behind its own."""
-    own = [i for i, other in enumerate(known) if name == other or name.startswith(f"{other}-")]
-    return (known.index(name) if name in known else max(own, default=len(known)), name)
-
-
 def _pairs(results: Results, baseline: str) -> list[tuple[Cell, Cell, list[int]]]:
     """(method, baseline, common seeds) of every problem where there are any."""
     if baseline not in results.methods:

@@ -29,6 +29,7 @@ from typing import TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from benchmarks.problems.problem import stream
 from benchmarks.problems.synthetic import HARTMANN6
@@ -213,5 +214,9 @@ def scale_sheets(runs: Sequence[Run]) -> list[Sheet]:
         if part in _GROWTH and "learn" in run.traces and int(rows) <= 5000 and of in ("", "100"):
             place = math.log(int(rows)), math.log(run.traces["learn"][0])
             points.setdefault((_GROWTH[part], run.method), []).append(place)
-    slopes = [(*which, float(np.polyfit(*np.array(own).T, 1)[0])) for which, own in points.items() if len(own) > 1]
+    slopes = [(*which, _slope(np.array(own))) for which, own in points.items() if len(own) > 1]
     return [*timing_sheets(runs), Sheet("growth", "How learning grows", ("size", "model", "exponent"), tuple(slopes))]
+
+
+def _slope(points: NDArray[np.float64]) -> float:
+    return float(np.polyfit(points[:, 0], points[:, 1], 1)[0])
