@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="benchmarks",
     cls=Commands,
-    help="Compare methods on problems of the paper, or on your own table, and reproduce the paper's figures.",
+    help="Compare methods, measure what headstart takes, and reproduce the paper's figures.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -87,21 +87,11 @@ def _work(what: str, units: Iterable[Unit], store: Store, *, jobs: int, minutes:
 
 @app.command()
 def run(
-    what: Annotated[
-        str | None, typer.Argument(metavar="[EXPERIMENT.toml|PRESET]", help="A file, or fig2, fig3, fig4, one-dim …")
-    ] = None,
-    table: Annotated[Path | None, typer.Option(help="A CSV or Parquet file of evaluations instead.")] = None,
-    task: Annotated[str | None, typer.Option(help="Its column that names the task.")] = None,
-    objective: Annotated[str | None, typer.Option(help="Its column with what is to be minimised.")] = None,
-    maximize: Annotated[bool, typer.Option("--maximize", help="The objective is to be maximised.")] = False,
-    log: Annotated[list[str] | None, typer.Option(help="A column with a log scale; may be repeated.")] = None,
-    ignore: Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.")] = None,
-    sources: Annotated[int, typer.Option(help="Source tasks per run, of a table.")] = 10,
-    rows: Annotated[int, typer.Option(help="Random rows of every source, of a table; 0 for all.")] = 60,
+    preset: Annotated[str, typer.Argument(help="fig2, fig3, fig4, one-dim, tables, head-start, adversarial …")],
     methods: Methods = None,
-    runs: Annotated[int | None, typer.Option(help="Random seeds per method.", show_default="the file's; 50")] = None,
+    runs: Annotated[int | None, typer.Option(help="Random seeds per method.", show_default="the preset's")] = None,
     evaluations: Annotated[
-        int | None, typer.Option(help="Evaluations of the target in a run.", show_default="the file's; 30")
+        int | None, typer.Option(help="Evaluations of the target in a run.", show_default="the preset's")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="At most 5 runs and 15 evaluations.")] = False,
     device: Device = "cpu",
@@ -110,47 +100,18 @@ def run(
     chunk: Annotated[
         int | None, typer.Option(help="Seeds of a unit, which run in lockstep.", show_default="25; on a GPU 200")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the results.", show_default="out/NAME")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the results.", show_default="out/PRESET")] = None,
 ) -> None:
     """Run what is not there yet: problems × methods × seeds. Stop it at any time; a rerun continues."""
     with errors_in_one_line():
-        from benchmarks.run.experiment import ProblemSpec, decisions, execute
-        from benchmarks.run.presets import on_table, requested
+        from benchmarks.run.experiment import execute
+        from benchmarks.run.presets import requested
         from benchmarks.store import Store
 
-        chosen = names(methods)
-        if (what is None) == (table is None):
-            raise InputError("Say what to run: either a .toml file or a preset, or --table FILE.csv.")
-        if table is None:
-            if task or objective or maximize or log or ignore:
-                raise InputError("--task, --objective, --maximize, --log and --ignore go with --table.")
-            assert what is not None
-            experiments = requested(what, methods=chosen, runs=runs, evaluations=evaluations, quick=quick)
-        else:
-            if task is None or objective is None:
-                raise InputError(f"{table}: name its columns with --task COLUMN and --objective COLUMN.")
-            spec = ProblemSpec(
-                table=str(table),
-                sources=sources,
-                rows=rows,
-                task=task,
-                objective=objective,
-                maximize=maximize,
-                log=tuple(log or ()),
-                ignore=tuple(ignore or ()),
-            )
-            experiments = on_table(
-                spec,
-                methods=chosen or ("random", "gpbo", "shgp"),
-                runs=50 if runs is None else runs,
-                evaluations=30 if evaluations is None else evaluations,
-                quick=quick,
-            )
-        folder = out or Path("out") / experiments[0].name
-        for experiment in experiments:
-            say(decisions(experiment), at_most=None)
+        experiments = requested(preset, methods=names(methods), runs=runs, evaluations=evaluations, quick=quick)
+        folder = out or Path("out") / preset
         say(Store(folder).read().remarks)
-        with interruptible(folder), watching(experiments[0].name) as watch:
+        with interruptible(folder), watching(preset) as watch:
             failed = execute(
                 experiments,
                 Store(folder),

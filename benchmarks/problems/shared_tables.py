@@ -139,7 +139,8 @@ SHARED: dict[str, SharedTable] = {
 def svm_sklearn() -> TaskTable:
     """Our own table, with cost and gamma on log scales and the kernel one-hot."""
     path = Path(__file__).parent / "data" / "svm_sklearn.csv.gz"
-    return read_table(path, task="task", objective="error", log=("cost", "gamma"), name="svm_sklearn")
+    inputs = ("cost", "gamma", "degree", "kernel")
+    return read_table(path, name="svm_sklearn", objective="error", inputs=inputs, log=("cost", "gamma"))
 
 
 def shared_table(name: str, *, outcome: str | None = None) -> TaskTable:
@@ -147,20 +148,12 @@ def shared_table(name: str, *, outcome: str | None = None) -> TaskTable:
     which = _named(name)
     return read_table(
         _path(name, which),
-        task="task",
-        objective=which.objective if outcome is None else outcome,
-        maximize=which.maximize and outcome is None,
-        log=which.logs.split(),
-        columns=which.inputs.split(),
         name=name,
+        objective=which.objective if outcome is None else outcome,
+        inputs=which.inputs.split(),
+        log=which.logs.split(),
+        maximize=which.maximize and outcome is None,
     )
-
-
-@cache
-def _file(
-    path: str, task: str, objective: str, maximize: bool, log: tuple[str, ...], ignore: tuple[str, ...]
-) -> TaskTable:
-    return read_table(path, task=task, objective=objective, maximize=maximize, log=log, ignore=ignore)
 
 
 @cache
@@ -169,25 +162,13 @@ def table_problem(
     *,
     sources: int | None = None,
     rows: int | None = 60,
-    task: str = "task",
-    objective: str = "objective",
-    maximize: bool = False,
-    log: tuple[str, ...] = (),
-    ignore: tuple[str, ...] = (),
     in_turn: bool = False,
     repeats: bool = False,
 ) -> TableProblem:
-    """``svm``, a name of ``SHARED``, or the path of a CSV or Parquet file.
-
-    Without ``sources`` there are as many as usual; ``rows=None`` takes all rows of each.
-    """
-    if name in SHARED:
-        which, table = SHARED[name], shared_table(name)
-        tasks = tuple(task for task in table.tasks if task not in which.left_out)
-        usual = which.n_sources
-    else:
-        table = svm_sklearn() if name == "svm" else _file(name, task, objective, maximize, log, ignore)
-        tasks, usual = None, 10
+    """``svm`` or a name of ``SHARED``. Without ``sources`` there are as many as usual; ``rows=None`` takes all rows."""
+    table = svm_sklearn() if name == "svm" else shared_table(name)
+    usual, left_out = (10, ()) if name == "svm" else (SHARED[name].n_sources, SHARED[name].left_out)
+    tasks = tuple(task for task in table.tasks if task not in left_out)
     return TableProblem(table, usual if sources is None else sources, rows, tasks, in_turn=in_turn, repeats=repeats)
 
 
@@ -199,7 +180,7 @@ def is_here(name: str) -> bool:
 
 def _named(name: str) -> SharedTable:
     if name not in SHARED:
-        raise InputError(f"There is no shared table {name!r}. Known are: {', '.join(SHARED)}.")
+        raise InputError(f"There is no table {name!r}. Known are: svm, {', '.join(SHARED)}.")
     return SHARED[name]
 
 

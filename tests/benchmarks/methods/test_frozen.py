@@ -28,6 +28,7 @@ def test_the_first_points_are_those_of_headstart_0_1() -> None:
     torch.testing.assert_close(found[:, 0], known, rtol=0, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["family", "mixed", "table"])
 def test_it_begins_at_random_and_equal_seeds_give_equal_points(kind: str) -> None:
     """The first point is that of ``random``, and nothing is designed; a seed has the same run again and in company."""
@@ -57,6 +58,7 @@ def test_it_begins_at_random_and_equal_seeds_give_equal_points(kind: str) -> Non
         assert len(set(rows.tolist())) == STEPS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["family", "table"])
 def test_no_source_is_looked_at(kind: str) -> None:
     """With other sources the points are the same."""

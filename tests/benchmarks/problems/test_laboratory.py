@@ -122,6 +122,7 @@ def test_categories_of_spoilt_sources_stay_categories() -> None:
 # ── the methods ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["random", "gpbo", "shgp", "auto", "gc3p"])
 def test_a_method_stays_in_the_space(name: str) -> None:
     """Every point evaluated is one of the space, and no regret is negative."""
@@ -133,6 +134,7 @@ def test_a_method_stays_in_the_space(name: str) -> None:
         assert min(run.regret) >= 0
 
 
+@pytest.mark.slow
 def test_a_batch_of_mixed_problems_is_searched_like_each_of_them() -> None:
     """Suggestions for three problems at once are points of the space, and the same as for each alone."""
     instance = SyntheticProblem("coupling", source_points=15).draw([0, 1, 2], 1)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.problems.columns import ColumnKind
 from benchmarks.problems.shared_tables import SHARED, shared_table, table_problem
 from headstart import InputError
+from headstart.data.ranges import Choices, FloatRange
 
 here = pytest.mark.skipif(
     not os.environ.get("HEADSTART_DATA"), reason="HEADSTART_DATA does not name the folder with the shared tables"
@@ -42,17 +42,15 @@ def test_a_shared_table_has_its_tasks_and_rows(name: str, tasks: int, rows: int 
     assert (table.name, len(table.tasks), table.d) == (name, tasks, d)
     sizes = [data.n for data in table.tasks.values()]
     assert (min(sizes), max(sizes)) == (rows if isinstance(rows, tuple) else (rows, rows))
-    assert "not complete" not in " ".join(table.report)
-    assert ("constant: 2" in " ".join(table.report)) == (name == "random_forest")
 
 
 @here
 def test_the_columns_have_the_kinds_of_the_papers() -> None:
     """The learning rate of AdaBoost is on a log scale; text and true and false are categorical."""
-    kinds = {c.name: c.kind for name in ("adaboost", "random_forest") for c in shared_table(name).columns}
-    assert {name for name, kind in kinds.items() if kind is ColumnKind.LOG} == {"learning_rate"}
+    both = {**shared_table("adaboost").space.distributions, **shared_table("random_forest").space.distributions}
+    assert {name for name, one in both.items() if isinstance(one, FloatRange) and one.log} == {"learning_rate"}
     categorical = {"algorithm", "imputation", "bootstrap", "criterion"}
-    assert {name for name, kind in kinds.items() if kind is ColumnKind.CATEGORICAL} == categorical
+    assert {name for name, one in both.items() if isinstance(one, Choices)} == categorical
 
 
 @here
@@ -110,7 +108,6 @@ def test_xgboost_goes_without_skin_nonskin_and_with_all_rows() -> None:
     problem = table_problem("xgboost", rows=None)
     assert "skin_nonskin" not in problem.draw(range(60), 1).labels
     assert {source.n for source in problem.draw([0], 50).sources} == {5000}
-    assert problem.notes == ()
 
 
 # ── without the folder ────────────────────────────────────────────────────────────────────────────────────────────
@@ -118,8 +115,8 @@ def test_xgboost_goes_without_skin_nonskin_and_with_all_rows() -> None:
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
     """The message has all their names."""
-    with pytest.raises(InputError, match=r"'svm'. Known are: random_forest, adaboost, xgboost, direct_arylation"):
-        shared_table("svm")
+    with pytest.raises(InputError, match=r"'none'. Known are: svm, random_forest, adaboost, xgboost, direct_arylation"):
+        shared_table("none")
 
 
 def test_without_a_folder_the_message_says_how_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +148,7 @@ def test_a_small_file_of_the_same_form_is_read(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("HEADSTART_DATA", str(tmp_path))
     table = shared_table("adaboost")
     assert list(table.tasks) == ["3", "6"]
-    assert table.report == ("imputation is left out: it is mean in every row.",)
+    assert "imputation" not in table.space.distributions, "it is mean in every row"
     assert torch.allclose(table.tasks["3"].X[:, table.d - 3], torch.arange(4, dtype=torch.float64) / 3), (
         "the learning rate is on a log scale"
     )

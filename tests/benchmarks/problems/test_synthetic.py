@@ -72,6 +72,7 @@ def test_a_fine_grid_finds_the_same_minimum_in_one_dimension(problem: Family) ->
     assert float(gap.max()) < 1e-6
 
 
+@pytest.mark.slow
 @EVERY
 def test_random_points_never_beat_the_minimum(problem: Family) -> None:
     """20,000 random points find nothing below the minimum of any of 50 random tasks."""

@@ -72,6 +72,7 @@ def test_the_verdict_is_that_of_all_marks(intervals: list[tuple[float, float]], 
     assert verdict([Interval((low + high) / 2, low, high) for low, high in intervals]) == said
 
 
+@pytest.mark.slow
 def test_a_variant_is_set_before_anything_reads_it() -> None:
     """In a fresh process it is what is imported from then on; in one that has imported models it is refused."""
     code = (
@@ -84,6 +85,7 @@ def test_a_variant_is_set_before_anything_reads_it() -> None:
         TRIED.set()
 
 
+@pytest.mark.slow
 def test_a_small_run_is_kept_and_reported(tmp_path: Path) -> None:
     """A variant and the unchanged numbers on one problem; a second call has nothing left to run."""
     problems = {"forrester[sources=1,points=8,noise=0.1]": {"family": "forrester", "points": 8}}

@@ -62,6 +62,7 @@ def test_a_case_of_its_own_process_is_measured_or_given_up() -> None:
     assert "first" in next(iter(measures_of("target", "41", "shgp")))
 
 
+@pytest.mark.slow
 def test_a_training_step_has_a_set_up_and_an_evaluation(tmp_path: Path) -> None:
     """For every model of the paper's table, and again from the store."""
     assert set(measure_steps(4, 1)) == set(STATED)

@@ -101,6 +101,7 @@ def test_a_branch_asks_for_its_own_parameters() -> None:
     assert {name for name in asked if name.startswith("units")} == {"units_0", "units_1"}
 
 
+@pytest.mark.slow
 @ALL
 @pytest.mark.usefixtures("quiet_optuna")
 def test_an_objective_is_deterministic_on_every_task(problem: TuningProblem) -> None:

@@ -17,6 +17,7 @@ from headstart.errors import NotComparableError
 NAME = "kernel-ridge"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quiet_optuna")
 def test_the_past_is_every_other_task_and_its_bests_come_first(tmp_path: Path) -> None:
     """From the oldest to the most recent; the most recent one's best is enqueued first, and training is kept."""
