@@ -42,7 +42,6 @@ Device = Annotated[str, typer.Option(help="cpu or cuda.")]
 Jobs = Annotated[int, typer.Option(help="Units at once.")]
 Engine = Annotated[str, typer.Option(help="process, or ray.")]
 Minutes = Annotated[float, typer.Option(help="Begin nothing new after so many.", show_default="no limit")]
-Label = Annotated[str, typer.Option(help="A name for the runs of the one method, to tell versions apart.")]
 ReportOnly = Annotated[bool, typer.Option("--report-only", help="Run nothing, read the store.")]
 StoreFolder = Annotated[Path, typer.Option(help="Folder of the runs.")]
 Tables = Annotated[Path, typer.Option(help="Folder of the tables.")]
@@ -73,15 +72,7 @@ def _work(what: str, units: Iterable[Unit], store: Store, *, jobs: int, minutes:
     from benchmarks.queue import work_off
 
     with interruptible(store.folder), watching(what) as watch:
-        failed = work_off(
-            units,
-            store,
-            device=device,
-            jobs=jobs,
-            seconds=60 * minutes,
-            on_start=watch.on_start,
-            on_unit=watch.on_unit,
-        )
+        failed = work_off(units, store, device=device, jobs=jobs, seconds=60 * minutes, **watch)
     _exit_if_any(failed)
 
 
@@ -112,16 +103,7 @@ def run(
         folder = out or Path("out") / preset
         say(Store(folder).read().remarks)
         with interruptible(folder), watching(preset) as watch:
-            failed = execute(
-                experiments,
-                Store(folder),
-                device=device,
-                jobs=jobs,
-                engine=engine,
-                chunk=chunk,
-                on_start=watch.on_start,
-                on_unit=watch.on_unit,
-            )
+            failed = execute(experiments, Store(folder), device=device, jobs=jobs, engine=engine, chunk=chunk, **watch)
         typer.echo(f"Results: {folder}. Look at them with: python -m benchmarks table|plot|compare {folder}")
         _exit_if_any(failed)
 
@@ -226,9 +208,7 @@ def calibration(
 def outcomes(
     problems: Problems = None,
     methods: Methods = None,
-    label: Label = "",
     runs: Annotated[int, typer.Option(help="Seeds of every problem and method.")] = 60,
-    first: Annotated[int, typer.Option(help="The first seed.")] = 0,
     steps: Annotated[int, typer.Option(help="Evaluations of a run.")] = 20,
     jobs: Jobs = 1,
     minutes: Minutes = float("inf"),
@@ -244,15 +224,11 @@ def outcomes(
         from benchmarks.read.analysis import series
         from benchmarks.store import Store
 
-        on, by, kept = (
-            names(problems) or tuple(OUTCOME_PROBLEMS),
-            names(methods) or tuple(METHODS_COMPARED),
-            Store(store),
-        )
-        _require(label, by, runs=runs, steps=steps)
+        on, by = names(problems) or tuple(OUTCOME_PROBLEMS), names(methods) or tuple(METHODS_COMPARED)
+        kept = Store(store)
+        _require(runs=runs, steps=steps)
         # seed by seed: whoever stops early has equally many runs of each
-        seeds = range(first, first + runs)
-        units = [OutcomeUnit(p, m, seed, steps, label) for seed in seeds for p in on for m in by]
+        units = [OutcomeUnit(p, m, seed, steps) for seed in range(runs) for p in on for m in by]
         _work("outcomes", [] if report_only else units, kept, jobs=jobs, minutes=minutes)
         found = report.outcome_results([run for run in kept.read().runs if run.problem in on], steps=steps)
         sheets, heading = report.outcome_sheets(found), "Several outcomes, limits and rules"
@@ -263,7 +239,6 @@ def outcomes(
 def tuning(
     problems: Problems = None,
     methods: Methods = None,
-    label: Label = "",
     seeds: Annotated[int, typer.Option(help="How often every task is the target, each with its past.")] = 2,
     trials: Annotated[int, typer.Option(help="Trials of a run.")] = 20,
     pool: Annotated[int, typer.Option(help="Random trials per task, by which regrets are scaled.")] = 150,
@@ -273,7 +248,6 @@ def tuning(
     cache: Annotated[Path | None, typer.Option(help="Folder of what was trained.", show_default="~/.cache")] = None,
     out: Tables = Path("results/sampler"),
     report_only: ReportOnly = False,
-    show: Annotated[str, typer.Option(help="Methods of the report, ours first.", show_default="all")] = "",
 ) -> None:
     """TransferSampler and its rivals on fifteen small real tuning problems: is a head start worth it with Optuna?"""
     with errors_in_one_line():
@@ -285,11 +259,11 @@ def tuning(
             from benchmarks.tuning.problems import PROBLEMS
             from benchmarks.tuning.runs import RIVALS, default_cache, tuning_units
         on, by, kept = names(problems) or tuple(PROBLEMS), names(methods) or tuple(RIVALS), Store(store)
-        _require(label, by, seeds=seeds, trials=trials, pool=pool)
-        units = tuning_units(on, by, seeds=seeds, trials=trials, pool=pool, cache=cache or default_cache(), label=label)
+        _require(seeds=seeds, trials=trials, pool=pool)
+        units = tuning_units(on, by, seeds=seeds, trials=trials, pool=pool, cache=cache or default_cache())
         _work("tuning", [] if report_only else units, kept, jobs=jobs, minutes=minutes)
         runs = [run for run in kept.read().runs if run.problem in on]
-        found = report.tuning_results(runs, trials=trials, show=names(show))
+        found = report.tuning_results(runs, trials=trials)
         sheets = report.tuning_sheets(found)
         _report(sheets, out, name="tuning", heading="Tuning with a past", series=series(found.results))
 
@@ -304,9 +278,7 @@ def _needing_extras(what: str) -> Iterator[None]:
         ) from error
 
 
-def _require(label: str, methods: Sequence[str], **counts: int) -> None:
-    if label and len(methods) != 1:
-        raise InputError(f"--label names the runs of one method, but there are {len(methods)}.")
+def _require(**counts: int) -> None:
     for name, count in counts.items():
         if count < 1:
             raise InputError(f"--{name} must be at least 1, but it is {count}.")
@@ -394,18 +366,16 @@ def sensitivity(
 def robustness(
     problems: Annotated[int, typer.Option(help="How many.")] = 1200,
     first: Annotated[int, typer.Option(help="The number of the first one.")] = 0,
-    only: Annotated[int | None, typer.Option(help="This one alone, with the traceback.")] = None,
 ) -> None:
     """Can AUTO and GPBO be fitted and asked where data are odd? Exit code 1 if anything fails."""
     with errors_in_one_line():
         from benchmarks.run.robustness import failures
 
-        numbers = range(first, first + problems) if only is None else [only]
         n = 0
-        for failure in failures(numbers, in_full=only is not None):
+        for failure in failures(range(first, first + problems)):
             n += 1
             typer.echo(failure)
-        typer.echo(f"{n} failures in {len(numbers)} problems")
+        typer.echo(f"{n} failures in {problems} problems")
         if n:
             raise typer.Exit(1)
 
@@ -443,15 +413,7 @@ def reproduce(
         say(left_out)
         for each in chosen:
             with interruptible(store or out), watching(each) as watch:
-                work = HowToRun(
-                    runs=runs,
-                    quick=quick,
-                    device=device,
-                    jobs=jobs,
-                    engine=engine,
-                    on_start=watch.on_start,
-                    on_unit=watch.on_unit,
-                )
+                work = HowToRun(runs=runs, quick=quick, device=device, jobs=jobs, engine=engine, **watch)
                 done = run(each, out, store=store, work=work)
             say(done.remarks)
             print_sheets(done.sheets)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -56,17 +55,12 @@ def print_sheets(sheets: Sequence[Sheet]) -> None:
         console.print(Text(f"{note}\n" if note else "", style="dim"), soft_wrap=True)
 
 
-@dataclass
-class Watch:
-    """Who is told about the beginning and every unit of an experiment."""
-
-    on_start: Callable[[int], None]
-    on_unit: Callable[[Unit, Exception | None], None]
-
-
 @contextmanager
-def watching(description: str, console: Console | None = None) -> Iterator[Watch]:
-    """A live display: units done, failures, time left. Failures stay above it as lines of their own."""
+def watching(description: str, console: Console | None = None) -> Iterator[dict[str, Any]]:
+    """A live display: units done, failures, time left. Failures stay above it as lines of their own.
+
+    What is yielded are the arguments ``on_start`` and ``on_unit`` of the queue.
+    """
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -104,6 +98,6 @@ def watching(description: str, console: Console | None = None) -> Iterator[Watch
         progress.update(bar, advance=1, more=more)
 
     try:
-        yield Watch(begin, done)
+        yield {"on_start": begin, "on_unit": done}
     finally:
         progress.stop()

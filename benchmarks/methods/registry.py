@@ -70,7 +70,7 @@ class Rival(Method):
     name: str
 
     def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Proposer:
-        """They learn nothing from the sources."""
+        """Most of them learn nothing from the sources."""
         from benchmarks.methods.scratch import begin
 
         return begin(self.name, instance, problem, seeds, settings)
@@ -80,7 +80,7 @@ METHODS: dict[str, Method] = {
     **{name.lower(): ModelMethod(name.lower(), model) for name, model in FAMILY.items()},
     "gc3p": CopulaMethod(),
     "random": RandomSearch(),
-    **{name: Rival(name) for name in ("gpbo-0.1", "optuna-gp", "optuna-tpe", "botorch")},
+    **{name: Rival(name) for name in ("gpbo-0.1", "optuna-gp", "optuna-tpe", "botorch", "best-past")},
 }
 
 

@@ -6,8 +6,9 @@
     botorch      2 (p + 1) Sobol points of p parameters, at most 8; then      the free row nearest to the Sobol point;
                  SingleTaskGP with its defaults and LogEI by optimize_acqf    then LogEI compared at all free rows
     gpbo-0.1     the plain process of headstart 0.1                           LogEI compared at all free rows
+    best-past    the best row of every source in turn, then ``gpbo``          the free row nearest to it
 
-None of them sees a source. Optuna works with parameters of its own, BoTorch with the columns of X, in which a
+The first four see no source. Optuna works with parameters of its own, BoTorch with the columns of X, in which a
 category is one-hot; where there are categories or grids, ``optimize_acqf_mixed_alternating`` is its search.
 Problems are done one after the other, each with random numbers of its own seed, so that a run is the same in any batch.
 """
@@ -27,6 +28,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from benchmarks.methods.method import Choice, Proposer, Settings, predicting
+from benchmarks.methods.model_method import ModelMethod
 from benchmarks.problems.problem import Instance, stream
 from headstart.data.dataset import Dataset
 from headstart.data.ranges import Choices, FloatRange, IntRange
@@ -58,6 +60,8 @@ def begin(name: str, instance: Instance, problem: str, seeds: Sequence[int], set
             return _BoTorch(instance, problem, seeds)
         case "gpbo-0.1":
             return _Gpbo01(instance, problem, seeds, settings)
+        case "best-past":
+            return _BestPast(instance, problem, seeds, settings)
     raise InputError(f"There is no rival {name!r}.")
 
 
@@ -276,6 +280,25 @@ def _log_ei(X: Float[Tensor, "n d"], y: Float[Tensor, "n"], compact: _Compact | 
         model.load_state_dict(fitted)
         model.eval()
     return LogExpectedImprovement(model, best_f=y.min(), maximize=False)
+
+
+# ── the best of the past ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _BestPast(Proposer):
+    """Repeat what was best before, then go on without the past."""
+
+    def __init__(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> None:
+        super().__init__(instance, problem, seeds)
+        self._then = ModelMethod("gpbo", GPBO).begin(instance, problem, seeds, settings)
+
+    def propose(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:
+        """The best row of source number n as long as there is one."""
+        if target.n >= len(self.instance.sources):
+            return self._then.propose(target, allowed)
+        source = self.instance.sources[target.n]
+        x = source.X[torch.arange(len(self.seeds), device=source.X.device), source.y.argmin(-1)]
+        return Choice(x, None, 0.0, 0.0) if allowed is None else self.at_row(_nearest(self, x, allowed))
 
 
 # ── headstart 0.1 ─────────────────────────────────────────────────────────────────────────────────────────────────

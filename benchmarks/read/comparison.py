@@ -125,11 +125,9 @@ def differences(
 class Ranks:
     """Mean ranks over blocks, 1 the best; two methods differ where their ranks do by ``critical_difference`` or more.
 
-    ``evaluations`` is None where every problem was ranked after its last evaluation. ``left_out`` are methods without
-    runs on some problem. ``p_value`` is Friedman's for "all methods are alike".
+    ``left_out`` are methods without runs on some problem. ``p_value`` is Friedman's for "all methods are alike".
     """
 
-    evaluations: int | None
     methods: tuple[str, ...]
     mean_ranks: tuple[float, ...]
     blocks: int
@@ -138,7 +136,7 @@ class Ranks:
     left_out: tuple[str, ...] = ()
 
 
-def ranks(results: Results, evaluations: int | None = None) -> Ranks:
+def ranks(results: Results) -> Ranks:
     """Every (problem, seed) that all methods have is a block, in which the methods are ranked; ties share their rank.
 
     χ² = (k − 1) Σ_j (R_j − n(k+1)/2)² / (Σ r² − n k (k+1)²/4)     R_j the rank sums, k methods, n blocks
@@ -152,9 +150,8 @@ def ranks(results: Results, evaluations: int | None = None) -> Ranks:
         cells = [results.on(problem)[m] for m in everywhere]
         seeds = sorted(set.intersection(*(set(cell.seeds) for cell in cells)))
         n = min(cell.steps for cell in cells)
-        if seeds and (evaluations is None or evaluations <= n):
-            last = (n if evaluations is None else evaluations) - 1
-            blocks.append(np.stack([cell.of(seeds)[:, last] for cell in cells], axis=-1))
+        if seeds:
+            blocks.append(np.stack([cell.of(seeds)[:, n - 1] for cell in cells], axis=-1))
     if not blocks:
         raise NotComparableError("Ranks need seeds that all methods have, but there are none.")
     rank = stats.rankdata(np.round(np.concatenate(blocks) / _TIE), axis=-1)
@@ -164,7 +161,6 @@ def ranks(results: Results, evaluations: int | None = None) -> Ranks:
     chi2 = (k - 1) * between / spread if spread > 0 else 0.0
     q = float(stats.studentized_range.ppf(0.95, k, np.inf)) / math.sqrt(2)
     return Ranks(
-        evaluations=evaluations,
         methods=tuple(everywhere),
         mean_ranks=tuple(float(r) for r in rank.mean(0)),
         blocks=n,

@@ -45,6 +45,7 @@ _STYLES = {
     "optuna-gp": Style("Optuna, GP", "#117733", _DASHED, "1"),
     "optuna-tpe": Style("Optuna, TPE", "#DDAA33", _DOTTED, "4"),
     "botorch": Style("BoTorch", "#AA4499", _DASHED, "8"),
+    "best-past": Style("best past row", "#DDCC77", _DASHED, "+"),
     "random": Style("random", "#888888", _DOTTED, "x"),
 }
 # The order of rows and legends

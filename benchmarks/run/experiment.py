@@ -95,10 +95,6 @@ class BenchExperiment:
                     seeds = tuple(range(start, min(start + chunk, runs)))
                     yield LockstepUnit(problem, name, seeds, self.steps, settings)
 
-    def quick(self, runs: int, steps: int | None = None) -> BenchExperiment:
-        """The same with at most so many runs (and steps)."""
-        return replace(self, runs=min(runs, self.runs), steps=self.steps if steps is None else min(steps, self.steps))
-
 
 @dataclass(frozen=True, slots=True)
 class LockstepUnit(Unit):

@@ -206,7 +206,12 @@ def preset(name: str, *, runs: int | None = None, quick: bool = False) -> tuple[
     experiments = tuple(_at_hand(e) for e in PRESETS[name])
     if quick:
         experiments = tuple(
-            replace(e, methods=tuple(m for m in e.methods if m in (*CHEAP, "auto", name))).quick(5, 15)
+            replace(
+                e,
+                methods=tuple(m for m in e.methods if m in (*CHEAP, "auto", name)),
+                runs=min(5, e.runs),
+                steps=min(15, e.steps),
+            )
             for e in experiments
         )
     return experiments if runs is None else tuple(replace(e, runs=runs) for e in experiments)

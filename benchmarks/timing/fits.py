@@ -2,10 +2,15 @@
 
 Where both engines fit the same model from the same starts, the likelihoods they reach are compared as well: ``log p``
 is how many nats ours is above the other's, the least and the median over the data sets.
+
+The other's fits are plain BoTorch and GPyTorch, from the same starting points and inside the same bounds. Parameters
+are optimised by ``fit_gpytorch_mll`` in their natural space with bounds, which is how BoTorch sets up its own models;
+GPyTorch's older softplus parametrisation, which has no bounds and often needs fewer steps, is there as well.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -13,9 +18,18 @@ from statistics import median
 from typing import Any
 
 import torch
+from botorch.exceptions.warnings import BotorchWarning
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP
+from gpytorch import kernels
+from gpytorch.constraints import GreaterThan, Interval
+from gpytorch.likelihoods import GaussianLikelihood
+from gpytorch.means import ZeroMean
+from gpytorch.mlls import ExactMarginalLogLikelihood
+from jaxtyping import Float
+from linear_operator.utils.warnings import NumericalWarning
 from torch import Tensor
 
-from benchmarks.timing import rivals
 from benchmarks.timing.measurement import Figures, Timing, take_turns
 from headstart.data.dataset import Dataset
 from headstart.gp.evidence import GaussianEvidence
@@ -41,6 +55,89 @@ def fit_timings(*, quick: bool) -> Iterator[Timing]:
     yield from (Timing(f"evidence, compiled, n = {n}", partial(compiled_evidence, n, 5)) for n in sizes)
 
 
+# ── the same fits as BoTorch users do them ───────────────────────────────────────────────────────────────────────
+
+
+def _interval(lower: float, upper: float, start: Tensor) -> Interval:
+    return Interval(lower, upper, transform=None, initial_value=start)
+
+
+def scaled_rbf(d: int) -> kernels.ScaleKernel:
+    """An ARD RBF kernel with an outputscale, in the bounds of headstart.gp.hyperparameters."""
+    base = kernels.RBFKernel(ard_num_dims=d, lengthscale_constraint=_interval(0.05, 20.0, torch.tensor(0.5)))
+    return kernels.ScaleKernel(base, outputscale_constraint=_interval(0.01, 100.0, torch.tensor(1.0)))
+
+
+class FixedCovariance(kernels.Kernel):  # type: ignore[misc]
+    """A kernel plus a constant matrix on the training inputs: what SHGP's target inherits from its sources."""
+
+    def __init__(self, kernel: kernels.Kernel, C: Float[Tensor, "n n"]) -> None:
+        super().__init__()
+        self.kernel, self.C = kernel, C
+
+    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Any:
+        """kernel(x1, x2) + C."""
+        K = self.kernel.forward(x1, x2, diag=diag, **params)
+        K = K if isinstance(K, Tensor) else K.to_dense()
+        return K + (self.C.diagonal() if diag else self.C)
+
+
+def softplus_rbf(d: int) -> kernels.ScaleKernel:
+    """The same kernel with GPyTorch's own defaults: every parameter is the softplus of a free one, no bounds."""
+    return kernels.ScaleKernel(kernels.RBFKernel(ard_num_dims=d))
+
+
+def single_task(
+    X: Float[Tensor, "n d"], y: Float[Tensor, "n"], covar_module: kernels.Kernel, *, softplus: bool = False
+) -> SingleTaskGP:
+    """A zero-mean exact GP with the given kernel and headstart's noise bounds, no priors."""
+    noise = GreaterThan(1e-6) if softplus else _interval(1e-6, 1.0, torch.tensor(0.1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BotorchWarning)  # inputs and outputs are scaled as headstart scales them
+        return SingleTaskGP(
+            X,
+            y.unsqueeze(-1),
+            likelihood=GaussianLikelihood(noise_constraint=noise),
+            covar_module=covar_module,
+            mean_module=ZeroMean(),
+            outcome_transform=None,
+        ).double()
+
+
+def _fit(model: SingleTaskGP) -> float:
+    """Maximise the marginal likelihood from where the model stands; log p(y) at the end."""
+    mll = ExactMarginalLogLikelihood(model.likelihood, model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # line searches that end early are BoTorch's business
+        fit_gpytorch_mll(mll)
+    model.train()
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumericalWarning)
+        return float(mll(model(*model.train_inputs), model.train_targets)) * len(model.train_targets)
+
+
+def fit_from_starts(
+    make: Callable[[], SingleTaskGP], set_start: Callable[[SingleTaskGP, Tensor], None], starts: Tensor
+) -> float:
+    """One ``fit_gpytorch_mll`` after the other; the best log p(y)."""
+    best = -float("inf")
+    for start in starts:
+        model = make()
+        set_start(model, start)
+        best = max(best, _fit(model))
+    return best
+
+
+def fit_default(X: Float[Tensor, "n d"], y: Float[Tensor, "n"]) -> float:
+    """BoTorch's own default: ``SingleTaskGP`` with its priors, one fit. (Its evidence is of another model.)"""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BotorchWarning)
+        return _fit(SingleTaskGP(X, y.unsqueeze(-1)))
+
+
+# ── side by side ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
 def _with_likelihoods(milliseconds: dict[str, float], ours: list[float], theirs: list[float]) -> Figures:
     """The times, and how far our log p(y) is above the other's on the same data sets."""
     gains = [a - b for a, b in zip(ours, theirs, strict=True)]
@@ -58,7 +155,7 @@ def smooth_data(n: int, generator: torch.Generator, shift: float = 0.0) -> Datas
 def _set_gp(model: Any, theta: Tensor) -> None:
     """θ = [log lengthscale, log outputscale, log noise] into a rival."""
     kernel = model.covar_module
-    kernel = kernel.kernel if isinstance(kernel, rivals.FixedCovariance) else kernel
+    kernel = kernel.kernel if isinstance(kernel, FixedCovariance) else kernel
     kernel.base_kernel.lengthscale = theta[:D].exp()
     kernel.outputscale = theta[D].exp()
     model.likelihood.noise = theta[D + 1].exp()
@@ -89,13 +186,11 @@ def plain_fit(n: int, n_sets: int) -> Figures:
         starts = evidence.layout.starts(Starts.SOFTPLUS, PAPER.restarts, torch.Generator().manual_seed(0))
         return {
             "headstart": lambda: fit(evidence, PAPER, seed=0, task="", batch_shape=NONE)[1],
-            "botorch": lambda: rivals.fit_from_starts(
-                lambda: rivals.single_task(data.X, data.y, rivals.scaled_rbf(D)), _set_gp, starts
+            "botorch": lambda: fit_from_starts(lambda: single_task(data.X, data.y, scaled_rbf(D)), _set_gp, starts),
+            "botorch, softplus": lambda: fit_from_starts(
+                lambda: single_task(data.X, data.y, softplus_rbf(D), softplus=True), _set_gp, starts
             ),
-            "botorch, softplus": lambda: rivals.fit_from_starts(
-                lambda: rivals.single_task(data.X, data.y, rivals.softplus_rbf(D), softplus=True), _set_gp, starts
-            ),
-            "botorch default, 1 fit": lambda: rivals.fit_default(data.X, data.y),
+            "botorch default, 1 fit": lambda: fit_default(data.X, data.y),
         }
 
     milliseconds, results = over_data_sets(engines, n_sets)
@@ -123,8 +218,8 @@ def shgp_fit(n_source: int, n_sets: int) -> Figures:
         starts = evidence.layout.starts(Starts.SOFTPLUS, PAPER.restarts, torch.Generator().manual_seed(0))
         return {
             "headstart": lambda: prior.condition(target, seed=0).fit_reports[-1],
-            "botorch": lambda: rivals.fit_from_starts(
-                lambda: rivals.single_task(target.X, y, rivals.FixedCovariance(rivals.scaled_rbf(D), C)),
+            "botorch": lambda: fit_from_starts(
+                lambda: single_task(target.X, y, FixedCovariance(scaled_rbf(D), C)),
                 _set_gp,
                 starts,
             ),

@@ -154,7 +154,7 @@ def _next(prior: Prior, target: Dataset) -> object:
 def _learn(model: str, sources: int, rows: int) -> Measures:
     tasks = [draw_task(rows, f"source {i}") for i in range(sources)]
     if model == "botorch":
-        from benchmarks.timing.rivals import fit_default
+        from benchmarks.timing.fits import fit_default
 
         data = tasks[0]
         yield {"learn": _timed(lambda: fit_default(data.X, (data.y - data.y.mean()) / data.y.std()))[0]}

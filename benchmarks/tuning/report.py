@@ -72,23 +72,16 @@ def task_scales(runs: Sequence[Run]) -> dict[tuple[str, str], TaskScale]:
     return found
 
 
-def tuning_results(runs: Sequence[Run], *, trials: int, show: Sequence[str] = ()) -> TuningResults:
-    """The regrets of the methods to be shown, or of all, over the pairs that all of them have.
+def tuning_results(runs: Sequence[Run], *, trials: int) -> TuningResults:
+    """The regrets of all methods over the pairs that all of them have.
 
     ``runs`` of other lengths count for the best known only.
     """
     current = [run for run in runs if run.settings.get("revision") == tuning_problem(run.problem).revision]
     scales = task_scales(current)
     compared = [run for run in current if run.method != POOL and run.settings["steps"] == trials]
-    there = [*(name for name in RIVALS if any(run.method == name for run in compared))]
-    there += sorted({run.method for run in compared} - set(there))
-    unknown = sorted(set(show) - set(there))
-    if unknown or not there:
-        raise NotComparableError(
-            f"There are no runs of {trials} trials of {', '.join(unknown) or 'any method'}. "
-            f"There are runs of {', '.join(there) or 'nothing'}."
-        )
-    methods, cells, early = list(show) or there, [], {}
+    methods = [name for name in RIVALS if any(run.method == name for run in compared)]
+    cells, early = [], {}
     for problem in dict.fromkeys(run.problem for run in compared):
         mine = {(r.method, r.label, r.seed): r for r in compared if r.problem == problem and r.method in methods}
         pairs = sorted({(task, seed) for _, task, seed in mine if (problem, task) in scales})
@@ -108,7 +101,9 @@ def tuning_results(runs: Sequence[Run], *, trials: int, show: Sequence[str] = ()
             worse = [costs_of(run)[_EARLY] > scale.median for run, scale in own]
             early[problem, method] = np.array([w.mean() if len(w) else 0.0 for w in worse])
     if not cells:
-        raise NotComparableError(f"No target and seed has runs of all of {', '.join(methods)}.")
+        raise NotComparableError(
+            f"No target and seed has runs of {trials} trials of all of {', '.join(methods) or 'the methods'}."
+        )
     return TuningResults(Results(tuple(cells)), early)
 
 

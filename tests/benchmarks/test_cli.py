@@ -201,7 +201,6 @@ def test_a_failing_unit_is_reported_and_the_exit_code_is_1(tmp_path: Path) -> No
         (["run", "fig2", "--runs", "0"], "runs and steps must be at least 1, but are 0 and 30."),
         (["time", "gpu"], "cuda was asked for, but torch finds no CUDA device here."),
         (["outcomes", "--problems", "mixtures"], "There is no problem 'mixtures'. The known ones are lcbench-two"),
-        (["outcomes", "--label", "new"], "--label names the runs of one method, but there are 13."),
         (["tuning", "--trials", "0"], "--trials must be at least 1, but it is 0."),
         (["table", "nowhere"], "nowhere: there are no results, for there is no runs.jsonl in it."),
         (["plot", "nowhere"], "nowhere: there are no results"),

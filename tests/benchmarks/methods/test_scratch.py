@@ -19,7 +19,7 @@ from benchmarks.run.runner import run_batch
 from headstart import Dataset, MissingExtraError
 
 QUICK = Settings(paper=False, acquisition="log_ei", restarts=1, max_iterations=20)
-RIVALS = ("optuna-gp", "optuna-tpe", "botorch")
+RIVALS = ("optuna-gp", "optuna-tpe", "botorch", "best-past")
 STEPS = 12  # Optuna's samplers begin with ten random points
 
 
@@ -55,6 +55,22 @@ def test_no_source_is_looked_at(name: str) -> None:
     few, many = (SyntheticProblem("branin", n_sources=1, source_points=n, noise=0.0) for n in (2, 20))
     (a,), (b,) = (run_batch(problem, name, [0], steps=STEPS, settings=QUICK) for problem in (few, many))
     assert a.x == b.x
+
+
+def test_the_best_of_the_past_comes_first() -> None:
+    """The first points are the sources' own best, on a table the rows nearest to them; then gpbo goes on."""
+    problem = small_problem("family")
+    sources = problem.draw([0], 4).sources
+    (run,) = run_batch(problem, "best-past", [0], steps=4, settings=QUICK)
+    for x, source in zip(run.x, sources, strict=False):
+        torch.testing.assert_close(torch.tensor(x, dtype=torch.float64), source.X[0, source.y[0].argmin()])
+    table = small_problem("table")
+    instance = table.draw([0], 2)
+    (run,) = run_batch(table, "best-past", [0], steps=2, settings=QUICK)
+    assert instance.candidates is not None
+    first = instance.sources[0].X[0, instance.sources[0].y[0].argmin()]
+    nearest = instance.candidates.X[0][torch.cdist(first[None], instance.candidates.X[0]).argmin()]
+    torch.testing.assert_close(torch.tensor(run.x[0], dtype=torch.float64), nearest)
 
 
 def test_a_study_is_told_the_row_that_stood_in_for_its_trial() -> None:
