@@ -1,4 +1,4 @@
-"""What all figures share: panels, log axes with readable ticks, one legend below, PNG files, and SVG for a page."""
+"""What all figures share: panels, one legend below, PNG files, and SVG for a page."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
-from numpy.typing import ArrayLike, NDArray
+from matplotlib.ticker import FixedLocator
+from numpy.typing import ArrayLike
 
 from headstart.sources.files.safe import make_folder, write_whole
 
@@ -61,36 +61,6 @@ def positive(values: Sequence[ArrayLike]) -> float:
     flat = np.concatenate([np.ravel(np.asarray(v, dtype=float)) for v in values])
     above = flat[np.isfinite(flat) & (flat > _FLOOR)]
     return float(above.min()) if len(above) else _FLOOR
-
-
-def number(value: float) -> str:
-    """A tick as people write it: 0.01, 10, 10⁻⁶."""
-    if value == 0 or 1e-4 <= abs(value) < 1e5:
-        return f"{value:g}"
-    digits, _, power = f"{value:.0e}".partition("e")
-    raised = str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"10{raised}" if digits == "1" else f"{digits}·10{raised}"
-
-
-def log_axis(axes: Axes, *, x: bool = False) -> None:
-    """A log scale whose ticks are numbers, with more of them where there are few decades."""
-    axis = axes.xaxis if x else axes.yaxis
-    (axes.set_xscale if x else axes.set_yscale)("log")
-    low, high = axes.get_xlim() if x else axes.get_ylim()
-    if high < 3 * low:
-        axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 6, 8)))
-    elif high < 1000 * low:
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
-    axis.set_minor_formatter(NullFormatter())
-
-
-def values_axis(axes: Axes, values: NDArray[np.float64]) -> None:
-    """A log x axis whose ticks are just these values."""
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator([float(v) for v in values]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
 
 
 def evaluations_axis(axes: Axes, steps: int) -> None:
@@ -153,18 +123,18 @@ def fitting(text: str, inches: float, *, size: float, lines: int) -> str:
     return "\n".join(found)
 
 
-def legend_below(figure: Figure, axes: Sequence[Axes], note: str = "", *, columns: int | None = None) -> None:
+def legend_below(figure: Figure, axes: Sequence[Axes], note: str = "") -> None:
     """One legend for all panels, in which every label stands once, and a note on what is drawn.
 
-    By default it has as many columns as there is room for the longest label. For more than a few rows the figure grows,
-    so that the panels keep their height.
+    It has as many columns as there is room for the longest label. For more than a few rows the figure grows, so that
+    the panels keep their height.
     """
     found: dict[str, Any] = {}
     for panel in axes:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     longest = max(map(len, found), default=1)
-    most = columns or max(1, int(figure.get_figwidth() / (_INCHES_A_LETTER * longest + _INCHES_A_HANDLE)))
+    most = max(1, int(figure.get_figwidth() / (_INCHES_A_LETTER * longest + _INCHES_A_HANDLE)))
     rows = max(1, math.ceil(len(found) / most))
     figure.set_figheight(figure.get_figheight() + _INCHES_A_ROW * max(0, rows - _ROWS_OF_A_LEGEND))
     legend = figure.legend(
