@@ -33,7 +33,7 @@ _ONE_AT_A_TIME = threading.Lock()  # Matplotlib's settings and its parser of for
 _DARK = {
     "#333333": "#e2e2e2", "#000000": "#e2e2e2", "#ffffff": "#16191d", "#e2e2e2": "#3b424a", "#f2f2f2": "#23282e",
     "#0072b2": "#5fb2ee", "#882255": "#e08bb5", "#12365e": "#7fa3d1", "#009e73": "#33c69c", "#d55e00": "#ff8f3f",
-    "#c8c8c8": "#6c747d", "#9a9a9a": "#a5adb5",
+    "#c8c8c8": "#6c747d", "#9a9a9a": "#a5adb5", "#56b4e9": "#3579b8",
 }  # fmt: skip
 _RULES = "".join(
     f'[style*="{what}: {light}" i]{{{what}:{dark} !important}}'

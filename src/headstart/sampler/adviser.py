@@ -59,7 +59,7 @@ _ELSEWHERE = 512  # points that are compared where the best one is pending
 _SINGLE = "it had a single value so far"
 
 LOGGER = "optuna.headstart"
-_logger = optuna.logging.get_logger(LOGGER)
+logger = optuna.logging.get_logger(LOGGER)
 # Seconds: progress is logged where learning takes longer than the first, and once in the second
 _LONG, _INTERVAL = 2.0, 10.0
 
@@ -77,7 +77,7 @@ class SamplerLog:
     def warn(self, text: str, key: str = "") -> None:
         """Log a warning unless one of the same key, by default its text, was logged."""
         if self.is_new(key or text):
-            log_warning(text)
+            logger.warning(text)
 
     def is_new(self, key: str) -> bool:
         """Whether nothing of this key was logged; from now on it was."""
@@ -85,24 +85,15 @@ class SamplerLog:
         self.said.add(key)
         return new
 
-    def inform(self, text: str) -> None:
-        """Log a message that needs no action, every time."""
-        _logger.info("%s", text)
-
     def progress(self, now: LearningProgress) -> None:
         """Log how far learning is, every ten seconds where it takes long."""
         if now.share < 1 and now.seconds + now.left >= _LONG and time.monotonic() - self.told >= _INTERVAL:
             self.told = time.monotonic()
-            self.inform(f"{now}.")
+            logger.info("%s.", now)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the time, which is one of this process."""
         return vars(self) | {"told": -math.inf}
-
-
-def log_warning(text: str) -> None:
-    """Log a warning, every time."""
-    _logger.warning("%s", text)
 
 
 @dataclass
@@ -161,7 +152,7 @@ class Adviser:
             try:
                 found = self._suggested(now, trial)
             except NumericalError as error:
-                log_warning(f"Trial {trial.number} is not chosen by the model, which failed: {error}")
+                logger.warning("Trial %s is not chosen by the model, which failed: %s", trial.number, error)
                 params = self._without_model(now, trial)
                 note(study, trial, params)
                 return params
