@@ -27,7 +27,6 @@ from headstart.draw.canvas import INK, legend_below, look_at, out_of_view, save_
 from headstart.draw.looks import NOW, PastLook, heading, label, looks_of, named, past_label, short
 from headstart.draw.slices import slices_figure, slices_through, sources_figure
 from headstart.gp.threads import single_thread
-from headstart.sources.files.safe import make_folder
 
 _UNKNOWN = "pending: nothing is known about it yet"
 _PALE = "#9A9A9A"
@@ -39,7 +38,6 @@ _MARKS, _APART = 1.012, 0.017
 @single_thread()
 def draw_campaign(fitted: Fitted, out: Path) -> list[Path]:
     """Write the pictures into the folder, which is made if it is not there; none of predictions if nothing is known."""
-    make_folder(out)
     return save_png(campaign_figures(fitted), out)
 
 

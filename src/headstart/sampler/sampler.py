@@ -128,8 +128,8 @@ class TransferSampler(BaseSampler):
         found = read_sources(
             sources, objective=objective, space=space, rename=rename, error=error, constraints=constraints
         )
-        measured = [own for task in found for own in (task, *task.objectives.values())]
-        if found and errors.every and all(own.error is None for own in measured):
+        known = (own for task in found for own in (task.error, *(o.error for o in task.objectives.values())))
+        if found and errors.every and all(own is None for own in known):
             log.warn(
                 f"error: no source has a column or user attribute {errors.every[0]!r}, so the errors of theirs are not "
                 "known."

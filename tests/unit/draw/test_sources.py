@@ -114,7 +114,7 @@ def test_the_picture_of_verdicts_shows_how_sure_a_weight_is_and_what_is_not_test
     explanation = _explanation(3, 2)
     weights, gains, _ = plot_sources(explanation).axes
     for source, bar in zip(explanation.sources, weights.containers, strict=True):
-        ((_, low), (_, high)) = bar[2][0].get_segments()[0]  # type: ignore[index]
+        ((_, low), (_, high)) = bar[2][0].get_segments()[0]
         assert (low, high) == pytest.approx((source.weight - source.weight_sd, source.weight + source.weight_sd))
     told = {source.name: text.get_text() for source, text in zip(explanation.sources, gains.texts, strict=True)}
     assert told == {

@@ -97,7 +97,7 @@ def _slices(request: Request, now: Snapshot, learned: Learned) -> dict[str, Any]
     typed = {i: request.query_params.get(f"v{i}", "")[:60] if wrong else point[p.name] for i, p in parameters}
     expected, within = _expected(now, learned, point)
     return {
-        "slices": desk_of(request).slices(now, learned, point).outcomes,
+        "slices": desk_of(request).slices(now, learned, point),
         "query": {"v": now.contents.key[:12]} | ({} if reference else {f"v{i}": point[p.name] for i, p in parameters}),
         "parameters": [(i, p, typed[i]) for i, p in parameters],
         "expected": [(label, with_interval(r.median, r.low, r.high)) for label, r in expected],
@@ -134,7 +134,7 @@ def _picture(request: Request) -> Response:
 
 def _slices_picture(request: Request) -> Response:
     now, learned = _fitted(request)
-    found = desk_of(request).slices(now, learned, _point(request, now, learned)).outcomes
+    found = desk_of(request).slices(now, learned, _point(request, now, learned))
     if request.path_params["i"] >= len(found):
         raise HTTPException(404)
     return _svg(request, found[request.path_params["i"]][1])
