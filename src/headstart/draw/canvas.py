@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import textwrap
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -99,28 +100,17 @@ def out_of_view(count: int) -> str:
 
 def fitting(text: str, inches: float, *, size: float, lines: int) -> str:
     """The text in lines that are no longer than this, by the widths of its letters; what is too much ends in '…'."""
-    room, font = inches * _POINTS_AN_INCH, FontProperties(size=size)
+    room, font, text = inches * _POINTS_AN_INCH, FontProperties(size=size), " ".join(text.split())
 
-    def fits(line: str) -> bool:
-        return bool(text_to_path.get_text_width_height_descent(line, font, False)[0] <= room)
+    def width(line: str) -> float:
+        return float(text_to_path.get_text_width_height_descent(line, font, False)[0])
 
-    found = [""]
-    for word in text.split():
-        if fits(f"{found[-1]} {word}".strip()):
-            found[-1] = f"{found[-1]} {word}".strip()
-            continue
-        if found[-1]:
-            found.append("")
-        for letter in word:  # one that is longer than a line is broken
-            if found[-1] and not fits(found[-1] + letter):
-                found.append("")
-            found[-1] += letter
-    if len(found) > lines:
-        last = found[lines - 1]
-        while last and not fits(f"{last}…"):
-            last = last[:-1]
-        found = [*found[: lines - 1], f"{last.rstrip()}…"]
-    return "\n".join(found)
+    letters = 2 + int(1.3 * room * len(text) / max(width(text), 1.0))
+    while True:
+        found = textwrap.wrap(text, letters, max_lines=lines, placeholder="…")
+        if letters == 1 or all(width(line) <= room for line in found):
+            return "\n".join(found)
+        letters -= 1
 
 
 def legend_below(figure: Figure, axes: Sequence[Axes], note: str = "") -> None:
