@@ -84,13 +84,9 @@ class SamplerLog:
 
     def progress(self, now: LearningProgress) -> None:
         """Log how far learning is, every ten seconds where it takes long."""
-        if now.share < 1 and now.seconds + now.left >= _LONG and time.monotonic() - self.told >= _INTERVAL:
-            self.told = time.monotonic()
+        if now.share < 1 and now.seconds + now.left >= _LONG and time.time() - self.told >= _INTERVAL:
+            self.told = time.time()
             logger.info("%s.", now)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the time, which is one of this process."""
-        return vars(self) | {"told": -math.inf}
 
 
 @dataclass

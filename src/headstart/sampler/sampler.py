@@ -130,10 +130,8 @@ class TransferSampler(BaseSampler):
         )
         known = (own for task in found for own in (task.error, *(o.error for o in task.objectives.values())))
         if found and errors.every and all(own is None for own in known):
-            log.warn(
-                f"error: no source has a column or user attribute {errors.every[0]!r}, so the errors of theirs are not "
-                "known."
-            )
+            what = f"no source has a column or user attribute {errors.every[0]!r}"
+            log.warn(f"error: {what}, so the errors of theirs are not known.")
         for line in found.skipped:
             log.warn(line)
         if not found and learnt_by.needs_sources:
@@ -280,27 +278,16 @@ def _require(ok: bool, message: str) -> None:
 
 
 def _require_arguments(seed: Any, beta: Any, cache_dir: Any, constraints_func: Any, independent_sampler: Any) -> None:
-    _require(
-        seed is None or (isinstance(seed, Integral) and not isinstance(seed, bool)),
-        f"seed must be a whole number, or None for another one every time, but it is {seed!r}.",
-    )
-    _require(
-        isinstance(beta, Real) and not isinstance(beta, bool) and 0 <= float(beta) < math.inf,
-        f"beta is how much uncertainty attracts, a number from 0 on, but it is {beta!r}.",
-    )
-    _require(
-        cache_dir is None or isinstance(cache_dir, str | PathLike),
-        f"cache_dir must be the path of a folder, but it is {cache_dir!r}.",
-    )
-    _require(
-        constraints_func is None or callable(constraints_func),
-        f"constraints_func must be a function of a trial that gives numbers, but it is {constraints_func!r}.",
-    )
-    _require(
-        independent_sampler is None or isinstance(independent_sampler, BaseSampler),
-        f"independent_sampler must be one of Optuna's samplers, such as TPESampler(), but it is "
-        f"{independent_sampler!r}.",
-    )
+    ok = seed is None or (isinstance(seed, Integral) and not isinstance(seed, bool))
+    _require(ok, f"seed must be a whole number, or None for another one every time, but it is {seed!r}.")
+    ok = isinstance(beta, Real) and not isinstance(beta, bool) and 0 <= float(beta) < math.inf
+    _require(ok, f"beta is how much uncertainty attracts, a number from 0 on, but it is {beta!r}.")
+    ok = cache_dir is None or isinstance(cache_dir, str | PathLike)
+    _require(ok, f"cache_dir must be the path of a folder, but it is {cache_dir!r}.")
+    ok = constraints_func is None or callable(constraints_func)
+    _require(ok, f"constraints_func must be a function of a trial that gives numbers, not {constraints_func!r}.")
+    ok = independent_sampler is None or isinstance(independent_sampler, BaseSampler)
+    _require(ok, f"independent_sampler must be one of Optuna's, such as TPESampler(), not {independent_sampler!r}.")
 
 
 def _require_space_and_fill(space: Any, fill: Any) -> None:
@@ -309,11 +296,8 @@ def _require_space_and_fill(space: Any, fill: Any) -> None:
         what = f"{name} must map names to values, as in {{'x': …}}, but it is {type(given).__name__}."
         _require(given is None or isinstance(given, Mapping), what)
     for name, distribution in (space or {}).items():
-        _require(
-            isinstance(distribution, BaseDistribution),
-            f"space gives {distribution!r} for {name!r}, but it takes Optuna's distributions, such as "
-            "optuna.distributions.FloatDistribution(0, 1).",
-        )
+        what = f"space gives {distribution!r} for {name!r}, but it takes Optuna's distributions, such as "
+        _require(isinstance(distribution, BaseDistribution), f"{what}optuna.distributions.FloatDistribution(0, 1).")
     for name in fill or {} if space is not None else ():
         what = f"fill gives a value for {name!r}, which is no parameter of the space. {nearest(name, space)}"
         _require(name in space, what)

@@ -118,12 +118,8 @@ class Desk:
 
     def warm(self) -> None:
         """Read the files and begin to learn from them before anybody asks; what is wrong with them is told then."""
-
-        def read() -> None:
-            if self.begun:
-                tried(lambda: self.learned(self.now()))
-
-        threading.Thread(target=read, daemon=True, name="headstart reads ahead").start()
+        read = (lambda: self.learned(self.now()) if self.begun else None,)
+        threading.Thread(target=tried, args=read, daemon=True, name="headstart reads ahead").start()
 
     def learned(self, now: Snapshot) -> Learned | DeskWork:
         """What the files say, or the work that finds out, which is begun if it is not on its way."""

@@ -17,6 +17,7 @@ from tests.unit.web.pages import Visitor, visiting, words
 
 from headstart.campaign.campaign import open_campaign
 from headstart.campaign.fitted import fit_campaign
+from headstart.web.pages.reading import _listed
 
 SETTINGS = [(0.2, 0.2, "u"), (0.5, 0.3, "u"), (0.4, 0.4, "v"), (0.3, 0.1, "u")]
 
@@ -109,6 +110,13 @@ def test_the_past_page_has_a_verdict_and_a_reason_for_every_outcome(visitor: Vis
     page = words(visitor.settled("/past"))
     for text in ("old", "older", "used", "nats", "believed", "after 4 results"):
         assert text in page
+
+
+def test_of_many_campaigns_a_table_names_a_few() -> None:
+    """With how many more there are; six are all named."""
+    assert _listed([]) == "–"
+    assert _listed(list("abcdef")) == "a, b, c, d, e, f"
+    assert _listed(list("abcdefg")) == "a, b, c, d, e and 2 more"
 
 
 def test_the_report_says_everything_on_one_page(visitor: Visitor) -> None:

@@ -271,25 +271,21 @@ def _compared(work: DeskWork | None) -> tuple[tuple[PastOf, bytes], ...]:
 
 
 def _show_settings(
-    request: Request,
-    typed: list[str] | None = None,
-    wrong: Mapping[int, str] | None = None,
-    told: str = "",
-    status: int = 200,
+    request: Request, typed: list[tuple[str, str]] | None = None, told: str = "", status: int = 200
 ) -> Response:
-    """What ``headstart.toml`` says and how it was understood; rules can be changed."""
+    """What ``headstart.toml`` says and how it was understood; rules can be changed, ``typed`` with what is wrong."""
     desk = desk_of(request)
     raw = (desk.folder / TOML).read_bytes()
     file, problem = tried(lambda: read_campaign_file(desk.folder / TOML))
     now, other = tried(desk.now) if file is not None else (None, "")
-    rules = typed if typed is not None else [*(rule.text for rule in file.rules), ""] if file is not None else []
+    rules = [(rule.text, "") for rule in file.rules] + [("", "")] if file is not None else []
     settings = now.campaign.settings if now is not None else None
     content = {
         "title": "The campaign",
         "told": told or for_the_page(problem or other),
         "text": raw.decode("utf-8", errors="replace"),
         "file": file,
-        "rules": [(i, rule, (wrong or {}).get(i, "")) for i, rule in enumerate(rules)],
+        "rules": [(i, *rule) for i, rule in enumerate(rules if typed is None else typed)],
         "listed": len(settings.listed) if settings is not None else None,
         "described": {} if settings is None else {n: own.names for n, own in settings.descriptors.items()},
         "seen": digest(raw),
@@ -302,15 +298,16 @@ def _change_rules(request: Request, form: FormData) -> Response:
     """Save the rules; one that cannot be understood is told beside its field."""
     desk = desk_of(request)
     rules = [str(rule).strip() for rule in form.getlist("rule")][:50]
-    typed = [*rules, *([""] if rules and rules[-1] else [])]
+    typed = [(rule, "") for rule in (*rules, *([""] if rules and rules[-1] else []))]
     try:
         with desk.changing:
             step = save_rules(desk.folder, str(form.get("seen", "")), rules, opening=desk.opening)
     except UnusableCellsError as error:
         wrong = {row: told for (row, _), told in error.cells.items()}
-        return _show_settings(request, typed, wrong, "Nothing was saved: a rule needs another look.", 422)
+        typed = [(rule, wrong.get(i, "")) for i, (rule, _) in enumerate(typed)]
+        return _show_settings(request, typed, "Nothing was saved: a rule needs another look.", 422)
     except ChangedMeanwhileError as error:
-        return _show_settings(request, typed, {}, f"Somebody else was faster: {error}", 409)
+        return _show_settings(request, typed, f"Somebody else was faster: {error}", 409)
     return go(request, "/begin", "Nothing was new." if step is None else f"Saved: {step.what}.")
 
 
