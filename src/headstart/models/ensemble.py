@@ -13,7 +13,8 @@ from headstart.data.units import Units
 from headstart.errors import InputError
 from headstart.gp.fit import Seed, generator_from
 from headstart.models.chain.beliefs import NoBeliefs
-from headstart.models.chain.fitting import LevelSpec, fit_layer
+from headstart.models.chain.condensed import LevelSpec
+from headstart.models.chain.fitting import fit_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.learning import LearnContext
 from headstart.models.mixture import Ensemble

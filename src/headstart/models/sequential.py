@@ -11,8 +11,8 @@ from headstart.gp.draws import draws_around
 from headstart.gp.fit import FitReport, Seed, generator_from
 from headstart.gp.hyperparameters import GPParams
 from headstart.models.chain.beliefs import Beliefs, BeliefsAt, NoBeliefs
-from headstart.models.chain.condensed import source_layer
-from headstart.models.chain.fitting import LevelSpec, fit_layer, fit_level, level_layer
+from headstart.models.chain.condensed import LevelSpec, source_layer
+from headstart.models.chain.fitting import fit_layer, fit_level, level_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.fitcache import fit_as_arrays, fit_from_arrays, fit_key, options_in_key
 from headstart.models.learning import (
@@ -97,8 +97,7 @@ class Sequential(TransferModel):
         levels = expanded_levels(params.levels, len(sources) + 1, target)
         below: Beliefs = NoBeliefs(target.batch_shape)
         for level, source in zip(levels, sources, strict=False):
-            layer = source_layer(below, level, source, kernel=self.kernel, propagation=self.propagation)
-            below = layer.as_beliefs()
+            below = source_layer(below, level, source, replace(self.spec, source=True)).as_beliefs()
         layer = Layer.observe(below, levels[-1], target, kernel=self.kernel, propagation=self.propagation)
         return TransferPosterior(layer, FitResult(Units.identity(target), ChainParams(levels)), target.y)
 

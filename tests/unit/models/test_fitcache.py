@@ -61,7 +61,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "2:df5408c507277aa2"
+FINGERPRINT = "2:8cf6baa2649dec86"
 
 
 def fingerprint() -> str:

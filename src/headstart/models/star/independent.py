@@ -17,8 +17,8 @@ from headstart.data.units import OutputUnits, Units, spread_of
 from headstart.gp.fit import FitReport, Seed
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams
 from headstart.models.chain.beliefs import BeliefsAt, ExactBeliefs, NoBeliefs, sources_at
-from headstart.models.chain.condensed import exact_rows, source_layer
-from headstart.models.chain.fitting import LevelSpec, fit_level
+from headstart.models.chain.condensed import LevelSpec, exact_rows, source_layer
+from headstart.models.chain.fitting import fit_level
 from headstart.models.chain.layer import Layer
 from headstart.models.fitcache import fit_as_arrays, fit_from_arrays, fit_key, options_in_key
 from headstart.models.learning import (
@@ -145,17 +145,8 @@ def fit_each(
         # of many rows the offset is determined with the layer: this is its variance before any data
         var = OFFSET_VAR * _own_units(source, scale).scale.square() / unit.scale.square()
         free = model.units is OutputUnits.SHARED and source.n > PLAIN_TUNING.every_row_up_to
-        layers.append(
-            source_layer(
-                NoBeliefs(source.batch_shape),
-                found[i][0].scaled(1 / unit.scale, -unit.offset / unit.scale),
-                unit.inward(source),
-                kernel=spec.kernel,
-                propagation=spec.propagation,
-                offset_var=var if free else None,
-                exact=exact,
-            )
-        )
+        own, below = found[i][0].scaled(1 / unit.scale, -unit.offset / unit.scale), NoBeliefs(source.batch_shape)
+        layers.append(source_layer(below, own, unit.inward(source), spec, var if free else None))
     return tuple(layers), tuple(found[i][1] for i in range(len(sources)))
 
 

@@ -14,7 +14,7 @@ from headstart.errors import InputError
 from headstart.gp.fit import Seed, fit
 from headstart.gp.hyperparameters import GPParams, ThetaPrior
 from headstart.models.chain.beliefs import Beliefs, BeliefsAt, NoBeliefs
-from headstart.models.chain.condensed import source_layer
+from headstart.models.chain.condensed import LevelSpec, source_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.learning import LearnContext
 from headstart.models.model import Prior, TransferModel
@@ -107,10 +107,9 @@ class Star(TransferModel):
         b = target.batch_shape
         own = (params.weights, params.weight_var, params.own, params.balance)
         params = StarParams(levels, *(w.expand(*b, -1) for w in own))
-        members = tuple(
-            exact_beliefs(source_layer(NoBeliefs(b), level, source, kernel=self.kernel, propagation=Propagation.EXACT))
-            for level, source in zip(levels, sources, strict=False)
-        )
+        spec = LevelSpec(self.kernel, self.fit, self.units, source=True)
+        each = (source_layer(NoBeliefs(b), *pair, spec) for pair in zip(levels, sources, strict=False))
+        members = tuple(map(exact_beliefs, each))
         weights = StarWeights(params.weights, params.weight_var, params.own, params.balance)
         below: Beliefs = StarBeliefs(members, weights) if members else NoBeliefs(b)
         layer = _on_top(below, params.levels[-1], target, self)
