@@ -68,14 +68,6 @@ class LockstepResult:
     joined: NDArray[np.int64]
 
 
-@cache
-def _private_routine() -> Callable[..., None]:
-    from scipy.optimize import _lbfgsb
-
-    routine: Callable[..., None] = _lbfgsb.setulb
-    return routine
-
-
 class _Run:
     """One minimisation: SciPy's workspace and its state."""
 
@@ -83,12 +75,14 @@ class _Run:
 
     def __init__(self, x: Array, gradient: Array, problem: Minimization) -> None:
         """x and gradient are views into the arrays of all runs; SciPy moves x in place."""
+        from scipy.optimize import _lbfgsb
+
         n, m = x.size, _MEMORY
         self.value = 0.0
         self.iterations = 0
         self.converged = False
         self.task = np.zeros(2, dtype=np.int32)
-        self._step = _private_routine()
+        self._step: Callable[..., None] = _lbfgsb.setulb
         bounded = np.full(n, 2, dtype=np.int32)  # every variable is bounded on both sides
         # the arguments of SciPy's routine before and after the value
         self._before = (m, x, problem.lower, problem.upper, bounded)
@@ -165,7 +159,9 @@ class Minimization:
             for i, value in zip(active, values.tolist(), strict=True):
                 runs[i].value = value
             active = [i for i in active if runs[i].advance(self.max_iterations)]
-        end = _ends(joined)
+        end = np.arange(len(joined))  # the run at the end of every chain of joins
+        while (onward := joined[end] >= 0).any():
+            end = np.where(onward, joined[end], end)
         return LockstepResult(
             x=best_x[end],
             value=best_value[end],
@@ -200,14 +196,6 @@ class Minimization:
     def run(self) -> LockstepResult:
         """In lockstep where SciPy's private routine is available, one by one elsewhere."""
         return self.in_lockstep() if lockstep_is_available() else self.one_by_one()
-
-
-def _ends(joined: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The run at the end of every chain of joins."""
-    end = np.arange(len(joined))
-    while (onward := joined[end] >= 0).any():
-        end = np.where(onward, joined[end], end)
-    return end
 
 
 @cache

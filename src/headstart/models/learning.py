@@ -160,9 +160,6 @@ class LearnContext:
             yield i, self.device.run(jobs[i])
 
 
-DEFAULT_CONTEXT = LearnContext()
-
-
 def require_n_jobs(n_jobs: int | str, name: str = "n_jobs") -> int | str:
     """The number of processes, −1 for as many as there are processors, or "ray"; an ``InputError`` for others."""
     if isinstance(n_jobs, str) and n_jobs != RAY:

@@ -34,8 +34,7 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputMap, OutputUnits, Units
 from headstart.errors import InputError
-from headstart.gp.fit import FitOptions, Seed, generator_from
-from headstart.gp.kernels import Kernel
+from headstart.gp.fit import Seed, generator_from
 from headstart.models.auto.candidates import (
     DEFAULT,
     Candidate,
@@ -46,12 +45,7 @@ from headstart.models.auto.candidates import (
 )
 from headstart.models.auto.gate import Informative, informative
 from headstart.models.auto.likeness import likeness
-from headstart.models.auto.posterior import (
-    AutoFitResult,
-    AutoPosterior,
-    in_units,
-    with_point_estimate,
-)
+from headstart.models.auto.posterior import AutoFitResult, AutoPosterior, in_units, with_point_estimate
 from headstart.models.auto.scores import REFITS, refits_up_to, scores_of
 from headstart.models.auto.source_selection import selected_sources, selection_size
 from headstart.models.chain.layer import Layer
@@ -93,6 +87,8 @@ class Auto(TransferModel):
     candidates: tuple[Candidate, ...] = DEFAULT
     plain_every: int = AUTO_TUNING.plain_turn_every
 
+    paper_units = OutputUnits.SHARED
+
     def __post_init__(self) -> None:
         """Check the candidates."""
         super().__post_init__()
@@ -101,14 +97,6 @@ class Auto(TransferModel):
             raise InputError(f"plain_every must be at least 1, but it is {self.plain_every}.")
         if self.units is not OutputUnits.SHARED:
             raise InputError("AUTO's candidates are compared in one unit: units must be OutputUnits.SHARED.")
-
-    def paper(self) -> Self:
-        """The same model trained as the paper's models are, except for the units, which all candidates share.
-
-        Returns:
-            The model with the RBF kernel, the paper's fit options, and without an output map.
-        """
-        return self.using(kernel=Kernel.RBF, fit=FitOptions.paper(), output_map=OutputMap.NONE)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -167,7 +155,7 @@ class Auto(TransferModel):
                         star = replace(star, own=alike.own, expected=alike.expected)
                     priors.append(star)
                 case Sequential():
-                    priors.append(model.upon(sources, generator, context, (alone.layers[0], alone.reports[0])))
+                    priors.append(model._learn(sources, generator, context, (alone.layers[0], alone.reports[0])))
                 case _:
                     priors.append(model.learn(sources, seed=generator, context=context))
         # those of the sources on their own, then of the candidates that learnt the sources in another way

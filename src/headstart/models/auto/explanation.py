@@ -338,33 +338,31 @@ def source_weights(prior: AutoPrior, posterior: AutoPosterior) -> tuple[_Weights
 def _verdict(prior: AutoPrior, i: int, gains: Float[Tensor, "n"] | None, weights: dict[int, _Weights]) -> SourceVerdict:
     """The verdict on source i; ``gains`` per observation are None where it is not selected."""
     source, history = prior.sources[i], tuple((n, float(mean[i])) for n, (mean, _) in weights.items())
+    gain, interval = math.nan, None
+    if gains is not None:
+        gain, n = float(gains.mean()) if len(gains) else 0.0, len(gains)
+        if n >= _MIN_SCORED:  # of a few values the standard deviation is hardly known, hence Student's distribution
+            half = float(stdtrit(n - 1, 0.975)) * float(gains.std()) / math.sqrt(n)
+            interval = gain - half, gain + half
     found = SourceVerdict(
         name=source.name or task_name(source, i),
         rows=source.n,
-        verdict=Verdict.USED,
-        reason="",
+        verdict=Verdict.REDUCED,
+        reason=f"Of {len(prior.sources)} sources others stand for it at the moment.",
         informative=float(prior.gate.gain[i]),
         informative_error=float(prior.gate.error[i]),
         unusable=why_unusable(prior, i),
-        gain=math.nan if gains is None else float(gains.mean()) if len(gains) else 0.0,
-        interval=None if gains is None or len(gains) < _MIN_SCORED else _interval(gains),
+        gain=gain,
+        interval=interval,
         weight=history[-1][1],
         weight_sd=float(next(reversed(weights.values()))[1][i]),
         history=history,
     )
     trust = float(prior.gate.trust[i])
     if gains is None and trust > 0:
-        others = f"Of {len(prior.sources)} sources others stand for it at the moment."
-        return replace(found, verdict=Verdict.REDUCED, reason=others)
+        return found
     verdict, reason = _judge(found, trust, little=says_little(source))
     return replace(found, verdict=verdict, reason=reason)
-
-
-def _interval(gains: Float[Tensor, "n"]) -> tuple[float, float]:
-    """95 % of the mean gain: of a few values the standard deviation is hardly known, hence Student's distribution."""
-    n, mean = len(gains), float(gains.mean())
-    half = float(stdtrit(n - 1, 0.975)) * float(gains.std()) / math.sqrt(n)
-    return mean - half, mean + half
 
 
 def verdict_by_weight(trust: float, weight: float, sd: float, before: float) -> Verdict:

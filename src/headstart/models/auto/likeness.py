@@ -30,7 +30,7 @@ from headstart.gp.hyperparameters import Layout, ThetaPrior
 from headstart.gp.kernels import Kernel
 from headstart.gp.threads import single_thread
 from headstart.models.fitcache import Arrays, fit_key
-from headstart.models.learning import DEFAULT_CONTEXT, LearnContext, count_in_words
+from headstart.models.learning import LearnContext, count_in_words
 from headstart.models.star.independent import IndependentSources
 from headstart.models.star.weights import Integrated, SourceFacts, StarBeliefs, star_evidence
 from headstart.tuning import AUTO_TUNING
@@ -54,20 +54,12 @@ def likeness(
     candidates: Sequence[Integrated | None],
     believed: Sequence[float],
     kernel: Kernel,
-    context: LearnContext = DEFAULT_CONTEXT,
+    context: LearnContext,
 ) -> Likeness:
-    """Compare the sources, each as far as it is trusted.
+    """What is to be expected of a target, from comparing the sources, each as far as it is trusted.
 
-    Args:
-        alone: The sources, fitted independently.
-        candidates: The weightings of the stars among AUTO's candidates; None is a candidate without sources. Where
-            that comes first there is nothing to learn.
-        believed: Prior beliefs in the candidates.
-        kernel: The kernel of the candidates.
-        context: A cache of comparisons, and who is told how far it is.
-
-    Returns:
-        What is to be expected of a target.
+    ``candidates`` are the weightings of the stars among AUTO's candidates, in which there were prior beliefs
+    ``believed``; None is a candidate without sources. Where that comes first there is nothing to learn.
     """
     trust = alone.trust
     chances = trust.new_tensor(believed)

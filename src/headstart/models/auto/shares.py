@@ -93,12 +93,8 @@ def _predicted(
     params = posterior.hyperparameters
     each: Sequence[tuple[float, TransferModel, ModelParams, Predictor]]
     if isinstance(prior, AutoPrior) and isinstance(posterior, AutoPosterior) and isinstance(params, AutoParams):
-        each = [
-            (believed, one.model, own, member)
-            for believed, one, own, member in zip(
-                posterior.weights.tolist(), prior.priors, params.candidates, posterior.mixture.members, strict=True
-            )
-        ]
+        models = [one.model for one in prior.priors]
+        each = [*zip(posterior.weights.tolist(), models, params.candidates, posterior.mixture.members, strict=True)]
     else:
         each = [(1.0, prior.model, params, posterior.predictor)]
     with torch.no_grad():
@@ -146,16 +142,8 @@ def predict_heard(
     """
     below = layer.below
     assert isinstance(below, StarBeliefs)
-    if below.index is not None:
-        heard, case = heard[:, [*below.index, -1]].unique(dim=0, return_inverse=True)
-        mean, var = _predict_heard(layer, below, X, heard)
-        return mean[case], var[case]
-    return _predict_heard(layer, below, X, heard)
-
-
-def _predict_heard(
-    layer: Layer, below: StarBeliefs, X: Float[Tensor, "m d"], heard: Bool[Tensor, "c k"]
-) -> tuple[Float[Tensor, "c m"], Float[Tensor, "c m"]]:
+    selected = range(len(below.members)) if below.index is None else below.index
+    heard, case = heard[:, [*selected, -1]].unique(dim=0, return_inverse=True)
     weights, n = below.weights, layer.X.shape[-2]
     h = heard[:, :-1].to(X)
     at = [member.at(torch.cat([layer.X, X])) for member in below.members]
@@ -167,7 +155,7 @@ def _predict_heard(
     known_x = torch.stack([size * _v(a)[:, n:].square().sum(-2) for size, a in zip(c, at, strict=True)])
     var_x = layer.params.outputscale + below.prior_var() - h @ known_x + u_x.square().sum(-2)
     if n == 0:
-        return mean_x, var_x
+        return mean_x[case], var_x[case]
 
     def cov(b: slice, u_b: Float[Tensor, "c s _"]) -> Float[Tensor, "c n _"]:
         """Between the target's rows and those of b."""
@@ -182,10 +170,8 @@ def _predict_heard(
     z = solve_lower(L, (y - mean[:, :n] - layer.params.offset).unsqueeze(-1))
     v = solve_lower(L, cov(slice(n, None), u_x))
     told = heard[:, -1:]
-    return (
-        torch.where(told, mean_x + (z.mT @ v).squeeze(-2), mean_x),
-        torch.where(told, var_x - v.square().sum(-2), var_x),
-    )
+    mean_x, var_x = mean_x + told * (z.mT @ v).squeeze(-2), var_x - told * v.square().sum(-2)
+    return mean_x[case], var_x[case]
 
 
 def _v(at: BeliefsAt) -> Float[Tensor, "r m"]:

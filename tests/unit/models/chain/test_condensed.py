@@ -200,11 +200,11 @@ def test_many_large_sources_side_by_side_take_no_more_memory_than_four(monkeypat
     with_tuning(monkeypatch, every_row_up_to=50, exact_up_to_rows=100, inducing_points=40)
     sources = tuple(task_of(90, seed=i) for i in range(9))
     learnt = independent.fit_independently(
-        sources, STAR.using(output_map=OutputMap.NONE, fit=FitOptions(restarts=1)), 0
+        sources, STAR.using(output_map=OutputMap.NONE, fit=FitOptions(restarts=1)), 0, LearnContext()
     )
     assert {layer.L.shape[-1] for layer in learnt.layers} == {40}
     assert "through 40 points" in learnt.reports[0].note
     few = independent.fit_independently(
-        sources[:4], STAR.using(output_map=OutputMap.NONE, fit=FitOptions(restarts=1)), 0
+        sources[:4], STAR.using(output_map=OutputMap.NONE, fit=FitOptions(restarts=1)), 0, LearnContext()
     )
     assert {layer.L.shape[-1] for layer in few.layers} == {90}
