@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -16,7 +15,7 @@ from headstart.gp.fit import Seed, generator_from
 from headstart.models.chain.beliefs import NoBeliefs
 from headstart.models.chain.condensed import LevelSpec
 from headstart.models.chain.fitting import fit_layer
-from headstart.models.chain.layer import Layer, Propagation
+from headstart.models.chain.layer import Layer
 from headstart.models.learning import LearnContext
 from headstart.models.mixture import Ensemble
 from headstart.models.model import Prior, TransferModel
@@ -123,10 +122,11 @@ class RankingWeighted(TransferModel):
         tasks, nothing = (*sources, target), NoBeliefs(target.batch_shape)
         require_levels(params.levels, len(tasks), target.d)
         params.require()
-        observe = partial(Layer.observe, nothing, kernel=self.kernel, propagation=Propagation.EXACT)
         units = tuple(map(Units, params.offsets.unbind(-1), params.scales.unbind(-1)))
         members = tuple(
-            observe(level.scaled(1 / unit.scale, -unit.offset / unit.scale), unit.inward(task))
+            Layer.observe(
+                nothing, level.scaled(1 / unit.scale, -unit.offset / unit.scale), unit.inward(task), kernel=self.kernel
+            )
             for task, level, unit in zip(tasks, params.levels, units, strict=True)
         )
         return TransferPosterior(Ensemble(members, params.weights), FitResult(units[-1], params), target.y)

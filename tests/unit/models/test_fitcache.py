@@ -61,7 +61,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "2:cb54ff341bb3092b"
+FINGERPRINT = "2:43d814331ee67190"
 
 
 def fingerprint() -> str:

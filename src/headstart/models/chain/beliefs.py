@@ -78,11 +78,6 @@ class Beliefs(ABC):
 
     batch_shape: torch.Size
 
-    @property
-    def sources(self) -> tuple[ExactBeliefs, ...]:
-        """The sources of which these beliefs are a weighted sum, in order; none where they are no such sum."""
-        return ()
-
     @abstractmethod
     def _at(self, X: Float[Tensor, "*b m d"]) -> BeliefsAt: ...
 
@@ -222,10 +217,6 @@ class ExactBeliefs(Beliefs):
     def prior_var(self) -> Float[Tensor, "*b 1"]:
         """The variance of f before any data: Σ_ν W_ν[t, t]."""
         return sum((weight for _, weight in self.prior), start=self.X.new_zeros(())).unsqueeze(-1)
-
-    def log_evidence(self) -> Float[Tensor, "*b"]:
-        """log p(y_s) of all source data."""
-        return log_normal(self.L, self.z)
 
     def extended(
         self, params: GPParams, at: BeliefsAt, corner: Float[Tensor, "*b n n"], z: Float[Tensor, "*b n"]

@@ -3,10 +3,8 @@
 ``fit_level`` searches for the hyperparameters, ``level_layer`` factorises the level at them. The two are apart because
 hyperparameters can be kept (models.fitcache) and sent from process to process, and a factor is large.
 
-With many rows the search with all its restarts sees ``first_fit_rows`` of them (headstart.tuning), well chosen
-(data.thinning). From the best place found there a single run goes on with twice as many rows, and again, until that
-changes nothing any more, or there are ``most_rows``: a likelihood of a thousand rows has one optimum worth the name,
-and it lies near that of some hundred.
+With many rows the restarts see ``first_fit_rows`` of them (headstart.tuning), and a single run goes on with more, up to
+``most_rows``: a likelihood of a thousand rows has one optimum worth the name, and it lies near that of some hundred.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Inputs, Layout, l
 from headstart.gp.kernels import Kernel, with_slope
 from headstart.gp.linalg import cholesky, solve_lower, times, try_cholesky
 from headstart.models.chain.beliefs import CrossTerm, ExactBeliefs
-from headstart.models.chain.layer import Layer, Propagation
+from headstart.models.chain.layer import Layer
 from headstart.models.joint.coregion import Coregion, Values, WeightedSource
 from headstart.models.learning import LearnContext
 from headstart.models.model import Prior, TransferModel
@@ -291,7 +291,7 @@ def _observe(
     noise = params.noise_var[..., -1]
     # the beliefs hold every kernel: there is no residual of the target's own
     nothing = GPParams(torch.ones_like(params.lengthscale[..., 0, :]), noise.new_zeros(noise.shape), noise, 0 * noise)
-    return Layer.observe(below, nothing, target, kernel=kernel, propagation=Propagation.EXACT)
+    return Layer.observe(below, nothing, target, kernel=kernel)
 
 
 @dataclass(frozen=True, kw_only=True)
