@@ -41,10 +41,6 @@ class Joining:
     within: float = 0.1  # in the logarithm of a parameter: ten per cent
     coordinates: Callable[[Array], Array] = np.asarray
 
-    def is_due(self, step: int) -> bool:
-        """Whether runs are compared before this step."""
-        return self.restarts > 1 and step >= _JOIN_FROM and step % self.every == 0
-
     def better_neighbours(self, x: Array, value: Array, active: list[int]) -> NDArray[np.int64]:
         """For every active run the best of its problem within reach, if better (or equal and earlier); else −1."""
         x, runs = self.coordinates(x), np.array(active, dtype=np.int64)
@@ -144,8 +140,9 @@ class Minimization:
         step = 0
         while active:
             step += 1
-            if self.joining is not None and self.joining.is_due(step):
-                joined[active] = self.joining.better_neighbours(best_x, best_value, active)
+            joining = self.joining
+            if joining is not None and joining.restarts > 1 and step >= _JOIN_FROM and step % joining.every == 0:
+                joined[active] = joining.better_neighbours(best_x, best_value, active)
                 active = [i for i in active if joined[i] < 0]
                 if not active:
                     break

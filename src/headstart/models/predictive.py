@@ -36,7 +36,6 @@ from headstart.errors import InputError
 from headstart.models.chain.beliefs import BeliefsAt, sources_at
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import components
-from headstart.models.star.weights import StarBeliefs
 
 # Halvings of the bracket of a quantile: 2⁻⁶⁰ of it is below the rounding of its ends
 _HALVINGS = 60
@@ -111,11 +110,11 @@ def _sharing_sources(predictor: Any, X: Float[Tensor, "*b m d"]) -> Iterator[tup
     """The components, their weights and the points; the sources are asked once for all stars that are made of them."""
     asked: dict[tuple[int, ...], BeliefsAt] = {}
     for member, weight in components(predictor):
-        below = member.below if isinstance(member, Layer) else None
-        if isinstance(below, StarBeliefs) and X.shape[:-2] == member.batch_shape:
-            which = tuple(map(id, below.members))
+        sources = member.below.sources if isinstance(member, Layer) else ()
+        if sources and X.shape[:-2] == member.batch_shape:
+            which = tuple(map(id, sources))
             if which not in asked:
-                asked[which] = sources_at(below.members, X)
+                asked[which] = sources_at(sources, X)
             yield member, weight, asked[which]
         else:
             yield member, weight, X

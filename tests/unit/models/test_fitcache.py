@@ -61,7 +61,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "2:43d814331ee67190"
+FINGERPRINT = "2:ece129c6ca902f3e"
 
 
 def fingerprint() -> str:

@@ -22,7 +22,6 @@ scored on points that they chose themselves. All numbers are in ``headstart.tuni
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self
@@ -184,11 +183,8 @@ class Auto(TransferModel):
         ]
         units, weights = Units.identity(target), params.weights.expand(*target.batch_shape, -1).to(target.X.device)
         members = tuple(in_units(units, posterior, target) for posterior in posteriors)
-        return AutoPosterior(Mixture(members, weights), AutoFitResult(units, _params(posteriors, weights)), target.y)
-
-
-def _params(posteriors: Sequence[TransferPosterior], weights: Float[Tensor, "*b k"]) -> AutoParams:
-    return AutoParams(tuple(posterior.hyperparameters for posterior in posteriors), weights)
+        own = AutoParams(tuple(posterior.hyperparameters for posterior in posteriors), weights)
+        return AutoPosterior(Mixture(members, weights), AutoFitResult(units, own), target.y)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,7 +233,7 @@ class AutoPrior(Prior):
         plain = with_point_estimate(members[k], weights[..., k] < AUTO_TUNING.plain_mixture_from_weight)
         outcome = AutoFitResult(
             units,
-            _params(posteriors, weights),
+            AutoParams(tuple(posterior.hyperparameters for posterior in posteriors), weights),
             (*self.fit_reports, *(posterior.fit_reports[-1] for posterior in posteriors)),
             blind=~self.gate.open.any(-1),
             scores=scores,

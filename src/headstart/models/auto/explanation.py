@@ -139,7 +139,12 @@ class Explanation:
         """A line per source, one for the candidates, which says what is not known yet, and one per point."""
         lines = [f"{s.name}: {s.verdict}. {s.reason}" for s in self.sources]
         believed = ", ".join(f"{name} {share:.0%}" for name, share in self.candidates.items())
-        lines.append(f"believed after {self.n_observations} observations: {believed}{self._unknown()}")
+        unknown = ""
+        if self.n_observations == 0:
+            unknown = " (from the sources alone: no observation has tested anything yet)"
+        elif self.n_observations <= _MIN_SCORED:
+            unknown = f" (what each source adds is not known before {_MIN_SCORED + 1} observations)"
+        lines.append(f"believed after {self.n_observations} observations: {believed}{unknown}")
         if self.shares is None:
             return "\n".join(lines)
         if len(self.shares) == 0:
@@ -148,13 +153,6 @@ class Explanation:
             each = zip((*self.names, self.target), row, strict=True)
             lines.append(f"rests on: {', '.join(f'{name} {share:.0%}' for name, share in each if share >= 0.005)}")
         return "\n".join(lines)
-
-    def _unknown(self) -> str:
-        if self.n_observations == 0:
-            return " (from the sources alone: no observation has tested anything yet)"
-        if self.n_observations <= _MIN_SCORED:
-            return f" (what each source adds is not known before {_MIN_SCORED + 1} observations)"
-        return ""
 
     def to_frame(self) -> pd.DataFrame:
         """The numbers behind the verdicts, a row per source; NaN where one is not known yet.

@@ -76,12 +76,12 @@ def likeness(
     seconds = 0.03 * len(alone.sources)
     done = context.meter(f"Comparing {count_in_words(alone.sources)} with each other", seconds)
     with single_thread():
-        own, shares, expected = _compared(alone, candidates, chances, kernel)
+        own, shares, prior = _compared(alone, candidates, chances, kernel)
     done(seconds)
     if cache is not None:
-        parts = zip(_CACHED, (own, shares, expected.centre, expected.spread), strict=True)
+        parts = zip(_CACHED, (own, shares, prior.centre, prior.spread), strict=True)
         cache.put(key, {name: part.cpu().contiguous().numpy() for name, part in parts})
-    return Likeness(own, shares, expected)
+    return Likeness(own, shares, prior)
 
 
 def _from_arrays(arrays: Arrays, trust: Float[Tensor, "*b s"], shape: torch.Size) -> Likeness:

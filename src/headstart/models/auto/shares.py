@@ -148,18 +148,19 @@ def predict_heard(
     h = heard[:, :-1].to(X)
     at = [member.at(torch.cat([layer.X, X])) for member in below.members]
     shapes = torch.stack([a.mean - member.offset for a, member in zip(at, below.members, strict=True)])
-    c = weights.mean.square() + weights.marginal_var
+    sizes = (weights.mean.square() + weights.marginal_var).sqrt().unbind(-1)
+    v = [size * a.v for size, a in zip(sizes, at, strict=True) if a.v is not None]  # √c_ν v_ν
     mean = h @ (weights.mean.unsqueeze(-1) * shapes)
     u = weights.balanced(h.unsqueeze(-1) * (weights.var.sqrt().unsqueeze(-1) * shapes))
     mean_x, u_x, u_t = mean[:, n:] + layer.params.offset, u[..., n:], u[..., :n]
-    known_x = torch.stack([size * _v(a)[:, n:].square().sum(-2) for size, a in zip(c, at, strict=True)])
+    known_x = torch.stack([own[:, n:].square().sum(-2) for own in v])
     var_x = layer.params.outputscale + below.prior_var() - h @ known_x + u_x.square().sum(-2)
     if n == 0:
         return mean_x[case], var_x[case]
 
     def cov(b: slice, u_b: Float[Tensor, "c s _"]) -> Float[Tensor, "c n _"]:
         """Between the target's rows and those of b."""
-        known = torch.stack([size * _v(a)[:, :n].mT @ _v(a)[:, b] for size, a in zip(c, at, strict=True)])
+        known = torch.stack([own[:, :n].mT @ own[:, b] for own in v])
         before = layer.gain_cov(_bare(layer.X), _bare(at[0].X[b]))
         between: Tensor = before - (h @ known.flatten(1)).unflatten(-1, known.shape[1:]) + u_t.mT @ u_b
         return between
@@ -168,15 +169,10 @@ def predict_heard(
     L = cholesky(K, of="The covariance of the observations")
     y = layer.at.mean + layer.params.offset + (layer.L @ layer.z.unsqueeze(-1)).squeeze(-1)
     z = solve_lower(L, (y - mean[:, :n] - layer.params.offset).unsqueeze(-1))
-    v = solve_lower(L, cov(slice(n, None), u_x))
+    moved = solve_lower(L, cov(slice(n, None), u_x))
     told = heard[:, -1:]
-    mean_x, var_x = mean_x + told * (z.mT @ v).squeeze(-2), var_x - told * v.square().sum(-2)
+    mean_x, var_x = mean_x + told * (z.mT @ moved).squeeze(-2), var_x - told * moved.square().sum(-2)
     return mean_x[case], var_x[case]
-
-
-def _v(at: BeliefsAt) -> Float[Tensor, "r m"]:
-    assert at.v is not None
-    return at.v
 
 
 def _bare(X: Float[Tensor, "m d"]) -> BeliefsAt:

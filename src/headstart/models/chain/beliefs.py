@@ -78,6 +78,11 @@ class Beliefs(ABC):
 
     batch_shape: torch.Size
 
+    @property
+    def sources(self) -> tuple[ExactBeliefs, ...]:
+        """The sources of which these beliefs are a weighted sum, in order; none where they are no such sum."""
+        return ()
+
     @abstractmethod
     def _at(self, X: Float[Tensor, "*b m d"]) -> BeliefsAt: ...
 

@@ -85,13 +85,17 @@ def source_layer(
         noise = pooled.noise(params.noise_var)
     elif data.error_var is not None:
         noise = noise + data.error_var
-    plan = _Plan.of(below, data, spec) if spec.source else _Plan(data.n, None)
-    if plan.n_rows < data.n:
-        kept = plan.rows(data)
+    n_rows, n_points = _rows_and_points(below, data, spec) if spec.source else (data.n, None)
+    if n_rows < data.n:
+        if n_points is None and n_rows <= PLAIN_TUNING.inducing_points:
+            kept = representative_rows(data.X, data.y, n_rows)
+        else:  # simply all over
+            even = torch.linspace(0, data.n - 1, n_rows, dtype=torch.float64, device=data.X.device)
+            kept = even.round().long().expand(*data.batch_shape, -1)
         data, noise = take_rows(data, kept), noise.gather(-1, kept)
-    if plan.n_points is None:
+    if n_points is None:
         return _exact(empty, data, noise, offset_var)
-    points = inducing_rows(data.X / params.lengthscale.unsqueeze(-2), data.y, plan.n_points)
+    points = inducing_rows(data.X / params.lengthscale.unsqueeze(-2), data.y, n_points)
     return condensed(empty, data, noise, points, offset_var)
 
 
@@ -101,44 +105,29 @@ def learnt_through(below: Beliefs, task: Dataset, spec: LevelSpec) -> str:
     data = task if pooled is None else pooled.data
     places = "" if pooled is None else f" at {data.n:,} places" if data.n > 1 else " at one place"
     words = f"learnt from {task.n:,} rows{places}"
-    plan = _Plan.of(below, data, spec)
-    if plan.n_rows < data.n:
-        words += f", of which {plan.n_rows:,} all over them are used"
-    return words if plan.n_points is None else f"{words}, predictions through {plan.n_points:,} points"
+    n_rows, n_points = _rows_and_points(below, data, spec)
+    if n_rows < data.n:
+        words += f", of which {n_rows:,} all over them are used"
+    return words if n_points is None else f"{words}, predictions through {n_points:,} points"
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """How many rows are used, and through how many points; None: each on its own."""
-
-    n_rows: int
-    n_points: int | None
-
-    @classmethod
-    def of(cls, below: Beliefs, data: Dataset, spec: LevelSpec) -> _Plan:
-        """Exact as far as there is room beside the rows below."""
-        points, on_top = PLAIN_TUNING.inducing_points, PLAIN_TUNING.rows_beside_others
-        most = PLAIN_TUNING.exact_up_to_rows if spec.exact is None else spec.exact
-        known = below.exact if isinstance(below, BoostedBeliefs) else below
-        N = known.z.shape[-1] if isinstance(known, ExactBeliefs) else 0
-        room = max(most - N, on_top) if N else most
-        if data.n <= room:
-            return cls(data.n, None)
-        if spec.propagation is Propagation.BOOSTED:  # its covariance is that of rows with noise of their own
-            return cls(min(room, points), None)
-        work = PLAIN_TUNING.condensed_max_work
-        affordable = min(PLAIN_TUNING.condensed_max_rows, int(work / max(N, 1) ** 2))
-        if affordable <= room:
-            return cls(room, None)
-        rows = min(data.n, affordable)
-        return cls(rows, min(on_top if N else points, int((work / rows) ** 0.5)))
-
-    def rows(self, data: Dataset) -> Int[Tensor, "*b k"]:
-        """The rows that are used: all over the results and the inputs, or with very many simply all over."""
-        if self.n_points is None and self.n_rows <= PLAIN_TUNING.inducing_points:
-            return representative_rows(data.X, data.y, self.n_rows)
-        even = torch.linspace(0, data.n - 1, self.n_rows, dtype=torch.float64, device=data.X.device).round().long()
-        return even.expand(*data.batch_shape, -1)
+def _rows_and_points(below: Beliefs, data: Dataset, spec: LevelSpec) -> tuple[int, int | None]:
+    """How many rows are used, exact as far as there is room beside those below, and through how many points, if any."""
+    points, on_top = PLAIN_TUNING.inducing_points, PLAIN_TUNING.rows_beside_others
+    most = PLAIN_TUNING.exact_up_to_rows if spec.exact is None else spec.exact
+    known = below.exact if isinstance(below, BoostedBeliefs) else below
+    N = known.z.shape[-1] if isinstance(known, ExactBeliefs) else 0
+    room = max(most - N, on_top) if N else most
+    if data.n <= room:
+        return data.n, None
+    if spec.propagation is Propagation.BOOSTED:  # its covariance is that of rows with noise of their own
+        return min(room, points), None
+    work = PLAIN_TUNING.condensed_max_work
+    affordable = min(PLAIN_TUNING.condensed_max_rows, int(work / max(N, 1) ** 2))
+    if affordable <= room:
+        return room, None
+    rows = min(data.n, affordable)
+    return rows, min(on_top if N else points, int((work / rows) ** 0.5))
 
 
 def _exact(empty: Layer, data: Dataset, noise: Float[Tensor, "*b n"], offset_var: Float[Tensor, "*b"] | None) -> Layer:

@@ -84,6 +84,11 @@ class StarBeliefs(Beliefs):
         """The independent problems."""
         return self.members[0].batch_shape
 
+    @property
+    def sources(self) -> tuple[ExactBeliefs, ...]:
+        """The members: any star of the same ones can ``weigh`` what they say at a point."""
+        return self.members
+
     def of_all(self, values: Float[Tensor, "*b k"]) -> Float[Tensor, "*b s"]:
         """A value for every source, from those of the selected sources: 0 for the others."""
         if self.index is None:
