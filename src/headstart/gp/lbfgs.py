@@ -172,16 +172,14 @@ class Minimization:
         options = {"maxiter": self.max_iterations, "ftol": self.ftol, "gtol": self.gtol, "maxcor": _MEMORY}
         bounds = scipy.optimize.Bounds(self.lower, self.upper)
 
-        def run(i: int) -> scipy.optimize.OptimizeResult:
-            def single(point: Array) -> tuple[float, Array]:
-                values, gradients = self.objective(point[None, :], np.array([i], dtype=np.intp))
-                return float(values[0]), gradients[0]
+        def single(point: Array, i: int) -> tuple[float, Array]:
+            values, gradients = self.objective(point[None, :], np.array([i], dtype=np.intp))
+            return float(values[0]), gradients[0]
 
-            return scipy.optimize.minimize(
-                single, self.starts[i], jac=True, method="L-BFGS-B", bounds=bounds, options=options
-            )
-
-        results = [run(i) for i in range(len(self.starts))]
+        results = [
+            scipy.optimize.minimize(single, start, i, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+            for i, start in enumerate(self.starts)
+        ]
         return LockstepResult(
             x=np.stack([r.x for r in results]),
             value=np.array([float(r.fun) for r in results]),

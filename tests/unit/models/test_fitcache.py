@@ -61,7 +61,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "2:ece129c6ca902f3e"
+FINGERPRINT = "2:6f5e5d352b133d6b"
 
 
 def fingerprint() -> str:

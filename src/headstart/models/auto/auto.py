@@ -205,6 +205,11 @@ class AutoPrior(Prior):
         """The candidates' weights that follow from these scores."""
         return candidate_weights(scores, self.believed, self.model.candidates)
 
+    @property
+    def stars(self) -> list[int]:
+        """The indices of the candidates that are stars, and so have weights of sources."""
+        return [k for k, one in enumerate(self.priors) if isinstance(one, StarPrior)]
+
     def after(self, target: Dataset, n: int, k: int) -> TransferPosterior:
         """Candidate k, which uses the sources, given the first n observations of the target."""
         if 0 < n == target.n:

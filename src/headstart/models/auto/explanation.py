@@ -36,7 +36,6 @@ from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture, Predictor
 from headstart.models.model import Prior
 from headstart.models.posterior import TransferPosterior
-from headstart.models.star.star import StarPrior
 from headstart.models.star.weights import StarBeliefs
 
 if TYPE_CHECKING:
@@ -197,15 +196,17 @@ class Explanation:
         Returns:
             The names of those that agree with it, and of those that contradict it.
         """
-        others = [(name, self._relation(i, j)) for j, name in enumerate(self.names) if j != i]
-        return tuple(name for name, r in others if r > 0), tuple(name for name, r in others if r < 0)
-
-    def _relation(self, i: int, j: int) -> float:
-        """The correlation of two sources, the mean of both directions; 0 where it may be chance."""
         assert self.agreement is not None
-        both = float(self.agreement[i, j] + self.agreement[j, i]) / 2
-        chance = max(_WEAK_CORRELATION, 2 / math.sqrt(min(self.sources[i].rows, self.sources[j].rows)))
-        return both if abs(both) > chance else 0.0
+        agree: list[str] = []
+        contradict: list[str] = []
+        for j, other in enumerate(self.sources):
+            if j == i:
+                continue
+            both = float(self.agreement[i, j] + self.agreement[j, i]) / 2  # the mean of both directions
+            chance = max(_WEAK_CORRELATION, 2 / math.sqrt(min(self.sources[i].rows, other.rows)))
+            if abs(both) > chance:
+                (agree if both > 0 else contradict).append(other.name)
+        return tuple(agree), tuple(contradict)
 
 
 def auto_only(prior: Prior) -> AutoPrior:
@@ -272,15 +273,9 @@ def explain(
     )
 
 
-def _stars_of(prior: AutoPrior) -> list[int]:
-    """The indices of the candidates that are stars, and so have weights of sources."""
-    return [k for k, one in enumerate(prior.priors) if isinstance(one, StarPrior)]
-
-
 def _weights(prior: AutoPrior, target: Dataset, n: int, scores: Float[Tensor, "k n"]) -> _Weights:
     """The sources' weights after the first n observations of a target behind its output map."""
-    stars = _stars_of(prior)
-    if not stars:  # no candidate has weights
+    if not (stars := prior.stars):  # no candidate has weights
         return (unknown := torch.full((len(prior.sources),), torch.nan, dtype=torch.float64)), unknown
     believed = prior.weights_given(scores[..., :n])[stars]
     return _averaged(believed, [prior.after(target, n, k).predictor for k in stars])
@@ -320,8 +315,7 @@ def _averaged(believed: Float[Tensor, "k"], stars: Sequence[Predictor]) -> _Weig
 
 def source_weights(prior: AutoPrior, posterior: AutoPosterior) -> tuple[_Weights, _Weights] | None:
     """The sources' weights now and before the first result; None where no candidate has weights."""
-    stars = _stars_of(prior)
-    if not stars:
+    if not (stars := prior.stars):
         return None
     with torch.no_grad():
         now = _averaged(posterior.weights[stars], [posterior.mixture.members[k] for k in stars])

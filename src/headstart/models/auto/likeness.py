@@ -88,10 +88,9 @@ def _from_arrays(arrays: Arrays, trust: Float[Tensor, "*b s"], shape: torch.Size
     """A likeness from the cache: of the right shapes, finite, and above 0 where it has to be, or a ``ValueError``."""
     every = [torch.from_numpy(np.array(arrays[name], dtype=np.float64)).to(trust) for name in _CACHED]
     own, believed, centre, spread = every
+    theta = (shape[:-1].numel(), centre.shape[-1])
     if (
-        (own.shape, believed.shape) != ((*shape[:-1], 1), shape)
-        or centre.shape != spread.shape
-        or (centre.dim(), len(centre)) != (2, shape[:-1].numel())
+        [tuple(part.shape) for part in every] != [(*shape[:-1], 1), tuple(shape), theta, theta]
         or not all(bool(part.isfinite().all()) for part in every)
         or not all(bool((part > 0).all()) for part in (own, believed, spread))
         or not torch.allclose(believed.sum(-1), torch.ones_like(own[..., 0]))

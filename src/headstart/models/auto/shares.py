@@ -86,10 +86,7 @@ def _predicted(
     X: Float[Tensor, "m d"],
     heard: Bool[Tensor, "c k"],
 ) -> Iterator[tuple[float, Float[Tensor, "c m"], Float[Tensor, "c m"]]]:
-    """The weight of every candidate, and its means and variances at X with only some of the tasks' data.
-
-    Each in units of its own. A star has all cases in closed form; any other model is evaluated for each of them.
-    """
+    """The weight of every candidate, and its means and variances at X, in its own units, given some tasks' data."""
     params = posterior.hyperparameters
     each: Sequence[tuple[float, TransferModel, ModelParams, Predictor]]
     if isinstance(prior, AutoPrior) and isinstance(posterior, AutoPosterior) and isinstance(params, AutoParams):

@@ -103,10 +103,7 @@ def _evidence(
     spec: LevelSpec,
     replicates: tuple[Float[Tensor, "*b n"], Float[Tensor, "*b n"]] | None = None,
 ) -> GaussianEvidence:
-    """The evidence of the residual in ``units`` (shift and scale); ``at`` are the beliefs at the task's rows.
-
-    ``replicates`` are the counts and scatter of rows that stand for several.
-    """
+    """The evidence of the residual in ``units`` (shift, scale); ``replicates``: counts and scatter of pooled rows."""
     (shift, scale), P, n = units, task.batch_shape.numel(), task.n
     first, per_level = isinstance(below, NoBeliefs), spec.units is OutputUnits.PER_LEVEL
     inherits = spec.propagation is Propagation.EXACT and not first
