@@ -36,7 +36,7 @@ def design_point(
     past: Float[Tensor, "s d"] | None = None,
 ) -> Float[Tensor, "d"]:
     """The next point of the design; of a list, one of its ``free`` rows. ``past`` are points that were good before."""
-    X = domain.listing() if free is None else free
+    X = domain.listing if free is None else free
     if past is not None and len(past) and 2 * len(tried) < design_size(domain.inputs):
         new = past if len(tried) == 0 else past[torch.cdist(past, tried.to(past), p=torch.inf).amin(-1) > SAME]
         if len(new):

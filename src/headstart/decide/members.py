@@ -205,11 +205,3 @@ class _Awaited:
             return mean[:, 0] + e @ w, cov[:, 0, 0] - w.square().sum(-2)
 
         return moments
-
-
-def standard_draws(pairs: int, p: int, generator: torch.Generator) -> Float[Tensor, "q p"]:
-    """Standard normal numbers, each row with its opposite; for ``pairs`` = 0 the mean alone."""
-    if pairs == 0:
-        return torch.zeros(1, p, dtype=torch.float64)
-    draws = torch.randn(pairs, p, generator=generator, dtype=torch.float64)
-    return torch.cat([draws, -draws])

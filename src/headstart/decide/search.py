@@ -57,7 +57,7 @@ class Search:
         return self._best(awaited, taken) if begun or not self.aim.blind else self._laid_out(tried, taken)
 
     def _laid_out(self, tried: Float[Tensor, "n d"], taken: Float[Tensor, "k d"]) -> Float[Tensor, "d"]:
-        listing = self.domain.listing()
+        listing = self.domain.listing
         free = None if listing is None else listing[~_are_taken(listing, taken.cpu())]
         if listing is not None and free is not None and not len(free):
             raise _nothing_left(len(listing))
@@ -65,7 +65,7 @@ class Search:
         return design_point(self.domain, tried.cpu(), self.design_generator, free=free, past=past).to(tried.device)
 
     def _best(self, awaited: Float[Tensor, "p d"], taken: Float[Tensor, "k d"]) -> Float[Tensor, "d"]:
-        listing = self.domain.listing()
+        listing = self.domain.listing
         parts = self._look_around() if listing is None else (listing.to(taken.device),)
         found = torch.cat(parts)
         value, limit = self.aim.value(found, awaited, self.generator), self.aim.mean_limit(found, awaited)
