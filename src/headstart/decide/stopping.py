@@ -13,9 +13,9 @@ gain is the volume beyond their front that the next point is expected to add, as
 
 The advice looks at the next few points together, as far as their results will show a gain: a single point may gain
 little where five gain much, and with noise some point may be better than the best without a result that shows it. The
-bounds below which a gain is *small* are the ``stopping_`` numbers of ``PLAIN_TUNING``. With few results it is too early:
-the model is then sure of its sources alone. Without sources it takes twice as many: a process on its own that has seen
-a dozen noisy results may take a valley for noise. Before any result is within the limits the advice is to go on.
+bounds below which a gain is *small* are the ``stopping_`` numbers of ``PLAIN_TUNING``. With few results it is too
+early: the model is then sure of its sources alone. Without sources it takes twice as many: a process on its own that
+has seen a dozen noisy results may take a valley for noise. Before any result is within the limits it says to go on.
 """
 
 from __future__ import annotations
