@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.decide.aim import Aim, Filter
-from headstart.decide.design import SAME, design_point, design_size
+from headstart.decide.design import are_among, design_point, design_size
 from headstart.decide.domain import Domain
 from headstart.decide.members import ROWS
 from headstart.decide.value import AimValue
@@ -58,7 +58,7 @@ class Search:
 
     def _laid_out(self, tried: Float[Tensor, "n d"], taken: Float[Tensor, "k d"]) -> Float[Tensor, "d"]:
         listing = self.domain.listing
-        free = None if listing is None else listing[~_are_taken(listing, taken.cpu())]
+        free = None if listing is None else listing[~are_among(listing, taken.cpu())]
         if listing is not None and free is not None and not len(free):
             raise _nothing_left(len(listing))
         past = self.aim.past_bests.cpu()
@@ -118,13 +118,7 @@ class _ScoredPoints:
         values = values.nan_to_num(nan=-torch.inf, neginf=-torch.inf)
         if self.below is not None:
             values = values - _PENALTY * (~self.below(X))
-        return values.masked_fill(_are_taken(X, self.taken), -torch.inf)
-
-
-def _are_taken(X: Float[Tensor, "n d"], taken: Float[Tensor, "k d"]) -> Bool[Tensor, "n"]:
-    if len(taken) == 0:
-        return torch.zeros(len(X), dtype=torch.bool, device=X.device)
-    return torch.cdist(X, taken, p=torch.inf).amin(-1) < SAME
+        return values.masked_fill(are_among(X, self.taken), -torch.inf)
 
 
 def _nothing_left(n: int) -> NoPointLeftError:
