@@ -107,10 +107,5 @@ def _places(X: Float[Tensor, "n d"], error_var: Float[Tensor, "n"] | None) -> In
     cells = np.rint(X.cpu().numpy() / NEAR).astype(np.int64)
     if error_var is not None:
         cells = np.concatenate([cells, error_var.cpu().numpy().view(np.int64)[:, None]], axis=1)
-    order = np.lexsort(cells.T)  # stable: the first row of a place comes first
-    ordered = cells[order]
-    starts = (np.diff(ordered, axis=0, prepend=ordered[:1] - 1) != 0).any(-1)
-    rank = np.argsort(np.argsort(order[starts]))
-    place = np.empty(len(cells), dtype=np.int64)
-    place[order] = rank[np.cumsum(starts) - 1]
-    return torch.from_numpy(place).to(X.device)
+    _, first, which = np.unique(cells, axis=0, return_index=True, return_inverse=True)
+    return torch.from_numpy(np.argsort(np.argsort(first))[which.reshape(-1)]).to(X.device)

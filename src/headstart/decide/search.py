@@ -180,12 +180,11 @@ def polish(value: AimValue, domain: Domain, starts: Float[Tensor, "k d"]) -> Flo
         bad = ~(np.isfinite(loss) & np.isfinite(slope).all(-1))
         return np.where(bad, _WORST, loss), np.where(bad[:, None], 0.0, slope)
 
-    region = domain.region(starts)
+    region, n = domain.region(starts), PLAIN_TUNING.search_iterations
     if region is not None:
-        now[:, columns] = region.descend(objective, now[:, columns], max_iterations=PLAIN_TUNING.search_iterations)
+        now[:, columns] = region.descend(objective, now[:, columns], max_iterations=n)
     else:
-        lower, upper = np.zeros(len(columns)), np.ones(len(columns))
-        n = PLAIN_TUNING.search_iterations
-        run = Minimization(objective, now[:, columns], lower, upper, max_iterations=n, ftol=1e-9, gtol=1e-6)
+        box = np.zeros(len(columns)), np.ones(len(columns))
+        run = Minimization(objective, now[:, columns], *box, max_iterations=n, ftol=1e-9, gtol=1e-6)
         now[:, columns] = run.run().x
     return domain.snap(torch.from_numpy(now).to(starts.device))
