@@ -62,12 +62,11 @@ class ByAutograd:
 
         def backward(by_mean: Array, by_var: Array) -> Array:
             slopes = zip(found, (by_mean, by_var), strict=True)
-            pairs = [(own, torch.from_numpy(np.ascontiguousarray(by)).to(self.device)) for own, by in slopes]
-            pairs = [(own, by) for own, by in pairs if own.requires_grad]  # a variance may be the same everywhere
+            pairs = [(own, by) for own, by in slopes if own.requires_grad]  # a variance may be the same everywhere
             if not pairs:
                 return np.zeros_like(X)
-            outputs, by_outputs = [own for own, _ in pairs], [by for _, by in pairs]
-            gradient: Array = torch.autograd.grad(outputs, x, by_outputs)[0].cpu().numpy()
+            by_outputs = [torch.from_numpy(np.ascontiguousarray(by)).to(self.device) for _, by in pairs]
+            gradient: Array = torch.autograd.grad([own for own, _ in pairs], x, by_outputs)[0].cpu().numpy()
             return gradient
 
         mean, var = (part.detach().cpu().numpy() for part in found)

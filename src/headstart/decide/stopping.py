@@ -232,7 +232,7 @@ def further_gain(
     if len(results) == 0:
         return None
     if len(known.goals) > 1:
-        return Further(_share_of_volume(aim, points), None)
+        return Further(_share_of_volume(aim, results, points), None)
     posterior = known.goals[0]
     with torch.no_grad():
         best = posterior.predict(results)[0].amin()
@@ -296,7 +296,7 @@ def _of_many(
     return total
 
 
-def _share_of_volume(aim: Aim, points: Float[Tensor, "q d"]) -> float:
+def _share_of_volume(aim: Aim, results: Float[Tensor, "n d"], points: Float[Tensor, "q d"]) -> float:
     if len(points) > 1:
         raise InputError(
             f"What several objectives gain is worked out for one point, but there are {len(points)}: give the first."
@@ -304,7 +304,6 @@ def _share_of_volume(aim: Aim, points: Float[Tensor, "q d"]) -> float:
     value = aim.value(torch.cat([aim.results, points]), points[:0], torch.Generator())
     assert value.cells is not None
     added = float(value(points)[0].exp())
-    results = aim.within(aim.results)
     outward = [goal.way.outward for goal in aim.goals]
     reference = torch.cat([way(value.cells.levels[m, 0].amax().reshape(1)) for m, way in enumerate(outward)])
     means = [own.means(results) for own in aim.expected]

@@ -325,8 +325,9 @@ def require_rule(rule: SettingRule, space: Space, cited: str = "") -> SettingRul
         case FixedValue(parameter=name, value=value):
             axis = axes[name]
             _require_clause(Clause(name, Relation.EQUAL, value), axis, cited)
-            beyond = not axis.categorical and axis.log and value <= 0
-            if beyond or not (axis.categorical or rule.holds({name: axis.value(axis.place([value]))[0]})):
+            if (axis.log and value <= 0) or not (
+                axis.categorical or rule.holds({name: axis.value(axis.place([value]))[0]})
+            ):
                 raise InputError(
                     f"{cited}: {name!r} may have {span_in_words(axis.distribution)}, but {_shown(value)} is none of "
                     "them. Fix it to one of its values, or widen its range."
