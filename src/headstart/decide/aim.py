@@ -139,7 +139,9 @@ class Aim:
 
     def _likely(self, X: Float[Tensor, "n d"]) -> Bool[Tensor, "n"]:
         """Where the limits are likely to hold, compared with where they are most likely to: a tenth of X at least."""
-        log_p = sum((limit.log_within(X) for limit in self.limits), start=X.new_zeros(len(X)))
+        if not self.limits:
+            return X.new_ones(len(X), dtype=torch.bool)
+        log_p = torch.stack([limit.log_within(X) for limit in self.limits]).sum(0)
         return log_p >= torch.minimum(log_p.amax() + math.log(PLAIN_TUNING.likely_share), log_p.quantile(0.9))
 
     # ── what a search asks ────────────────────────────────────────────────────────────────────────────────────────
