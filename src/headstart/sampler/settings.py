@@ -303,7 +303,7 @@ def _feasible_values(
     except NoSettingError:  # with the other values as they are nothing keeps them
         return grid
     place = next(other for other in small.axes if other.name == axis.name)
-    X = ruled.listing()
+    X = ruled.listing
     found = (ruled.spread(_LATE_VALUES, generator_from(0)) if X is None else X)[:, place.columns]
     # the levels of the whole space, some of which only sources have, are not those of the small one
     return axis.place(place.value(found.unique(dim=0)))
