@@ -47,14 +47,6 @@ class ResultColumn:
         return f"{'at most' if self.outcome.sign > 0 else 'at least'} {self.outcome.value:g}"
 
 
-@dataclass(frozen=True, slots=True)
-class RuleLine:
-    """A rule about the settings as it is written, and the line that it stands in."""
-
-    text: str
-    line: int | None = field(default=None, compare=False)
-
-
 @dataclass(frozen=True)
 class CampaignFile:
     """What ``headstart.toml`` says. Paths are relative to its folder. ``results`` are objectives, then limits."""
@@ -62,7 +54,8 @@ class CampaignFile:
     results: tuple[ResultColumn, ...]
     past: tuple[str, ...]
     parameters: tuple[Parameter, ...]
-    rules: tuple[RuleLine, ...] = ()
+    rules: tuple[str, ...] = ()
+    rule_lines: tuple[int, ...] = field(default=(), compare=False)  # where the rules stand, as far as that is known
     candidates: str = ""
     current: str = "current.csv"
     model: str = DEFAULT_MODEL

@@ -102,10 +102,8 @@ def read_settings(folder: Path, file: CampaignFile, past: Sequence[RawTask], *, 
     if not file.rules and not implied and not file.candidates:
         return CampaignSettings(file.parameters, descriptors=descriptors)
     space = Space.of({p.name: p.distribution() for p in file.parameters}, descriptors=descriptors)
-    rules = (
-        tuple(parse_rule(rule.text, space, f"{toml}, line {rule.line}" if rule.line else toml) for rule in file.rules)
-        + implied
-    )
+    lines = [f"{toml}, line {line}" for line in file.rule_lines] or [toml] * len(file.rules)
+    rules = (*(parse_rule(rule, space, line) for rule, line in zip(file.rules, lines, strict=True)), *implied)
     if not file.candidates:
         try:
             Ruled(space, rules)

@@ -19,7 +19,7 @@ from headstart.errors import InputError, Message
 if TYPE_CHECKING:
     from headstart.campaign.campaign import Campaign
     from headstart.campaign.fitted import Fitted
-    from headstart.campaign.suggestions import Suggestion
+    from headstart.campaign.suggestions import RowOutlook
 
 
 @command
@@ -115,7 +115,7 @@ def suggest(
     typer.echo(f"{told}. Fill in the {which}, save it, and run this again.")
 
 
-def _tell(fitted: Fitted, suggestions: Sequence[Suggestion], rows: Sequence[int]) -> None:
+def _tell(fitted: Fitted, suggestions: Sequence[RowOutlook], rows: Sequence[int]) -> None:
     """Print the suggestions and what there is to say about them."""
     from headstart.campaign.check import explained, unusual_verdicts
     from headstart.cli.campaign_tables import suggestions_table

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headstart.campaign.file import CampaignFile
     from headstart.campaign.fitted import Fitted, FittedOutcome
     from headstart.campaign.init import Looked
-    from headstart.campaign.suggestions import Suggestion
+    from headstart.campaign.suggestions import RowOutlook
 
 _NAMED = 4  # past campaigns that a suggestion names; more are counted
 
@@ -33,7 +33,7 @@ def parameters_table(looked: Looked) -> Table:
     return table("Parameters", columns, rows, left=columns)
 
 
-def suggestions_table(fitted: Fitted, suggestions: Sequence[Suggestion], numbers: Sequence[int]) -> Table:
+def suggestions_table(fitted: Fitted, suggestions: Sequence[RowOutlook], numbers: Sequence[int]) -> Table:
     """What to try, what is expected of every outcome, and what that rests on."""
     file, more = fitted.campaign.file, fitted.campaign.settings.more_columns
     title = f"{count(len(suggestions), 'experiment')} to try"
@@ -45,7 +45,7 @@ def suggestions_table(fitted: Fitted, suggestions: Sequence[Suggestion], numbers
             str(number),
             *(cell(s.values[name]) for name in more),
             *(cell(s.values[p.name]) for p in file.parameters),
-            *(with_interval(r.median, r.low, r.high) for r in s.expected.values()),
+            *(with_interval(*r) for r in s.expected.values()),
             *((_probability(fitted, s.within),) if limited else ()),
             _rests_on(s, fitted),
         )
@@ -59,7 +59,7 @@ def _probability(fitted: Fitted, within: float) -> str:
     return percent(within) if any(own.knows for own in limits) else "not known yet"
 
 
-def _rests_on(suggestion: Suggestion, fitted: Fitted) -> str:
+def _rests_on(suggestion: RowOutlook, fitted: Fitted) -> str:
     from headstart.campaign.fitted import THIS
 
     if not any(own.target.n for own in fitted.outcomes) and suggestion.shares[-1][1] == 1.0:
@@ -75,23 +75,17 @@ def _rests_on(suggestion: Suggestion, fitted: Fitted) -> str:
 
 def pending_table(fitted: Fitted, pending: Sequence[Experiment]) -> Table:
     """What is awaited, and what is expected of it; results that are there already as they are."""
-    from headstart.campaign.suggestions import Range, ranges_at
+    from headstart.campaign.suggestions import outlooks_at
 
     file = fitted.campaign.file
-    expected = [ranges_at(own, [e.values for e in pending]) for own in fitted.outcomes]
-
-    def told(e: Experiment, name: str, found: Range) -> str:
-        known = e.results.get(name)
-        return with_interval(found.median, found.low, found.high) if known is None else f"measured: {known:g}"
-
     columns = ("row", *(p.label for p in file.parameters), *(f"expected {column.label}" for column in file.results))
     rows = (
         (
             str(e.number),
             *(cell(e.values[p.name]) for p in file.parameters),
-            *(told(e, column.name, own[i]) for column, own in zip(file.results, expected, strict=True)),
+            *(f"measured: {e.results[n]:g}" if n in e.results else with_interval(*r) for n, r in own.expected.items()),
         )
-        for i, e in enumerate(pending)
+        for e, own in zip(pending, outlooks_at(fitted, [e.values for e in pending]), strict=True)
     )
     return table("Pending", columns, rows)
 
@@ -152,10 +146,10 @@ def noise_in_words(fitted: Fitted, own: FittedOutcome) -> str:
 def contributions(fitted: Fitted) -> Table:
     """What every campaign has, and its share in what is known about the best point."""
     from headstart.campaign.fitted import THIS
-    from headstart.campaign.suggestions import reference_point, rests_on
+    from headstart.campaign.suggestions import outlooks_at, reference_point
 
     campaign, file = fitted.campaign, fitted.campaign.file
-    shares = dict(rests_on(fitted, [reference_point(fitted)])[0])
+    shares = dict(outlooks_at(fitted, [reference_point(fitted)])[0].shares)
     where = "best point" if campaign.best is not None else "most promising past point"
     columns = ("campaign", "results used", *(f"best {column.label}" for column in file.goals), "share")
     rows = []

@@ -18,7 +18,7 @@ from tests.unit.web.pages import Visitor, visiting, words
 from headstart.campaign.campaign import open_campaign
 from headstart.campaign.desk.words import with_interval
 from headstart.campaign.fitted import fit_campaign
-from headstart.campaign.suggestions import ranges_at
+from headstart.campaign.suggestions import outlooks_at
 
 SETTINGS = [(0.2, 0.2, "u"), (0.5, 0.3, "u"), (0.4, 0.4, "v"), (0.3, 0.1, "u")]
 
@@ -59,10 +59,10 @@ def test_predictions_of_a_point_are_the_models(visitor: Visitor, folder: Path) -
     row = {"a": 0.25, "b": 0.3, "s": "v"}
     assert answer["point"] == row
     fitted = fit_campaign(open_campaign(folder))
+    (outlook,) = outlooks_at(fitted, [row])
     for own, found in zip(fitted.outcomes, answer["expected"], strict=True):
-        r = ranges_at(own, [row])[0]
-        assert found == {"outcome": own.column.label, "text": with_interval(r.median, r.low, r.high)}
-    assert answer["within"] == f"{100 * float(fitted.probability_within([row])[0]):.0f} %"
+        assert found == {"outcome": own.column.label, "text": with_interval(*outlook.expected[own.column.name])}
+    assert answer["within"] == f"{100 * outlook.within:.0f} %"
 
 
 @pytest.mark.parametrize("query", ["v0=abc", "v0=7", "v2=w", "v0=nan", "v1=1e999"])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from headstart.campaign.campaign import Campaign, lost_by_writing, open_campaign, require_closed, with_rows
 from headstart.campaign.desk.history import Step, digest, make_step
 from headstart.campaign.experiments import State, as_setting
-from headstart.campaign.file import TOML, CampaignFile, RuleLine
+from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.measured import SlippedResultsError
 from headstart.campaign.settings import read_settings
 from headstart.campaign.toml.writing import with_rules, with_told_cells
@@ -94,13 +94,6 @@ FAILED = "failed"
 Opening = Callable[..., Campaign]
 
 
-@dataclass(frozen=True, slots=True)
-class OwnRow:
-    """An experiment that somebody plans or has done: cells as they were typed, by column."""
-
-    cells: Mapping[str, str]
-
-
 def save_results(
     folder: Path,
     seen: str,
@@ -137,12 +130,12 @@ def save_results(
 def add_row(
     folder: Path,
     seen: str,
-    row: OwnRow,
+    row: Mapping[str, str],
     *,
     right: Collection[str] = (),
     opening: Opening = open_campaign,
 ) -> Step | None:
-    """Add an experiment of one's own; its results may be there already, or come later.
+    """Add an experiment of one's own, as it was typed; its results may be there already, or come later.
 
     ``right`` are columns whose result somebody says is right, far outside anything seen as it is.
     """
@@ -150,7 +143,7 @@ def add_row(
     def change(campaign: Campaign) -> tuple[str, bytes]:
         file = campaign.file
         names = [*(p.name for p in file.parameters if p.kind is not Kind.FIXED), *file.measured_columns]
-        found = _typed(campaign, {(OWN_ROW, name): row.cells.get(name, "") for name in names})
+        found = _typed(campaign, {(OWN_ROW, name): row.get(name, "") for name in names})
         values = {p.name: p.value for p in file.parameters if p.kind is Kind.FIXED}
         values |= {name: value for (_, name), value in found.items()}
         return "an own experiment was added", appended(campaign.table, [values], campaign.mark)
@@ -307,10 +300,9 @@ def save_rules(folder: Path, seen: str, rules: Sequence[str], *, opening: Openin
                 wrong[i, "rule"] = str(error)
         if wrong:
             raise UnusableCellsError(wrong)
-        kept = tuple(RuleLine(rule) for rule in rules if rule)
+        kept = tuple(filter(None, rules))
         if kept == file.rules:
             return None
-        read_settings(
-            folder, replace(file, rules=kept), campaign.past, place="The rules"
-        )  # whether any setting keeps all
+        # whether any setting keeps all
+        read_settings(folder, replace(file, rules=kept, rule_lines=()), campaign.past, place="The rules")
         return make_step(folder, f"rules were changed: {len(kept)} now", {TOML: (old, with_rules(old, path, rules))})

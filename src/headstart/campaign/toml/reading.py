@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headstart.campaign.file import CampaignFile, ResultColumn, RuleLine
+from headstart.campaign.file import CampaignFile, ResultColumn
 from headstart.data.outcomes import MOST_GOALS, Goal, Limit
 from headstart.errors import InputError, Message, Setting
 from headstart.sources.files.cells import wrong_meaning
@@ -156,20 +156,12 @@ def parameter_of(toml: TomlText, name: str, data: Any) -> Parameter:
         )
     if kind is Kind.FIXED:
         return Parameter(name, kind, value=data["value"], unit=unit, before=before)
-    low, high, step, log = data["low"], data["high"], data.get("step"), data.get("log", False)
-    for key, value in (("low", low), ("high", high), ("step", step)):
-        if value is not None and kind is Kind.INT and value != int(value):
-            raise wrong(key, f'must be a whole number, but it is {value}. Or use kind = "float".')
-    if low >= high:
-        how = "Swap them" if low > high else 'Widen the range, or use kind = "fixed" with a value'
-        raise wrong("low", f"is {low}, which is not below high = {high}. {how}.")
-    if log and low <= 0:
-        raise wrong("low", f"is {low}, but a log scale needs low above 0. Raise it, or delete log = true.")
-    if step is not None and not 0 < step <= high - low:
-        raise wrong("step", f"must be positive and no wider than the range, but it is {step}.")
-    if step is not None and log:
-        raise wrong("step", "does not go with log = true. Delete one of the two.")
-    return Parameter(name, kind, low=low, high=high, log=log, step=step, unit=unit, before=before)
+    more = {key: data[key] for key in ("log", "step") if key in data}
+    made = Parameter(name, kind, low=data["low"], high=data["high"], unit=unit, before=before, **more)
+    if made.wrong:
+        key, why = made.wrong
+        raise toml.fail(f"{key} in [{table}]: {why}", key, table)
+    return made
 
 
 def _category(value: Any) -> str:
@@ -183,7 +175,7 @@ _RESULT_KEYS = {
     "objectives": {"direction": TEXT, **_EVERY_KEYS},
     "limits": {"at_most": NUMBER, "at_least": NUMBER, **_EVERY_KEYS},
 }
-_RULE_KEYS = {"rule": TEXT, "why": TEXT}
+_RULE_KEYS = ("rule", "why")
 
 
 def results_of(toml: TomlText, data: Mapping[str, Any]) -> tuple[ResultColumn, ...]:
@@ -240,22 +232,20 @@ def _result(toml: TomlText, part: str, name: str, data: Any) -> ResultColumn:
     return ResultColumn(outcome, data.get("unit", ""), data.get("error", ""))
 
 
-def rules_of(toml: TomlText, data: Any) -> tuple[RuleLine, ...]:
-    """The rules about the settings, each with its line."""
+def rules_of(toml: TomlText, data: list[Any]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The rules about the settings, and their lines; no lines where the file writes rules in another way."""
     lines = toml.lines_of("rules")
-    found = []
+    lines = lines if len(lines) == len(data) else []
     for i, rule in enumerate(data):
-        line = lines[i] if len(lines) == len(data) else None
-        place = f"{toml.path}, line {line}" if line else f"{toml.path}, rule {i + 1}"
+        place = f"{toml.path}, {f'line {lines[i]}' if lines else f'rule {i + 1}'}"
         if not isinstance(rule, dict) or "rule" not in rule:
             raise InputError(f'{place}: a rule is a table [[rules]] with rule = "A + B <= 100".')
-        unknown = next((key for key in rule if key not in _RULE_KEYS), None)
-        if unknown is not None:
-            raise InputError(f"{place}: unknown key {unknown!r} in [[rules]]. {nearest(unknown, _RULE_KEYS)}")
-        if not all(isinstance(value, str) for value in rule.values()):
-            raise InputError(f"{place}: rule and why must be texts in quotation marks.")
-        found.append(RuleLine(rule["rule"], line))
-    return tuple(found)
+        for key, value in rule.items():
+            if key not in _RULE_KEYS:
+                raise InputError(f"{place}: unknown key {key!r} in [[rules]]. {nearest(key, _RULE_KEYS)}")
+            if not isinstance(value, str):
+                raise InputError(f"{place}: {key} must be a text in quotation marks, but it is {value!r}.")
+    return tuple(rule["rule"] for rule in data), tuple(lines)
 
 
 _EQUAL_ROWS = {"copies": False, "repeats": True}
@@ -312,11 +302,13 @@ def _campaign(toml: TomlText, data: dict[str, Any]) -> CampaignFile:
     equal_rows = data.get("equal_rows", "copies")
     if equal_rows not in _EQUAL_ROWS:
         raise toml.fail(f"equal_rows must be 'copies' or 'repeats', but it is {equal_rows!r}.", "equal_rows")
+    rules, rule_lines = rules_of(toml, data.get("rules", []))
     found = CampaignFile(
         results=results,
         past=tuple(data.get("past", ())),
         parameters=parameters,
-        rules=rules_of(toml, data.get("rules", ())),
+        rules=rules,
+        rule_lines=rule_lines,
         ignore=tuple(data.get("ignore", ())),
         equal_rows_are_repeats=_EQUAL_ROWS[equal_rows],
         **{key: data[key] for key in _AS_WRITTEN if key in data},

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from headstart.campaign.file import CampaignFile, ResultColumn, RuleLine
+from headstart.campaign.file import CampaignFile, ResultColumn
 from headstart.campaign.toml.reading import TomlText, campaign_file_in
 from headstart.data.outcomes import Goal
 from headstart.errors import InputError
@@ -67,7 +67,7 @@ def toml_text(campaign: CampaignFile, proposal: Proposal) -> str:
     if campaign.rules:
         lines += ["", "# Rules that every suggestion keeps. Past results that break one still count."]
     for rule in campaign.rules:
-        lines += ["", "[[rules]]", f"rule = {_text(rule.text)}"]
+        lines += ["", "[[rules]]", f"rule = {_text(rule)}"]
     return "\n".join(lines) + "\n"
 
 
@@ -166,7 +166,7 @@ def with_rules(raw: bytes, path: Path, rules: Sequence[str]) -> bytes:
     changed = list(lines)
     for i, head in reversed(list(enumerate(heads))):
         wanted = rules[i] if i < len(rules) else ""
-        if i < len(before.rules) and wanted == before.rules[i].text:
+        if i < len(before.rules) and wanted == before.rules[i]:
             continue
         end = next((k for k in range(head + 1, len(changed)) if _HEADER.match(changed[k])), len(changed))
         if not wanted:
@@ -177,8 +177,7 @@ def with_rules(raw: bytes, path: Path, rules: Sequence[str]) -> bytes:
                 changed[k] = f"{found[1]}{_text(wanted)}{found[2]}"
     for wanted in rules[len(heads) :]:
         changed += ["", "[[rules]]", f"rule = {_text(wanted)}"] if wanted else []
-    kept = tuple(RuleLine(text) for text in rules if text)
-    return _checked(changed, newline, path, replace(before, rules=kept), "[[rules]]")
+    return _checked(changed, newline, path, replace(before, rules=tuple(filter(None, rules))), "[[rules]]")
 
 
 def _lines(raw: bytes) -> tuple[list[str], str]:

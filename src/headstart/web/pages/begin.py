@@ -16,7 +16,6 @@ from starlette.routing import Route
 from headstart.campaign.desk.beginning import (
     MOST_FILES,
     SUFFIXES,
-    UploadedFile,
     add_past,
     begin,
     past_files,
@@ -138,7 +137,7 @@ def _upload(request: Request, form: FormData) -> Response:
         return _page(request, told="No file was chosen.", status=422)
     if len(sent) > MOST_FILES:
         return _page(request, told=f"{len(sent)} files at once are too many: at most {MOST_FILES}.", status=422)
-    files = [UploadedFile(str(part.filename), part.file.read()) for part in sent]
+    files = [(str(part.filename), part.file.read()) for part in sent]
     with desk.changing:
         _, wrong = tried(lambda: add_past(desk.folder, files))
     if wrong:

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from headstart.campaign.desk.changes import OwnRow, add_row, remove_row, save_results, say_right
+from headstart.campaign.desk.changes import add_row, remove_row, save_results, say_right
 from headstart.campaign.desk.contents import with_campaign
 from headstart.campaign.desk.history import Step, last_step, steps_of, undo_step
 from headstart.campaign.experiments import State
@@ -90,7 +90,7 @@ def _add(request: Request, form: FormData) -> Response:
     right = [column for _, column in typed.right]
 
     def change() -> Step | None:
-        return add_row(desk.folder, str(form.get("seen", "")), OwnRow(typed.own), right=right, opening=desk.opening)
+        return add_row(desk.folder, str(form.get("seen", "")), typed.own, right=right, opening=desk.opening)
 
     return _changed(request, Typed(own=typed.own, right=typed.right), change, "added")
 

@@ -14,8 +14,8 @@ from headstart.campaign.desk.words import cell as cell_text
 from headstart.campaign.desk.words import percent, with_interval
 from headstart.campaign.experiments import Experiment
 from headstart.campaign.measured import ResultSlip
+from headstart.campaign.suggestions import RowOutlook
 from headstart.sources.parameters import Kind
-from headstart.web.jobs import RowOutlook
 
 
 @dataclass
@@ -79,15 +79,13 @@ def row_of(campaign: Campaign, e: Experiment, outlook: RowOutlook | None, typed:
     """An experiment with a cell for every result and standard error, and what is expected of it."""
     file, at = campaign.file, campaign.table.numbers.index(e.number)
     texts = dict(zip(campaign.table.columns, campaign.table.rows[at], strict=True))
-    ranges = dict(zip((column.name for column in file.results), outlook.ranges, strict=True)) if outlook else {}
     labels = {column.name: column.label for column in file.results}
     labels |= {column.error: f"standard error of {column.name}" for column in file.results if column.error}
     cells = []
     for i, column in enumerate(file.measured_columns):
         shown = _field(f"r{e.number}.{i}", (e.number, column), labels[column], typed, texts.get(column, ""))
-        r = ranges.get(column)
-        if r is not None and column not in e.results:
-            shown.expected = with_interval(r.median, r.low, r.high)
+        if outlook is not None and column in outlook.expected and column not in e.results:
+            shown.expected = with_interval(*outlook.expected[column])
         cells.append(shown)
     row = ShownRow(e.number, e.state, [(p.name, e.values[p.name]) for p in file.parameters], cells)
     if e.number in typed.edit:

@@ -84,7 +84,7 @@ def more_of(desk: Desk) -> MoreForm:
     return MoreForm(
         str(old.cells.get(MARK_KEY, "")),
         "\n".join(line for line in cells if not line.startswith(f"{MARK_KEY} =")),
-        "\n".join(rule.text for rule in old.rules),
+        "\n".join(old.rules),
         old.current,
         old=old,
     )
@@ -120,7 +120,7 @@ def show_settings(
     raw = (desk.folder / TOML).read_bytes()
     file, problem = tried(lambda: read_campaign_file(desk.folder / TOML))
     now, other = tried(desk.now) if file is not None else (None, "")
-    rules = typed if typed is not None else [*(rule.text for rule in file.rules), ""] if file is not None else []
+    rules = typed if typed is not None else [*file.rules, ""] if file is not None else []
     settings = now.campaign.settings if now is not None else None
     content = {
         "title": "The campaign",
