@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
 from headstart.campaign.campaign import repeat_spread
@@ -126,12 +127,12 @@ def noise_of(own: FittedOutcome, reference: Mapping[str, Any]) -> tuple[float, i
 
     The guess is that at the reference point; NaN where nothing is known. Outliers do not count.
     """
-    kept = [(e, y) for e, y, far in zip(own.experiments, own.values, own.outliers, strict=True) if not far]
-    tasks: list[tuple[Sequence[Mapping[str, Any]], Sequence[float]]] = [
-        ([e.values for e, _ in kept], [float(y) for _, y in kept]),
-        *((rows.to_dict("records"), y.tolist()) for rows, y in own.ordinary_past),
-    ]
-    return repeat_spread(tasks) or (own.scatter(reference) if own.knows else math.nan, 0)
+    kept = ~own.outliers
+    rows = pd.DataFrame([e.values for e in own.experiments], columns=list(own.alignment.space.names))[kept]
+    return repeat_spread([(rows, own.values[kept]), *own.ordinary_past]) or (
+        own.scatter(reference) if own.knows else math.nan,
+        0,
+    )
 
 
 @single_thread()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from logging.handlers import BufferingHandler
 from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from headstart.demo.demo import Demo, DemoResult, Standing
+    from headstart.demo.demo import Demo, DemoResult, OnTrial, Start
 
 
 @command
@@ -100,7 +100,7 @@ def _told_afterwards() -> Iterator[None]:
 
 
 @contextmanager
-def _two_lines(demo: Demo, console: Console) -> Iterator[Callable[[Standing], None]]:
+def _two_lines(demo: Demo, console: Console) -> Iterator[OnTrial]:
     """A live line for either kind: trials done, the lowest error so far (median of the runs), the time left."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -122,9 +122,9 @@ def _two_lines(demo: Demo, console: Console) -> Iterator[Callable[[Standing], No
             for start, name in names.items()
         }
 
-        def show(now: Standing) -> None:
-            trial = (now.done - 1) // demo.runs + 1
-            progress.update(bars[now.start], completed=now.done, trial=trial, error=f"error {now.error:.2%}")
+        def show(start: Start, done: int, error: float) -> None:
+            trial = (done - 1) // demo.runs + 1
+            progress.update(bars[start], completed=done, trial=trial, error=f"error {error:.2%}")
 
         yield show
 

@@ -146,16 +146,11 @@ class DemoResult:
         return f"{goal} took {scratch} trials from scratch, and {head_start} with the head start."
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """Where a kind of start is: so many trials of all runs are finished, and the median of their best errors."""
-
-    start: Start
-    done: int
-    error: float
+# Told after a trial: the kind of start, how many trials of all its runs are finished, the median of their best errors
+OnTrial = Callable[[Start, int, float], None]
 
 
-def run_demo(demo: Demo, on_trial: Callable[[Standing], None] = lambda _: None) -> DemoResult:
+def run_demo(demo: Demo, on_trial: OnTrial = lambda *_: None) -> DemoResult:
     """Run it; ``on_trial`` is called after every trial. A keyboard interrupt ends it with what is there."""
     studies: dict[Start, list[Study]] = {start: [] for start in Start}
     interrupted = False
@@ -171,7 +166,7 @@ def run_demo(demo: Demo, on_trial: Callable[[Standing], None] = lambda _: None) 
                     study.tell(asked, machine.error(**asked.params))
                     begun = studies[start][: run + 1 if trial == 0 else None]
                     best = torch.tensor([each.best_value for each in begun])
-                    on_trial(Standing(start, trial * demo.runs + run + 1, best.quantile(0.5).item()))
+                    on_trial(start, trial * demo.runs + run + 1, best.quantile(0.5).item())
     except KeyboardInterrupt:
         interrupted = True
     scratch, head_start = (_errors(studies[start], demo.runs) for start in (Start.SCRATCH, Start.HEAD_START))
