@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ from headstart.errors import InputError, refuse
 from headstart.sources.files.safe import write_whole
 from headstart.sources.files.tables import FileLayout, Table, appended, read_table, write_rows
 from headstart.sources.files.workbooks import split_sheet
-from headstart.sources.parameters import Kind
 from headstart.sources.raw import RawTask
 
 
@@ -150,11 +150,8 @@ def _with_recorded(file: CampaignFile, past: Sequence[RawTask], experiments: Seq
     """With what rows say of parameters that are fixed now: a row that was run with another value is evidence of it."""
     parameters = []
     for p in file.parameters:
-        if p.kind is not Kind.FIXED:
-            parameters.append(p)
-            continue
-        old = [value for task in past if p.name in task.rows for value in task.rows[p.name]]
-        parameters.append(p.with_recorded([*old, *(e.values[p.name] for e in experiments)]))
+        old = (value for task in past if p.name in task.rows for value in task.rows[p.name])
+        parameters.append(p.with_recorded(chain(old, (e.values[p.name] for e in experiments))))
     return replace(file, parameters=tuple(parameters))
 
 

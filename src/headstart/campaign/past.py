@@ -30,8 +30,11 @@ def readable(paths: Sequence[Path], rules: CellRules) -> tuple[list[Table], list
     return tables, problems
 
 
-def table_use(file: CampaignFile, *, past: bool) -> TableUse:
-    """What the columns of the campaign's files are to be."""
+def clean_tables(tables: Sequence[Table], file: CampaignFile, *, past: bool = True) -> tuple[list[Table], list[str]]:
+    """The tables with the campaign's names, in its units and with plain cells, and all that cannot be read.
+
+    Case, outer spaces and the composition of umlauts do not matter in names.
+    """
     describing = [c for p in file.parameters if isinstance(p.descriptors, tuple) for c in p.descriptors]
     errors = {
         column.error: f"The standard error of {column.name} is a number; leave the cell empty where it is not known."
@@ -39,7 +42,7 @@ def table_use(file: CampaignFile, *, past: bool) -> TableUse:
         if column.error
     }
     remedy = f'Write the number alone, or give the parameter the kind "category" in {TOML}.'
-    return TableUse(
+    use = TableUse(
         tuple(column.name for column in file.results),
         tuple(p.name for p in file.parameters if not p.is_text),
         {p.name: p.choices or (str(p.value),) for p in file.parameters if p.is_text},
@@ -49,14 +52,6 @@ def table_use(file: CampaignFile, *, past: bool) -> TableUse:
         remedy if past else "Write the number alone; the unit belongs into the header.",
         file.ignore,
     )
-
-
-def clean_tables(tables: Sequence[Table], file: CampaignFile, *, past: bool = True) -> tuple[list[Table], list[str]]:
-    """The tables with the campaign's names, in its units and with plain cells, and all that cannot be read.
-
-    Case, outer spaces and the composition of umlauts do not matter in names.
-    """
-    use = table_use(file, past=past)
     found = [typed(table, use) for table in tables]
     return found, [problem for table in found for problem in table.problems]
 

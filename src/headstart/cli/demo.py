@@ -30,9 +30,7 @@ def demo(
     ] = "cancer",
     trials: Annotated[int, typer.Option(help="Trials of every run.")] = 20,
     runs: Annotated[int, typer.Option(help="Runs of either kind, side by side.")] = 5,
-    model: Annotated[
-        str | None, typer.Option(help="Model that learns from the past.", show_default="the sampler's own")
-    ] = None,
+    model: Annotated[str, typer.Option(help="Model that learns from the past.")] = "auto",
     seed: Annotated[int, typer.Option(help="Equal seeds give equal results.")] = 0,
     out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("headstart-demo.png"),
 ) -> None:

@@ -7,7 +7,6 @@ folds are the same in all of them.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -37,29 +36,24 @@ class Start(Enum):
     HEAD_START = "head start"
 
 
-def default_model() -> str:
-    """What ``TransferSampler`` takes where no model is asked for, in upper case."""
-    return str(inspect.signature(TransferSampler).parameters["model"].default).upper()
-
-
 @dataclass(frozen=True, slots=True)
 class Demo:
     """What is run: ``runs`` times ``trials`` trials of either kind on one data set.
 
-    ``past_trials`` are known of each of the other data sets. ``model`` learns from them; None is the sampler's own.
+    ``past_trials`` are known of each of the other data sets. ``model`` learns from them.
     """
 
     data_set: str = "cancer"
     trials: int = 20
     runs: int = 5
     past_trials: int = 60
-    model: str | None = None
+    model: str = "auto"
     seed: int = 0
 
     def __post_init__(self) -> None:
         """Check every setting, before any computation."""
         known(self.data_set)
-        if self.model is not None and not model_named(self.model).needs_sources:
+        if not model_named(self.model).needs_sources:
             able = [name for name, model in FAMILY.items() if model.needs_sources]
             raise InputError(f"The model {self.model!r} uses no past data. The demo can use: {', '.join(able)}.")
         for name in ("trials", "runs", "past_trials"):
@@ -72,7 +66,7 @@ class Demo:
     @property
     def model_name(self) -> str:
         """The model that learns from the past, in upper case."""
-        return default_model() if self.model is None else self.model.upper()
+        return self.model.upper()
 
     @property
     def described(self) -> str:
