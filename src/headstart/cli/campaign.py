@@ -13,7 +13,7 @@ import typer
 from headstart.campaign.desk.words import count
 from headstart.cli.arguments import FileOptions, FolderOptions, LearnOptions, command, elsewhere, error_columns, pairs
 from headstart.cli.output import say, with_options, working
-from headstart.cli.tables import in_plain_words, show
+from headstart.cli.tables import show
 from headstart.errors import InputError, Message
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _tell(fitted: Fitted, suggestions: Sequence[RowOutlook], rows: Sequence[int]
     for own in fitted.outcomes:
         of = f", for {own.column.name}" if len(fitted.outcomes) > 1 else ""
         for source in unusual_verdicts(explained(own)):
-            typer.echo(f"{source.name} is {source.verdict}{of}. {in_plain_words(source.reason)}")
+            typer.echo(f"{source.name} is {source.verdict}{of}. {source.reason}")
 
 
 @command

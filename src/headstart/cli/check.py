@@ -12,7 +12,7 @@ from headstart.campaign.desk.words import count, percent
 from headstart.cli.arguments import FileOptions, FolderOptions, command
 from headstart.cli.campaign import fitted_campaign
 from headstart.cli.output import say, working
-from headstart.cli.tables import in_plain_words, show, table
+from headstart.cli.tables import show, table
 from headstart.errors import InputError
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _of(outcome: str) -> str:
 
 def _say_verdicts(verdicts: Sequence[SourceVerdict]) -> None:
     for s in verdicts:
-        typer.echo(f"{s.name} is {s.verdict}. {in_plain_words(s.reason, figures=True)}")
+        typer.echo(f"{s.name} is {s.verdict}. {s.explained}")
 
 
 def _say_contradictions(found: Explanation) -> None:

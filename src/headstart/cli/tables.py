@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -81,9 +80,3 @@ def _turned(made: Table, console: Console) -> list[Table]:
         found.append(part(first, last))
         first = last
     return found
-
-
-def in_plain_words(reason: str, *, figures: bool = False) -> str:
-    """A reason for people who do experiments: a target is their campaign; figures in nats only where they are told."""
-    words = reason.replace("the target's", "this campaign's").replace("the target", "this campaign")
-    return words if figures else re.sub(r" \([^()]*\bnats\b[^()]*\)", "", words)

@@ -51,7 +51,7 @@ def past_rows(own: PastOf) -> list[dict[str, Any]]:
             "name": s.name,
             "rows": s.rows,
             "verdict": str(s.verdict),
-            "reason": s.reason.replace("the target", "this campaign"),
+            "reason": s.explained,
             "weight": f"{s.weight:+.2f} ± {s.weight_sd:.2f}",
             "agrees": ", ".join(agrees) or "–",
             "contradicts": ", ".join(contradicts) or "–",
