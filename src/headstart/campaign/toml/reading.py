@@ -1,21 +1,6 @@
 """``headstart.toml`` is read: every key is known and every value fits, or an error names the line and the remedy.
 
-[objectives.yield]             one to three objectives,
-direction = "maximize"
-error = "yield_sd"             with the column of their standard errors, and the values that there can be at all
-low = 0
-high = 100
-
-[limits.impurity]              what must stay within a limit
-at_most = 0.5
-
-[[rules]]                      what must hold for the settings (data.rules.text)
-rule = "A + B + C = 1"
-
-[parameters.temperature]       what may be set
-
-[cells]                        what cells of the files mean, if not what is usual (sources.files.cells)
-"n.d." = "failed"
+What the file holds is written, with comments, by ``campaign.toml.writing``, and told in docs/folder.md and docs/files.md.
 """
 
 from __future__ import annotations
@@ -127,41 +112,26 @@ def parameter_of(toml: TomlText, name: str, data: Any) -> Parameter:
     for key in data:
         if key not in allowed:
             raise wrong(key, f"does not go with kind {kind.value!r}. Delete it, or change the kind.")
-    unit, before = data.get("unit", ""), data.get("before")
-    if (
-        before is not None
-        and kind is not Kind.CATEGORY
-        and isinstance(before, str) != isinstance(data.get("value", 0.0), str)
-    ):
-        raise wrong("before", f"must be a number, but it is {before!r}.")
+    given: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in data.items() if key != "kind"
+    }
     if kind is Kind.CATEGORY:
-        choices = tuple(_category(c) for c in data["choices"])
-        if len(set(choices)) < 2 or len(set(choices)) < len(choices):
-            raise wrong("choices", f"must be two or more different values, but they are {list(choices)}.")
-        withdrawn = tuple(_category(c) for c in data.get("withdrawn", ()))
-        both = next((c for c in withdrawn if c in choices), None)
-        if both is not None:
-            raise wrong("withdrawn", f"has {both!r}, which is one of the choices too. Delete one of the two.")
-        if before is not None and _category(before) not in (*choices, *withdrawn):
-            raise wrong("before", f"is {before!r}, which is none of the choices. Correct it, or add it to withdrawn.")
-        told = data.get("descriptors", "")
-        return Parameter(
-            name,
-            kind,
-            choices=choices,
-            unit=unit,
-            descriptors=told if isinstance(told, str) else tuple(told),
-            withdrawn=withdrawn,
-            before=None if before is None else _category(before),
-        )
-    if kind is Kind.FIXED:
-        return Parameter(name, kind, value=data["value"], unit=unit, before=before)
-    more = {key: data[key] for key in ("log", "step") if key in data}
-    made = Parameter(name, kind, low=data["low"], high=data["high"], unit=unit, before=before, **more)
-    if made.wrong:
-        key, why = made.wrong
+        given |= {key: tuple(map(_category, given[key])) for key in ("choices", "withdrawn") if key in given}
+        given |= {"before": _category(given["before"])} if "before" in given else {}
+    p = Parameter(name, kind, **given)
+    if kind is Kind.CATEGORY:
+        if len(set(p.choices)) < max(2, len(p.choices)):
+            raise wrong("choices", f"must be two or more different values, but they are {list(p.choices)}.")
+        if both := [choice for choice in p.withdrawn if choice in p.choices]:
+            raise wrong("withdrawn", f"has {both[0]!r}, which is one of the choices too. Delete one of the two.")
+        if p.before is not None and p.before not in (*p.choices, *p.withdrawn):
+            raise wrong("before", f"is {p.before!r}, which is none of the choices. Correct it, or add it to withdrawn.")
+    elif p.before is not None and isinstance(p.before, str) != p.is_text:
+        raise wrong("before", f"must be a {'text' if p.is_text else 'number'}, but it is {p.before!r}.")
+    if p.wrong:
+        key, why = p.wrong
         raise toml.fail(f"{key} in [{table}]: {why}", key, table)
-    return made
+    return p
 
 
 def _category(value: Any) -> str:
@@ -278,11 +248,7 @@ def campaign_file_in(text: str, path: Path) -> CampaignFile:
         raise InputError(
             f"{path} is not valid TOML: {str(error).rstrip('.')}. Texts need quotation marks, numbers a decimal point."
         ) from error
-    return _campaign(TomlText(path, text), data)
-
-
-def _campaign(toml: TomlText, data: dict[str, Any]) -> CampaignFile:
-    """The whole file, checked."""
+    toml = TomlText(path, text)
     toml.check(data, _KEYS, "")
     results = results_of(toml, data)
     if "parameters" not in data:
