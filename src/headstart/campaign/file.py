@@ -96,7 +96,3 @@ class CampaignFile:
     def measured_columns(self) -> tuple[str, ...]:
         """The columns of results and of their errors: none of them is a parameter."""
         return tuple(name for column in self.results for name in (column.name, column.error) if name)
-
-    def result(self, name: str) -> ResultColumn:
-        """The column of this name."""
-        return next(column for column in self.results if column.name == name)

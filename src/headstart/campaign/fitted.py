@@ -188,10 +188,6 @@ class Fitted:
     known: OutcomePosteriors
     device: ComputeDevice = CPU
 
-    def __getitem__(self, name: str) -> FittedOutcome:
-        """That of the column of this name."""
-        return next(own for own in self.outcomes if own.column.name == name)
-
     @property
     def first(self) -> FittedOutcome:
         """That of the first objective."""

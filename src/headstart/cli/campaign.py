@@ -12,8 +12,7 @@ import typer
 
 from headstart.campaign.desk.words import count
 from headstart.cli.arguments import FileOptions, FolderOptions, LearnOptions, command, elsewhere, error_columns, pairs
-from headstart.cli.output import say, with_options, working
-from headstart.cli.tables import show
+from headstart.cli.output import say, show, with_options, working
 from headstart.errors import InputError, Message
 
 if TYPE_CHECKING:

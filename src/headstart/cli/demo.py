@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headstart.cli.arguments import command
-from headstart.cli.output import say
-from headstart.cli.tables import show, table
+from headstart.cli.output import say, show, table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,7 +47,12 @@ def demo(
 
     settings = Demo(data_set=data, trials=trials, runs=runs, model=model, seed=seed)
     require_writable(out)
-    typer.echo(_introduction(settings), err=True)
+    typer.echo(
+        f"Tuning a support vector machine (cost, gamma, degree, kernel) on scikit-learn's {settings.described}: "
+        f"{trials} trials, {'one run' if runs == 1 else f'{runs} runs'} of either kind.\n"
+        f"The head start: {settings.past_trials} past trials on each of {', '.join(settings.sources)}.",
+        err=True,
+    )
     with single_thread(), _told_afterwards(), _two_lines(settings, Console(stderr=True)) as tell:
         result = run_demo(settings, on_trial=tell)
     if result.trials:
@@ -59,15 +63,6 @@ def demo(
         kept = f"{result.trials} of {trials} trials of every run are above" if result.trials else "Nothing to show"
         typer.echo(f"Interrupted. {kept}.", err=True)
         raise typer.Exit(130)
-
-
-def _introduction(demo: Demo) -> str:
-    one = demo.runs == 1
-    return (
-        f"Tuning a support vector machine (cost, gamma, degree, kernel) on scikit-learn's {demo.described}: "
-        f"{demo.trials} trials, {'one run' if one else f'{demo.runs} runs'} of either kind.\n"
-        f"The head start: {demo.past_trials} past trials on each of {', '.join(demo.sources)}."
-    )
 
 
 @contextmanager

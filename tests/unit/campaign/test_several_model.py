@@ -62,7 +62,7 @@ def test_suggestions_keep_the_rules_and_tell_of_every_outcome(several: Fitted) -
         assert sum(share for _, share in s.shares) == pytest.approx(1.0)
     rows = [s.values for s in batch]
     X = several.space.encode(rows)
-    own = several["dirt"].posterior.cdf(X, torch.full((3,), 2.0, dtype=torch.float64))
+    own = several.outcomes[2].posterior.cdf(X, torch.full((3,), 2.0, dtype=torch.float64))
     assert [s.within for s in batch] == pytest.approx(own.tolist(), abs=1e-6)
     far = outlooks_at(several, [{"a": 0.95, "b": 0.0, "s": "u"}, {"a": 0.1, "b": 0.1, "s": "u"}])
     assert far[0].within < 0.2 < 0.8 < far[1].within

@@ -249,10 +249,7 @@ def test_a_result_beyond_its_bounds_may_be_a_slip(folder: Path) -> None:
     with visiting(folder) as visitor:
         answer = visitor.post("/experiments/save", {"r3.0": "884"})
         assert answer.status_code == 422
-        assert (
-            "884 lies above high = 10 in headstart.toml, so it cannot be. Has the decimal mark"
-            in words(answer.text)
-        )
+        assert "884 lies above high = 10 in headstart.toml, so it cannot be. Has the decimal mark" in words(answer.text)
 
 
 def test_no_room_below_the_page_names_an_option_of_the_command_line() -> None:

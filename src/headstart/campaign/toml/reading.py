@@ -1,6 +1,6 @@
 """``headstart.toml`` is read: every key is known and every value fits, or an error names the line and the remedy.
 
-What the file holds is written, with comments, by ``campaign.toml.writing``, and told in docs/folder.md and docs/files.md.
+What it holds is written, with comments, by ``campaign.toml.writing``, and told in docs/folder.md and docs/files.md.
 """
 
 from __future__ import annotations
