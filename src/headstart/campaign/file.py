@@ -93,6 +93,12 @@ class CampaignFile:
         return self.results[len(self.outcomes.goals) :]
 
     @property
+    def describing(self) -> tuple[str, ...]:
+        """The columns of the past files that describe categories, each once."""
+        every = (c for p in self.parameters if isinstance(p.descriptors, tuple) for c in p.descriptors)
+        return tuple(dict.fromkeys(every))
+
+    @property
     def measured_columns(self) -> tuple[str, ...]:
         """The columns of results and of their errors: none of them is a parameter."""
         return tuple(name for column in self.results for name in (column.name, column.error) if name)

@@ -125,12 +125,7 @@ def save_results(
 
 
 def add_row(
-    folder: Path,
-    seen: str,
-    row: Mapping[str, str],
-    *,
-    right: Collection[str] = (),
-    opening: Opening = open_campaign,
+    folder: Path, seen: str, row: Mapping[str, str], *, right: Collection[str] = (), opening: Opening = open_campaign
 ) -> Step | None:
     """Add an experiment of one's own, as it was typed; its results may be there already, or come later.
 
@@ -171,7 +166,7 @@ def add_suggestions(
         path, before, after = with_rows(campaign, rows)
         added = opening(folder, content=after).table.numbers[-len(rows) :] if path == campaign.table.file else ()
         told = "1 suggestion was" if len(rows) == 1 else f"{len(rows)} suggestions were"
-        make_step(folder, f"{told} added", {_relative(campaign, path): (before, after)})
+        make_step(folder, f"{told} added", {path.relative_to(folder).as_posix(): (before, after)})
         return added
 
 
@@ -192,10 +187,6 @@ def _opened(folder: Path, seen: str, opening: Opening) -> Campaign:
         )
     require_closed(campaign)
     return campaign
-
-
-def _relative(campaign: Campaign, path: Path) -> str:
-    return path.relative_to(campaign.folder).as_posix()
 
 
 def _changed(
@@ -219,7 +210,7 @@ def _changed(
         files: dict[str, tuple[bytes | None, bytes | None]] = {}
         if told := _said_right(folder, campaign, content, opening, right):
             files[TOML] = _toml_with(folder, told)
-        path = _relative(campaign, campaign.table.file)
+        path = campaign.table.file.relative_to(folder).as_posix()
         return make_step(folder, what, {path: (campaign.table.raw, content), **files})
 
 
