@@ -423,6 +423,19 @@ class TransferPosterior(Model, FantasizeMixin):
         y = self._y.new_full((1,), limit)
         return self.way.cdf(self._measurement(X), y, self.bound(limit).unsqueeze(-1))
 
+    def subset_output(self, idcs: list[int]) -> Self:
+        """The model itself: it has one output.
+
+        Args:
+            idcs: [0].
+
+        Returns:
+            The model itself.
+        """
+        if idcs != [0]:
+            raise InputError(f"The model has one output, but outputs {idcs} were asked for.")
+        return self
+
     def _require_query(self, X: Tensor) -> None:
         """Raise an ``InputError`` unless X are points like those of the model's own."""
         own = self._predictor.X

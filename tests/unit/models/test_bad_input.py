@@ -162,6 +162,9 @@ def test_negative_noise_is_refused(verb: str, arguments: tuple[Tensor, ...], opt
 def test_a_model_has_one_output() -> None:
     """Any other output is refused."""
     posterior = _posterior()
+    assert posterior.subset_output([0]) is posterior
     assert torch.equal(posterior.posterior(X, output_indices=[0]).mean, posterior.posterior(X).mean)
+    with pytest.raises(InputError, match="one output"):
+        posterior.subset_output([1])
     with pytest.raises(InputError, match="one output"):
         posterior.posterior(X, output_indices=[1])
