@@ -276,7 +276,10 @@ def _remove(name: str) -> Callable[[Path], None]:
     ("change", "parts"),
     [
         (_replace("headstart.toml", "high", "hihg"), ["headstart.toml, line 11", "'hihg'", "Did you mean 'high'?"]),
-        (_replace("headstart.toml", "high = 1.0", "high = -1.0"), ["low in [parameters.x] is 0.0", "Swap them"]),
+        (
+            _replace("headstart.toml", "high = 1.0", "high = -1.0"),
+            ["low in [parameters.x]: 0 is not below -1. Swap them"],
+        ),
         (_replace("headstart.toml", "= 1.0", "= 1,0"), ["headstart.toml is not valid TOML", "line 11"]),
         (_replace("headstart.toml", "past", 'model = "shpg"\npast'), ["no model 'shpg'", "Did you mean 'shgp'"]),
         (_remove("headstart.toml"), ["headstart.toml: there is no such file", "headstart init"]),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headstart.campaign.file import DEFAULT_MODEL, TOML, CampaignFile, ResultColumn, RuleLine
+from headstart.campaign.file import DEFAULT_MODEL, TOML, CampaignFile, ResultColumn
 from headstart.campaign.measured import require_no_slips
 from headstart.campaign.past import clean_tables, read_candidates, readable
 from headstart.campaign.settings import read_settings
@@ -160,7 +160,7 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
         results=results,
         past=tuple(_relative(path, folder) for path in files),
         parameters=tuple(guess.parameter for guess in proposal.guesses),
-        rules=tuple(RuleLine(text) for text in wanted.rules),
+        rules=wanted.rules,
         candidates="" if wanted.candidates is None else _relative(wanted.candidates, folder),
         model=wanted.model or DEFAULT_MODEL,
         current=wanted.current,

@@ -21,14 +21,14 @@ from headstart.campaign.desk.contents import FolderContents, PastKept, contents_
 from headstart.campaign.desk.history import digest
 from headstart.campaign.file import TOML
 from headstart.campaign.init import CampaignPlan, Looked, look_at
-from headstart.campaign.suggestions import ranges_at, rests_on
+from headstart.campaign.suggestions import RowOutlook, outlooks_at
 from headstart.draw.canvas import themed_svg
 from headstart.draw.slices import Slice, slices_figure, slices_through
 from headstart.gp.threads import single_thread
 from headstart.sources.files.tables import Table, read_table
 from headstart.sources.parameters import Kind
 from headstart.web import jobs
-from headstart.web.jobs import Compared, DrawnPictures, Judged, Learned, RowKey, RowOutlook
+from headstart.web.jobs import Compared, DrawnPictures, Judged, Learned, RowKey
 from headstart.web.problems import tried
 from headstart.web.worker import DeskWork, Job, Worker
 
@@ -183,11 +183,9 @@ class Desk:
         """What is expected of the rows; of those that nobody has asked about yet it is found out now."""
         asked = {row_key(now.campaign, row): row for row in rows}
         if missing := {key: row for key, row in asked.items() if key not in learned.rows}:
-            fitted, fresh = learned.fitted, list(missing.values())
             with single_thread():
-                ranges = zip(*(ranges_at(own, fresh) for own in fitted.outcomes), strict=True)
-                parts = zip(ranges, fitted.probability_within(fresh).tolist(), rests_on(fitted, fresh), strict=True)
-                learned.rows.update(zip(missing, (RowOutlook(*part) for part in parts), strict=True))
+                found = outlooks_at(learned.fitted, list(missing.values()))
+            learned.rows.update(zip(missing, found, strict=True))
         return {key: learned.rows[key] for key in asked}
 
     def slices(self, now: Snapshot, learned: Learned, point: Mapping[str, Any]) -> SlicesThrough:

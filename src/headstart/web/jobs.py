@@ -14,7 +14,14 @@ from headstart.campaign.desk.contents import PastKept, contents_of, evidence_of,
 from headstart.campaign.desk.history import digest
 from headstart.campaign.fitted import Fitted, fit_campaign
 from headstart.campaign.init import Looked
-from headstart.campaign.suggestions import Range, next_experiments, noise_of, outlook_of, reference_point, rests_on
+from headstart.campaign.suggestions import (
+    RowOutlook,
+    next_experiments,
+    noise_of,
+    outlook_of,
+    outlooks_at,
+    reference_point,
+)
 from headstart.draw.campaign import campaign_figures
 from headstart.draw.canvas import themed_svg
 from headstart.draw.looks import named
@@ -35,15 +42,6 @@ class PastOf:
     outcome: str
     check: Explanation | None = None
     explanation: Explanation | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RowOutlook:
-    """What is expected of a row: every outcome in order, how probably limits hold, and what that rests on."""
-
-    ranges: tuple[Range, ...]
-    within: float
-    shares: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +181,7 @@ def _judged(learned: Learned, report: Report, memory: WorkerMemory) -> Judged:
     kept = memory["judged"] = Judged(
         learned.key,
         tuple(past),
-        rests_on(fitted, [learned.reference])[0],
+        outlooks_at(fitted, [learned.reference])[0].shares,
         tuple(noise_of(outcome, learned.reference) for outcome in fitted.outcomes),
         str(outlook_of(fitted) or ""),
     )

@@ -23,7 +23,7 @@ def _verdict(i: int, results: int) -> SourceVerdict:
     why = (None, None, WhyUnusable.NOISE, WhyUnusable.CONSTANT, WhyUnusable.TOO_FEW)[i % 5]
     weight = (history[-1][1], 0.2 * (i % 3), history)
     return SourceVerdict(
-        f"{name} {i}", 12 + i, kinds[i % 3], "So it is.", 0.7 * i - 1, 0.2, why, 0.1 * i, interval, *weight
+        f"{name} {i}", 12 + i, kinds[i % 3], "So it is.", "", 0.7 * i - 1, 0.2, why, 0.1 * i, interval, *weight
     )
 
 

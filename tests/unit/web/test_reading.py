@@ -17,6 +17,7 @@ from tests.unit.web.pages import Visitor, visiting, words
 
 from headstart.campaign.campaign import open_campaign
 from headstart.campaign.fitted import fit_campaign
+from headstart.campaign.suggestions import outlooks_at
 from headstart.web.pages.reading import _listed
 
 SETTINGS = [(0.2, 0.2, "u"), (0.5, 0.3, "u"), (0.4, 0.4, "v"), (0.3, 0.1, "u")]
@@ -58,6 +59,7 @@ def test_predictions_of_a_point_are_the_models(visitor: Visitor, folder: Path) -
     row = {"a": 0.25, "b": 0.3, "s": "v"}
     assert answer["point"] == row
     fitted = fit_campaign(open_campaign(folder))
+    (outlook,) = outlooks_at(fitted, [row])
     for own, found in zip(fitted.outcomes, answer["expected"], strict=True):
         assert found["outcome"] == own.column.label
         X = own.alignment.space.encode([row])
@@ -67,7 +69,7 @@ def test_predictions_of_a_point_are_the_models(visitor: Visitor, folder: Path) -
         assert len(shown) == 3
         assert high - low > 10 * half
         assert [float(text) for text in shown] == pytest.approx([middle, low, high], rel=0, abs=1.001 * half)
-    assert answer["within"] == f"{100 * float(fitted.probability_within([row])[0]):.0f} %"
+    assert answer["within"] == f"{100 * outlook.within:.0f} %"
 
 
 @pytest.mark.parametrize("query", ["v0=abc", "v0=7", "v2=w", "v0=nan", "v1=1e999"])

@@ -94,7 +94,7 @@ def _more_of(desk: Desk) -> MoreForm:
     return MoreForm(
         str(old.cells.get(MARK_KEY, "")),
         "\n".join(line for line in cells if not line.startswith(f"{MARK_KEY} =")),
-        "\n".join(rule.text for rule in old.rules),
+        "\n".join(old.rules),
         old.current,
         old=old,
     )
@@ -210,7 +210,7 @@ def _upload(request: Request, form: FormData) -> Response:
         return _page(
             request, told=f"{len(sent)} files at once are too many: at most {beginning.MOST_FILES}.", status=422
         )
-    files = [beginning.UploadedFile(str(part.filename), part.file.read()) for part in sent]
+    files = [(str(part.filename), part.file.read()) for part in sent]
     with desk.changing:
         _, wrong = tried(lambda: beginning.add_past(desk.folder, files))
     if wrong:
@@ -278,7 +278,7 @@ def _show_settings(
     raw = (desk.folder / TOML).read_bytes()
     file, problem = tried(lambda: read_campaign_file(desk.folder / TOML))
     now, other = tried(desk.now) if file is not None else (None, "")
-    rules = [(rule.text, "") for rule in file.rules] + [("", "")] if file is not None else []
+    rules = [(rule, "") for rule in file.rules] + [("", "")] if file is not None else []
     settings = now.campaign.settings if now is not None else None
     content = {
         "title": "The campaign",

@@ -14,17 +14,17 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from headstart.campaign.campaign import Campaign
-from headstart.campaign.desk.changes import OWN_ROW, CellPlace, OwnRow, add_row, remove_row, save_results, say_right
+from headstart.campaign.desk.changes import OWN_ROW, CellPlace, add_row, remove_row, save_results, say_right
 from headstart.campaign.desk.contents import with_campaign
 from headstart.campaign.desk.history import Step, last_step, steps_of, undo_step
 from headstart.campaign.desk.words import cell as cell_text
 from headstart.campaign.desk.words import percent, with_interval
 from headstart.campaign.experiments import Experiment, State
 from headstart.campaign.measured import ResultSlip, SlippedResultsError
+from headstart.campaign.suggestions import RowOutlook
 from headstart.errors import ChangedMeanwhileError, InputError, UnusableCellsError
 from headstart.sources.parameters import Kind
 from headstart.web.desk import row_key
-from headstart.web.jobs import RowOutlook
 from headstart.web.pages.page import desk_of, go, posted, render
 from headstart.web.problems import for_the_page, tried
 from headstart.web.worker import DeskWork
@@ -86,14 +86,13 @@ def _row_of(campaign: Campaign, e: Experiment, outlook: RowOutlook | None, typed
     """An experiment with a cell for every result and standard error, and what is expected of it."""
     file, at = campaign.file, campaign.table.numbers.index(e.number)
     texts = dict(zip(campaign.table.columns, campaign.table.rows[at], strict=True))
-    ranges = dict(zip((column.name for column in file.results), outlook.ranges, strict=True)) if outlook else {}
     labels = {column.name: column.label for column in file.results}
     labels |= {column.error: f"standard error of {column.name}" for column in file.results if column.error}
     cells = []
     for i, column in enumerate(file.measured_columns):
         shown = _field(f"r{e.number}.{i}", (e.number, column), labels[column], typed, texts.get(column, ""))
-        if (r := ranges.get(column)) is not None and column not in e.results:
-            shown.expected = with_interval(r.median, r.low, r.high)
+        if outlook is not None and column in outlook.expected and column not in e.results:
+            shown.expected = with_interval(*outlook.expected[column])
         cells.append(shown)
     row = ShownRow(e.number, e.state, [(p.name, e.values[p.name]) for p in file.parameters], cells)
     if e.number in typed.edit:
@@ -236,7 +235,7 @@ def _save(request: Request, form: FormData) -> Response:
 def _add(request: Request, form: FormData) -> Response:
     desk = desk_of(request)
     typed = _typed_in(desk.now().campaign, form).part(own=True)
-    row, right = OwnRow({column: text for (_, column), text in typed.cells.items()}), [c for _, c in typed.right]
+    row, right = {column: text for (_, column), text in typed.cells.items()}, [c for _, c in typed.right]
 
     def change() -> Step | None:
         return add_row(desk.folder, str(form.get("seen", "")), row, right=right, opening=desk.opening)

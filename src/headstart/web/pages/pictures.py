@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from headstart.campaign.desk.words import percent, with_interval
-from headstart.campaign.suggestions import ranges_at
+from headstart.campaign.suggestions import outlooks_at
 from headstart.errors import InputError
 from headstart.gp.threads import single_thread
 from headstart.sources.files.cells import number
@@ -85,9 +85,9 @@ def _value(p: Parameter, text: str) -> Any:
 @single_thread()
 def _expected(now: Snapshot, learned: Learned, point: Mapping[str, Any]) -> tuple[list[tuple[str, str]], str]:
     """What a measurement of every outcome is expected to be at a point, and how probably limits hold."""
-    within = percent(float(learned.fitted.probability_within([point])[0])) if now.campaign.file.limits else ""
-    ranges = [(own.column.label, ranges_at(own, [point])[0]) for own in learned.fitted.outcomes]
-    return [(label, with_interval(r.median, r.low, r.high)) for label, r in ranges], within
+    file, (found,) = now.campaign.file, outlooks_at(learned.fitted, [point])
+    told = [(c.label, with_interval(*r)) for c, r in zip(file.results, found.expected.values(), strict=True)]
+    return told, percent(found.within) if file.limits else ""
 
 
 def _slices(request: Request, now: Snapshot, learned: Learned) -> dict[str, Any]:
