@@ -309,11 +309,7 @@ class _Placing:
 def _encode(one: _Placed, space: Space, minimize: bool) -> Dataset:
     """The usable rows in the unit cube (or around it), smaller being better."""
     kept = np.flatnonzero(one.keep).tolist()
-    placeholder = {
-        axis.name: axis.levels[0] if axis.levels else getattr(axis.distribution, "low", None)
-        for axis in space.axes
-        if axis.name in one.unseen
-    }
+    placeholder = {name: space.by_name[name].first for name in one.unseen}
     rows = [placeholder | {k: v for name, m in one.columns.items() for k, v in m.value(name, i).items()} for i in kept]
     X = space.encode(rows)
     columns = [c for axis in space.axes if axis.name in one.unseen for c in range(*axis.columns.indices(space.d))]
