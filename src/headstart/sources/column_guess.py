@@ -15,10 +15,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from headstart.errors import InputError, Message, Setting, refuse
+from headstart.errors import InputError, Message, Setting, nearest, refuse
 from headstart.sources.columns import TableUse, cell_unit, input_column, typed
 from headstart.sources.files.cells import MISSING, is_date
-from headstart.sources.files.names import folded, meant_by, nearest, plain, split_unit
+from headstart.sources.files.names import folded, meant_by, plain, split_unit
 from headstart.sources.files.tables import Table
 from headstart.sources.parameters import MOST_USED, Kind, Parameter
 

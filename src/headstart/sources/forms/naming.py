@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from headstart.errors import InputError
-from headstart.sources.files.names import meant_by, nearest
+from headstart.errors import InputError, nearest
+from headstart.sources.files.names import meant_by
 from headstart.sources.matching import is_missing
 from headstart.sources.raw import INFINITE, RawTask
 
