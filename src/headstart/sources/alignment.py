@@ -107,16 +107,6 @@ class Alignment:
 _UNSEEN = 0.5  # the placeholder of a coordinate that was not recorded
 
 
-@dataclass(frozen=True)
-class _Placed:
-    """One source with its columns matched, before the levels of all sources are known."""
-
-    task: RawTask
-    columns: dict[str, Matched]
-    keep: NDArray[np.bool_]
-    unseen: tuple[str, ...]
-
-
 def align(
     sources: Sequence[RawTask],
     distributions: Mapping[str, BaseDistribution],
@@ -137,11 +127,11 @@ def align(
     """
     described = dict(descriptors or {})
     decisions: list[Decision] = []
-    placed: list[_Placed] = []
+    placed: list[_Placing] = []
     for task in sources:
         work = _Placing(task, distributions, dict(fill or {}), elsewhere, described)
         try:
-            one = work.place(minimize)
+            placed += [work] if work.place(minimize) else []
         except NothingInCommonError:
             if strict:
                 raise
@@ -152,7 +142,6 @@ def align(
             decisions.append(Decision(task.name, "", what, warning=True))
             continue
         decisions += work.decisions
-        placed += [] if one is None else [one]
     extra: dict[str, list[Any]] = {}
     for one in placed:
         for name, matched in one.columns.items():
@@ -176,7 +165,7 @@ def align(
 
 @dataclass
 class _Placing:
-    """Matches the columns of one source, and takes down what is decided about it."""
+    """Matches the columns of one source, before the levels of all are known, and takes down what is decided about it."""
 
     task: RawTask
     distributions: Mapping[str, BaseDistribution]
@@ -184,6 +173,12 @@ class _Placing:
     elsewhere: Collection[str]
     descriptors: Mapping[str, Descriptors]
     decisions: list[Decision] = field(default_factory=list)
+    columns: dict[str, Matched] = field(default_factory=dict)
+    keep: NDArray[np.bool_] = field(init=False)  # the rows that can be used
+
+    @property
+    def free(self) -> list[str]:
+        return [name for name, distribution in self.distributions.items() if not has_single_value(distribution)]
 
     def decide(self, parameter: str, what: str, *, warning: bool = False) -> None:
         self.decisions.append(Decision(self.task.name, parameter, what, warning))
@@ -192,13 +187,12 @@ class _Placing:
         if rows.any():
             self.decide(parameter, f"{int(rows.sum())} of {len(rows)} rows {what}")
 
-    def place(self, minimize: bool) -> _Placed | None:
-        """The source with its columns matched; None if it is left out."""
-        task = self.task
-        free = {name: d for name, d in self.distributions.items() if not has_single_value(d)}
+    def place(self, minimize: bool) -> bool:
+        """Match the source's columns; False if it is left out."""
+        task, free, columns = self.task, self.free, self.columns
         if not set(task.parameters) & set(free):
             self.leave_out()
-            return None
+            return False
         for note in task.notes:
             self.decide("", note)
         if task.maximize is not None and task.maximize == minimize:
@@ -208,7 +202,6 @@ class _Placing:
         self.count("", "have no result and are left out", ~keep)
         infinite = keep & (np.abs(task.y) >= INFINITE)
         self.count("", "have an infinite result, which counts as the worst or best finite one", infinite)
-        columns: dict[str, Matched] = {}
         for name in free:
             matched = self.column(name, keep)
             if matched is not None:
@@ -216,7 +209,7 @@ class _Placing:
                 keep = keep & matched.ok
         if not set(columns) & set(task.parameters):
             self.leave_out()
-            return None
+            return False
         if not keep.any():
             raise InputError(
                 f"{task.where}: none of its {len(task.rows)} rows has a result and values for "
@@ -233,7 +226,8 @@ class _Placing:
                 listed = ", ".join(repr(level) for level in matched.new_levels)
                 self.decide(name, f"{listed}: unknown here, gets a level of its own that is never suggested")
         self.report_dropped()
-        return _Placed(task, columns, keep, tuple(name for name in free if name not in columns))
+        self.keep = keep
+        return True
 
     def column(self, name: str, keep: NDArray[np.bool_]) -> Matched | None:
         """The source's values of one parameter, with gaps filled if a value is given; None if it did not record it."""
@@ -293,8 +287,7 @@ class _Placing:
     def leave_out(self) -> None:
         """Leave out a source that knows other parts of a conditional space only; refuse one without common ground."""
         task, names = self.task, ", ".join(self.distributions)
-        free = {name for name, distribution in self.distributions.items() if not has_single_value(distribution)}
-        if set(task.parameters) & ({*self.elsewhere, *self.distributions} - free):
+        if set(task.parameters) & ({*self.elsewhere, *self.distributions} - {*self.free}):
             self.decisions = [Decision(task.name, "", f"it tells nothing about {names} and is left out")]
             return
         problems = [f"{d.parameter}: {d.what}" for d in self.decisions if d.warning and d.parameter]
@@ -306,13 +299,14 @@ class _Placing:
         )
 
 
-def _encode(one: _Placed, space: Space, minimize: bool) -> Dataset:
+def _encode(one: _Placing, space: Space, minimize: bool) -> Dataset:
     """The usable rows in the unit cube (or around it), smaller being better."""
     kept = np.flatnonzero(one.keep).tolist()
-    placeholder = {name: space.by_name[name].first for name in one.unseen}
+    unseen = [space.by_name[name] for name in one.free if name not in one.columns]
+    placeholder = {axis.name: axis.first for axis in unseen}
     rows = [placeholder | {k: v for name, m in one.columns.items() for k, v in m.value(name, i).items()} for i in kept]
     X = space.encode(rows)
-    columns = [c for axis in space.axes if axis.name in one.unseen for c in range(*axis.columns.indices(space.d))]
+    columns = [c for axis in unseen for c in range(*axis.columns.indices(space.d))]
     X[:, columns] = _UNSEEN
     larger_is_better = not minimize if one.task.maximize is None else one.task.maximize
     y = finite(one.task.y)[kept]
