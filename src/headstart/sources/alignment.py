@@ -165,7 +165,7 @@ def align(
 
 @dataclass
 class _Placing:
-    """Matches the columns of one source, before the levels of all are known, and takes down what is decided about it."""
+    """Matches the columns of one source, before the levels of all are known, and takes down what is decided."""
 
     task: RawTask
     distributions: Mapping[str, BaseDistribution]
@@ -233,38 +233,39 @@ class _Placing:
         """The source's values of one parameter, with gaps filled if a value is given; None if it did not record it."""
         task, fill, distribution = self.task, self.fill, self.distributions[name]
         matched = match(list(task.rows[name]), distribution) if name in task.rows else None
-        if matched is not None and task.conditional and not matched.problem and name not in fill:
-            matched = matched.with_absent(list(task.rows[name]))
-            if matched.absent is not None:
-                self.count(name, "were run without it", keep & matched.absent)
         if matched is not None and matched.problem:
             self.decide(name, f"{matched.problem}; it is taken as not recorded", warning=True)
             matched = None
-        elif matched is not None and (matched.ok & keep).sum() * 2 < keep.sum() and name not in fill:
-            lacking = int((keep & ~matched.ok).sum())
-            self.decide(name, f"{lacking} of {int(keep.sum())} rows lack it, so it is taken as not recorded")
-            return None
-        if matched is None and name not in fill:
-            if name not in task.rows:
-                self.decide(name, "not recorded: the source is taken as constant along it")
-            return None
-        if name in fill and (matched is None or not matched.ok.all()):
-            filled = match([fill[name]] * len(task.rows), distribution)
-            if filled.problem or not filled.ok.all():
-                raise InputError(
-                    f"fill gives {fill[name]!r} for {name!r}, which cannot be placed in {distribution}. "
-                    "Give a value of the parameter, or leave it out."
-                )
+        if name not in fill:
             if matched is None:
-                self.decide(name, f"not recorded: {fill[name]!r} is filled in")
-                return filled
-            self.count(name, f"lack it: {fill[name]!r} is filled in", keep & ~matched.ok)
-            values = [v if ok else f for v, f, ok in zip(matched.values, filled.values, matched.ok, strict=True)]
-            return replace(matched, values=values, ok=filled.ok, new_levels=(*matched.new_levels, *filled.new_levels))
-        assert matched is not None
-        lacking_rows = keep & ~matched.ok
-        self.count(name, "cannot be placed (empty, no number, or not positive) and are left out", lacking_rows)
-        return matched
+                if name not in task.rows:
+                    self.decide(name, "not recorded: the source is taken as constant along it")
+                return None
+            if task.conditional:
+                matched = matched.with_absent(list(task.rows[name]))
+                if matched.absent is not None:
+                    self.count(name, "were run without it", keep & matched.absent)
+            lacking = keep & ~matched.ok
+            if 2 * lacking.sum() > keep.sum():
+                told = f"{int(lacking.sum())} of {int(keep.sum())} rows lack it, so it is taken as not recorded"
+                self.decide(name, told)
+                return None
+            self.count(name, "cannot be placed (empty, no number, or not positive) and are left out", lacking)
+            return matched
+        if matched is not None and matched.ok.all():
+            return matched
+        filled = match([fill[name]] * len(task.rows), distribution)
+        if filled.problem or not filled.ok.all():
+            raise InputError(
+                f"fill gives {fill[name]!r} for {name!r}, which cannot be placed in {distribution}. "
+                "Give a value of the parameter, or leave it out."
+            )
+        if matched is None:
+            self.decide(name, f"not recorded: {fill[name]!r} is filled in")
+            return filled
+        self.count(name, f"lack it: {fill[name]!r} is filled in", keep & ~matched.ok)
+        values = [v if ok else f for v, f, ok in zip(matched.values, filled.values, matched.ok, strict=True)]
+        return replace(matched, values=values, ok=filled.ok, new_levels=(*matched.new_levels, *filled.new_levels))
 
     def report_dropped(self) -> None:
         for name in self.task.parameters:
@@ -304,15 +305,19 @@ def _encode(one: _Placing, space: Space, minimize: bool) -> Dataset:
     kept = np.flatnonzero(one.keep).tolist()
     unseen = [space.by_name[name] for name in one.free if name not in one.columns]
     placeholder = {axis.name: axis.first for axis in unseen}
-    rows = [placeholder | {k: v for name, m in one.columns.items() for k, v in m.value(name, i).items()} for i in kept]
+    columns = one.columns.items()
+    rows = [
+        placeholder | {name: own.values[i] for name, own in columns if own.absent is None or not own.absent[i]}
+        for i in kept
+    ]
     X = space.encode(rows)
-    columns = [c for axis in unseen for c in range(*axis.columns.indices(space.d))]
-    X[:, columns] = _UNSEEN
+    places = [c for axis in unseen for c in range(*axis.columns.indices(space.d))]
+    X[:, places] = _UNSEEN
     larger_is_better = not minimize if one.task.maximize is None else one.task.maximize
     y = finite(one.task.y)[kept]
     y = -y if larger_is_better else y
     error = None if one.task.error is None else error_var(one.task.error[kept])
-    return Dataset(X, y, one.task.name, unseen=tuple(columns), categories=space.categories, error_var=error)
+    return Dataset(X, y, one.task.name, unseen=tuple(places), categories=space.categories, error_var=error)
 
 
 def with_any_result(task: RawTask, measured: Mapping[str, RawObjective]) -> RawTask | None:
