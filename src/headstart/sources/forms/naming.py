@@ -54,7 +54,7 @@ class ErrorNames:
     @property
     def every(self) -> tuple[str, ...]:
         """All columns and attributes that are named."""
-        return tuple(dict.fromkeys([*([] if self.common is None else [self.common]), *self.own.values()]))
+        return tuple(dict.fromkeys(name for name in (self.common, *self.own.values()) if name is not None))
 
     def of_objective(self, name: str, place: int, count: int, where: str, chosen: int | None = None) -> str | None:
         """That of objective number ``place`` of ``count``; None where nothing is said of it.
@@ -230,15 +230,3 @@ def of_no_source(argument: str, named: Mapping[str, Any], sources: Sequence[str]
         if name not in sources:
             return f"{argument}: there is no source {name!r}. {nearest(name, sources)}"
     return ""
-
-
-@dataclass(frozen=True)
-class Found:
-    """A source's name, known before its rows are, and how to read it.
-
-    ``read`` raises an ``UnusableSourceError`` where there is nothing to learn from, and any other ``InputError`` where
-    the call is mistaken.
-    """
-
-    name: str
-    read: Callable[[Wanted], RawTask]
