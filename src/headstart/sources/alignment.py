@@ -1,18 +1,7 @@
 """Past tasks in the new task's space, and a list of every decision that took.
 
-the source …                             what is done
-lacks a parameter                        it is a function that is constant along it, or ``fill`` gives the value
-has a parameter the new space lacks      dropped; a warning if it varied, for its effect now looks like noise
-was run in another range                 rows outside the present range stay as evidence
-used other categories                    each gets a level of its own, which is never suggested; where the categories
-                                         are described (``descriptors``), it must be as well
-lacks a value or the result in a row     the row is left out; without the values of most rows, the parameter is
-ran a row without a parameter            the row has it at rest (``data.conditions``)
-has infinite results                     they count as the worst or best finite one of the task
-has results far from all others          told as a warning: they are pulled in towards the others by the model's output
-                                         map (``data.warp``), in the order they were in, and may be slips
-has no error of some results             they have the median of the known ones
-shares no parameter with the new space   an InputError, or it is left out
+What is done about a source that lacks a parameter, has other ranges and categories, or has infinite and far results is
+told in ``docs/optuna.md``. Of results far from all others (``data.warp``) there is a warning: they may be slips.
 """
 
 from __future__ import annotations

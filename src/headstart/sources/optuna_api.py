@@ -1,14 +1,4 @@
-"""Every use of Optuna that its documentation does not promise.
-
-    what                                                      used for
-    Study._storage, FrozenTrial._trial_id                     attributes of a running trial
-    BaseStorage.set_trial_system_attr, set_trial_user_attr    the same
-    FrozenTrial.system_attrs                                  the notes of other workers
-    system_attrs["fixed_params"]                              what a trial was enqueued with
-    system_attrs["constraints"]                               the constraints of a trial in Optuna 4
-    optuna.samplers._base._process_constraints_after_trial    ``constraints_func``, as in Optuna's own samplers
-    _CachedStorage._backend                                   the URL of a storage, for messages
-    columns "system_attrs_constraints:…" of trials_dataframe  the constraints of a table of trials
+"""Every use of Optuna that its documentation does not promise; ``docs/optuna.md`` has a table of them.
 
 ``tests/unit/sources/test_optuna_api.py`` fails if one of them changes.
 """

@@ -201,18 +201,19 @@ def _of_workbook(path: Path, raw: bytes | None) -> Table:
 def _table(path: Path, records: Sequence[Sequence[str]], raw: bytes, delimiter: str, remarks: tuple[str, ...]) -> Table:
     if not any(cell for record in records for cell in record):
         raise UnreadableTableError(f"{path} is empty. {_FIRST_ROW}")
-    header = find_header(records, path, delimiter)
-    filled = [(i + 1, r) for i, r in enumerate(records) if i >= header.first and any(r)]
+    names, first, more = find_header(records, path, delimiter)
+    kept = [i for i, name in enumerate(names) if name]
+    filled = [(i + 1, r) for i, r in enumerate(records) if i >= first and any(r)]
     return Table(
         path=path,
         layout=FileLayout(),
-        columns=tuple(header.names[i] for i in header.kept),
-        rows=tuple(tuple(r[i] if i < len(r) else "" for i in header.kept) for _, r in filled),
+        columns=tuple(names[i] for i in kept),
+        rows=tuple(tuple(r[i] if i < len(r) else "" for i in kept) for _, r in filled),
         numbers=tuple(n for n, _ in filled),
         raw=raw,
-        remarks=(*remarks, *header.remarks),
-        order=header.names,
-        next_row=filled[-1][0] + 1 if filled else header.first + 1,
+        remarks=(*remarks, *more),
+        order=names,
+        next_row=filled[-1][0] + 1 if filled else first + 1,
     )
 
 

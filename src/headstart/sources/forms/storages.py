@@ -1,12 +1,7 @@
 """Optuna's storages: opened once, read and never written to, waited for only so long, closed in the end.
 
-    what is wrong                       what is said
-    there is no such SQLite file        so, and it is not made
-    no database, or not one of Optuna   so, and no tables are made in it
-    locked, or no answer                the database's own words, after some seconds
-    the study is not there              those that are, the nearest first
-
-Each is an ``UnusableSourceError``, so that other sources can go on. No message shows a password.
+Whatever is wrong with one is an ``UnusableSourceError``, so that other sources can go on. No message shows a password,
+and neither files nor tables are made.
 """
 
 from __future__ import annotations

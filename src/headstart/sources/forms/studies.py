@@ -1,14 +1,7 @@
-"""Optuna's studies and lists of trials.
+"""Optuna's studies and lists of trials: a row per finished trial, NaN where it was run without a parameter.
 
-    of a study                              becomes
-    the parameters of finished trials       rows; NaN where a trial was run without the parameter
-    the objective asked for                 the results, and in its direction
-    pruned trials that reported a value     rows, with what they would have ended at (``estimated_finals``)
-    other pruned, failed, running trials    a note: they have no final value
-    its name, the start of its first trial  the identity
-
-A list of trials says neither which way is better nor of which study it is. Of a study of very many trials the best
-tenth and an even spread of the others are used (``data.thinning``).
+Pruned trials that reported a value count as what they would have ended at (``estimated_finals``); other trials without
+a final value are noted. A list of trials says neither which way is better nor of which study it is.
 """
 
 from __future__ import annotations
