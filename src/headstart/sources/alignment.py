@@ -132,14 +132,12 @@ def align(
             continue
         decisions += work.decisions
     extra: dict[str, list[Any]] = {}
-    for one in placed:
-        for name, matched in one.columns.items():
-            known = extra.setdefault(name, [])
-            known += [v for v in matched.new_levels if not any(type(v) is type(k) and v == k for k in known)]
+    for name, matched in (column for one in placed for column in one.columns.items() if column[1].new_levels):
+        extra.setdefault(name, []).extend(matched.new_levels)
     sometimes = {n: Condition() for one in placed for n, matched in one.columns.items() if matched.absent is not None}
     space = Space.of(
         distributions,
-        extra_levels={name: levels for name, levels in extra.items() if levels},
+        extra_levels=extra,
         conditions=sometimes | dict(conditions or {}),
         descriptors=described,
     )
@@ -311,9 +309,7 @@ def _encode(one: _Placing, space: Space, minimize: bool) -> Dataset:
 
 def with_any_result(task: RawTask, measured: Mapping[str, RawObjective]) -> RawTask | None:
     """The task with 0 for every row that knows one of the outcomes, so that all of these are aligned; None if none."""
-    known = np.zeros(len(task.rows), dtype=bool)
-    for outcome in measured.values():
-        known |= ~np.isnan(outcome.y)
+    known = np.any([~np.isnan(outcome.y) for outcome in measured.values()], axis=0)
     if not known.any():
         return None
     return replace(task, y=np.where(known, 0.0, np.nan), maximize=None, error=None)

@@ -15,16 +15,11 @@ if TYPE_CHECKING:
 CONSTRAINT_COLUMN = "system_attrs_constraints:"  # and the constraint's key
 
 
-def set_system_attributes(study: Study, trial: FrozenTrial, attributes: Mapping[str, Any]) -> None:
-    """Write system attributes of a running trial, in their order."""
+def set_attributes(study: Study, trial: FrozenTrial, attributes: Mapping[str, Any], *, user: bool) -> None:
+    """Write user attributes, or system attributes, of a running trial, in their order."""
+    write = study._storage.set_trial_user_attr if user else study._storage.set_trial_system_attr
     for key, value in attributes.items():
-        study._storage.set_trial_system_attr(trial._trial_id, key, value)
-
-
-def set_user_attributes(study: Study, trial: FrozenTrial, attributes: Mapping[str, Any]) -> None:
-    """Write user attributes of a running trial, in their order."""
-    for key, value in attributes.items():
-        study._storage.set_trial_user_attr(trial._trial_id, key, value)
+        write(trial._trial_id, key, value)
 
 
 def system_attributes(trial: FrozenTrial) -> Mapping[str, Any]:

@@ -1,15 +1,7 @@
 """What is asked for of past sources by name: objectives, errors, constraints, and parameters under new names.
 
-rename={"eta": "lr"}                       wherever a source has eta
-rename={"last year": {"eta": "lr"}}        in the source of that name alone
-rename={"eta": "lr", "last year": {...}}   both; what is said of one source goes before what is said of all
-objective="loss"                           wherever there is a choice
-objective=["loss", "size"]                 both, wherever they are
-objective={"last year": "loss"}            of the source of that name alone
-error="yield_sd"                           the standard error of the one objective that a source has, or that counts
-error={"yield": "yield_sd", "0": "s"}      that of the objective of that name, or number
-
-A result without an error has a typical one (``sources.raw.error_var``).
+``docs/optuna.md`` has the arguments. What is said of one source, {source: ...}, goes before what is said of all; an
+objective is told by its name or its number, as text. A result without an error has a typical one (``raw.error_var``).
 """
 
 from __future__ import annotations

@@ -58,24 +58,23 @@ class Storages(ExitStack):
 
     def __init__(self) -> None:
         super().__init__()
-        self._opened: dict[str, RDBStorage] = {}
-        self._failed: dict[str, UnusableSourceError] = {}
+        self._opened: dict[str, RDBStorage | UnusableSourceError] = {}
 
     def open(self, storage: str | BaseStorage) -> BaseStorage:
         """The storage of a URL, or the storage itself."""
         if not isinstance(storage, str):
             return storage
-        if storage in self._failed:
-            raise self._failed[storage]
         if storage not in self._opened:
             try:
                 made = self._opened[storage] = _opened(storage)
+                self.callback(made.engine.dispose)
+                self.callback(made.remove_session)
             except UnusableSourceError as error:
-                self._failed[storage] = error
-                raise
-            self.callback(made.engine.dispose)
-            self.callback(made.remove_session)
-        return self._opened[storage]
+                self._opened[storage] = error
+        found = self._opened[storage]
+        if isinstance(found, UnusableSourceError):
+            raise found
+        return found
 
     def names(self, storage: str | BaseStorage) -> list[str]:
         """The names of all studies, sorted; no trial is loaded."""

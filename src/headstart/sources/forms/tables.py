@@ -1,16 +1,9 @@
 """Tables as past tasks: DataFrames, those that ``Study.trials_dataframe`` makes, files, and ``Dataset``s.
 
-columns                           are
-params_x, (params, x)             the parameter x of a table of trials; an empty cell: the trial was run without it
-value, value_loss                 its one objective, the second with a name
-values_0, values_loss             one of its objectives, by number or name
-user_attrs_sd                     its errors, if ``error`` is "sd"
-system_attrs_constraints:heat     the values of its constraint "heat"
-state                             tells which trials are finished
-anything else                     nothing, in a table of trials; in any other one a parameter, unless somebody says that
-                                  it is an objective, the error of one, or a constraint
-
-A file is read by its ending: .parquet and .pq by pyarrow, any other as ``sources.files`` reads a campaign's files.
+In a table of trials, params_x or (params, x) is the parameter x, and an empty cell of it says that the trial was run
+without it; value, value_loss, values_0 and values_loss are objectives, user_attrs_sd the errors if ``error`` is "sd",
+and system_attrs_constraints:heat the constraint "heat". Of any other table every column is a parameter, unless somebody
+says that it is an objective, the error of one, or a constraint. Files in .parquet and .pq are read by pyarrow.
 """
 
 from __future__ import annotations
