@@ -24,7 +24,7 @@ from headstart.data.ranges import has_single_value
 from headstart.data.space import Space
 from headstart.errors import InputError, NothingInCommonError
 from headstart.models.model import Prior
-from headstart.sources.matching import Matched, match, outside
+from headstart.sources.matching import Matched, match
 from headstart.sources.raw import INFINITE, RawObjective, RawTask, error_var, finite
 
 if TYPE_CHECKING:
@@ -203,9 +203,10 @@ class _Placing:
                 f"{', '.join(columns)}. Fill them in, give fill={{...}}, or leave the source out."
             )
         for name, matched in columns.items():
-            distribution = self.distributions[name]
-            if away := outside(replace(matched, ok=keep), distribution):
-                low, high = getattr(distribution, "low", None), getattr(distribution, "high", None)
+            low, high = (getattr(self.distributions[name], end, None) for end in ("low", "high"))
+            there = keep if matched.absent is None else keep & ~matched.absent
+            numbers = [] if low is None else [matched.values[i] for i in np.flatnonzero(there)]
+            if away := sum(not low <= number <= high for number in numbers):
                 self.decide(name, f"{away} rows lie outside the present range {low} … {high} and stay as evidence")
             if matched.new_levels:
                 if name in self.descriptors:

@@ -22,7 +22,6 @@ from headstart.sources.files.names import folded, meant_by, plain, split_unit
 from headstart.sources.files.tables import Table
 from headstart.sources.parameters import MOST_USED, Kind, Parameter
 
-_NOTHING_THERE = "nothing was measured there. Leave it out."
 _FEW_LEVELS, _MANY_LEVELS, _LONG_TEXT = 5, 20, 40
 _COUNTER = re.compile(
     r"(?:.*[^a-z])?(?:run|no|nr|num|number|id|index|exp|experiment|trial|row|sample|#)\.?", re.IGNORECASE
@@ -81,7 +80,8 @@ def propose(
     """
     known = {*results, *measured, *ignore}
     names = list(dict.fromkeys(c for t in tables for c in t.columns if c not in known))
-    refuse([f"{t.path} has a header but no rows: {_NOTHING_THERE}" for t in tables if not t.rows])
+    empty = "has a header but no rows: nothing was measured there. Leave it out."
+    refuse([f"{table.path} {empty}" for table in tables if not table.rows])
     has = [_has_result(table, results) for table in tables]
     ignored = dict.fromkeys(ignore, "left out as told")
     ignored |= {

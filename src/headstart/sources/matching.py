@@ -57,15 +57,6 @@ def match(column: Sequence[Any], distribution: Distribution) -> Matched:
     return _match_numbers(column, log=bool(getattr(distribution, "log", False)))
 
 
-def outside(matched: Matched, distribution: Distribution) -> int:
-    """How many usable numbers lie outside the parameter's range; none for a categorical one."""
-    low, high = getattr(distribution, "low", None), getattr(distribution, "high", None)
-    if low is None or high is None:
-        return 0
-    has_value = matched.ok if matched.absent is None else matched.ok & ~matched.absent
-    return sum(not low <= value <= high for value, ok in zip(matched.values, has_value, strict=True) if ok)
-
-
 def _match_numbers(column: Sequence[Any], *, log: bool) -> Matched:
     numbers = [_number(value) for value in column]
     ok = np.array([number is not None and (number > 0 or not log) for number in numbers], dtype=bool)

@@ -81,8 +81,7 @@ class Table:
     @property
     def file(self) -> Path:
         """Where it is on the disk: ``path`` may name a sheet too."""
-        named = split_sheet(self.path)
-        return self.path if named is None else named[0]
+        return (split_sheet(self.path) or (self.path,))[0]
 
     def cells(self, column: str) -> list[str]:
         """A column from top to bottom."""
@@ -108,11 +107,8 @@ class Table:
                 "one out."
             )
         units = {names.get(c, c): unit for c, unit in self.units.items()}
-        units |= {
-            new: split_unit(old)[1]
-            for old, new in names.items()
-            if old != new and split_unit(old)[1] and new not in units
-        }
+        shown = {new: split_unit(old)[1] for old, new in names.items() if old != new}
+        units = {new: unit for new, unit in shown.items() if unit} | units
         return replace(self, columns=columns, order=tuple(names.get(c, c) for c in self.order), units=units)
 
     def require(self, column: str, hint: str = "", *settings: Setting) -> None:
