@@ -22,7 +22,7 @@ from headstart.campaign.toml.reading import read_campaign_file
 from headstart.decide.front import front_of
 from headstart.errors import InputError, refuse
 from headstart.sources.files.safe import write_whole
-from headstart.sources.files.tables import FileLayout, Table, appended, read_table, write_rows
+from headstart.sources.files.tables import FileLayout, Table, edited, read_table, write_rows
 from headstart.sources.files.workbooks import split_sheet
 from headstart.sources.raw import RawTask
 
@@ -185,7 +185,7 @@ def with_rows(campaign: Campaign, rows: Sequence[Mapping[str, Any]]) -> tuple[Pa
     """
     table = campaign.table
     if not lost_by_writing(table, campaign.file):
-        return table.file, table.raw, appended(table, rows, campaign.mark)
+        return table.file, table.raw, edited(table, {}, campaign.mark, more=rows)
     path, mark = _beside(table), table.layout.mark or campaign.mark
     layout = FileLayout(";" if mark == "," else ",", mark, bom=b"\xef\xbb\xbf")
     lines = [table.order, *([row.get(column, "") for column in table.order] for row in rows)]

@@ -18,9 +18,8 @@ from typing import Any
 
 from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.measured import copies_in, errors_in, results_in
-from headstart.errors import InputError
+from headstart.errors import InputError, nearest
 from headstart.sources.files.cells import is_missing
-from headstart.sources.files.names import nearest
 from headstart.sources.files.tables import Table
 from headstart.sources.parameters import Kind, Parameter
 

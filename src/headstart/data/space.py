@@ -146,19 +146,15 @@ class Space:
         for axis in self.axes:
             if axis.width == 0:
                 continue
-            there = [i for i, row in enumerate(rows) if axis.name in row]
-            if len(there) < len(rows) and axis.name not in self._condition_of:
-                i = next(i for i, row in enumerate(rows) if axis.name not in row)
+            absent = [i for i, row in enumerate(rows) if axis.name not in row]
+            if absent and axis.name not in self._condition_of:
                 raise NoPlaceError(
-                    f"Row {i} has no value for parameter {axis.name!r}: give every parameter of the space "
+                    f"Row {absent[0]} has no value for parameter {axis.name!r}: give every parameter of the space "
                     f"({', '.join(self.names)})."
                 )
-            if len(there) == len(rows):
-                blocks.append(axis.place([row[axis.name] for row in rows]))
-            else:
-                block = axis.at_rest.repeat(len(rows), 1)
-                block[there] = axis.place([rows[i][axis.name] for i in there])
-                blocks.append(block)
+            block = axis.place([row.get(axis.name, axis.first) for row in rows])
+            block[absent] = axis.at_rest
+            blocks.append(block)
         return torch.cat(blocks, dim=-1)
 
     def encode_exactly(self, rows: Sequence[Mapping[str, Any]]) -> Float[Tensor, "n d"]:

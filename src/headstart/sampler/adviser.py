@@ -44,7 +44,7 @@ from headstart.sampler.space import StudySnapshot, clip_value
 from headstart.sampler.trials import EncodedTrials, count_same, fixed_parameters, note, noted
 from headstart.sources.alignment import infinite_in_words, outliers_in_words
 from headstart.sources.forms.naming import errors_of_trials
-from headstart.sources.optuna_api import set_user_attributes
+from headstart.sources.optuna_api import set_attributes
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -153,7 +153,7 @@ class Adviser:
             self.last = self._recent[trial.number] = found
             for number in list(self._recent)[:-_RECENT]:
                 del self._recent[number]
-        set_user_attributes(study, trial, found.attributes)
+        set_attributes(study, trial, found.attributes, user=True)
         return found.params
 
     def value(self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:

@@ -24,7 +24,7 @@ from optuna.samplers import BaseSampler, TPESampler
 from headstart.data.rules.rule import SettingRule
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.stopping import Outlook
-from headstart.errors import InputError, NoPlaceError
+from headstart.errors import InputError, NoPlaceError, nearest
 from headstart.models.auto.explanation import Explanation
 from headstart.models.device import device_from
 from headstart.models.family import model_name, model_named
@@ -35,7 +35,6 @@ from headstart.sampler.adviser import Adviser, SamplerLog, logger
 from headstart.sampler.explanation import Suggested
 from headstart.sampler.outcomes import SourceFitter
 from headstart.sampler.settings import SettingConstraints
-from headstart.sources.files.names import nearest
 from headstart.sources.forms.naming import ErrorNames
 from headstart.sources.optuna_api import write_constraints
 from headstart.sources.past import read_sources

@@ -35,7 +35,7 @@ from headstart.data.space import Space
 from headstart.errors import NoPlaceError
 from headstart.sources.forms.studies import estimated_finals
 from headstart.sources.matching import match
-from headstart.sources.optuna_api import enqueued_parameters, set_system_attributes, system_attributes
+from headstart.sources.optuna_api import enqueued_parameters, set_attributes, system_attributes
 from headstart.sources.raw import INFINITE
 
 if TYPE_CHECKING:
@@ -173,7 +173,8 @@ def note(study: Study, trial: FrozenTrial, params: Mapping[str, Any]) -> None:
     text = json.dumps(plain)
     pieces = [text[i : i + _PIECE] for i in range(0, len(text), _PIECE)]
     attributes = {f"{_KEY}:{i}": piece for i, piece in enumerate(pieces)}
-    set_system_attributes(study, trial, {**attributes, _KEY: len(pieces)})  # the count last: now they are complete
+    # the count last: now they are complete
+    set_attributes(study, trial, {**attributes, _KEY: len(pieces)}, user=False)
 
 
 def noted(trial: FrozenTrial) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ from headstart.data.space import Space
 from headstart.errors import ChangedMeanwhileError, HeadstartError, InputError, UnusableCellsError
 from headstart.sources.files.cells import is_failure, number
 from headstart.sources.files.safe import alone_in
-from headstart.sources.files.tables import appended, edited
+from headstart.sources.files.tables import edited
 from headstart.sources.parameters import Kind
 
 # A cell by its row's number and its column
@@ -138,7 +138,7 @@ def add_row(
         found = _typed(campaign, {(OWN_ROW, name): row.get(name, "") for name in names})
         values = {p.name: p.value for p in file.parameters if p.kind is Kind.FIXED}
         values |= {name: value for (_, name), value in found.items()}
-        return "an own experiment was added", appended(campaign.table, [values], campaign.mark)
+        return "an own experiment was added", edited(campaign.table, {}, campaign.mark, more=[values])
 
     return _changed(folder, seen, change, opening, [(OWN_ROW, column) for column in right])
 

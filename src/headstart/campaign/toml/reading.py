@@ -15,9 +15,8 @@ from typing import Any
 
 from headstart.campaign.file import CampaignFile, ResultColumn
 from headstart.data.outcomes import MOST_GOALS, Goal, Limit
-from headstart.errors import InputError, Message, Setting
+from headstart.errors import InputError, Message, Setting, nearest
 from headstart.sources.files.cells import wrong_meaning
-from headstart.sources.files.names import nearest
 from headstart.sources.parameters import Kind, Parameter
 
 # What a value must be, as a message says it

@@ -12,7 +12,6 @@ values; a row is a column of length one.
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from abc import ABC, abstractmethod
@@ -29,7 +28,7 @@ from numpy.typing import NDArray
 from headstart.data.axis import Axis
 from headstart.data.ranges import ROUNDING, same_category, span_in_words
 from headstart.data.space import Space
-from headstart.errors import InputError, NoSettingError, UnknownParameterError
+from headstart.errors import InputError, NoSettingError, UnknownParameterError, nearest
 
 Numbers = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -353,13 +352,7 @@ def axis_named(space: Space, name: str, where: object) -> Axis:
     """The parameter of this name; an ``UnknownParameterError`` that says where it was named, and what may be meant."""
     if name in space.by_name:
         return space.by_name[name]
-    lower = {known.lower(): known for known in space.names}
-    close = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.6)
-    hint = (
-        f"Did you mean {shown_name(lower[close[0]])}?"
-        if close
-        else f"The parameters are {', '.join(map(shown_name, space.names))}."
-    )
+    hint = nearest(name, space.names, shown_name)
     raise UnknownParameterError(f"{where}: there is no parameter {name!r}. {hint}")
 
 
