@@ -160,6 +160,12 @@ def test_other_acquisitions_and_models_run(options: dict[str, Any]) -> None:
 # ── trials of every state ─────────────────────────────────────────────────────────────────────────────────────────
 
 
+def test_every_trial_draws_values_of_its_own() -> None:
+    """Of a parameter that is no part of the space, too: random numbers depend on the trial, not on the seed alone."""
+    study = optuna.create_study(sampler=TransferSampler(model=QUICK, seed=0, space={"y": FloatDistribution(0, 1)}))
+    assert len({study.ask().suggest_float("x", 0, 1) for _ in range(4)}) == 4
+
+
 def test_equal_seeds_give_equal_trials() -> None:
     """And other seeds, or a reseeded sampler, others."""
 
