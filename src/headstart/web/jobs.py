@@ -33,8 +33,8 @@ class PastOf:
     """What the past says about one outcome; None where no past file knows it."""
 
     outcome: str
-    check: Explanation | None
-    explanation: Explanation | None
+    check: Explanation | None = None
+    explanation: Explanation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,9 @@ class DrawnPictures:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Past campaigns before there is a campaign: for each outcome its name, the comparison and a picture of it."""
+    """Past campaigns before there is a campaign: for each outcome the comparison and a picture of it."""
 
-    outcomes: tuple[tuple[str, Explanation, bytes], ...]
+    outcomes: tuple[tuple[PastOf, bytes], ...]
 
 
 def learn(folder: Path, report: Report, memory: WorkerMemory) -> Learned:
@@ -95,7 +95,7 @@ def judge(folder: Path, report: Report, memory: WorkerMemory) -> Judged:
 
 def ask(folder: Path, n: int, report: Report, memory: WorkerMemory) -> str:
     """Choose n experiments and append them; where results come in meanwhile begin anew with them."""
-    for attempt in range(_ATTEMPTS):
+    for attempt in range(1, _ATTEMPTS + 1):
         _, campaign, learned = _learned(folder, _part(report, 0.0, 0.6), memory)
         require_closed(campaign)
         report(0.6, f"choosing {n} experiment{'' if n == 1 else 's'}")
@@ -105,7 +105,7 @@ def ask(folder: Path, n: int, report: Report, memory: WorkerMemory) -> str:
             seen, chosen = str(digest(campaign.table.raw)), [s.values for s in suggestions]
             numbers = add_suggestions(folder, seen, chosen, opening=memory["past"].opened)
         except ChangedMeanwhileError:
-            if attempt == _ATTEMPTS - 1:
+            if attempt == _ATTEMPTS:
                 raise
             continue
         if not numbers:
@@ -142,8 +142,8 @@ def compare(looked: Looked, report: Report, _: WorkerMemory) -> Compared:
             continue
         with single_thread():
             check = check_past(learn_past(alignment))
-        of = name if len(aligned) > 1 else ""
-        found.append((name, check, themed_svg(agreement_figure(check, of=of))))
+        svg = themed_svg(agreement_figure(check, of=name if len(aligned) > 1 else ""))
+        found.append((PastOf(name, check), svg))
     return Compared(tuple(found))
 
 
@@ -177,7 +177,7 @@ def _judged(learned: Learned, report: Report, memory: WorkerMemory) -> Judged:
         report(0.8 * i / len(fitted.outcomes), f"asking what the past is worth for {name}")
         with single_thread():
             prior = auto_prior(own)
-            known = (None, None) if prior is None else (check_past(prior), explain(prior, own.target))
+            known = () if prior is None else (check_past(prior), explain(prior, own.target))
         past.append(PastOf(name, *known))
     report(0.8, "looking ahead")
     kept = memory["judged"] = Judged(

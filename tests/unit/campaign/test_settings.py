@@ -39,7 +39,7 @@ def test_the_domain_is_that_of_the_ranges_the_rules_or_the_list(tmp_path: Path) 
     listed = _with_list(tmp_path)
     domain = listed.settings.domain(_space(listed))
     assert isinstance(domain, Candidates)
-    assert len(domain.listing()) == 3
+    assert len(domain.listing) == 3
     assert listed.settings.more_columns == ("well",)
 
 
@@ -55,7 +55,7 @@ def test_a_candidate_is_its_row_of_the_list(tmp_path: Path) -> None:
     """With the columns that are no parameters, for whoever goes to the shelf."""
     campaign = _with_list(tmp_path)
     space = _space(campaign)
-    X = campaign.settings.domain(space).listing()
+    X = campaign.settings.domain(space).listing
     assert X is not None
     assert [campaign.settings.settable(space, x, ())["well"] for x in X] == ["A1", "A2", "B1"]
     near = campaign.settings.domain(space).snap(space.encode([{"a": 0.28, "b": 0.25, "s": "v"}]))

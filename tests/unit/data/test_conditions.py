@@ -133,7 +133,7 @@ def test_a_condition_on_a_parameter_that_is_gone_is_none() -> None:
 
 def test_a_list_of_all_points_has_each_once() -> None:
     kinds = {"a": CategoricalDistribution(["p", "q"]), "n": IntDistribution(1, 3)}
-    listing = Mixed(Space.of(kinds, conditions={"n": Condition("a", without=("q",))})).listing()
+    listing = Mixed(Space.of(kinds, conditions={"n": Condition("a", without=("q",))})).listing
     assert listing is not None
     assert len(listing) == 4
 

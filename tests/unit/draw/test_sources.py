@@ -109,6 +109,21 @@ def test_the_picture_of_verdicts_shows_weights_gains_and_beliefs() -> None:
     assert weights.get_xlabel() == believed.get_xlabel() == "results of this study"
 
 
+def test_the_picture_of_verdicts_shows_how_sure_a_weight_is_and_what_is_not_tested() -> None:
+    """An error bar of one standard deviation at every weight; of a used source without a gain it is said."""
+    explanation = _explanation(3, 2)
+    weights, gains, _ = plot_sources(explanation).axes
+    for source, bar in zip(explanation.sources, weights.containers, strict=True):
+        ((_, low), (_, high)) = bar[2][0].get_segments()[0]
+        assert (low, high) == pytest.approx((source.weight - source.weight_sd, source.weight + source.weight_sd))
+    told = {source.name: text.get_text() for source, text in zip(explanation.sources, gains.texts, strict=True)}
+    assert told == {
+        s.name: f"{s.verdict}, not tested yet" if s.verdict is Verdict.USED else str(s.verdict)
+        for s in explanation.sources
+    }
+    assert Verdict.USED in {s.verdict for s in explanation.sources}
+
+
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     """With the name of the folder."""
     (tmp_path / "plots").touch()

@@ -304,8 +304,8 @@ def feasible_rows(rows: Sequence[Mapping[str, Any]], rules: Sequence[SettingRule
     return [int(i) for i in np.flatnonzero(kept)]
 
 
-def require_rule(rule: SettingRule, space: Space, cited: str = "") -> None:
-    """Raise an ``InputError`` unless a rule is about parameters of the space, each of the kind that it needs."""
+def require_rule(rule: SettingRule, space: Space, cited: str = "") -> SettingRule:
+    """The rule; an ``InputError`` unless it is about parameters of the space, each of the kind that it needs."""
     cited = cited or f"Rule {str(rule)!r}"
     axes = {name: axis_named(space, name, cited) for name in rule.parameters}
     match rule:
@@ -325,13 +325,14 @@ def require_rule(rule: SettingRule, space: Space, cited: str = "") -> None:
         case FixedValue(parameter=name, value=value):
             axis = axes[name]
             _require_clause(Clause(name, Relation.EQUAL, value), axis, cited)
-            if axis.categorical:
-                return
-            if (axis.log and value <= 0) or not rule.holds({name: axis.value(axis.place([value]))[0]}):
+            if (axis.log and value <= 0) or not (
+                axis.categorical or rule.holds({name: axis.value(axis.place([value]))[0]})
+            ):
                 raise InputError(
                     f"{cited}: {name!r} may have {span_in_words(axis.distribution)}, but {_shown(value)} is none of "
                     "them. Fix it to one of its values, or widen its range."
                 )
+    return rule
 
 
 def _require_clause(clause: Clause, axis: Axis, cited: str) -> None:
