@@ -65,6 +65,15 @@ def test_conditions_are_seen_from_the_rows() -> None:
     assert found["units_2"] == Condition("layers", least=1.5)
 
 
+def test_a_parameter_may_be_there_up_to_a_number() -> None:
+    table = [{"layers": n} | ({"bias": 0.1 * n} if n <= 2 else {}) for n in (1, 2, 3, 4, 1, 3)]
+    found = learn_conditions([table])
+    assert found == {"bias": Condition("layers", most=2.5)}
+    space = Space.of({"layers": SPACE["layers"], "bias": FloatDistribution(0, 1)}, conditions=found)
+    decoded = space.decode(Mixed(space).uniform(30, generator_from(0)))
+    assert {(r["layers"], "bias" in r) for r in decoded} == {(1, True), (2, True), (3, False)}
+
+
 def test_tasks_that_never_have_a_parameter_say_nothing_about_it() -> None:
     without = [{name: v for name, v in r.items() if name not in ("model", "depth")} for r in rows(30, 1)]
     assert learn_conditions([rows(60), without])["depth"].parent == "model"

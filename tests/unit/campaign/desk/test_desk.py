@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from tests.unit.campaign.campaigns import fingerprint, make
 
 from headstart.campaign.campaign import open_campaign
 from headstart.campaign.desk.beginning import add_past, begin, past_files, remove_past, with_parameters
-from headstart.campaign.desk.changes import add_row, add_suggestions, remove_row, save_results
+from headstart.campaign.desk.changes import add_row, add_suggestions, remove_row, save_results, save_rules, say_right
 from headstart.campaign.desk.contents import PastKept, contents_of, evidence_of
 from headstart.campaign.desk.history import HISTORY, digest, last_step, make_step, steps_of, undo_step
 from headstart.campaign.experiments import State
@@ -17,6 +18,7 @@ from headstart.campaign.init import CampaignPlan, look_at
 from headstart.campaign.toml.reading import read_campaign_file
 from headstart.data.outcomes import Goal
 from headstart.errors import ChangedMeanwhileError, InputError, UnusableCellsError, UnwritableError
+from headstart.sources.files.safe import alone_in
 from headstart.sources.files.tables import edited, read_table
 from headstart.sources.parameters import Kind, Parameter
 
@@ -108,6 +110,33 @@ def test_who_comes_second_writes_nothing(tmp_path: Path) -> None:
         with pytest.raises(ChangedMeanwhileError, match="somebody else"):
             late()
     assert _current(tmp_path) == now
+
+
+def test_nothing_is_changed_while_another_process_works_in_the_folder(tmp_path: Path) -> None:
+    """Every change takes the lock, and so does the way back."""
+    make(tmp_path, current=ROWS)
+    save_results(tmp_path, _seen(tmp_path), {(3, "y"): "2"})
+    seen, now = _seen(tmp_path), _current(tmp_path)
+    toml = str(digest((tmp_path / "headstart.toml").read_bytes()))
+    looked = look_at([tmp_path / "a.csv"], tmp_path, CampaignPlan((Goal("y", maximize=True),)))
+    changes: list[Callable[[], object]] = [
+        lambda: save_results(tmp_path, seen, {(4, "y"): "3"}),
+        lambda: add_row(tmp_path, seen, {"x": "0.5", "s": "u"}),
+        lambda: remove_row(tmp_path, seen, 4),
+        lambda: add_suggestions(tmp_path, seen, [{"x": 0.5, "s": "u"}]),
+        lambda: say_right(tmp_path, {"88": 88.0}),
+        lambda: save_rules(tmp_path, toml, ["x <= 0.9"]),
+        lambda: add_past(tmp_path, [("new.csv", b"x,y\n1,2\n")]),
+        lambda: remove_past(tmp_path, "a.csv"),
+        lambda: begin(tmp_path, looked, seen=toml),
+        lambda: undo_step(tmp_path, 1),
+    ]
+    with alone_in(tmp_path):
+        for change in changes:
+            with pytest.raises(InputError, match="another headstart is working in this folder"):
+                change()
+    assert _current(tmp_path) == now
+    assert len(steps_of(tmp_path)) == 1
 
 
 def test_own_rows_are_added_and_checked_like_rows_of_the_file(tmp_path: Path) -> None:

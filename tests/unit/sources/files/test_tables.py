@@ -53,6 +53,13 @@ def test_leftovers_of_a_spreadsheet_are_left_out(tmp_path: Path) -> None:
     assert table.numbers == (2, 5)
 
 
+def test_cells_stay_below_their_names_beside_an_empty_column(tmp_path: Path) -> None:
+    """Between two columns as well as before them."""
+    table = _read(tmp_path, ",T,,y\n,1,,2\n,3,,4\n")
+    assert table.columns == ("T", "y")
+    assert table.rows == (("1", "2"), ("3", "4"))
+
+
 def test_titles_above_the_header_are_left_out(tmp_path: Path) -> None:
     """With a remark; the row numbers stay those of the spreadsheet."""
     table = _read(tmp_path, "Series B; May 2024;;\n;;;\nT;c;solvent;y\n1,5;2;DMF;3\n2,5;3;THF;4\n")
