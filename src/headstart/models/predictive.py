@@ -16,7 +16,6 @@ taken.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -45,10 +44,7 @@ _LOG_ROOT_TAU = 0.5 * math.log(2 * math.pi)
 
 @dataclass(frozen=True, slots=True)
 class NormalMixture:
-    """One distribution per problem and point, (*c, m); its members are in the last dimension.
-
-    A single normal distribution has one member of weight 1.
-    """
+    """One distribution per problem and point, (*c, m); its members, one or several, are in the last dimension."""
 
     means: Float[Tensor, "*c m k"]
     sds: Float[Tensor, "*c m k"]
@@ -95,35 +91,22 @@ class NormalMixture:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """What predictors leave out of their uncertainty.
+    """What predictors leave out of their uncertainty."""
 
-    ``level_var`` is the variance of the target's level before any data, in model units; ``freedom`` how many
-    independent values its scale is known from. The points of a search are near each other, and two of them show as much
-    as one independent value.
-    """
-
-    level_var: Float[Tensor, "*b"]
-    freedom: float
-
-
-def _sharing_sources(predictor: Any, X: Float[Tensor, "*b m d"]) -> Iterator[tuple[Any, Any, Tensor | BeliefsAt]]:
-    """The components, their weights and the points; the sources are asked once for all stars that are made of them."""
-    asked: dict[tuple[int, ...], BeliefsAt] = {}
-    for member, weight in components(predictor):
-        sources = member.below.sources if isinstance(member, Layer) else ()
-        if sources and X.shape[:-2] == member.batch_shape:
-            which = tuple(map(id, sources))
-            if which not in asked:
-                asked[which] = sources_at(sources, X)
-            yield member, weight, asked[which]
-        else:
-            yield member, weight, X
+    level_var: Float[Tensor, "*b"]  # of the target before any data, in model units
+    freedom: float  # how many independent values its scale is known from; two points of a search show as much as one
 
 
 def measurement(predictor: Any, X: Float[Tensor, "*b m d"], doubt: Doubt | None, *, noise: bool) -> NormalMixture:
     """What a measurement at every row of X will be, in model units: a draw from a drawn member, with noise or not."""
     means, sds, weights = [], [], []
-    for member, weight, at in _sharing_sources(predictor, X):
+    asked: dict[tuple[int, ...], BeliefsAt] = {}  # the sources, once for all stars that are made of them
+    for member, weight in components(predictor):
+        at: Tensor | BeliefsAt = X
+        sources = member.below.sources if isinstance(member, Layer) else ()
+        if sources and X.shape[:-2] == member.batch_shape:
+            which = tuple(map(id, sources))
+            at = asked[which] = asked.get(which) or sources_at(sources, X)
         if doubt is not None and isinstance(member, Layer):
             mean, var, level_var = member.predict_with_level(at, doubt.level_var)
             var = var + level_var
@@ -179,11 +162,9 @@ class OutputTransform:
     def predicted(
         self, predictor: Any, X: Float[Tensor, "*b m d"]
     ) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
-        """Mean and variance of f at every row of X; within bounds those of the mixture, cut off member by member.
-
-        A member that knows little reaches far beyond the bounds, and would draw the common moments with it.
-        """
+        """Mean and variance of f at every row of X; within bounds those of the mixture, cut off member by member."""
         offset, scale = self.units.offset.unsqueeze(-1), self.units.scale.unsqueeze(-1)
+        # a member that knows little reaches far beyond the bounds, and would draw the common moments with it
         parts = components(predictor) if self.bounds is not None else [(predictor, None)]
         found = []
         for member, weight in parts:

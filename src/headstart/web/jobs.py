@@ -31,7 +31,6 @@ from headstart.gp.threads import single_thread
 from headstart.models.auto.explanation import Explanation, check_past, explain
 from headstart.web.worker import Report, WorkerMemory
 
-_ATTEMPTS = 3
 RowKey = tuple[tuple[str, Any], ...]
 
 
@@ -91,25 +90,23 @@ def judge(folder: Path, report: Report, memory: WorkerMemory) -> Judged:
     return _judged(learned, _part(report, 0.4, 1.0), memory)
 
 
-def ask(folder: Path, n: int, report: Report, memory: WorkerMemory) -> str:
+def ask(folder: Path, n: int, report: Report, memory: WorkerMemory, attempts: int = 3) -> str:
     """Choose n experiments and append them; where results come in meanwhile begin anew with them."""
-    for attempt in range(1, _ATTEMPTS + 1):
-        _, campaign, learned = _learned(folder, _part(report, 0.0, 0.6), memory)
-        require_closed(campaign)
-        report(0.6, f"choosing {n} experiment{'' if n == 1 else 's'}")
-        suggestions = next_experiments(with_campaign(learned.fitted, campaign), n)
-        report(0.95, "writing them into the table")
-        try:
-            seen, chosen = str(digest(campaign.table.raw)), [s.values for s in suggestions]
-            numbers = add_suggestions(folder, seen, chosen, opening=memory["past"].opened)
-        except ChangedMeanwhileError:
-            if attempt == _ATTEMPTS:
-                raise
-            continue
-        if not numbers:
-            return "The workbook is only read, and the new rows are in a file beside it: see the remarks."
-        return f"New: row{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers))}."
-    raise AssertionError("unreachable")
+    _, campaign, learned = _learned(folder, _part(report, 0.0, 0.6), memory)
+    require_closed(campaign)
+    report(0.6, f"choosing {n} experiment{'' if n == 1 else 's'}")
+    suggestions = next_experiments(with_campaign(learned.fitted, campaign), n)
+    report(0.95, "writing them into the table")
+    try:
+        seen, chosen = str(digest(campaign.table.raw)), [s.values for s in suggestions]
+        numbers = add_suggestions(folder, seen, chosen, opening=memory["past"].opened)
+    except ChangedMeanwhileError:
+        if attempts == 1:
+            raise
+        return ask(folder, n, report, memory, attempts - 1)
+    if not numbers:
+        return "The workbook is only read, and the new rows are in a file beside it: see the remarks."
+    return f"New: row{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers))}."
 
 
 def draw(folder: Path, report: Report, memory: WorkerMemory) -> DrawnPictures:

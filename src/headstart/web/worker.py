@@ -30,21 +30,18 @@ _DIED = "The process that does the work has ended, perhaps for want of memory. N
 
 @dataclass
 class DeskWork:
-    """A job on its way. ``error`` is what went wrong, in words; ``then`` the page to go to when it is done.
-
-    Whoever asks for work of the same ``name`` meanwhile gets this one.
-    """
+    """A job on its way."""
 
     id: str
-    name: str
+    name: str  # whoever asks for work of the same name meanwhile gets this one
     what: str
     job: Job
-    then: str = "/"
+    then: str = "/"  # the page to go to when it is done
     share: float = 0.0
     doing: str = "waiting for its turn"
     began: float = field(default_factory=time.monotonic)
     result: Any = None
-    error: str = ""
+    error: str = ""  # what went wrong, in words
     done: bool = False  # well or not
 
     @property

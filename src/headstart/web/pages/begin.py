@@ -204,12 +204,9 @@ def _page(
 def _upload(request: Request, form: FormData) -> Response:
     desk = desk_of(request)
     sent = [part for part in form.getlist("files") if isinstance(part, UploadFile) and part.filename]
-    if not sent:
-        return _page(request, told="No file was chosen.", status=422)
-    if len(sent) > beginning.MOST_FILES:
-        return _page(
-            request, told=f"{len(sent)} files at once are too many: at most {beginning.MOST_FILES}.", status=422
-        )
+    if not sent or len(sent) > beginning.MOST_FILES:
+        too_many = f"{len(sent)} files at once are too many: at most {beginning.MOST_FILES}."
+        return _page(request, told=too_many if sent else "No file was chosen.", status=422)
     files = [(str(part.filename), part.file.read()) for part in sent]
     with desk.changing:
         _, wrong = tried(lambda: beginning.add_past(desk.folder, files))

@@ -151,23 +151,19 @@ def parameters_in(columns: Sequence[ColumnForm], looked: Looked) -> tuple[dict[s
         if not wrong:
             found[c.name] = p
         reasons = "; ".join(dict.fromkeys(reason for reason in guess.reasons.values() if reason))
-        shown.append(replace(c, said=reasons, wrong=wrong, fields=c.fields if wrong else _fields_of(c, p)))
+        numbers = p.kind in (Kind.FLOAT, Kind.INT)
+        understood = {
+            "kind": p.kind.value,
+            "low": f"{p.low:g}" if numbers else "",
+            "high": f"{p.high:g}" if numbers else "",
+            "step": "" if p.step is None else f"{p.step:g}",
+            "value": str(p.value),
+            "unit": p.unit,
+            "choices": ", ".join(p.choices),
+            "log": "on" if p.log else "",
+        }
+        shown.append(replace(c, said=reasons, wrong=wrong, fields={**c.fields, **({} if wrong else understood)}))
     return found, shown
-
-
-def _fields_of(c: ColumnForm, p: Parameter) -> dict[str, str]:
-    numbers = p.kind in (Kind.FLOAT, Kind.INT)
-    return {
-        **c.fields,
-        "kind": p.kind.value,
-        "low": f"{p.low:g}" if numbers else "",
-        "high": f"{p.high:g}" if numbers else "",
-        "step": "" if p.step is None else f"{p.step:g}",
-        "value": str(p.value),
-        "unit": p.unit,
-        "choices": ", ".join(p.choices),
-        "log": "on" if p.log else "",
-    }
 
 
 def _corrected(c: ColumnForm, guess: Parameter, wrong: dict[str, str]) -> Parameter:

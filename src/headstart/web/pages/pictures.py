@@ -37,20 +37,16 @@ def _show(request: Request) -> Response:
     if isinstance(learned, DeskWork):
         return waiting(request, learned, "Pictures")
     drawn = desk.drawn(now)
+    parts = [] if isinstance(drawn, DeskWork) else [(name, *name.partition("-")) for name in drawn.pictures]
     content = {
         "title": "Pictures",
         "drawing": drawn if isinstance(drawn, DeskWork) else None,
-        "pictures": [] if isinstance(drawn, DeskWork) else _titled(drawn.pictures),
+        # slices are shown already, through any point
+        "pictures": [(name, _TITLES[kind] + (of and f": {of}")) for name, kind, _, of in parts if kind in _TITLES],
         "key": now.contents.key[:12],
         **_slices(request, now, learned),
     }
     return render(request, "pictures.html", content)
-
-
-def _titled(names: Mapping[str, bytes]) -> list[tuple[str, str]]:
-    """The pictures with their titles; slices are shown already, through any point."""
-    parts = [(name, *name.partition("-")) for name in names]
-    return [(name, _TITLES[kind] + (of and f": {of}")) for name, kind, _, of in parts if kind in _TITLES]
 
 
 def _fitted(request: Request) -> tuple[Snapshot, Learned]:
