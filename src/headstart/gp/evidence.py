@@ -32,12 +32,9 @@ Evaluation = tuple[Float[Tensor, "B"], Float[Tensor, "B p"], Bool[Tensor, "B"]]
 
 
 class Evidence(Protocol):
-    """The negative log marginal likelihood of ``n_problems`` independent problems of ``n_observations`` each.
+    """The negative log marginal likelihood of ``n_problems`` independent problems of ``n_observations`` each."""
 
-    ``layout`` is the meaning of θ, ``device`` that of the data.
-    """
-
-    layout: Layout
+    layout: Layout  # the meaning of θ
     n_problems: int
     n_observations: int
     device: torch.device
@@ -61,10 +58,8 @@ def gaussian(
 
 
 def lengthscale_gradient(H: Float[Tensor, "*b n n"], Z: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b d"]:
-    """Σ_ab H_ab (z_aj − z_bj)² for a symmetric H: the derivative by log ℓ_j when Z = X/ℓ and H = G ∘ slope.
-
-    By Σ H (z_a − z_b)² = 2 (Σ_a h_a z_a² − zᵀ H z) with h the row sums of H.
-    """
+    """Σ_ab H_ab (z_aj − z_bj)² for a symmetric H: the derivative by log ℓ_j when Z = X/ℓ and H = G ∘ slope."""
+    # = 2 (Σ_a h_a z_a² − zᵀ H z) with h the row sums of H
     return 2 * (H.sum(-1, keepdim=True) * Z - H @ Z).mul_(Z).sum(-2)
 
 
@@ -114,11 +109,7 @@ class WeightedTerms:
 class RowCounts:
     """Observations that are means of ``counts`` rows, with ``scatter`` S = Σ (y − ȳ)² within each.
 
-    With c rows at x, each with noise of variance v = noise_var + error_var,
-
-        Π N(y; f(x), v) = N(ȳ; f(x), v/c) · (2πv)^(−(c − 1)/2) · c^(−1/2) · exp(−S/(2v))
-
-    so the posterior is that of the means, and the evidence of noise_var also contains the scatter.
+    The posterior is that of the means; the evidence of noise_var also contains the scatter (docs/models.md, pooled).
     """
 
     counts: Float[Tensor, "P n"]
@@ -269,10 +260,7 @@ class GaussianEvidence:
         return value, gradient
 
     def params(self, theta: Float[Tensor, "P p"], batch_shape: torch.Size | None = None) -> GPParams:
-        """θ of every problem as named values, with the posterior mean of a free offset: centre + OFFSET_VAR · 1ᵀ α.
-
-        The leading dimensions are those of the batch that the P problems are, if it is given.
-        """
+        """θ of every problem as named values, with the posterior mean of a free offset: centre + OFFSET_VAR · 1ᵀ α."""
         offset = self._centre
         if self._terms is not None:
             a, _ = self._terms.coefficients.values(self.omega(theta))

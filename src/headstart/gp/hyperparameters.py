@@ -207,10 +207,7 @@ class Layout:
         return ThetaPrior(self.centre().expand(P, -1), spread.expand(P, -1))
 
     def saturating(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """θ compressed where it no longer changes the covariance: log(pᵏ + negligible)/k, which is θ where pᵏ is large.
-
-        Long lengthscales, and small noise, can then be compared between restarts.
-        """
+        """θ compressed where it no longer changes the covariance: log(pᵏ + negligible)/k, so θ where pᵏ is large."""
         power = np.array(self._per_entry([s.power for s in self.slots]))
         negligible = np.array(self._per_entry([s.negligible for s in self.slots]))
         compressed: NDArray[np.float64] = np.log(np.exp(power * theta) + negligible) / power

@@ -64,11 +64,7 @@ def squared_distance(
 
 
 def with_slope(kernel: Kernel, Z: Float[Tensor, "*b n d"]) -> tuple[Float[Tensor, "*b n n"], Float[Tensor, "*b n n"]]:
-    """κ and −2 dκ/dD between all rows of Z = X/ℓ.
-
-    −D/2 = z·z' − ‖z‖²/2 − ‖z'‖²/2, with the norms read off the diagonal of the products: in the fitting loop every
-    operation counts.
-    """
+    """κ and −2 dκ/dD between all rows of Z = X/ℓ, by −D/2 = z·z' − ‖z‖²/2 − ‖z'‖²/2 with the norms off the diagonal."""
     half = Z @ Z.mT
     norm = 0.5 * half.diagonal(dim1=-2, dim2=-1)
     return from_half(kernel, half.sub_(norm.unsqueeze(-1)).sub_(norm.unsqueeze(-2)))

@@ -20,10 +20,7 @@ LEAST_VAR = 1e-10
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> torch.Size:
-    """The shape that tensors of these shapes have together.
-
-    ``torch.broadcast_shapes`` says the same, but loads a symbolic algebra package to do so.
-    """
+    """The shape that tensors of these shapes have together; torch's own loads a symbolic algebra package to say so."""
     return torch.Size(np.broadcast_shapes(*map(tuple, shapes)))
 
 

@@ -95,11 +95,7 @@ class RankingPrior(Prior):
 
 
 def _samples(mean: Tensor, cov: Tensor, n: int, generator: torch.Generator) -> Float[Tensor, "*b S n"]:
-    """Draws from N(mean, cov) through the symmetric root V √Λ Vᵀ, which also exists where inputs repeat.
-
-    It is unique, and V √Λ is not: the sign of every eigenvector is arbitrary, and so would be which draw belongs to
-    which numbers. Eigenvalues below zero are rounding of zero; they get none of the randomness.
-    """
+    """Draws from N(mean, cov) through the symmetric root V √Λ Vᵀ, which is unique, and exists where inputs repeat."""
     values, vectors = torch.linalg.eigh(cov)
     root: Tensor = (vectors * values.clamp_min(0.0).sqrt().unsqueeze(-2)) @ vectors.mT
     draws = torch.randn(n, mean.shape[-1], generator=generator, dtype=torch.float64).to(mean.device)

@@ -17,9 +17,6 @@ Beyond the paper, stars: the sources are learnt side by side, their order does n
     SCAML   each alone          a weighted sum, the weights fitted               the same
     MWSGP   each alone          WSGP whose sources do not hear of the target     the same
     AUTO    several of these and a plain process, weighed by what they predicted (models.auto.auto): the default
-
-Use: ``prior = SHGP.learn(sources)``, ``posterior = prior.condition(target)``, ``posterior.posterior(X)``.
-Options: ``SHGP.using(kernel=Kernel.MATERN52)``, and ``SHGP.paper()`` for the paper's own training.
 """
 
 from __future__ import annotations

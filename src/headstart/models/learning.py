@@ -37,15 +37,12 @@ RAY = "ray"
 
 @dataclass(frozen=True, slots=True)
 class FitJob(Generic[R]):
-    """``work(*arguments)``, which can be sent to another process.
-
-    ``rows`` is the size of its largest matrix, ``seconds`` how long it probably takes on an ordinary processor.
-    """
+    """``work(*arguments)``, which can be sent to another process."""
 
     work: Callable[..., R]
     arguments: tuple[Any, ...]
-    rows: int
-    seconds: float
+    rows: int  # of its largest matrix
+    seconds: float  # that it probably takes on an ordinary processor
 
     def __call__(self, device: str = "cpu") -> R:
         """The result, computed on one thread; it is on the CPU if the arguments are."""
@@ -56,10 +53,7 @@ class FitJob(Generic[R]):
 
 
 def expected_seconds(source: Dataset) -> float:
-    """About how long a source of this size takes to be fitted on an ordinary processor.
-
-    Up to some hundred rows all of them are in every evaluation; beyond that their number matters less.
-    """
+    """About how long a source of this size takes to be fitted on an ordinary processor."""
     n, problems = source.n, source.batch_shape.numel()
     return float(problems * (0.004 + min((n / 500) ** 2.3, 4 * (n / 2000) ** 1.2)))
 
@@ -107,10 +101,7 @@ def format_seconds(seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LearnContext:
-    """How sources are learnt: the cache of fits, the processes (or "ray"), who is told, and the device.
-
-    By default: no cache, this process, nobody, the CPU.
-    """
+    """How sources are learnt: the cache of fits, the number of processes (or "ray"), who is told, and the device."""
 
     cache: FitCache | None = None
     n_jobs: int | str = 1

@@ -109,10 +109,7 @@ Predictor = Layer | Mixture | Ensemble
 
 
 def components(predictor: Any) -> list[tuple[Any, Float[Tensor, "*b"] | None]]:
-    """The predictors of which a mixture, and a mixture in it, is made, each with its weight.
-
-    Of any other predictor that is itself, with no weight.
-    """
+    """The predictors that a mixture, and a mixture in it, is made of, with weights; of another itself, without one."""
     if not isinstance(predictor, Mixture):
         return [(predictor, None)]
     found: list[tuple[Any, Float[Tensor, "*b"] | None]] = []

@@ -74,10 +74,7 @@ def fit_of_long(options: FitOptions) -> FitOptions:
 def at_last_refit(
     fit: Callable[[Dataset, Seed], TransferPosterior], target: Dataset, seed: Seed, cache: TargetCache
 ) -> TransferPosterior:
-    """The posterior of the target with the hyperparameters of its last refit, later results appended.
-
-    ``fit`` finds hyperparameters from all results it is given, and a seed. That of a refit is its number of results.
-    """
+    """The posterior with the hyperparameters that ``fit`` found at the last refit, later results appended."""
     if not is_long(target.n):
         return fit(target, seed)
     seen = target.head(refit_size(target.n))

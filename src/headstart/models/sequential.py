@@ -101,10 +101,7 @@ class Sequential(TransferModel):
 def learn_level(
     below: Beliefs, tasks: tuple[Dataset, ...], levels: tuple[GPParams, ...], spec: LevelSpec, context: LearnContext
 ) -> tuple[Layer, FitReport]:
-    """The last of some tasks on top of the others, from the cache or fitted now.
-
-    ``below`` is made of the others' ``levels``: a level rests on all of them, and so does its key.
-    """
+    """The last of some tasks on top of the others' ``levels``, which ``below`` is made of, cached or fitted now."""
     task, cache, key, at = tasks[-1], context.cache, "", None
     found: tuple[GPParams, FitReport] | None = None
     if cache is not None:

@@ -109,13 +109,9 @@ class Adviser:
     # ── what a trial runs with ────────────────────────────────────────────────────────────────────────────────────
 
     def relative_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """The parameters that are chosen before the objective asks: those that finished trials, or ``space``, know.
-
-        None where there are rules: Optuna would not ask again for those that come after one which the objective offers
-        other values of, and together they could break a rule.
-        """
+        """The parameters that are chosen before the objective asks: those that finished trials, or ``space``, know."""
         if self.settings:
-            return {}
+            return {}  # Optuna would not ask again for those after one that is offered otherwise: a rule could break
         with self._lock:  # what a thread reads here holds until it suggests, or until another one does
             now = self.fitter.read(study)
             finished = {name for t in now.trials if t.state == TrialState.COMPLETE for name in t.params}
@@ -128,12 +124,8 @@ class Adviser:
         return found
 
     def suggest(self, study: Study, trial: FrozenTrial, asked: Mapping[str, BaseDistribution]) -> dict[str, Any] | None:
-        """Parameters for the trial, those that are ``asked`` for among them.
-
-        None where there is nothing to choose, and {} where the model failed. Threads take turns, so that each sees what
-        the others were given.
-        """
-        with self._lock, _on_cpu():
+        """Parameters for the trial, with those ``asked`` for; None if nothing can be chosen, {} if the model failed."""
+        with self._lock, _on_cpu():  # threads take turns, so that each sees what the others were given
             kept, self._read = self._read, None
             fresh = kept is not None and kept[0] == trial.number and kept[1].study is study
             now = (kept[1] if kept is not None and fresh else self.fitter.read(study)).asking_for(asked)

@@ -48,20 +48,15 @@ _LONG_NAME = 80  # characters; a database bounds the length of a key
 
 @dataclass(frozen=True, repr=False)
 class Suggested:
-    """A suggestion and everything it rests on.
-
-    ``x`` are the parameters in the unit cube of ``alignment.space``, ``known`` the posteriors of all outcomes, and
-    ``remarks`` are on the study's own results. ``drawn`` are further parameters that the objective asked for, with the
-    sampler that drew them and why.
-    """
+    """A suggestion and everything it rests on."""
 
     trial_number: int
     params: dict[str, Any]
-    x: Float[Tensor, "d"]
+    x: Float[Tensor, "d"]  # the parameters in the unit cube of ``alignment.space``
     fitted: StudyPriors
     known: OutcomePosteriors
-    remarks: tuple[str, ...] = ()
-    drawn: dict[str, str] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()  # on the study's own results
+    drawn: dict[str, str] = field(default_factory=dict)  # parameters asked for besides: who drew them, and why
 
     @property
     def alignment(self) -> Alignment:

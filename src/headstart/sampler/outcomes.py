@@ -1,15 +1,7 @@
 """What is measured in a study, and what its sources teach about each outcome.
 
-    outcome of the new study                          of a past study or table it is
-    an objective with a metric name                   the objective of that name
-    an objective without one                          the one of that number, if it has as many; with its sign changed
-                                                      if it went the other way
-    one of as many as ``objective`` names             the one named in its place, if no name is one of the study's
-    the first objective                               its only one, if that has no name or no such name is known
-    a constraint                                      the constraint of that key
-
-A constraint holds where its value is at most 0. Before the first trial is finished a study has the constraints of its
-sources, and then its own.
+Which outcome of a source is which of the study: docs/optuna.md, several objectives and constraints. A constraint holds
+where its value is at most 0. Before the first trial is finished a study has those of its sources, and then its own.
 """
 
 from __future__ import annotations
@@ -52,16 +44,13 @@ _PRIORS_KEPT = 8
 
 @dataclass(frozen=True)
 class StudyPriors:
-    """The sources in the space of a study, and a prior for every outcome.
-
-    ``errors`` are the user attributes with the standard errors of the objectives, in their order.
-    """
+    """The sources in the space of a study, and a prior for every outcome."""
 
     alignment: Alignment
     outcomes: Outcomes
     priors: Mapping[str, Prior]
     fill: Mapping[str, Any]
-    errors: tuple[str | None, ...]
+    errors: tuple[str | None, ...]  # the user attributes with the standard errors of the objectives, in their order
 
     @property
     def prior(self) -> Prior:
@@ -104,12 +93,7 @@ class StudyPriors:
 
 @dataclass
 class SourceFitter:
-    """Learns from the sources for a study: a prior for each of its outcomes.
-
-    Alignment and learning happen once as long as the space stays the same; the latest priors are kept by the content
-    of their data. ``listed`` is a list of settings to try, whose parameters are then all there are; ``order`` are the
-    objectives as they were named one after the other, and ``errors`` says where the standard errors of results are.
-    """
+    """Learns from the sources for a study, once as long as its space stays the same: a prior for each outcome."""
 
     sources: Sequence[RawTask]
     model: TransferModel
@@ -117,12 +101,12 @@ class SourceFitter:
     fill: Mapping[str, Any]
     context: LearnContext
     warn: Callable[[str], None]
-    listed: RawTask | None = None
-    order: tuple[str, ...] = ()
+    listed: RawTask | None = None  # settings to try, whose parameters are then all there are
+    order: tuple[str, ...] = ()  # the objectives as they were named one after the other
     errors: ErrorNames = field(default_factory=ErrorNames)
     _of_study: dict[str, tuple[tuple[RawTask, ...], SourceSpace]] = field(default_factory=dict)  # by its name
     _latest: tuple[Any, StudyPriors] | None = None
-    _priors: OrderedDict[str, Prior] = field(default_factory=OrderedDict)
+    _priors: OrderedDict[str, Prior] = field(default_factory=OrderedDict)  # the latest by the content of their data
 
     def require_common_ground(self) -> None:
         """Log what becomes of the sources in a given space, whatever the direction; raise if none is of use."""

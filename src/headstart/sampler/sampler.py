@@ -1,10 +1,5 @@
 """``TransferSampler``: an Optuna sampler that learns from past studies, tables and files.
 
-    a parameter                                       comes from
-    that a finished trial or a source knows           the model, together with all others (sampler.adviser)
-    the same, in a branch that was not expected       the model, the others being as they are
-    that is not known yet, or outside ``space``       ``independent_sampler``, with a line in the log
-
 The state of a study is in its storage alone: a sampler can be pickled, shared by threads, and used by any number of
 processes on one study. Random numbers are a function of the seed and the trial's number.
 """

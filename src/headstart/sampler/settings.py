@@ -1,15 +1,8 @@
 """Which settings the trials of a study may run with: rules about them, and lists of candidates.
 
-    rules       "2*A + B <= 100", "A + B + C = 1", "forbid: T > 180 and solvent = toluene", or rules as data
-    fixed       {"A": 3}       the parameter has this value
-    steps       {"B": 0.5}     values on a step, from the parameter's lowest one
-    candidates  settings, one of which is tried each time: a DataFrame or a list of {parameter: value}, whose rows are
-                counted from 1, or the path of a CSV file, whose rows are counted as a spreadsheet program does
-
-The parameters of a rule must be known: from ``space``, from a source, or because a trial has asked for them. A rule
-about an unknown parameter is refused before the trial runs, since any value drawn for it could break the rule. A rule
-about a parameter that trials do not ask for any more does not bind, with a warning. Values that a trial was enqueued
-with, or has asked for already, are pinned: rules that they contradict do not bind that trial, with a warning.
+What they are and when they bind: docs/optuna.md, rules about the settings. A rule about an unknown parameter is refused
+before the trial runs, since any value drawn for it could break the rule. Values that a trial was enqueued with, or has
+asked for already, are pinned: rules that they contradict do not bind that trial, with a warning.
 """
 
 from __future__ import annotations
@@ -57,7 +50,7 @@ class CandidateTable:
 
     frame: pd.DataFrame
     where: str = "candidates"
-    first_row: int = 1
+    first_row: int = 1  # of a file 2, as a spreadsheet program counts
 
     @classmethod
     def of(cls, given: Any) -> CandidateTable | None:

@@ -41,18 +41,14 @@ _TRIALS_WITHOUT = 3  # trials that should have asked for a parameter and have no
 
 @dataclass(frozen=True)
 class StudySnapshot:
-    """A study at one moment: its trials, read once, and its parameters by name, with the conditions of some of them.
-
-    ``dropped`` are parameters that were given or asked for, and are not asked for any more; ``all_known`` has them too,
-    and those that only a source has asked for. Two snapshots are equal if their parameters are.
-    """
+    """A study at one moment: its trials, read once, and its parameters by name; equal if the parameters are."""
 
     study: Study = field(compare=False)
     trials: Sequence[FrozenTrial] = field(compare=False)
     distributions: dict[str, BaseDistribution]
     conditions: dict[str, Condition]
-    dropped: tuple[str, ...] = ()
-    all_known: Mapping[str, BaseDistribution] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()  # that were given or asked for, and are not asked for any more
+    all_known: Mapping[str, BaseDistribution] = field(default_factory=dict)  # the dropped ones and the sources' too
 
     @property
     def nothing_to_choose(self) -> bool:
@@ -158,10 +154,7 @@ def _expected(name: str, row: Mapping[str, Any], conditions: Mapping[str, Condit
 
 
 def known_space(sources: Sequence[RawTask]) -> dict[str, BaseDistribution]:
-    """The parameters of all sources, sorted, each as the last source that has it knows it.
-
-    An Optuna study knows its distributions; of a table they are the ranges that the values span.
-    """
+    """The parameters of all sources, sorted, each as the last source that has it knows it, or as its values span it."""
     found: dict[str, BaseDistribution] = {}
     for task in sources:
         for name in task.parameters:

@@ -51,22 +51,17 @@ _SAME_EXPERIMENT = 1e-3  # of the unit cube
 
 @dataclass(frozen=True)
 class EncodedTrials:
-    """The trials of a study in its space, but for trial number ``own``.
-
-    ``finished`` are the trials with a result, ``X`` their points and ``values`` their results of the first objective.
-    ``failed`` are the points of trials without a result, ``awaited`` those of the trials that run or wait, whose
-    parameters are in ``running`` by number. ``asking`` counts the older running trials without parameters.
-    """
+    """The trials of a study in its space, but for trial number ``own``."""
 
     own: int
     space: Space
-    finished: tuple[FrozenTrial, ...]
-    X: Float[Tensor, "n d"]
-    values: NDArray[np.float64]
-    failed: Float[Tensor, "f d"]
-    awaited: Float[Tensor, "a d"]
-    running: Mapping[int, Mapping[str, Any]]
-    asking: int
+    finished: tuple[FrozenTrial, ...]  # those with a result
+    X: Float[Tensor, "n d"]  # their points
+    values: NDArray[np.float64]  # their results of the first objective
+    failed: Float[Tensor, "f d"]  # the points of trials without a result
+    awaited: Float[Tensor, "a d"]  # those of the trials that run or wait
+    running: Mapping[int, Mapping[str, Any]]  # the parameters of these by number
+    asking: int  # how many older running trials have no parameters yet
 
     @property
     def pending(self) -> Float[Tensor, "p d"]:
@@ -76,11 +71,9 @@ class EncodedTrials:
     def with_running(self, trials: Sequence[FrozenTrial]) -> EncodedTrials:
         """The same with the running and waiting trials as they are now: encoded again only if one has changed."""
         running = _running(trials, self.own)
-        return (
-            self
-            if running == self.running
-            else replace(self, running=running, awaited=_points(running.values(), self.space))
-        )
+        if running == self.running:
+            return self
+        return replace(self, running=running, awaited=_points(running.values(), self.space))
 
 
 def encode_trials(

@@ -75,10 +75,7 @@ def _correlation(shapes: Float[Tensor, "*b s n"], y: Float[Tensor, "*b n"]) -> F
 
 
 def means_at(members: Sequence[ExactBeliefs], X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b s n"]:
-    """The means of sources on their own at X, those of equal size together: k(X, X_ν) K_ν⁻¹ r_ν + offset_ν.
-
-    That is O(n N_ν) for each, where its posterior would take O(n N_ν²).
-    """
+    """The means of sources on their own at X, those of equal size together, in O(n N_ν) each."""
     alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
     found: dict[int, Tensor] = {}
     for i, member in enumerate(members):

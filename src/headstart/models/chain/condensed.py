@@ -45,10 +45,7 @@ _JITTER, _LEAST = 1e-10, 1e-9
 
 @dataclass(frozen=True, slots=True)
 class LevelSpec:
-    """How a level is fitted: the model's kernel, search options and units, what it inherits, seed, name in the report.
-
-    The layer of a ``source`` of more than ``exact`` rows stands for more rows than it has (``source_layer``).
-    """
+    """How a level is fitted: the model's kernel, search options and units, what it inherits, seed, name in reports."""
 
     kernel: Kernel
     fit: FitOptions
@@ -57,7 +54,7 @@ class LevelSpec:
     seed: Seed = 0
     name: str = "target"
     source: bool = False
-    exact: int | None = None
+    exact: int | None = None  # the layer of a source of more rows stands for more than it has (``source_layer``)
 
 
 def exact_rows(sizes: Sequence[int]) -> int:

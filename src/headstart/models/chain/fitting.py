@@ -2,9 +2,7 @@
 
 ``fit_level`` searches for the hyperparameters, ``level_layer`` factorises the level at them. The two are apart because
 hyperparameters can be kept (models.fitcache) and sent from process to process, and a factor is large.
-
-With many rows the restarts see ``first_fit_rows`` of them (headstart.tuning), and a single run goes on with more, up to
-``most_rows``: a likelihood of a thousand rows has one optimum worth the name, and it lies near that of some hundred.
+Tasks of many rows: docs/models.md, sources of thousands of rows.
 """
 
 from __future__ import annotations

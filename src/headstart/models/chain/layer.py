@@ -45,14 +45,9 @@ class Layer:
         BOOSTED       K           K + Σ           BHGP: Σ is kept, not learnt from
         EXACT         K + Σ       K + Σ           SHGP: Bayes' rule
 
-    With α = P(x, X)(P(X, X) + N)⁻¹, P the gain's prior, v = L⁻¹ P(X, x), z = L⁻¹ (y − m(X) − offset), and the noise
-    N = σ² I, or σ² I + diag(error_var) where errors of y are known:
-
-        mean(x)    = m(x) + offset + vᵀ z
-        cov(x, x') = P(x, x') − vᵀ v'                                          MEAN, EXACT
-                   + Σ(x, x') − α Σ(X, x') − Σ(x, X) α'ᵀ + α Σ(X, X) α'ᵀ       BOOSTED (Proposition 2)
-
-    A joint model is an EXACT layer whose beliefs hold all kernels: δ is absent (``params`` has outputscale 0).
+    P is the gain's prior, N the noise of the observations, L Lᵀ = P(X, X) + N, z = L⁻¹ (y − m(X) − offset); mean and
+    covariance are in docs/models.md, chains. A joint model is an EXACT layer whose beliefs hold all kernels: δ is
+    absent (``params`` has outputscale 0).
     """
 
     kernel: Kernel
@@ -124,10 +119,9 @@ class Layer:
         at: BeliefsAt | None = None,
         noise_var: Tensor | None = None,
     ) -> Layer:
-        """The layer after k more observations, at the same hyperparameters: rows appended to the Cholesky factor.
+        """The layer after k more observations: rows appended to the factor; ``noise_var`` is all the noise of these.
 
-        y may have more leading dimensions than X (fantasies): L then stays as small as X asks for. ``noise_var`` is all
-        the noise of the new ones, by default that of the hyperparameters.
+        y may have more leading dimensions than X (fantasies): L then stays as small as X asks for.
         """
         new = self.below.at(X) if at is None else at
         seen = self.L.shape[-1] > 0
@@ -203,10 +197,7 @@ class Layer:
         return mean, self._var(at, v).expand(mean.shape), level_var
 
     def leave_one_out(self, y: Float[Tensor, "*b n"]) -> tuple[Float[Tensor, "*b n"], Float[Tensor, "*b n"]]:
-        """Mean and variance of every observation predicted from the others: y_i − α_i/[K⁻¹]_ii and 1/[K⁻¹]_ii.
-
-        In closed form (Rasmussen and Williams 2006, section 5.4.2).
-        """
+        """Mean and variance of every observation from the others (Rasmussen and Williams 2006, section 5.4.2)."""
         identity = torch.eye(self.L.shape[-1], dtype=self.L.dtype, device=self.L.device)
         L_inverse = solve_lower(self.L, identity)
         precision = L_inverse.square().sum(-2)

@@ -1,12 +1,4 @@
-"""The choice of W: how the tasks of a joint model share their kernels (the paper's section 4 and appendix B).
-
-    k((x, i), (x', j)) = Σ_ν [W_ν]_ij κ_ν(x, x') + δ_ij σ_i²    per observation
-
-    choice           W_ν                                              kernels   parameters of W, n_s sources
-    Hierarchical     s_ν² on all tasks i, j ≥ ν                       n_s + 1   n_s + 1                     HGP
-    WeightedSource   s_ν² (e_ν e_νᵀ + w_ν (e_ν + e_t)(e_ν + e_t)ᵀ)    n_s + 1   2 n_s + 1                   WSGP
-    SharedKernel     one W = F Fᵀ, F lower triangular                 1         (n_s + 1)(n_s + 2)/2        MTKGP
-    Free             every W_ν = F_ν F_νᵀ                             n_s + 1   (n_s + 1)²(n_s + 2)/2       MTGP
+"""The choice of W: how the tasks of a joint model share their kernels, Σ_ν W_ν ∘ κ_ν (docs/models.md, joint models).
 
 Outputscales s_ν² are part of W. The target is the last task, e_t. Each choice knows its named parameters, how W
 follows from them, and how a gradient by W is pulled back to them.
@@ -186,8 +178,8 @@ class WeightedSource(Coregion):
 
 
 @dataclass(frozen=True, slots=True)
-class _Factored(Coregion):
-    """W_ν = F_ν F_νᵀ, F_ν = a_ν F̃_ν lower triangular with a positive diagonal and F̃_00 = 1: any positive definite W.
+class Free(Coregion):
+    """A kernel and a positive definite W per task: W_ν = F_ν F_νᵀ, F_ν = a_ν F̃_ν lower triangular, F̃_00 = 1.
 
     The amplitude a_ν is common to all tasks, so that a task without data is as large as those with data. The prior's
     median has unit variance in every task and correlates each with the first by √0.9: sources are brought because
@@ -249,14 +241,9 @@ class _Factored(Coregion):
 
 
 @dataclass(frozen=True, slots=True)
-class SharedKernel(_Factored):
+class SharedKernel(Free):
     """One kernel and one W for all tasks."""
 
     def n_kernels(self, T: int) -> int:  # noqa: ARG002
         """The same one for all tasks."""
         return 1
-
-
-@dataclass(frozen=True, slots=True)
-class Free(_Factored):
-    """A kernel and a W per task: the full sum of separable kernels."""

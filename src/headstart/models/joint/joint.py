@@ -254,10 +254,7 @@ class ArrowEvidence(JointEvidence):
 def believe_sources(
     params: CoregionalParams, sources: Sequence[Dataset], *, like: Dataset, coregion: Coregion, kernel: Kernel
 ) -> ExactBeliefs:
-    """The joint process conditioned on the sources: what it says about the target before the target's own data.
-
-    Without sources (``like`` says where and how many inputs) that is the prior.
-    """
+    """What the joint process says about the target before its own data; ``like`` has the inputs where no source has."""
     T = len(sources) + 1
     V = params.W.shape[-3]
     X = torch.cat([like.X[..., :0, :], *(source.X for source in sources)], dim=-2)

@@ -32,17 +32,14 @@ _TOGETHER = 1 << 19
 
 @dataclass(frozen=True)
 class IndependentSources:
-    """Every source learnt on its own: a layer each, in common model units, and how far it is trusted, from 0 to 1.
-
-    ``index`` are the positions of the sources among all, of which these may be ``some``.
-    """
+    """Every source learnt on its own: a layer each, in common model units, and how far it is trusted, from 0 to 1."""
 
     sources: tuple[Dataset, ...]
     units: Units
     layers: tuple[Layer, ...]
     reports: tuple[FitReport, ...]
     trust: Float[Tensor, "*b s"]
-    index: tuple[int, ...]
+    index: tuple[int, ...]  # their positions among all, of which these may be ``some``
 
     @property
     def known(self) -> Units:
@@ -100,10 +97,7 @@ def fit_each(
     seed: Seed,
     context: LearnContext,
 ) -> tuple[tuple[Layer, ...], tuple[FitReport, ...]]:
-    """The layer of every source in the units given for it, and the report of its fit, from the cache or made now.
-
-    ``scale`` is the unit in which a source that is constant is fitted.
-    """
+    """Every source's layer in the units given for it, and its report; ``scale`` is the unit of a constant source."""
     exact = exact_rows([source.n for source in sources])
     spec = LevelSpec(model.kernel, model.fit, model.units, seed=integer_seed(seed), source=True, exact=exact)
     names = [task_name(source, i) for i, source in enumerate(sources)]
@@ -144,10 +138,7 @@ def _own_units(source: Dataset, scale: Float[Tensor, "*b"]) -> Units:
 
 
 def _key(source: Dataset, scale: Float[Tensor, "*b"], spec: LevelSpec) -> str:
-    """The key of a source's fit, which says nothing of the others but what it takes from them.
-
-    That is the scale of a source that is constant, and in the report up to how many rows the layer is exact.
-    """
+    """The key of a source's fit; of the others it has a constant source's scale, and how many rows are exact."""
     constant = bool((Units.of([source]).scale <= 0).any())
     lent = (scale.tolist() if constant else None, spec.exact if spec.exact and source.n > spec.exact else None)
     return fit_key("source", [source], spec.kernel, options_in_key(spec.fit), spec.units, spec.seed, lent)

@@ -2,15 +2,9 @@
 
     f_t(x) = offset + Σ_ν w_ν (f_ν(x) − offset_ν) + Σ_ν g_ν(x) + δ(x)
 
-with f_ν ~ (m_ν, Σ_ν) the posterior of source ν, w_ν ~ N(mean, var) its weight, g_ν ~ GP(0, own · k_ν), δ ~ GP(0, k_t):
-
-    prior mean    offset + Σ mean_ν (m_ν − offset_ν)
-    prior cov     Σ (mean_ν² + var_ν) Σ_ν + var_ν (m_ν − offset_ν)(m_ν − offset_ν)ᵀ + own_ν k_ν,  and k_t
-                  (weights that are independent; StarWeights has the general case)
-
-The table of mean, var and own of every model is in docs/models.md. A product of two normal variables is not normal:
-STAR keeps its first two moments. A weighting gives the target's evidence its fixed means and covariances (``terms``),
-whose coefficients depend on the fitted parameters ω, and the weights at fitted ω (``weights``).
+The prior that follows, and the mean, var and own of every model, are in docs/models.md. A product of two normal
+variables is not normal: STAR keeps its first two moments. A weighting gives the target's evidence its fixed means and
+covariances (``terms``), whose coefficients depend on the fitted parameters ω, and the weights at fitted ω.
 """
 
 from __future__ import annotations
@@ -69,14 +63,11 @@ class StarWeights:
 
 @dataclass(frozen=True, slots=True)
 class StarBeliefs(Beliefs):
-    """The prior of the target: the weighted sum of the sources' posteriors.
-
-    Where only some of the sources are selected, ``index`` are their positions among all ``n_sources``.
-    """
+    """The prior of the target: the weighted sum of the sources' posteriors."""
 
     members: tuple[ExactBeliefs, ...]
     weights: StarWeights
-    index: tuple[int, ...] | None = None
+    index: tuple[int, ...] | None = None  # of the selected sources among all, where these are some
     n_sources: int = 0
 
     @property
@@ -161,21 +152,15 @@ class StarBeliefs(Beliefs):
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """What a weighting depends on: the sources' spreads in model units, and how far each source is trusted.
-
-    ``own`` is the share that the target has of its own, where it was learnt from the sources (models.auto.likeness).
-    """
+    """What a weighting depends on: the sources' spreads in model units, and how far each source is trusted."""
 
     spread: Float[Tensor, "*b s"]
     trust: Float[Tensor, "*b s"]  # from 0 to 1
-    own: Float[Tensor, "*b 1"] | None = None
+    own: Float[Tensor, "*b 1"] | None = None  # the target's own share, where it was learnt (models.auto.likeness)
 
 
 def star_evidence(target: Dataset, kernel: Kernel, terms: WeightedTerms) -> GaussianEvidence:
-    """The evidence of the target on top of the sources: O(s N_t² + N_t³) per evaluation, however large they are.
-
-    ``target`` and the terms are in model units; batch dimensions of the target are flattened.
-    """
+    """The evidence of the target on top of the sources, in model units: O(s N_t² + N_t³), however large they are."""
     b = target.batch_shape
     return GaussianEvidence(
         _flat(target.X, b),
