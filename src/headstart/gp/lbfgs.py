@@ -30,16 +30,12 @@ _NEW_ITERATE, _EVALUATE, _CONVERGED = 1, 3, 4
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """When restarts that meet go on as one.
+    """When restarts that meet go on as one: runs that are close to a better one in every coordinate join it."""
 
-    Every ``restarts`` consecutive runs belong to one problem. They are compared every ``every`` steps, in these
-    ``coordinates`` (a row per run); runs ``within`` this distance of a better one in each of them join it.
-    """
-
-    restarts: int
-    every: int = 10
+    restarts: int  # consecutive runs that belong to one problem
+    every: int = 10  # steps between comparisons
     within: float = 0.1  # in the logarithm of a parameter: ten per cent
-    coordinates: Callable[[Array], Array] = np.asarray
+    coordinates: Callable[[Array], Array] = np.asarray  # in which they are compared, a row per run
 
     def better_neighbours(self, x: Array, value: Array, active: list[int]) -> NDArray[np.int64]:
         """For every active run the best of its problem within reach, if better (or equal and earlier); else −1."""
@@ -113,10 +109,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class Minimization:
-    """Minimise from every row of ``starts`` inside the bounds; ``objective(points, which)`` evaluates a batch.
-
-    Restarts join each other where ``joining`` says how. ``ftol`` and ``gtol`` are those of SciPy's L-BFGS-B.
-    """
+    """Minimise from every row of ``starts`` inside the bounds; ``objective(points, which)`` evaluates a batch."""
 
     objective: BatchObjective
     starts: Array

@@ -24,13 +24,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class ComputeDevice:
-    """A device of torch's: fits run there from ``fit_rows`` rows on, searches from ``search_elements`` of all matrices.
-
-    ``warn`` is told where the CPU does the work instead.
-    """
+    """A device of torch's: fits run there from ``fit_rows`` rows on, searches from ``search_elements`` in matrices."""
 
     name: str = "cpu"
-    warn: Callable[[str], None] = field(default=_log.warning)
+    warn: Callable[[str], None] = field(default=_log.warning)  # told where the CPU does the work instead
     fit_rows: int = 300
     search_elements: int = 3000**2
 

@@ -64,10 +64,7 @@ FAMILY: dict[str, TransferModel] = {
 
 
 def model_named(name: str, *, where: str = "") -> TransferModel:
-    """The model of that name, in upper or lower case; an ``InputError`` that suggests the nearest if there is none.
-
-    ``where`` is the place the name was read from, such as a file: the message begins with it.
-    """
+    """The model of that name, in any case; an ``InputError`` that suggests the nearest, and begins with ``where``."""
     if (known := name.upper()) in FAMILY:
         return FAMILY[known]
     hint = nearest(name, map(str.lower, FAMILY))

@@ -58,10 +58,7 @@ class FitCache:
         self._writes = True
 
     def get(self, key: str, read: Callable[[Arrays], T]) -> T | None:
-        """What ``read`` makes of the arrays of the key; None without an entry, or where ``read`` refuses its arrays.
-
-        ``read`` refuses with a ``ValueError``, ``KeyError`` or ``TypeError``.
-        """
+        """What ``read`` makes of the arrays of the key; None without an entry, or where ``read`` refuses it."""
         path = self._path(key)
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as entry:

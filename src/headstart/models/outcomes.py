@@ -124,8 +124,7 @@ class OutcomePosteriors:
                     f"Several outcomes are decided for one problem at a time, but the posterior of {name!r} has the "
                     f"batch shape {tuple(posterior.batch_shape)}: take the problems one by one."
                 )
-        bounds = [outcome.signed_bounds for outcome in self.outcomes]
-        every = zip(self.posteriors, bounds, strict=True)
+        every = zip(self.posteriors, (outcome.signed_bounds for outcome in self.outcomes), strict=True)
         bounded = tuple(own if limits is None else own.within_bounds(limits) for own, limits in every)
         object.__setattr__(self, "posteriors", bounded)
 

@@ -90,10 +90,7 @@ class CandidateTable:
     def domain(
         self, space: Space, rules: Sequence[SettingRule], pinned: Mapping[str, Any], number: int, say: Say
     ) -> TrialDomain:
-        """The rows that satisfy the rules and have the pinned values; with a warning without these, if none has.
-
-        Fails on a row outside the space, and if no row satisfies the rules.
-        """
+        """The rows that satisfy the rules and have the pinned values; with a warning without these, if none has."""
         rows = self._rows(space)
         try:
             X = space.encode_exactly(rows)
@@ -175,10 +172,7 @@ class SettingConstraints:
         return bool(self.rules or self.fixed or self.steps or self.candidates)
 
     def read(self, known: Mapping[str, Distribution], *, final: bool = False) -> tuple[SettingRule, ...]:
-        """All rules as data, about these parameters; ``final`` says that there will be no others.
-
-        Fails on what is no rule, and on an unknown parameter.
-        """
+        """All rules as data, about these parameters; ``final`` says that there will be no others."""
         if not (self.rules or self.fixed or self.steps):
             return ()
         if known and all(has_single_value(distribution) for distribution in known.values()):

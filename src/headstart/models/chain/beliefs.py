@@ -182,18 +182,14 @@ class CrossTerm:
 
 @dataclass(frozen=True, slots=True)
 class ExactBeliefs(Beliefs):
-    """Bayes' rule on a joint Gaussian process of all tasks: Σ_ν W_ν ∘ k_ν (the paper's eq. 1).
-
-    ``X`` are the rows of all sources, ``L`` the Cholesky factor of their covariance with noise, ``z = L⁻¹ (y − mean)``.
-    ``terms`` are the W_ν[t, i] k_ν(·, X_i) that link the target to them, ``prior`` the (lengthscale, W_ν[t, t]).
-    """
+    """Bayes' rule on a joint Gaussian process of all tasks: Σ_ν W_ν ∘ k_ν (the paper's eq. 1)."""
 
     kernel: Kernel
-    X: Float[Tensor, "*b N d"]
-    terms: tuple[CrossTerm, ...]
-    prior: tuple[tuple[Float[Tensor, "*b d"], Float[Tensor, "*b"]], ...]
-    L: Float[Tensor, "*b N N"]
-    z: Float[Tensor, "*b N"]
+    X: Float[Tensor, "*b N d"]  # the rows of all sources
+    terms: tuple[CrossTerm, ...]  # the W_ν[t, i] k_ν(·, X_i) that link the target to them
+    prior: tuple[tuple[Float[Tensor, "*b d"], Float[Tensor, "*b"]], ...]  # (lengthscale, W_ν[t, t])
+    L: Float[Tensor, "*b N N"]  # the Cholesky factor of their covariance with noise
+    z: Float[Tensor, "*b N"]  # L⁻¹ (y − mean)
     offset: Float[Tensor, "*b"]
 
     @property
