@@ -7,6 +7,11 @@ STAMP  := .venv/.installed
 # Small matrices lose by threading: one thread per process, and as many processes as JOBS says.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
+# Every worker, and every process that a test starts, would compile all modules anew: what is compiled is kept.
+# A worker runs whole files, where cases share what was fitted, and takes from the others once it has nothing to do.
+PYTEST := $(ONE_THREAD) PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(JOBS) --dist worksteal
+MARKS  ?= slow or not slow
+
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-all test-benchmarks browser lint types docs bench-speed bench-sampler bench-scale clean
 
@@ -17,13 +22,13 @@ demo: $(STAMP)  ## tune a support vector machine with a head start and from scra
 	$(BIN)/headstart demo
 
 test: lint types browser  ## lint, types and tests: a few minutes
-	$(ONE_THREAD) $(BIN)/pytest -n $(JOBS)
+	$(PYTEST)
 
 test-all: lint types browser  ## all tests, also those of every page and of every combination
-	$(ONE_THREAD) $(BIN)/pytest -n $(JOBS) -m "slow or not slow"
+	$(PYTEST) -m "slow or not slow"
 
-test-benchmarks: $(STAMP)  ## the benchmark's own tests
-	$(ONE_THREAD) $(BIN)/pytest -n $(JOBS) -m "slow or not slow" tests/benchmarks
+test-benchmarks: $(STAMP)  ## the benchmark's own tests; the quick ones with MARKS="not slow"
+	$(PYTEST) -m "$(MARKS)" tests/benchmarks
 
 # The page is tested in Debian's Chromium. It is installed where that may be done; elsewhere those tests are left out,
 # and with HEADSTART_BROWSER=required, as .ci/run has it, that is an error.

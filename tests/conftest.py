@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
-from zlib import crc32
 
 import pytest
 import tests.reference.shapes
@@ -19,23 +18,20 @@ tests.reference.shapes.install("headstart")
 
 torch.set_num_threads(1)
 
-_FEW = 6
+# What waits for a browser, for other processes or for a server is begun first: no worker is left alone with it
+_FIRST = ("tests/browser/", "tests/integration/test_ray", "tests/integration/test_sampler_distributed")
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test with many cases about a third are run at once, and all of them by ``make test-all``.
+    """The long tests first, the others in their order."""
+    items.sort(key=lambda item: not item.nodeid.startswith(_FIRST))
 
-    Which ones follows from their names, not from their places: no value of a parameter is left out by its period. The
-    first is always among them. Optuna's conformance suites are run in full.
-    """
-    names = [item.nodeid.partition("[")[0] for item in items]
-    cases, seen = Counter(names), set[str]()
-    for item, name in zip(items, names, strict=True):
-        first = name not in seen
-        seen.add(name)
-        if cases[name] > _FEW and not first and "conformance" not in name and crc32(item.nodeid.encode()) % 3:
-            item.add_marker(pytest.mark.slow)
+
+def pytest_collection_finish() -> None:
+    """What was collected stays: the garbage collector need not look at it again during the tests."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_configure(config: pytest.Config) -> None:

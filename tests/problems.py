@@ -12,6 +12,7 @@ import torch
 from botorch.models import SingleTaskGP
 from gpytorch.kernels import MaternKernel, ScaleKernel
 from gpytorch.means import ConstantMean
+from tests.cases import with_slow
 from torch import Tensor
 
 from headstart import (
@@ -81,11 +82,16 @@ BY_LEVEL = ("MHGP", "SHGP", "BHGP", "RGPE", *STARS)  # every source is learnt on
 REPRESENTATIVES = ("GPBO", "MHGP", "SHGP", "BHGP", "HGP", "WSGP", "MTGP", "RGPE", "STAR", "AUTO")
 
 
-def in_turn(values: Iterable[_T], names: Sequence[str] = REPRESENTATIVES) -> list[tuple[str, _T]]:
-    """Pairs of a model and a value: SHGP and AUTO meet every value, each of the others one, in turn."""
+def in_turn(values: Iterable[_T], names: Sequence[str] = REPRESENTATIVES) -> list[Any]:
+    """Cases of a model and a value: SHGP meets every value, each of the others one, in turn.
+
+    AUTO, which is the slowest, meets the first and the last, and in ``make test-all`` the others too.
+    """
     found = list(values)
+    others = [(name, found[i % len(found)]) for i, name in enumerate(names) if name not in ("SHGP", "AUTO")]
     every = [(name, value) for name in ("SHGP", "AUTO") for value in found]
-    return [(name, found[i % len(found)]) for i, name in enumerate(names) if name not in ("SHGP", "AUTO")] + every
+    ends = (("AUTO", found[0]), ("AUTO", found[-1]))
+    return with_slow([*others, *every], quick=lambda case: case[0] != "AUTO" or case in ends)
 
 
 def tensor(values: Any) -> Tensor:

@@ -28,11 +28,11 @@ from botorch.utils.sampling import manual_seed
 from tests.problems import as_single_task_gp, gp_params, points, quick, tensor
 from torch import Tensor
 
-from headstart import AUTO, FAMILY, GPBO, ChainParams, Dataset
+from headstart import FAMILY, GPBO, ChainParams, Dataset
 from headstart.data.outcomes import Goal, Limit, Outcomes
 from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
 
-MODELS = {"AUTO": AUTO, "SHGP": quick(FAMILY["SHGP"]), "STAR": quick(FAMILY["STAR"]), "HGP": quick(FAMILY["HGP"])}
+MODELS = {name: quick(FAMILY[name]) for name in ("AUTO", "SHGP", "STAR", "HGP")}
 OUTCOMES = Outcomes((Goal("cost"),), (Limit("impurity", at_most=2.0),))
 X_SEEN, X_NEW, X_PENDING = points(5, seed=1), points(3, seed=2), points(2, seed=3)
 BOUNDS = tensor([[0.0, 0.0], [1.0, 1.0]])

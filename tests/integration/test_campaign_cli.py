@@ -21,6 +21,7 @@ from tests.integration.command import assert_refused, invoke
 from tests.unit.campaign.campaigns import fingerprint, make
 
 from headstart.campaign.desk.words import with_interval
+from headstart.cli.main import app
 from headstart.cli.output import how_far
 from headstart.models.learning import LearningProgress
 
@@ -369,8 +370,8 @@ def test_asking_for_help_loads_nothing_heavy() -> None:
         "import sys\n"
         "from typer.testing import CliRunner\n"
         "from headstart.cli.main import app\n"
-        "for command in ('init', 'suggest', 'status', 'plot', 'check'):\n"
-        "    assert CliRunner().invoke(app, [command, '--help']).exit_code == 0\n"
+        "for command in ([], ['init'], ['suggest'], ['status'], ['plot'], ['check'], ['demo']):\n"
+        "    assert CliRunner().invoke(app, [*command, '--help']).exit_code == 0\n"
         "assert not {'torch', 'matplotlib', 'pandas', 'optuna'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
@@ -385,14 +386,18 @@ def test_asking_for_help_loads_nothing_heavy() -> None:
         (["init", "a.csv", "--objective", "y", "--maximize", "--minimize"], "contradict each other"),
     ],
 )
-def test_calls_that_cannot_be_are_said_in_one_line(arguments: list[str], part: str) -> None:
+def test_calls_that_cannot_be_are_said_in_one_line(
+    arguments: list[str], part: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """As all other errors are."""
-    code = "import sys; from headstart.cli.main import app; sys.argv[0] = 'headstart'; app()"
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stderr.startswith("headstart: ")
-    assert done.stderr.count("\n") == 1
-    assert part in done.stderr
+    monkeypatch.setattr(sys, "argv", ["headstart", *arguments])
+    with pytest.raises(SystemExit) as end:
+        app(prog_name="headstart")
+    said = capsys.readouterr().err
+    assert end.value.code == 2
+    assert said.startswith("headstart: ")
+    assert said.count("\n") == 1
+    assert part in said
 
 
 def test_what_nobody_can_read_is_not_appended(tmp_path: Path) -> None:

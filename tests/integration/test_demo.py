@@ -128,16 +128,3 @@ def test_the_version_is_printed() -> None:
     """``headstart --version``."""
     result = CliRunner().invoke(app, ["--version"])
     assert (result.exit_code, result.stdout) == (0, f"headstart {headstart.__version__}\n")
-
-
-def test_asking_for_help_does_not_load_torch() -> None:
-    """``headstart --help`` and ``headstart demo --help`` are answered without it."""
-    program = (
-        "import sys\n"
-        "from typer.testing import CliRunner\n"
-        "from headstart.cli.main import app\n"
-        "for arguments in (['--help'], ['demo', '--help']):\n"
-        "    assert CliRunner().invoke(app, arguments).exit_code == 0\n"
-        "assert 'torch' not in sys.modules and 'matplotlib' not in sys.modules\n"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)

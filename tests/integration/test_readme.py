@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.integration.command import invoke
 from tests.integration.pages import ROOT, blocks, execute, text_of
 
 README = "README.md"
@@ -27,14 +27,16 @@ def test_the_code_in_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None
     assert "last year: used" in out
 
 
-def test_the_commands_in_the_readme_run(tmp_path: Path) -> None:
+def test_the_commands_in_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every console block works as it stands in a copy of the folder ``examples``, and there are suggestions."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    program = f"{sys.executable} -c 'from headstart.cli.main import app; app()'"
+    monkeypatch.chdir(tmp_path / "examples")
     for line in "".join(blocks(README, "console")).splitlines():
-        command = line.removeprefix("$ ").replace("headstart", program, 1)
-        subprocess.run(command, shell=True, check=True, cwd=tmp_path / "examples", capture_output=True, timeout=120)
-    rows = (tmp_path / "examples" / "current.csv").read_text(encoding="utf-8-sig").splitlines()
+        program, *words = shlex.split(line.removeprefix("$ "))
+        assert program == "headstart"
+        done = invoke(*(name for word in words for name in (sorted(Path().glob(word)) if "*" in word else [word])))
+        assert done.exit_code == 0, done.output
+    rows = Path("current.csv").read_text(encoding="utf-8-sig").splitlines()
     assert len(rows) == 5
 
 

@@ -6,8 +6,8 @@ import inspect
 import threading
 from collections.abc import Callable
 from dataclasses import is_dataclass
-from functools import cache, partial, wraps
-from types import UnionType
+from functools import cached_property, partial, wraps
+from types import CodeType, UnionType
 from typing import Any, TypeVar, get_args, get_origin
 
 import jaxtyping
@@ -49,61 +49,86 @@ def remembering(thing: Any = None, *, typechecker: Any) -> Any:
         if is_dataclass(thing) and not hasattr(thing.__init__, "__wrapped__"):
             thing.__init__ = remembering(thing.__init__, typechecker=typechecker)  # type: ignore[method-assign]
         return thing
-    hints: dict[str, Any] = {}
-
-    def noted(stub: F) -> F:
-        hints.update({name: hint for name, hint in stub.__annotations__.items() if _is_array(hint)})
-        return stub
-
-    _at_every_call(thing, typechecker=noted)  # knows how to read annotations that are strings
-    if not hints:
-        return thing
-    kinds = {p.kind for p in inspect.signature(thing).parameters.values()}
-    if inspect.Parameter.VAR_POSITIONAL in kinds or not all(map(_says_all, hints.values())):
-        return _at_every_call(thing, typechecker=typechecker)
-    return _once(thing, hints, typechecker)
+    check = _known.get(thing.__code__)
+    if check is None:
+        check = _Check.of(thing, typechecker)
+        # A function inside a function is made at every call of the outer one: what is known of it belongs to its code
+        if "<locals>" in thing.__qualname__ and all(d in (inspect.Parameter.empty, None) for *_, d in check.arrays):
+            _known[thing.__code__] = check
+    return check.around(thing)
 
 
-def _once(function: Any, hints: dict[str, Any], typechecker: Any) -> Any:
-    """The function with every combination of forms looked at once."""
-    signature = inspect.signature(function)
-    parameters = list(signature.parameters.values())
-    arrays = [(i, p.name, p.default) for i, p in enumerate(parameters) if p.name in hints]
-    returns_arrays = "return" in hints
-    known = threading.local()
+_known: dict[CodeType, _Check] = {}
 
-    @cache
-    def look(*, returned: bool) -> Any:
-        """At the arguments alone, or at what is returned for them as well, with the function's own annotations."""
+
+class _Check:
+    """The check of one function: every combination of forms is looked at once, or every call where that cannot do."""
+
+    @classmethod
+    def of(cls, function: Any, typechecker: Any) -> _Check:
+        hints: dict[str, Any] = {}
+
+        def noted(stub: F) -> F:
+            hints.update({name: hint for name, hint in stub.__annotations__.items() if _is_array(hint)})
+            return stub
+
+        _at_every_call(function, typechecker=noted)  # knows how to read annotations that are strings
+        return cls(function, hints, typechecker)
+
+    def __init__(self, function: Any, hints: dict[str, Any], typechecker: Any) -> None:
+        self.hints, self.typechecker = hints, typechecker
+        self.right: set[Any] = set()
+        self.arrays: list[tuple[int, str, Any]] = []
+        if not hints:
+            return
+        self.like, self.signature = function, inspect.signature(function)
+        self.parameters = list(self.signature.parameters.values())
+        self.arrays = [(i, p.name, p.default) for i, p in enumerate(self.parameters) if p.name in hints]
+        self.known = threading.local()
+        kinds = {p.kind for p in self.parameters}
+        self.at_every_call = inspect.Parameter.VAR_POSITIONAL in kinds or not all(map(_says_all, hints.values()))
+
+    def around(self, function: Any) -> Any:
+        """The function with its check."""
+        if not self.hints:
+            return function
+        if self.at_every_call:
+            return _at_every_call(function, typechecker=self.typechecker)
+        arrays, right, known, returns_arrays = self.arrays, self.right, self.known, "return" in self.hints
+
+        @wraps(function)
+        def once(*args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            n = len(args)
+            given = tuple([_form(args[i] if i < n else kwargs.get(name, default)) for i, name, default in arrays])
+            if given not in right:
+                known.call = function
+                result = self.look(*args, **kwargs)
+                right.add(given)
+                if returns_arrays:
+                    right.add((given, _form(result)))
+                return result
+            result = function(*args, **kwargs)
+            if returns_arrays and (both := (given, _form(result))) not in right:
+                known.call = lambda *_, **__: result
+                self.look(*args, **kwargs)
+                right.add(both)
+            return result
+
+        return once
+
+    @cached_property
+    def look(self) -> Any:
+        """What calls the function, or says its result again, and looks at the arguments and at what is returned."""
 
         def stub(*args: Any, **kwargs: Any) -> Any:
-            return known.result
+            return self.known.call(*args, **kwargs)
 
-        annotated = [p.replace(annotation=hints.get(p.name, p.empty)) for p in parameters]
-        like: Any = wraps(function)(stub)
-        result = hints["return"] if returned else signature.empty
-        like.__signature__ = signature.replace(parameters=annotated, return_annotation=result)
-        return _at_every_call(like, typechecker=typechecker)
-
-    right: set[Any] = set()
-
-    @wraps(function)
-    def once(*args: Any, **kwargs: Any) -> Any:
-        __tracebackhide__ = True
-        n = len(args)
-        given = tuple([_form(args[i] if i < n else kwargs.get(name, default)) for i, name, default in arrays])
-        if given not in right:
-            known.result = None
-            look(returned=False)(*args, **kwargs)
-            right.add(given)
-        result = function(*args, **kwargs)
-        if returns_arrays and (both := (given, _form(result))) not in right:
-            known.result = result
-            look(returned=True)(*args, **kwargs)
-            right.add(both)
-        return result
-
-    return once
+        annotated = [p.replace(annotation=self.hints.get(p.name, p.empty)) for p in self.parameters]
+        like: Any = wraps(self.like)(stub)
+        result = self.hints.get("return", self.signature.empty)
+        like.__signature__ = self.signature.replace(parameters=annotated, return_annotation=result)
+        return _at_every_call(like, typechecker=self.typechecker)
 
 
 def _form(value: Any) -> Any:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
+from tests.cases import with_slow
 from tests.reference import dense
 from tests.reference.dense import Gaussian, Joint, Kind, Level, Task
 from torch import Tensor
@@ -19,6 +23,11 @@ PROBLEMS, D = 2, 2
 COREGIONS: list[Coregion] = [Hierarchical(), WeightedSource(), SharedKernel(), Free()]
 # of unequal size, with single points, without a target
 SIZES = [(4, 3), (5, 2, 3), (1, 4, 2, 1), (3, 2, 0), (6, 0)]
+
+
+def _named(value: Any) -> str:
+    return type(value).__name__ if isinstance(value, Coregion) else str(value)
+
 
 joint_cases = pytest.mark.parametrize("sizes", SIZES, ids=str)
 kernels = pytest.mark.parametrize("kernel", Kernel)
@@ -79,10 +88,19 @@ def test_the_gradient_of_one_process(kernel: Kernel, free_offset: bool, inherite
     assert_gradient(plain(kernel, n=n, free_offset=free_offset, inherited=inherited))
 
 
-@joint_cases
-@kernels
-@offsets
-@pytest.mark.parametrize("coregion", COREGIONS, ids=lambda c: type(c).__name__)
+@pytest.mark.parametrize(
+    ("sizes", "coregion", "kernel", "free_offset"),
+    # sizes and W in all pairs; kernel and offset in turn
+    with_slow(
+        product(SIZES, COREGIONS, Kernel, (False, True)),
+        quick=[
+            (sizes, coregion, list(Kernel)[(i + j) % 2], j // 2 == i % 2)
+            for i, sizes in enumerate(SIZES)
+            for j, coregion in enumerate(COREGIONS)
+        ],
+    ),
+    ids=_named,
+)
 def test_the_gradient_of_a_joint_process(
     sizes: tuple[int, ...], kernel: Kernel, free_offset: bool, coregion: Coregion
 ) -> None:

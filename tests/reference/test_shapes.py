@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from jaxtyping import Float, TypeCheckError
@@ -57,3 +59,21 @@ def test_an_axis_computed_from_an_argument_is_looked_at_in_every_call() -> None:
     assert _head(X, 2, 2).shape == (2, 2)
     with pytest.raises(TypeCheckError, match="return value of"):
         _head(X, 1, 2)
+
+
+def test_a_function_made_anew_is_checked_like_the_one_before() -> None:
+    """What is known of a function inside a function belongs to its code; each one made of it computes its own."""
+
+    def made(factor: float) -> Any:
+        @remembering(typechecker=checked)
+        def scaled(X: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+            return factor * X if factor else X[0]
+
+        return scaled
+
+    X = torch.ones(3, 2, dtype=torch.float64)
+    assert [float(made(factor)(X).sum()) for factor in (1.0, 2.0)] == [6.0, 12.0]
+    with pytest.raises(TypeCheckError, match="return value of"):
+        made(0.0)(X)
+    with pytest.raises(TypeCheckError, match="parameters of"):
+        made(1.0)(X[0])

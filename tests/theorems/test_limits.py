@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
-from tests.problems import coregional_params, ensemble_params, star_params, weighted_params
+from tests.cases import with_slow
+from tests.problems import REPRESENTATIVES, TRANSFER, coregional_params, ensemble_params, star_params, weighted_params
 from tests.reference import dense
 from tests.reference.answers import answer
 from tests.reference.dense import Gaussian, Task
@@ -59,11 +60,11 @@ def without_sources(model: TransferModel, problem: Problem) -> ModelParams:
     return ensemble_params((level,), [1.0]) if model is RGPE else problem.last().chain
 
 
-@pytest.mark.parametrize("model", [pytest.param(model, id=name) for name, model in FAMILY.items() if model != GPBO])
+@pytest.mark.parametrize("name", with_slow(TRANSFER, quick=REPRESENTATIVES[1:]))
 @given(problem=transfer_problems(min_target=1))
-def test_without_sources_every_model_is_gpbo(problem: Problem, model: TransferModel) -> None:
+def test_without_sources_every_model_is_gpbo(problem: Problem, name: str) -> None:
     """At given hyperparameters and with no source, every model is the ordinary process on the target alone."""
-    alone = problem.last()
+    model, alone = FAMILY[name], problem.last()
     plain = alone.ask(GPBO)
     assert_same(alone.ask(model, without_sources(model, problem)), plain)
     assert_same(plain, dense.chain(*alone.dense).posterior(problem.Xq))

@@ -39,7 +39,7 @@ def in_first_units(name: str, n_target: int) -> Gaussian:
 
 
 @pytest.mark.parametrize(("name", "n_target"), in_turn([0, 1, 2, 5], REPRESENTATIVES[1:]))
-@settings(max_examples=3)
+@settings(max_examples=2)
 @given(log_scale=st.floats(-6, 6), shift=st.floats(-50, 50))
 def test_predictions_follow_a_change_of_units(name: str, n_target: int, log_scale: float, shift: float) -> None:
     """y → a·y + b on all tasks changes the predictions by exactly that map, at any number of target points."""
@@ -76,7 +76,7 @@ def by_default_in_first_units(name: str, n_target: int) -> Said:
 
 
 @pytest.mark.parametrize(("name", "n_target"), in_turn([0, 1, 2, 6], REPRESENTATIVES[1:]))
-@settings(max_examples=3)
+@settings(max_examples=2)
 @given(log_scale=st.floats(-6, 6), shift=st.floats(-50, 50))
 def test_default_models_follow_a_change_of_units(name: str, n_target: int, log_scale: float, shift: float) -> None:
     """λ comes out the same, behind the map nothing changes, and in front of it all by exactly y → a·y + b."""

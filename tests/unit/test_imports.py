@@ -214,10 +214,10 @@ def test_the_first_use_of_a_name_loads_its_module() -> None:
     assert "torch" in _loaded()["one name"]
 
 
-def test_importing_the_whole_core_loads_neither_optuna_nor_pandas() -> None:
-    """Not even the dependencies of the core bring Optuna or pandas along."""
+def test_importing_the_whole_core_loads_neither_optuna_nor_pandas_nor_numba() -> None:
+    """Not even the dependencies of the core bring them along; numba is loaded with the first problem that is set up."""
     assert "headstart.models.family" in _loaded()["core"]
-    assert not _loaded()["core"] & {"optuna", "pandas"}
+    assert not _loaded()["core"] & {"optuna", "pandas", "numba"}
 
 
 def test_every_public_name_resolves_and_is_listed() -> None:

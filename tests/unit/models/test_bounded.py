@@ -52,7 +52,7 @@ def test_the_mean_is_that_of_the_cut_mixture(mixed: bool) -> None:
     """Of draws from every member by its weight, through the map and cut off: to five standard errors."""
     posterior = _free(auto=mixed).within_bounds(Bounds(LOW, HIGH))
     mean, var = posterior.predict(X)
-    g, n = generator(0), 400_000
+    g, n = generator(0), 100_000
     parts = components(posterior.predictor)
     weights = [1.0 if w is None else float(w) for _, w in parts]
     first, second = torch.zeros(len(X)), torch.zeros(len(X))

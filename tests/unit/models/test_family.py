@@ -191,7 +191,7 @@ def test_a_posterior_at_given_hyperparameters_gives_them_back(name: str) -> None
 @pytest.mark.parametrize(
     ("name", "units"),
     # AUTO compares its candidates in the units of all
-    [(name, units) for name, units in in_turn(OutputUnits) if name != "AUTO" or units is OutputUnits.SHARED],
+    [case for case in in_turn(OutputUnits) if case.values[0] != "AUTO" or case.values[1] is OutputUnits.SHARED],
 )
 def test_predictions_follow_a_change_of_units(name: str, units: OutputUnits) -> None:
     """y → a·y + b changes predictions by that map, for GPBO and in the paper's units from two points on."""

@@ -7,6 +7,7 @@ from functools import cache
 
 import pytest
 import torch
+from tests.cases import with_slow
 from tests.problems import (
     REPRESENTATIVES,
     VARIANTS,
@@ -26,6 +27,7 @@ from headstart.models.model import Prior
 
 PROBLEM = transfer_problem()
 NUMBERS_OF_POINTS = (0, 1, 2, 4)
+ODD = (2, 3, 4, 9, 20, 25)  # every kind of trouble is in one of these
 
 
 def _assert_sound(posterior: TransferPosterior, X: Tensor) -> None:
@@ -200,7 +202,7 @@ def test_one_diverged_run_decides_nothing(name: str) -> None:
     assert float((low - middle).abs().median()) < float(y[keep].std())
 
 
-@pytest.mark.parametrize("number", range(30))
+@pytest.mark.parametrize("number", with_slow(range(30), quick=ODD))
 def test_odd_problems_are_survived(number: int) -> None:
     """Repeated, constant, spoilt, tiny and huge data, drawn by number: no error, no warning, nothing but numbers."""
     problem = odd_problem(number)

@@ -8,11 +8,14 @@ from dataclasses import replace
 import pytest
 import torch
 from optuna.distributions import FloatDistribution
+from tests.cases import with_slow
 from tests.direct import direct_shares, prequential, star_of
 from tests.problems import (
     NAMES,
+    REPRESENTATIVES,
     Problem,
     behind_the_map,
+    in_turn,
     item_of,
     most_probable,
     params_for,
@@ -39,7 +42,7 @@ from headstart.models.star.independent import fit_independently
 from headstart.models.star.weights import Integrated
 from headstart.sources.forms.tables import task_of_dataset
 
-MODELS = pytest.mark.parametrize("name", NAMES)
+MODELS = pytest.mark.parametrize("name", with_slow(NAMES, quick=REPRESENTATIVES))
 
 
 def errors(y: Tensor, seed: int, size: float = 0.004) -> Tensor:
@@ -68,8 +71,7 @@ def ready(name: str, variant: str) -> TransferModel:
     return model if variant == "default" else plainly(model) if variant == "plain" else quick(FAMILY[name].paper())
 
 
-@MODELS
-@pytest.mark.parametrize("variant", ["default", "plain", "paper"])
+@pytest.mark.parametrize(("name", "variant"), in_turn(["default", "plain", "paper"], NAMES))
 def test_a_fitted_posterior_is_the_model_at_its_hyperparameters(name: str, variant: str) -> None:
     """``at`` with the hyperparameters found, and the data with their errors behind the maps, gives the same."""
     model = ready(name, variant)
@@ -82,8 +84,7 @@ def test_a_fitted_posterior_is_the_model_at_its_hyperparameters(name: str, varia
     torch.testing.assert_close(again.log_evidence, here.log_evidence, rtol=1e-8, atol=1e-8)
 
 
-@MODELS
-@pytest.mark.parametrize("variant", ["default", "plain", "paper"])
+@pytest.mark.parametrize(("name", "variant"), in_turn(["default", "plain", "paper"], NAMES))
 def test_variances_follow_the_square_of_the_unit(name: str, variant: str) -> None:
     """Values in units 1024 times as small, and variances 1024² times as large, are the same problem to the last bit.
 
