@@ -58,7 +58,7 @@ docs: $(STAMP)  ## the site, in site/: open site/index.html
 bench-speed: $(STAMP)  ## fitting and prediction times against BoTorch's
 	$(ONE_THREAD) $(BIN)/python -m benchmarks time fits
 
-bench-sampler: $(STAMP)  ## the Optuna sampler: seconds, memory, trials saved, and tuning against its rivals
+bench-sampler: $(STAMP)  ## the Optuna sampler: seconds, and tuning against its rivals
 	$(ONE_THREAD) $(BIN)/python -m benchmarks time sampler
 	$(ONE_THREAD) $(BIN)/python -m benchmarks tuning --jobs $(JOBS)
 

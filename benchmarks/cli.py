@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,14 +20,13 @@ from headstart.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from benchmarks.queue import Failure, Unit
     from benchmarks.read.sheet import Series, Sheet
-    from benchmarks.store import Store
-    from benchmarks.timing.gpu import GpuCell
+    from benchmarks.store import Run, Store
     from benchmarks.timing.measurement import Timing
 
 app = typer.Typer(
     name="benchmarks",
     cls=Commands,
-    help="Compare methods on problems of the paper, or on your own table, and reproduce the paper's figures.",
+    help="Compare methods, measure what headstart takes, and reproduce the paper's figures.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -40,7 +42,6 @@ Device = Annotated[str, typer.Option(help="cpu or cuda.")]
 Jobs = Annotated[int, typer.Option(help="Units at once.")]
 Engine = Annotated[str, typer.Option(help="process, or ray.")]
 Minutes = Annotated[float, typer.Option(help="Begin nothing new after so many.", show_default="no limit")]
-Label = Annotated[str, typer.Option(help="A name for the runs of the one method, to tell versions apart.")]
 ReportOnly = Annotated[bool, typer.Option("--report-only", help="Run nothing, read the store.")]
 StoreFolder = Annotated[Path, typer.Option(help="Folder of the runs.")]
 Tables = Annotated[Path, typer.Option(help="Folder of the tables.")]
@@ -71,35 +72,17 @@ def _work(what: str, units: Iterable[Unit], store: Store, *, jobs: int, minutes:
     from benchmarks.queue import work_off
 
     with interruptible(store.folder), watching(what) as watch:
-        failed = work_off(
-            units,
-            store,
-            device=device,
-            jobs=jobs,
-            seconds=60 * minutes,
-            on_start=watch.on_start,
-            on_unit=watch.on_unit,
-        )
+        failed = work_off(units, store, device=device, jobs=jobs, seconds=60 * minutes, **watch)
     _exit_if_any(failed)
 
 
 @app.command()
 def run(
-    what: Annotated[
-        str | None, typer.Argument(metavar="[EXPERIMENT.toml|PRESET]", help="A file, or fig2, fig3, fig4, one-dim …")
-    ] = None,
-    table: Annotated[Path | None, typer.Option(help="A CSV or Parquet file of evaluations instead.")] = None,
-    task: Annotated[str | None, typer.Option(help="Its column that names the task.")] = None,
-    objective: Annotated[str | None, typer.Option(help="Its column with what is to be minimised.")] = None,
-    maximize: Annotated[bool, typer.Option("--maximize", help="The objective is to be maximised.")] = False,
-    log: Annotated[list[str] | None, typer.Option(help="A column with a log scale; may be repeated.")] = None,
-    ignore: Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.")] = None,
-    sources: Annotated[int, typer.Option(help="Source tasks per run, of a table.")] = 10,
-    rows: Annotated[int, typer.Option(help="Random rows of every source, of a table; 0 for all.")] = 60,
+    preset: Annotated[str, typer.Argument(help="fig2, fig3, fig4, one-dim, tables, head-start, adversarial …")],
     methods: Methods = None,
-    runs: Annotated[int | None, typer.Option(help="Random seeds per method.", show_default="the file's; 50")] = None,
+    runs: Annotated[int | None, typer.Option(help="Random seeds per method.", show_default="the preset's")] = None,
     evaluations: Annotated[
-        int | None, typer.Option(help="Evaluations of the target in a run.", show_default="the file's; 30")
+        int | None, typer.Option(help="Evaluations of the target in a run.", show_default="the preset's")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="At most 5 runs and 15 evaluations.")] = False,
     device: Device = "cpu",
@@ -108,57 +91,19 @@ def run(
     chunk: Annotated[
         int | None, typer.Option(help="Seeds of a unit, which run in lockstep.", show_default="25; on a GPU 200")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the results.", show_default="out/NAME")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the results.", show_default="out/PRESET")] = None,
 ) -> None:
     """Run what is not there yet: problems × methods × seeds. Stop it at any time; a rerun continues."""
     with errors_in_one_line():
-        from benchmarks.run.experiment import ProblemSpec, decisions, execute
-        from benchmarks.run.presets import on_table, requested
+        from benchmarks.run.experiment import execute
+        from benchmarks.run.presets import requested
         from benchmarks.store import Store
 
-        chosen = names(methods)
-        if (what is None) == (table is None):
-            raise InputError("Say what to run: either a .toml file or a preset, or --table FILE.csv.")
-        if table is None:
-            if task or objective or maximize or log or ignore:
-                raise InputError("--task, --objective, --maximize, --log and --ignore go with --table.")
-            assert what is not None
-            experiments = requested(what, methods=chosen, runs=runs, evaluations=evaluations, quick=quick)
-        else:
-            if task is None or objective is None:
-                raise InputError(f"{table}: name its columns with --task COLUMN and --objective COLUMN.")
-            spec = ProblemSpec(
-                table=str(table),
-                sources=sources,
-                rows=rows,
-                task=task,
-                objective=objective,
-                maximize=maximize,
-                log=tuple(log or ()),
-                ignore=tuple(ignore or ()),
-            )
-            experiments = on_table(
-                spec,
-                methods=chosen or ("random", "gpbo", "shgp"),
-                runs=50 if runs is None else runs,
-                evaluations=30 if evaluations is None else evaluations,
-                quick=quick,
-            )
-        folder = out or Path("out") / experiments[0].name
-        for experiment in experiments:
-            say(decisions(experiment), at_most=None)
+        experiments = requested(preset, methods=names(methods), runs=runs, evaluations=evaluations, quick=quick)
+        folder = out or Path("out") / preset
         say(Store(folder).read().remarks)
-        with interruptible(folder), watching(experiments[0].name) as watch:
-            failed = execute(
-                experiments,
-                Store(folder),
-                device=device,
-                jobs=jobs,
-                engine=engine,
-                chunk=chunk,
-                on_start=watch.on_start,
-                on_unit=watch.on_unit,
-            )
+        with interruptible(folder), watching(preset) as watch:
+            failed = execute(experiments, Store(folder), device=device, jobs=jobs, engine=engine, chunk=chunk, **watch)
         typer.echo(f"Results: {folder}. Look at them with: python -m benchmarks table|plot|compare {folder}")
         _exit_if_any(failed)
 
@@ -263,9 +208,7 @@ def calibration(
 def outcomes(
     problems: Problems = None,
     methods: Methods = None,
-    label: Label = "",
     runs: Annotated[int, typer.Option(help="Seeds of every problem and method.")] = 60,
-    first: Annotated[int, typer.Option(help="The first seed.")] = 0,
     steps: Annotated[int, typer.Option(help="Evaluations of a run.")] = 20,
     jobs: Jobs = 1,
     minutes: Minutes = float("inf"),
@@ -278,28 +221,24 @@ def outcomes(
         from benchmarks.outcomes import report
         from benchmarks.outcomes.methods import METHODS_COMPARED
         from benchmarks.outcomes.runs import OUTCOME_PROBLEMS, OutcomeUnit
+        from benchmarks.read.analysis import series
         from benchmarks.store import Store
 
-        on, by, kept = (
-            names(problems) or tuple(OUTCOME_PROBLEMS),
-            names(methods) or tuple(METHODS_COMPARED),
-            Store(store),
-        )
-        _require(label, by, runs=runs, steps=steps)
+        on, by = names(problems) or tuple(OUTCOME_PROBLEMS), names(methods) or tuple(METHODS_COMPARED)
+        kept = Store(store)
+        _require(runs=runs, steps=steps)
         # seed by seed: whoever stops early has equally many runs of each
-        seeds = range(first, first + runs)
-        units = [OutcomeUnit(p, m, seed, steps, label) for seed in seeds for p in on for m in by]
+        units = [OutcomeUnit(p, m, seed, steps) for seed in range(runs) for p in on for m in by]
         _work("outcomes", [] if report_only else units, kept, jobs=jobs, minutes=minutes)
-        found = report.curves_of([run for run in kept.read().runs if run.problem in on], steps=steps)
+        found = report.outcome_results([run for run in kept.read().runs if run.problem in on], steps=steps)
         sheets, heading = report.outcome_sheets(found), "Several outcomes, limits and rules"
-        _report(sheets, out, name="outcomes", heading=heading, series=report.series(found))
+        _report(sheets, out, name="outcomes", heading=heading, series=series(found))
 
 
 @app.command()
 def tuning(
     problems: Problems = None,
     methods: Methods = None,
-    label: Label = "",
     seeds: Annotated[int, typer.Option(help="How often every task is the target, each with its past.")] = 2,
     trials: Annotated[int, typer.Option(help="Trials of a run.")] = 20,
     pool: Annotated[int, typer.Option(help="Random trials per task, by which regrets are scaled.")] = 150,
@@ -309,33 +248,37 @@ def tuning(
     cache: Annotated[Path | None, typer.Option(help="Folder of what was trained.", show_default="~/.cache")] = None,
     out: Tables = Path("results/sampler"),
     report_only: ReportOnly = False,
-    show: Annotated[str, typer.Option(help="Methods of the report, ours first.", show_default="all")] = "",
 ) -> None:
     """TransferSampler and its rivals on fifteen small real tuning problems: is a head start worth it with Optuna?"""
     with errors_in_one_line():
+        from benchmarks.read.analysis import series
         from benchmarks.store import Store
 
-        try:
+        with _needing_extras("The tuning problems"):
             from benchmarks.tuning import report
             from benchmarks.tuning.problems import PROBLEMS
             from benchmarks.tuning.runs import RIVALS, default_cache, tuning_units
-        except ImportError as error:
-            raise MissingExtraError(
-                f"The tuning problems need Optuna and scikit-learn ({error}): pip install 'headstart[bench]'."
-            ) from error
         on, by, kept = names(problems) or tuple(PROBLEMS), names(methods) or tuple(RIVALS), Store(store)
-        _require(label, by, seeds=seeds, trials=trials, pool=pool)
-        units = tuning_units(on, by, seeds=seeds, trials=trials, pool=pool, cache=cache or default_cache(), label=label)
+        _require(seeds=seeds, trials=trials, pool=pool)
+        units = tuning_units(on, by, seeds=seeds, trials=trials, pool=pool, cache=cache or default_cache())
         _work("tuning", [] if report_only else units, kept, jobs=jobs, minutes=minutes)
         runs = [run for run in kept.read().runs if run.problem in on]
-        found = report.regrets(runs, trials=trials, show=names(show))
+        found = report.tuning_results(runs, trials=trials)
         sheets = report.tuning_sheets(found)
-        _report(sheets, out, name="tuning", heading="Tuning with a past", series=report.series(found))
+        _report(sheets, out, name="tuning", heading="Tuning with a past", series=series(found.results))
 
 
-def _require(label: str, methods: Sequence[str], **counts: int) -> None:
-    if label and len(methods) != 1:
-        raise InputError(f"--label names the runs of one method, but there are {len(methods)}.")
+@contextmanager
+def _needing_extras(what: str) -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{what} need Optuna and scikit-learn ({error}): pip install 'headstart[bench]'."
+        ) from error
+
+
+def _require(**counts: int) -> None:
     for name, count in counts.items():
         if count < 1:
             raise InputError(f"--{name} must be at least 1, but it is {count}.")
@@ -355,81 +298,84 @@ def time(
     part: Annotated[TimedPart, typer.Argument(help="Fits, suggestions, large data, or the paper on a GPU.")],
     only: Annotated[str, typer.Option(help="Only what has this word in its name.")] = "",
     quick: Quick = False,
-    device: Device = "cpu",
     jobs: Jobs = 1,
     minutes: Minutes = float("inf"),
     store: Annotated[Path | None, typer.Option(help="Folder of the runs.", show_default="out/time-PART")] = None,
-    out: Annotated[Path, typer.Option(help="Folder of the tables.")] = Path("results/speed"),
+    out: Annotated[Path, typer.Option(help="Folder of the tables.")] = Path("out/speed"),
 ) -> None:
-    """Seconds and memory, side by side with BoTorch, Optuna and Ax. What was measured with this commit is kept."""
+    """Seconds and memory, side by side with BoTorch and Optuna. What was measured with this commit is kept."""
     with errors_in_one_line():
+        from benchmarks.queue import require_device
         from benchmarks.store import Store
         from benchmarks.timing.measurement import measured, timing_sheets
 
         kept = Store(store or Path("out") / f"time-{part}{'-quick' * quick}")
-        cells: list[GpuCell] = []
+        device = "cuda" if part is TimedPart.GPU else "cpu"
+        require_device(device)
         units: Iterable[Timing]
-        match part:
-            case TimedPart.FITS:
-                from benchmarks.timing.fits import fit_timings
+        sheets_of: Callable[[Sequence[Run]], Sequence[Sheet]] = timing_sheets
+        with _needing_extras("The timings"):
+            match part:
+                case TimedPart.FITS:
+                    from benchmarks.timing.fits import fit_timings
 
-                units = fit_timings(quick=quick)
-            case TimedPart.SAMPLER:
-                from benchmarks.timing.sampler import sampler_timings
+                    units = fit_timings(quick=quick)
+                case TimedPart.SAMPLER:
+                    from benchmarks.timing.sampler import sampler_timings
 
-                units = sampler_timings(quick=quick)
-            case TimedPart.SCALE:
-                from benchmarks.timing.scale import growth_sheet, scale_timings
+                    units = sampler_timings(quick=quick)
+                case TimedPart.SCALE:
+                    from benchmarks.timing.scale import scale_sheets, scale_timings
 
-                units = scale_timings(quick=quick)
-            case TimedPart.GPU:
-                from benchmarks.timing.gpu import all_cells, gpu_sheet, gpu_timings
+                    units, sheets_of = scale_timings(quick=quick), scale_sheets
+                case TimedPart.GPU:
+                    from benchmarks.timing.gpu import all_cells, gpu_sheets, gpu_timings
 
-                cells = all_cells(device, ("fig2",) if quick else ())
-                units = gpu_timings(cells, device)
+                    cells = all_cells(device, ("fig2",) if quick else ())
+                    units, sheets_of = gpu_timings(cells, device), partial(gpu_sheets, cells, jobs)
         wanted = [unit for unit in units if only in unit.what]
         _work(f"time {part}", wanted, kept, jobs=jobs, minutes=minutes, device=device)
-        runs = measured(kept)
-        sheets = [gpu_sheet(cells, runs, jobs)] if part is TimedPart.GPU else timing_sheets(runs)
-        if part is TimedPart.SCALE:
-            sheets.append(growth_sheet(runs))
-        _report(sheets, out, name=part.value, heading="Timings")
+        _report(sheets_of(measured(kept)), out, name=part.value, heading="Timings")
 
 
 @app.command()
 def sensitivity(
-    folder: Annotated[Path, typer.Argument(help="Where runs.jsonl and table.md are.")],
-    data: Annotated[str | None, typer.Option(help="Folder of the shared tables; else HEADSTART_DATA.")] = None,
-    jobs: Annotated[int | None, typer.Option(help="Processes at once.", show_default="all processors")] = None,
-    minutes: Annotated[float, typer.Option(help="After so many no run is begun; 0 only reports.")] = 9.0,
+    folder: Annotated[Path, typer.Argument(help="Where the runs and the table go.")],
+    jobs: Jobs = 1,
+    minutes: Annotated[float, typer.Option(help="Begin nothing new after so many; 0 only reports.")] = 9.0,
     runs: Annotated[int, typer.Option(help="Seeds of every problem.")] = 8,
     steps: Annotated[int, typer.Option(help="Evaluations of a run.")] = 20,
     only: Annotated[str, typer.Option(help="Numbers whose name has this word.")] = "",
 ) -> None:
     """What halving and doubling each number of headstart.tuning changes."""
-    with errors_in_one_line(), interruptible(folder):
-        from benchmarks.run.sensitivity import measure
+    with errors_in_one_line():
+        from benchmarks.run import sensitivity as study
+        from benchmarks.store import Store
 
-        for line in measure(folder, data=data, jobs=jobs, minutes=minutes, runs=runs, steps=steps, only=only):
-            typer.echo(line)
+        kept, wanted, until = Store(folder), list(study.variants(only)), monotonic() + 60 * minutes
+        for seed in range(runs):
+            left = (until - monotonic()) / 60
+            if left > 0:
+                units = study.units_of(seed, wanted, study.development_specs(), kept.read().runs, steps)
+                _work(f"sensitivity, seed {seed}", units, kept, jobs=jobs, minutes=left)
+        sheet = study.sensitivity_sheet(wanted, kept.read().runs)
+        _report([sheet], folder, name="table", heading="Numbers halved and doubled")
 
 
 @app.command()
 def robustness(
     problems: Annotated[int, typer.Option(help="How many.")] = 1200,
     first: Annotated[int, typer.Option(help="The number of the first one.")] = 0,
-    only: Annotated[int | None, typer.Option(help="This one alone, with the traceback.")] = None,
 ) -> None:
     """Can AUTO and GPBO be fitted and asked where data are odd? Exit code 1 if anything fails."""
     with errors_in_one_line():
         from benchmarks.run.robustness import failures
 
-        numbers = range(first, first + problems) if only is None else [only]
         n = 0
-        for failure in failures(numbers, in_full=only is not None):
+        for failure in failures(range(first, first + problems)):
             n += 1
             typer.echo(failure)
-        typer.echo(f"{n} failures in {len(numbers)} problems")
+        typer.echo(f"{n} failures in {problems} problems")
         if n:
             raise typer.Exit(1)
 
@@ -439,7 +385,7 @@ def reproduce(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="LIST|fig1|fig2|fig3|fig4|one-dim|runtime|ablation|order|gc3p|complexity|all",
+            metavar="LIST|fig1|fig2|fig3|fig4|one-dim|runtime|ablation|order|gc3p|all",
             help="Which experiment; LIST says what they are.",
         ),
     ] = "LIST",
@@ -467,17 +413,7 @@ def reproduce(
         say(left_out)
         for each in chosen:
             with interruptible(store or out), watching(each) as watch:
-                work = HowToRun(
-                    runs=runs,
-                    quick=quick,
-                    device=device,
-                    jobs=jobs,
-                    engine=engine,
-                    on_start=watch.on_start,
-                    on_unit=watch.on_unit,
-                    on_timings=watch.on_timings,
-                    on_timing=watch.on_timing,
-                )
+                work = HowToRun(runs=runs, quick=quick, device=device, jobs=jobs, engine=engine, **watch)
                 done = run(each, out, store=store, work=work)
             say(done.remarks)
             print_sheets(done.sheets)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -56,26 +55,17 @@ def print_sheets(sheets: Sequence[Sheet]) -> None:
         console.print(Text(f"{note}\n" if note else "", style="dim"), soft_wrap=True)
 
 
-@dataclass
-class Watch:
-    """Who is told about the beginning and every unit of an experiment."""
-
-    on_start: Callable[[int], None]
-    on_unit: Callable[[Unit, Exception | None], None]
-    on_timings: Callable[[int], None]
-    on_timing: Callable[[], None]
-    failures: list[str] = field(default_factory=list)
-
-
 @contextmanager
-def watching(description: str, console: Console | None = None) -> Iterator[Watch]:
-    """A live display: units done, failures, time left. Failures stay above it as lines of their own."""
+def watching(description: str, console: Console | None = None) -> Iterator[dict[str, Any]]:
+    """A live display: units done, failures, time left. Failures stay above it as lines of their own.
+
+    What is yielded are the arguments ``on_start`` and ``on_unit`` of the queue.
+    """
     from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
         Progress,
-        TaskID,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
@@ -92,31 +82,22 @@ def watching(description: str, console: Console | None = None) -> Iterator[Watch
     )
     # units take minutes: the time left is estimated from all of them, not from the last seconds
     progress = Progress(*columns, console=console or Console(stderr=True), speed_estimate_period=24 * 3600)
-    bars: dict[str, TaskID] = {}
-    totals: dict[str, int] = {}
+    bar = progress.add_task(f"{description}, units", total=0, more="")
+    failures = list[str]()
 
-    def begin(what: str, n: int) -> None:
-        if what not in bars:
-            bars[what] = progress.add_task(f"{description}, {what}", total=0, more="")
+    def begin(n: int) -> None:
         progress.start()
-        totals[what] = totals.get(what, 0) + n
-        progress.update(bars[what], total=totals[what])
+        progress.update(bar, total=(progress.tasks[0].total or 0) + n)
 
     def done(unit: Unit, error: Exception | None) -> None:
         if error is not None:
             kind = "" if isinstance(error, HeadstartError) else f"{type(error).__name__}: "
-            watch.failures.append(f"{unit}: {kind}{' '.join(str(error).split())}")
-            progress.console.print(f"failed: {watch.failures[-1]}", markup=False, highlight=False, soft_wrap=True)
-        more = f"{len(watch.failures)} failed" if watch.failures else ""
-        progress.update(bars["units"], advance=1, more=more)
+            failures.append(f"{unit}: {kind}{' '.join(str(error).split())}")
+            progress.console.print(f"failed: {failures[-1]}", markup=False, highlight=False, soft_wrap=True)
+        more = f"{len(failures)} failed" if failures else ""
+        progress.update(bar, advance=1, more=more)
 
-    watch = Watch(
-        on_start=lambda n: begin("units", n),
-        on_unit=done,
-        on_timings=lambda n: begin("timings", n),
-        on_timing=lambda: progress.advance(bars["timings"]),
-    )
     try:
-        yield watch
+        yield {"on_start": begin, "on_unit": done}
     finally:
         progress.stop()

@@ -19,6 +19,8 @@ from contextlib import closing
 from multiprocessing import active_children, get_context
 from typing import Any, Self
 
+import torch
+
 from benchmarks.store import Run, RunKey, Store
 from headstart.errors import HeadstartError, InputError, MissingExtraError
 from headstart.gp.threads import round_alike
@@ -65,6 +67,7 @@ def work_off(
         raise InputError(f"jobs must be at least 1, but it is {jobs}.")
     if engine not in ENGINES:
         raise InputError(f"There is no engine {engine!r}. The known ones are {', '.join(ENGINES)}.")
+    require_device(device)
     done, until = {run.key for run in store.read().runs}, time.monotonic() + seconds
     wanted = [left for unit in units if (left := unit.left(done)) is not None]
     on_start(len(wanted))
@@ -79,6 +82,14 @@ def work_off(
                 store.append(outcome)
                 on_unit(unit, None)
     return failed
+
+
+def require_device(device: str) -> None:
+    """Raise an ``InputError`` unless torch can compute there."""
+    if device != "cpu" and not device.startswith("cuda"):
+        raise InputError(f"There is no device {device!r}. The known ones are cpu and cuda.")
+    if device != "cpu" and not torch.cuda.is_available():
+        raise InputError(f"{device} was asked for, but torch finds no CUDA device here.")
 
 
 def _run(unit: Unit, device: str) -> list[Run]:

@@ -3,14 +3,13 @@
     name         in the paper                                            needs runs
     fig1         posteriors of the sequential models on Alpine           no
     fig2         single-source benchmarks                                yes
-    fig3         training time; source data and noise on Hartmann-3      yes
+    fig3         training time and its complexity; source data, noise    yes
     fig4         multi-source benchmarks and the SVM table               yes
     one-dim      appendix: Forrester and Alpine                          yes
     runtime      appendix: seconds per step of the optimisation          yes
     ablation     appendix: source points × noise on Hartmann-6           yes
     order        not there: Alpine's five sources in both orders         yes
     gc3p         not there: GC3P with its authors' protocol (XGBoost)    yes, and a table in HEADSTART_DATA
-    complexity   the complexity table, measured                          no
 
 Every name has a folder of its own: the figures as PNG, the tables in one Markdown file, and the regrets behind them in
 one compressed CSV file. Runs go to a store, from which a rerun continues.
@@ -22,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.queue import Failure, Unit
+from benchmarks.queue import Failure, Unit, work_off
 from benchmarks.read import analysis
 from benchmarks.read.analysis import Results
 from benchmarks.read.report import compare, seconds_sheet, speed_sheets
@@ -32,19 +31,19 @@ from benchmarks.run.experiment import execute
 from benchmarks.run.presets import preset
 from benchmarks.store import Store
 from benchmarks.timing import complexity
+from benchmarks.timing.measurement import measured
 from headstart.errors import InputError, MissingDataError
 
 EXPERIMENTS: dict[str, str] = {
     "fig1": "Posteriors of source model, MHGP, BHGP and SHGP on Alpine",
     "fig2": "Single-source benchmarks: Branin, Hartmann-3, Hartmann-6",
-    "fig3": "Training time; final regret against source data and noise on Hartmann-3",
+    "fig3": "Training time, with its slopes; final regret against source data and noise on Hartmann-3",
     "fig4": "Multi-source benchmarks: Hartmann-6, Alpine, SVM",
     "one-dim": "One-dimensional benchmarks: Forrester, Alpine",
     "runtime": "Seconds per step of the optimisation against source data, Hartmann-6",
     "ablation": "Source data and noise on Hartmann-6",
     "order": "Alpine's five sources, the one most like the target first, and last",
     "gc3p": "GC3P on the XGBoost table with its authors' protocol",
-    "complexity": "Training time against source data beside the stated complexities",
 }
 _BASELINE = "gpbo"
 _SHOWN = ("complexity", "regret", "speed-up", "ranks")  # the others are for the files
@@ -73,8 +72,6 @@ class HowToRun:
     engine: str = "process"
     on_start: Callable[[int], None] = lambda _: None
     on_unit: Callable[[Unit, Exception | None], None] = lambda _unit, _error: None
-    on_timings: Callable[[int], None] = lambda _: None
-    on_timing: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +96,6 @@ def reproduce(name: str, out: Path, *, store: Path | None = None, work: HowToRun
     folder = out / own
     if name == "fig1":
         return _figure1(folder)
-    if name == "complexity":
-        return _complexity(folder, work)
     experiments = preset(name, runs=work.runs, quick=work.quick)
     runs = Store((store or out) / own)
     failed = execute(
@@ -116,8 +111,9 @@ def reproduce(name: str, out: Path, *, store: Path | None = None, work: HowToRun
     loaded = analysis.load(runs.folder)
     problems = [spec.build().name for e in experiments for spec in e.problems]
     results = loaded.among(problems)
-    files, sheets = _figures(name, results, folder, problems, work)
-    sheets = [*sheets, *_sheets(name, results)]
+    timings = _timings(Store(runs.folder / "timing"), work) if name == "fig3" else ()
+    files = _figures(name, results, folder, problems, timings)
+    sheets = [*(complexity.complexity_sheets(timings) if timings else ()), *_sheets(name, results)]
     files.append(write_sheets(sheets, folder, name="tables", heading=EXPERIMENTS[name]))
     files.append(write_series(analysis.series(results), folder))
     shown = tuple(sheet for sheet in sheets if sheet.name in _SHOWN or name == "runtime")
@@ -125,21 +121,22 @@ def reproduce(name: str, out: Path, *, store: Path | None = None, work: HowToRun
 
 
 def _figures(
-    name: str, results: Results, folder: Path, problems: Sequence[str], work: HowToRun
-) -> tuple[list[Path], list[Sheet]]:
-    """The figures, and sheets that only this experiment has."""
+    name: str,
+    results: Results,
+    folder: Path,
+    problems: Sequence[str],
+    timings: Sequence[complexity.StepTiming],
+) -> list[Path]:
     from benchmarks.read.figures import draw_ablation, draw_regret
     from benchmarks.timing.figures import draw_figure3, draw_runtime
 
     if name == "fig3":
-        timings = _timings(work)
-        table, seconds = complexity.complexity_sheets(timings)
-        return [draw_figure3(timings, results, folder)], [table, seconds]
+        return [draw_figure3(timings, results, folder)]
     if name == "runtime":
-        return [draw_runtime(results, folder)], []
+        return [draw_runtime(results, folder)]
     if name == "ablation":
-        return draw_ablation(results, folder), []
-    return draw_regret(results, folder, name, problems=problems), []
+        return draw_ablation(results, folder)
+    return draw_regret(results, folder, name, problems=problems)
 
 
 def _sheets(name: str, results: Results) -> list[Sheet]:
@@ -163,17 +160,8 @@ def _figure1(folder: Path) -> Reproduction:
     return Reproduction((draw_posteriors(comparison, folder), tables), (sheet,))
 
 
-def _timings(work: HowToRun) -> tuple[complexity.StepTiming, ...]:
-    sizes = complexity.QUICK_SIZES if work.quick else complexity.SIZES
-    rounds = 3 if work.quick else complexity.ROUNDS
-    work.on_timings(complexity.steps_of(sizes, rounds))
-    return complexity.measure(sizes, rounds, work.on_timing)
-
-
-def _complexity(folder: Path, work: HowToRun) -> Reproduction:
-    from benchmarks.timing.figures import draw_complexity
-
-    timings = _timings(work)
-    sheets = complexity.complexity_sheets(timings)
-    tables = write_sheets(sheets, folder, name="tables", heading=EXPERIMENTS["complexity"])
-    return Reproduction((draw_complexity(timings, folder), tables), sheets[:1])
+def _timings(store: Store, work: HowToRun) -> tuple[complexity.StepTiming, ...]:
+    """Those of this commit, one process at a time."""
+    sizes, rounds = (complexity.QUICK_SIZES, 3) if work.quick else (complexity.SIZES, complexity.ROUNDS)
+    work_off(complexity.step_timings(sizes, rounds), store, on_start=work.on_start, on_unit=work.on_unit)
+    return complexity.timings_of(measured(store))

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+import matplotlib
 import pytest
 import tests.reference.shapes
 import torch
@@ -17,6 +18,7 @@ from matplotlib.figure import Figure
 tests.reference.shapes.install("headstart")
 
 torch.set_num_threads(1)
+matplotlib.rcParams["savefig.dpi"] = 40  # what a picture shows does not depend on it
 
 # What waits for a browser, for other processes or for a server is begun first: no worker is left alone with it
 _FIRST = ("tests/browser/", "tests/integration/test_ray", "tests/integration/test_sampler_distributed")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 
 import torch
-from tests.problems import points
+from tests.problems import points, quick
 from torch import Tensor
 
 from headstart import AUTO, Dataset, TransferModel
@@ -28,27 +28,31 @@ TWO = Outcomes((Goal("cost"), Goal("loss")))
 LIMITED = Outcomes((Goal("cost"),), (Limit("impurity", at_most=0.04),))
 
 
+def _task(name: str, at: Tensor, shift: float, factor: float) -> Dataset:
+    return Dataset(at, factor * FUNCTIONS[name](at, shift)) if len(at) else Dataset.empty(2)
+
+
+@cache
+def _prior(outcomes: Outcomes, model: TransferModel, past: bool, factor: float) -> OutcomePriors:
+    sources = {
+        name: [_task(name, points(15, seed=i), 0.04 * (i + 1), factor) for i in range(2)] if past else []
+        for name in outcomes.names
+    }
+    return OutcomePriors.learn(outcomes, sources, model=model)
+
+
 @cache
 def known(
     outcomes: Outcomes,
     n: int,
     *,
-    model: TransferModel = AUTO,
+    model: TransferModel = quick(AUTO),  # noqa: B008
     past: bool = True,
     scale: float = 1.0,
     turned: bool = False,
     X: Tensor | None = None,
 ) -> OutcomePosteriors:
     """What is known after n results at random points, or those at X, of two sources and the target."""
-    X = points(n, seed=5) if X is None else X
-    sign = -1 if turned else 1
-
-    def task(name: str, at: Tensor, shift: float) -> Dataset:
-        return Dataset(at, sign * scale * FUNCTIONS[name](at, shift))
-
-    sources = {
-        name: [task(name, points(15, seed=i), 0.04 * (i + 1)) for i in range(2)] if past else []
-        for name in outcomes.names
-    }
-    targets = {name: task(name, X, 0.0) if len(X) else Dataset.empty(2) for name in outcomes.names}
-    return OutcomePriors.learn(outcomes, sources, model=model).condition(targets)
+    at, factor = points(n, seed=5) if X is None else X, -scale if turned else scale
+    targets = {name: _task(name, at, 0.0, factor) for name in outcomes.names}
+    return _prior(outcomes, model, past, factor).condition(targets)

@@ -30,15 +30,12 @@ class Settings:
     """What all methods of an experiment share.
 
     ``paper`` trains as the paper did (maximum likelihood, ten softplus starts, standardised residuals); otherwise the
-    models' own defaults are used. ``random_first`` makes the first point random for every method, as the authors' code
-    does; otherwise methods that know nothing begin with a design (decide.design). ``restarts`` and ``max_iterations``
-    override those of the fit.
+    models' own defaults are used. ``restarts`` and ``max_iterations`` override those of the fit.
     """
 
     paper: bool = True
     acquisition: str = "lcb"
     beta: float = 3.0
-    random_first: bool = False
     restarts: int | None = None
     max_iterations: int | None = None
 

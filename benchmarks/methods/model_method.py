@@ -40,10 +40,8 @@ class ModelProposer(Proposer):
         self._prior, self._settings, self._kind = prior, settings, Acquisition(settings.acquisition)
 
     def propose(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:
-        """The best point of every problem, or a random first one where that is the experiment's setting."""
+        """The best point of every problem."""
         n, beta = target.n, self._settings.beta
-        if n == 0 and self._settings.random_first:
-            return self.at_random(target, allowed)
         begin = time.process_time()
         posterior = self._prior.condition(target, seed=n)
         fitted = time.process_time()

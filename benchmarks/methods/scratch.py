@@ -1,4 +1,4 @@
-"""What other people use: from scratch, and the simplest use of the past there is.
+"""What other people use, from scratch.
 
     method       points                                                       on tables
     optuna-gp    Optuna's GPSampler with its defaults, asked and told         the free row nearest to what it asked for

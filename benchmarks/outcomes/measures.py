@@ -33,13 +33,6 @@ def volume_of(Y: Float[Tensor, "n m"], reference: Float[Tensor, "m"]) -> float:
     return float(Hypervolume(-reference).compute(-better[front_of(better)]))
 
 
-def first_found(found: Float[Tensor, "*b n"]) -> Float[Tensor, "*b"]:
-    """The number of evaluations to the first 1; one more than there are where there is none."""
-    n = found.shape[-1]
-    first = found.argmax(-1) + 1
-    return torch.where(found.amax(-1) > 0, first, n + 1).to(torch.float64)
-
-
 class Yardstick(ABC):
     """What the results of a run are compared with."""
 

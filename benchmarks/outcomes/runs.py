@@ -28,13 +28,12 @@ def outcome_problem(name: str) -> OutcomeProblem:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeUnit(Unit):
-    """One run. ``label`` is the name that it goes by, where it is not the method's own."""
+    """One run."""
 
     problem: str
     method: str
     seed: int
     steps: int
-    label: str = ""
 
     def __post_init__(self) -> None:
         """Check the names before anything runs."""
@@ -43,7 +42,7 @@ class OutcomeUnit(Unit):
 
     def left(self, done: set[RunKey]) -> OutcomeUnit | None:
         """All of it, or nothing."""
-        key = (self.problem, self.label or self.method, self.seed, settings_key({"steps": self.steps}))
+        key = (self.problem, self.method, self.seed, settings_key({"steps": self.steps}))
         return None if key in done else self
 
     def run(self, device: str) -> list[Run]:
@@ -75,7 +74,7 @@ class OutcomeUnit(Unit):
         data = {} if problem.fingerprint is None else {"data": problem.fingerprint}
         return Run(
             problem=self.problem,
-            method=self.label or self.method,
+            method=self.method,
             seed=self.seed,
             settings={"steps": self.steps},
             label=instance.label,
@@ -90,4 +89,4 @@ class OutcomeUnit(Unit):
         )
 
     def __str__(self) -> str:
-        return f"{self.problem}, {self.label or self.method}, seed {self.seed}"
+        return f"{self.problem}, {self.method}, seed {self.seed}"

@@ -9,141 +9,18 @@ A task has random parameters, so that sources and target are alike but not equal
 on the category, and the best category depends on the task. The formulas are smooth and made up: they have the shape of
 what is known of such processes (rates that grow with temperature and side reactions that grow faster, Taylor's tool
 life, a band of heat in which coffee is good), not their numbers.
-
-X are points of the family's ``Space``; a category's share is √2 times its own column, so 1 or 0.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
-import numpy as np
 import torch
-from jaxtyping import Float
-from numpy.typing import NDArray
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
+from benchmarks.problems.family import Family
 from headstart.data.ranges import Choices, FloatRange, IntRange
 from headstart.data.space import Space
-from headstart.decide.domain import Mixed
-from headstart.errors import InputError
-from headstart.gp.lbfgs import Minimization
-
-Params = tuple[float, ...]
-# f(parameters (*b, 1, k), the coordinates of every axis: (*b, n) of a number, shares (*b, n, levels) of a category)
-MixedFormula = Callable[[Tensor, Sequence[Tensor]], Tensor]
-
-# The search for a minimum, for every combination of categories and settings: a Sobol set, its best points polished
-_SEARCH_POINTS = 512
-_POLISHED = 2
-_CHUNK = 16  # tasks searched at once, which bounds the memory
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Laboratory:
-    """Functions f(·; params) on a space with categories, with one formula and parameters uniform in ``ranges``.
-
-    ``noise_std`` is about 2 % of the range of the values.
-    """
-
-    name: str
-    formula: MixedFormula = field(repr=False)
-    space: Space
-    ranges: tuple[tuple[float, float], ...]
-    noise_std: float
-    _minima: dict[Params, float] = field(default_factory=dict, init=False, repr=False)
-
-    @property
-    def d(self) -> int:
-        """How many columns X has."""
-        return self.space.d
-
-    @property
-    def source_points(self) -> int:
-        """How many rows a source has: 20 per parameter."""
-        return 20 * len(self.space.axes)
-
-    @property
-    def fixed_sources(self) -> tuple[Params, ...]:
-        """None: every task is drawn."""
-        return ()
-
-    def sample(self, n: int, generator: torch.Generator) -> Float[Tensor, "n k"]:
-        """Parameters of n random tasks."""
-        low, high = torch.tensor(self.ranges, dtype=torch.float64).unbind(-1)
-        return low + (high - low) * torch.rand(n, len(self.ranges), generator=generator, dtype=torch.float64)
-
-    def sample_target(self, n: int, generator: torch.Generator) -> Float[Tensor, "n k"]:
-        """The same: targets are tasks like any other."""
-        return self.sample(n, generator)
-
-    def random_points(self, tasks: int, n: int, generator: torch.Generator) -> Float[Tensor, "tasks n d"]:
-        """Independent points of the space, every value and category as likely as the others."""
-        return Mixed(self.space).uniform(tasks * n, generator).reshape(tasks, n, self.d)
-
-    def evaluate(self, params: Float[Tensor, "*b k"], X: Float[Tensor, "*c n d"]) -> Float[Tensor, "*out n"]:
-        """The noiseless f at every row of X, a point of the space; leading dimensions are tasks, and broadcast."""
-        if params.shape[-1] != len(self.ranges) or X.shape[-1] != self.d or X.dtype != torch.float64:
-            raise InputError(
-                f"{self.name} has {len(self.ranges)} parameters and float64 points of {self.d} columns, but params are "
-                f"{tuple(params.shape)} and X is {X.dtype} of shape {tuple(X.shape)}."
-            )
-        parts = [
-            math.sqrt(2) * X[..., axis.columns] if axis.categorical else X[..., axis.columns.start]
-            for axis in self.space.axes
-        ]
-        return self.formula(params.unsqueeze(-2), parts)
-
-    def minimum(self, params: Float[Tensor, "*b k"]) -> Float[Tensor, "*b"]:
-        """The lowest noiseless value of every task on the space, remembered by parameter value."""
-        rows: list[Params] = [tuple(row) for row in params.detach().cpu().reshape(-1, len(self.ranges)).tolist()]
-        unknown = list(dict.fromkeys(row for row in rows if row not in self._minima))
-        for start in range(0, len(unknown), _CHUNK):
-            chunk = unknown[start : start + _CHUNK]
-            self._minima.update(zip(chunk, self._search(chunk), strict=True))
-        return params.new_tensor([self._minima[row] for row in rows]).reshape(params.shape[:-1])
-
-    def _search(self, tasks: Sequence[Params]) -> list[float]:
-        params = torch.tensor(tasks, dtype=torch.float64)
-        free = [axis.columns.start for axis in self.space.axes if axis.count is None]
-        fixed = self._combinations()
-        u = SobolEngine(len(free), scramble=True, seed=0).draw(_SEARCH_POINTS, dtype=torch.float64)
-        X = fixed.unsqueeze(1).repeat(1, _SEARCH_POINTS, 1)
-        X[..., free] = u
-        with torch.no_grad():
-            values = self.evaluate(params.unsqueeze(1), X)  # tasks × combinations × points
-        best = values.topk(_POLISHED, largest=False).indices
-        per_task = len(fixed) * _POLISHED
-        rows = fixed.repeat_interleave(_POLISHED, 0)
-
-        def objective(
-            points: NDArray[np.float64], which: NDArray[np.intp]
-        ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            with torch.enable_grad():
-                x = torch.from_numpy(points).requires_grad_()
-                full = rows[which % per_task].index_copy(-1, torch.tensor(free), x)
-                value = self.evaluate(params[which // per_task], full.unsqueeze(-2)).squeeze(-1)
-                (gradient,) = torch.autograd.grad(value.sum(), x)
-            return value.detach().numpy(), gradient.numpy()
-
-        ends = np.zeros(len(free)), np.ones(len(free))
-        polished = Minimization(
-            objective, u[best].reshape(-1, len(free)).numpy(), *ends, max_iterations=200, ftol=1e-15, gtol=1e-9
-        ).run()
-        lowest = np.minimum(polished.value.reshape(len(tasks), -1).min(-1), values.flatten(1).amin(-1).numpy())
-        return [float(value) for value in lowest]
-
-    def _combinations(self) -> Float[Tensor, "c d"]:
-        """One row for every combination of categories and settings, with 0 in the columns of continuous numbers."""
-        grids = [
-            torch.zeros(1, axis.width, dtype=torch.float64) if axis.count is None else axis.grid()
-            for axis in self.space.axes
-        ]
-        index = torch.cartesian_prod(*(torch.arange(len(grid)) for grid in grids))
-        return torch.cat([grid[index[:, i]] for i, grid in enumerate(grids)], dim=-1)
 
 
 def _around(*middles: float, by: float) -> tuple[tuple[float, float], ...]:
@@ -210,7 +87,7 @@ def _roasting(params: Tensor, parts: Sequence[Tensor]) -> Tensor:
 
 # ── the families ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-COUPLING = Laboratory(
+COUPLING = Family(
     name="coupling",
     formula=_coupling,
     space=Space.of(
@@ -232,7 +109,7 @@ COUPLING = Laboratory(
     ),
     noise_std=1.5,
 )
-TURNING = Laboratory(
+TURNING = Family(
     name="turning",
     formula=_turning,
     space=Space.of(
@@ -254,7 +131,7 @@ TURNING = Laboratory(
     ),
     noise_std=0.12,
 )
-ROASTING = Laboratory(
+ROASTING = Family(
     name="roasting",
     formula=_roasting,
     space=Space.of(
@@ -276,4 +153,4 @@ ROASTING = Laboratory(
     noise_std=0.5,
 )
 
-LABORATORY: dict[str, Laboratory] = {f.name: f for f in (COUPLING, TURNING, ROASTING)}
+LABORATORY: dict[str, Family] = {f.name: f for f in (COUPLING, TURNING, ROASTING)}

@@ -17,8 +17,8 @@ They are from: van Rijn and Hutter (KDD 2018), the first two, of 94 random fores
 (ICML 2020), who leave out the task skin_nonskin, and so does ``shared_problem``; Shields et al. (2021), where a task is
 a temperature; HPOBench; LCBench; Salinas et al. again; Jamshidi et al. (ASE 2017); Ahneman et al. (2018); Olympus;
 Reizman et al. (2016). Yields, scores and accuracies are maximised, everything else is minimised. Further outcomes of
-LCBench and of the Suzuki couplings are no inputs. Sources have 60 random rows. The folder is the argument ``folder``,
-or the environment variable HEADSTART_DATA.
+LCBench and of the Suzuki couplings are no inputs. Sources have 60 random rows. The folder is that of the environment
+variable HEADSTART_DATA.
 
 A twelfth, ``svm``, lies with it: a support vector machine tuned on 24 classification tasks, 300 configurations
 each. ``scripts/make_svm_table.py`` made it from the data sets inside scikit-learn, and says which it left out and why;
@@ -40,7 +40,6 @@ another than the hyperparameters they do use put them.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -55,127 +54,82 @@ UNUSED_DEGREE = 3.5  # the middle of 2 … 5
 
 @dataclass(frozen=True, slots=True)
 class SharedTable:
-    """Where a table is, how it is read, and the sources and evaluations it is used with."""
+    """Where a table is, how it is read, and how many sources it is used with."""
 
     file: str
     objective: str
-    columns: tuple[str, ...]
-    log: tuple[str, ...] = ()
+    inputs: str  # names of columns
+    logs: str = ""  # those of them on a log scale
     maximize: bool = False
     left_out: tuple[str, ...] = ()
     n_sources: int = 10
-    evaluations: int = 30
 
 
 SHARED: dict[str, SharedTable] = {
     "random_forest": SharedTable(
-        file="openml_random_forest.csv.gz",
-        objective="error",
-        columns=("bootstrap", "criterion", "imputation", "max_features", "min_samples_leaf", "min_samples_split"),
+        "openml_random_forest.csv.gz",
+        "error",
+        "bootstrap criterion imputation max_features min_samples_leaf min_samples_split",
     ),
     "adaboost": SharedTable(
-        file="openml_adaboost.csv.gz",
-        objective="error",
-        columns=("algorithm", "imputation", "learning_rate", "max_depth", "n_estimators"),
-        log=("learning_rate",),
+        "openml_adaboost.csv.gz",
+        "error",
+        "algorithm imputation learning_rate max_depth n_estimators",
+        "learning_rate",
     ),
     "xgboost": SharedTable(
-        file="xgboost_openml.csv.gz",
-        objective="metric_error",
-        columns=(
-            "hp_log2_min_child_weight",
-            "hp_subsample",
-            "hp_colsample_bytree",
-            "hp_log2_gamma",
-            "hp_log2_lambda",
-            "hp_eta",
-            "hp_max_depth_index",
-            "hp_log2_alpha",
-        ),
+        "xgboost_openml.csv.gz",
+        "metric_error",
+        "hp_log2_min_child_weight hp_subsample hp_colsample_bytree hp_log2_gamma hp_log2_lambda hp_eta "
+        "hp_max_depth_index hp_log2_alpha",
         left_out=("skin_nonskin",),
         n_sources=8,
-        evaluations=50,
     ),
     "direct_arylation": SharedTable(
-        file="direct_arylation_by_temp.csv.gz",
-        objective="yield",
-        columns=("Base", "Ligand", "Solvent", "Concentration"),
+        "direct_arylation_by_temp.csv.gz",
+        "yield",
+        "Base Ligand Solvent Concentration",
         maximize=True,
         n_sources=2,
     ),
     "mlp_hpobench": SharedTable(
-        file="mlp_hpobench.csv.gz",
-        objective="score",
-        columns=("alpha", "batch_size", "depth", "learning_rate_init", "width"),
-        log=("alpha", "learning_rate_init"),
+        "mlp_hpobench.csv.gz",
+        "score",
+        "alpha batch_size depth learning_rate_init width",
+        "alpha learning_rate_init",
         maximize=True,
         n_sources=7,
     ),
     "mlp_lcbench": SharedTable(
-        file="mlp_lcbench.csv.gz",
-        objective="accuracy",
-        columns=(
-            "batch_size",
-            "max_dropout",
-            "max_units",
-            "num_layers",
-            "learning_rate",
-            "momentum",
-            "weight_decay",
-        ),
-        log=("batch_size", "max_units", "learning_rate", "momentum"),
+        "mlp_lcbench.csv.gz",
+        "accuracy",
+        "batch_size max_dropout max_units num_layers learning_rate momentum weight_decay",
+        "batch_size max_units learning_rate momentum",
         maximize=True,
     ),
     "deepar_forecasts": SharedTable(
-        file="deepar_forecasts.csv.gz",
-        objective="crps",
-        columns=(
-            "num_layers",
-            "num_cells",
-            "dropout_rate",
-            "learning_rate",
-            "num_batches_per_epoch",
-            "context_length_ratio",
-        ),
-        log=("learning_rate", "num_batches_per_epoch"),
+        "deepar_forecasts.csv.gz",
+        "crps",
+        "num_layers num_cells dropout_rate learning_rate num_batches_per_epoch context_length_ratio",
+        "learning_rate num_batches_per_epoch",
     ),
     "x264_encoder": SharedTable(
-        file="x264_encoder.csv.gz",
-        objective="seconds",
-        columns=(
-            "non-deterministic",
-            "no-asm",
-            "no-mixed-refs",
-            "no-chroma-me",
-            "no-8x8dct",
-            "no-fast-pskip",
-            "no-dct-decimate",
-            "no-scenecut",
-            "no-cabac",
-            "no-deblock",
-            "no-mbtree",
-            "no-weightb",
-            "no-psy",
-            "no-progress",
-            "dts-compress",
-        ),
+        "x264_encoder.csv.gz",
+        "seconds",
+        "non-deterministic no-asm no-mixed-refs no-chroma-me no-8x8dct no-fast-pskip no-dct-decimate no-scenecut "
+        "no-cabac no-deblock no-mbtree no-weightb no-psy no-progress dts-compress",
     ),
-    "aryl_halides": SharedTable(
-        file="aryl_halides.csv.gz",
-        objective="yield",
-        columns=("base", "ligand", "additive"),
-        maximize=True,
-    ),
+    "aryl_halides": SharedTable("aryl_halides.csv.gz", "yield", "base ligand additive", maximize=True),
     "oer_catalysts": SharedTable(
-        file="oer_catalysts.csv.gz",
-        objective="overpotential",
-        columns=tuple(f"{metal}_load" for metal in ("ca", "ce", "co", "cu", "fe", "la", "mn", "ni", "sb", "sn", "ta")),
+        "oer_catalysts.csv.gz",
+        "overpotential",
+        "ca_load ce_load co_load cu_load fe_load la_load mn_load ni_load sb_load sn_load ta_load",
         n_sources=3,
     ),
     "suzuki_reizman": SharedTable(
-        file="suzuki_reizman.csv.gz",
-        objective="yield",
-        columns=("catalyst", "t_res", "temperature", "catalyst_loading"),
+        "suzuki_reizman.csv.gz",
+        "yield",
+        "catalyst t_res temperature catalyst_loading",
         maximize=True,
         n_sources=3,
     ),
@@ -185,45 +139,21 @@ SHARED: dict[str, SharedTable] = {
 def svm_sklearn() -> TaskTable:
     """Our own table, with cost and gamma on log scales and the kernel one-hot."""
     path = Path(__file__).parent / "data" / "svm_sklearn.csv.gz"
-    return read_table(path, task="task", objective="error", log=("cost", "gamma"), name="svm_sklearn")
+    inputs = ("cost", "gamma", "degree", "kernel")
+    return read_table(path, name="svm_sklearn", objective="error", inputs=inputs, log=("cost", "gamma"))
 
 
-def shared_table(name: str, *, folder: str | Path | None = None, outcome: str | None = None) -> TaskTable:
+def shared_table(name: str, *, outcome: str | None = None) -> TaskTable:
     """The table of that name, with all its tasks; where an ``outcome`` is named, its values as measured."""
     which = _named(name)
     return read_table(
-        _path(name, which, folder),
-        task="task",
-        objective=which.objective if outcome is None else outcome,
-        maximize=which.maximize and outcome is None,
-        log=which.log,
-        columns=which.columns,
+        _path(name, which),
         name=name,
+        objective=which.objective if outcome is None else outcome,
+        inputs=which.inputs.split(),
+        log=which.logs.split(),
+        maximize=which.maximize and outcome is None,
     )
-
-
-def shared_problem(
-    name: str,
-    *,
-    folder: str | Path | None = None,
-    n_sources: int | None = None,
-    rows: int | None = 60,
-    in_turn: bool = False,
-    repeats: bool = False,
-) -> TableProblem:
-    """The problem on the table of that name, with as many sources as usual; ``rows=None`` takes all rows of each."""
-    which = _named(name)
-    table = shared_table(name, folder=folder)
-    tasks = tuple(task for task in table.tasks if task not in which.left_out)
-    n_sources = which.n_sources if n_sources is None else n_sources
-    return TableProblem(table, n_sources, rows, tasks, in_turn=in_turn, repeats=repeats)
-
-
-@cache
-def _file(
-    path: str, task: str, objective: str, maximize: bool, log: tuple[str, ...], ignore: tuple[str, ...]
-) -> TaskTable:
-    return read_table(path, task=task, objective=objective, maximize=maximize, log=log, ignore=ignore)
 
 
 @cache
@@ -232,21 +162,14 @@ def table_problem(
     *,
     sources: int | None = None,
     rows: int | None = 60,
-    task: str = "task",
-    objective: str = "objective",
-    maximize: bool = False,
-    log: Sequence[str] = (),
-    ignore: Sequence[str] = (),
     in_turn: bool = False,
     repeats: bool = False,
 ) -> TableProblem:
-    """``svm``, a name of ``SHARED``, or the path of a CSV or Parquet file."""
-    if name in SHARED:
-        return shared_problem(name, n_sources=sources, rows=rows, in_turn=in_turn, repeats=repeats)
-    svm = name == "svm"
-    table = svm_sklearn() if svm else _file(name, task, objective, maximize, tuple(log), tuple(ignore))
-    n_sources = 10 if sources is None else sources
-    return TableProblem(table, n_sources=n_sources, rows=rows, in_turn=in_turn, repeats=repeats)
+    """``svm`` or a name of ``SHARED``. Without ``sources`` there are as many as usual; ``rows=None`` takes all rows."""
+    table = svm_sklearn() if name == "svm" else shared_table(name)
+    usual, left_out = (10, ()) if name == "svm" else (SHARED[name].n_sources, SHARED[name].left_out)
+    tasks = tuple(task for task in table.tasks if task not in left_out)
+    return TableProblem(table, usual if sources is None else sources, rows, tasks, in_turn=in_turn, repeats=repeats)
 
 
 def is_here(name: str) -> bool:
@@ -257,21 +180,21 @@ def is_here(name: str) -> bool:
 
 def _named(name: str) -> SharedTable:
     if name not in SHARED:
-        raise InputError(f"There is no shared table {name!r}. Known are: {', '.join(SHARED)}.")
+        raise InputError(f"There is no table {name!r}. Known are: svm, {', '.join(SHARED)}.")
     return SHARED[name]
 
 
-def _path(name: str, which: SharedTable, folder: str | Path | None) -> Path:
-    given = os.environ.get(_VARIABLE) if folder is None else folder
-    if not given:
+def _path(name: str, which: SharedTable) -> Path:
+    folder = os.environ.get(_VARIABLE)
+    if not folder:
         raise MissingDataError(
             f"The table {name!r} does not come with headstart. Set the environment variable {_VARIABLE} "
-            f"to the folder that has {which.file}, or name that folder."
+            f"to the folder that has {which.file}."
         )
-    origin = f"the folder {given}" + (f" of {_VARIABLE}" if folder is None else "")
-    if not Path(given).is_dir():
-        raise MissingDataError(f"The table {name!r} is to be read from {origin}, but there is no such folder.")
-    path = Path(given) / which.file
+    wanted = f"The table {name!r} is to be read from the folder {folder} of {_VARIABLE}"
+    if not Path(folder).is_dir():
+        raise MissingDataError(f"{wanted}, but there is no such folder.")
+    path = Path(folder) / which.file
     if not path.is_file():
-        raise MissingDataError(f"The table {name!r} is to be read from {origin}, but {which.file} is not there.")
+        raise MissingDataError(f"{wanted}, but {which.file} is not there.")
     return path

@@ -7,9 +7,10 @@ from functools import partial
 
 import torch
 
-from benchmarks.problems.laboratory import LABORATORY, Laboratory
+from benchmarks.problems.family import Family
+from benchmarks.problems.laboratory import LABORATORY
 from benchmarks.problems.problem import Instance, Problem, stream
-from benchmarks.problems.synthetic import FAMILIES, Family
+from benchmarks.problems.synthetic import FAMILIES
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError
 
@@ -25,14 +26,14 @@ class SyntheticProblem(Problem):
 
     def __init__(
         self,
-        of: Family | Laboratory | str,
+        of: Family | str,
         *,
         n_sources: int = 1,
         source_points: int | None = None,
         noise: float | None = None,
         reverse: bool = False,
     ) -> None:
-        self.family = _named(of) if isinstance(of, str) else of
+        self.family = family(of) if isinstance(of, str) else of
         self.n_sources = n_sources
         self.source_points = self.family.source_points if source_points is None else source_points
         self.noise = self.family.noise_std if noise is None else noise
@@ -81,14 +82,14 @@ class SyntheticProblem(Problem):
         )
 
 
-def _named(name: str) -> Family | Laboratory:
+def family(name: str) -> Family:
     """The family of that name, in any case of letters."""
-    known: dict[str, Family | Laboratory] = {**FAMILIES, **LABORATORY}
+    known = {**FAMILIES, **LABORATORY}
     if name.lower() not in known:
         raise InputError(f"There is no function family {name!r}. Known are: {', '.join(known)}.")
     return known[name.lower()]
 
 
-def _on_device(of: Family | Laboratory, params: torch.Tensor, X: torch.Tensor) -> torch.Tensor:
+def _on_device(of: Family, params: torch.Tensor, X: torch.Tensor) -> torch.Tensor:
     """The family at X, wherever X is."""
     return of.evaluate(params.to(X.device), X)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from benchmarks.read.analysis import Array, Cell, Results, marks
@@ -57,9 +58,9 @@ def resampling_weights(n: int, resamples: int, seed: int) -> Array:
     return np.asarray(draw.multinomial(n, np.full(n, 1 / n), size=resamples) / n)
 
 
-def mean_interval(values: Array, resamples: int = 10_000, seed: int = 0) -> Interval:
+def mean_interval(values: Array) -> Interval:
     """The mean of the values, one per seed, and its bootstrap interval."""
-    low, high = np.quantile(resampling_weights(len(values), resamples, seed) @ values, _LEVELS)
+    low, high = np.quantile(resampling_weights(len(values), RESAMPLES, 0) @ values, _LEVELS)
     return Interval(float(values.mean()), float(low), float(high))
 
 
@@ -68,12 +69,6 @@ def ratio_interval(values: Array, over: Array) -> Interval:
     weights = resampling_weights(len(values), RESAMPLES, 0)
     low, high = np.quantile((weights @ values) / (weights @ over), _LEVELS)
     return Interval(float(values.mean() / over.mean()), float(low), float(high))
-
-
-def place(name: str, known: Sequence[str]) -> tuple[int, str]:
-    """A sort key: the place among the known names, a variant ``name-more`` behind its own."""
-    own = [i for i, other in enumerate(known) if name == other or name.startswith(f"{other}-")]
-    return (known.index(name) if name in known else max(own, default=len(known)), name)
 
 
 def _pairs(results: Results, baseline: str) -> list[tuple[Cell, Cell, list[int]]]:
@@ -90,29 +85,24 @@ def _pairs(results: Results, baseline: str) -> list[tuple[Cell, Cell, list[int]]
     return [(cell, base, seeds) for cell, base, seeds in found if seeds]
 
 
-def floor_of(problem: str) -> float:
-    """The regret below which a logarithm does not look."""
-    return _TABLE_FLOOR if is_table(problem) else _FLOOR
+def log_regret(problem: str, regret: ArrayLike) -> Array:
+    """log₁₀ of regrets, those below the floor counting as the floor."""
+    return np.asarray(np.log10(np.maximum(regret, _TABLE_FLOOR if is_table(problem) else _FLOOR)))
 
 
 def differences(
     results: Results,
     baseline: str,
     at: Sequence[int] | None = None,
-    *,
-    floor: float | None = None,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
 ) -> tuple[Difference, ...]:
-    """Every method against the baseline at ``at``, or at the marks both reached. ``floor`` is for the logarithm."""
+    """Every method against the baseline at ``at``, or at the marks both reached."""
     found = []
     for cell, base, seeds in _pairs(results, baseline):
-        lowest = floor_of(cell.problem) if floor is None else floor
         ours, theirs = cell.of(seeds), base.of(seeds)
         steps = min(cell.steps, base.steps)
         for n in marks(steps) if at is None else [n for n in at if n <= steps]:
             a, b = ours[:, n - 1], theirs[:, n - 1]
-            logs = np.log10(np.maximum(a, lowest)) - np.log10(np.maximum(b, lowest))
+            logs = log_regret(cell.problem, a) - log_regret(cell.problem, b)
             wins, losses = int((a < b - _TIE).sum()), int((a > b + _TIE).sum())
             found.append(
                 Difference(
@@ -121,8 +111,8 @@ def differences(
                     baseline=baseline,
                     evaluations=n,
                     pairs=len(seeds),
-                    regret=mean_interval(a - b, resamples, seed),
-                    log10=mean_interval(logs, resamples, seed),
+                    regret=mean_interval(a - b),
+                    log10=mean_interval(logs),
                     wins=wins,
                     ties=len(seeds) - wins - losses,
                     losses=losses,
@@ -135,11 +125,9 @@ def differences(
 class Ranks:
     """Mean ranks over blocks, 1 the best; two methods differ where their ranks do by ``critical_difference`` or more.
 
-    ``evaluations`` is None where every problem was ranked after its last evaluation. ``left_out`` are methods without
-    runs on some problem. ``p_value`` is Friedman's for "all methods are alike".
+    ``left_out`` are methods without runs on some problem. ``p_value`` is Friedman's for "all methods are alike".
     """
 
-    evaluations: int | None
     methods: tuple[str, ...]
     mean_ranks: tuple[float, ...]
     blocks: int
@@ -148,7 +136,7 @@ class Ranks:
     left_out: tuple[str, ...] = ()
 
 
-def ranks(results: Results, evaluations: int | None = None) -> Ranks:
+def ranks(results: Results) -> Ranks:
     """Every (problem, seed) that all methods have is a block, in which the methods are ranked; ties share their rank.
 
     χ² = (k − 1) Σ_j (R_j − n(k+1)/2)² / (Σ r² − n k (k+1)²/4)     R_j the rank sums, k methods, n blocks
@@ -162,9 +150,8 @@ def ranks(results: Results, evaluations: int | None = None) -> Ranks:
         cells = [results.on(problem)[m] for m in everywhere]
         seeds = sorted(set.intersection(*(set(cell.seeds) for cell in cells)))
         n = min(cell.steps for cell in cells)
-        if seeds and (evaluations is None or evaluations <= n):
-            last = (n if evaluations is None else evaluations) - 1
-            blocks.append(np.stack([cell.of(seeds)[:, last] for cell in cells], axis=-1))
+        if seeds:
+            blocks.append(np.stack([cell.of(seeds)[:, n - 1] for cell in cells], axis=-1))
     if not blocks:
         raise NotComparableError("Ranks need seeds that all methods have, but there are none.")
     rank = stats.rankdata(np.round(np.concatenate(blocks) / _TIE), axis=-1)
@@ -174,7 +161,6 @@ def ranks(results: Results, evaluations: int | None = None) -> Ranks:
     chi2 = (k - 1) * between / spread if spread > 0 else 0.0
     q = float(stats.studentized_range.ppf(0.95, k, np.inf)) / math.sqrt(2)
     return Ranks(
-        evaluations=evaluations,
         methods=tuple(everywhere),
         mean_ranks=tuple(float(r) for r in rank.mean(0)),
         blocks=n,
@@ -215,9 +201,6 @@ def speed_ups(
     results: Results,
     baseline: str,
     level: float | None = None,
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
 ) -> tuple[SpeedUp, ...]:
     """Every method against the baseline; the level is the mean regret of the baseline at its end where not given.
 
@@ -229,7 +212,7 @@ def speed_ups(
     for cell, base, seeds in _pairs(results, baseline):
         ours, theirs = cell.of(seeds), base.of(seeds)
         n, n_base, goal = _needed(ours.mean(0), theirs.mean(0), level)
-        weights = resampling_weights(len(seeds), resamples, seed)
+        weights = resampling_weights(len(seeds), RESAMPLES, 0)
         mine, its, _ = _needed(weights @ ours, weights @ theirs, level)
         with np.errstate(invalid="ignore"):  # ∞/∞ is not a number
             value, ratio = n_base / n, its / mine

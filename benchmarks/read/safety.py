@@ -18,7 +18,7 @@ from scipy import stats
 
 from benchmarks.problems.adversarial import Scenario
 from benchmarks.read.analysis import Results
-from benchmarks.read.comparison import Difference, differences, floor_of
+from benchmarks.read.comparison import Difference, differences, log_regret
 from benchmarks.read.sheet import Cellular, Sheet
 from benchmarks.read.styles import is_table, settings_of, style, title
 
@@ -155,5 +155,4 @@ def _against_baseline(results: Results, problems: Sequence[str], n: int) -> tupl
 
 
 def _mean_log(results: Results, problem: str, method: str, n: int) -> float:
-    regret = results.on(problem)[method].regret[:, n - 1]
-    return float(np.log10(np.maximum(regret, floor_of(problem))).mean())
+    return float(log_regret(problem, results.on(problem)[method].regret[:, n - 1]).mean())

@@ -9,6 +9,7 @@
     runtime      appendix, time per BO step                     Hartmann-6, number of source points varied
     order        nowhere: what the order of the sources does    Alpine (5 sources), one way and the other
     gc3p         Salinas et al. 2020, XGBoost                   9 targets in turn, all rows of 8 sources
+    default-settings  nowhere: headstart's own training         those of fig2 and fig4
     head-start   nowhere: AUTO against single models            the families, with related sources
     tables       nowhere: AUTO against the baselines            the SVM table and the eleven shared ones
     adversarial  nowhere: sources that mislead                  families and five tables × problems.adversarial
@@ -28,13 +29,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from benchmarks.methods.method import Settings
 from benchmarks.problems.adversarial import Scenario
 from benchmarks.problems.laboratory import LABORATORY
 from benchmarks.problems.shared_tables import SHARED, is_here
-from benchmarks.run.experiment import BenchExperiment, ProblemSpec, read_experiment
+from benchmarks.run.experiment import BenchExperiment, ProblemSpec
 from headstart.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -182,13 +182,18 @@ PRESETS: dict[str, tuple[BenchExperiment, ...]] = {
     "gc3p": (
         BenchExperiment(
             name="gc3p",
-            problems=tuple(ProblemSpec(table="xgboost", rows=0, in_turn=True, repeats=r) for r in (True, False)),
+            problems=tuple(ProblemSpec(table="xgboost", rows=None, in_turn=True, repeats=r) for r in (True, False)),
             methods=("random", "gc3p"),
             runs=270,
             steps=50,
         ),
     ),
 }
+# what headstart does by default, on the paper's single-source and multi-source problems
+PRESETS["default-settings"] = tuple(
+    replace(e, name="default-settings", settings=Settings(paper=False), settings_of={})
+    for e in (*PRESETS["fig2"], *PRESETS["fig4"])
+)
 
 
 def preset(name: str, *, runs: int | None = None, quick: bool = False) -> tuple[BenchExperiment, ...]:
@@ -201,7 +206,12 @@ def preset(name: str, *, runs: int | None = None, quick: bool = False) -> tuple[
     experiments = tuple(_at_hand(e) for e in PRESETS[name])
     if quick:
         experiments = tuple(
-            replace(e, methods=tuple(m for m in e.methods if m in (*CHEAP, "auto", name))).quick(5, 15)
+            replace(
+                e,
+                methods=tuple(m for m in e.methods if m in (*CHEAP, "auto", name)),
+                runs=min(5, e.runs),
+                steps=min(15, e.steps),
+            )
             for e in experiments
         )
     return experiments if runs is None else tuple(replace(e, runs=runs) for e in experiments)
@@ -222,31 +232,15 @@ def _at_hand(experiment: BenchExperiment) -> BenchExperiment:
 
 
 def requested(
-    what: str,
+    name: str,
     *,
     methods: Sequence[str] = (),
     runs: int | None = None,
     evaluations: int | None = None,
     quick: bool = False,
 ) -> tuple[BenchExperiment, ...]:
-    """The experiments of a TOML file or a preset, with other methods, runs or evaluations where those are given."""
-    if what.endswith(".toml"):
-        experiments: tuple[BenchExperiment, ...] = (read_experiment(Path(what)),)
-        experiments = tuple(e.quick(5, 15) for e in experiments) if quick else experiments
-        experiments = experiments if runs is None else tuple(replace(e, runs=runs) for e in experiments)
-    elif what in PRESETS:
-        experiments = preset(what, runs=runs, quick=quick)
-    else:
-        raise InputError(f"{what!r} is neither a .toml file nor a preset. The presets are {', '.join(PRESETS)}.")
+    """The experiments of a preset, with other methods, runs or evaluations where those are given."""
+    experiments = preset(name, runs=runs, quick=quick)
     if methods:
         experiments = tuple(replace(e, methods=tuple(methods)) for e in experiments)
     return experiments if evaluations is None else tuple(replace(e, steps=evaluations) for e in experiments)
-
-
-def on_table(
-    spec: ProblemSpec, *, methods: Sequence[str], runs: int, evaluations: int, quick: bool = False
-) -> tuple[BenchExperiment, ...]:
-    """The paper's protocol on a table: the candidates are the target's own rows, none is evaluated twice."""
-    name = Path(spec.table or "").name.partition(".")[0]
-    experiment = BenchExperiment(name=name, problems=(spec,), methods=tuple(methods), runs=runs, steps=evaluations)
-    return (experiment.quick(5, 15) if quick else experiment,)

@@ -9,15 +9,15 @@ comes in two parts:
 The paper times the two together ("one single step of gradient ascent", N_t = 100, Hartmann-6), so ``total`` is what
 is drawn and fitted. Source hyperparameters are given, not fitted: they do not change the time of a step.
 
-CPU seconds of one thread; the models take turns and the median over the rounds is reported, so that a busy machine
-slows all of them alike. A slope is that of log seconds against log N_s over the larger half of the sizes; beside it
-stands the slope that the stated complexity has over the same sizes, which is below its exponent as long as N_t counts.
+The models take turns and the median over the rounds is reported. A slope is that of log seconds against log N_s over
+the larger half of the sizes; beside it stands the slope that the stated complexity has over the same sizes, which is
+below its exponent as long as N_t counts.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,11 +28,11 @@ from benchmarks.problems.problem import stream
 from benchmarks.problems.synthetic import HARTMANN6
 from benchmarks.read.sheet import Cellular, Sheet
 from benchmarks.read.styles import style
+from benchmarks.store import Run
+from benchmarks.timing.measurement import Figures, Timing
 from headstart.data.dataset import Dataset
-from headstart.errors import InputError
 from headstart.gp.evidence import Evidence, GaussianEvidence
 from headstart.gp.hyperparameters import GPParams, Starts
-from headstart.gp.threads import single_thread
 from headstart.models.chain.beliefs import Beliefs, NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.family import BHGP, HGP, MHGP, MTGP, MTKGP, SHGP, WSGP
@@ -89,31 +89,36 @@ class StepTiming:
     high: float
 
 
-def steps_of(sizes: Sequence[int], rounds: int) -> int:
-    """How often ``measure`` calls ``on_step``: every size has a round to warm up."""
-    return len(sizes) * (rounds + 1)
+def step_timings(sizes: Sequence[int], rounds: int) -> list[Timing]:
+    """A timing of all models per size."""
+    return [Timing(f"training step, {n}", partial(measure_steps, n, rounds)) for n in sizes]
 
 
-def measure(
-    sizes: Sequence[int] = SIZES, rounds: int = ROUNDS, on_step: Callable[[], None] = lambda: None
-) -> tuple[StepTiming, ...]:
-    """Every model at every size; ``on_step`` is called after each size and round."""
-    if not sizes or min(sizes) < 1 or rounds < 1:
-        raise InputError(f"sizes and rounds must be at least 1, but are {list(sizes)} and {rounds}.")
-    found = []
-    with single_thread(), torch.inference_mode():
-        for n in sizes:
-            seconds: dict[str, list[tuple[float, float]]] = {model: [] for model in STATED}
-            for round_ in range(-1, rounds):  # the first one warms up
-                source, target = _task(n, round_, "source"), _task(N_TARGET, round_, "target")
-                steps = {model: _steps(model, source, target) for model in STATED}
-                for model, begin in steps.items():
-                    times = _timed(begin)
-                    if round_ >= 0:
-                        seconds[model].append(times)
-                on_step()
-            found += [_median(model, n, times) for model, times in seconds.items()]
-    return tuple(found)
+def measure_steps(n_source: int, rounds: int) -> Figures:
+    """Median CPU seconds of set-up, evaluation and both, and the quartiles of both, of every model."""
+    seconds: dict[str, list[tuple[float, float]]] = {model: [] for model in STATED}
+    with torch.inference_mode():
+        for round_ in range(-1, rounds):  # the first one warms up
+            source, target = _task(n_source, round_, "source"), _task(N_TARGET, round_, "target")
+            for model, begin in {model: _steps(model, source, target) for model in STATED}.items():
+                times = _timed(begin)
+                if round_ >= 0:
+                    seconds[model].append(times)
+    found = {}
+    for model, every in seconds.items():
+        setup, evaluation = np.array(every).T
+        low, total, high = np.quantile(setup + evaluation, (0.25, 0.5, 0.75))
+        medians = {"setup": np.median(setup), "evaluation": np.median(evaluation), "total": total}
+        found[model] = {name: float(value) for name, value in {**medians, "low": low, "high": high}.items()}
+    return found
+
+
+def timings_of(runs: Iterable[Run]) -> tuple[StepTiming, ...]:
+    """What was measured, from the store."""
+    return tuple(
+        StepTiming(run.method, int(run.problem.partition(", ")[2]), **{k: v[0] for k, v in run.traces.items()})
+        for run in sorted(runs, key=lambda run: int(run.problem.partition(", ")[2]))
+    )
 
 
 def _task(n: int, round_: int, name: str) -> Dataset:
@@ -149,15 +154,14 @@ def _plain(below: Beliefs, propagation: Propagation | None, target: Dataset) -> 
 
 def _timed(begin: Callable[[], Evidence]) -> tuple[float, float]:
     """CPU seconds of the set-up and of one evaluation; a clock that ticks slowly is given several."""
-    repeats, setup = _repeated(begin)
     evidence = begin()
-    theta = evidence.layout.starts(Starts.PRIOR, 1, torch.Generator().manual_seed(repeats))
+    theta = evidence.layout.starts(Starts.PRIOR, 1, torch.Generator().manual_seed(0))
     items = torch.zeros(1, dtype=torch.int64)
-    return setup, _repeated(lambda: evidence.evaluate(theta, items))[1]
+    return _repeated(begin), _repeated(lambda: evidence.evaluate(theta, items))
 
 
-def _repeated(work: Callable[[], object], at_least: float = 0.02) -> tuple[int, float]:
-    """How often the work was done until that many CPU seconds were used, and the seconds of one."""
+def _repeated(work: Callable[[], object], at_least: float = 0.02) -> float:
+    """CPU seconds of the work, which is repeated until that many were used."""
     begin = time.process_time()
     repeats = 0
     while True:
@@ -165,22 +169,7 @@ def _repeated(work: Callable[[], object], at_least: float = 0.02) -> tuple[int, 
         repeats += 1
         used = time.process_time() - begin
         if used >= at_least:
-            return repeats, used / repeats
-
-
-def _median(model: str, n: int, times: Sequence[tuple[float, float]]) -> StepTiming:
-    setup, evaluation = np.array(times).T
-    total = setup + evaluation
-    low, high = np.quantile(total, (0.25, 0.75))
-    return StepTiming(
-        model=model,
-        n_source=n,
-        setup=float(np.median(setup)),
-        evaluation=float(np.median(evaluation)),
-        total=float(np.median(total)),
-        low=float(low),
-        high=float(high),
-    )
+            return used / repeats
 
 
 def slopes(timings: Sequence[StepTiming], model: str) -> tuple[float, float]:

@@ -10,15 +10,15 @@ from matplotlib.axes import Axes
 
 from benchmarks.read.analysis import Results, mean_and_error
 from benchmarks.read.figures import band, curve, draw_final, save_png
-from benchmarks.read.styles import ORDER, setting, style, title
-from benchmarks.timing.complexity import N_TARGET, STATED, StepTiming, slopes
+from benchmarks.read.styles import ORDER, setting, title
+from benchmarks.timing.complexity import N_TARGET, STATED, StepTiming
 from headstart.draw.canvas import legend_below, log_axis, panels, tidy, values_axis
 
 _TINY = 1e-9
 
 
-def _draw_training(axes: Axes, timings: Sequence[StepTiming], *, with_slopes: bool) -> None:
-    """CPU seconds of a training step on log-log axes; the legend has the fitted slopes if asked for."""
+def _draw_training(axes: Axes, timings: Sequence[StepTiming]) -> None:
+    """CPU seconds of a training step on log-log axes."""
     sizes = np.array(sorted({t.n_source for t in timings}), dtype=float)
     for model in (m for m in ORDER if m in STATED):
         of_model = sorted((t for t in timings if t.model == model), key=lambda t: t.n_source)
@@ -27,28 +27,15 @@ def _draw_training(axes: Axes, timings: Sequence[StepTiming], *, with_slopes: bo
         x = [t.n_source for t in of_model]
         band(axes, model, x, [t.low for t in of_model], [t.high for t in of_model], floor=_TINY)
         curve(axes, model, x, [t.total for t in of_model], floor=_TINY)
-        if with_slopes:
-            measured, stated = (round(slope, 1) + 0.0 for slope in slopes(timings, model))  # no −0
-            name = f"{style(model).label}: slope {measured:.1f}, stated {stated:.1f} → {STATED[model].exponent}"
-            axes.lines[-1].set_label(name)
     values_axis(axes, sizes)
     log_axis(axes)
     tidy(axes, xlabel="source points $N_s$", ylabel=f"CPU seconds per training step ($N_t$ = {N_TARGET})")
 
 
-def draw_complexity(timings: Sequence[StepTiming], folder: Path, name: str = "complexity") -> Path:
-    """Training time against source points, with the fitted slopes beside those of the stated complexities."""
-    figure, (axes,) = panels(1, size=(6.4, 4.6))
-    _draw_training(axes, timings, with_slopes=True)
-    note = "slope over the larger half of the sizes; stated: of the paper's operations there → for large $N_s$"
-    legend_below(figure, [axes], note, columns=2)
-    return save_png(figure, folder, name)
-
-
 def draw_figure3(timings: Sequence[StepTiming], results: Results, folder: Path, name: str = "fig3") -> Path:
     """(a) training time, (b) the last regret against source points, (c) against noise: the paper's figure 3."""
     figure, axes = panels(3, size=(4.4, 3.7))
-    _draw_training(axes[0], timings, with_slopes=False)
+    _draw_training(axes[0], timings)
     by_points = [p for p in results.problems if setting(p, "noise") == 0.01]
     by_noise = [p for p in results.problems if setting(p, "points") == 60]
     for panel, problems, key, xlabel in (

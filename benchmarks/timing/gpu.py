@@ -1,4 +1,4 @@
-"""How many runs of the paper's experiments a GPU makes in a second: ``python -m benchmarks time gpu --device cuda``.
+"""How many runs of the paper's experiments a GPU makes in a second: ``python -m benchmarks time gpu``.
 
 A cell is a problem and a method of an experiment; all its runs go in lockstep, as ``reproduce --device cuda`` has
 them. Learning the sources is timed, and two of the steps: those with a quarter and three quarters of the results,
@@ -145,7 +145,7 @@ def _measure(cell: GpuCell, device: str) -> Figures:
     return {cell.method: {"learn": learn, "step": max(seconds, _LEAST), "together": float(cell.together)}}
 
 
-def gpu_sheet(cells: Sequence[GpuCell], runs: Sequence[Run], jobs: int) -> Sheet:
+def gpu_sheets(cells: Sequence[GpuCell], jobs: int, runs: Sequence[Run]) -> list[Sheet]:
     """Runs per GPU-second of every experiment, and the GPU-hours of the paper's study."""
     found = {run.problem: run for run in runs}
     measured = [cell for cell in cells if cell.what in found]
@@ -160,15 +160,13 @@ def gpu_sheet(cells: Sequence[GpuCell], runs: Sequence[Run], jobs: int) -> Sheet
         rows.append((name, n, seconds / 3600, n / seconds if seconds else float("nan"), f"{there} of {len(own)}"))
         in_paper += seconds if name in PAPER_RUNS else 0.0
         unknown += len(own) - len(like)
-    return Sheet(
-        name="gpu",
-        title="The paper's experiments at its numbers of runs",
-        columns=("experiment", "runs", "GPU-hours", "runs per GPU-second", "cells measured"),
-        rows=tuple(rows),
-        note=f"The paper's own experiments take {in_paper / 3600:.3g} GPU-hours; it states {PAPER_HOURS:,} CPU-hours "
-        "for all it ran, early debugging and evaluations included. Cells that were not measured are taken to cost what "
-        f"the next larger one of their method does; {unknown} cells are not counted: nothing of theirs was measured.",
+    note = (
+        f"The paper's own experiments take {in_paper / 3600:.3g} GPU-hours; it states {PAPER_HOURS:,} CPU-hours for "
+        "all it ran, early debugging and evaluations included. Cells that were not measured are taken to cost what the "
+        f"next larger one of their method does; {unknown} cells are not counted: nothing of theirs was measured."
     )
+    columns = ("experiment", "runs", "GPU-hours", "runs per GPU-second", "cells measured")
+    return [Sheet("gpu", "The paper's experiments at its numbers of runs", columns, tuple(rows), note)]
 
 
 def _like(cell: GpuCell, measured: Sequence[GpuCell]) -> GpuCell | None:

@@ -1,126 +1,162 @@
-"""The Optuna sampler: seconds of a suggestion, overhead of many trials, trials saved.
+"""The Optuna sampler: seconds of a suggestion beside those of others, and of learning.
 
-    part         question                                                               data
-    suggestion   CPU seconds of a suggestion by every route (timing.routes)             3 × 100 source points, 30 trials
-    overhead     CPU seconds and memory of 200 trials of a trivial objective            the same sources
-    svm          trials to what GPBO has after 30, with every task of the table in turn our SVM table
+    part         what is timed                                                                   data
+    suggestion   everything between a finished trial and the next                                3 × 100 rows, 30 trials
+                   TransferSampler         study.ask(); the sources were learnt before, once for all trials
+                   Optuna's GPSampler      study.ask(), without the sources
+                   BoTorch's MultiTaskGP   fit_gpytorch_mll and optimize_acqf over all tasks, as in its own tutorials
+    learning     the first suggestion: with nothing cached, everything, or all but one source    30 × 100 rows
+                 sampler.explain() after it
 
-``python -m benchmarks time sampler``. Rivals that are not installed are left out.
+``python -m benchmarks time sampler``.
 """
 
 from __future__ import annotations
 
-import ctypes
-import ctypes.util
-import gc
-import math
-import resource
-import statistics
-import sys
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+import warnings
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
+from statistics import median
+from typing import Any
 
 import optuna
+import torch
+from optuna.distributions import BaseDistribution, FloatDistribution
+from optuna.samplers import BaseSampler, GPSampler
+from optuna.trial import create_trial
 
-from benchmarks.methods.method import Settings
 from benchmarks.methods.scratch import quietly
-from benchmarks.problems.shared_tables import svm_sklearn
-from benchmarks.problems.table import TableProblem
-from benchmarks.run.runner import run_batch
+from benchmarks.problems.problem import stream
+from benchmarks.problems.synthetic import HARTMANN6
 from benchmarks.timing.measurement import Figures, Timing
-from benchmarks.timing.routes import draw_history, routes, space, transfer_sampler
-from headstart.errors import MissingExtraError
+from headstart.data.dataset import Dataset
+from headstart.sampler.sampler import TransferSampler
 
-_SLOW = 5.0  # seconds: a route that takes longer has one round per data set
-_METHODS = ("auto", "shgp", "star")
+_RESTARTS, _RAW_SAMPLES = 10, 512  # of Optuna's BoTorchSampler, and here of MultiTaskGP
 
 
 def sampler_timings(*, quick: bool) -> Iterator[Timing]:
-    """Everything that is timed; ``quick`` has one data set, one round, 40 trials and one turn."""
-    yield Timing("overhead", partial(overhead, 40 if quick else 200))  # first: the memory is the sampler's alone
+    """Everything that is timed; ``quick`` has one data set, one round and three sources."""
     yield Timing("suggestion", partial(suggestions, *((1, 1) if quick else (3, 3))))
-    yield Timing("svm", partial(reach, _METHODS, 1 if quick else 4))
+    yield Timing("learning", partial(learning, 3 if quick else 30))
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What is known when the next trial is asked for, in the unit cube; ``measure`` is the target's function."""
+
+    sources: tuple[Dataset, ...]
+    target: Dataset
+    measure: Callable[[torch.Tensor], torch.Tensor] = field(repr=False, compare=False)
+
+
+def draw_history(seed: int, *, sources: int = 3, points: int = 100, trials: int = 30) -> History:
+    """Random points of random tasks of the Hartmann family, with the paper's noise."""
+
+    def task(name: str, n: int) -> tuple[Dataset, Callable[[torch.Tensor], torch.Tensor]]:
+        draw = stream("sampler", seed, name)
+        X = torch.rand(n, HARTMANN6.d, generator=draw, dtype=torch.float64)
+        error = HARTMANN6.noise_std * torch.randn(n, generator=draw, dtype=torch.float64)
+        function = partial(HARTMANN6.evaluate, HARTMANN6.sample(1, draw)[0])
+        return Dataset(X, function(X) + error, name), function
+
+    return History(tuple(task(f"source {i}", points)[0] for i in range(sources)), *task("target", trials))
+
+
+def space(d: int) -> dict[str, BaseDistribution]:
+    """The unit cube for Optuna."""
+    return {f"x{i}": FloatDistribution(0.0, 1.0) for i in range(d)}
+
+
+def study_of(data: Dataset, sampler: BaseSampler) -> optuna.Study:
+    """A study in which all rows are finished trials."""
+    study, asked = optuna.create_study(sampler=sampler), space(data.d)
+    for x, y in zip(data.X.tolist(), data.y.tolist(), strict=True):
+        study.add_trial(create_trial(params=dict(zip(asked, x, strict=True)), distributions=asked, value=y))
+    return study
 
 
 def suggestions(data_sets: int, rounds: int, **size: int) -> Figures:
     """CPU seconds of one suggestion by all routes on the same data sets, taking turns. ``size`` is of the histories."""
-    every = routes("auto")
     seconds: dict[str, list[float]] = {}
     for seed in range(data_sets):
-        history, ready = draw_history(seed, **size), {}
-        for route in every:
-            with suppress(MissingExtraError), quietly():
-                ready[f"{route.name}, {route.when.value}"] = route.begin(history)
-        for round_ in range(rounds):
-            for name, arrange in ready.items():
-                if round_ > 0 and seconds[name][-1] > _SLOW:
-                    continue
-                with quietly():
-                    next_trial = arrange()
-                    begin = time.process_time()
-                    next_trial()
-                    seconds.setdefault(name, []).append(time.process_time() - begin)
+        history = draw_history(seed, **size)
+        asked = space(history.target.d)
+        samplers: dict[str, BaseSampler] = {
+            f"TransferSampler ({model})": TransferSampler(history.sources, model=model, space=asked, seed=0)
+            for model in ("AUTO", "SHGP")
+        }
+        with quietly():
+            samplers["Optuna's GPSampler"] = GPSampler(seed=0)
+            routes: dict[str, Callable[[], Callable[[], object]]] = {
+                **{name: partial(_begun, history, sampler) for name, sampler in samplers.items()},
+                "BoTorch's MultiTaskGP": partial(partial, _multi_task, history),
+            }
+            for sampler in samplers.values():
+                optuna.create_study(sampler=sampler).ask(asked)  # learns from the sources
+            for name, begin in ((name, begin) for _ in range(rounds) for name, begin in routes.items()):
+                next_trial = begin()
+                started = time.process_time()
+                next_trial()
+                seconds.setdefault(name, []).append(time.process_time() - started)
     return {
-        name: {"s": statistics.median(own), "least s": min(own), "most s": max(own)} for name, own in seconds.items()
+        name: {"s": median(own), "least s": min(own), "most s": max(own), "times": float(len(own))}
+        for name, own in seconds.items()
     }
 
 
-def overhead(trials: int = 200, points: int = 100) -> Figures:
-    """A study of a trivial objective, learning from the sources included; memory after a tenth, and at the end."""
-    history = draw_history(0, points=points, trials=1)
-    asked, memory = space(history.target.d), {}
-    begin = time.process_time()
-    with quietly():
-        study = optuna.create_study(sampler=transfer_sampler(history, "auto"))
-        for done in range(1, trials + 1):
-            trial = study.ask(asked)
-            study.tell(trial, sum((x - 0.3) ** 2 for x in trial.params.values()))
-            if done in (max(1, trials // 10), trials):
-                memory[f"MiB after {done} trials"] = _resident()
-    return {"auto": {"s": time.process_time() - begin, **memory}}
+def _begun(history: History, sampler: BaseSampler) -> Callable[[], object]:
+    """The next trial of a study to whose last one the result has just been told.
 
-
-def _resident() -> float:
-    """The memory the process needs now, where the system says; otherwise the most that it has held.
-
-    What was freed but is kept in reserve by the allocator does not count: how much that is depends on chance.
+    The sampler is a copy, which knows what it knew then and nothing of other trials that are timed.
     """
-    gc.collect()
-    with suppress(OSError, AttributeError, TypeError):  # not the GNU C library
-        ctypes.CDLL(ctypes.util.find_library("c")).malloc_trim(0)
-    statm = Path("/proc/self/statm")
-    if statm.exists():
-        return int(statm.read_text().split()[1]) * resource.getpagesize() / 2**20
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most / 2**20 if sys.platform == "darwin" else most / 2**10
+    study, asked = study_of(history.target.head(history.target.n - 1), deepcopy(sampler)), space(history.target.d)
+    trial = study.ask(asked)
+    study.tell(trial, float(history.measure(torch.tensor([list(trial.params.values())]).double())))
+    return lambda: study.ask(asked).params
 
 
-def reach(methods: Sequence[str], turns: int, *, steps: int = 30, sources: int = 10, rows: int = 60) -> Figures:
-    """In how many trials a method gets to what GPBO has at the end; quartiles over the runs, ∞ where too few do.
+def _multi_task(history: History) -> torch.Tensor:
+    """BoTorch's own multi-task process over all tasks, each standardised, and the logarithmic EI of the target."""
+    from botorch.acquisition.analytic import LogExpectedImprovement
+    from botorch.fit import fit_gpytorch_mll
+    from botorch.models.multitask import MultiTaskGP
+    from botorch.optim.optimize import optimize_acqf
+    from gpytorch.mlls import ExactMarginalLogLikelihood
 
-    Every task of the SVM table is the target ``turns`` times; GPBO meets the same targets at the same seeds. The
-    sources are random rows of other tasks, of which some come from the same data set as the target.
-    """
-    table = svm_sklearn()
-    problem = TableProblem(table, n_sources=sources, rows=rows, in_turn=True)
-    settings, seeds = Settings(paper=False, acquisition="log_ei"), range(turns * len(table.tasks))
-    regret = {
-        name: [run.regret for run in run_batch(problem, name, seeds, steps=steps, settings=settings)]
-        for name in ("gpbo", *methods)
-    }
-    goals = [run[-1] for run in regret["gpbo"]]
-    found = {}
-    for name, runs in regret.items():
-        trials = sorted(first(run, goal) for run, goal in zip(runs, goals, strict=True))
-        shares = {"median trials": 0.5, "25 %": 0.25, "75 %": 0.75}
-        quantiles = {word: trials[max(1, math.ceil(share * len(trials))) - 1] for word, share in shares.items()}
-        found[name] = {**quantiles, "never": float(sum(map(math.isinf, trials)))}
-    return found
+    tasks = (*history.sources, history.target)
+    number = torch.cat([torch.full((data.n, 1), float(i), dtype=torch.float64) for i, data in enumerate(tasks)])
+    X = torch.cat([torch.cat([data.X for data in tasks]), number], dim=-1)
+    Y = torch.cat([(data.y.mean() - data.y) / data.y.std() for data in tasks]).unsqueeze(-1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # line searches that end early are BoTorch's business
+        model = MultiTaskGP(X, Y, task_feature=-1, output_tasks=[len(tasks) - 1])
+        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+        acquisition = LogExpectedImprovement(model, best_f=Y[-history.target.n :].max())
+        bounds = torch.tensor([[0.0], [1.0]], dtype=torch.float64).expand(2, history.target.d)
+        x: Any = optimize_acqf(acquisition, bounds=bounds, q=1, num_restarts=_RESTARTS, raw_samples=_RAW_SAMPLES)[0]
+    point: torch.Tensor = x
+    return point
 
 
-def first(regret: Sequence[float], goal: float) -> float:
-    """After how many trials the regret is at the goal; ∞ if it never is."""
-    return next((float(k) for k, value in enumerate(regret, 1) if value <= goal), math.inf)
+def learning(sources: int = 30, points: int = 100) -> Figures:
+    """CPU seconds until the first suggestion with so many sources, and of an explanation after it."""
+    history, found = draw_history(0, sources=sources + 1, points=points), {}
+    with quietly(), tempfile.TemporaryDirectory() as folder:
+        for what, past in (
+            ("nothing cached", history.sources[:-1]),
+            ("all sources cached", history.sources[:-1]),
+            ("all but one cached", history.sources),
+        ):
+            sampler = TransferSampler(past, space=space(history.target.d), seed=0, cache_dir=folder)
+            study = study_of(history.target.head(5), sampler)
+            started = time.process_time()
+            study.ask(space(history.target.d))
+            found[what] = {"s": time.process_time() - started}
+        started = time.process_time()
+        sampler.explain(study)
+        return {**found, "explain()": {"s": time.process_time() - started}}

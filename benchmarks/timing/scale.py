@@ -27,13 +27,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from benchmarks.problems.problem import stream
 from benchmarks.problems.synthetic import HARTMANN6
 from benchmarks.read.sheet import Sheet
 from benchmarks.store import Run
-from benchmarks.timing.measurement import Figures, Timing
+from benchmarks.timing.measurement import Figures, Timing, timing_sheets
 from headstart.data.dataset import Dataset
 from headstart.decide.suggest import suggest
 from headstart.gp.threads import single_thread
@@ -45,6 +47,7 @@ _NEW = 40  # results that a long target is given one after the other
 _PATIENCE = 120.0  # CPU seconds after which it is given no more
 _ROWS = 100  # of the one source that a long target has
 _MOST_DATA = 8 << 30  # bytes: more is taken for too much, before it is the machine that has too little
+_ENDING = 30.0  # seconds that a process may take to end once it has sent everything
 _WALL = 8  # of the limit: a machine that is shared gives a process a part of its time
 _MODELS = ("auto", "shgp")
 _QUICK = {"learn": ("200", "400"), "many": ("2x30", "4x30"), "target": ("40",), "resume": ("20",)}
@@ -54,6 +57,7 @@ _SIZES = {
     "target": ("200", "500", "1000"),
     "resume": ("500", "800"),
 }
+_GROWTH = {"learn": "to 5000 rows", "many": "10 to 100 sources"}
 _LIMIT = 300  # CPU seconds of a case
 
 _T = TypeVar("_T")
@@ -84,7 +88,7 @@ def in_a_process(part: str, size: str, models: Sequence[str], limit: int) -> Fig
             while ours.poll(max(0.0, until - time.monotonic())):
                 measures |= ours.recv()
         except EOFError:  # it has come to its end, or was ended
-            pass
+            process.join(_ENDING)
         finally:
             process.kill()
             process.join()
@@ -150,7 +154,7 @@ def _next(prior: Prior, target: Dataset) -> object:
 def _learn(model: str, sources: int, rows: int) -> Measures:
     tasks = [draw_task(rows, f"source {i}") for i in range(sources)]
     if model == "botorch":
-        from benchmarks.timing.rivals import fit_default
+        from benchmarks.timing.fits import fit_default
 
         data = tasks[0]
         yield {"learn": _timed(lambda: fit_default(data.X, (data.y - data.y.mean()) / data.y.std()))[0]}
@@ -178,16 +182,15 @@ def _long_target(model: str, _: int, rows: int) -> Measures:
 def _resumed(model: str, _: int, trials: int) -> Measures:
     import optuna
 
-    from benchmarks.timing.routes import draw_history, space, transfer_sampler
+    from benchmarks.timing.sampler import draw_history, space, study_of
+    from headstart.sampler.sampler import TransferSampler
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     history = draw_history(0, sources=1, points=_ROWS, trials=trials)
-    sampler, asked = transfer_sampler(history, model), space(history.target.d)
+    asked = space(history.target.d)
+    sampler = TransferSampler(history.sources, model=model, space=asked, seed=0)
     optuna.create_study(sampler=sampler).ask(asked)  # learns from the source
-    study = optuna.create_study(sampler=sampler)
-    for x, y in zip(history.target.X.tolist(), history.target.y.tolist(), strict=True):
-        params = dict(zip(asked, x, strict=True))
-        study.add_trial(optuna.trial.create_trial(params=params, distributions=asked, value=y))
+    study = study_of(history.target, sampler)
     seconds, trial = _timed(lambda: study.ask(asked))
     yield {"first": seconds}
     later: list[float] = []
@@ -199,28 +202,21 @@ def _resumed(model: str, _: int, trials: int) -> Measures:
         yield {"mean": sum(later) / len(later), "most": max(later)}
 
 
-def growth_sheet(runs: Sequence[Run]) -> Sheet:
-    """The slopes of log seconds of learning in log rows (to 5000), and in log sources (of 100 rows)."""
-    rows = []
-    for part, words in (("learn", "to 5000 rows"), ("many", "10 to 100 sources")):
-        for model in (*_MODELS, "botorch"):
-            points = []
-            for run in runs:
-                name, size = run.problem.split(", ")
-                number = int(size.partition("x")[0])
-                if (
-                    (name, run.method) == (part, model)
-                    and "learn" in run.traces
-                    and number <= 5000
-                    and "1000x" not in size
-                ):
-                    points.append((math.log(number), math.log(run.traces["learn"][0])))
-            if len(points) > 1:
-                rows.append((words, model, slope(points)))
-    return Sheet("growth", "How learning grows", ("size", "model", "exponent"), tuple(rows))
+def scale_sheets(runs: Sequence[Run]) -> list[Sheet]:
+    """Everything that was measured, then the slopes of log seconds of learning.
+
+    Those in log rows go to 5000, those in log sources are of 100 rows each.
+    """
+    points: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for run in runs:
+        part, size = run.problem.split(", ")
+        rows, _, of = size.partition("x")
+        if part in _GROWTH and "learn" in run.traces and int(rows) <= 5000 and of in ("", "100"):
+            place = math.log(int(rows)), math.log(run.traces["learn"][0])
+            points.setdefault((_GROWTH[part], run.method), []).append(place)
+    slopes = [(*which, _slope(np.array(own))) for which, own in points.items() if len(own) > 1]
+    return [*timing_sheets(runs), Sheet("growth", "How learning grows", ("size", "model", "exponent"), tuple(slopes))]
 
 
-def slope(points: Sequence[tuple[float, float]]) -> float:
-    """The least-squares slope of y in x."""
-    centre = sum(x for x, _ in points) / len(points)
-    return sum((x - centre) * y for x, y in points) / sum((x - centre) ** 2 for x, _ in points)
+def _slope(points: NDArray[np.float64]) -> float:
+    return float(np.polyfit(points[:, 0], points[:, 1], 1)[0])

@@ -1,4 +1,4 @@
-"""What the tuning runs say.
+"""What the tuning runs say: their regrets, for the sheets of all experiments, and a mean over all problems.
 
     regret       (best so far − best known) / (median of the pool − best known), at most 10
     best known   the lowest of a task in all runs of all methods and in its pool of random trials
@@ -11,20 +11,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.read.analysis import Array
-from benchmarks.read.comparison import RESAMPLES, place, resampling_weights
-from benchmarks.read.sheet import Interval, Series, Sheet
+from benchmarks.read.analysis import Array, Cell, Results, marks, table
+from benchmarks.read.comparison import RESAMPLES, resampling_weights
+from benchmarks.read.report import compare
+from benchmarks.read.sheet import Interval, Sheet
 from benchmarks.store import Run
 from benchmarks.tuning.problems import tuning_problem
 from benchmarks.tuning.runs import POOL, RIVALS
 from headstart.errors import NotComparableError
 
-MARKS = (1, 5, 10, 20)
 CAP = 10.0
 _EARLY = slice(1, 5)
 
@@ -40,6 +40,14 @@ class TaskScale:
         """After every trial: (lowest so far − best)/(median − best), at most ``CAP``."""
         lowest = np.minimum.accumulate(costs)
         return np.minimum((lowest - self.best) / (self.median - self.best), CAP)
+
+
+@dataclass(frozen=True, eq=False)
+class TuningResults:
+    """The cells of every problem, with the same pairs for all methods, and ``early`` of every pair of every cell."""
+
+    results: Results
+    early: dict[tuple[str, str], Array]
 
 
 def costs_of(run: Run) -> Array:
@@ -64,68 +72,39 @@ def task_scales(runs: Sequence[Run]) -> dict[tuple[str, str], TaskScale]:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Regrets:
-    """Of one problem: for every method the regret after every trial, a row per pair, in the same order for all.
-
-    ``early`` and ``seconds`` (CPU seconds of a whole run without training) have an entry per pair.
-    """
-
-    problem: str
-    pairs: tuple[tuple[str, int], ...]
-    regret: dict[str, Array]
-    early: dict[str, Array]
-    seconds: dict[str, Array]
-
-
-def regrets(runs: Sequence[Run], *, trials: int, show: Sequence[str] = ()) -> list[Regrets]:
-    """A ``Regrets`` per problem, of the methods to be shown, or of all, over the pairs that all of them have.
+def tuning_results(runs: Sequence[Run], *, trials: int) -> TuningResults:
+    """The regrets of all methods over the pairs that all of them have.
 
     ``runs`` of other lengths count for the best known only.
     """
     current = [run for run in runs if run.settings.get("revision") == tuning_problem(run.problem).revision]
     scales = task_scales(current)
     compared = [run for run in current if run.method != POOL and run.settings["steps"] == trials]
-    there = sorted({run.method for run in compared}, key=lambda name: place(name, tuple(RIVALS)))
-    unknown = sorted(set(show) - set(there))
-    if unknown or not there:
-        raise NotComparableError(
-            f"There are no runs of {trials} trials of {', '.join(unknown) or 'any method'}. "
-            f"There are runs of {', '.join(there) or 'nothing'}."
-        )
-    methods = list(show) or there
-    found = []
+    methods = [name for name in RIVALS if any(run.method == name for run in compared)]
+    cells, early = [], {}
     for problem in dict.fromkeys(run.problem for run in compared):
         mine = {(r.method, r.label, r.seed): r for r in compared if r.problem == problem and r.method in methods}
         pairs = sorted({(task, seed) for _, task, seed in mine if (problem, task) in scales})
         pairs = [pair for pair in pairs if all((method, *pair) in mine for method in methods)]
-        if pairs:
-            own = {m: [mine[m, *pair] for pair in pairs] for m in methods}
-            found.append(_regrets_of(problem, tuple(pairs), own, scales))
-    if not found:
-        raise NotComparableError(f"No target and seed has runs of all of {', '.join(methods)}.")
-    return found
-
-
-def _regrets_of(
-    problem: str,
-    pairs: tuple[tuple[str, int], ...],
-    runs: dict[str, list[Run]],
-    scales: dict[tuple[str, str], TaskScale],
-) -> Regrets:
-    """The regrets of every method's runs, which are in the order of the pairs."""
-
-    def early(run: Run) -> float:
-        worse = costs_of(run)[_EARLY] > scales[problem, run.label].median
-        return float(worse.mean()) if len(worse) else 0.0
-
-    return Regrets(
-        problem,
-        pairs,
-        {m: np.stack([scales[problem, r.label].regret(costs_of(r)) for r in own]) for m, own in runs.items()},
-        {m: np.array([early(r) for r in own]) for m, own in runs.items()},
-        {m: np.array([sum(r.acquisition_seconds) for r in own]) for m, own in runs.items()},
-    )
+        for method in methods if pairs else ():
+            own = [(mine[method, *pair], scales[problem, pair[0]]) for pair in pairs]
+            cells.append(
+                Cell(
+                    problem=problem,
+                    method=method,
+                    seeds=tuple(range(len(pairs))),
+                    regret=np.stack([scale.regret(costs_of(run)) for run, scale in own]),
+                    step_seconds=np.array([np.mean(run.acquisition_seconds) for run, _ in own]),
+                    learn_seconds=np.zeros(len(pairs)),
+                )
+            )
+            worse = [costs_of(run)[_EARLY] > scale.median for run, scale in own]
+            early[problem, method] = np.array([w.mean() if len(w) else 0.0 for w in worse])
+    if not cells:
+        raise NotComparableError(
+            f"No target and seed has runs of {trials} trials of all of {', '.join(methods) or 'the methods'}."
+        )
+    return TuningResults(Results(tuple(cells)), early)
 
 
 def interval(values: Sequence[Array]) -> Interval:
@@ -139,72 +118,45 @@ def interval(values: Sequence[Array]) -> Interval:
     return Interval(mean, float(low), float(high))
 
 
-def series(found: Sequence[Regrets]) -> Iterator[Series]:
-    """The regrets of every run, for ``write_series``."""
-    for problem in found:
-        for method, regret in problem.regret.items():
-            for (task, seed), values in zip(problem.pairs, regret, strict=True):
-                yield f"{problem.problem}[task={task}]", method, seed, "regret", values.tolist()
+def tuning_sheets(found: TuningResults) -> list[Sheet]:
+    """Over all problems, and the differences to the first method, which is ours; then problem by problem."""
+    results = found.results
+    problems = [results.on(problem) for problem in results.problems]
+    methods, trials = [cell.method for cell in results.cells[: len(problems[0])]], results.cells[0].steps
+    after, ours = marks(trials), methods[0]
 
+    def over_all(method: str) -> list[str]:
+        return [f"{interval([cells[method].regret[:, n - 1] for cells in problems]):.3f}" for n in after]
 
-def tuning_sheets(found: Sequence[Regrets]) -> list[Sheet]:
-    """Over all problems, problem by problem, and the differences to the first method, which is ours."""
-    methods, trials = tuple(found[0].regret), next(iter(found[0].regret.values())).shape[1]
-    marks = [mark for mark in MARKS if mark <= trials]
-    after = tuple(f"after {mark}" for mark in marks)
-
-    def regret(method: str, mark: int, problems: Sequence[Regrets]) -> str:
-        return f"{interval([p.regret[method][:, mark - 1] for p in problems]):.3f}"
-
-    def early(method: str, problems: Sequence[Regrets]) -> str:
-        return f"{np.mean([p.early[method].mean() for p in problems]):.0%}"
-
-    def differences(other: str, problems: Sequence[Regrets]) -> list[str]:
-        gaps = [p.regret[methods[0]] - p.regret[other] for p in problems]
-        every = [interval([gap[:, mark - 1] for gap in gaps]) for mark in marks]
+    def apart(other: str) -> list[str]:
+        gaps = [cells[ours].regret - cells[other].regret for cells in problems]
+        every = [interval([gap[:, n - 1] for gap in gaps]) for n in after]
         return [f"{gap:+.3f}" + (" **worse**" if gap.low > 0 else " better" if gap.high < 0 else "") for gap in every]
 
-    def seconds(method: str) -> str:
-        return f"{np.concatenate([p.seconds[method] for p in found]).mean():.2f}"
+    def more(method: str) -> tuple[str, str]:
+        worse = np.mean([found.early[p, method].mean() for p in results.problems])
+        seconds = np.concatenate([cells[method].step_seconds for cells in problems]).mean() * trials
+        return f"{worse:.0%}", f"{seconds:.2f}"
 
-    overall = Sheet(
-        name="tuning",
-        title=f"Mean normalised regret over {len(found)} problems, {sum(len(p.pairs) for p in found)} pairs of target "
-        "and seed",
-        columns=("method", *after, "trials 2 to 5 worse than random", "CPU s per run"),
-        rows=tuple((m, *(regret(m, mark, found) for mark in marks), early(m, found), seconds(m)) for m in methods),
-        note="0 is the best that any run found, 1 the median of random trials. Intervals: 95 %, resampling the pairs "
-        "of every problem. The CPU seconds of a run are those of the sampler, without training.",
-    )
-    by_problem = [
+    n = sum(len(cells[ours].seeds) for cells in problems)
+    columns = tuple(f"after {mark}" for mark in after)
+    tuned = [tuning_problem(problem) for problem in results.problems]
+    return [
         Sheet(
-            name=f"after-{mark}",
-            title=f"Normalised regret after {mark}",
-            columns=("problem", "pairs", *methods),
-            rows=tuple((p.problem, len(p.pairs), *(regret(m, mark, [p]) for m in methods)) for p in found),
-        )
-        for mark in marks
-    ]
-    soon = Sheet(
-        name="early",
-        title="Share of trials 2 to 5 that are worse than the median of random ones",
-        columns=("problem", *methods),
-        rows=tuple((p.problem, *(early(m, [p]) for m in methods)) for p in found),
-    )
-    apart = [
+            name="tuning",
+            title=f"Mean normalised regret over {len(problems)} problems, {n} pairs of target and seed",
+            columns=("method", *columns, "trials 2 to 5 worse than random", "CPU s per run"),
+            rows=tuple((m, *over_all(m), *more(m)) for m in methods),
+            note="0 is the best that any run found, 1 the median of random trials. Intervals: 95 %, resampling the "
+            "pairs of every problem. The CPU seconds of a run are those of the sampler, without training.",
+        ),
+        Sheet("differences", f"{ours} − others", ("method", *columns), tuple((m, *apart(m)) for m in methods[1:])),
+        *table(results),
+        *(compare(results, ours) if len(methods) > 1 else ()),
         Sheet(
-            name="differences",
-            title=f"{methods[0]} − {other}: paired differences of regret",
-            columns=("problem", *after),
-            rows=(*((p.problem, *differences(other, [p])) for p in found), ("all", *differences(other, found))),
-        )
-        for other in methods[1:]
+            name="problems",
+            title="The problems",
+            columns=("problem", "what is tuned", "parameters", "of them conditional", "tasks"),
+            rows=tuple((p.name, p.title, len(p.space), len(p.only), ", ".join(p.tasks)) for p in tuned),
+        ),
     ]
-    problems = [tuning_problem(p.problem) for p in found]
-    tuned = Sheet(
-        name="problems",
-        title="The problems",
-        columns=("problem", "what is tuned", "parameters", "of them conditional", "tasks"),
-        rows=tuple((p.name, p.title, len(p.space), len(p.only), ", ".join(p.tasks)) for p in problems),
-    )
-    return [overall, *by_problem, soon, *apart, tuned]

@@ -36,8 +36,7 @@ from optuna.trial import TrialState
 from benchmarks.methods.scratch import quietly
 from benchmarks.queue import Unit
 from benchmarks.store import Run, RunKey, append_lines, provenance, read_lines, rounded, settings_key
-from benchmarks.tuning.models import Params
-from benchmarks.tuning.problems import TuningProblem, tuning_problem
+from benchmarks.tuning.problems import Params, TuningProblem, tuning_problem
 from benchmarks.tuning.tasks import tuning_task
 from headstart.errors import InputError
 from headstart.gp.threads import single_thread
@@ -186,7 +185,7 @@ def rival(name: str) -> TuningMethod:
 
 @dataclass(frozen=True, slots=True)
 class TuningUnit(Unit):
-    """One run. ``label`` is the name that it goes by, where it is not the method's own.
+    """One run.
 
     The trace ``value`` is None where a trial was pruned. ``acquisition_seconds`` is the CPU time of every trial without
     training: what the sampler took.
@@ -198,7 +197,6 @@ class TuningUnit(Unit):
     seed: int
     trials: int
     cache: Path
-    label: str = ""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -207,7 +205,7 @@ class TuningUnit(Unit):
 
     def left(self, done: set[RunKey]) -> TuningUnit | None:
         """All of it, or nothing."""
-        key = (self.problem, self.label or self.method, self.seed, settings_key(self.settings))
+        key = (self.problem, self.method, self.seed, settings_key(self.settings))
         return None if key in done else self
 
     def run(self, device: str) -> list[Run]:
@@ -235,7 +233,7 @@ class TuningUnit(Unit):
         values = [trial.value if trial.state == TrialState.COMPLETE else None for trial in tried]
         return Run(
             problem=self.problem,
-            method=self.label or self.method,
+            method=self.method,
             seed=self.seed,
             settings=self.settings,
             label=self.task,
@@ -245,7 +243,7 @@ class TuningUnit(Unit):
         )
 
     def __str__(self) -> str:
-        return f"{self.problem}, {self.task}, {self.label or self.method}, seed {self.seed}"
+        return f"{self.problem}, {self.task}, {self.method}, seed {self.seed}"
 
 
 def tuning_units(
@@ -256,7 +254,6 @@ def tuning_units(
     trials: int,
     pool: int,
     cache: Path,
-    label: str = "",
 ) -> Iterator[TuningUnit]:
     """All pools, then the pairs (target, seed) of all problems in turn, each with all methods.
 
@@ -271,4 +268,4 @@ def tuning_units(
         for i in range(max(map(len, tasks.values()))):
             for problem, own in tasks.items():
                 for method in methods if i < len(own) else ():
-                    yield TuningUnit(problem, own[i], method, seed, trials, cache, label)
+                    yield TuningUnit(problem, own[i], method, seed, trials, cache)

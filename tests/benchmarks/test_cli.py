@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,15 +18,23 @@ import torch
 from typer.testing import CliRunner, Result
 
 from benchmarks.cli import app
+from benchmarks.methods.method import Settings
 from benchmarks.problems.shared_tables import SHARED, table_problem
 from benchmarks.reproduce import possible
+from benchmarks.run import presets
+from benchmarks.run.experiment import BenchExperiment, ProblemSpec
 from benchmarks.store import Store
 
 PNG = b"\x89PNG"
-# in a process of its own that Ctrl-C stops, also where the tests run in the background and ignore it
-INTERRUPTIBLE = (
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from benchmarks.cli import app; app()"
-)
+# an experiment that is no preset, for processes of their own
+DEFINE = """
+from benchmarks.cli import app
+from benchmarks.methods.method import Settings
+from benchmarks.run import presets
+from benchmarks.run.experiment import BenchExperiment, ProblemSpec
+presets.PRESETS["mine"] = (BenchExperiment("mine", {problems}, {methods}, {runs}, {steps}, Settings(restarts=3)),)
+"""
+NAME = "svm_sklearn[sources=2,rows=6]"
 
 
 def invoke(*arguments: object) -> Result:
@@ -33,46 +42,32 @@ def invoke(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four tasks of twelve rows; one is constant, one row has no result, and one column looks like a log scale."""
-    draw = np.random.default_rng(0)
-    n, rows = 5, 12
-    frame = pd.DataFrame(
-        {
-            "site": np.repeat(list("abcde"), rows),
-            "base": draw.choice(["acid", "salt"], n * rows),
-            "cost": 10 ** draw.uniform(-3, 3, n * rows),
-            "yield": draw.uniform(0, 1, n * rows),
-        }
-    )
-    frame.loc[frame.site == "e", "yield"] = 0.5
-    frame.loc[3, "yield"] = np.nan
-    path = tmp_path_factory.mktemp("table") / "past.csv"
-    frame.to_csv(path, index=False)
-    return path
+@pytest.fixture(scope="module", autouse=True)
+def _presets() -> Iterator[None]:
+    """Further presets: a tiny one on a table, and two for sources that mislead and that help."""
+    fast = Settings(restarts=2, max_iterations=20)
+    small = BenchExperiment("small", (ProblemSpec(table="svm", sources=2, rows=6),), ("gpbo", "shgp"), 3, 4, fast)
+    spoilt = {
+        name: (BenchExperiment(name, (ProblemSpec(family="forrester", points=6, spoilt=name),), ("random",), 2, 20),)
+        for name in ("negated", "related")
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(presets, "PRESETS", {**presets.PRESETS, **spoilt, "small": (small,)})
+        yield
 
 
 @pytest.fixture(scope="module")
-def results(table: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
-    """A tiny run on that table."""
+def results(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+    """A tiny run on a table."""
     out = tmp_path_factory.mktemp("results") / "new"
-    columns = ["--table", table, "--task", "site", "--objective", "yield", "--maximize", "--log", "cost"]
-    sizes = ["--methods", "gpbo,SHGP,random", "--runs", 3, "--sources", 2, "--rows", 6, "--evaluations", 4]
-    return out, invoke("run", *columns, *sizes, "--out", out)
+    return out, invoke("run", "small", "--methods", "gpbo,SHGP,random", "--out", out)
 
 
-def test_a_run_on_a_table_says_what_it_decided_and_saves_every_run(results: tuple[Path, Result]) -> None:
-    """Columns, direction, what was left out; then every method and seed is in the store."""
+def test_a_run_saves_every_method_and_seed(results: tuple[Path, Result]) -> None:
+    """No row of the table is evaluated twice in a run."""
     out, result = results
     assert result.exit_code == 0, result.output
-    said = result.stderr
-    assert "past[yield,maximize,log cost,sources=2,rows=6]: 4 tasks of 11 to 12 rows." in said
-    assert "Inputs: base (categorical, 2 levels), cost (log, " in said
-    assert "yield is maximised." in said
-    assert "Rows left out because they are not complete: 1 of 60 (1 without yield)." in said
-    assert "Tasks left out because their yield is constant: 1 (e)." in said
-    assert "3/3" in said
+    assert "3/3" in result.stderr
     assert f"Results: {out}." in result.stdout
     runs = Store(out).read().runs
     assert sorted((run.method, run.seed) for run in runs) == [
@@ -86,7 +81,7 @@ def test_the_table_of_a_run(results: tuple[Path, Result], tmp_path: Path) -> Non
     out, _ = results
     result = invoke("table", out, "--out", tmp_path)
     assert result.exit_code == 0, result.output
-    assert "past[yield,maximize,log cost,sources=2,rows=6]" in result.stdout
+    assert NAME in result.stdout
     assert "ADTM after so many evaluations" in result.stdout
     assert (tmp_path / "table.md").read_text().count("| GPBO |") == 1
     assert set(pd.read_csv(tmp_path / "runs.csv.gz").method) == {"random", "gpbo", "shgp"}
@@ -108,10 +103,8 @@ def test_the_comparison_of_a_run(results: tuple[Path, Result], tmp_path: Path) -
 
 def test_the_safety_of_auto(tmp_path: Path) -> None:
     """Sheets of harm and gain from two folders, printed and written; an empty folder, or no AUTO in it, is said."""
-    problem = "[[problems]]\nfamily = 'forrester'\npoints = 6\nspoilt = '{}'\n"
     for name in ("negated", "related"):
-        (tmp_path / f"{name}.toml").write_text(f"methods = ['random']\nruns = 2\nsteps = 20\n{problem.format(name)}")
-        result = invoke("run", tmp_path / f"{name}.toml", "--out", tmp_path / name)
+        result = invoke("run", name, "--out", tmp_path / name)
         assert result.exit_code == 0, result.output
     folders = [tmp_path / "negated", tmp_path / "related"]
     alone = invoke("safety", *folders)
@@ -138,7 +131,7 @@ def test_the_calibration_of_a_run(results: tuple[Path, Result], tmp_path: Path) 
     result = invoke("calibration", out, *options)
     assert result.exit_code == 0, result.output
     assert "Calibration: tables" in result.stdout
-    assert "Calibration: past[yield,maximize,log cost,sources=2,rows=6]" in result.stdout
+    assert f"Calibration: {NAME}" in result.stdout
     assert {path.name for path in tmp_path.iterdir()} == {"calibration.md", "coverage.png"}
     assert (tmp_path / "coverage.png").read_bytes().startswith(PNG)
     written = (tmp_path / "calibration.md").read_text()
@@ -167,16 +160,14 @@ def test_the_pictures_of_a_run(results: tuple[Path, Result], tmp_path: Path) -> 
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
-def test_a_rerun_finds_everything_there(results: tuple[Path, Result], table: Path) -> None:
-    """And leaves the store as it is; another direction is another problem."""
+def test_a_rerun_finds_everything_there(results: tuple[Path, Result]) -> None:
+    """And leaves the store as it is; more seeds are added to what is there."""
     out, _ = results
     before = (out / "runs.jsonl").read_bytes()
-    sizes = ["--methods", "random", "--runs", 3, "--sources", 2, "--rows", 6, "--evaluations", 4, "--out", out]
-    columns = ["--table", table, "--task", "site", "--objective", "yield", "--log", "cost"]
-    assert invoke("run", *columns, "--maximize", *sizes).exit_code == 0
+    assert invoke("run", "small", "--methods", "random", "--out", out).exit_code == 0
     assert (out / "runs.jsonl").read_bytes() == before
-    assert invoke("run", *columns, *sizes).exit_code == 0
-    assert len(Store(out).read().runs) == 12
+    assert invoke("run", "small", "--methods", "random", "--runs", 4, "--out", out).exit_code == 0
+    assert len(Store(out).read().runs) == 10
     (out / "runs.jsonl").write_bytes(before)
 
 
@@ -190,53 +181,27 @@ def test_a_damaged_store_is_read_as_far_as_it_goes_and_said_so(results: tuple[Pa
         assert f"{tmp_path / 'runs.jsonl'}, line 9: cut off in the middle, left out." in result.stderr
 
 
-def test_a_failing_unit_is_reported_and_the_exit_code_is_1(table: Path, tmp_path: Path) -> None:
-    """What can be seen beforehand is refused; what cannot fails alone, and the rest is done."""
-    (tmp_path / "mine.toml").write_text(
-        'methods = ["random"]\nruns = 2\nsteps = 310\n'
-        '[[problems]]\nfamily = "forrester"\npoints = 5\n'
-        '[[problems]]\ntable = "svm"\nsources = 2\nrows = 5\n'
-    )
-    result = invoke("run", tmp_path / "mine.toml", "--out", tmp_path / "out")
-    assert result.exit_code == 2
-    assert "no task has the 310 rows to evaluate; the longest has 300. Ask for fewer evaluations." in result.stderr
-    (tmp_path / "mine.toml").write_text(
-        'methods = ["random", "gpbo"]\nruns = 1\nsteps = 2\n[settings]\nrestarts = 0\n'
-        '[[problems]]\nfamily = "forrester"\n'
-    )
-    result = invoke("run", tmp_path / "mine.toml", "--out", tmp_path / "out")
+def test_a_failing_unit_is_reported_and_the_exit_code_is_1(tmp_path: Path) -> None:
+    """It fails alone, and the rest is done."""
+    result = invoke("run", "small", "--methods", "random", "--evaluations", 301, "--out", tmp_path / "out")
     assert result.exit_code == 1
-    assert "failed: forrester, gpbo, seeds 0 to 0: restarts must be a whole number of at least 1" in result.stderr
+    assert "failed: svm, random, seeds 0 to 2: svm_sklearn: no task has 301 rows to evaluate." in result.stderr
     assert "headstart: 1 units failed; a rerun tries them again." in result.stderr
-    assert [run.method for run in Store(tmp_path / "out").read().runs] == ["random"]
-
-
-TABLE = ["run", "--table", "TABLE", "--task", "site", "--objective", "yield", "--sources", "2", "--rows", "6"]
+    assert Store(tmp_path / "out").read().runs == ()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run"], "either a .toml file or a preset, or --table"),
-        (["run", "fig2", "--table", "TABLE"], "either a .toml file or a preset, or --table"),
-        (["run", "fig9"], "'fig9' is neither a .toml file nor a preset. The presets are head-start, tables"),
-        (["run", "none.toml"], "none.toml: cannot be read (No such file or directory)."),
-        (["run", "fig2", "--maximize"], "go with --table"),
-        (["run", "fig2", "--ignore", "cost"], "go with --table"),
+        (["run", "fig9"], "There is no preset 'fig9'. The known ones are head-start, tables"),
         (["run", "fig2", "--methods", "gpbo,xgp"], "There is no method 'xgp'. The known ones are gpbo"),
         (["run", "fig2", "--quick", "--engine", "slurm"], "There is no engine 'slurm'. The known ones are"),
         (["run", "fig2", "--quick", "--device", "tpu"], "There is no device 'tpu'."),
         (["run", "fig2", "--quick", "--jobs", "0"], "jobs must be at least 1, but it is 0."),
         (["run", "fig2", "--runs", "0"], "runs and steps must be at least 1, but are 0 and 30."),
-        (["run", "--table", "TABLE"], "name its columns with --task COLUMN and --objective COLUMN."),
-        ([*TABLE[:3], "--task", "where", "--objective", "yield"], "there is no column 'where'. There are: site, base"),
-        ([*TABLE, "--methods", "xgp"], "There is no method 'xgp'"),
-        ([*TABLE, "--log", "base"], "base"),
-        ([*TABLE, "--ignore", "colour"], "there is no column 'colour'. There are: site, base"),
-        ([*TABLE, "--ignore", "site"], "site cannot be left out, for it is asked for as well."),
-        ([*TABLE, "--evaluations", "13"], "no task has the 13 rows to evaluate; the longest has 12."),
-        ([*TABLE[:-4], "--sources", "9"], "Ask for fewer sources or rows."),
-        (["run", "--table", "no.csv", "--task", "a", "--objective", "b"], "no.csv: there is no such file."),
+        (["time", "gpu"], "cuda was asked for, but torch finds no CUDA device here."),
+        (["outcomes", "--problems", "mixtures"], "There is no problem 'mixtures'. The known ones are lcbench-two"),
+        (["tuning", "--trials", "0"], "--trials must be at least 1, but it is 0."),
         (["table", "nowhere"], "nowhere: there are no results, for there is no runs.jsonl in it."),
         (["plot", "nowhere"], "nowhere: there are no results"),
         (["calibration", "nowhere"], "nowhere: there are no results"),
@@ -245,7 +210,7 @@ TABLE = ["run", "--table", "TABLE", "--task", "site", "--objective", "yield", "-
         (["compare", "RESULTS", "--level", "-1"], "The level is a regret and must not be negative"),
         (["table", "RESULTS", "--methods", "hgp"], "There are no runs of 'hgp'. There are runs of gpbo"),
         (["table", "RESULTS", "--at", "0"], "Evaluations are counted from 1, but 0 was asked for."),
-        (["table", "RESULTS", "--out", "TABLE"], "the folder cannot be made: File exists."),
+        (["table", "RESULTS", "--out", "FILE"], "the folder cannot be made: File exists."),
         (["reproduce", "fig9"], "There is no experiment 'fig9'. The known ones are fig1, fig2"),
         (["reproduce", "fig2", "--quick", "--device", "tpu"], "There is no device 'tpu'."),
     ],
@@ -254,14 +219,14 @@ TABLE = ["run", "--table", "TABLE", "--task", "site", "--objective", "yield", "-
 def test_bad_input_gives_one_line_and_exit_code_2(
     arguments: list[str],
     message: str,
-    table: Path,
     results: tuple[Path, Result],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The last line says what is wrong and what to do; nothing was run."""
     monkeypatch.chdir(tmp_path)
-    places = {"TABLE": table, "RESULTS": results[0]}
+    (tmp_path / "FILE").touch()
+    places = {"RESULTS": results[0]}
     result = invoke(*(places.get(a, a) for a in arguments))
     assert result.exit_code == 2, result.output
     *_, last = result.stderr.splitlines()
@@ -278,9 +243,10 @@ def test_the_experiments_of_the_paper_are_listed() -> None:
         assert result.exit_code == 0
         names = [line.split()[0] for line in result.stdout.splitlines()]
         paper = ["fig1", "fig2", "fig3", "fig4", "one-dim", "runtime", "ablation"]
-        assert names == [*paper, "order", "gc3p", "complexity"]
+        assert names == [*paper, "order", "gc3p"]
 
 
+@pytest.mark.slow
 def test_figure_1_is_drawn_and_shows_what_the_paper_says(tmp_path: Path) -> None:
     """MHGP underestimates on the right; BHGP does not, and equals MHGP on the left; SHGP is sure on the left."""
     result = invoke("reproduce", "fig1", "--out", tmp_path)
@@ -302,20 +268,17 @@ def _write_xgboost(folder: Path) -> None:
     draw = np.random.default_rng(0)
     tasks = [*"abcdefghi", "skin_nonskin"]
     frame = pd.DataFrame({"task": np.repeat(tasks, 4)})
-    for column in (*SHARED["xgboost"].columns, "metric_error"):
+    for column in (*SHARED["xgboost"].inputs.split(), "metric_error"):
         frame[column] = draw.uniform(size=len(frame))
     frame.to_csv(folder / SHARED["xgboost"].file, index=False)
 
 
-@pytest.mark.parametrize(
-    "name", ["fig2", "fig3", "fig4", "one-dim", "runtime", "ablation", "order", "gc3p", "complexity"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fig2", "fig3", "fig4", "one-dim", "runtime", "ablation", "order", "gc3p"])
 def test_every_experiment_ends_in_figures_and_tables(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With random search and GPBO alone, one run and two steps: what is written, not what it says."""
-    from benchmarks.methods.method import Settings
-    from benchmarks.run import presets
     from benchmarks.timing import complexity
 
     short = {
@@ -345,8 +308,8 @@ def test_every_experiment_ends_in_figures_and_tables(
     }.get(name, [name])
     assert (folder / "tables.md").read_text().startswith("## ")
     assert all(f"Written: {path}" in result.stdout for path in folder.iterdir())
-    assert (folder / "runs.csv.gz").exists() == (name != "complexity")
-    assert (tmp_path / "runs" / name / "runs.jsonl").exists() == (name != "complexity")
+    assert (folder / "runs.csv.gz").exists()
+    assert (tmp_path / "runs" / name / "runs.jsonl").exists()
     table_problem.cache_clear()  # it was not the real table
 
 
@@ -360,17 +323,15 @@ def test_all_goes_without_what_needs_a_table_that_is_not_there(monkeypatch: pyte
     assert remarks[0].startswith("gc3p is left out. The table 'xgboost' does not come with headstart. Set")
 
 
+@pytest.mark.slow
 def test_how_many_seeds_run_in_lockstep_changes_nothing(tmp_path: Path) -> None:
     """``--chunk 3`` and ``--chunk 1`` give the same points and regrets, to the last digit that is written."""
-    (tmp_path / "mine.toml").write_text(
-        'methods = ["shgp", "rgpe", "wsgp"]\nruns = 3\nsteps = 6\n[settings]\nrestarts = 3\n'
-        '[[problems]]\nfamily = "hartmann3"\npoints = 31\n'
-    )
-    program = (  # a process of its own, for how it rounds is decided before its first matrix
+    problems = '(ProblemSpec(family="hartmann3", points=31),)'
+    # a process of its own, for how it rounds is decided before its first matrix
+    program = DEFINE.format(problems=problems, methods=("shgp", "rgpe", "wsgp"), runs=3, steps=6) + (
         "import sys\n"
-        "from benchmarks.cli import app\n"
         "for n in '31':\n"
-        "    arguments = ['run', sys.argv[1] + '/mine.toml', '--chunk', n, '--out', sys.argv[1] + '/' + n]\n"
+        "    arguments = ['run', 'mine', '--chunk', n, '--out', sys.argv[1] + '/' + n]\n"
         "    assert not app(arguments, standalone_mode=False)\n"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, capture_output=True, timeout=240)
@@ -383,13 +344,14 @@ def test_how_many_seeds_run_in_lockstep_changes_nothing(tmp_path: Path) -> None:
             assert run.regret == pytest.approx(alone[key].regret, abs=1e-2)
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_that_a_rerun_continues(tmp_path: Path) -> None:
     """The exit code is that of an interrupt, what was finished stays, and the rerun does the rest."""
-    (tmp_path / "mine.toml").write_text(
-        'methods = ["random", "shgp"]\nruns = 2\nsteps = 200\n[[problems]]\nfamily = "hartmann6"\n'
-    )
-    out = tmp_path / "out"
-    command = [sys.executable, "-c", INTERRUPTIBLE, "run", str(tmp_path / "mine.toml"), "--out", str(out)]
+    out, problems = tmp_path / "out", '(ProblemSpec(family="hartmann6"),)'
+    program = DEFINE.format(problems=problems, methods=("random", "shgp"), runs=2, steps=200)
+    # Ctrl-C stops it, also where the tests run in the background and ignore it
+    program += "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\napp()\n"
+    command = [sys.executable, "-c", program, "run", "mine", "--out", str(out)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         while not (out / "runs.jsonl").exists():
             assert running.poll() is None

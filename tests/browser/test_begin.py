@@ -30,7 +30,7 @@ return taken;
 """
 
 
-@pytest.mark.parametrize("how", ["dropped", "picked"])
+@pytest.mark.parametrize("how", ["dropped", pytest.param("picked", marks=pytest.mark.slow)])
 def test_three_messy_files_reach_a_suggestion_in_six_clicks(browser: Chrome, home: Path, how: str) -> None:
     """Title rows, units in cells, kelvin, hours, other spellings, a workbook: no command, and nothing to correct."""
     counting = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": COUNT})["identifier"]

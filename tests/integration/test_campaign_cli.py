@@ -22,7 +22,7 @@ from tests.unit.campaign.campaigns import fingerprint, make
 
 from headstart.campaign.desk.words import with_interval
 from headstart.cli.main import app
-from headstart.cli.output import how_far
+from headstart.cli.output import working
 from headstart.models.learning import LearningProgress
 
 ROOT = Path(__file__).parents[2]
@@ -275,9 +275,9 @@ def _remove(name: str) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     ("change", "parts"),
     [
-        (_replace("headstart.toml", "high", "hihg"), ["headstart.toml, line 10", "'hihg'", "Did you mean 'high'?"]),
+        (_replace("headstart.toml", "high", "hihg"), ["headstart.toml, line 11", "'hihg'", "Did you mean 'high'?"]),
         (_replace("headstart.toml", "high = 1.0", "high = -1.0"), ["low in [parameters.x] is 0.0", "Swap them"]),
-        (_replace("headstart.toml", "= 1.0", "= 1,0"), ["headstart.toml is not valid TOML", "line 10"]),
+        (_replace("headstart.toml", "= 1.0", "= 1,0"), ["headstart.toml is not valid TOML", "line 11"]),
         (_replace("headstart.toml", "past", 'model = "shpg"\npast'), ["no model 'shpg'", "Did you mean 'shgp'"]),
         (_remove("headstart.toml"), ["headstart.toml: there is no such file", "headstart init"]),
         (_remove("a.csv"), ["a.csv: there is no such file"]),
@@ -421,7 +421,7 @@ def test_what_nobody_can_read_is_not_appended(tmp_path: Path) -> None:
 
 def _shown(now: LearningProgress, *, quiet: bool = False, terminal: bool = True) -> str:
     console = Console(file=StringIO(), force_terminal=terminal, width=100)
-    with how_far("learning …", quiet=quiet, console=console) as tell:
+    with working("learning …", quiet=quiet, console=console) as tell:
         tell(now)
     assert isinstance(console.file, StringIO)
     return console.file.getvalue()

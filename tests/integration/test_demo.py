@@ -43,7 +43,7 @@ def test_warnings_come_after_the_live_lines(tmp_path: Path, monkeypatch: pytest.
     ask = optuna.Study.ask
 
     def warn(study: optuna.Study, *arguments: Any, **options: Any) -> optuna.Trial:
-        logging.getLogger("headstart.sampler.log").warning("a result lies %s", "far away")
+        logging.getLogger("headstart.sampler.adviser").warning("a result lies %s", "far away")
         optuna.logging.get_logger("optuna.study").warning("a storage is slow")
         return ask(study, *arguments, **options)
 

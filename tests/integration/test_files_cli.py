@@ -187,14 +187,14 @@ def test_a_campaign_by_hand_in_a_workbook(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("told", "part"),
     [
-        ("T=120..20", "the lower end must be below"),
+        ("T=120..20", "120 is not below 20"),
         ("T=20..", "is no range and no list"),
-        ("c=0..1 log", "a log scale needs a lower end above 0"),
-        ("n=1.5..9 int", "whole numbers need whole ends"),
+        ("c=0..1 log", "A log scale needs a lower end above 0"),
+        ("n=1.5..9 int", "Whole numbers need whole ends"),
         ("T=1.200..5.000", "is not understood"),
         ("T=20..120 fast", "is not understood"),
         ("s=DMF|dmf", "every category needs a name of its own"),
-        ("T=20..30 step 50", "a step must be positive"),
+        ("T=20..30 step 50", "A step must be positive"),
         ("T=", "parameter must be NAME=LOW..HIGH"),
     ],
 )
@@ -237,19 +237,19 @@ def test_the_sheet_of_all_workbooks_is_said_once(tmp_path: Path) -> None:
     assert fingerprint(tmp_path) == before
 
 
-def test_a_current_table_that_cannot_grow_is_refused_before_anything_is_computed(tmp_path: Path) -> None:
-    """It can be read, and the message says what to save it as and where to name it."""
+def test_a_current_table_that_cannot_be_written_is_only_read(tmp_path: Path) -> None:
+    """Suggestions go to a CSV file beside it, and it is said what to do with them."""
     make(tmp_path)
     (tmp_path / "current.ods").write_bytes(ods_bytes([["x", "s", "y"], ["0.5", "u", "9"]]))
     toml = tmp_path / "headstart.toml"
     toml.write_text('current = "current.ods"\n' + toml.read_text())
-    before = fingerprint(tmp_path)
-    assert_refused(
-        invoke("suggest", "--folder", tmp_path),
-        "current.ods: rows are added to .xlsx and .csv files alone. Save it as current.xlsx",
-        'write current = "current.xlsx" in',
-    )
-    assert fingerprint(tmp_path) == before
+    before = (tmp_path / "current.ods").read_bytes()
+    result = invoke("suggest", "-n", "2", "--folder", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "current.ods is only read, for writing into it would lose what only .ods files hold." in result.stderr
+    assert "current-next.csv. Copy its rows into" in result.stdout
+    assert len(read_table(tmp_path / "current-next.csv").rows) == 2
+    assert (tmp_path / "current.ods").read_bytes() == before
     result = invoke("status", "--folder", tmp_path)
     assert result.exit_code == 0, result.output
     assert "1 finished" in result.stdout

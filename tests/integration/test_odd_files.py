@@ -13,7 +13,7 @@ from tests.integration.odd_files import HEADERS, OddFile, write_odd_file
 from tests.unit.campaign.campaigns import fingerprint
 
 from headstart import InputError
-from headstart.campaign.init import CampaignPlan, Started, look_at, start_campaign
+from headstart.campaign.init import CampaignPlan, Looked, look_at, start_campaign
 from headstart.data.outcomes import Goal
 from headstart.sources.files.cells import number as number_of
 
@@ -21,7 +21,7 @@ FILES = int(os.environ.get("HEADSTART_ODD_FILES", "150"))
 PLAN = CampaignPlan((Goal("yield", maximize=True),))
 
 
-def _begin(folder: Path, path: Path) -> Started | str:
+def _begin(folder: Path, path: Path) -> Looked | str:
     try:
         return start_campaign([path], folder, PLAN)
     except InputError as error:

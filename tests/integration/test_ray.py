@@ -15,8 +15,8 @@ ray = pytest.importorskip("ray", reason="Ray is not installed: pip install heads
 
 
 @pytest.fixture(autouse=True)
-def _two_processors() -> Iterator[None]:
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+def _cluster() -> Iterator[None]:
+    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     yield
     ray.shutdown()
 

@@ -9,7 +9,14 @@ import pytest
 import torch
 from hypothesis import given
 from tests.cases import with_slow
-from tests.problems import REPRESENTATIVES, TRANSFER, coregional_params, ensemble_params, star_params, weighted_params
+from tests.problems import (
+    REPRESENTATIVES,
+    TRANSFER,
+    coregional_params,
+    ensemble_params,
+    star_params,
+    weighted_params,
+)
 from tests.reference import dense
 from tests.reference.answers import answer
 from tests.reference.dense import Gaussian, Task

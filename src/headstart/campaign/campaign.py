@@ -12,14 +12,14 @@ import torch
 
 from headstart.campaign.experiments import Experiment, State, experiments_in
 from headstart.campaign.file import TOML, CampaignFile
-from headstart.campaign.measured import ResultSizes, require_no_slips, sizes_in
+from headstart.campaign.measured import require_no_slips
 from headstart.campaign.past import clean_tables, past_tasks, readable
 from headstart.campaign.settings import CampaignSettings, read_settings
 from headstart.campaign.toml.reading import read_campaign_file
 from headstart.decide.front import front_of
 from headstart.errors import InputError, refuse
 from headstart.sources.files.safe import write_whole
-from headstart.sources.files.tables import Table, appended, read_table
+from headstart.sources.files.tables import FileLayout, Table, appended, read_table, write_rows
 from headstart.sources.files.workbooks import split_sheet
 from headstart.sources.parameters import Kind
 from headstart.sources.raw import RawTask
@@ -64,10 +64,11 @@ class Campaign:
         if not good:
             return ()
         Y = torch.tensor([[goal.sign * e.results[goal.name] for goal in goals] for e in good], dtype=torch.float64)
-        found = [e for e, there in zip(good, front_of(Y).tolist(), strict=True) if there]
-        seen: set[tuple[float, ...]] = set()
-        each = [(e, tuple(e.results[goal.name] for goal in goals)) for e in found]
-        return tuple(e for e, values in each if not (values in seen or seen.add(values)))  # type: ignore[func-returns-value]
+        first: dict[tuple[float, ...], Experiment] = {}
+        for values, experiment, on in zip(Y.tolist(), good, front_of(Y).tolist(), strict=True):
+            if on:
+                first.setdefault(tuple(values), experiment)
+        return tuple(first.values())
 
     @property
     def best(self) -> Experiment | None:
@@ -90,7 +91,6 @@ class PastRead:
 
     file: CampaignFile
     tables: tuple[Table, ...]
-    sizes: ResultSizes
     tasks: tuple[RawTask, ...]
     remarks: tuple[str, ...]
 
@@ -103,7 +103,7 @@ def read_past(folder: Path) -> PastRead:
     refuse([*problems, *more])
     remarks = [remark for table in tables for remark in table.remarks]
     past = past_tasks(tables, file, remarks)
-    return PastRead(file, tuple(tables), sizes_in(tables, file), past, tuple(remarks))
+    return PastRead(file, tuple(tables), past, tuple(remarks))
 
 
 def open_campaign(
@@ -129,8 +129,13 @@ def open_campaign(
     (plain_table,), problems = clean_tables([table], file, past=False)
     refuse(problems)
     remarks += plain_table.remarks
+    if lost := lost_by_writing(plain_table, file):
+        remarks.append(
+            f"{current} is only read, for writing into it would lose {lost}. Suggestions are written to "
+            f"{_beside(table)}: copy its rows into the table."
+        )
     experiments = experiments_in(plain_table, file, remarks)
-    require_no_slips([plain_table], file, read.sizes)
+    require_no_slips([*tables, plain_table], file)
     table = replace(table, columns=plain_table.columns, order=plain_table.order)  # names as the campaign has them
     file = _with_recorded(file, past, experiments)
     settings = read_settings(folder, file, past)
@@ -151,18 +156,17 @@ def _with_recorded(file: CampaignFile, past: Sequence[RawTask], experiments: Seq
     return replace(file, parameters=tuple(parameters))
 
 
-def require_closed(campaign: Campaign) -> None:
-    """Raise an ``InputError`` if a spreadsheet program has ``current.csv`` open: its next save would undo ours.
+def lost_by_writing(table: Table, file: CampaignFile) -> str:
+    """What writing into the file of the experiments would lose, "" if nothing: such a workbook is only read."""
+    used = {*(p.name for p in file.parameters), *file.measured_columns}
+    computed = [name for place, name in enumerate(table.order) if place in table.formulas and name in used]
+    return table.lost or (f"the values of the formulas in column {computed[0]!r}" if computed else "")
 
-    So it is for a table that no rows can be added to, before anything is computed.
-    """
-    file = campaign.table.file
-    if file.suffix.lower() == ".ods":
-        raise InputError(
-            f"{file}: rows are added to .xlsx and .csv files alone. Save it as {file.with_suffix('.xlsx').name}, and "
-            f'write current = "{file.with_suffix(".xlsx").name}" in {campaign.folder / TOML}.'
-        )
-    require_no_program(file)
+
+def require_closed(campaign: Campaign) -> None:
+    """Raise an ``InputError`` if a spreadsheet program has ``current.csv`` open: its next save would undo ours."""
+    if not lost_by_writing(campaign.table, campaign.file):
+        require_no_program(campaign.table.file)
 
 
 def require_no_program(path: Path) -> None:
@@ -175,10 +179,30 @@ def require_no_program(path: Path) -> None:
             )
 
 
-def append_experiments(campaign: Campaign, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Add rows without a result to ``current.csv``. What is there stays as it is, byte by byte."""
-    content = appended(campaign.table, rows, campaign.mark)
-    write_whole(campaign.table.file, content, instead_of=campaign.table.raw)
+def with_rows(campaign: Campaign, rows: Sequence[Mapping[str, Any]]) -> tuple[Path, bytes | None, bytes]:
+    """The file that rows without a result go to, what it holds (None: it is not there), and what it shall hold.
+
+    That is ``current.csv``, in which everything else stays as it is, or a CSV file beside a workbook that is only read.
+    """
+    table = campaign.table
+    if not lost_by_writing(table, campaign.file):
+        return table.file, table.raw, appended(table, rows, campaign.mark)
+    path, mark = _beside(table), table.layout.mark or campaign.mark
+    layout = FileLayout(";" if mark == "," else ",", mark, bom=b"\xef\xbb\xbf")
+    lines = [table.order, *([row.get(column, "") for column in table.order] for row in rows)]
+    content = layout.bom + write_rows(layout, lines).encode()
+    return path, path.read_bytes() if path.exists() else None, content
+
+
+def _beside(table: Table) -> Path:
+    return table.file.with_name(f"{table.file.stem}-next.csv")
+
+
+def append_experiments(campaign: Campaign, rows: Sequence[Mapping[str, Any]]) -> Path:
+    """Write rows without a result into the file where they belong, and say which it is."""
+    path, before, after = with_rows(campaign, rows)
+    write_whole(path, after, instead_of=before)
+    return path
 
 
 def repeat_spread(tasks: Sequence[tuple[Sequence[Mapping[str, Any]], Sequence[float]]]) -> tuple[float, int] | None:

@@ -11,7 +11,7 @@ without inputs and results           none: it is left alone, whatever else stand
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -19,9 +19,10 @@ from typing import Any
 from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.measured import copies_in, errors_in, results_in
 from headstart.errors import InputError
-from headstart.sources.files.cells import MISSING, is_missing
+from headstart.sources.files.cells import is_missing
+from headstart.sources.files.names import nearest
 from headstart.sources.files.tables import Table
-from headstart.sources.parameters import Kind, Parameter, nearest
+from headstart.sources.parameters import Kind, Parameter
 
 
 class State(StrEnum):
@@ -80,57 +81,50 @@ def experiments_in(table: Table, file: CampaignFile, remarks: list[str]) -> tupl
 
 def _fixed(table: Table, row: int, p: Parameter, remarks: list[str]) -> Any:
     """What the row was run with; where that was not written down, the value before, or the one it has now."""
-    if p.name not in table.columns or _lacks(table, row, p):
+    if p.name not in table.columns or table.lacks(row, p.name):
         return p.value if p.before is None else p.before
     return _value(table, row, p, remarks)
 
 
-def _lacks(table: Table, row: int, p: Parameter) -> bool:
-    """Whether a row says nothing of a parameter that is one of the columns."""
-    if p.name in table.values:
-        return table.values[p.name][row].word == MISSING
-    return is_missing(table.rows[row][table.columns.index(p.name)], numeric=False)
-
-
 def _value(table: Table, row: int, p: Parameter, remarks: list[str]) -> Any:
     place, cell = table.place(row, p.name), table.rows[row][table.columns.index(p.name)]
-    if _lacks(table, row, p) and p.before is not None:
+    if table.lacks(row, p.name) and p.before is not None:
         return p.before
-    value = setting_at(
-        table,
-        row,
-        p,
-        missing="Fill it in, or delete the row: an experiment needs all of its inputs.",
-        choices=(*p.choices, *p.withdrawn),
-        unknown=", or to withdrawn if it is not to be suggested any more",
-    )
+    missing = "Fill it in, or delete the row: an experiment needs all of its inputs."
+    value = as_setting(p, setting_at(table, row, p, missing=missing), f"{place}: ")
     if isinstance(value, str):
         return value
-    if p.log and value <= 0:
-        raise InputError(f"{place}: {cell!r} is not above 0, as a log scale needs. Correct it, or delete the row.")
     if p.kind is Kind.FIXED:
         return value
     if not p.low <= value <= p.high:
         remarks.append(
             f"{place}: {cell} lies outside {p.low:g} … {p.high:g}. It counts, but look whether it is a slip."
         )
-    return int(value) if p.kind is Kind.INT and value == int(value) else value
+    return value
 
 
-def setting_at(
-    table: Table, row: int, p: Parameter, *, missing: str, choices: Sequence[str], unknown: str = ""
-) -> str | float:
-    """What a cell says of a parameter: one of the ``choices`` or a number; else an ``InputError`` with the remedies."""
+def setting_at(table: Table, row: int, p: Parameter, *, missing: str) -> str | float:
+    """What a cell says of a parameter, a text or a number; else an ``InputError``, with what to do if it is empty."""
     place, cell = table.place(row, p.name), table.rows[row][table.columns.index(p.name)]
-    if _lacks(table, row, p):
+    if table.lacks(row, p.name):
         raise InputError(f"{place}: {repr(cell) if cell else 'an empty cell'} is not a value. {missing}")
     if p.is_text:
-        if p.kind is Kind.CATEGORY and cell not in choices:
-            raise InputError(
-                f"{place}: {cell!r} is none of the choices. {nearest(cell, p.choices)} Correct it, or add it to "
-                f"choices in [parameters.{p.name}] in {TOML}{unknown}."
-            )
         return cell
     value = table.number_at(row, p.name, remedy="Write the number alone; the unit belongs into the header.")
     assert value is not None
     return value
+
+
+def as_setting(p: Parameter, value: str | float, place: str = "", *, offered: bool = False) -> str | float:
+    """The value that an experiment was run with, or an ``InputError``; of those ``offered`` none may be withdrawn."""
+    if isinstance(value, str):
+        if p.kind is Kind.CATEGORY and value not in (p.choices if offered else (*p.choices, *p.withdrawn)):
+            more = "" if offered else ", or to withdrawn if it is not to be suggested any more"
+            raise InputError(
+                f"{place}{value!r} is none of the choices. {nearest(value, p.choices)} Correct it, or add it to "
+                f"choices in [parameters.{p.name}] in {TOML}{more}."
+            )
+        return value
+    if p.log and value <= 0:
+        raise InputError(f"{place}{value:g} is not above 0, as a log scale needs. Correct it, or delete the row.")
+    return int(value) if p.kind is Kind.INT and value == int(value) else value

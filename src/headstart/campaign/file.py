@@ -9,7 +9,7 @@ from typing import Any
 
 from headstart.data.outcomes import Goal, Limit, Outcomes
 from headstart.sources.files.cells import CellRules
-from headstart.sources.files.units import with_unit
+from headstart.sources.files.names import with_unit
 from headstart.sources.parameters import MOST_USED, Parameter
 
 TOML = "headstart.toml"

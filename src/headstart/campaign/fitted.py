@@ -25,9 +25,17 @@ from headstart.models.learning import LearnContext, OnProgress, require_n_jobs
 from headstart.models.model import Prior
 from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
 from headstart.models.posterior import TransferPosterior
-from headstart.sources.alignment import Alignment, Decision, align, split, with_any_result
+from headstart.sources.alignment import (
+    Alignment,
+    Decision,
+    align,
+    outliers_in_words,
+    own_outliers,
+    split,
+    with_any_result,
+    with_outliers,
+)
 from headstart.sources.described import never_run
-from headstart.sources.extremes import outliers_in_words, own_outliers, with_outliers
 from headstart.sources.raw import RawTask, error_var
 
 # Of 20 results 19 should lie in the intervals that are stated

@@ -13,6 +13,7 @@ from headstart.campaign.file import DEFAULT_MODEL, TOML, CampaignFile, ResultCol
 from headstart.campaign.measured import require_no_slips
 from headstart.campaign.past import clean_tables, read_candidates, readable
 from headstart.campaign.settings import read_settings
+from headstart.campaign.toml.reading import campaign_file_in
 from headstart.campaign.toml.writing import toml_text
 from headstart.data.outcomes import Goal, Limit, Outcomes
 from headstart.errors import InputError, Message, Setting, refuse
@@ -21,12 +22,13 @@ from headstart.sources.column_guess import Guess, Proposal, find_result, outward
 from headstart.sources.columns import column_unit, input_column
 from headstart.sources.described import read_descriptors
 from headstart.sources.files.cells import CellRules, in_unit
+from headstart.sources.files.names import meant_by, nearest, plain, split_unit
 from headstart.sources.files.safe import alone_in, write_whole
 from headstart.sources.files.sheet_rows import new_workbook
 from headstart.sources.files.tables import FileLayout, Table, is_lock_file, read_table, write_rows
-from headstart.sources.files.units import converts, folded, plain, split_unit
+from headstart.sources.files.units import converts
 from headstart.sources.files.workbooks import split_sheet
-from headstart.sources.parameters import Kind, Parameter, nearest, parameter_of_text
+from headstart.sources.parameters import Kind, Parameter, parameter_of_text
 
 CURRENT = "current.csv"
 
@@ -61,21 +63,10 @@ class Looked:
     file: CampaignFile
     proposal: Proposal
     remarks: tuple[str, ...]
+    kept_rows: int = 0  # of a current.csv that was there already
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
-    """What was found in the past files, and what was written."""
-
-    file: CampaignFile
-    proposal: Proposal
-    toml: Path
-    current: Path
-    kept_rows: int  # of a current.csv that was there already; 0 if it was written
-    remarks: tuple[str, ...]
-
-
-def start_campaign(past: Sequence[Path], folder: Path, wanted: CampaignPlan, *, force: bool = False) -> Started:
+def start_campaign(past: Sequence[Path], folder: Path, wanted: CampaignPlan, *, force: bool = False) -> Looked:
     """Look at the past files and write the two files of a campaign into the folder.
 
     ``force`` writes over an older ``headstart.toml``. A ``current.csv`` that has rows is never written over.
@@ -92,13 +83,23 @@ def start_campaign(past: Sequence[Path], folder: Path, wanted: CampaignPlan, *, 
             raise InputError(f"{path} is the file of the new campaign and cannot be a past one too. Rename it first.")
     looked = look_at(past, folder, wanted)
     model_named(looked.file.model, where="model")
-    more = read_settings(folder, looked.file, (), place="rules").more_columns
-    kept = len(read_table(current).rows) if current.exists() and current.read_bytes().strip() else 0
+    text, header, kept = first_files(folder, looked)
     with alone_in(folder):
-        write_whole(toml, toml_text(looked.file, looked.proposal).encode())
-        if not kept:
-            write_whole(current, current_header(looked.file, looked.tables, more))
-    return Started(looked.file, looked.proposal, toml, current, kept, looked.remarks)
+        write_whole(toml, text)
+        if header is not None:
+            write_whole(current, header)
+    return replace(looked, kept_rows=kept)
+
+
+def first_files(folder: Path, looked: Looked) -> tuple[bytes, bytes | None, int]:
+    """What ``headstart.toml`` and the file of the experiments shall hold; None, and how many, where that has rows."""
+    text = toml_text(looked.file, looked.proposal)
+    campaign_file_in(text, folder / TOML)  # whether it can be read again
+    more = read_settings(folder, looked.file, (), place="rules").more_columns
+    current = folder / looked.file.current
+    file = (split_sheet(current) or (current,))[0]
+    rows = len(read_table(current).rows) if file.exists() and file.read_bytes().strip() else 0
+    return text.encode(), None if rows else current_header(looked.file, looked.tables, more), rows
 
 
 def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
@@ -106,22 +107,11 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
 
     All that is wrong with the files is told at once.
     """
-    files = [path for path in past if not is_lock_file(path)]
+    told, columns = told_parameters(wanted.parameters)
+    files = _require_files(past, described=bool(told))
     remarks = [
         f"{path} is the lock file of a spreadsheet program and is left out." for path in past if path not in files
     ]
-    told, columns = told_parameters(wanted.parameters)
-    if not files and (past or not told):
-        raise InputError(
-            Message(
-                "No past file was given. Name the files of earlier campaigns, or say what can be set.",
-                Setting("parameter", "T=20..120"),
-                Setting("parameter", "solvent=DMF|THF"),
-            )
-        )
-    for i, path in enumerate(files):
-        if path.resolve() in [other.resolve() for other in files[:i]]:
-            raise InputError(f"{path} is named twice.")
     rules = CellRules.of(wanted.cells)
     tables, problems = readable(files, rules)
     refuse(problems)
@@ -162,12 +152,10 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
         )
     proposal = with_told(proposal, told)
     if wanted.candidates is not None:
-        listed = [guess.parameter for guess in proposal.guesses]
-        table = read_candidates(wanted.candidates, listed, rules)
+        table = read_candidates(wanted.candidates, [guess.parameter for guess in proposal.guesses], rules)
         remarks += table.remarks
-        proposal = with_candidates(proposal, table)
-    described = {name: _relative(path, folder) for name, path in wanted.descriptors.items()}
-    proposal = with_descriptors(proposal, wanted.descriptors, described, rules)
+        proposal = replace(proposal, guesses=tuple(_with_candidates(guess, table) for guess in proposal.guesses))
+    proposal = with_descriptors(proposal, wanted.descriptors, folder, rules)
     campaign = CampaignFile(
         results=results,
         past=tuple(_relative(path, folder) for path in files),
@@ -187,15 +175,32 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
     return Looked(tuple(tables), campaign, proposal, tuple(remarks))
 
 
+def _require_files(past: Sequence[Path], *, described: bool) -> list[Path]:
+    """The files without locks of spreadsheet programs, each once; there may be none if parameters are ``described``."""
+    files = [path for path in past if not is_lock_file(path)]
+    if not files and (past or not described):
+        raise InputError(
+            Message(
+                "No past file was given. Name the files of earlier campaigns, or say what can be set.",
+                Setting("parameter", "T=20..120"),
+                Setting("parameter", "solvent=DMF|THF"),
+            )
+        )
+    for i, path in enumerate(files):
+        if path.resolve() in [other.resolve() for other in files[:i]]:
+            raise InputError(f"{path} is named twice.")
+    return files
+
+
 def _require_names(tables: Sequence[Table], names: Sequence[str] | Mapping[str, str], option: str) -> list[str]:
     """The names as the files spell them; case and the composition of umlauts do not matter."""
     every = list(dict.fromkeys(column for table in tables for column in table.columns))
-    spelled = {folded(column): column for column in reversed(every)}
+    found = {name: column for column, name in reversed(meant_by(names, every).items())}
     for name in names:
-        if folded(name) not in spelled:
+        if name not in found:
             told = f"{option} names {name!r}, but no file has such a column. {nearest(name, every)}"
             raise InputError(Message(told, Setting(option)))
-    return [name if name in every else spelled[folded(name)] for name in names]
+    return [found[name] for name in names]
 
 
 def _relative(path: Path, folder: Path) -> str:
@@ -311,49 +316,35 @@ def with_told(proposal: Proposal, told: Mapping[str, Parameter]) -> Proposal:
     )
 
 
-def with_candidates(proposal: Proposal, table: Table) -> Proposal:
-    """The parameters with ranges and choices that hold all candidates."""
-    guesses = []
-    for guess in proposal.guesses:
-        p = guess.parameter
-        if p.name not in table.columns:
-            guesses.append(guess)
-            continue
-        values = input_column(table, p.name, [True] * len(table.rows)).to_numpy()
-        if p.kind is Kind.CATEGORY:
-            choices = tuple(sorted({*p.choices, *values}))
-            guesses.append(replace(guess, parameter=replace(p, choices=choices)))
-            continue
-        low, high = float(np.min(values)), float(np.max(values))
-        on_step = all(p.on_step(value) for value in values) if p.step is not None else True
-        if p.low <= low and high <= p.high and on_step:
-            guesses.append(guess)
-            continue
-        low, high = outward(min(low, p.low), max(high, p.high), log=p.log and low > 0)
-        whole = p.kind is Kind.INT and bool(np.all(values == np.round(values)))
-        kind = Kind.INT if whole else Kind.FLOAT
-        reasons = {**guess.reasons, "low": f"{guess.reasons.get('low', 'the data')}; and the candidates"}
-        guesses.append(
-            Guess(replace(p, low=low, high=high, kind=kind, log=p.log and low > 0, step=None), reasons, guess.run)
-        )
-    return replace(proposal, guesses=tuple(guesses))
+def _with_candidates(guess: Guess, table: Table) -> Guess:
+    """A parameter with a range or choices that hold all candidates."""
+    p = guess.parameter
+    if p.name not in table.columns:
+        return guess
+    values = input_column(table, p.name, [True] * len(table.rows)).to_numpy()
+    if p.kind is Kind.CATEGORY:
+        return replace(guess, parameter=replace(p, choices=tuple(sorted({*p.choices, *values}))))
+    low, high = float(np.min(values)), float(np.max(values))
+    on_step = p.step is None or all(p.on_step(value) for value in values)
+    if p.low <= low and high <= p.high and on_step:
+        return guess
+    low, high = outward(min(low, p.low), max(high, p.high), log=p.log and low > 0)
+    whole = p.kind is Kind.INT and bool(np.all(values == np.round(values)))
+    kind = Kind.INT if whole else Kind.FLOAT
+    reasons = {**guess.reasons, "low": f"{guess.reasons.get('low', 'the data')}; and the candidates"}
+    return Guess(replace(p, low=low, high=high, kind=kind, log=p.log and low > 0, step=None), reasons, guess.run)
 
 
-def with_descriptors(
-    proposal: Proposal, files: Mapping[str, Path], names: Mapping[str, str], rules: CellRules
-) -> Proposal:
-    """The parameters whose categories are described, with every category that is; ``names`` are the files' paths."""
-    known = [guess.parameter.name for guess in proposal.guesses if guess.parameter.kind is Kind.CATEGORY]
-    for name in files:
+def with_descriptors(proposal: Proposal, files: Mapping[str, Path], folder: Path, rules: CellRules) -> Proposal:
+    """The parameters whose categories are described by files, with every category that is."""
+    guesses = {guess.parameter.name: guess for guess in proposal.guesses}
+    known = [name for name, guess in guesses.items() if guess.parameter.kind is Kind.CATEGORY]
+    for name, path in files.items():
         if name not in known:
             told = f"descriptors names {name!r}, which has no categories. {nearest(name, known)}"
             raise InputError(Message(told, Setting("descriptors")))
-    guesses = []
-    for guess in proposal.guesses:
-        p = guess.parameter
-        if p.name in files:
-            described = read_descriptors(files[p.name], p.name, p.choices, rules).categories
-            choices = tuple(sorted({*p.choices, *map(str, described)}))
-            p = replace(p, choices=choices, descriptors=names[p.name])
-        guesses.append(replace(guess, parameter=p))
-    return replace(proposal, guesses=tuple(guesses))
+        p = guesses[name].parameter
+        choices = {*p.choices, *map(str, read_descriptors(path, name, p.choices, rules).categories)}
+        p = replace(p, choices=tuple(sorted(choices)), descriptors=_relative(path, folder))
+        guesses[name] = replace(guesses[name], parameter=p)
+    return replace(proposal, guesses=tuple(guesses.values()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,9 +11,6 @@ from headstart.campaign.file import TOML, CampaignFile, ResultColumn
 from headstart.errors import InputError, Message, Setting, SeveralProblemsError
 from headstart.sources.columns import result_column
 from headstart.sources.files.tables import Table
-
-# The sizes of results by their column, each with the table and the row that it stands in
-ResultSizes = Mapping[str, Sequence[tuple[float, Table, int]]]
 
 # Results may be slips of the decimal mark if they are so many times all others, of which there are so many, which keep
 # so close together themselves; more of them than that are no slips
@@ -41,18 +38,16 @@ class ResultSlip:
         """The number that it is if it is right."""
         return float(self.cell.replace(",", "."))
 
-    def __str__(self) -> str:
-        """The question, and both ways to answer it."""
-        return (
-            f"{self.path}, row {self.row}, column {self.column!r}: {self.cell} is {self.times:.0f} times the largest "
-            f"of all other results. If the decimal mark has slipped ({self.meant:g}?), correct it; if it is right, say "
-            f'so with "{self.cell}" = {self.cell.replace(",", ".")} in [cells] of {TOML}.'
-        )
-
     @property
     def message(self) -> Message:
-        """The question with the setting that answers it."""
-        return Message(str(self), Setting("cells", f"{self.cell}={self.cell.replace(',', '.')}"))
+        """The question, and both ways to answer it."""
+        right = self.cell.replace(",", ".")
+        return Message(
+            f"{self.path}, row {self.row}, column {self.column!r}: {self.cell} is {self.times:.0f} times the largest "
+            f"of all other results. If the decimal mark has slipped ({self.meant:g}?), correct it; if it is right, say "
+            f'so with "{self.cell}" = {right} in [cells] of {TOML}.',
+            Setting("cells", f"{self.cell}={right}"),
+        )
 
 
 class SlippedResultsError(SeveralProblemsError):
@@ -98,30 +93,21 @@ def errors_in(table: Table, column: ResultColumn, results: Sequence[float | None
     return found
 
 
-def sizes_in(tables: Sequence[Table], file: CampaignFile) -> ResultSizes:
-    """How large the results of every column are, whatever their sign, and where they stand: a table and its row."""
-    return {
-        column.name: [
+def require_no_slips(tables: Sequence[Table], file: CampaignFile) -> None:
+    """Raise an error on results such as 8840 among 60 … 95: with the mark two places on it is one of them.
+
+    Whether it is right can be said in [cells]. A 1e9 for "failed" is no such slip, nor is anything where results
+    themselves span decades.
+    """
+    rules, slips = file.rules_of_cells, []
+    for column in file.results:
+        found = [
             (abs(value), table, row)
             for table in tables
             if column.name in table.columns
             for row, value in enumerate(result_column(table, column.name))
             if value is not None
         ]
-        for column in file.results
-    }
-
-
-def require_no_slips(tables: Sequence[Table], file: CampaignFile, known: ResultSizes | None = None) -> None:
-    """Raise an error on results such as 8840 among 60 … 95: with the mark two places on it is one of them.
-
-    ``known`` are results besides those of the tables. Whether it is right can be said in [cells]. A 1e9 for "failed" is
-    no such slip, nor is anything where results themselves span decades.
-    """
-    rules = file.rules_of_cells
-    slips, own = [], sizes_in(tables, file)
-    for column in file.results:
-        found = [*(known or {}).get(column.name, ()), *own[column.name]]
         found.sort(key=lambda one: -one[0])
         sizes = [size for size, _, _ in found]
         for count in range(_MOST, 0, -1):
@@ -149,7 +135,8 @@ def copies_in(table: Table, has: Sequence[bool], file: CampaignFile, remarks: li
     """
     first: dict[tuple[str, ...], int] = {}
     copies: dict[int, list[int]] = {}
-    for row, cells in enumerate(table.rows):
+    for row, told in enumerate(table.rows):
+        cells = tuple("" if cell.startswith("=") else cell for cell in told)  # a formula names its own row
         if has[row] and first.setdefault(cells, row) != row:
             copies.setdefault(first[cells], []).append(row)
     if not copies or file.equal_rows_are_repeats:

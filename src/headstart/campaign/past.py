@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +12,9 @@ from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.measured import copies_in, errors_in, results_in
 from headstart.data.thinning import best_and_spread
 from headstart.errors import InputError, UnreadableTableError, refuse
-from headstart.sources.columns import TableUse, cleaned, input_column
-from headstart.sources.files.cells import MISSING, CellRules, is_missing
+from headstart.sources.columns import TableUse, input_column, typed
+from headstart.sources.files.cells import CellRules
 from headstart.sources.files.tables import Table, read_table
-from headstart.sources.files.units import folded
 from headstart.sources.parameters import Kind, Parameter
 from headstart.sources.raw import RawObjective, RawTask, finite
 
@@ -49,6 +47,7 @@ def table_use(file: CampaignFile, *, past: bool) -> TableUse:
         {**{p.name: p.unit for p in file.parameters}, **{c.name: c.unit for c in file.results}},
         past,
         remedy if past else "Write the number alone; the unit belongs into the header.",
+        file.ignore,
     )
 
 
@@ -57,17 +56,9 @@ def clean_tables(tables: Sequence[Table], file: CampaignFile, *, past: bool = Tr
 
     Case, outer spaces and the composition of umlauts do not matter in names.
     """
-    names = [*(p.name for p in file.parameters), *file.measured_columns, *file.ignore]
-    use, found = table_use(file, past=past), []
-    problems: list[str] = []
-    for table in tables:
-        spelled = {folded(name): name for name in names if name not in table.columns}
-        own = {c: spelled[folded(c)] for c in table.columns if c not in names and folded(c) in spelled}
-        one = cleaned(table.renamed(own), use)
-        remarks = tuple(f"{table.path}: {old!r} is taken for {new!r}." for old, new in own.items())
-        found.append(replace(one.table, remarks=(*one.table.remarks, *remarks)))
-        problems += one.problems
-    return found, problems
+    use = table_use(file, past=past)
+    found = [typed(table, use) for table in tables]
+    return found, [problem for table in found for problem in table.problems]
 
 
 def read_candidates(path: Path, parameters: Sequence[Parameter], rules: CellRules) -> Table:
@@ -82,10 +73,9 @@ def read_candidates(path: Path, parameters: Sequence[Parameter], rules: CellRule
         past=False,
         remedy="Write the number alone; the unit belongs into the header.",
     )
-    spelled = {folded(p.name): p.name for p in free if p.name not in table.columns}
-    found = cleaned(table.renamed({c: spelled[folded(c)] for c in table.columns if folded(c) in spelled}), use)
+    found = typed(table, use)
     refuse(found.problems)
-    return found.table
+    return found
 
 
 def past_tasks(tables: Sequence[Table], file: CampaignFile, remarks: list[str]) -> tuple[RawTask, ...]:
@@ -112,7 +102,8 @@ def _past(table: Table, name: str, file: CampaignFile, remarks: list[str]) -> Ra
     has = np.zeros(len(table.rows), dtype=bool)
     for outcome in outcomes.values():
         has |= ~np.isnan(outcome.y)
-    own = [p for p in file.parameters if p.name in table.columns and not _empty(table, p.name)]
+    filled = [c for c in table.columns if not all(table.lacks(row, c) for row in range(len(table.rows)))]
+    own = [p for p in file.parameters if p.name in filled]
     if not own:
         theirs, ours = (", ".join(map(repr, names)) for names in (table.columns, [p.name for p in file.parameters]))
         raise InputError(
@@ -122,7 +113,7 @@ def _past(table: Table, name: str, file: CampaignFile, remarks: list[str]) -> Ra
     frame = pd.DataFrame({p.name: input_column(table, p.name, has.tolist()) for p in own})
     describing = [c for p in file.parameters if isinstance(p.descriptors, tuple) for c in p.descriptors]
     for column in dict.fromkeys(describing):
-        if column in table.columns and not _empty(table, column):
+        if column in filled:
             frame[column] = input_column(table, column, [False] * len(table.rows))
     known = {*file.measured_columns, *file.ignore, *describing, *(p.name for p in file.parameters)}
     remarks += [
@@ -147,13 +138,6 @@ def _past(table: Table, name: str, file: CampaignFile, remarks: list[str]) -> Ra
         name, frame, first.y, origin=str(table.path), numbers=table.numbers, objectives=outcomes, error=first.error
     )
     return whole.only(keep)
-
-
-def _empty(table: Table, column: str) -> bool:
-    """Whether no cell of a typed table's column says anything."""
-    if column in table.values:
-        return all(cell.word == MISSING for cell in table.values[column])
-    return all(is_missing(cell, numeric=False) for cell in table.cells(column))
 
 
 def _outcomes(table: Table, file: CampaignFile) -> Mapping[str, RawObjective]:

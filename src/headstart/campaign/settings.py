@@ -10,7 +10,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from headstart.campaign.experiments import setting_at
+from headstart.campaign.experiments import as_setting, setting_at
 from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.past import read_candidates
 from headstart.data.descriptors import Descriptors
@@ -46,10 +46,6 @@ class CampaignSettings:
             names = [p.name for p in self.parameters]
             return Candidates.of(space, [{name: row[name] for name in names} for row in self.listed], self.rules)
         return Ruled(space, self.rules) if self.rules else Mixed(space)
-
-    def allowed(self, space: Space, X: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-        """The nearest points that may be suggested."""
-        return self.domain(space).snap(X)
 
     def broken(self, row: Mapping[str, Any]) -> SettingRule | None:
         """The first rule that a row breaks."""
@@ -161,10 +157,10 @@ def _candidates(table: Table, file: CampaignFile) -> list[dict[str, Any]]:
 
 
 def _candidate_value(table: Table, row: int, p: Parameter) -> Any:
-    value = setting_at(table, row, p, missing="Fill it in.", choices=p.choices)
+    place, cell = table.place(row, p.name), table.rows[row][table.columns.index(p.name)]
+    value = as_setting(p, setting_at(table, row, p, missing="Fill it in."), f"{place}: ", offered=True)
     if isinstance(value, str):
         return value
-    place, cell = table.place(row, p.name), table.rows[row][table.columns.index(p.name)]
     if not p.low <= value <= p.high:
         raise InputError(
             f"{place}: {cell} lies outside {p.low:g} … {p.high:g}. Widen the range in [parameters.{p.name}] in {TOML}, "
@@ -176,7 +172,7 @@ def _candidate_value(table: Table, row: int, p: Parameter) -> Any:
             f"{place}: {cell} is not on {by} from {p.low:g} on. Change [parameters.{p.name}] in {TOML}, or remove the "
             "row."
         )
-    return int(value) if p.kind is Kind.INT else value
+    return value
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -127,16 +127,13 @@ def reference_point(fitted: Fitted) -> dict[str, Any]:
         return dict(best.values)
     known = [data.X for own in fitted.outcomes for data in own.alignment.datasets]
     X = torch.cat(known) if known else torch.full((1, space.d), 0.5, dtype=torch.float64)
-    X = campaign.settings.allowed(space, X).unique(dim=0)
+    X = campaign.settings.domain(space).snap(X).unique(dim=0)
     with torch.no_grad():
         within = fitted.known.probability_within(X)
         X = X[within >= _LIKELY * within.max()]
         median = fitted.first.posterior.quantile(X, 0.5, noise=False)
-    return _without_more(fitted, campaign.settings.settable(space, X[median.argmin()], ()))
-
-
-def _without_more(fitted: Fitted, row: Mapping[str, Any]) -> dict[str, Any]:
-    return {p.name: row[p.name] for p in fitted.campaign.file.parameters}
+    row = campaign.settings.settable(space, X[median.argmin()], ())
+    return {p.name: row[p.name] for p in campaign.file.parameters}
 
 
 def noise_of(own: FittedOutcome, reference: Mapping[str, Any]) -> tuple[float, int]:

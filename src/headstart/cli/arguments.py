@@ -2,119 +2,164 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from headstart.cli.output import errors_in_one_line
 from headstart.errors import InputError
 
 if TYPE_CHECKING:
     from headstart.campaign.init import CampaignPlan
     from headstart.data.outcomes import Goal, Limit
 
-MaximizeOption = Annotated[bool, typer.Option("--maximize", help="The result is to be high.", show_default=False)]
-MinimizeOption = Annotated[bool, typer.Option("--minimize", help="The result is to be low.", show_default=False)]
-ModelOption = Annotated[str | None, typer.Option(metavar="NAME", help="Another model than headstart.toml names.")]
-FolderOption = Annotated[Path, typer.Option(help="The campaign's folder.", show_default="this one")]
-SeedOption = Annotated[int, typer.Option(help="Equal seeds and equal files give equal results.")]
-JobsOption = Annotated[
-    int | None, typer.Option(metavar="N", help="Processes that learn at once; -1: one for every processor.")
-]
-DeviceOption = Annotated[str | None, typer.Option(metavar="NAME", help="cuda: large past files on the GPU.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show how far it is.", show_default=False)]
-RenameOption = Annotated[list[str] | None, typer.Option(metavar="OLD=NEW", help="Columns that are the same.")]
-IgnoreOption = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A column that is no parameter.")]
-CategoryOption = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Numbers that are only names.")]
-SheetOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The sheet of workbooks; of one alone runs.xlsx#NAME.")
-]
-CellOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="TEXT=MEANING", help="What a cell means: missing, failed or a number; decimal_mark=, too."),
-]
-ParameterOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME=LOW..HIGH", help="What can be set, also NAME=A|B; or a column that is a parameter."),
-]
-LimitOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="'COLUMN<=VALUE'", help="A result that only has to be good enough; may be repeated."),
-]
-DescriptorsOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="PARAMETER=FILE", help="Numbers that describe the categories of a parameter."),
-]
-ErrorOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COLUMN", help="Standard errors of the result; of several RESULT=COLUMN, repeated."),
-]
-
 _LIMIT = re.compile(r"(?P<name>.+?)\s*(?P<relation><=|>=|≤|≥|<|>)\s*(?P<value>[^<>≤≥=]+)")
 _EXAMPLES = {"rename": "Temp=temperature", "descriptors": "solvent=solvents.csv", "cell": "n.d.=failed"}
 
 
-def wanted(
-    objectives: Sequence[str],
-    maximize: bool | None,
-    *,
-    limits: Sequence[str] | None = None,
-    errors: Sequence[str] | None = None,
-    rules: Sequence[str] | None = None,
-    candidates: Path | None = None,
-    descriptors: Sequence[str] | None = None,
-    rename: Sequence[str] | None = None,
-    ignore: Sequence[str] | None = None,
-    category: Sequence[str] | None = None,
-    model: str | None = None,
-    parameters: Sequence[str] | None = None,
-    cells: Sequence[str] | None = None,
-    current: str = "current.csv",
-) -> CampaignPlan:
-    """All of it together; ``maximize`` is the direction of an objective that does not say its own."""
-    from headstart.campaign.init import CampaignPlan
+@dataclass(frozen=True)
+class FolderOptions:
+    """Where a campaign is, and how its models are learnt."""
 
-    goals = tuple(_goal(text, maximize) for text in objectives)
-    return CampaignPlan(
-        goals,
-        tuple(_limit(text) for text in limits or ()),
-        _errors(errors or (), [goal.name for goal in goals]),
-        tuple(rules or ()),
-        candidates,
-        {name: Path(file) for name, file in pairs(descriptors or (), "descriptors", "PARAMETER=FILE").items()},
-        pairs(rename or ()),
-        tuple(ignore or ()),
-        tuple(category or ()),
-        tuple(parameters or ()),
-        _cells(cells or ()),
-        current,
-        model or "",
-    )
+    folder: Annotated[Path, typer.Option(help="The campaign's folder.", show_default="this one")] = Path()
+    seed: Annotated[int, typer.Option(help="Equal seeds and equal files give equal results.")] = 0
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not show how far it is.", show_default=False)] = False
+
+    def __post_init__(self) -> None:
+        """Raise an ``InputError`` for a seed that is none."""
+        if self.seed < 0:
+            raise InputError(f"seed must not be negative, but it is {self.seed}.")
+
+    @property
+    def existing(self) -> Path:
+        """The folder, or an ``InputError`` that says how to begin."""
+        if not self.folder.is_dir():
+            raise InputError(f"{self.folder}: there is no such folder. Begin a campaign with 'headstart init'.")
+        return self.folder
 
 
-def of_sheet(past: Sequence[Path], sheet: str | None) -> list[Path]:
-    """The files, workbooks with the sheet that is to be read; one that names its own keeps it."""
-    from headstart.sources.files.workbooks import WORKBOOKS
+@dataclass(frozen=True)
+class LearnOptions(FolderOptions):
+    """The same, and what ``headstart.toml`` says of the learning otherwise."""
 
-    if sheet is None:
-        return list(past)
-    if not any(path.suffix.lower() in WORKBOOKS for path in past):
-        raise InputError(
-            f"--sheet names {sheet!r}, but no file is a workbook without a sheet of its own. Leave it out."
+    model: Annotated[str | None, typer.Option(metavar="NAME", help="Another model than headstart.toml names.")] = None
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", help="Processes that learn at once; -1: one for every processor.")
+    ] = None
+    device: Annotated[str | None, typer.Option(metavar="NAME", help="cuda: large past files on the GPU.")] = None
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """What past files hold."""
+
+    maximize: Annotated[bool, typer.Option("--maximize", help="The result is to be high.", show_default=False)] = False
+    minimize: Annotated[bool, typer.Option("--minimize", help="The result is to be low.", show_default=False)] = False
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(metavar="'COLUMN<=VALUE'", help="A result that only has to be good enough; may be repeated."),
+    ] = None
+    rename: Annotated[list[str] | None, typer.Option(metavar="OLD=NEW", help="Columns that are the same.")] = None
+    ignore: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A column that is no parameter.")] = None
+    category: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Numbers that are only names.")] = None
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=LOW..HIGH", help="What can be set, also NAME=A|B; or a column that is a parameter."),
+    ] = None
+    cell: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TEXT=MEANING", help="What a cell means: missing, failed or a number; decimal_mark=, too."
+        ),
+    ] = None
+    sheet: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The sheet of workbooks; of one alone runs.xlsx#NAME.")
+    ] = None
+
+    def plan(self, objectives: Sequence[str], *, minimized: bool = False) -> CampaignPlan:
+        """All of it; an objective that does not say its direction is ``minimized``, or an ``InputError``."""
+        from headstart.campaign.init import CampaignPlan
+
+        if self.maximize and self.minimize:
+            raise InputError("--maximize and --minimize contradict each other. Leave one of them out.")
+        maximize = True if self.maximize else False if self.minimize or minimized else None
+        return CampaignPlan(
+            tuple(_goal(text, maximize) for text in objectives),
+            tuple(_limit(text) for text in self.limit or ()),
+            rename=pairs(self.rename, "rename", "OLD=NEW"),
+            ignore=tuple(self.ignore or ()),
+            categories=tuple(self.category or ()),
+            parameters=tuple(self.parameter or ()),
+            cells=_cells(self.cell),
         )
-    return [Path(f"{path}#{sheet}") if path.suffix.lower() in WORKBOOKS else path for path in past]
+
+    def of_sheet(self, past: Sequence[Path]) -> list[Path]:
+        """The files, workbooks with the sheet that is to be read; one that names its own keeps it."""
+        from headstart.sources.files.workbooks import WORKBOOKS
+
+        books = [path for path in past if path.suffix.lower() in WORKBOOKS]
+        if self.sheet is not None and not books:
+            raise InputError(
+                f"--sheet names {self.sheet!r}, but no file is a workbook without a sheet of its own. Leave it out."
+            )
+        return [Path(f"{path}#{self.sheet}") if self.sheet and path in books else path for path in past]
 
 
-def direction(maximize: bool, minimize: bool) -> bool | None:
-    """Which way a result is to go; None where nobody says."""
-    if maximize and minimize:
-        raise InputError("--maximize and --minimize contradict each other. Leave one of them out.")
-    return True if maximize else False if minimize else None
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """A command for typer: a parameter whose type is one of the classes above stands for the options in it."""
+    hints = get_type_hints(function, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
+    parameters = []
+    for name, own in inspect.signature(function).parameters.items():
+        more = inspect.signature(groups[name]).parameters.items() if name in groups else [(name, own)]
+        types = get_type_hints(groups[name], include_extras=True) if name in groups else hints
+        parameters += [p.replace(kind=p.KEYWORD_ONLY, annotation=types[each]) for each, p in more]
+
+    def run(**told: Any) -> None:
+        with errors_in_one_line():
+            for name, group in groups.items():
+                told[name] = group(**{one.name: told.pop(one.name) for one in fields(group)})
+            function(**told)
+
+    run.__name__, run.__doc__ = function.__name__, function.__doc__
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
 
 
-def _cells(texts: Sequence[str]) -> dict[str, str | float]:
+def pairs(texts: Sequence[str] | None, option: str, form: str) -> dict[str, str]:
+    """What an option such as --rename was given, as old and new names."""
+    found = {}
+    for text in texts or ():
+        # a meaning of a cell has no = in it, and the cell may
+        parts = text.rpartition("=") if option == "cell" else text.partition("=")
+        old, equals, new = (part.strip() for part in parts)
+        if not (old and equals and new):
+            raise InputError(f"--{option} must be {form}, as in --{option} '{_EXAMPLES[option]}', but it is {text!r}.")
+        found[old] = new
+    return found
+
+
+def error_columns(texts: Sequence[str] | None, goals: Sequence[Goal]) -> dict[str, str]:
+    """The columns of standard errors by their results: what --error was given."""
+    found = {}
+    for text in texts or ():
+        name, equals, column = (part.strip() for part in text.partition("="))
+        if not equals and texts is not None and len(texts) == 1:
+            found[goals[0].name] = text.strip()
+        elif not (name and equals and column):
+            raise InputError(f"--error must be RESULT=COLUMN, as in 'yield=yield_sd', but it is {text!r}.")
+        else:
+            found[name] = column
+    return found
+
+
+def _cells(texts: Sequence[str] | None) -> dict[str, str | float]:
     from headstart.sources.files.cells import MARK_KEY, number, wrong_meaning
 
     found: dict[str, str | float] = {}
@@ -150,52 +195,6 @@ def _limit(text: str) -> Limit:
         raise InputError(f"--limit must be COLUMN<=VALUE or COLUMN>=VALUE, as in 'impurity<=0.5', but it is {text!r}.")
     name = found["name"].strip()
     return Limit(name, at_most=value) if found["relation"] in ("<=", "≤", "<") else Limit(name, at_least=value)
-
-
-def _errors(texts: Sequence[str], goals: Sequence[str]) -> dict[str, str]:
-    found = {}
-    for text in texts:
-        name, equals, column = (part.strip() for part in text.partition("="))
-        if not equals and len(texts) == 1:
-            found[goals[0]] = text.strip()
-        elif not (name and equals and column):
-            raise InputError(f"--error must be RESULT=COLUMN, as in 'yield=yield_sd', but it is {text!r}.")
-        else:
-            found[name] = column
-    return found
-
-
-def pairs(texts: Sequence[str], option: str = "rename", form: str = "OLD=NEW") -> dict[str, str]:
-    """What an option such as --rename was given, as old and new names."""
-    found = {}
-    for text in texts:
-        # a meaning of a cell has no = in it, and the cell may
-        old, equals, new = (
-            part.strip() for part in (text.rpartition("=") if option == "cell" else text.partition("="))
-        )
-        if not (old and equals and new):
-            raise InputError(f"--{option} must be {form}, as in --{option} '{_EXAMPLES[option]}', but it is {text!r}.")
-        found[old] = new
-    return found
-
-
-def existing(folder: Path) -> Path:
-    """The folder, or an ``InputError`` that says how to begin."""
-    if not folder.is_dir():
-        raise InputError(f"{folder}: there is no such folder. Begin a campaign with 'headstart init'.")
-    return folder
-
-
-def require_count(number: int) -> None:
-    """Raise an ``InputError`` for a number of experiments that is none."""
-    if not 1 <= number <= 100:
-        raise InputError(f"-n must be between 1 and 100, but it is {number}.")
-
-
-def require_seed(seed: int) -> None:
-    """Raise an ``InputError`` for a seed that is none."""
-    if seed < 0:
-        raise InputError(f"seed must not be negative, but it is {seed}.")
 
 
 def elsewhere(folder: Path) -> str:

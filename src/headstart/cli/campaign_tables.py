@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from headstart.campaign.experiments import Experiment
     from headstart.campaign.file import CampaignFile
     from headstart.campaign.fitted import Fitted, FittedOutcome
-    from headstart.campaign.init import Started
+    from headstart.campaign.init import Looked
     from headstart.campaign.suggestions import Suggestion
 
 _NAMED = 4  # past campaigns that a suggestion names; more are counted
 
 
-def parameters_table(started: Started) -> Table:
+def parameters_table(looked: Looked) -> Table:
     """What the columns of the past files were taken for."""
     columns = ("column", "kind", "range", "unit", "")
     rows = []
-    for guess in started.proposal.guesses:
+    for guess in looked.proposal.guesses:
         p = guess.parameter
         more = ", log" if p.log else f", steps of {p.step:g}" if p.step is not None else ""
         limits = ", ".join(p.choices) or f"{p.low:g} … {p.high:g}{more}"
@@ -160,7 +160,7 @@ def contributions(fitted: Fitted) -> Table:
     columns = ("campaign", "results used", *(f"best {column.label}" for column in file.goals), "share")
     rows = []
     for name in [*(task.name for task in campaign.past), THIS]:
-        used = max(_used(own, name) for own in fitted.outcomes)
+        used = max(len(_values(own, name)) for own in fitted.outcomes)
         rows.append((name, str(used), *(_best(own, name) for own in fitted.goals), percent(shares[name])))
     return table(f"What is known about the {where}", columns, rows, left=("campaign",))
 
@@ -173,10 +173,6 @@ def _values(own: FittedOutcome, name: str) -> list[float]:
         return [float(y) for y in own.values]
     used = zip(own.alignment.tasks, own.alignment.datasets, strict=True)
     return next(((own.sign * data.y).tolist() for task, data in used if task.name == name), [])
-
-
-def _used(own: FittedOutcome, name: str) -> int:
-    return len(_values(own, name))
 
 
 def _best(own: FittedOutcome, name: str) -> str:

@@ -9,27 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headstart.campaign.desk.words import count, percent
-from headstart.cli.arguments import (
-    CategoryOption,
-    CellOption,
-    FolderOption,
-    IgnoreOption,
-    LimitOption,
-    MaximizeOption,
-    MinimizeOption,
-    ParameterOption,
-    QuietOption,
-    RenameOption,
-    SeedOption,
-    SheetOption,
-    direction,
-    existing,
-    of_sheet,
-    require_seed,
-    wanted,
-)
-from headstart.cli.campaign import fitted_campaign, working
-from headstart.cli.output import errors_in_one_line, say
+from headstart.cli.arguments import FileOptions, FolderOptions, command
+from headstart.cli.campaign import fitted_campaign
+from headstart.cli.output import say, working
 from headstart.cli.tables import in_plain_words, show, table
 from headstart.errors import InputError
 
@@ -43,7 +25,10 @@ if TYPE_CHECKING:
 _NATS = "(Nats: 0.7 more is as if every value had been twice as likely.)"
 
 
+@command
 def check(
+    options: FolderOptions,
+    files: FileOptions,
     past: Annotated[
         list[Path] | None,
         typer.Argument(metavar="PAST.csv...", help="Files of past campaigns; none: those of the folder's campaign."),
@@ -52,67 +37,40 @@ def check(
         list[str] | None,
         typer.Option(metavar="COLUMN", help="With files: the column with the result; of several repeated."),
     ] = None,
-    maximize: MaximizeOption = False,
-    minimize: MinimizeOption = False,
-    limit: LimitOption = None,
-    rename: RenameOption = None,
-    ignore: IgnoreOption = None,
-    category: CategoryOption = None,
-    parameter: ParameterOption = None,
-    cell: CellOption = None,
-    sheet: SheetOption = None,
-    folder: FolderOption = Path(),
     out: Annotated[
         Path | None, typer.Option(help="Where the picture goes.", show_default="plots in the folder")
     ] = None,
-    seed: SeedOption = 0,
-    quiet: QuietOption = False,
 ) -> None:
     """Say which past campaigns can be trusted, and why: before the first experiment, or in a campaign's folder."""
-    with errors_in_one_line():
-        require_seed(seed)
-        pictures = out or existing(folder) / "plots"
-        if past:
-            if not objective:
-                raise InputError("Say which column of the files holds the result: --objective COLUMN.")
-            what = wanted(
-                objective,
-                bool(direction(maximize, minimize)),
-                limits=limit,
-                rename=rename,
-                ignore=ignore,
-                category=category,
-                parameters=parameter,
-                cells=cell,
-            )
-            _check_files(of_sheet(past, sheet), folder, what, pictures, seed, quiet)
-        else:
-            if objective or limit or rename or ignore or category or parameter or cell or sheet:
-                raise InputError(
-                    "--objective, --limit, --rename, --ignore, --category, --parameter, --cell and --sheet go with "
-                    "past files: headstart check PAST.csv ... --objective COLUMN. Without files, headstart.toml in the "
-                    "folder says it all."
-                )
-            _check_folder(folder, pictures, seed, quiet)
+    pictures = out or options.existing / "plots"
+    if past:
+        if not objective:
+            raise InputError("Say which column of the files holds the result: --objective COLUMN.")
+        _check_files(files.of_sheet(past), files.plan(objective, minimized=True), pictures, options)
+    elif objective or files != FileOptions():
+        raise InputError(
+            "--objective, --limit, --rename, --ignore, --category, --parameter, --cell and --sheet go with past files: "
+            "headstart check PAST.csv ... --objective COLUMN. Without files, headstart.toml in the folder says it all."
+        )
+    else:
+        _check_folder(pictures, options)
 
 
-def _check_files(
-    past: Sequence[Path], folder: Path, what: CampaignPlan, pictures: Path, seed: int, quiet: bool
-) -> None:
+def _check_files(past: Sequence[Path], plan: CampaignPlan, pictures: Path, options: FolderOptions) -> None:
     from headstart.campaign.init import look_at
 
-    looked = look_at(past, folder, what)
+    looked = look_at(past, options.folder, plan)
     several = len(looked.file.results) > 1
     drawn, warned = [], []
-    with working(quiet=quiet) as told:
+    with working(quiet=options.quiet) as told:
         from headstart.campaign.check import align_files, learn_past
-        from headstart.draw.explanation import draw_agreement
+        from headstart.draw.sources import draw_agreement
         from headstart.models.auto.explanation import check_past
-        from headstart.sources.extremes import with_outliers
+        from headstart.sources.alignment import with_outliers
 
         found = []
         for name, aligned in align_files(looked).items():
-            prior = learn_past(aligned, seed=seed, told=told)
+            prior = learn_past(aligned, seed=options.seed, told=told)
             alignment = with_outliers(aligned, prior.outliers)
             warned += [f"{decision}." for decision in alignment.warnings]
             said = aligned.noting(report.note for report in prior.fit_reports).decisions[len(aligned.decisions) :]
@@ -132,21 +90,22 @@ def _check_files(
         typer.echo(f"Picture: {path}")
 
 
-def _check_folder(folder: Path, pictures: Path, seed: int, quiet: bool) -> None:
+def _check_folder(pictures: Path, options: FolderOptions) -> None:
     from headstart.campaign.campaign import open_campaign
     from headstart.campaign.file import DEFAULT_MODEL, TOML
 
+    folder = options.folder
     if not (folder / TOML).exists():
         raise InputError(
             f"{folder / TOML}: there is no such file. Name past files, as in 'headstart check PAST.csv --objective "
             "COLUMN', or begin a campaign with 'headstart init'."
         )
-    fitted = fitted_campaign(open_campaign(folder), seed, quiet=quiet)
+    fitted = fitted_campaign(open_campaign(folder), options)
     if not fitted.campaign.past:
         raise InputError(f"{folder}: the campaign has no past files, so there is nothing to check.")
     if (model := fitted.campaign.file.model.lower()) != DEFAULT_MODEL:
         say([f"The campaign's model is {model!r}. This is what {DEFAULT_MODEL!r}, which weighs its sources, says."])
-    drawn = [path for own in fitted.outcomes for path in _check_outcome(own, pictures, quiet)]
+    drawn = [path for own in fitted.outcomes for path in _check_outcome(own, pictures, options.quiet)]
     typer.echo(f"A gain is how much better the campaign's results were predicted before they were seen. {_NATS}")
     typer.echo("A weight of 1 takes over all of a past campaign's shape, 0 none, below 0 turns it upside down.")
     for path in drawn:
@@ -158,7 +117,7 @@ def _check_outcome(own: FittedOutcome, pictures: Path, quiet: bool) -> tuple[Pat
     name = own.column.name if len(own.campaign.file.results) > 1 else ""
     with working(quiet=quiet) as told:
         from headstart.campaign.check import auto_prior
-        from headstart.draw.explanation import draw_agreement, draw_verdicts
+        from headstart.draw.sources import draw_agreement, draw_verdicts
         from headstart.models.auto.explanation import check_past, explain
 
         prior = auto_prior(own, told)

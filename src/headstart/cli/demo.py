@@ -6,12 +6,15 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from logging.handlers import BufferingHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headstart.cli.output import errors_in_one_line, say
+from headstart.cli.arguments import command
+from headstart.cli.output import say
+from headstart.cli.tables import show, table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from headstart.demo.demo import Demo, DemoResult, Standing
 
 
+@command
 def demo(
     data: Annotated[
         str, typer.Option(help="What the machine is tuned on: cancer, digits, iris or wine; the past is the others.")
@@ -38,26 +42,25 @@ def demo(
     the other three. One data set is an example: how it goes on all 24 tasks of our table is what
     "python -m benchmarks time sampler --only svm" computes.
     """
-    with errors_in_one_line():
-        from rich.console import Console
+    from rich.console import Console
 
-        from headstart.demo.demo import Demo, run_demo
-        from headstart.demo.figure import draw_demo, require_writable
-        from headstart.gp.threads import single_thread
+    from headstart.demo.demo import Demo, run_demo
+    from headstart.demo.figure import draw_demo, require_writable
+    from headstart.gp.threads import single_thread
 
-        settings = Demo(data_set=data, trials=trials, runs=runs, model=model, seed=seed)
-        require_writable(out)
-        typer.echo(_introduction(settings), err=True)
-        with single_thread(), _told_afterwards(), _two_lines(settings, Console(stderr=True)) as show:
-            result = run_demo(settings, on_trial=show)
-        if result.trials:
-            draw_demo(result, out)
-            Console().print(_table(result))
-            typer.echo(f"{result.verdict()}\n{_best(result)}\nPicture: {out}")
-        if result.interrupted:
-            kept = f"{result.trials} of {trials} trials of every run are above" if result.trials else "Nothing to show"
-            typer.echo(f"Interrupted. {kept}.", err=True)
-            raise typer.Exit(130)
+    settings = Demo(data_set=data, trials=trials, runs=runs, model=model, seed=seed)
+    require_writable(out)
+    typer.echo(_introduction(settings), err=True)
+    with single_thread(), _told_afterwards(), _two_lines(settings, Console(stderr=True)) as tell:
+        result = run_demo(settings, on_trial=tell)
+    if result.trials:
+        draw_demo(result, out)
+        show(_table(result))
+        typer.echo(f"{result.verdict()}\n{_best(result)}\nPicture: {out}")
+    if result.interrupted:
+        kept = f"{result.trials} of {trials} trials of every run are above" if result.trials else "Nothing to show"
+        typer.echo(f"Interrupted. {kept}.", err=True)
+        raise typer.Exit(130)
 
 
 def _introduction(demo: Demo) -> str:
@@ -77,7 +80,8 @@ def _told_afterwards() -> Iterator[None]:
     """
     import optuna
 
-    kept = _Kept(logging.WARNING)
+    kept = BufferingHandler(capacity=1_000_000)
+    kept.setLevel(logging.WARNING)
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(logging.WARNING)
     optuna.logging.disable_default_handler()
@@ -91,19 +95,8 @@ def _told_afterwards() -> Iterator[None]:
             logger.removeHandler(kept)
         optuna.logging.enable_default_handler()
         optuna.logging.set_verbosity(before)
-        say(f"{text} ({n} times)" if n > 1 else text for text, n in kept.counts.items())
-
-
-class _Kept(logging.Handler):
-    """Keeps what is logged, with how often it was."""
-
-    def __init__(self, level: int) -> None:
-        super().__init__(level)
-        self.counts: Counter[str] = Counter()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Count it."""
-        self.counts[record.getMessage()] += 1
+        counts = Counter(record.getMessage() for record in kept.buffer)
+        say(f"{text} ({n} times)" if n > 1 else text for text, n in counts.items())
 
 
 @contextmanager
@@ -137,25 +130,16 @@ def _two_lines(demo: Demo, console: Console) -> Iterator[Callable[[Standing], No
 
 
 def _table(result: DemoResult) -> Table:
-    from rich import box
-    from rich.table import Table
-
     demo = result.demo
-    table = Table(
-        title=f"Lowest cross-validated error on {demo.described}",
-        caption=f"{'median of ' + str(demo.runs) + ' runs' if demo.runs > 1 else 'one run'}; lower is better",
-        box=box.SIMPLE_HEAD,
-    )
-    table.add_column("")
-    table.add_column("from scratch\n(GPBO)", justify="right")
-    table.add_column(f"head start\n({demo.model_name})", justify="right", style="bold")
-    for mark in result.marks:
-        errors = (f"{median[mark - 1].item():.2%}" for median in result.medians)
-        table.add_row(f"after {mark} trial{'s' if mark > 1 else ''}", *errors)
-    table.add_section()
+    runs = f"median of {demo.runs} runs" if demo.runs > 1 else "one run"
+    columns = (f"{runs}; lower is better", "from scratch (GPBO)", f"head start ({demo.model_name})")
+    rows = [
+        (f"after {n} trial{'s' if n > 1 else ''}", *(f"{median[n - 1].item():.2%}" for median in result.medians))
+        for n in result.marks
+    ]
     counts = (f"> {result.trials}" if n is None else str(n) for n in result.trials_to_match())
-    table.add_row("trials to what scratch reached at the end", *counts)
-    return table
+    rows.append(("trials to what scratch reached at the end", *counts))
+    return table(f"Lowest cross-validated error on {demo.described}", columns, rows, left=columns[:1])
 
 
 def _best(result: DemoResult) -> str:

@@ -56,8 +56,13 @@ def say(lines: Iterable[str], *, at_most: int | None = _REMARKS_SHOWN) -> None:
 
 
 @contextmanager
-def how_far(doing: str, *, quiet: bool = False, console: Console | None = None) -> Iterator[OnProgress]:
-    """What is being done, on a terminal; from two seconds on with a bar, and how long it will probably take."""
+def working(
+    doing: str = "learning from the past campaigns …", *, quiet: bool = False, console: Console | None = None
+) -> Iterator[OnProgress]:
+    """What is being done, on a terminal, while one thread works: small matrices lose by threading.
+
+    From two seconds on there is a bar, and how long it will probably take.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TextColumn
 
@@ -77,4 +82,8 @@ def how_far(doing: str, *, quiet: bool = False, console: Console | None = None) 
             progress.update(task, description=f"{now.doing} …", completed=now.share, left=left)
 
     with progress:
-        yield tell
+        from headstart.gp.threads import round_alike, single_thread
+
+        round_alike()
+        with single_thread():
+            yield tell

@@ -37,7 +37,7 @@ from headstart.data.ranges import (
     same_category,
     scale_ends,
 )
-from headstart.errors import InputError, NoPlaceError
+from headstart.errors import NoPlaceError
 
 # How far from a grid value, in steps, a number is still that value
 _ON_GRID = 1e-8
@@ -212,16 +212,14 @@ class Axis:
 
     def stepped(self, u: Float[Tensor, "*c"], by: Float[Tensor, "*e"]) -> Float[Tensor, "*out"]:
         """The coordinates of the values ``by`` places further on a grid of numbers, or its end; shapes broadcast."""
-        if self.count is None or self.categorical:
-            raise InputError(f"Parameter {self.name!r} has no grid of numbers to step along.")
+        assert self.count is not None
         if self.log:
             return self.coordinates((self.numbers(u) + by).clamp(self._of.low, self._of.high))
         return self._at_index((self._cell(u) + by).clamp(0, self.count - 1))
 
     def grid(self) -> Float[Tensor, "k w"]:
-        """The coordinates of all values that may be suggested; fails on a continuous axis."""
-        if self.count is None:
-            raise InputError(f"Parameter {self.name!r} is continuous: its values cannot be listed.")
+        """The coordinates of all values that may be suggested, on an axis that is not continuous."""
+        assert self.count is not None
         if self.width == 0:
             return torch.empty(self.count, 0, dtype=torch.float64)
         if self.categorical:

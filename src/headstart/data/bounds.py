@@ -42,8 +42,8 @@ class Bounds:
     def of(cls, low: float | None, high: float | None, name: str) -> Bounds | None:
         """The bounds given for a result, None where there are none; an ``InputError`` where they make no sense."""
         for value in (low, high):
-            wrong = value is not None and (isinstance(value, bool) or not isinstance(value, int | float))
-            if wrong or (value is not None and not math.isfinite(value)):
+            number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+            if value is not None and not number:
                 raise InputError(f"A bound of {name!r} must be a number, but it is {value!r}. Leave it out for none.")
         if low is None and high is None:
             return None

@@ -16,6 +16,7 @@ other's parents, and the parent of a parent is looked up in its turn.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -73,21 +74,13 @@ def learn_conditions(tasks: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, 
     A task none of whose rows has the parameter is not counted: it may have been run in another space.
     """
     found: dict[str, Condition] = {}
-    counted = [(rows, _counts(rows)) for rows in tasks if rows]
+    counted = [(rows, Counter(name for row in rows for name in row)) for rows in tasks if rows]
     names = dict.fromkeys(name for _, counts in counted for name in counts)
     for name in names:
         knowing = [rows for rows, counts in counted if name in counts]
         if any(counts.get(name, len(rows)) < len(rows) for rows, counts in counted):
             found[name] = _condition(name, knowing, names)
     return found
-
-
-def _counts(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for row in rows:
-        for name in row:
-            counts[name] = counts.get(name, 0) + 1
-    return counts
 
 
 def _condition(name: str, tasks: Sequence[Sequence[Mapping[str, Any]]], names: Mapping[str, Any]) -> Condition:
@@ -103,33 +96,34 @@ def _condition(name: str, tasks: Sequence[Sequence[Mapping[str, Any]]], names: M
         absent = _distinct([row[parent] for row in rows if parent in row and name not in row])
         if not present or not absent:
             continue
-        for by_category, condition in _fitting(parent, name, rows, present, absent):
-            merit = (sum(parent in row for row in rows), by_category)
+        fitting = _fitting(parent, name, rows, present, absent)
+        if fitting is not None:
+            merit = (sum(parent in row for row in rows), fitting[0])
             if best is None or merit > best[:2]:
-                best = (*merit, condition)
+                best = (*merit, fitting[1])
     return Condition() if best is None else best[2]
 
 
 def _fitting(
     parent: str, name: str, rows: Sequence[Mapping[str, Any]], present: Sequence[Any], absent: Sequence[Any]
-) -> list[tuple[int, Condition]]:
-    """The conditions on this parent that all rows satisfy, each with its preference."""
+) -> tuple[int, Condition] | None:
+    """The condition on this parent that all rows satisfy, with its preference."""
     whole = [isinstance(value, int) and not isinstance(value, bool) for value in (*present, *absent)]
     if all(whole):
         with_it = sum(name in row for row in rows)
         if min(with_it, sum(parent in row for row in rows) - with_it) < _LEAST_ROWS:
-            return []
+            return None
         if max(absent) < min(present):
-            return [(1, Condition(parent, least=(max(absent) + min(present)) / 2))]
+            return 1, Condition(parent, least=(max(absent) + min(present)) / 2)
         if max(present) < min(absent):
-            return [(1, Condition(parent, most=(max(present) + min(absent)) / 2))]
+            return 1, Condition(parent, most=(max(present) + min(absent)) / 2)
         if len(present) + len(absent) > _FEW_LEVELS:
-            return []
+            return None
     elif any(isinstance(value, float) for value in (*present, *absent)):
-        return []
+        return None
     if any(same_category(value, other) for value in present for other in absent):
-        return []
-    return [(0 if all(whole) else 2, Condition(parent, without=tuple(absent)))]
+        return None
+    return 0 if all(whole) else 2, Condition(parent, without=tuple(absent))
 
 
 def _distinct(values: Sequence[Any]) -> list[Any]:

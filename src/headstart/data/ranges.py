@@ -49,14 +49,6 @@ class FloatRange:
             object.__setattr__(self, name, float(getattr(self, name)))
         _require_range(self)
 
-    def single(self) -> bool:
-        """Whether the range has a single value.
-
-        Returns:
-            True if ``low`` equals ``high``.
-        """
-        return self.low == self.high
-
 
 @dataclass(frozen=True)
 class IntRange:
@@ -83,14 +75,6 @@ class IntRange:
             raise InputError(f"An IntRange must have integers, but it has {self.low!r}, {self.high!r}, {self.step!r}.")
         _require_range(self)
 
-    def single(self) -> bool:
-        """Whether the range has a single value.
-
-        Returns:
-            True if ``low`` equals ``high``.
-        """
-        return self.low == self.high
-
 
 @dataclass(frozen=True)
 class Choices:
@@ -111,14 +95,6 @@ class Choices:
         if not self.choices:
             raise InputError("There are no choices: give at least one category.")
 
-    def single(self) -> bool:
-        """Whether there is a single category.
-
-        Returns:
-            True if there is nothing to choose.
-        """
-        return len(self.choices) == 1
-
 
 Distribution: TypeAlias = Union["BaseDistribution", FloatRange, IntRange, Choices]
 
@@ -138,12 +114,12 @@ def _require_range(own: FloatRange | IntRange) -> None:
 # ── properties of any distribution, ours or Optuna's ──────────────────────────────────────────────────────────────────
 
 
-def has_single_value(distribution: Distribution) -> bool:
+def has_single_value(distribution: Any) -> bool:
     """Whether there is nothing to choose, also where the ends of a log range are equal up to rounding."""
     if hasattr(distribution, "choices"):
         return len(distinct(distribution.choices)) == 1
     start, end = scale_ends(distribution)
-    return distribution.single() or start == end
+    return start == end or distribution.low == distribution.high
 
 
 def scale_ends(distribution: Any) -> tuple[float, float]:

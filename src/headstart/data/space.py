@@ -109,6 +109,11 @@ class Space:
         """The parameters' distributions by name."""
         return {axis.name: axis.distribution for axis in self.axes}
 
+    @cached_property
+    def by_name(self) -> dict[str, Axis]:
+        """The parameters by name."""
+        return {axis.name: axis for axis in self.axes}
+
     @property
     def d(self) -> int:
         """How many columns X has."""
@@ -123,12 +128,6 @@ class Space:
     def described(self) -> tuple[tuple[int, ...], ...]:
         """Those of the categories' columns that hold descriptors."""
         return tuple(axis.groups[-1] for axis in self.axes if axis.descriptors is not None and axis.width)
-
-    @cached_property
-    def size(self) -> int | None:
-        """How many points there are; None if a parameter is continuous."""
-        counts = [axis.count for axis in self.axes]
-        return None if None in counts else math.prod(count for count in counts if count is not None)
 
     def encode(self, rows: Sequence[Mapping[str, Any]]) -> Float[Tensor, "n d"]:
         """Coordinates of rows of values.
@@ -237,7 +236,6 @@ class Space:
             One flag per parameter.
         """
         found: dict[str, Tensor] = {}
-        axes = {axis.name: axis for axis in self.axes}
 
         def there(name: str) -> Tensor:
             if name not in found:
@@ -245,7 +243,7 @@ class Space:
                 if condition.parent is None:
                     found[name] = torch.ones(X.shape[:-1], dtype=torch.bool, device=X.device)
                 else:
-                    parent = axes[condition.parent]
+                    parent = self.by_name[condition.parent]
                     found[name] = there(parent.name) & condition.met(parent, X[..., parent.columns])
             return found[name]
 
@@ -304,29 +302,26 @@ def _require_distributions(distributions: Mapping[str, Distribution], extra: Map
     if not distributions:
         raise InputError("The space has no parameters: give at least one, as in {'x': FloatRange(0, 1)}.")
     for name, distribution in distributions.items():
-        if _kind(name, distribution) is Choices:
-            continue
-        low, high = distribution.low, distribution.high  # type: ignore[union-attr]
+        _require_kind(name, distribution)
+        low, high = getattr(distribution, "low", 0.0), getattr(distribution, "high", 0.0)
         if not (low <= high and math.isfinite(float(high) - float(low))):
             raise InputError(f"Parameter {name!r} must have a finite range with low ≤ high, but it is {low} … {high}.")
     for name in extra:
-        if name not in distributions or _kind(name, distributions[name]) is not Choices:
+        if not hasattr(distributions.get(name), "choices"):
             raise InputError(
                 f"Extra levels or descriptors are given for {name!r}, which is no categorical parameter of the space."
             )
 
 
-def _kind(name: str, distribution: Distribution) -> type:
-    """Which of our own descriptions it is, or stands for; Optuna is asked only about what is none of them."""
+def _require_kind(name: str, distribution: Distribution) -> None:
+    """Optuna is asked only about what is none of our own descriptions."""
     if isinstance(distribution, FloatRange | IntRange | Choices):
-        return type(distribution)
+        return
     with suppress(ImportError):
         from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-        alike = ((CategoricalDistribution, Choices), (FloatDistribution, FloatRange), (IntDistribution, IntRange))
-        for theirs, ours in alike:
-            if isinstance(distribution, theirs):
-                return ours
+        if isinstance(distribution, CategoricalDistribution | FloatDistribution | IntDistribution):
+            return
     raise InputError(
         f"Parameter {name!r} must have one of Optuna's FloatDistribution, IntDistribution and "
         f"CategoricalDistribution, or a FloatRange, an IntRange or Choices, but it has a {type(distribution).__name__}."

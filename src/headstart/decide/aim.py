@@ -4,20 +4,19 @@
     one objective and limits    improvement on the best result within the limits × probability that all limits hold
     several objectives          growth of the volume between the front and a reference point, × the same
 
-A result is a point where every objective was measured. It is within the limits if what was measured there says so;
-where a limited quantity was not measured, if its model expects so. The value of an objective is its posterior mean. The
-formula is that of decide.value: a limit that can never bind changes nothing.
+The formula is that of decide.value. A result is a point where every objective was measured; the value of an objective
+is its posterior mean. A result is within the limits if what was measured there says so, or, where a limited quantity
+was not measured, if its model expects so. A limit that can never bind changes nothing.
 
 The *reference* of several objectives lies a tenth beyond the worst values on the front of what is expected over the
 domain, results included, where the limits are likely to hold, and no nearer than what nine tenths of the domain are
-expected to be better than. Before there are any results that is what the sources say, and it follows the units and the
-range of every objective. By the front alone, one result that beats all others in everything leaves nothing to gain but
-in its neighbourhood.
+expected to be better than: by the front alone, one result that beats all others in everything leaves nothing to gain
+but in its neighbourhood.
 
 Before any result is within the limits there is nothing to improve on but what is expected where they are likely to
 hold: the lowest mean before the first result, the median afterwards. The gain then counts only by its fourth root:
-counted in full, it leads to where the objective is good and the limits hardly hold; not counted at all, to where they
-hold most surely, however bad the objective is there.
+counted in full, it leads to where the limits hardly hold; not counted at all, to where they hold most surely, however
+bad the objective is there.
 
 While results are awaited the value is averaged over draws of them. With one objective
 
@@ -25,12 +24,11 @@ While results are awaited the value is averaged over draws of them. With one obj
 
 is what x adds to the expected improvement of the whole batch, so that points chosen one after the other make up a batch
 greedily. f* is no higher than what the mixture expects at P: a member that knows little would find much to improve on
-in its own draws at P, and a batch would go where no other member expects anything. A confidence bound needs one draw,
-the mean itself: the mean of the draws' means is the mean as it is.
+in its own draws at P. A confidence bound needs one draw, the mean itself.
 
 **Limit on the mean.** Expected improvement goes where something good cannot be excluded, and the least sure member of a
-mixture often cannot exclude it where all others know it to be bad. So points are left out whose expected value, by the
-mixture, is beyond a limit between the best and a typical one, the median over the points that are compared:
+mixture often cannot exclude it where all others know it to be bad. So points are left out whose mean, by the mixture,
+is beyond a limit between the best and a typical one, the median over the points that are compared:
 
     a point alone, by AUTO, with fewer than 5 results two fifths of the way from the best to a typical one, at most
     the same, with fewer than 8                       no worse than typical
@@ -38,11 +36,10 @@ mixture, is beyond a limit between the best and a typical one, the median over t
                                                       one in four no worse than typical
     a point of a batch without sources                no worse than typical
 
-Once the best points of a batch are awaited, the improvement that is left is one that no member expects, and the rest
-of the batch would go to the corners of the box. One in four may be further out: where the sources are wrong, that one
-finds out. With several objectives a point has to be good enough in one of them; where outcomes are limited, the points
-that are compared are those where the limits are likely to hold. AUTO's very first point is the one with the lowest
-mean: there is nothing to improve on yet, so that expected improvement would only ask where AUTO is least sure.
+Once the best points of a batch are awaited, the improvement that is left is one that no member expects. One in four may
+be further out: where the sources are wrong, that one finds out. With several objectives a point has to be good enough
+in one of them; where outcomes are limited, the points that are compared are those where the limits are likely to hold.
+AUTO's very first point is the one with the lowest mean: there is nothing to improve on yet.
 """
 
 from __future__ import annotations

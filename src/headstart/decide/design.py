@@ -13,11 +13,10 @@ points: whoever has done an experiment before tries again what was best.
 from __future__ import annotations
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from headstart.decide.domain import Domain
-from headstart.errors import NoPointLeftError
 
 _LOOKED_AT = 64  # points of which one is chosen
 SAME = 1e-6  # points whose coordinates all differ by less are the same
@@ -33,25 +32,19 @@ def design_point(
     tried: Float[Tensor, "k d"],
     generator: torch.Generator,
     *,
-    free: Bool[Tensor, "m"] | None = None,
+    free: Float[Tensor, "m d"] | None = None,
     past: Float[Tensor, "s d"] | None = None,
 ) -> Float[Tensor, "d"]:
     """The next point of the design; of a list, one of its ``free`` rows. ``past`` are points that were good before."""
-    X = domain.listing()
+    X = domain.listing() if free is None else free
     if past is not None and len(past) and 2 * len(tried) < design_size(domain.inputs):
         new = past if len(tried) == 0 else past[torch.cdist(past, tried.to(past), p=torch.inf).amin(-1) > SAME]
         if len(new):
-            if X is None:
-                return domain.snap(new[:1])[0]
-            distance = (X - new[0]).square().sum(-1)
-            return X[(distance if free is None else distance.masked_fill(~free, torch.inf)).argmin()]
+            return domain.snap(new[:1])[0] if X is None else X[(X - new[0]).square().sum(-1).argmin()]
     if X is None:
         X = domain.spread(_LOOKED_AT, generator)
     else:
-        rows = torch.arange(len(X)) if free is None else free.nonzero().squeeze(-1)
-        if len(rows) == 0:
-            raise NoPointLeftError("There is no point left to begin with: all of them are taken.")
-        X = X[rows[torch.randperm(len(rows), generator=generator)[:_LOOKED_AT]]]
+        X = X[torch.randperm(len(X), generator=generator)[:_LOOKED_AT]]
     if len(tried) == 0:
         return X[0]
     return X[_torus(X, tried.to(X), domain).amin(-1).argmax()]

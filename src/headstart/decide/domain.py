@@ -10,6 +10,7 @@ Candidates(X)   the rows of X                                comparing all of th
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,7 +39,7 @@ _OTHER_CATEGORY = 0.25
 
 
 class Domain(ABC):
-    """The points that may be suggested. A kind of domain implements ``d`` and the methods with an underscore."""
+    """The points that may be suggested. A kind of domain implements ``d``, ``snap`` and ``_at`` at least."""
 
     @property
     @abstractmethod
@@ -89,7 +90,7 @@ class Domain(ABC):
         """
         return self._at(torch.rand(n, self._shares, generator=generator, dtype=torch.float64), generator)
 
-    def near(self, anchors: Float[Tensor, "*b k d"], n: int, generator: torch.Generator) -> Float[Tensor, "*b k*{n} d"]:
+    def near(self, anchors: Float[Tensor, "k d"], n: int, generator: torch.Generator) -> Float[Tensor, "k*{n} d"]:
         """Points near others, after normal steps.
 
         Args:
@@ -100,9 +101,11 @@ class Domain(ABC):
         Returns:
             k·n points of the domain.
         """
-        return self._near(anchors, n, generator)
+        steps = NEAR * torch.randn(n, 1, self.d, generator=generator, dtype=torch.float64)
+        return self.snap((anchors + steps.to(anchors.device)).flatten(0, 1))
 
-    def snap(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
+    @abstractmethod
+    def snap(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         """The nearest points of the domain.
 
         Args:
@@ -111,9 +114,8 @@ class Domain(ABC):
         Returns:
             A point of the domain for each row of X.
         """
-        return self._snapped(X)
 
-    def exchanges(self, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"] | None:
+    def exchanges(self, X: Float[Tensor, "k d"]) -> Float[Tensor, "k m d"] | None:  # noqa: ARG002
         """The points that differ from others in one discrete parameter, or in several that rules tie together.
 
         Args:
@@ -122,7 +124,7 @@ class Domain(ABC):
         Returns:
             m neighbours of each; None if nothing is discrete.
         """
-        return self._exchanged(X)
+        return None
 
     @property
     def free(self) -> Int[Tensor, "f"]:
@@ -140,7 +142,7 @@ class Domain(ABC):
         """
         return None
 
-    def resting(self, X: Float[Tensor, "*b k d"]) -> Bool[Tensor, "*b k d"] | None:  # noqa: ARG002
+    def resting(self, X: Float[Tensor, "k d"]) -> Bool[Tensor, "k d"] | None:  # noqa: ARG002
         """The coordinates that are not to be polished at each of X in particular; None if there are none anywhere.
 
         Args:
@@ -151,8 +153,6 @@ class Domain(ABC):
         """
         return None
 
-    # ── what the kinds of domains implement ───────────────────────────────────────────────────────────────────────
-
     @property
     def _shares(self) -> int:
         """How many numbers in [0, 1] make a point."""
@@ -161,18 +161,6 @@ class Domain(ABC):
     @abstractmethod
     def _at(self, u: Float[Tensor, "n p"], generator: torch.Generator) -> Float[Tensor, "n d"]:
         """The points of the domain that these shares of the parameters' ranges stand for."""
-
-    @abstractmethod
-    def _snapped(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]: ...
-
-    def _near(
-        self, anchors: Float[Tensor, "*b k d"], n: int, generator: torch.Generator
-    ) -> Float[Tensor, "*b k*{n} d"]:
-        steps = NEAR * torch.randn(n, 1, self.d, generator=generator, dtype=torch.float64)
-        return self.snap(anchors.unsqueeze(-3) + steps.to(anchors.device)).flatten(-3, -2)
-
-    def _exchanged(self, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"] | None:  # noqa: ARG002
-        return None
 
 
 @dataclass(frozen=True)
@@ -193,7 +181,8 @@ class Cube(Domain):
     def _at(self, u: Float[Tensor, "n p"], generator: torch.Generator) -> Float[Tensor, "n d"]:  # noqa: ARG002
         return u
 
-    def _snapped(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
+    def snap(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        """The nearest points of the cube."""
         return X.clamp(0.0, 1.0)
 
     @cached_property
@@ -239,10 +228,19 @@ class Mixed(Domain):
 
     @cached_property
     def _listed(self) -> Float[Tensor, "m d"] | None:
-        if self.space.size is None or self.space.size > FEW_POINTS:
+        X = self._combinations(FEW_POINTS)
+        return X if X is None or not (self.space.conditions or self.pinned) else self._in_space(X).unique(dim=0)
+
+    def _combinations(self, most: int) -> Float[Tensor, "m d"] | None:
+        """Every combination of a value of each parameter; None if there are more, or a parameter is continuous."""
+        blocks = [grid for axis in self._axes if (grid := self._grid(axis, most)) is not None]
+        if len(blocks) < len(self._axes) or math.prod(map(len, blocks)) > most:
             return None
-        X = combinations([axis.grid() for axis in self._axes])
-        return self.snap(X).unique(dim=0) if self.space.conditions or self.pinned else X
+        rows = torch.cartesian_prod(*(torch.arange(len(block)) for block in blocks)).reshape(-1, len(blocks))
+        return torch.cat([block[rows[:, i]] for i, block in enumerate(blocks)], dim=-1)
+
+    def _grid(self, axis: Axis, most: int) -> Float[Tensor, "k w"] | None:
+        return axis.grid() if axis.count is not None and axis.count <= most else None
 
     @property
     def _shares(self) -> int:
@@ -256,13 +254,11 @@ class Mixed(Domain):
             blocks.append(axis.grid()[(u[:, i] * k).long().clamp(max=k - 1)] if axis.categorical else u[:, i : i + 1])
         return self._in_space(torch.cat(blocks, dim=-1))
 
-    def _near(
-        self, anchors: Float[Tensor, "*b k d"], n: int, generator: torch.Generator
-    ) -> Float[Tensor, "*b k*{n} d"]:
-        """Normal steps, on grids of about one value at least; a categorical parameter changes now and then."""
+    def near(self, anchors: Float[Tensor, "k d"], n: int, generator: torch.Generator) -> Float[Tensor, "k*{n} d"]:
+        """Points after normal steps, on grids of about one value at least; a category changes now and then."""
         blocks = []
         for axis in self._axes:
-            block = anchors[..., axis.columns].unsqueeze(-3)
+            block = anchors[None, :, axis.columns]
             if axis.categorical:
                 other = torch.rand(n, 1, axis.width, generator=generator, dtype=torch.float64)
                 change = torch.rand(n, 1, 1, generator=generator, dtype=torch.float64) < _OTHER_CATEGORY
@@ -271,9 +267,10 @@ class Mixed(Domain):
                 step = NEAR if axis.count is None else max(NEAR, 1 / axis.count)
                 steps = step * torch.randn(n, 1, 1, generator=generator, dtype=torch.float64)
                 blocks.append(block + steps.to(block.device))
-        return self._in_space(torch.cat(blocks, dim=-1)).flatten(-3, -2)
+        return self._in_space(torch.cat(blocks, dim=-1).flatten(0, 1))
 
-    def _snapped(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
+    def snap(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        """The nearest values of every parameter."""
         return self._in_space(X)
 
     def _in_space(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
@@ -301,37 +298,25 @@ class Mixed(Domain):
         fine = [axis.columns.start for axis in numbers if axis.count is None or axis.count > FEW_VALUES]
         return torch.tensor(fine, dtype=torch.int64)
 
-    def resting(self, X: Float[Tensor, "*b k d"]) -> Bool[Tensor, "*b k d"] | None:
-        """Which coordinates belong to parameters that are not active.
-
-        Args:
-            X: Points of the domain.
-
-        Returns:
-            One flag per coordinate; None if every parameter is active everywhere.
-        """
+    def resting(self, X: Float[Tensor, "k d"]) -> Bool[Tensor, "k d"] | None:
+        """The coordinates of parameters that are not active."""
         return self.space.resting(X)
 
-    def _exchanged(self, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"] | None:
+    def exchanges(self, X: Float[Tensor, "k d"]) -> Float[Tensor, "k m d"] | None:
+        """The points with another value of one discrete parameter."""
         moves = [self._other_values(axis, X) for axis in self._axes if axis.count and axis.name not in self.pinned]
         return torch.cat(moves, dim=-2) if moves else None
 
-    def _other_values(self, axis: Axis, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"]:
+    def _other_values(self, axis: Axis, X: Float[Tensor, "k d"]) -> Float[Tensor, "k m d"]:
         """Every other value of a category or a short grid, and steps of 1, 2, 4 … along a long one."""
         count = axis.count or 1
         if count <= FEW_VALUES or axis.categorical:
-            others = axis.grid().to(X.device).expand(*X.shape[:-1], -1, -1)
+            others = axis.grid().to(X.device).expand(len(X), -1, -1)
         else:
-            others = axis.stepped(X[..., axis.columns], jumps(count).to(X.device)).unsqueeze(-1)
-        moved = X.unsqueeze(-2).expand(*others.shape[:-1], -1).clone()
+            others = axis.stepped(X[:, axis.columns], jumps(count).to(X.device)).unsqueeze(-1)
+        moved = X.unsqueeze(-2).repeat(1, others.shape[1], 1)
         moved[..., axis.columns] = others  # what was not there before has to begin at one of its values
         return self._in_space(moved) if self.space.conditions or self.pinned else moved
-
-
-def combinations(blocks: Sequence[Float[Tensor, "_ _"]]) -> Float[Tensor, "m d"]:
-    """Every combination of a row of each block, side by side."""
-    rows = torch.cartesian_prod(*(torch.arange(len(block)) for block in blocks)).reshape(-1, len(blocks))
-    return torch.cat([block[rows[:, i]] for i, block in enumerate(blocks)], dim=-1)
 
 
 def jumps(count: int) -> Float[Tensor, "k"]:
@@ -405,5 +390,6 @@ class Candidates(Domain):
     def _at(self, u: Float[Tensor, "n p"], generator: torch.Generator) -> Float[Tensor, "n d"]:  # noqa: ARG002
         return self.X[(u[:, 0] * len(self.X)).long()]
 
-    def _snapped(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
+    def snap(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        """The nearest rows of the list."""
         return self.X[torch.cdist(X, self.X).argmin(-1)]

@@ -57,43 +57,33 @@ class Search:
         return self._best(awaited, taken) if begun or not self.aim.blind else self._laid_out(tried, taken)
 
     def _laid_out(self, tried: Float[Tensor, "n d"], taken: Float[Tensor, "k d"]) -> Float[Tensor, "d"]:
-        listing, free = self.domain.listing(), None
-        if listing is not None:
-            free = ~_are_taken(listing, taken.cpu())
-            if not bool(free.any()):
-                raise self._nothing_left(len(listing))
+        listing = self.domain.listing()
+        free = None if listing is None else listing[~_are_taken(listing, taken.cpu())]
+        if listing is not None and free is not None and not len(free):
+            raise _nothing_left(len(listing))
         past = self.aim.past_bests.cpu()
         return design_point(self.domain, tried.cpu(), self.design_generator, free=free, past=past).to(tried.device)
 
     def _best(self, awaited: Float[Tensor, "p d"], taken: Float[Tensor, "k d"]) -> Float[Tensor, "d"]:
         listing = self.domain.listing()
-        if listing is not None:
-            X = listing.to(taken.device)
-            scored = self._scored(X, awaited, taken)
-            with single_thread():
-                values = scored(X)
-            if bool(values.amax() == -torch.inf):
-                raise self._nothing_left(len(X))
-            return X[values.argmax()]
-        wide, near = self._look_around()
-        X = torch.cat([wide, near])
-        scored = self._scored(X, awaited, taken)
+        parts = self._look_around() if listing is None else (listing.to(taken.device),)
+        found = torch.cat(parts)
+        value, limit = self.aim.value(found, awaited, self.generator), self.aim.mean_limit(found, awaited)
+        scored = _ScoredPoints(value, taken, limit)
         with single_thread():
-            starts = _best_of_both(X, scored(X), len(wide), self.n_starts)
-            found = torch.cat([_improve(scored, self.domain, starts), starts])
             values = scored(found)
-            for _ in range(PLAIN_TUNING.search_rounds):
+            if listing is None:
+                starts = _best_of_both(found, values, len(parts[0]), self.n_starts)
+                found = torch.cat([_improve(scored, self.domain, starts), starts])
+                values = scored(found)
+            for _ in range(PLAIN_TUNING.search_rounds if listing is None else 0):
                 if not bool(values.amax() == -torch.inf):
-                    return found[values.argmax()]
-                more = self.domain.spread(ROWS, self.generator).to(X.device)
+                    break
+                more = self.domain.spread(ROWS, self.generator).to(found.device)
                 found, values = torch.cat([found, more]), torch.cat([values, scored(more)])
-        raise self._nothing_left(len(found))
-
-    def _scored(
-        self, X: Float[Tensor, "n d"], awaited: Float[Tensor, "p d"], taken: Float[Tensor, "k d"]
-    ) -> _ScoredPoints:
-        value = self.aim.value(X, awaited, self.generator)
-        return _ScoredPoints(value, taken, self.aim.mean_limit(X, awaited))
+        if bool(values.amax() == -torch.inf):
+            raise _nothing_left(len(found))
+        return found[values.argmax()]
 
     def _look_around(self) -> tuple[Float[Tensor, "n d"], Float[Tensor, "m d"]]:
         """Points all over, and points near the most promising of those, the observed and the past bests.
@@ -108,12 +98,6 @@ class Search:
         anchors = known[rank.topk(min(PLAIN_TUNING.search_anchors, len(rank)), largest=False).indices]
         per_anchor = max(1, int(PLAIN_TUNING.search_near_share * n / len(anchors)))
         return wide, torch.cat([anchors, past, domain.near(anchors, per_anchor, self.generator)])
-
-    def _nothing_left(self, n: int) -> NoPointLeftError:
-        return NoPointLeftError(
-            f"There is no point left to suggest: each of the {n} points looked at is pending or to be avoided. Wait "
-            "for a result, widen the space, or allow finished points again by leaving them out of avoid."
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +125,13 @@ def _are_taken(X: Float[Tensor, "n d"], taken: Float[Tensor, "k d"]) -> Bool[Ten
     if len(taken) == 0:
         return torch.zeros(len(X), dtype=torch.bool, device=X.device)
     return torch.cdist(X, taken, p=torch.inf).amin(-1) < SAME
+
+
+def _nothing_left(n: int) -> NoPointLeftError:
+    return NoPointLeftError(
+        f"There is no point left to suggest: each of the {n} points looked at is pending or to be avoided. Wait for a "
+        "result, widen the space, or allow finished points again by leaving them out of avoid."
+    )
 
 
 def _best_of_both(

@@ -181,7 +181,10 @@ def outlook(
     points = _next(known, domain, 1 if several else PLAIN_TUNING.stopping_points, pending, avoid, seed)
     if points is None:
         return Outlook(None, 0, n, None, several)
-    spread = None if several or n == 0 else _spread(known, aim)
+    spread = None
+    if n and not several:
+        expected = known.goals[0].predict(aim.results)[0]
+        spread = float(expected.quantile(0.5) - expected.amin())
     enough = 2 * AUTO_TUNING.few_results if aim.blind else AUTO_TUNING.few_results
     return Outlook(further_gain(known, points, shown=True), len(points), n, spread, several, enough=enough)
 
@@ -203,13 +206,6 @@ def _next(
             continue
         return found.reshape(count, -1)
     return None
-
-
-def _spread(known: OutcomePosteriors, aim: Aim) -> float:
-    """From the best to a typical value of what is expected at the results."""
-    with torch.no_grad():
-        expected = known.goals[0].predict(aim.results)[0]
-    return float(expected.quantile(0.5) - expected.amin())
 
 
 # ── the expected gain ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -83,15 +83,11 @@ def suggest(
     for i in range(batch.numel()):
         generator.set_state(start)  # every problem of a batch sees the same random numbers, as it would alone
         design = generator if design_seeds is None else generator_from(design_seeds[i % len(design_seeds)])
-        one = posterior
-        own = [X.flatten(0, -3)[i] if batch else X for X in (awaited, others)]
-        if batch:
-            assert isinstance(posterior, TransferPosterior)
-            one = posterior.problem(i)
+        one = posterior.problem(i) if batch and isinstance(posterior, TransferPosterior) else posterior
         search = Search(Aim.of(one, kind, beta), domain, n_candidates, n_starts, generator, design)
+        own = (X.reshape(batch.numel(), *X.shape[-2:])[i] for X in (awaited, others))
         found.append(_next_points(search, q, *own))
-    points = torch.stack(found) if batch else found[0]
-    return points.unflatten(0, batch) if len(batch) > 1 else points
+    return torch.stack(found).reshape(*batch, *found[0].shape)
 
 
 def _next_points(

@@ -69,20 +69,14 @@ class Features:
         rows = np.array([rows.start for rows, _ in self.groups], dtype=np.int64)
         return rows, np.array([*(features.start for _, features in self.groups), len(self.weight)], dtype=np.int64)
 
-    @cached_property
-    def _by_matern(self) -> bool:
-        return self.kernel is Kernel.MATERN52
-
     def forward(self, x: Float[Array, "m d"], *, slopes: bool) -> tuple[Float[Array, "m N"], Float[Array, "m _"]]:
         """c and, for ``backward``, the derivatives of every φ by −D/2."""
         loops = compiled_loops()
         if loops is None:
             return self.forward_by_torch(x)
         c, slope = np.zeros((len(x), self.n_rows)), np.empty((len(x), len(self.weight) if slopes else 0))
-        x = np.ascontiguousarray(x)
-        loops.add_features(
-            x, *self._form_by_input, self.constant, self.weight, *self._groups, self._by_matern, c, slope
-        )
+        x, by_matern = np.ascontiguousarray(x), self.kernel is Kernel.MATERN52
+        loops.add_features(x, *self._form_by_input, self.constant, self.weight, *self._groups, by_matern, c, slope)
         return c, slope
 
     def backward(

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headstart.demo.svm import DATA_SETS, SPACE, SupportVectorMachine, known, past_runs
+from headstart.demo.svm import QUESTIONS, SPACE, SupportVectorMachine, known, past_runs
 from headstart.errors import InputError
 from headstart.models.family import FAMILY, model_named
 from headstart.sampler.sampler import TransferSampler
@@ -77,12 +77,12 @@ class Demo:
     @property
     def described(self) -> str:
         """The data set, and what is to be told from it."""
-        return f"{self.data_set} ({DATA_SETS[self.data_set].question})"
+        return f"{self.data_set} ({QUESTIONS[self.data_set]})"
 
     @property
     def sources(self) -> tuple[str, ...]:
         """The data sets whose past tuning runs are known."""
-        return tuple(name for name in DATA_SETS if name != self.data_set)
+        return tuple(name for name in QUESTIONS if name != self.data_set)
 
     def study(self, start: Start, run: int) -> Study:
         """A new study of a run."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -30,8 +31,7 @@ def require_writable(path: Path) -> None:
         raise InputError(f"{path} cannot be written: there is no folder {path.parent}. Create it first.")
     existed = path.exists()
     try:
-        with path.open("ab"):
-            pass
+        path.open("ab").close()
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}.") from error
     if not existed:
@@ -66,10 +66,7 @@ def draw_demo(result: DemoResult, path: Path) -> None:
     axes.grid(True, which="major", color="#DDDDDD", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    try:
-        figure.savefig(path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}.") from error
+    figure.savefig(path)
 
 
 def _draw(axes: Axes, errors: Float[Tensor, "runs trials"], color: str, marker: str, label: str, floor: float) -> None:
@@ -92,25 +89,15 @@ def _draw_match(figure: Figure, axes: Axes, result: DemoResult, floor: float) ->
     # in between the head start is at the line or below, and scratch above: there is room just above the line
     above = offset_copy(axes.transData, figure, y=9, units="points")
     arrow = {"arrowstyle": "<->", "color": INK, "linewidth": 1.2, "shrinkA": 0, "shrinkB": 0}
-    axes.annotate(
-        "",
-        xy=(head_start, goal),
-        xycoords=above,
-        xytext=(scratch, goal),
-        textcoords=above,
-        arrowprops=arrow,
-        zorder=4,
-    )
-    axes.annotate(
-        f"{scratch - head_start} trials fewer" if scratch - head_start > 1 else "1 trial fewer",
-        xy=((scratch + head_start) / 2, goal),
-        xycoords=above,
-        xytext=(0, 4),
-        textcoords="offset points",
-        ha="center",
-        va="bottom",
-        fontsize=9,
-        color=INK,
-        bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.75},
-        zorder=5,
-    )
+    ends: dict[str, Any] = {"xy": (head_start, goal), "xytext": (scratch, goal), "xycoords": above, "textcoords": above}
+    axes.annotate("", **ends, arrowprops=arrow, zorder=4)
+    fewer = f"{scratch - head_start} trials fewer" if scratch - head_start > 1 else "1 trial fewer"
+    middle: dict[str, Any] = {
+        "xy": ((scratch + head_start) / 2, goal),
+        "xycoords": above,
+        "ha": "center",
+        "va": "bottom",
+    }
+    box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.75}
+    look: dict[str, Any] = {"fontsize": 9, "color": INK, "bbox": box, "zorder": 5}
+    axes.annotate(fewer, **middle, xytext=(0, 4), textcoords="offset points", **look)

@@ -30,21 +30,14 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from headstart.errors import InputError, MissingExtraError
 from headstart.sources.raw import RawTask
 
-
-@dataclass(frozen=True, slots=True)
-class DataSet:
-    """What is to be told from the data, and the task of the table that is its past tuning run."""
-
-    question: str
-    task: str
-
-
-DATA_SETS = {
-    "cancer": DataSet("malignant or benign", "cancer"),
-    "digits": DataSet("odd or even", "digits_parity"),
-    "iris": DataSet("which of 3 species", "iris"),
-    "wine": DataSet("which of 3 growers", "wine"),
+# What is to be told from the data
+QUESTIONS = {
+    "cancer": "malignant or benign",
+    "digits": "odd or even",
+    "iris": "which of 3 species",
+    "wine": "which of 3 growers",
 }
+TASKS = {name: name for name in QUESTIONS} | {"digits": "digits_parity"}  # in the table of past runs
 
 # The space of the table. As there, every kernel has a value for every hyperparameter, also where it does not use it.
 SPACE: dict[str, BaseDistribution] = {
@@ -69,8 +62,6 @@ class SupportVectorMachine:
 
     data_set: str
     folds: tuple[tuple[_Array, _Array, _Array, _Array], ...]
-    rows: int
-    columns: int
 
     @classmethod
     def on(cls, data_set: str) -> SupportVectorMachine:
@@ -101,7 +92,7 @@ class SupportVectorMachine:
         for train, test in RepeatedStratifiedKFold(n_splits=_FOLDS, n_repeats=repeats, random_state=0).split(X, y):
             scaler = StandardScaler().fit(X[train])
             folds.append((scaler.transform(X[train]), y[train], scaler.transform(X[test]), y[test]))
-        return cls(data_set, tuple(folds), len(y), X.shape[1])
+        return cls(data_set, tuple(folds))
 
     def error(self, *, cost: float, gamma: float, degree: int, kernel: str) -> float:
         """The share of wrong predictions on held-out rows."""
@@ -117,8 +108,8 @@ class SupportVectorMachine:
 
 def known(data_set: str) -> str:
     """The name itself, or an ``InputError`` with those that can be had."""
-    if data_set not in DATA_SETS:
-        raise InputError(f"There is no data set {data_set!r}. The demo has: {', '.join(DATA_SETS)}.")
+    if data_set not in QUESTIONS:
+        raise InputError(f"There is no data set {data_set!r}. The demo has: {', '.join(QUESTIONS)}.")
     return data_set
 
 
@@ -126,10 +117,10 @@ def past_runs(data_set: str, *, trials: int, seed: int) -> list[RawTask]:
     """What tuning the same machine on the other data sets gave: so many random configurations of each."""
     table, known_set = _table(), known(data_set)
     runs = []
-    for name, data in DATA_SETS.items():
+    for name, task in TASKS.items():
         if name == known_set:
             continue
-        rows = table[table["task"] == data.task]
+        rows = table[table["task"] == task]
         if not 1 <= trials <= len(rows):
             raise InputError(f"A past tuning run has 1 to {len(rows)} trials, but {trials} were asked for.")
         rows = rows.sample(trials, random_state=seed, ignore_index=True)

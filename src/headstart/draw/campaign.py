@@ -23,12 +23,11 @@ from headstart.campaign.experiments import Experiment, State
 from headstart.campaign.fitted import Fitted, FittedOutcome
 from headstart.campaign.suggestions import reference_point
 from headstart.data.outcomes import Goal, Limit
-from headstart.draw.canvas import INK, legend_below, look_at, out_of_view, save_all, tidy
-from headstart.draw.looks import NOW, PastLook, heading, label, named, past_label, past_looks, short
-from headstart.draw.slices import slice_of, slices_figure, sources_figure
+from headstart.draw.canvas import INK, legend_below, look_at, out_of_view, save_png, tidy
+from headstart.draw.looks import NOW, PastLook, heading, label, looks_of, named, past_label, short
+from headstart.draw.slices import slices_figure, slices_through, sources_figure
 from headstart.gp.threads import single_thread
 from headstart.sources.files.safe import make_folder
-from headstart.sources.parameters import Kind
 
 _UNKNOWN = "pending: nothing is known about it yet"
 _PALE = "#9A9A9A"
@@ -41,13 +40,13 @@ _MARKS, _APART = 1.012, 0.017
 def draw_campaign(fitted: Fitted, out: Path) -> list[Path]:
     """Write the pictures into the folder, which is made if it is not there; none of predictions if nothing is known."""
     make_folder(out)
-    return save_all(campaign_figures(fitted), out, ("png",))
+    return save_png(campaign_figures(fitted), out)
 
 
 def campaign_figures(fitted: Fitted) -> dict[str, Figure]:
     """The same pictures by their names, as figures."""
     reference = reference_point(fitted)
-    slices = [slice_of(p, reference, fitted) for p in fitted.campaign.file.parameters if p.kind is not Kind.FIXED]
+    slices = slices_through(fitted, reference)
     pictures = {"progress": _progress(fitted)}
     if len(fitted.goals) > 1:
         pictures["front"] = _front(fitted)
@@ -86,7 +85,7 @@ def _progress_of(own: FittedOutcome, axes: Axes, *, last: bool) -> None:
     place = {e.number: i + 1 for i, e in enumerate(campaign.experiments)}
     measured, results = own.experiments, own.values
     pick = np.max if column.more_is_better else np.min
-    past = dict(zip((task.name for task in campaign.past), past_looks(len(campaign.past)), strict=True))
+    past = looks_of(campaign.past)
     bests = []
     for i, (task, (_, y)) in enumerate(zip(own.alignment.tasks, own.ordinary_past, strict=True)):
         bests.append(float(pick(y)))
@@ -181,19 +180,13 @@ def _front(fitted: Fitted) -> Figure:
 
 def _couple(fitted: Fitted, one: FittedOutcome, other: FittedOutcome, axes: Axes) -> None:
     campaign, names = fitted.campaign, (one.column.name, other.column.name)
-    n = len(campaign.past)
-    for task, own in zip(campaign.past, past_looks(n), strict=True):
+    past = looks_of(campaign.past)
+    for task in campaign.past:
         if all(name in task.objectives for name in names):
             x, y = (task.objectives[name].y for name in names)
-            look: dict[str, Any] = {
-                "color": own.color,
-                "marker": own.marker,
-                "markersize": 4.5,
-                "mfc": "none",
-                "alpha": 0.75,
-            }
-            told = past_label(short(task.name), "{} past campaigns", n)
-            axes.plot(x, y, linestyle="none", label=told, zorder=1, **look)
+            look: dict[str, Any] = {"color": past[task.name].color, "marker": past[task.name].marker, "mfc": "none"}
+            told = past_label(short(task.name), "{} past campaigns", len(past))
+            axes.plot(x, y, linestyle="none", markersize=4.5, alpha=0.75, label=told, zorder=1, **look)
     both = [e for e in campaign.experiments if all(name in e.results for name in names)]
     front = {e.number for e in campaign.front}
     groups: dict[str, tuple[list[Experiment], dict[str, Any]]] = {
@@ -214,18 +207,9 @@ def _couple(fitted: Fitted, one: FittedOutcome, other: FittedOutcome, axes: Axes
         rows = [e.values for e in pending]
         x_found, y_found = one.expected(rows, measured=True), other.expected(rows, measured=True)
         if x_found is not None and y_found is not None:
-            axes.errorbar(
-                x_found.median,
-                y_found.median,
-                y_found.errors,
-                x_found.errors,
-                fmt="o",
-                color=INK,
-                mfc="white",
-                elinewidth=0.8,
-                zorder=4,
-                label="pending: expected, 95 %",
-            )
+            look = {"fmt": "o", "color": INK, "mfc": "white", "elinewidth": 0.8, "zorder": 4}
+            ends = (x_found.median, y_found.median, y_found.errors, x_found.errors)
+            axes.errorbar(*ends, label="pending: expected, 95 %", **look)
     tidy(axes, label(one.column.label, 4.6), label(other.column.label, 3.0))
 
 

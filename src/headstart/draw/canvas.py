@@ -1,9 +1,10 @@
-"""What all figures share: panels, log axes with readable ticks, one legend below, and PNG and SVG files."""
+"""What all figures share: panels, log axes with readable ticks, one legend below, PNG files, and SVG for a page."""
 
 from __future__ import annotations
 
 import io
 import math
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,21 +22,35 @@ from headstart.sources.files.safe import make_folder, write_whole
 
 INK = "#333333"
 
-FORMATS = ("png", "svg")
 # A log axis has no zero. Lower values are drawn at the floor.
 _FLOOR = 1e-9
 # Room in a legend
 _INCHES_A_LETTER, _INCHES_A_HANDLE, _HANDLE = 0.066, 0.8, 3.0
 _ROWS_OF_A_LEGEND, _INCHES_A_ROW = 3, 0.2  # for more of them a figure grows
 _POINTS_AN_INCH = 72
+_ONE_AT_A_TIME = threading.Lock()  # Matplotlib's settings and its parser of formulas are shared by all threads
+# What a colour is in the dark: ink and paper change places, and dark colours become light ones of the same hue
+_DARK = {
+    "#333333": "#e2e2e2", "#000000": "#e2e2e2", "#ffffff": "#16191d", "#e2e2e2": "#3b424a", "#f2f2f2": "#23282e",
+    "#0072b2": "#5fb2ee", "#882255": "#e08bb5", "#12365e": "#7fa3d1", "#009e73": "#33c69c", "#d55e00": "#ff8f3f",
+    "#c8c8c8": "#6c747d", "#9a9a9a": "#a5adb5",
+}  # fmt: skip
+_RULES = "".join(
+    f'[style*="{what}: {light}" i]{{{what}:{dark} !important}}'
+    for light, dark in _DARK.items()
+    for what in ("fill", "stroke")
+)
+_STYLE = f"<style>@media screen and (prefers-color-scheme: dark){{svg{{fill:#e2e2e2}}{_RULES}}}</style>"
 
 
-def panels(n: int, *, columns: int = 3, size: tuple[float, float] = (4.2, 3.4)) -> tuple[Figure, list[Axes]]:
-    """A figure with n panels of this size in inches, at most so many in a row."""
+def panels(
+    n: int, *, columns: int = 3, size: tuple[float, float] = (4.2, 3.4), below: float = 0.7, sharey: bool = False
+) -> tuple[Figure, list[Axes]]:
+    """A figure with n panels of this size in inches, at most so many in a row, and so much room ``below`` them."""
     columns = min(n, columns)
     rows = math.ceil(n / columns)
-    figure = Figure(figsize=(columns * size[0], rows * size[1] + 0.7), dpi=150, layout="constrained")
-    grid = np.atleast_1d(np.asarray(figure.subplots(rows, columns, squeeze=False))).ravel()
+    figure = Figure(figsize=(columns * size[0], rows * size[1] + below), dpi=150, layout="constrained")
+    grid = np.atleast_1d(np.asarray(figure.subplots(rows, columns, squeeze=False, sharey=sharey))).ravel()
     for unused in grid[n:]:
         unused.set_axis_off()
     return figure, list(grid[:n])
@@ -166,22 +181,29 @@ def legend_below(figure: Figure, axes: Sequence[Axes], note: str = "", *, column
     legend.get_title().set_color(INK)
 
 
-def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """``name.png`` and ``name.svg`` in the folder, all of them or none; equal figures give equal files."""
-    return save_all({name: figure}, folder, formats)
-
-
-def save_all(figures: Mapping[str, Figure], folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Several figures by their names: all are drawn before the first is written."""
-    drawn = {f"{name}.{suffix}": _drawn(figure, suffix) for name, figure in figures.items() for suffix in formats}
+def save_png(figures: Mapping[str, Figure], folder: Path) -> list[Path]:
+    """Write figures as PNG by their names, all of them or none; the folder is made if it is not there."""
     make_folder(folder)
-    for name, content in drawn.items():
-        write_whole(folder / name, content)
-    return [folder / name for name in drawn]
+    drawn = {folder / f"{name}.png": _drawn(figure, "png", {"Software": None}) for name, figure in figures.items()}
+    for path, content in drawn.items():
+        write_whole(path, content)
+    return list(drawn)
 
 
-def _drawn(figure: Figure, suffix: str) -> bytes:
+def themed_svg(figure: Figure) -> bytes:
+    """The figure as SVG on no ground of its own; a reader's dark theme turns ink light."""
+    figure.patch.set_alpha(0.0)
+    for axes in figure.axes:
+        if axes.get_facecolor()[:3] == (1.0, 1.0, 1.0):
+            axes.patch.set_alpha(0.0)
+    drawn = _drawn(figure, "svg", {"Date": None, "Creator": None})
+    start = drawn.index(b">", drawn.index(b"<svg")) + 1
+    return drawn[:start] + _STYLE.encode() + drawn[start:]
+
+
+def _drawn(figure: Figure, suffix: str, metadata: Mapping[str, None]) -> bytes:
+    """The picture's content: equal for equal figures."""
     content = io.BytesIO()
-    with mpl.rc_context({"svg.hashsalt": "headstart"}):
-        figure.savefig(content, format=suffix, metadata={"Date": None} if suffix == "svg" else {"Software": None})
+    with _ONE_AT_A_TIME, mpl.rc_context({"svg.hashsalt": "headstart"}):
+        figure.savefig(content, format=suffix, metadata=metadata)
     return content.getvalue()

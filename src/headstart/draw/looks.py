@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
 from headstart.draw.canvas import INK, fitting
+from headstart.sources.raw import RawTask
 
 NOW = "#0072B2"
 MANY = 12  # past campaigns beyond which none has a look of its own: nobody finds 50 in a legend
@@ -40,6 +42,11 @@ def past_looks(n: int) -> list[PastLook]:
         return [PastLook(_CROWD, ".", crowd=True)] * n
     k = len(_COLORS)
     return [PastLook(_COLORS[i % k], _MARKERS[(i + i // k) % k], _LINES[i // k]) for i in range(n)]
+
+
+def looks_of(past: Sequence[RawTask]) -> dict[str, PastLook]:
+    """The look of each past campaign by its name."""
+    return dict(zip((task.name for task in past), past_looks(len(past)), strict=True))
 
 
 def past_label(own: str, of_all: str, n: int) -> str:

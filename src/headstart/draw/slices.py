@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +14,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 from numpy.typing import NDArray
 
-from headstart.campaign.file import ResultColumn
 from headstart.campaign.fitted import Fitted, FittedOutcome
 from headstart.data.outcomes import Limit
-from headstart.draw.canvas import INK, legend_below, look_at, out_of_view, tidy
-from headstart.draw.looks import NOW, PastLook, heading, label, noted, past_label, past_looks, short
+from headstart.draw.canvas import INK, legend_below, look_at, out_of_view, panels, tidy
+from headstart.draw.looks import NOW, PastLook, heading, label, looks_of, noted, past_label, short
 from headstart.models.family import GPBO
 from headstart.models.posterior import TransferPosterior
-from headstart.sources.files.units import split_unit
+from headstart.sources.files.names import split_unit
 from headstart.sources.parameters import Kind, Parameter
 
 _POINTS, _POINTS_BY_RULES = 121, 31
@@ -56,31 +55,32 @@ class Slice:
         return np.array([places.get(v, math.nan) for v in values])
 
 
-def slice_of(p: Parameter, reference: dict[str, Any], fitted: Fitted) -> Slice:
-    """The parameter over its range. Where rules tie it to others these follow; values that no setting has are gone."""
-    values: list[Any]
-    points = _POINTS if not fitted.campaign.settings.rules else _POINTS_BY_RULES
-    if p.kind is Kind.CATEGORY:
-        values = list(p.choices)
-    elif p.log:
-        values = np.geomspace(p.low, p.high, points).tolist()
-    else:
-        values = np.linspace(p.low, p.high, points).tolist()
-    if fitted.campaign.settings.rules and p.kind is Kind.INT:
+def slices_through(fitted: Fitted, point: Mapping[str, Any]) -> list[Slice]:
+    """Every parameter over its range. Where rules tie others to it they follow; values that no setting has are gone."""
+    return [_slice(p, point, fitted) for p in fitted.campaign.file.parameters if p.kind is not Kind.FIXED]
+
+
+def _slice(p: Parameter, point: Mapping[str, Any], fitted: Fitted) -> Slice:
+    settings = fitted.campaign.settings
+    spaced, n = np.geomspace if p.log else np.linspace, _POINTS_BY_RULES if settings.rules else _POINTS
+    values: list[Any] = [*p.choices] if p.kind is Kind.CATEGORY else spaced(p.low, p.high, n).tolist()
+    if settings.rules and p.kind is Kind.INT:
         values = sorted({round(value) for value in values})  # a rule may tie it to others by its steps
-    rows = [fitted.campaign.settings.kept(fitted.space, {**reference, p.name: value}, p.name) for value in values]
+    rows = [settings.kept(fitted.space, {**point, p.name: value}, p.name) for value in values]
     there = [(value, row) for value, row in zip(values, rows, strict=True) if row is not None]
     return Slice(p, [value for value, _ in there], [row for _, row in there])
 
 
-def slices_figure(fitted: FittedOutcome, slices: Sequence[Slice], reference: dict[str, Any]) -> Figure:
-    """The prediction of all campaigns together, with past and present results."""
+def slices_figure(
+    fitted: FittedOutcome, slices: Sequence[Slice], point: Mapping[str, Any], *, best: bool = True
+) -> Figure:
+    """The prediction of all campaigns together through a point, the best or another, with past and present results."""
     column = fitted.column
-    figure, panels = _panels(slices)
+    figure, grid = _panels(slices)
     measured, results = fitted.experiments, fitted.values
-    past = dict(zip((task.name for task in fitted.campaign.past), past_looks(len(fitted.campaign.past)), strict=True))
+    past = looks_of(fitted.campaign.past)
     medians: list[Any] = []
-    for s, axes in zip(slices, panels, strict=True):
+    for s, axes in zip(slices, grid, strict=True):
         name = s.parameter.name
         for i, task in enumerate(fitted.alignment.tasks):
             if name in task.rows:
@@ -102,25 +102,26 @@ def slices_figure(fitted: FittedOutcome, slices: Sequence[Slice], reference: dic
             x = s.where([e.values[name] for e in measured]) - (_ROOM if s.is_category else 0.0)
             axes.plot(x, results, "o", color=INK, markersize=5.5, label="this campaign", zorder=5)
         _axis(axes, s, column.label)
-        _mark_reference(axes, s, reference)
-        _mark_limit(axes, column)
+        _mark_point(axes, s, point, best=best)
+        if isinstance(column.outcome, Limit):
+            axes.axhline(column.outcome.value, color=INK, linewidth=1.1, linestyle="--", zorder=2, label="limit")
     tasks, far = fitted.ordinary_past, fitted.outliers
-    look_at(panels[0], [*(y for _, y in tasks), results[~far], *medians])
+    look_at(grid[0], [*(y for _, y in tasks), results[~far], *medians])
     hidden = int(far.sum()) + sum(d.n for d in fitted.alignment.datasets) - sum(len(y) for _, y in tasks)
-    note = f"{_described(fitted, reference)}{out_of_view(hidden)}"
-    heading(figure, "Prediction through the best point", noted(note, _outcome(fitted)))
-    legend_below(figure, panels, note="past results were measured at other settings of the remaining parameters")
+    note = f"{_described(fitted, point, best=best)}{out_of_view(hidden)}"
+    heading(figure, f"Prediction through {'the best' if best else 'a chosen'} point", noted(note, _outcome(fitted)))
+    legend_below(figure, grid, note="past results were measured at other settings of the remaining parameters")
     return figure
 
 
-def sources_figure(fitted: FittedOutcome, slices: Sequence[Slice], reference: dict[str, Any]) -> Figure:
-    """The prediction of every past campaign alone, inside the bounds of the outcome."""
+def sources_figure(fitted: FittedOutcome, slices: Sequence[Slice], point: Mapping[str, Any]) -> Figure:
+    """The prediction of every past campaign alone through the best point, inside the bounds of the outcome."""
     column, space, outcome = fitted.column, fitted.alignment.space, fitted.column.outcome
-    figure, panels = _panels(slices)
+    figure, grid = _panels(slices)
     alone = [GPBO.anywhere().learn().condition(d) for d in fitted.alignment.datasets]
-    past = dict(zip((task.name for task in fitted.campaign.past), past_looks(len(fitted.campaign.past)), strict=True))
+    past = looks_of(fitted.campaign.past)
     looks = [past[task.name] for task in fitted.alignment.tasks]
-    for s, axes in zip(slices, panels, strict=True):
+    for s, axes in zip(slices, grid, strict=True):
         found = fitted.expected(s.rows)
         together = PastLook(INK, "o")
         lines = [] if found is None else [("all together, this campaign", together, found.median)]
@@ -141,9 +142,9 @@ def sources_figure(fitted: FittedOutcome, slices: Sequence[Slice], reference: di
                 axes.plot(s.x[at], y[at], mec=look.color if look.crowd else "white", zorder=top + 1, **mark)
                 axes.plot([], [], label=told, **{**line, **mark})
         _axis(axes, s, column.label)
-        _mark_reference(axes, s, reference)
-    heading(figure, "What each past campaign says", noted(_described(fitted, reference), _outcome(fitted)))
-    legend_below(figure, panels, note="a marker on a line is where it is best")
+        _mark_point(axes, s, point, best=True)
+    heading(figure, "What each past campaign says", noted(_described(fitted, point, best=True), _outcome(fitted)))
+    legend_below(figure, grid, note="a marker on a line is where it is best")
     return figure
 
 
@@ -163,16 +164,11 @@ def _median(posterior: TransferPosterior, X: torch.Tensor) -> NDArray[np.float64
 def _panels(slices: Sequence[Slice]) -> tuple[Figure, list[Axes]]:
     n = len(slices)
     columns = min(n, 2 if n in (2, 4) else 3)
-    rows = math.ceil(n / columns)
     # letters of slanted names, which take height from their row
     letters = [max((len(short(c)) for c in s.parameter.choices), default=0) * _is_slanted(s.parameter) for s in slices]
     slanted = sum(_INCHES_A_LETTER * max(letters[i : i + columns]) for i in range(0, n, columns))
-    width = 4.3 * columns + (1.5 if columns == 1 else 0)
-    figure = Figure(figsize=(width, 3.1 * rows + 1.5 + slanted), dpi=150, layout="constrained")
-    grid = np.asarray(figure.subplots(rows, columns, squeeze=False, sharey=True)).ravel()
-    for unused in grid[n:]:
-        unused.set_axis_off()
-    return figure, list(grid[:n])
+    size = (5.8 if columns == 1 else 4.3, 3.1)
+    return panels(n, columns=columns, size=size, below=1.5 + slanted, sharey=True)
 
 
 def _axis(axes: Axes, s: Slice, ylabel: str) -> None:
@@ -198,14 +194,10 @@ def _is_slanted(p: Parameter) -> bool:
     return sum(map(len, p.choices)) > 36
 
 
-def _mark_reference(axes: Axes, s: Slice, reference: dict[str, Any]) -> None:
-    (x,) = s.where([reference[s.parameter.name]])
-    axes.axvline(float(x), color=INK, linewidth=0.9, linestyle=":", zorder=0, label="best point")
-
-
-def _mark_limit(axes: Axes, column: ResultColumn) -> None:
-    if isinstance(column.outcome, Limit):
-        axes.axhline(column.outcome.value, color=INK, linewidth=1.1, linestyle="--", zorder=2, label="limit")
+def _mark_point(axes: Axes, s: Slice, point: Mapping[str, Any], *, best: bool) -> None:
+    (x,) = s.where([point[s.parameter.name]])
+    told = "best point" if best else "this point"
+    axes.axvline(float(x), color=INK, linewidth=0.9, linestyle=":", zorder=0, label=told)
 
 
 def _outcome(fitted: FittedOutcome) -> str:
@@ -213,17 +205,19 @@ def _outcome(fitted: FittedOutcome) -> str:
     return fitted.column.name if len(fitted.campaign.file.results) > 1 else ""
 
 
-def _described(fitted: FittedOutcome, reference: dict[str, Any]) -> str:
-    """The reference point in words."""
-    best, file, column = fitted.campaign.best, fitted.campaign.file, fitted.column
-    what = "the best prediction among past settings"
-    if best is not None:
-        known = best.results.get(column.name)
+def _described(fitted: FittedOutcome, point: Mapping[str, Any], *, best: bool) -> str:
+    """The point in words."""
+    found, file, column = fitted.campaign.best, fitted.campaign.file, fitted.column
+    settings = (f"{split_unit(p.name)[0]} {_value(point[p.name])} {p.unit}".strip() for p in file.parameters)
+    what = ""
+    if best and found is not None:
+        known = found.results.get(column.name)
         unit = f" {column.unit}" if column.unit else ""
         balanced = ", the most balanced of the front" if len(file.goals) > 1 else ""
-        what = f"row {best.number}{balanced}" + ("" if known is None else f", {known:g}{unit}")
-    settings = (f"{split_unit(p.name)[0]} {_value(reference[p.name])} {p.unit}".strip() for p in file.parameters)
-    return f"{what}: {', '.join(settings)}"
+        what = f"row {found.number}{balanced}" + ("" if known is None else f", {known:g}{unit}") + ": "
+    elif best:
+        what = "the best prediction among past settings: "
+    return f"{what}{', '.join(settings)}"
 
 
 def _value(value: Any) -> str:

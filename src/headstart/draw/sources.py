@@ -1,242 +1,216 @@
-"""What became of the sources, as an interactive figure like Optuna's own: ``plot_sources(sampler.explain())``.
+"""What became of the sources: ``plot_sources(sampler.explain())``, and the pictures of ``headstart check``.
 
-left     how much of every source's shape the target has, ± a standard deviation
-right    what every source alone adds to the predictions of the target, with its 95 % interval
-below    how far the candidates were believed after every result
-
-A verdict has a colour and a marker, so that it is told apart in grey, too. The details are shown where the pointer is.
+agreement.png   how well each source predicts itself, and which of them show the same
+verdicts.png    every source's weight over the results, what it added, and how far the candidates of AUTO were believed
 """
 
 from __future__ import annotations
 
-import html
 import itertools
-import textwrap
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from headstart.errors import MissingExtraError
-from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
+from headstart.draw.canvas import INK, legend_below, save_png, tidy
+from headstart.draw.looks import MANY, NOW, PastLook, heading, named, noted, past_looks, short
+from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict, WhyUnusable
 
-_INK, _RULE = "#333333", "#BBBBBB"
-# Dark, light, in between: apart in grey as well, and so are the markers
-_LOOKS = {
-    Verdict.USED: ("#0072B2", "circle"),
-    Verdict.REDUCED: ("#E69F00", "triangle-down"),
-    Verdict.IGNORED: ("#7A7A7A", "x-thin-open"),
+_PALE = "#C8C8C8"
+_INFORMED = (NOW, "#56B4E9", "#12365E", "#7F9FBF", "#A9CCE3")  # candidates that know the past, in their order
+# Of many sources the verdicts are told apart, no longer the sources
+_VERDICTS = {
+    Verdict.USED: PastLook(NOW, "o"),
+    Verdict.REDUCED: PastLook("#E69F00", "v"),
+    Verdict.IGNORED: PastLook("#7A7A7A", "x"),
 }
-_PALE = "#D0D0D0"
-_INFORMED = ("#0072B2", "#56B4E9", "#12365E", "#7F9FBF", "#A9CCE3")  # candidates that know the past, in their order
-_LONG_NAME = 30
-# Pixels: of a source's row, of the panel below, between the panels, above and below them
-_ROW, _BELIEFS, _BETWEEN, _TOP, _BOTTOM = 22, 170, 110, 110, 110
-_LEAST_ROWS = 4
-_LINE = 96  # characters of a reason that fit in a line of what the pointer shows
+_FEW = 3  # sources that a heading can name
+_COLORS = "PuOr_r"
 
 
-def plot_sources(explanation: Explanation) -> go.Figure:
-    """The weights and gains of all sources by their verdicts, and the beliefs in the candidates.
+def draw_agreement(check: Explanation, out: Path, *, of: str = "") -> Path:
+    """Write agreement.png into the folder, which is made if it is not there; ``of`` several outcomes one for each."""
+    return save_png({named("agreement", of): agreement_figure(check, of=of)}, out)[0]
 
-    It needs plotly: without it a ``MissingExtraError`` says how to get it.
-    """
-    try:
-        from plotly.subplots import make_subplots
-    except ImportError as error:
-        raise MissingExtraError(
-            "The figure of the sources needs plotly, which is not installed: pip install 'headstart[plotly]'."
-        ) from error
-    n = len(explanation.sources)
-    upper = _ROW * max(n, _LEAST_ROWS)
-    inner = upper + _BETWEEN + _BELIEFS
-    figure = make_subplots(
-        rows=2,
-        cols=2,
-        specs=[[{}, {}], [{"colspan": 2}, None]],
-        shared_yaxes=True,
-        row_heights=[upper, _BELIEFS],
-        vertical_spacing=_BETWEEN / inner,
-        horizontal_spacing=0.04,
+
+def agreement_figure(check: Explanation, *, of: str = "") -> Figure:
+    """How well each past campaign predicts itself, and which of them show the same."""
+    n = len(check.names)
+    alone = n == 1
+    side = min(1.4 + 0.62 * n, 9.0)  # inches of the matrix, and below of the names beside it
+    names = 0.07 * max(len(short(name)) for name in check.names)
+    widths = [3.2 + names] if alone else [3.2 + names, side + names + 1.4]
+    figure = Figure(figsize=(sum(widths), 1.6 + side + (0 if alone else 0.6 * names)), dpi=150, layout="constrained")
+    panels = figure.subplots(1, len(widths), width_ratios=widths, squeeze=False)
+    _self_prediction(panels[0, 0], check)
+    if not alone:
+        _matrix(figure, panels[0, 1], check)
+    silent = [f"{short(source.name)} ({source.unusable})" for source in check.sources if source.unusable]
+    told = ", ".join(silent) if len(silent) <= _FEW else f"{len(silent)} of {n}"
+    note = (
+        f"they say nothing: {told}" if silent else "it predicts itself" if n == 1 else "all of them predict themselves"
     )
-    for verdict in Verdict:
-        _add_verdict(figure, verdict, explanation)
-    _add_beliefs(figure, explanation)
-    _lay_out(figure, explanation, _TOP + inner + _BOTTOM)
-    _say_what_is_unknown(figure, explanation)
+    heading(figure, "What the past campaigns say", noted(note, of))
     return figure
 
 
-def _add_verdict(figure: Any, verdict: Verdict, explanation: Explanation) -> None:
-    """The sources with this verdict in both panels, under one entry of the legend."""
-    import plotly.graph_objects as go
-
-    asked = [] if explanation.shares is None else explanation.shares.tolist()
-    share = asked[-1] if asked else [None] * len(explanation.sources)
-    found = [(i, source) for i, source in enumerate(explanation.sources) if source.verdict is verdict]
-    tested = [(i, source) for i, source in found if source.interval is not None]
-    color, symbol = _LOOKS[verdict]
-    common: dict[str, Any] = {
-        "mode": "markers",
-        "name": str(verdict),
-        "legendgroup": str(verdict),
-        "marker": {"color": color, "symbol": symbol, "size": 9, "line": {"color": color, "width": 2}},
-        "hovertemplate": "%{customdata}<extra></extra>",
-    }
-    error = {"color": color, "thickness": 1.6, "width": 3}
-    figure.add_trace(
-        go.Scatter(
-            x=[source.weight for _, source in found],
-            y=[i for i, _ in found],
-            error_x={"array": [source.weight_sd for _, source in found], **error},
-            customdata=[_told(source, share[i]) for i, source in found],
-            showlegend=bool(found),
-            **common,
-        ),
-        row=1,
-        col=1,
-    )
-    figure.add_trace(
-        go.Scatter(
-            x=[source.gain for _, source in tested],
-            y=[i for i, _ in tested],
-            error_x={"array": [source.interval[1] - source.gain for _, source in tested if source.interval], **error},
-            customdata=[_told(source, share[i]) for i, source in tested],
-            showlegend=False,
-            **common,
-        ),
-        row=1,
-        col=2,
-    )
-
-
-def _add_beliefs(figure: Any, explanation: Explanation) -> None:
-    import plotly.graph_objects as go
-
-    results, shares = zip(*explanation.history, strict=True)
-    colors = itertools.cycle(_INFORMED)
-    for name, share in zip(explanation.candidates, zip(*shares, strict=True), strict=True):
-        figure.add_trace(
-            go.Bar(
-                x=list(results),
-                y=list(share),
-                name=_escaped(explanation.labels[name]),
-                legend="legend2",
-                marker={
-                    "color": _PALE if name == explanation.plain else next(colors),
-                    "line": {"color": "white", "width": 0.5},
-                },
-                hovertemplate=f"{_escaped(name)}: %{{y:.0%}} after %{{x}} results<extra></extra>",
-            ),
-            row=2,
-            col=1,
+def _self_prediction(axes: Axes, check: Explanation) -> None:
+    for y, source in enumerate(check.sources):
+        gain, error, why = source.informative, source.informative_error, source.unusable
+        known = why in (None, WhyUnusable.NOISE, WhyUnusable.LITTLE)
+        if known:
+            axes.barh(y, gain, height=0.62, color=_PALE if why else NOW)
+            axes.plot([gain - error, gain + error], [y, y], color=INK, linewidth=1.4)
+        axes.annotate(
+            f"  {why or ''}", (max(gain + error, 0.0) if known else 0.0, y), va="center", color=INK, fontsize=9
         )
+    axes.axvline(0.0, color=INK, linewidth=0.9)
+    _names(axes, check.names)
+    tidy(axes, "gain over a constant [nats per row]", "")
+    axes.set_title("how well it predicts itself", loc="left", fontsize=10, color=INK)
+    axes.margins(x=0.16)
 
 
-def _lay_out(figure: Any, explanation: Explanation, height: int) -> None:
-    n, results = len(explanation.sources), explanation.n_observations
-    when = f"after {results} result{'s'[: results - 1]}" if results else "before the first result"
-    figure.update_layout(
-        title={
-            "text": f"What became of the {f'{n} sources' if n > 1 else 'source'} {when}",
-            "x": 0.0,
-            "xanchor": "left",
-            "xref": "paper",
-            "y": 1 - 24 / height,
-            "yanchor": "top",
-        },
-        template="plotly_white",
-        font={"color": _INK},
-        height=height,
-        margin={"l": 60, "r": 30, "t": _TOP, "b": _BOTTOM},
-        barmode="stack",
-        bargap=0.0,
-        hoverlabel={"align": "left"},
-        # in pixels: above the panels, and below them
-        legend={"orientation": "h", "x": 0.0, "y": 1 + 34 / (height - _TOP - _BOTTOM), "yanchor": "bottom"},
-        legend2={
-            "orientation": "h",
-            "x": 0.0,
-            "y": -52 / (height - _TOP - _BOTTOM),
-            "yanchor": "top",
-            "traceorder": "normal",
-        },
-    )
-    names = [_escaped(_short(source.name)) for source in explanation.sources]
-    figure.update_yaxes(
-        row=1,
-        tickmode="array",
-        tickvals=list(range(n)),
-        ticktext=names,
-        range=[max(n, _LEAST_ROWS) - 0.5, -0.5],
-        automargin=True,
-        zeroline=False,
-    )
-    figure.update_yaxes(row=2, tickformat=".0%", range=[0, 1], automargin=True)
-    figure.update_xaxes(title_font_size=12, title_standoff=8)
-    figure.update_xaxes(row=1, zeroline=True, zerolinecolor=_INK, zerolinewidth=1.2, rangemode="tozero")
-    figure.update_xaxes(row=1, col=1, title_text="1: all of its shape, below 0: reversed")
-    figure.update_xaxes(row=1, col=2, title_text="nats per result, 0: no source at all")
-    figure.update_xaxes(row=2, title_text="results of this study", range=[-0.5, results + 0.5], tickformat="d")
-    if results < 10:
-        figure.update_xaxes(row=2, dtick=1)
-    figure.add_vline(x=1.0, line={"color": _RULE, "dash": "dash", "width": 1.2}, row=1, col=1)
-    for axis, title in (
-        ("", "weight ± standard deviation"),
-        ("2", "what it adds, 95 % interval"),
-        ("3", "how far each candidate is believed"),
-    ):
-        _note(figure, f"<b>{title}</b>", axis, x=0.0, y=1.0, above=True)
+def _matrix(figure: Figure, axes: Axes, check: Explanation) -> None:
+    n, values = len(check.names), check.agreement
+    assert values is not None
+    axes.set_facecolor("#F2F2F2")
+    image = axes.imshow(np.ma.masked_invalid(values), cmap=_COLORS, vmin=-1, vmax=1, aspect="equal")
+    if n <= MANY:
+        for i in range(n):
+            for j in range(n):
+                value = values[i, j]
+                text = "–" if math.isnan(value) else f"{round(value, 2) + 0.0:+.2f}" if i != j else "1"
+                dark = not math.isnan(value) and abs(value) > 0.55
+                axes.text(j, i, text, ha="center", va="center", fontsize=9, color="white" if dark else INK)
+    slant: dict[str, Any] = {"rotation": 90} if n > MANY else {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
+    axes.set_xticks(range(n), [short(name) for name in check.names], fontsize=9, **slant)
+    _names(axes, check.names)
+    axes.set_title("what the row predicts,\nagainst what the column measured", loc="left", fontsize=10, color=INK)
+    bar = figure.colorbar(image, ax=axes, shrink=0.8, ticks=[-1, 0, 1])
+    bar.ax.set_yticklabels(["reverse", "unrelated", "the same"])
 
 
-def _say_what_is_unknown(figure: Any, explanation: Explanation) -> None:
+def _names(axes: Axes, names: Sequence[str]) -> None:
+    axes.set_yticks(range(len(names)), [short(name) for name in names], fontsize=9)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+
+
+def draw_verdicts(explanation: Explanation, out: Path, *, of: str = "") -> Path:
+    """Write verdicts.png into the folder, which is made if it is not there; ``of`` several outcomes one for each."""
+    return save_png({named("verdicts", of): plot_sources(explanation, of=of)}, out)[0]
+
+
+def plot_sources(explanation: Explanation, *, of: str = "") -> Figure:
+    """Draw the weight of every source over the results, what it added, and how far the candidates were believed.
+
+    Of more than 12 sources the verdicts are told apart, not the sources.
+
+    Args:
+        explanation: What ``sampler.explain()`` or ``explain`` gives.
+        of: The outcome that it is about, where there are several.
+
+    Returns:
+        A figure of Matplotlib with three panels: ``figure.savefig("sources.png")`` writes it.
+    """
+    figure = Figure(figsize=(13.2, 4.6 + 0.16 * max(0, len(explanation.sources) - 6)), dpi=150, layout="constrained")
+    weights, gains, believed = figure.subplots(1, 3, width_ratios=[1.15, 1.0, 1.0])
+    _weights(weights, explanation)
+    _gains(gains, explanation)
+    _believed(believed, explanation)
+    counts = [(v, sum(s.verdict is v for s in explanation.sources)) for v in Verdict]
+    n = explanation.n_observations
+    told = ", ".join(f"{count} {verdict}" for verdict, count in counts if count)
+    heading(figure, "Verdicts on the past", noted(f"{told}, after {n} result{'' if n == 1 else 's'}", of))
+    legend_below(figure, [weights, believed])
+    return figure
+
+
+def _looks(explanation: Explanation) -> list[tuple[PastLook, str]]:
+    """How every source is drawn, and what the legend says of it."""
+    sources = explanation.sources
+    if len(sources) > MANY:
+        return [(_VERDICTS[source.verdict], f"{source.verdict}") for source in sources]
+    return [(look, short(source.name)) for source, look in zip(sources, past_looks(len(sources)), strict=True)]
+
+
+def _weights(axes: Axes, explanation: Explanation) -> None:
+    looks, last = _looks(explanation), explanation.n_observations
+    many = len(looks) > MANY
+    for source, (look, told) in zip(explanation.sources, looks, strict=True):
+        seen, weight = zip(*source.history, strict=True)
+        axes.plot(
+            seen,
+            weight,
+            color=look.color,
+            marker=look.marker,
+            markersize=3 if many else 5,
+            linewidth=0.8 if many else 1.8,
+            linestyle=":" if source.verdict is Verdict.IGNORED else look.line,
+            label=told,
+        )
+    apart = 0.03 * max(last, 4)
+    strip = 0.0 if many else apart * (len(looks) + 1)  # right of the results, with the errors beside each other
+    if not many:
+        for i, (source, (look, _)) in enumerate(zip(explanation.sources, looks, strict=True)):
+            at, mark = [last + apart * (i + 1.5)], {"color": look.color, "fmt": look.marker}
+            axes.errorbar(at, [source.weight], [source.weight_sd], markersize=4, capsize=3, **mark)  # type: ignore[arg-type]
+        axes.axvspan(last + apart / 2, last + strip + apart / 2, color="#F2F2F2", linewidth=0, zorder=0)
+    axes.axhline(0.0, color=INK, linewidth=0.9)
+    axes.axhline(1.0, color=INK, linewidth=0.9, linestyle=(0, (5, 3)))
+    _experiments(axes, last, strip)
+    if not many:
+        ticks = [tick for tick in axes.get_xticks() if 0 <= tick <= last]
+        axes.set_xticks([*ticks, last + (strip + apart) / 2], [*(f"{tick:g}" for tick in ticks), "now"])
+    tidy(axes, f"results of {short(explanation.target)}", "weight" if many else "weight, ± standard deviation now")
+    axes.set_title("how much of its shape is used (1: all, below 0: reversed)", loc="left", fontsize=10, color=INK)
+
+
+def _gains(axes: Axes, explanation: Explanation) -> None:
+    for y, (source, (look, _)) in enumerate(zip(explanation.sources, _looks(explanation), strict=True)):
+        if source.interval is not None:
+            own: dict[str, Any] = {"color": look.color, "alpha": 0.45 if source.verdict is Verdict.IGNORED else 1.0}
+            axes.plot(source.interval, [y, y], linewidth=2.2, solid_capstyle="butt", **own)
+            axes.plot(
+                [source.gain], [y], marker=look.marker, markersize=7 if len(explanation.sources) <= MANY else 5, **own
+            )
+        # beside the axes, so that it cannot be read as the verdict on the row above
+        beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+        axes.annotate(_verdict(source), (1.0, y), xytext=(4, 0), va="center", fontsize=9, color=INK, **beside)
     if all(source.interval is None for source in explanation.sources):
-        figure.update_xaxes(row=1, col=2, range=[-1, 1])
-        _note(figure, "not known yet: too few results", "2", x=0.5, y=0.5)
+        axes.set_xlim(-1, 1)
+    axes.axvline(0.0, color=INK, linewidth=0.9)
+    _names(axes, [source.name for source in explanation.sources])
+    tidy(axes, "gain over a model from scratch [nats per result]", "")
+    axes.set_title("what it added to the predictions, 95 %", loc="left", fontsize=10, color=INK)
 
 
-def _note(figure: Any, text: str, axis: str, *, x: float, y: float, above: bool = False) -> None:
-    """A text in a panel, or above it."""
-    figure.add_annotation(
-        text=text,
-        x=x,
-        y=y,
-        xref=f"x{axis} domain",
-        yref=f"y{axis} domain",
-        showarrow=False,
-        xanchor="left" if above else "center",
-        yanchor="bottom" if above else "middle",
-        yshift=4 if above else 0,
-        bgcolor=None if above else "white",
-        font={"size": 13, "color": _INK},
-    )
+def _verdict(source: SourceVerdict) -> str:
+    return f"{source.verdict}{', not tested yet' if source.interval is None and source.verdict is Verdict.USED else ''}"
 
 
-def _told(source: SourceVerdict, share: float | None) -> str:
-    """What is shown where the pointer is."""
-    lines = [
-        f"<b>{_escaped(source.name)}</b>, {source.rows} rows: {source.verdict}",
-        *_wrapped(source.reason),
-        f"weight {source.weight:+.2f} ± {source.weight_sd:.2f}",
-    ]
-    if source.interval is not None:
-        lines.append(f"gain {source.gain:+.2f}, 95 % interval {source.interval[0]:+.2f} to {source.interval[1]:+.2f}")
-    if share is not None:
-        lines.append(f"its share of the latest prediction {share:.0%}")
-    return "<br>".join(lines)
+def _believed(axes: Axes, explanation: Explanation) -> None:
+    n, shares = zip(*explanation.history, strict=True)
+    bottom = np.zeros(len(n))
+    colors = itertools.cycle(_INFORMED)
+    for name, share in zip(explanation.candidates, np.array(shares).T, strict=True):
+        color = _PALE if name == explanation.plain else next(colors)
+        label = explanation.labels[name]
+        axes.bar(n, share, bottom=bottom, width=1.0, color=color, edgecolor="white", linewidth=0.4, label=label)
+        bottom = bottom + share
+    _experiments(axes, explanation.n_observations, 0.5, left=0.5)
+    axes.set_ylim(0, 1)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    tidy(axes, f"results of {short(explanation.target)}", "")
+    axes.set_title("how far each candidate is believed", loc="left", fontsize=10, color=INK)
 
 
-def _wrapped(text: str) -> Sequence[str]:
-    return [_escaped(line) for line in textwrap.wrap(text, _LINE)]
-
-
-def _short(name: str) -> str:
-    """Cut in the middle if it is long, for names often differ in the end."""
-    half = _LONG_NAME // 2
-    return name if len(name) <= _LONG_NAME else f"{name[:half]}…{name[1 - half :]}"
-
-
-def _escaped(text: str) -> str:
-    """As it is: neither markup nor a formula."""
-    return html.escape(text, quote=False).replace("$", "&#36;")
+def _experiments(axes: Axes, last: int, right: float, left: float = 0.0) -> None:
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    margin = 0.02 * max(last, 4)
+    axes.set_xlim(-left - margin, last + right + margin)

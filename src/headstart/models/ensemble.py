@@ -119,12 +119,10 @@ class RankingWeighted(TransferModel):
             raise InputError(f"samples and horizon must be at least 1, but are {self.samples} and {self.horizon}.")
 
     def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> RankingPrior:
-        fits = fit_each(sources, torch.ones_like(sources[0].y.sum(-1)), self, seed, context)
         units = tuple(Units.of([source]).completed(source) for source in sources)
-        members = tuple(fit.layer(unit) for fit, unit in zip(fits, units, strict=True))
-        return RankingPrior(
-            model=self, sources=sources, members=members, units=units, fit_reports=tuple(fit.report for fit in fits)
-        )
+        one = torch.ones_like(sources[0].y.sum(-1))
+        members, reports = fit_each(sources, units, one, self, seed, context)
+        return RankingPrior(model=self, sources=sources, members=members, units=units, fit_reports=reports)
 
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
         if not isinstance(params, EnsembleParams):

@@ -69,7 +69,8 @@ class Prior(ABC):
             require_unit_cube(target, "the target")
         with torch.no_grad():
             warp = self.warp_of(target)
-            posterior = self._condition(self.inward(target), seed)
+            inward = target if warp is None else warp.task_inward(target, refit_size(target.n))
+            posterior = self._condition(inward, seed)
             posterior = posterior if warp is None else posterior._seen_through(warp, target.y)
             return posterior._with_facts(error_var=target.error_var, past_bests=self._past_bests())
 

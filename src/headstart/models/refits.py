@@ -42,10 +42,6 @@ class TargetCache:
     def __init__(self) -> None:
         self._kinds: dict[str, dict[bytes, Any]] = {}
 
-    def __len__(self) -> int:
-        """The number of entries."""
-        return sum(map(len, self._kinds.values()))
-
     def get(self, kind: str, target: Dataset, make: Callable[[], V], keep: int = _CACHED) -> V:
         """The value of this kind for these data, made where it is missing; the latest ``keep`` of its kind are kept."""
         parts = (target.X, target.y, *(() if target.error_var is None else (target.error_var,)))

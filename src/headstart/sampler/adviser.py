@@ -11,6 +11,7 @@ One suggestion, made when Optuna asks for all parameters or the objective for th
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Mapping
@@ -19,12 +20,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import optuna
 import torch
 from jaxtyping import Float
 from optuna.trial import TrialState
 from torch import Tensor
 
-from headstart.data.dataset import Dataset
 from headstart.data.rules.rule import SettingRule
 from headstart.data.space import Space
 from headstart.decide.acquisition import Acquisition
@@ -33,16 +34,15 @@ from headstart.decide.stopping import Outlook, outlook
 from headstart.decide.suggest import suggest
 from headstart.errors import NoPlaceError, NoPointLeftError, NumericalError
 from headstart.gp.fit import generator_from
-from headstart.models.device import ComputeDevice
-from headstart.models.model import Prior
+from headstart.models.auto.explanation import Explanation, explain
+from headstart.models.learning import LearningProgress
 from headstart.models.outcomes import OutcomePosteriors
 from headstart.sampler.explanation import Suggested
-from headstart.sampler.log import OnceLogger, log_warning
-from headstart.sampler.outcomes import Known, SourceFitter, StudyPriors, StudySnapshot, metric_names
-from headstart.sampler.settings import SettingConstraints, TrialDomain, values_of_late_parameter
-from headstart.sampler.space import StudySpace, clip_value
+from headstart.sampler.outcomes import SourceFitter, StudyPriors
+from headstart.sampler.settings import SettingConstraints, TrialDomain, values_of_late_parameter, warn_of_broken
+from headstart.sampler.space import StudySnapshot, clip_value
 from headstart.sampler.trials import EncodedTrials, count_same, fixed_parameters, note, noted
-from headstart.sources.extremes import infinite_in_words, outliers_in_words
+from headstart.sources.alignment import infinite_in_words, outliers_in_words
 from headstart.sources.forms.naming import errors_of_trials
 from headstart.sources.optuna_api import set_user_attributes
 
@@ -58,89 +58,71 @@ _MAX_ASKING = 8  # workers asking at the same moment that are taken into account
 _ELSEWHERE = 512  # points that are compared where the best one is pending
 _SINGLE = "it had a single value so far"
 
+LOGGER = "optuna.headstart"
+_logger = optuna.logging.get_logger(LOGGER)
+# Seconds: progress is logged where learning takes longer than the first, and once in the second
+_LONG, _INTERVAL = 2.0, 10.0
 
-@dataclass(frozen=True)
-class PointChooser:
-    """Chooses the next point; ``deterministic`` says that repeating a finished trial is a waste."""
 
-    acquisition: Acquisition
-    beta: float
-    deterministic: bool
-    device: ComputeDevice
+@dataclass
+class SamplerLog:
+    """The sampler's messages, through a child of Optuna's logger, so that Optuna's verbosity and handlers hold.
 
-    def tries_once(self, domain: Domain) -> bool:
-        """Whether a point is tried again only when all others were tried."""
-        return self.deterministic or isinstance(domain, Candidates)
+    ``said`` are the warnings that were logged, ``told`` when progress was.
+    """
 
-    def choose(self, known: Known, domain: Domain, trials: EncodedTrials, *, seed: int) -> Float[Tensor, "d"]:
-        """The best point that is neither pending nor, where points are tried once, finished; if all are, the best.
+    said: set[str] = field(default_factory=set)
+    told: float = -math.inf
 
-        Trials that ask at this moment are assumed to take the best points, and this one takes the next best. Where all
-        that is left to gain lies next to a pending point, the most promising point elsewhere is taken.
-        """
-        x = self._best(known, domain, trials, seed)
-        if not count_same(x.unsqueeze(0), trials.pending).item():
-            return x
-        X = domain.X if isinstance(domain, Candidates) else domain.spread(_ELSEWHERE, generator_from(seed))
-        free = X[count_same(X, trials.pending) == 0]
-        if not len(free):
-            return x
-        first = known.posteriors[0] if isinstance(known, OutcomePosteriors) else known
-        mean, var = first.predict(free)
-        return free[(mean - self.beta * var.sqrt()).argmin()]
+    def warn(self, text: str, key: str = "") -> None:
+        """Log a warning unless one of the same key, by default its text, was logged."""
+        if self.is_new(key or text):
+            log_warning(text)
 
-    def _best(self, known: Known, domain: Domain, trials: EncodedTrials, seed: int) -> Float[Tensor, "d"]:
-        q, pending, X = 1 + min(trials.asking, _MAX_ASKING), trials.pending, trials.target.X
-        finished = X if self.tries_once(domain) else X[:0]
-        for count, awaited, avoid in ((q, pending, finished), (1, pending, finished), (1, pending, X[:0])):
-            try:
-                found = self.maximise(known, domain, q=count, pending=awaited, avoid=avoid, seed=seed)
-            except NoPointLeftError:  # every point of a finite space is used up: repeat one
-                continue
-            return found.reshape(-1, domain.d)[-1]
-        return self.maximise(known, domain, seed=seed)
+    def is_new(self, key: str) -> bool:
+        """Whether nothing of this key was logged; from now on it was."""
+        new = key not in self.said
+        self.said.add(key)
+        return new
 
-    def maximise(
-        self,
-        known: Known,
-        domain: Domain,
-        *,
-        seed: int,
-        q: int = 1,
-        pending: Float[Tensor, "p d"] | None = None,
-        avoid: Float[Tensor, "k d"] | None = None,
-    ) -> Float[Tensor, "*out d"]:
-        """The points where the acquisition value is highest, on the device where that is faster."""
+    def inform(self, text: str) -> None:
+        """Log a message that needs no action, every time."""
+        _logger.info("%s", text)
 
-        def search(on: Known, device: str) -> Float[Tensor, "*out d"]:
-            return suggest(
-                on,
-                domain=domain,
-                kind=self.acquisition,
-                q=q,
-                pending=None if pending is None else pending.to(device),
-                avoid=None if avoid is None else avoid.to(device),
-                seed=seed,
-                beta=self.beta,
-            ).cpu()
+    def progress(self, now: LearningProgress) -> None:
+        """Log how far learning is, every ten seconds where it takes long."""
+        if now.share < 1 and now.seconds + now.left >= _LONG and time.monotonic() - self.told >= _INTERVAL:
+            self.told = time.monotonic()
+            self.inform(f"{now}.")
 
-        return self.device.searching(known, search)
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the time, which is one of this process."""
+        return vars(self) | {"told": -math.inf}
+
+
+def log_warning(text: str) -> None:
+    """Log a warning, every time."""
+    _logger.warning("%s", text)
 
 
 @dataclass
 class Adviser:
-    """Makes the suggestions of one process; ``last`` is the latest."""
+    """Makes the suggestions of one process; ``last`` is the latest.
+
+    ``deterministic`` says that repeating a finished trial is a waste.
+    """
 
     fitter: SourceFitter
-    chooser: PointChooser
     settings: SettingConstraints
-    log: OnceLogger
+    log: SamplerLog
     entropy: int
+    acquisition: Acquisition
+    beta: float
+    deterministic: bool
     last: Suggested | None = None
     _recent: dict[int, Suggested] = field(default_factory=dict)  # by trial number: threads have one each
-    _read: tuple[int, StudySnapshot] | None = (
-        None  # for the trial of that number, whose parameters Optuna asks for next
-    )
+    # what was read for the trial of that number, whose parameters Optuna asks for next
+    _read: tuple[int, StudySnapshot] | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     # ── what a trial runs with ────────────────────────────────────────────────────────────────────────────────────
@@ -158,19 +140,36 @@ class Adviser:
             finished = {name for t in now.trials if t.state == TrialState.COMPLETE for name in t.params}
             found = {
                 name: distribution
-                for name, distribution in now.space.distributions.items()
+                for name, distribution in now.distributions.items()
                 if not distribution.single() and (self.fitter.space is not None or name in finished)
             }
             self._read = (trial.number, now) if found else None
         return found
 
     def suggest(self, study: Study, trial: FrozenTrial, asked: Mapping[str, BaseDistribution]) -> dict[str, Any] | None:
-        """Parameters for the trial, the ones of ``relative_space`` among them; see ``_suggest``."""
-        with self._lock:
-            kept = self._read
+        """Parameters for the trial, those that are ``asked`` for among them.
+
+        None where there is nothing to choose, and {} where the model failed. Threads take turns, so that each sees what
+        the others were given.
+        """
+        with self._lock, _on_cpu():
+            kept, self._read = self._read, None
             fresh = kept is not None and kept[0] == trial.number and kept[1].study is study
-            now = kept[1] if kept is not None and fresh else self.fitter.read(study)
-            return self._suggest(now.asking_for(asked), trial)
+            now = (kept[1] if kept is not None and fresh else self.fitter.read(study)).asking_for(asked)
+            if now.nothing_to_choose:
+                return None
+            try:
+                found = self._suggested(now, trial)
+            except NumericalError as error:
+                log_warning(f"Trial {trial.number} is not chosen by the model, which failed: {error}")
+                params = self._without_model(now, trial)
+                note(study, trial, params)
+                return params
+            self.last = self._recent[trial.number] = found
+            for number in list(self._recent)[:-_RECENT]:
+                del self._recent[number]
+        set_user_attributes(study, trial, found.attributes)
+        return found.params
 
     def value(self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
         """One parameter of the trial, fitted into what the objective asks for.
@@ -183,17 +182,18 @@ class Adviser:
             # the first parameter that is known leads to the suggestion, with those drawn before as they are
             with self._lock:
                 now = self.fitter.read(study)
-                if name not in now.space.distributions:
+                if name not in now.distributions:
                     self.settings.require_listed(name)
                     raise NoPlaceError(self._why_unknown)
-                params = self._suggest(now, trial)
+                self._read = trial.number, now
+                params = self.suggest(study, trial, {})
             if params is None:
                 raise NoPlaceError(_SINGLE)
         if name in params:
             found = _offered(params[name], name, distribution)
             if self.settings and not (found == [params[name]] and self._is_expected(study, trial, name, distribution)):
                 # what was chosen is not offered, and what is near it may break a rule: choose again
-                params = self._suggest(self.fitter.read(study).asking_for({name: distribution}), trial) or {}
+                params = self.suggest(study, trial, {name: distribution}) or {}
                 found = _offered(params[name], name, distribution) if name in params else []
             if found:
                 return found[0]
@@ -205,36 +205,14 @@ class Adviser:
     def begin(self, study: Study, trial: FrozenTrial) -> None:
         """Raise an ``InputError`` if a rule is about an unknown parameter; warn of rules that the trial breaks."""
         if self.settings:
-            rules = self._rules(self.fitter.read(study).space)
-            self.settings.warn_of_broken(rules, fixed_parameters(trial), trial.number, self.log.warn)
+            rules = self._rules(self.fitter.read(study))
+            warn_of_broken(rules, fixed_parameters(trial), trial.number, self.log.warn)
 
     def forget(self, number: int) -> None:
         """Drop what the suggestion of a trial that has ended rests on."""
         self._recent.pop(number, None)
 
-    def _suggest(self, now: StudySnapshot, trial: FrozenTrial) -> dict[str, Any] | None:
-        """Parameters for the trial; None where there is nothing to choose, and {} where the model failed.
-
-        Threads take turns, so that each sees what the others were given.
-        """
-        with self._lock, _on_cpu():
-            self._read = None
-            if now.space.nothing_to_choose:
-                return None
-            try:
-                found = self._choose(now, trial)
-            except NumericalError as error:
-                log_warning(f"Trial {trial.number} is not chosen by the model, which failed: {error}")
-                params = self._without_model(now.space, trial)
-                note(now.study, trial, params)
-                return params
-            self.last = self._recent[trial.number] = found
-            for number in list(self._recent)[:-_RECENT]:
-                del self._recent[number]
-        set_user_attributes(now.study, trial, found.attributes)
-        return found.params
-
-    def _choose(self, now: StudySnapshot, trial: FrozenTrial) -> Suggested:
+    def _suggested(self, now: StudySnapshot, trial: FrozenTrial) -> Suggested:
         """The suggestion, noted in the storage.
 
         Another process may ask between our reading and our noting: older trials without parameters are assumed to take
@@ -245,12 +223,12 @@ class Adviser:
         fitted = self.fitter.fit(now)
         self._warn_of(now, fitted)
         trials = fitted.encode(now.trials, own=number)
-        remarks = self._remarks(fitted.prior, trials) if fitted.outcomes is None else ()
+        remarks = self._remarks(fitted, trials)
         known = fitted.condition(trials, seed=self.seed(number))
         self._warn_of_untrusted(fitted, known)
-        allowed = self._domain(now.space, fitted.alignment.space, number, fixed_parameters(trial))
+        allowed = self._domain(now, fitted.alignment.space, number, fixed_parameters(trial))
         for round_ in range(_ROUNDS):
-            x = self.chooser.choose(known, allowed.domain, trials, seed=self.seed(number, round_))
+            x = self._choose(known, allowed.domain, trials, self.seed(number, round_))
             params = allowed.params(x)
             note(now.study, trial, params)
             clash = self._clash(now.study, x, trials, round_)
@@ -258,12 +236,66 @@ class Adviser:
                 break
             note(now.study, trial, {})  # so that the other one sees that it may stay
             trials = clash
-        if allowed.rows is not None and count_same(x.unsqueeze(0), torch.cat([trials.target.X, trials.pending])) > 0:
+        if allowed.rows is not None and count_same(x.unsqueeze(0), torch.cat([trials.X, trials.pending])) > 0:
             self.log.warn(
                 f"Every candidate that may be tried ({len(allowed.rows)}) was tried or is awaited: from now on they "
                 "are tried again."
             )
         return Suggested(number, params, x, fitted, known, remarks)
+
+    def _choose(self, known: OutcomePosteriors, domain: Domain, trials: EncodedTrials, seed: int) -> Float[Tensor, "d"]:
+        """The best point that is neither pending nor, where points are tried once, finished; if all are, the best.
+
+        Trials that ask at this moment are assumed to take the best points, and this one takes the next best. Where all
+        that is left to gain lies next to a pending point, the most promising point elsewhere is taken.
+        """
+        q, pending, finished = 1 + min(trials.asking, _MAX_ASKING), trials.pending, self._avoided(domain, trials)
+        for count, awaited, avoid in ((q, pending, finished), (1, pending, finished), (1, pending, None)):
+            try:
+                x = self._best(known, domain, q=count, pending=awaited, avoid=avoid, seed=seed)
+                break
+            except NoPointLeftError:  # every point of a finite space is used up: repeat one
+                continue
+        else:
+            x = self._best(known, domain, seed=seed)
+        if not count_same(x.unsqueeze(0), pending).item():
+            return x
+        X = domain.X if isinstance(domain, Candidates) else domain.spread(_ELSEWHERE, generator_from(seed))
+        free = X[count_same(X, pending) == 0]
+        if not len(free):
+            return x
+        mean, var = known.posteriors[0].predict(free)
+        return free[(mean - self.beta * var.sqrt()).argmin()]
+
+    def _avoided(self, domain: Domain, trials: EncodedTrials) -> Float[Tensor, "n d"] | None:
+        """The finished points, where a point is tried again only when all others were tried."""
+        return trials.X if self.deterministic or isinstance(domain, Candidates) else None
+
+    def _best(
+        self,
+        known: OutcomePosteriors,
+        domain: Domain,
+        *,
+        seed: int,
+        q: int = 1,
+        pending: Float[Tensor, "p d"] | None = None,
+        avoid: Float[Tensor, "k d"] | None = None,
+    ) -> Float[Tensor, "d"]:
+        """The last of q points where the acquisition value is highest, found on the device where that is faster."""
+
+        def search(on: OutcomePosteriors, device: str) -> Float[Tensor, "*out d"]:
+            return suggest(
+                on,
+                domain=domain,
+                kind=self.acquisition,
+                q=q,
+                pending=None if pending is None else pending.to(device),
+                avoid=None if avoid is None else avoid.to(device),
+                seed=seed,
+                beta=self.beta,
+            ).cpu()
+
+        return self.fitter.context.device.searching(known, search).reshape(-1, domain.d)[-1]
 
     def _clash(self, study: Study, x: Float[Tensor, "d"], trials: EncodedTrials, round_: int) -> EncodedTrials | None:
         """The trials as they are now if another one was given the same point, and still has it after a pause."""
@@ -281,7 +313,7 @@ class Adviser:
         if self.fitter.space is not None:
             return True
         last = self._recent.get(trial.number)
-        known = self.fitter.read(study).space if last is None else last.alignment.space
+        known = self.fitter.read(study) if last is None else last.alignment.space
         return known.distributions.get(name) == distribution
 
     def _late_value(
@@ -291,32 +323,32 @@ class Adviser:
         if last is None or name not in last.alignment.space.names:
             raise NoPlaceError(self._why_unknown)
         space = last.alignment.space
-        axis = next(axis for axis in space.axes if axis.name == name)
+        axis = space.by_name[name]
         if axis.width == 0:
             raise NoPlaceError(_SINGLE)
         with self._lock, _on_cpu():
-            rules = self._rules(self.fitter.read(study).space) if self.settings else ()
+            rules = self._rules(self.fitter.read(study)) if self.settings else ()
             domain = values_of_late_parameter(space, axis, params, rules)
-            x = self.chooser.maximise(last.known, domain, seed=self.seed(trial.number, name))
+            x = self._best(last.known, domain, seed=self.seed(trial.number, name))
             found = axis.value(x[axis.columns].unsqueeze(0))[0]
             note(study, trial, {**params, name: found})
         return clip_value(found, name, distribution)
 
-    def _rules(self, space: StudySpace) -> tuple[SettingRule, ...]:
-        return self.settings.read(space.all_known, final=self.fitter.space is not None)
+    def _rules(self, now: StudySnapshot) -> tuple[SettingRule, ...]:
+        return self.settings.read(now.all_known, final=self.fitter.space is not None)
 
-    def _domain(self, known: StudySpace, space: Space, number: int, fixed: Mapping[str, Any]) -> TrialDomain:
+    def _domain(self, now: StudySnapshot, space: Space, number: int, fixed: Mapping[str, Any]) -> TrialDomain:
         """What trial ``number`` may run with, these parameters being fixed."""
         pinned = {name: value for name, value in fixed.items() if name in space.names}
-        return self.settings.domain(space, pinned, self._rules(known), number, self.log.warn)
+        return self.settings.domain(space, pinned, self._rules(now), number, self.log.warn)
 
-    def _without_model(self, known: StudySpace, trial: FrozenTrial) -> dict[str, Any]:
+    def _without_model(self, now: StudySnapshot, trial: FrozenTrial) -> dict[str, Any]:
         """Random settings that keep the rules; nothing without rules, so that the independent sampler draws."""
         if not self.settings:
             return {}
-        space = Space.of(known.distributions, conditions=known.conditions)
-        allowed = self._domain(known, space, trial.number, fixed_parameters(trial))
-        return allowed.params(allowed.random_point(self.seed(trial.number, "drawn")))
+        space = Space.of(now.distributions, conditions=now.conditions)
+        allowed = self._domain(now, space, trial.number, fixed_parameters(trial))
+        return allowed.params(allowed.domain.uniform(1, generator_from(self.seed(trial.number, "drawn")))[0])
 
     @property
     def _why_unknown(self) -> str:
@@ -326,59 +358,62 @@ class Adviser:
 
     # ── what it rests on ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def prior_and_results(self, study: Study, outcome: str | None = None) -> tuple[Prior, Dataset]:
-        """The prior of an outcome and the study's own results, without a suggestion."""
+    def explain(self, study: Study, outcome: str | None = None) -> Explanation:
+        """Verdicts on the sources of an outcome after the study's own results, without a suggestion."""
         with self._lock, _on_cpu():
             now = self.fitter.read(study)
             fitted = self.fitter.fit(now)
-            return fitted.prior_and_results(outcome, fitted.encode(now.trials))
+            target = fitted.results(fitted.encode(now.trials), outcome)
+            prior = fitted.prior if outcome is None else fitted.priors[outcome]
+        return explain(prior, target, target.X[:0])
 
     def outlook(self, study: Study) -> Outlook:
         """What the next trials of the study are expected to gain."""
         with self._lock, _on_cpu():
             now = self.fitter.read(study)
-            if now.space.nothing_to_choose:
+            if now.nothing_to_choose:
                 return Outlook(None, 1, 0, thing="trial")
             fitted, number = self.fitter.fit(now), len(now.trials)
             trials = fitted.encode(now.trials)
-            allowed = self._domain(now.space, fitted.alignment.space, number, {})
+            allowed = self._domain(now, fitted.alignment.space, number, {})
             found = outlook(
                 fitted.condition(trials, seed=self.seed(number)),
                 allowed.domain,
                 pending=trials.pending,
-                avoid=trials.target.X if self.chooser.tries_once(allowed.domain) else None,
+                avoid=self._avoided(allowed.domain, trials),
                 seed=self.seed(number, "outlook"),
             )
-        names = metric_names(study)
-        return replace(found, objective=names[0] if names else found.objective, thing="trial")
+        name = fitted.outcomes.goals[0].name
+        return replace(found, objective=found.objective if name == "0" else name, thing="trial")
 
     def _warn_of(self, now: StudySnapshot, fitted: StudyPriors) -> None:
         """Before the trial costs anything: what may be wrong with the sources, the space or the stated errors."""
         for decision in fitted.alignment.warnings:
             self.log.warn(f"{decision} (see sampler.report)")
-        for name in now.space.dropped:
+        for name in now.dropped:
             self.log.warn(f"{name}: the latest trials have not asked for it, so it is not chosen any more.")
         for attribute in self.fitter.errors.every:
             for complaint in errors_of_trials(now.trials, attribute, f"Study {now.study.study_name!r}")[1]:
                 self.log.warn(f"{complaint} Until then it is taken as not known.")
 
-    def _warn_of_untrusted(self, fitted: StudyPriors, known: Known) -> None:
+    def _warn_of_untrusted(self, fitted: StudyPriors, known: OutcomePosteriors) -> None:
         count = len(fitted.alignment.datasets)
-        posteriors = known.posteriors if isinstance(known, OutcomePosteriors) else (known,)
-        if count and all(bool(posterior.blind) for posterior in posteriors):
+        if count and all(bool(posterior.blind) for posterior in known.posteriors):
             which = "The source is not" if count == 1 else f"None of the {count} sources is"
             self.log.warn(
                 f"{which} trusted, being too small or noise (print(sampler.explain()) says why): the first trials are "
                 "the best of the past and a design that fills the space."
             )
 
-    def _remarks(self, prior: Prior, trials: EncodedTrials) -> tuple[str, ...]:
-        """Remarks on the study's own results; outliers are also logged, once."""
-        numbers = [trial.number for trial in trials.finished]
-        far = outliers_in_words(prior, trials.target, trials.values, numbers, "trial")
+    def _remarks(self, fitted: StudyPriors, trials: EncodedTrials) -> tuple[str, ...]:
+        """Remarks on the study's own results of its one outcome; outliers are also logged, once."""
+        if len(fitted.priors) > 1:
+            return ()
+        values, numbers = trials.values.tolist(), [trial.number for trial in trials.finished]
+        far = outliers_in_words(fitted.prior, fitted.results(trials), values, numbers, "trial")
         if far:
             self.log.warn(f"This study: {far} (see sampler.report)", key="outliers")
-        return tuple(remark for remark in (far, infinite_in_words(trials.values)) if remark)
+        return tuple(remark for remark in (far, infinite_in_words(values)) if remark)
 
     def seed(self, number: int, purpose: int | str = "fit") -> int:
         """A seed of the trial's own, so that workers with equal seeds do not draw alike."""

@@ -36,7 +36,7 @@ from headstart.models.family import model_name
 from headstart.models.model import Prior, observed
 from headstart.models.outcomes import OutcomePosteriors
 from headstart.models.posterior import TransferPosterior
-from headstart.sampler.outcomes import Known, StudyPriors
+from headstart.sampler.outcomes import StudyPriors
 from headstart.sources.alignment import Alignment
 
 _PREFIX = "headstart: "
@@ -46,32 +46,20 @@ _DIGITS = 3
 _LONG_NAME = 80  # characters; a database bounds the length of a key
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """A trial whose parameters were all drawn: by which sampler, and why, by parameter."""
-
-    trial_number: int
-    drawn: dict[str, str] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        """On one screen."""
-        return "\n".join([f"Trial {self.trial_number} was not chosen by the model.", *_drawn_in_words(self.drawn)])
-
-
 @dataclass(frozen=True, repr=False)
 class Suggested:
     """A suggestion and everything it rests on.
 
-    ``x`` are the parameters in the unit cube of ``alignment.space``, ``known`` the posterior of the objective to be
-    minimised, or of all outcomes, and ``remarks`` are on the study's own results. ``drawn`` are further parameters that
-    the objective asked for, with the sampler that drew them and why.
+    ``x`` are the parameters in the unit cube of ``alignment.space``, ``known`` the posteriors of all outcomes, and
+    ``remarks`` are on the study's own results. ``drawn`` are further parameters that the objective asked for, with the
+    sampler that drew them and why.
     """
 
     trial_number: int
     params: dict[str, Any]
     x: Float[Tensor, "d"]
     fitted: StudyPriors
-    known: Known
+    known: OutcomePosteriors
     remarks: tuple[str, ...] = ()
     drawn: dict[str, str] = field(default_factory=dict)
 
@@ -81,36 +69,25 @@ class Suggested:
         return self.fitted.alignment
 
     @property
-    def several(self) -> OutcomePosteriors | None:
-        """The posteriors of all outcomes; None where there is one objective and nothing else."""
-        return self.known if isinstance(self.known, OutcomePosteriors) else None
-
-    @property
-    def prior(self) -> Prior:
-        """The prior of the first objective."""
-        return self.fitted.prior
-
-    @property
     def posterior(self) -> TransferPosterior:
-        """The posterior of the first objective."""
-        return self.known.posteriors[0] if isinstance(self.known, OutcomePosteriors) else self.known
+        """The posterior of the first objective, to be minimised."""
+        return self.known.posteriors[0]
 
     def explain(self, outcome: str | None = None) -> Explanation:
         """Verdicts on the sources of an outcome, by default the first objective, and what the prediction rests on."""
-        prior, posterior = self.prior, self.posterior
-        if self.several is not None and outcome is not None:
-            prior, posterior = self.fitted.priors[self.several.outcomes[outcome].name], self.several[outcome]
+        name = self.known.outcomes.names[0] if outcome is None else outcome
+        posterior = self.known[name]
         target = replace(observed(posterior), name="this study")
-        return explain(prior, target, self.x.unsqueeze(0), posterior=posterior)
+        return explain(self.fitted.priors[name], target, self.x.unsqueeze(0), posterior=posterior)
 
     @property
     def attributes(self) -> dict[str, str | float]:
         """The user attributes of the trial."""
-        if self.several is None:
-            return attributes_of(self.prior, self.posterior)
+        if len(self.fitted.priors) == 1:
+            return attributes_of(self.fitted.prior, self.posterior)
         found: dict[str, str | float] = {}
         for name, prior in self.fitted.priors.items():
-            own = attributes_of(prior, self.several[name])
+            own = attributes_of(prior, self.known[name])
             texts = {key: value for key, value in own.items() if isinstance(value, str)}
             found |= {f"{_PREFIX}{name}, {key.removeprefix(_PREFIX)}": value for key, value in texts.items()}
         return found
@@ -125,19 +102,20 @@ class Suggested:
         """On one screen: what is to be tried, what is expected of it, and from how much."""
         values = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
         sources = ", ".join(f"{data.name} ({data.n} rows)" for data in self.alignment.datasets) or "no sources"
-        n = self.posterior.train_targets.shape[-1]
-        known = f"known: {n} results of this study; {sources}"
+        known = f"known: {self.posterior.train_targets.shape[-1]} results of this study; {sources}"
         lines = [f"Trial {self.trial_number}: {values}", *self._expected(), known]
-        return "\n".join([*lines, *self.remarks, *_drawn_in_words(self.drawn)])
+        drawn = [f"{name} was drawn by {by_whom_and_why}" for name, by_whom_and_why in self.drawn.items()]
+        return "\n".join([*lines, *self.remarks, *drawn])
 
     def _expected(self) -> list[str]:
-        """A line for the objective, or for every outcome and the constraints."""
-        if self.several is None:
-            return [self._range_of(self.posterior, 1.0 if self.fitted.minimize else -1.0)]
-        outcomes = self.several.outcomes
-        lines = [f"{o.name}: {self._range_of(self.several[o.name], o.sign)}" for o in outcomes]
+        """A line for every outcome, and one for the constraints."""
+        outcomes = self.known.outcomes
+        lines = [
+            f"{f'{own.name}: ' if len(outcomes.names) > 1 else ''}{self._range_of(posterior, own.sign)}"
+            for own, posterior in zip(outcomes, self.known.posteriors, strict=True)
+        ]
         if outcomes.limits:
-            probability = float(self.several.probability_within(self.x.unsqueeze(0)))
+            probability = float(self.known.probability_within(self.x.unsqueeze(0)))
             lines.append(f"all constraints hold with a probability of {probability:.0%}")
         return lines
 
@@ -148,10 +126,6 @@ class Suggested:
             found = [sign * float(posterior.quantile(self.x.unsqueeze(0), p)) for p in (0.025, 0.5, 0.975)]
         low, middle, high = sorted(found)
         return f"expected {middle:.4g}, 95 % range {low:.4g} to {high:.4g}"
-
-
-def _drawn_in_words(drawn: Mapping[str, str]) -> list[str]:
-    return [f"{name} was drawn by {by_whom_and_why}" for name, by_whom_and_why in drawn.items()]
 
 
 # ── user attributes ───────────────────────────────────────────────────────────────────────────────────────────────

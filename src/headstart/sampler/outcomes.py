@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -33,12 +33,9 @@ from headstart.models.fitcache import fit_key
 from headstart.models.learning import LearnContext
 from headstart.models.model import Prior, TransferModel
 from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
-from headstart.models.posterior import TransferPosterior
-from headstart.sampler.log import OnceLogger, progress_logger
-from headstart.sampler.space import SourceSpace, StudySpace
+from headstart.sampler.space import SourceSpace, StudySnapshot
 from headstart.sampler.trials import EncodedTrials, encode_trials
-from headstart.sources.alignment import Alignment, align, split, with_any_result
-from headstart.sources.extremes import with_outliers
+from headstart.sources.alignment import Alignment, align, split, with_any_result, with_outliers
 from headstart.sources.forms.naming import ErrorNames, errors_of_trials
 from headstart.sources.forms.studies import is_same_study
 from headstart.sources.optuna_api import constraints_of
@@ -49,37 +46,20 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.trial import FrozenTrial
 
-# The posterior of the one objective of a study, or those of all of its outcomes
-Known: TypeAlias = TransferPosterior | OutcomePosteriors
-
 _CONSTRAINT = "constraint "
 _PRIORS_KEPT = 8
 
 
 @dataclass(frozen=True)
-class StudySnapshot:
-    """A study at one moment: its trials, read once, and the parameters that they and the sources know."""
-
-    study: Study
-    trials: Sequence[FrozenTrial]
-    space: StudySpace
-
-    def asking_for(self, asked: Mapping[str, BaseDistribution]) -> StudySnapshot:
-        """The same with these parameters as the objective asks for them."""
-        return replace(self, space=self.space.asking_for(asked))
-
-
-@dataclass(frozen=True)
 class StudyPriors:
-    """The sources in the space of a study, and a prior for every outcome; without ``outcomes`` for the one objective.
+    """The sources in the space of a study, and a prior for every outcome.
 
     ``errors`` are the user attributes with the standard errors of the objectives, in their order.
     """
 
     alignment: Alignment
-    minimize: bool
+    outcomes: Outcomes
     priors: Mapping[str, Prior]
-    outcomes: Outcomes | None
     fill: Mapping[str, Any]
     errors: tuple[str | None, ...]
 
@@ -90,43 +70,36 @@ class StudyPriors:
 
     def encode(self, trials: Sequence[FrozenTrial], own: int = -1) -> EncodedTrials:
         """The trials of the study in its space, but for number ``own``."""
-        error = self.errors[0] if self.outcomes is None else None
-        return encode_trials(trials, self.alignment.space, own=own, minimize=self.minimize, fill=self.fill, error=error)
+        minimize = not self.outcomes.goals[0].maximize
+        return encode_trials(trials, self.alignment.space, own=own, minimize=minimize, fill=self.fill)
 
-    def condition(self, encoded: EncodedTrials, *, seed: int) -> Known:
-        """The posterior, or posteriors, given the study's results."""
-        if self.outcomes is None:
-            return self.prior.condition(encoded.target, seed=seed)
+    def condition(self, encoded: EncodedTrials, *, seed: int) -> OutcomePosteriors:
+        """The posteriors given the study's results."""
         priors = OutcomePriors(self.outcomes, tuple(self.priors.values()), self.alignment.space.d)
-        return priors.condition(self._results(encoded), seed=seed)
+        return priors.condition({name: self._measured(name, encoded) for name in self.priors}, seed=seed)
 
-    def prior_and_results(self, outcome: str | None, encoded: EncodedTrials) -> tuple[Prior, Dataset]:
-        """The prior and the results of one outcome, by default of the first objective."""
-        if self.outcomes is None:
-            if outcome is not None:
-                raise InputError(f"The study has one objective, so there is no outcome {outcome!r} to explain.")
-            return self.prior, replace(encoded.target, name="this study")
+    def results(self, encoded: EncodedTrials, outcome: str | None = None) -> Dataset:
+        """The results of an outcome, by default the first objective, smaller being better."""
         own = self.outcomes[self.outcomes.names[0] if outcome is None else outcome]
-        return self.priors[own.name], own.signed(self._results(encoded)[own.name])
+        return own.signed(self._measured(own.name, encoded))
 
-    def _results(self, encoded: EncodedTrials) -> dict[str, Dataset]:
-        """The results of every outcome as measured, with the errors that are known."""
-        assert self.outcomes is not None
-        found, trials, target = {}, encoded.finished, encoded.target
-        for i, name in enumerate(self.outcomes.names):
-            error = None
-            if i < len(self.outcomes.goals):
-                values = [trial.values[i] if trial.values else math.nan for trial in trials]
-                error, _ = errors_of_trials(trials, self.errors[i], "this study")
-            else:
-                key = name.removeprefix(_CONSTRAINT)
-                values = [constraints_of(trial).get(key, math.nan) for trial in trials]
-            y = finite(np.array(values, dtype=np.float64))
-            there = ~np.isnan(y)
-            variances = None if error is None else error_var(error[there])
-            X = target.X[torch.from_numpy(there)]
-            found[name] = Dataset(X, y[there], "this study", categories=target.categories, error_var=variances)
-        return found
+    def _measured(self, name: str, encoded: EncodedTrials) -> Dataset:
+        """The results of an outcome as measured, with the errors that are known."""
+        place, trials, error = self.outcomes.names.index(name), encoded.finished, None
+        if place == 0:
+            values = encoded.values
+        elif place < len(self.outcomes.goals):
+            values = np.array([trial.values[place] if trial.values else math.nan for trial in trials], dtype=np.float64)
+        else:
+            key = name.removeprefix(_CONSTRAINT)
+            values = np.array([constraints_of(trial).get(key, math.nan) for trial in trials], dtype=np.float64)
+        if place < len(self.errors):
+            error, _ = errors_of_trials(trials, self.errors[place], "this study")
+        y = finite(values)
+        there, space = ~np.isnan(y), encoded.space
+        variances = None if error is None else error_var(error[there])
+        X = encoded.X[torch.from_numpy(there)]
+        return Dataset(X, y[there], "this study", categories=space.categories, error_var=variances)
 
 
 @dataclass
@@ -143,7 +116,7 @@ class SourceFitter:
     space: Mapping[str, BaseDistribution] | None
     fill: Mapping[str, Any]
     context: LearnContext
-    log: OnceLogger
+    warn: Callable[[str], None]
     listed: RawTask | None = None
     order: tuple[str, ...] = ()
     errors: ErrorNames = field(default_factory=ErrorNames)
@@ -155,32 +128,27 @@ class SourceFitter:
         """Log what becomes of the sources in a given space, whatever the direction; raise if none is of use."""
         if self.space is None or not self.sources:
             return
-        tasks = [_with_every_row(task) for task in self.sources]
-        low, high = (align(tasks, self.space, fill=self.fill, minimize=way, strict=False) for way in (True, False))
-        if not low.datasets:
+        tasks = [replace(_with_every_row(task), maximize=None) for task in self.sources]
+        found = align(tasks, self.space, fill=self.fill, strict=False)
+        if not found.datasets:
             raise NothingInCommonError(
                 f"No source has anything in common with the space ({', '.join(self.space)}): "
-                f"{'; '.join(str(decision) for decision in low.decisions)}."
+                f"{'; '.join(str(decision) for decision in found.decisions)}."
             )
-        for decision in low.warnings:
-            if decision in high.warnings:
-                self.log.warn(f"{decision} (see sampler.report)")
+        for decision in found.warnings:
+            self.warn(f"{decision} (see sampler.report)")
 
     def read(self, study: Study) -> StudySnapshot:
         """The study as it is now."""
-        trials = study.get_trials(deepcopy=False)
-        return StudySnapshot(study, trials, self._known_of(study)[1].with_trials(trials, self.space))
-
-    def sources_of(self, study: Study) -> tuple[RawTask, ...]:
-        """The sources but the study itself, which would count twice."""
-        return self._known_of(study)[0]
+        return self._known_of(study)[1].snapshot(study, self.space)
 
     def _known_of(self, study: Study) -> tuple[tuple[RawTask, ...], SourceSpace]:
+        """The sources but the study itself, which would count twice, and what they know of the space."""
         name = study.study_name
         if name not in self._of_study:
             own = tuple(task for task in self.sources if not is_same_study(task, study))
             if len(own) < len(self.sources):
-                self.log.warn(
+                self.warn(
                     f"The study {name!r} is one of its own sources, and is left out of them: its trials count as they "
                     "are."
                 )
@@ -189,54 +157,39 @@ class SourceFitter:
 
     def fit(self, now: StudySnapshot) -> StudyPriors:
         """What the sources teach about the study; the latest is kept."""
-        study, sources = now.study, self.sources_of(now.study)
+        study, (sources, _) = now.study, self._known_of(now.study)
         outcomes = _outcomes_of(study, now.trials, sources)
         elsewhere = {name for trial in now.trials for name in trial.distributions}
-        asked = (study.study_name, now.space, elsewhere, tuple(study.directions), outcomes)
+        asked = (study.study_name, now, elsewhere, outcomes)
         if self._latest is None or self._latest[0] != asked:
-            if outcomes is None:
-                found = self._fit_one(now, [_decided(task, study) for task in sources], elsewhere)
-            else:
-                found = self._fit_several(now, sources, elsewhere, outcomes)
-            self._latest = asked, found
+            self._latest = asked, self._fit(now, sources, elsewhere, outcomes)
         return self._latest[1]
 
-    def _fit_one(self, now: StudySnapshot, sources: Sequence[RawTask], elsewhere: set[str]) -> StudyPriors:
-        minimize, alignment = self._aligned(now, sources, elsewhere)
-        prior = self._learn(alignment.datasets)
-        told = with_outliers(alignment, prior.outliers).noting(report.note for report in prior.fit_reports)
-        error = self.errors.of_objective(_objective_names(now.study)[0], 0, 1, "The study")
-        return StudyPriors(told, minimize, {"": prior}, None, self.fill, (error,))
-
-    def _fit_several(
+    def _fit(
         self, now: StudySnapshot, sources: Sequence[RawTask], elsewhere: set[str], outcomes: Outcomes
     ) -> StudyPriors:
-        measured = {task.name: _measured_by(task, outcomes, self.order) for task in sources}
-        usable = []
-        for task in sources:
-            with_results = with_any_result(task, measured[task.name])
-            if with_results is None:
-                self.log.warn(_no_outcome_in_words(task, outcomes))
-            else:
-                usable.append(with_results)
-        minimize, alignment = self._aligned(now, usable, elsewhere)
-        priors = {name: self._learn(own.datasets) for name, own in split(alignment, measured, outcomes).items()}
-        names = [goal.name for goal in outcomes.goals]
+        one, names = len(outcomes.names) == 1, outcomes.names[: len(outcomes.goals)]
         errors = tuple(self.errors.of_objective(n, i, len(names), "The study") for i, n in enumerate(names))
-        return StudyPriors(alignment, minimize, priors, outcomes, self.fill, errors)
-
-    def _aligned(self, now: StudySnapshot, sources: Sequence[RawTask], elsewhere: set[str]) -> tuple[bool, Alignment]:
-        """Whether the first objective is minimised, and the sources in the space of the study."""
-        minimize = now.study.directions[0] != StudyDirection.MAXIMIZE
-        return minimize, align(
-            sources,
-            now.space.distributions,
+        measured = {} if one else {task.name: _measured_by(task, outcomes, self.order) for task in sources}
+        tasks = [_decided(task, now.study) if one else with_any_result(task, measured[task.name]) for task in sources]
+        for source, task in zip(sources, tasks, strict=True):
+            if task is None:
+                self.warn(_no_outcome_in_words(source, outcomes))
+        alignment = align(
+            [task for task in tasks if task is not None],
+            now.distributions,
             fill=self.fill,
-            minimize=minimize,
+            minimize=not outcomes.goals[0].maximize,
             elsewhere=elsewhere,
-            conditions=now.space.conditions,
+            conditions=now.conditions,
             strict=False,
         )
+        parts = {outcomes.names[0]: alignment} if one else split(alignment, measured, outcomes)
+        priors = {name: self._learn(own.datasets) for name, own in parts.items()}
+        if one:
+            (prior,) = priors.values()
+            alignment = with_outliers(alignment, prior.outliers).noting(report.note for report in prior.fit_reports)
+        return StudyPriors(alignment, outcomes, priors, self.fill, errors)
 
     def _learn(self, sources: Sequence[Dataset]) -> Prior:
         """The model's prior, or a plain process if it needs sources and there are none; every process has the same."""
@@ -244,7 +197,7 @@ class SourceFitter:
         key = fit_key("prior", sources, repr(model), [source.name for source in sources])
         prior = self._priors.pop(key, None)
         if prior is None:
-            prior = model.learn(sources, seed=0, context=replace(self.context, on_progress=progress_logger()))
+            prior = model.learn(sources, seed=0, context=self.context)
         self._priors[key] = prior
         if len(self._priors) > _PRIORS_KEPT:
             self._priors.popitem(last=False)
@@ -258,40 +211,36 @@ class SourceFitter:
 # ── outcomes of a study, and of its sources ───────────────────────────────────────────────────────────────────────
 
 
-def metric_names(study: Study) -> list[str] | None:
-    """The study's metric names; the part of a study that a pruner such as Hyperband shows has none."""
-    return getattr(study, "metric_names", None)
+def objective_names(study: Study) -> tuple[str, ...]:
+    """The study's metric names, or the numbers of its objectives.
+
+    The part of a study that a pruner such as Hyperband shows has no metric names.
+    """
+    return tuple(getattr(study, "metric_names", None) or map(str, range(len(study.directions))))
 
 
-def _objective_names(study: Study) -> tuple[str, ...]:
-    """The study's metric names, or the numbers of its objectives."""
-    return tuple(metric_names(study) or map(str, range(len(study.directions))))
-
-
-def _outcomes_of(study: Study, trials: Sequence[FrozenTrial], sources: Sequence[RawTask]) -> Outcomes | None:
-    """The study's outcomes; None where there is one objective and nothing else."""
+def _outcomes_of(study: Study, trials: Sequence[FrozenTrial], sources: Sequence[RawTask]) -> Outcomes:
+    """What is measured in the study: its objectives, and the constraints of its trials, or of its sources."""
     if len(study.directions) > MOST_GOALS:
         raise InputError(
             f"TransferSampler weighs at most {MOST_GOALS} objectives against each other, but the study has "
             f"{len(study.directions)}. Make constraints of those that only have to be good enough."
         )
     finished = [trial for trial in trials if trial.state == TrialState.COMPLETE]
-    if finished:
-        keys = {key for trial in finished for key in constraints_of(trial)}
-    else:
-        keys = {key for task in sources for key in task.constraints}
-    if len(study.directions) == 1 and not keys:
-        return None
-    ways = [direction == StudyDirection.MAXIMIZE for direction in study.directions]
-    goals = tuple(Goal(name, maximize=way) for name, way in zip(_objective_names(study), ways, strict=True))
-    return Outcomes(goals, tuple(Limit(f"{_CONSTRAINT}{key}", at_most=0.0) for key in sorted(keys)))
+    known = [constraints_of(trial) for trial in finished] if finished else [task.constraints for task in sources]
+    limits = sorted({f"{_CONSTRAINT}{key}" for own in known for key in own})
+    goals = zip(objective_names(study), study.directions, strict=True)
+    return Outcomes(
+        tuple(Goal(name, maximize=direction == StudyDirection.MAXIMIZE) for name, direction in goals),
+        tuple(Limit(name, at_most=0.0) for name in limits),
+    )
 
 
 def _decided(task: RawTask, study: Study) -> RawTask:
     """The task with the objective of the study's name, where it has several and none was chosen."""
     if not task.undecided:
         return task
-    own = task.objectives.get((metric_names(study) or [""])[0])
+    own = task.objectives.get((getattr(study, "metric_names", None) or [""])[0])
     if own is None:
         raise InputError(
             f"{task.where} has {len(task.objectives)} objectives, {', '.join(map(repr, task.objectives))}, but the "

@@ -6,8 +6,7 @@
     that is not known yet, or outside ``space``       ``independent_sampler``, with a line in the log
 
 The state of a study is in its storage alone: a sampler can be pickled, shared by threads, and used by any number of
-processes on one study. Random numbers are a function of the seed and the trial's number. Torch is imported when a
-sampler is made.
+processes on one study. Random numbers are a function of the seed and the trial's number.
 """
 
 from __future__ import annotations
@@ -22,21 +21,29 @@ from typing import TYPE_CHECKING, Any
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, TPESampler
 
+from headstart.data.rules.rule import SettingRule
+from headstart.decide.acquisition import Acquisition
+from headstart.decide.stopping import Outlook
 from headstart.errors import InputError, NoPlaceError
+from headstart.models.auto.explanation import Explanation
+from headstart.models.device import device_from
+from headstart.models.family import model_name, model_named
+from headstart.models.fitcache import FitCache
+from headstart.models.learning import LearnContext, require_n_jobs
+from headstart.models.model import TransferModel
+from headstart.sampler.adviser import Adviser, SamplerLog, log_warning
+from headstart.sampler.explanation import Suggested
+from headstart.sampler.outcomes import SourceFitter
+from headstart.sampler.settings import SettingConstraints
+from headstart.sources.files.names import nearest
+from headstart.sources.forms.naming import ErrorNames
 from headstart.sources.optuna_api import write_constraints
-from headstart.sources.parameters import nearest
+from headstart.sources.past import read_sources
+from headstart.sources.raw import RawTask
 
 if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial, TrialState
-
-    from headstart.data.rules.rule import SettingRule
-    from headstart.decide.acquisition import Acquisition
-    from headstart.decide.stopping import Outlook
-    from headstart.models.auto.explanation import Explanation
-    from headstart.models.model import TransferModel
-    from headstart.sampler.explanation import Drawn, Suggested
-    from headstart.sources.raw import RawTask
 
 _LISTED = 10  # sources that are named where the sampler is printed
 
@@ -109,26 +116,14 @@ class TransferSampler(BaseSampler):
         steps: Mapping[str, float] | None = None,
         candidates: Any = None,
     ) -> None:
-        from headstart.models.device import device_from
-        from headstart.models.fitcache import FitCache
-        from headstart.models.learning import LearnContext, require_n_jobs
-        from headstart.sampler.adviser import Adviser, PointChooser
-        from headstart.sampler.log import OnceLogger, log_warning
-        from headstart.sampler.outcomes import SourceFitter
-        from headstart.sampler.settings import SettingConstraints
-        from headstart.sources.forms.naming import ErrorNames
-        from headstart.sources.past import read_sources
-
         settings = SettingConstraints.of(rules, fixed, steps, candidates)
-        _require_seed_and_beta(seed, beta)
+        _require_arguments(seed, beta, cache_dir, constraints_func, independent_sampler)
         _require_space_and_fill(space, fill)
-        _require_objects(cache_dir, constraints_func, independent_sampler)
-        log = OnceLogger()
+        log = SamplerLog()
         place = device_from(device, log.warn)
-        learnt_by = _model(model).anywhere()
-        chooser = PointChooser(_acquisition(acquisition), float(beta), deterministic_objective, place)
+        learnt_by, chosen_by = _model(model).anywhere(), _acquisition(acquisition)
         fits = None if cache_dir is None else FitCache(Path(cache_dir).expanduser(), log_warning)
-        context = LearnContext(fits, require_n_jobs(n_jobs), device=place)
+        context = LearnContext(fits, require_n_jobs(n_jobs), on_progress=log.progress, device=place)
         settings.require(space)
         errors = ErrorNames.of(error)
         found = read_sources(
@@ -149,29 +144,31 @@ class TransferSampler(BaseSampler):
             space=None if space is None else dict(space),
             fill=dict(fill or {}),
             context=context,
-            log=log,
+            warn=log.warn,
             listed=settings.candidates.task if settings.candidates else None,
             order=() if objective is None or isinstance(objective, str | Mapping) else tuple(objective),
             errors=errors,
         )
         fitter.require_common_ground()
-        self._adviser = Adviser(fitter, chooser, settings, log, _fresh_entropy() if seed is None else int(seed))
+        entropy = _fresh_entropy() if seed is None else int(seed)
+        self._adviser = Adviser(
+            fitter, settings, log, entropy, chosen_by, beta=float(beta), deterministic=deterministic_objective
+        )
         self._independent_sampler = independent_sampler
         self._constraints_func = constraints_func
-        self._last: Suggested | Drawn | None = None
 
     # ── what it did ───────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
-    def last(self) -> Suggested | Drawn | None:
-        """The latest trial of this process and what it rests on; None before the first."""
-        return self._last
+    def last(self) -> Suggested | None:
+        """The latest suggestion of this process and what it rests on; None before the first."""
+        return self._adviser.last
 
     @property
     def report(self) -> str:
         """How the sources were brought into the search space, a line per decision. Print it."""
-        if self._adviser.last is not None:
-            return self._adviser.last.report
+        if self.last is not None:
+            return self.last.report
         names = [f"{t.name}: {len(t.rows)} rows of {', '.join(t.parameters)}" for t in self._adviser.fitter.sources]
         return "\n".join(["Nothing was suggested yet, so nothing had to be aligned.", *names])
 
@@ -193,14 +190,11 @@ class TransferSampler(BaseSampler):
         Raises:
             InputError: Nothing was suggested yet, there is no such outcome, or the model is not AUTO.
         """
-        from headstart.models.auto.explanation import explain
-
         if study is not None:
-            prior, target = self._adviser.prior_and_results(study, outcome)
-            return explain(prior, target, target.X[:0])
-        if self._adviser.last is None:
+            return self._adviser.explain(study, outcome)
+        if self.last is None:
             raise InputError("Nothing was suggested yet, so there is nothing to explain: give it a study.")
-        return self._adviser.last.explain(outcome)
+        return self.last.explain(outcome)
 
     def outlook(self, study: Study) -> Outlook:
         """Whether it pays to go on: what the next trials together are expected to gain. Print it.
@@ -241,10 +235,7 @@ class TransferSampler(BaseSampler):
         Returns:
             Their values; nothing where the model failed.
         """
-        if not search_space:
-            return {}
-        params = self._adviser.suggest(study, trial, search_space)
-        self._last = self._adviser.last if params else None
+        params = self._adviser.suggest(study, trial, search_space) if search_space else None
         return {name: value for name, value in (params or {}).items() if name in search_space}
 
     def sample_independent(
@@ -262,29 +253,20 @@ class TransferSampler(BaseSampler):
             The value.
         """
         try:
-            value = self._adviser.value(study, trial, param_name, param_distribution)
+            return self._adviser.value(study, trial, param_name, param_distribution)
         except NoPlaceError as error:
             return self._draw(study, trial, param_name, param_distribution, str(error))
-        self._last = self._adviser.last
-        return value
 
     def _draw(self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution, reason: str) -> Any:
-        from headstart.sampler.explanation import Drawn
-        from headstart.sampler.log import log_warning
-
         sampler = self._independent_sampler or TPESampler(seed=self._adviser.seed(trial.number, name))
-        suggested = self._adviser.last
-        if suggested is not None and suggested.trial_number == trial.number:
-            self._last = suggested
-        elif self._last is None or self._last.trial_number != trial.number:
-            self._last = Drawn(trial.number)
-        self._last.drawn[name] = f"{type(sampler).__name__}: {reason}"
-        said = f"{name} is drawn by {type(sampler).__name__}: {reason}"
-        from_scratch = self._last is not suggested and not self._adviser.fitter.sources
-        if not from_scratch and self._adviser.log.is_new(said):
-            log_warning(f"Trial {trial.number}: {said}.")
-        else:
-            self._adviser.log.inform(f"Trial {trial.number}: {said}.")
+        by_whom_and_why, log = f"{type(sampler).__name__}: {reason}", self._adviser.log
+        own = self.last if self.last is not None and self.last.trial_number == trial.number else None
+        if own is not None:
+            own.drawn[name] = by_whom_and_why
+        said = f"{name} is drawn by {by_whom_and_why}"
+        from_scratch = own is None and not self._adviser.fitter.sources
+        say = log_warning if not from_scratch and log.is_new(said) else log.inform
+        say(f"Trial {trial.number}: {said}.")
         return sampler.sample_independent(study, trial, name, distribution)
 
     def reseed_rng(self) -> None:
@@ -324,15 +306,9 @@ class TransferSampler(BaseSampler):
 
     def __repr__(self) -> str:
         """The model and the sources."""
-        from headstart.models.family import model_name
-
         names = [task.name for task in self._adviser.fitter.sources]
         listed = ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
         return f"TransferSampler({model_name(self._adviser.fitter.model)}, sources: {listed or 'none'})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Everything but the latest suggestion."""
-        return vars(self) | {"_last": None}
 
 
 def _fresh_entropy() -> int:
@@ -342,64 +318,62 @@ def _fresh_entropy() -> int:
 # ── arguments ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _require_seed_and_beta(seed: Any, beta: Any) -> None:
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, Integral)):
-        raise InputError(f"seed must be a whole number, or None for another one every time, but it is {seed!r}.")
-    if isinstance(beta, bool) or not isinstance(beta, Real) or not 0 <= float(beta) < math.inf:
-        raise InputError(f"beta is how much uncertainty attracts, a number from 0 on, but it is {beta!r}.")
+def _require(ok: bool, message: str) -> None:
+    if not ok:
+        raise InputError(message)
+
+
+def _require_arguments(seed: Any, beta: Any, cache_dir: Any, constraints_func: Any, independent_sampler: Any) -> None:
+    _require(
+        seed is None or (isinstance(seed, Integral) and not isinstance(seed, bool)),
+        f"seed must be a whole number, or None for another one every time, but it is {seed!r}.",
+    )
+    _require(
+        isinstance(beta, Real) and not isinstance(beta, bool) and 0 <= float(beta) < math.inf,
+        f"beta is how much uncertainty attracts, a number from 0 on, but it is {beta!r}.",
+    )
+    _require(
+        cache_dir is None or isinstance(cache_dir, str | PathLike),
+        f"cache_dir must be the path of a folder, but it is {cache_dir!r}.",
+    )
+    _require(
+        constraints_func is None or callable(constraints_func),
+        f"constraints_func must be a function of a trial that gives numbers, but it is {constraints_func!r}.",
+    )
+    _require(
+        independent_sampler is None or isinstance(independent_sampler, BaseSampler),
+        f"independent_sampler must be one of Optuna's samplers, such as TPESampler(), but it is "
+        f"{independent_sampler!r}.",
+    )
 
 
 def _require_space_and_fill(space: Any, fill: Any) -> None:
     """Without a space the parameters are not known yet, and ``fill`` may name any."""
     for name, given in (("space", space), ("fill", fill)):
-        if given is not None and not isinstance(given, Mapping):
-            raise InputError(f"{name} must map names to values, as in {{'x': …}}, but it is {type(given).__name__}.")
+        what = f"{name} must map names to values, as in {{'x': …}}, but it is {type(given).__name__}."
+        _require(given is None or isinstance(given, Mapping), what)
     for name, distribution in (space or {}).items():
-        if not isinstance(distribution, BaseDistribution):
-            raise InputError(
-                f"space gives {distribution!r} for {name!r}, but it takes Optuna's distributions, such as "
-                "optuna.distributions.FloatDistribution(0, 1)."
-            )
-    for name in fill or {}:
-        if space is not None and name not in space:
-            raise InputError(
-                f"fill gives a value for {name!r}, which is no parameter of the space. {nearest(name, space)}"
-            )
-
-
-def _require_objects(cache_dir: Any, constraints_func: Any, independent_sampler: Any) -> None:
-    if cache_dir is not None and not isinstance(cache_dir, str | PathLike):
-        raise InputError(f"cache_dir must be the path of a folder, but it is {cache_dir!r}.")
-    if constraints_func is not None and not callable(constraints_func):
-        raise InputError(
-            f"constraints_func must be a function of a trial that gives numbers, but it is {constraints_func!r}."
+        _require(
+            isinstance(distribution, BaseDistribution),
+            f"space gives {distribution!r} for {name!r}, but it takes Optuna's distributions, such as "
+            "optuna.distributions.FloatDistribution(0, 1).",
         )
-    if independent_sampler is not None and not isinstance(independent_sampler, BaseSampler):
-        raise InputError(
-            f"independent_sampler must be one of Optuna's samplers, such as TPESampler(), but it is "
-            f"{independent_sampler!r}."
-        )
+    for name in fill or {} if space is not None else ():
+        what = f"fill gives a value for {name!r}, which is no parameter of the space. {nearest(name, space)}"
+        _require(name in space, what)
 
 
 def _model(model: str | TransferModel) -> TransferModel:
-    from headstart.models.family import model_named
-    from headstart.models.model import TransferModel
-
-    if isinstance(model, str):
-        return model_named(model)
-    if not isinstance(model, TransferModel):
-        raise InputError(f"model must be a name or a headstart model such as SHGP, but it is {model!r}.")
-    return model
+    is_model = isinstance(model, str | TransferModel)
+    _require(is_model, f"model must be a name or a headstart model such as SHGP, but it is {model!r}.")
+    return model_named(model) if isinstance(model, str) else model
 
 
 def _acquisition(kind: str | Acquisition) -> Acquisition:
-    from headstart.decide.acquisition import Acquisition
-
-    named = {"logei": Acquisition.LOG_EI, "ucb": Acquisition.LCB}
     if isinstance(kind, Acquisition):
         return kind
-    if kind not in named:
-        raise InputError(f"acquisition must be one of {', '.join(named)}, but it is {kind!r}.")
+    named = {"logei": Acquisition.LOG_EI, "ucb": Acquisition.LCB}
+    _require(kind in named, f"acquisition must be one of {', '.join(named)}, but it is {kind!r}.")
     return named[kind]
 
 

@@ -60,35 +60,25 @@ class CandidateTable:
     @classmethod
     def of(cls, given: Any) -> CandidateTable | None:
         """The table that the argument ``candidates`` of the sampler holds."""
-        match given:
-            case None:
-                return None
-            case pd.DataFrame():
-                found = cls(given.reset_index(drop=True).set_axis([str(c) for c in given.columns], axis="columns"))
-            case str() | PathLike():
-                path = Path(given).expanduser()
-                if not (split_sheet(path) or (path,))[0].exists():
-                    raise InputError(f"candidates: there is no file {path}. Look at the spelling and at the folder.")
-                found = cls(read_frame(path), str(path), 2)
-            case [*rows] if rows and all(isinstance(row, Mapping) for row in rows):
-                names = dict.fromkeys(str(name) for row in rows for name in row)
-                columns = {n: pd.Series([row.get(n, np.nan) for row in rows], dtype=object) for n in names}
-                found = cls(pd.DataFrame(columns))
-            case []:
-                found = cls(pd.DataFrame())
-            case _:
-                raise InputError(
-                    "candidates must be a DataFrame, a list of {parameter: value}, or the path of a CSV file, but "
-                    f"it is {type(given).__name__}."
-                )
+        if given is None:
+            return None
+        if isinstance(given, pd.DataFrame):
+            found = cls(given.reset_index(drop=True))
+        elif isinstance(given, str | PathLike):
+            path = Path(given).expanduser()
+            if not (split_sheet(path) or (path,))[0].exists():
+                raise InputError(f"candidates: there is no file {path}. Look at the spelling and at the folder.")
+            found = cls(read_frame(path), str(path), 2)
+        elif isinstance(given, Sequence) and all(isinstance(row, Mapping) for row in given):
+            found = cls(pd.DataFrame([dict(row) for row in given], dtype=object))
+        else:
+            raise InputError(
+                "candidates must be a DataFrame, a list of {parameter: value}, or the path of a CSV file, but it is "
+                f"{type(given).__name__}."
+            )
         if found.frame.empty:
             raise InputError(f"{found.where}: there are no candidates. Give at least one row.")
-        return found
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        return tuple(map(str, self.frame.columns))
+        return replace(found, frame=found.frame.rename(columns=str))
 
     def lacks(self, name: str) -> str:
         """A message that a parameter is missing."""
@@ -102,10 +92,13 @@ class CandidateTable:
         """The rows as if they had been tried: they show which parameters there are, and which of them in branches."""
         return RawTask(self.where, self.frame, np.zeros(len(self.frame)), conditional=True)
 
-    def in_space(
-        self, space: Space, rules: Sequence[SettingRule] = ()
-    ) -> tuple[Candidates, tuple[Mapping[str, Any], ...]]:
-        """The rows that satisfy the rules, as points and as values; fails on a row outside the space, and on none."""
+    def domain(
+        self, space: Space, rules: Sequence[SettingRule], pinned: Mapping[str, Any], number: int, say: Say
+    ) -> TrialDomain:
+        """The rows that satisfy the rules and have the pinned values; with a warning without these, if none has.
+
+        Fails on a row outside the space, and if no row satisfies the rules.
+        """
         rows = self._rows(space)
         try:
             X = space.encode_exactly(rows)
@@ -114,11 +107,15 @@ class CandidateTable:
                 self._require(space, i, row)
             raise
         kept = feasible_rows(rows, rules)
-        return Candidates(X[kept], space.categories), tuple(rows[i] for i in kept)
+        fits = [i for i in kept if _agree(rows[i], X[i], pinned, space)]
+        if not fits:
+            say(_not_kept(number, pinned, "the list of candidates", tuple(pinned)))
+        kept = fits or kept
+        return TrialDomain(space, Candidates(X[kept], space.categories), tuple(rows[i] for i in kept))
 
     def _require(self, space: Space, i: int, row: Mapping[str, Any]) -> None:
         """Raise an ``InputError`` that names the row as the user does, if it is no point of the space."""
-        lacking = [axis.name for axis in space.axes if axis.name not in self.parameters and axis.width]
+        lacking = [axis.name for axis in space.axes if axis.name not in self.frame and axis.width]
         if lacking:
             raise InputError(self.lacks(lacking[0]))
         try:
@@ -147,21 +144,6 @@ class CandidateTable:
         return rows
 
 
-def _agree(row: Mapping[str, Any], values: Mapping[str, Any], space: Space) -> bool:
-    """Whether the row has these values, up to ``_SAME`` of the unit cube."""
-    for axis in space.axes:
-        if axis.name not in values or axis.width == 0:
-            continue
-        if axis.name not in row:
-            return False
-        matched = match([values[axis.name]], axis.distribution)
-        if matched.problem or matched.new_levels or not matched.ok.all():
-            return False
-        if float((axis.place([row[axis.name]]) - axis.place(matched.values)).abs().max()) > _SAME:
-            return False
-    return True
-
-
 @dataclass(frozen=True)
 class TrialDomain:
     """The points that one trial may run with; ``rows`` are the values of the candidates, if there is a list of them."""
@@ -177,10 +159,6 @@ class TrialDomain:
             return found
         assert isinstance(self.domain, Candidates)
         return {**found, **self.rows[int((self.domain.X - x).abs().amax(-1).argmin())]}
-
-    def random_point(self, seed: int) -> Float[Tensor, "d"]:
-        """A random point, where no model can choose one."""
-        return self.domain.uniform(1, generator_from(seed))[0]
 
 
 @dataclass(frozen=True)
@@ -234,72 +212,56 @@ class SettingConstraints:
 
     def require(self, space: Mapping[str, Distribution] | None) -> None:
         """Raise an ``InputError`` if no setting of the given space, or of that of the candidates, is feasible."""
-        if not self:
-            return
-        if self.candidates is not None:
-            listed = SourceSpace.of((), self.candidates.task)
-            known, branches = space or dict(listed.distributions), listed.branches()
-        elif space is None:
-            return
-        else:
-            known, branches = space, {}
-        rules = self.read(known, final=space is not None)
-        self.domain(Space.of(known, conditions=branches), {}, rules, 0, lambda _: None)
+        listed = SourceSpace.of((), None if self.candidates is None else self.candidates.task)
+        known = space or listed.distributions
+        if self and known:
+            rules = self.read(known, final=space is not None)
+            self.domain(Space.of(known, conditions=listed.branches()), {}, rules, 0, lambda _: None)
 
     def require_listed(self, name: str) -> None:
         """Raise an ``InputError`` if there is a list of candidates without this parameter."""
-        if self.candidates is not None and name not in self.candidates.parameters:
+        if self.candidates is not None and name not in self.candidates.frame:
             raise InputError(self.candidates.lacks(name))
-
-    def warn_of_broken(self, rules: Sequence[SettingRule], params: Mapping[str, Any], number: int, say: Say) -> None:
-        """Warn of the rules that the pinned values of trial ``number`` break."""
-        for rule in rules:
-            if not rule.holds(params):
-                say(_not_kept(number, params, f"the rule {str(rule)!r}", rule.parameters))
 
     def domain(
         self, space: Space, pinned: Mapping[str, Any], rules: Sequence[SettingRule], number: int, say: Say
     ) -> TrialDomain:
-        """What trial ``number`` may run with, some of its parameters being pinned; ``rules`` are all, as data."""
-        own = self._binding(rules, space, say)
+        """What trial ``number`` may run with, some of its parameters being pinned; ``rules`` are all, as data.
+
+        Rules bind if all of their parameters are asked for and the pinned values do not contradict them.
+        """
+        for rule in rules:
+            gone = [name for name in rule.parameters if name not in space.names]
+            if gone:
+                say(f"The rule {str(rule)!r} does not bind: trials do not ask for {', '.join(map(repr, gone))}.")
+        own = tuple(rule for rule in rules if set(rule.parameters) <= set(space.names))
         if self.candidates is not None:
-            return self._of_candidates(self.candidates.in_space(space, own), space, pinned, number, say)
-        if not own:
-            return TrialDomain(space, Mixed(space, pinned))
-        if not pinned:
-            return TrialDomain(space, Ruled(space, own))
-        kept = _possible(space, own, pinned)
+            return self.candidates.domain(space, own, pinned, number, say)
+        kept = _possible(space, own, pinned) if pinned else own
         for rule in own:
             if rule not in kept:
                 say(_not_kept(number, pinned, f"the rule {str(rule)!r}", rule.parameters))
         return TrialDomain(space, Ruled(space, kept, pinned) if kept else Mixed(space, pinned))
 
-    @staticmethod
-    def _binding(rules: Sequence[SettingRule], space: Space, say: Say) -> tuple[SettingRule, ...]:
-        """The rules all of whose parameters are asked for."""
-        for rule in rules:
-            gone = [name for name in rule.parameters if name not in space.names]
-            if gone:
-                say(f"The rule {str(rule)!r} does not bind: trials do not ask for {', '.join(map(repr, gone))}.")
-        return tuple(rule for rule in rules if set(rule.parameters) <= set(space.names))
 
-    @staticmethod
-    def _of_candidates(
-        listed: tuple[Candidates, tuple[Mapping[str, Any], ...]],
-        space: Space,
-        pinned: Mapping[str, Any],
-        number: int,
-        say: Say,
-    ) -> TrialDomain:
-        """The candidates that have the pinned values; all of them, with a warning, if none has."""
-        domain, rows = listed
-        values = {name: value for name, value in pinned.items() if name in space.names}
-        fits = [i for i, row in enumerate(rows) if _agree(row, values, space)] if values else list(range(len(rows)))
-        if not fits:
-            say(_not_kept(number, pinned, "the list of candidates", tuple(pinned)))
-        if not values or not fits:
-            return TrialDomain(space, domain, rows)
-        return TrialDomain(space, Candidates(domain.X[fits], domain.levels), tuple(rows[i] for i in fits))
+def _agree(row: Mapping[str, Any], x: Float[Tensor, "d"], pinned: Mapping[str, Any], space: Space) -> bool:
+    """Whether the row, whose point is x, has the pinned values, up to ``_SAME`` of the unit cube."""
+    for axis in space.axes:
+        if axis.name not in pinned or axis.width == 0:
+            continue
+        matched = match([pinned[axis.name]], axis.distribution)
+        if axis.name not in row or matched.problem or matched.new_levels or not matched.ok.all():
+            return False
+        if float((x[axis.columns] - axis.place(matched.values)).abs().max()) > _SAME:
+            return False
+    return True
+
+
+def warn_of_broken(rules: Sequence[SettingRule], params: Mapping[str, Any], number: int, say: Say) -> None:
+    """Warn of the rules that the pinned values of trial ``number`` break."""
+    for rule in rules:
+        if not rule.holds(params):
+            say(_not_kept(number, params, f"the rule {str(rule)!r}", rule.parameters))
 
 
 def _possible(space: Space, rules: Sequence[SettingRule], pinned: Mapping[str, Any]) -> tuple[SettingRule, ...]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from headstart.sources.matching import is_missing, match
 from headstart.sources.raw import RawTask
 
 if TYPE_CHECKING:
+    from optuna import Study
     from optuna.trial import FrozenTrial
 
 _MAX_CATEGORIES = 50  # a text column with more is a name or a remark
@@ -39,13 +40,15 @@ _TRIALS_WITHOUT = 3  # trials that should have asked for a parameter and have no
 
 
 @dataclass(frozen=True)
-class StudySpace:
-    """The parameters by name, in order, and the conditions of those that are not always there.
+class StudySnapshot:
+    """A study at one moment: its trials, read once, and its parameters by name, with the conditions of some of them.
 
-    ``dropped`` are those that were given or asked for, and are not asked for any more; ``all_known`` has them too, and
-    those that only a source has asked for.
+    ``dropped`` are parameters that were given or asked for, and are not asked for any more; ``all_known`` has them too,
+    and those that only a source has asked for. Two snapshots are equal if their parameters are.
     """
 
+    study: Study = field(compare=False)
+    trials: Sequence[FrozenTrial] = field(compare=False)
     distributions: dict[str, BaseDistribution]
     conditions: dict[str, Condition]
     dropped: tuple[str, ...] = ()
@@ -56,13 +59,15 @@ class StudySpace:
         """Whether every parameter has a single value, or there is none."""
         return all(distribution.single() for distribution in self.distributions.values())
 
-    def asking_for(self, asked: Mapping[str, BaseDistribution]) -> StudySpace:
+    def asking_for(self, asked: Mapping[str, BaseDistribution]) -> StudySnapshot:
         """The same with these parameters as they are asked for; new ones count as absent in all trials so far."""
-        if not asked:
-            return self
         new = {name: Condition() for name in asked if name not in self.distributions}
-        known = {**self.all_known, **asked}
-        return StudySpace(self.distributions | dict(asked), new | self.conditions, self.dropped, known)
+        return replace(
+            self,
+            distributions={**self.distributions, **asked},
+            conditions=new | self.conditions,
+            all_known={**self.all_known, **asked},
+        )
 
 
 @dataclass(frozen=True)
@@ -86,20 +91,17 @@ class SourceSpace:
         found = learn_conditions(self.rows) if self.branching else {}
         return {name: condition for name, condition in found.items() if condition.parent is not None}
 
-    def with_trials(
-        self, trials: Sequence[FrozenTrial], given: Mapping[str, BaseDistribution] | None = None
-    ) -> StudySpace:
-        """The space of a study with these trials; a space that the user has ``given`` is all there is to choose."""
+    def snapshot(self, study: Study, given: Mapping[str, BaseDistribution] | None = None) -> StudySnapshot:
+        """The study as it is now; a space that the user has ``given`` is all there is to choose."""
+        trials = study.get_trials(deepcopy=False)
         finished = [t.params for t in trials if t.state == TrialState.COMPLETE and t.params]
         conditions: dict[str, Condition] = {}
         if self.branching or _branching(finished):
             conditions = learn_conditions([finished, *self.rows])
         tried = {name for row in finished for name in row}
+        known = dict(given or {})
         if given is None:
-            asked = {name: d for t in trials for name, d in t.distributions.items()}
-            known = {**self.distributions, **asked}
-        else:
-            known = dict(given)
+            known = {**self.distributions, **{name: d for t in trials for name, d in t.distributions.items()}}
         dropped = {
             name
             for name in known
@@ -107,7 +109,8 @@ class SourceSpace:
         }
         kept = {name: known[name] for name in sorted(known) if name not in dropped}
         lacking = {name: Condition() for name in kept if any(name not in row for row in finished)}
-        return StudySpace(kept, lacking | conditions, tuple(sorted(dropped & {*tried, *(given or ())})), known)
+        gone = tuple(sorted(dropped & {*tried, *(given or ())}))
+        return StudySnapshot(study, trials, kept, lacking | conditions, gone, known)
 
 
 def _rows(task: RawTask) -> tuple[Mapping[str, Any], ...]:

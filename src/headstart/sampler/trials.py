@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -26,17 +27,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from numpy.typing import NDArray
 from optuna.trial import TrialState
 from torch import Tensor
 
-from headstart.data.dataset import Dataset
 from headstart.data.space import Space
 from headstart.errors import NoPlaceError
-from headstart.sources.forms.naming import errors_of_trials
 from headstart.sources.forms.studies import estimated_finals
 from headstart.sources.matching import match
 from headstart.sources.optuna_api import enqueued_parameters, set_system_attributes, system_attributes
-from headstart.sources.raw import error_var, finite
+from headstart.sources.raw import INFINITE
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -53,17 +53,16 @@ _SAME_EXPERIMENT = 1e-3  # of the unit cube
 class EncodedTrials:
     """The trials of a study in its space, but for trial number ``own``.
 
-    ``target`` are the results, smaller being better, ``finished`` the trials behind its rows and ``values`` their
-    results as the study has them. ``failed`` are the points of trials without a result, ``awaited`` those of the trials
-    that run or wait, whose parameters are in ``running`` by number. ``asking`` counts the older running trials without
-    parameters.
+    ``finished`` are the trials with a result, ``X`` their points and ``values`` their results of the first objective.
+    ``failed`` are the points of trials without a result, ``awaited`` those of the trials that run or wait, whose
+    parameters are in ``running`` by number. ``asking`` counts the older running trials without parameters.
     """
 
     own: int
     space: Space
-    target: Dataset
     finished: tuple[FrozenTrial, ...]
-    values: tuple[float, ...]
+    X: Float[Tensor, "n d"]
+    values: NDArray[np.float64]
     failed: Float[Tensor, "f d"]
     awaited: Float[Tensor, "a d"]
     running: Mapping[int, Mapping[str, Any]]
@@ -81,46 +80,30 @@ class EncodedTrials:
 
 
 def encode_trials(
-    trials: Sequence[FrozenTrial],
-    space: Space,
-    *,
-    own: int,
-    minimize: bool,
-    fill: Mapping[str, Any],
-    error: str | None = None,
+    trials: Sequence[FrozenTrial], space: Space, *, own: int, minimize: bool, fill: Mapping[str, Any]
 ) -> EncodedTrials:
-    """The trials in the space; one that has no place in it does not count.
-
-    ``error`` is the user attribute with the standard error of a result.
-    """
+    """The trials as results and pending points. Trial ``own``, which is asking, does not count."""
     others = [trial for trial in trials if trial.number != own]
-    estimates = estimated_finals(others, minimize=minimize)
-    finals = {t.number: t.values[0] for t in others if t.state == TrialState.COMPLETE and t.values} | estimates
+    finals = {t.number: t.values[0] for t in others if t.state == TrialState.COMPLETE and t.values}
+    finals |= estimated_finals(others, minimize=minimize)
+    if not any(abs(value) < INFINITE for value in finals.values()):
+        finals = {}  # without a finite value there is no result
     finished = [t for t in others if t.number in finals]
     X, kept = _encode([{**fill, **t.params} for t in finished], space)
     finished = [finished[i] for i in kept]
-    values = np.array([finals[t.number] for t in finished], dtype=np.float64)
-    y = finite(values)
-    target = Dataset.empty(space.d, categories=space.categories)
-    if np.isnan(y).any():  # without a finite value there is no result
-        finals, finished, values = {}, [], values[:0]
-    elif finished:
-        errors, _ = errors_of_trials(finished, error, "this study")
-        target = Dataset(X, y if minimize else -y, categories=space.categories, error_var=error_var(errors))
     done = (TrialState.FAIL, TrialState.PRUNED, TrialState.COMPLETE)
-    failed = {t.number: t.params for t in others if t.state in done and not (finished and t.number in finals)}
+    failed = {t.number: t.params for t in others if t.state in done and t.number not in finals}
     running = _running(others, own)
-    asking = sum(_is_asking(t) for t in others if t.state == TrialState.RUNNING and t.number < own)
     return EncodedTrials(
         own=own,
         space=space,
-        target=target,
         finished=tuple(finished),
-        values=tuple(values.tolist()),
+        X=X,
+        values=np.array([finals[t.number] for t in finished], dtype=np.float64),
         failed=_points(_latest(failed), space),
         awaited=_points(running, space),
         running=running,
-        asking=asking,
+        asking=sum(_is_asking(t) for t in others if t.state == TrialState.RUNNING and t.number < own),
     )
 
 
@@ -160,20 +143,18 @@ def _points(params: Mapping[int, Mapping[str, Any]], space: Space) -> Float[Tens
 
 def _encode(rows: Sequence[Mapping[str, Any]], space: Space) -> tuple[Float[Tensor, "n d"], list[int]]:
     """The rows that have a place in the space, and their numbers."""
+    blocks, kept = [torch.empty(0, space.d, dtype=torch.float64)], list(range(len(rows)))
     if not rows:
-        return torch.empty(0, space.d, dtype=torch.float64), []
+        return blocks[0], kept
     try:
-        return space.encode(rows), list(range(len(rows)))
+        return space.encode(rows), kept
     except NoPlaceError:
-        placed = []
-        for i, row in enumerate(rows):
-            try:
-                placed.append((space.encode([row]), i))
-            except NoPlaceError:
-                continue
-    if not placed:
-        return torch.empty(0, space.d, dtype=torch.float64), []
-    return torch.cat([X for X, _ in placed]), [i for _, i in placed]
+        kept = []
+    for i, row in enumerate(rows):
+        with suppress(NoPlaceError):
+            blocks.append(space.encode([row]))
+            kept.append(i)
+    return torch.cat(blocks), kept
 
 
 # ── the parameters of a running trial ─────────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,9 @@ used other categories                    each gets a level of its own, which is 
                                          are described (``descriptors``), it must be as well
 lacks a value or the result in a row     the row is left out; without the values of most rows, the parameter is
 ran a row without a parameter            the row has it at rest (``data.conditions``)
-has infinite results                     they count as the worst or best finite one
+has infinite results                     they count as the worst or best finite one of the task
+has results far from all others          told as a warning: they are pulled in towards the others by the model's output
+                                         map (``data.warp``), in the order they were in, and may be slips
 has no error of some results             they have the median of the known ones
 shares no parameter with the new space   an InputError, or it is left out
 """
@@ -16,19 +18,23 @@ shares no parameter with the new space   an InputError, or it is left out
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from jaxtyping import Bool
 from numpy.typing import NDArray
+from torch import Tensor
 
 from headstart.data.conditions import Condition
 from headstart.data.dataset import Dataset
 from headstart.data.descriptors import Descriptors
 from headstart.data.outcomes import Outcomes
+from headstart.data.ranges import has_single_value
 from headstart.data.space import Space
 from headstart.errors import InputError, NothingInCommonError
+from headstart.models.model import Prior
 from headstart.sources.matching import Matched, match, outside
 from headstart.sources.raw import INFINITE, RawObjective, RawTask, error_var, finite
 
@@ -129,12 +135,13 @@ def align(
     exist, but not in this space, as in a conditional one: a source that knows only those is left out, not refused.
     Unless it is ``strict``, so is, with a warning, one that has nothing in common with either.
     """
-    fill, described = dict(fill or {}), dict(descriptors or {})
+    described = dict(descriptors or {})
     decisions: list[Decision] = []
     placed: list[_Placed] = []
     for task in sources:
+        work = _Placing(task, distributions, dict(fill or {}), elsewhere, described)
         try:
-            one = _place(task, distributions, fill, elsewhere, minimize, decisions, described)
+            one = work.place(minimize)
         except NothingInCommonError:
             if strict:
                 raise
@@ -142,11 +149,10 @@ def align(
                 f"it has {', '.join(task.parameters)}, and nothing in common with {', '.join(distributions)}: it is "
                 "left out; if a parameter has another name now, say rename={'old': 'new'}"
             )
-            decisions[:] = [d for d in decisions if d.source != task.name]
             decisions.append(Decision(task.name, "", what, warning=True))
             continue
-        if one is not None:
-            placed.append(one)
+        decisions += work.decisions
+        placed += [] if one is None else [one]
     extra: dict[str, list[Any]] = {}
     for one in placed:
         for name, matched in one.columns.items():
@@ -168,146 +174,136 @@ def align(
     )
 
 
-def _place(
-    task: RawTask,
-    distributions: Mapping[str, BaseDistribution],
-    fill: Mapping[str, Any],
-    elsewhere: Collection[str],
-    minimize: bool,
-    decisions: list[Decision],
-    descriptors: Mapping[str, Descriptors],
-) -> _Placed | None:
-    """The source with its columns matched; None if it is left out."""
+@dataclass
+class _Placing:
+    """Matches the columns of one source, and takes down what is decided about it."""
 
-    def decide(parameter: str, what: str, *, warning: bool = False) -> None:
-        decisions.append(Decision(task.name, parameter, what, warning))
+    task: RawTask
+    distributions: Mapping[str, BaseDistribution]
+    fill: Mapping[str, Any]
+    elsewhere: Collection[str]
+    descriptors: Mapping[str, Descriptors]
+    decisions: list[Decision] = field(default_factory=list)
 
-    free = {name: d for name, d in distributions.items() if not d.single()}
-    fixed_or_elsewhere = {*elsewhere, *distributions} - set(free)
-    if not set(task.parameters) & set(free):
-        _leave_out(task, distributions, fixed_or_elsewhere, decisions)
-        return None
-    for note in task.notes:
-        decide("", note)
-    if task.maximize is not None and task.maximize == minimize:
-        goal = ("maximised", "minimised") if task.maximize else ("minimised", "maximised")
-        decide("", f"it was {goal[0]} and the new task is {goal[1]}: its sign is turned round", warning=True)
-    keep = ~np.isnan(finite(task.y))
-    _count(decide, "", "have no result and are left out", ~keep)
-    _count(
-        decide,
-        "",
-        "have an infinite result, which counts as the worst or best finite one",
-        keep & (np.abs(task.y) >= INFINITE),
-    )
+    def decide(self, parameter: str, what: str, *, warning: bool = False) -> None:
+        self.decisions.append(Decision(self.task.name, parameter, what, warning))
 
-    columns: dict[str, Matched] = {}
-    for name, distribution in free.items():
-        matched = _column(task, name, distribution, fill, keep, decide)
-        if matched is not None:
-            columns[name] = matched
-            keep = keep & matched.ok
-    if not set(columns) & set(task.parameters):
-        problems = [
-            f"{d.parameter}: {d.what}" for d in decisions if d.source == task.name and d.warning and d.parameter
-        ]
-        _leave_out(task, distributions, fixed_or_elsewhere, decisions, problems)
-        return None
-    if not keep.any():
-        raise InputError(
-            f"{task.where}: none of its {len(task.rows)} rows has a result and values for "
-            f"{', '.join(columns)}. Fill them in, give fill={{...}}, or leave the source out."
+    def count(self, parameter: str, what: str, rows: NDArray[np.bool_]) -> None:
+        if rows.any():
+            self.decide(parameter, f"{int(rows.sum())} of {len(rows)} rows {what}")
+
+    def place(self, minimize: bool) -> _Placed | None:
+        """The source with its columns matched; None if it is left out."""
+        task = self.task
+        free = {name: d for name, d in self.distributions.items() if not has_single_value(d)}
+        if not set(task.parameters) & set(free):
+            self.leave_out()
+            return None
+        for note in task.notes:
+            self.decide("", note)
+        if task.maximize is not None and task.maximize == minimize:
+            goal = ("maximised", "minimised") if task.maximize else ("minimised", "maximised")
+            self.decide("", f"it was {goal[0]} and the new task is {goal[1]}: its sign is turned round", warning=True)
+        keep = ~np.isnan(finite(task.y))
+        self.count("", "have no result and are left out", ~keep)
+        infinite = keep & (np.abs(task.y) >= INFINITE)
+        self.count("", "have an infinite result, which counts as the worst or best finite one", infinite)
+        columns: dict[str, Matched] = {}
+        for name in free:
+            matched = self.column(name, keep)
+            if matched is not None:
+                columns[name] = matched
+                keep = keep & matched.ok
+        if not set(columns) & set(task.parameters):
+            self.leave_out()
+            return None
+        if not keep.any():
+            raise InputError(
+                f"{task.where}: none of its {len(task.rows)} rows has a result and values for "
+                f"{', '.join(columns)}. Fill them in, give fill={{...}}, or leave the source out."
+            )
+        for name, matched in columns.items():
+            distribution = self.distributions[name]
+            if away := outside(replace(matched, ok=keep), distribution):
+                low, high = getattr(distribution, "low", None), getattr(distribution, "high", None)
+                self.decide(name, f"{away} rows lie outside the present range {low} … {high} and stay as evidence")
+            if matched.new_levels:
+                if name in self.descriptors:
+                    self.descriptors[name].require(matched.new_levels, name, task.where)
+                listed = ", ".join(repr(level) for level in matched.new_levels)
+                self.decide(name, f"{listed}: unknown here, gets a level of its own that is never suggested")
+        self.report_dropped()
+        return _Placed(task, columns, keep, tuple(name for name in free if name not in columns))
+
+    def column(self, name: str, keep: NDArray[np.bool_]) -> Matched | None:
+        """The source's values of one parameter, with gaps filled if a value is given; None if it did not record it."""
+        task, fill, distribution = self.task, self.fill, self.distributions[name]
+        matched = match(list(task.rows[name]), distribution) if name in task.rows else None
+        if matched is not None and task.conditional and not matched.problem and name not in fill:
+            matched = matched.with_absent(list(task.rows[name]))
+            if matched.absent is not None:
+                self.count(name, "were run without it", keep & matched.absent)
+        if matched is not None and matched.problem:
+            self.decide(name, f"{matched.problem}; it is taken as not recorded", warning=True)
+            matched = None
+        elif matched is not None and (matched.ok & keep).sum() * 2 < keep.sum() and name not in fill:
+            lacking = int((keep & ~matched.ok).sum())
+            self.decide(name, f"{lacking} of {int(keep.sum())} rows lack it, so it is taken as not recorded")
+            return None
+        if matched is None and name not in fill:
+            if name not in task.rows:
+                self.decide(name, "not recorded: the source is taken as constant along it")
+            return None
+        if name in fill and (matched is None or not matched.ok.all()):
+            filled = match([fill[name]] * len(task.rows), distribution)
+            if filled.problem or not filled.ok.all():
+                raise InputError(
+                    f"fill gives {fill[name]!r} for {name!r}, which cannot be placed in {distribution}. "
+                    "Give a value of the parameter, or leave it out."
+                )
+            if matched is None:
+                self.decide(name, f"not recorded: {fill[name]!r} is filled in")
+                return filled
+            self.count(name, f"lack it: {fill[name]!r} is filled in", keep & ~matched.ok)
+            values = [v if ok else f for v, f, ok in zip(matched.values, filled.values, matched.ok, strict=True)]
+            return replace(matched, values=values, ok=filled.ok, new_levels=(*matched.new_levels, *filled.new_levels))
+        assert matched is not None
+        lacking_rows = keep & ~matched.ok
+        self.count(name, "cannot be placed (empty, no number, or not positive) and are left out", lacking_rows)
+        return matched
+
+    def report_dropped(self) -> None:
+        for name in self.task.parameters:
+            varied = len({repr(value) for value in self.task.rows[name]}) > 1
+            describes = [parameter for parameter, own in self.descriptors.items() if name in own.names]
+            if name in self.distributions:
+                if has_single_value(self.distributions[name]) and varied:
+                    told = "it has a single value now but varied here, which looks like noise"
+                    self.decide(name, told, warning=True)
+            elif describes:
+                self.decide(name, f"it describes {' and '.join(describes)}, and is no parameter of its own")
+            elif name in self.elsewhere:
+                self.decide(name, "no part of the common space: dropped")
+            elif varied:
+                told = "only this source has it, and it varied, which now looks like noise: dropped"
+                self.decide(name, told, warning=True)
+            else:
+                self.decide(name, "only this source has it, and it never varied: dropped")
+
+    def leave_out(self) -> None:
+        """Leave out a source that knows other parts of a conditional space only; refuse one without common ground."""
+        task, names = self.task, ", ".join(self.distributions)
+        free = {name for name, distribution in self.distributions.items() if not has_single_value(distribution)}
+        if set(task.parameters) & ({*self.elsewhere, *self.distributions} - free):
+            self.decisions = [Decision(task.name, "", f"it tells nothing about {names} and is left out")]
+            return
+        problems = [f"{d.parameter}: {d.what}" for d in self.decisions if d.warning and d.parameter]
+        because = f" ({'; '.join(problems)})" if problems else ""
+        raise NothingInCommonError(
+            f"{task.where} has nothing in common with the search space: it has "
+            f"{', '.join(task.parameters) or 'nothing'}, and the space {names}{because}. Rename its columns to the "
+            "parameters they mean, or leave it out."
         )
-    for name, matched in columns.items():
-        distribution = distributions[name]
-        away = outside(replace(matched, ok=keep), distribution)
-        if away:
-            low, high = getattr(distribution, "low", None), getattr(distribution, "high", None)
-            decide(name, f"{away} rows lie outside the present range {low} … {high} and stay as evidence")
-        if matched.new_levels:
-            if name in descriptors:
-                descriptors[name].require(matched.new_levels, name, task.where)
-            listed = ", ".join(repr(level) for level in matched.new_levels)
-            decide(name, f"{listed}: unknown here, gets a level of its own that is never suggested")
-    _report_dropped(task, distributions, elsewhere, descriptors, decide)
-    return _Placed(task, columns, keep, tuple(name for name in free if name not in columns))
-
-
-def _column(
-    task: RawTask,
-    name: str,
-    distribution: BaseDistribution,
-    fill: Mapping[str, Any],
-    keep: NDArray[np.bool_],
-    decide: Any,
-) -> Matched | None:
-    """The source's values of one parameter, with gaps filled if a value is given; None if it did not record it."""
-    matched = match(list(task.rows[name]), distribution) if name in task.rows else None
-    if matched is not None and task.conditional and not matched.problem and name not in fill:
-        matched = matched.with_absent(list(task.rows[name]))
-        if matched.absent is not None:
-            _count(decide, name, "were run without it", keep & matched.absent)
-    if matched is not None and matched.problem:
-        decide(name, f"{matched.problem}; it is taken as not recorded", warning=True)
-        matched = None
-    elif matched is not None and (matched.ok & keep).sum() * 2 < keep.sum() and name not in fill:
-        lacking = int((keep & ~matched.ok).sum())
-        decide(name, f"{lacking} of {int(keep.sum())} rows lack it, so it is taken as not recorded")
-        return None
-    if matched is None and name not in fill:
-        if name not in task.rows:
-            decide(name, "not recorded: the source is taken as constant along it")
-        return None
-    if name in fill and (matched is None or not matched.ok.all()):
-        filled = _filled(task, name, fill[name], distribution)
-        if matched is None:
-            decide(name, f"not recorded: {fill[name]!r} is filled in")
-            return filled
-        _count(decide, name, f"lack it: {fill[name]!r} is filled in", keep & ~matched.ok)
-        values = [v if ok else f for v, f, ok in zip(matched.values, filled.values, matched.ok, strict=True)]
-        return replace(matched, values=values, ok=filled.ok, new_levels=(*matched.new_levels, *filled.new_levels))
-    assert matched is not None
-    _count(decide, name, "cannot be placed (empty, no number, or not positive) and are left out", keep & ~matched.ok)
-    return matched
-
-
-def _report_dropped(
-    task: RawTask,
-    distributions: Mapping[str, BaseDistribution],
-    elsewhere: Collection[str],
-    descriptors: Mapping[str, Descriptors],
-    decide: Any,
-) -> None:
-    for name in task.parameters:
-        values = {repr(value) for value in task.rows[name]}
-        describes = [parameter for parameter, own in descriptors.items() if name in own.names]
-        if name not in distributions and describes:
-            decide(name, f"it describes {' and '.join(describes)}, and is no parameter of its own")
-            continue
-        if name in distributions and distributions[name].single() and len(values) > 1:
-            decide(name, "it has a single value now but varied here, which looks like noise", warning=True)
-        elif name not in distributions and name in elsewhere:
-            decide(name, "no part of the common space: dropped")
-        elif name not in distributions and len(values) > 1:
-            decide(name, "only this source has it, and it varied, which now looks like noise: dropped", warning=True)
-        elif name not in distributions:
-            decide(name, "only this source has it, and it never varied: dropped")
-
-
-def _filled(task: RawTask, name: str, value: Any, distribution: BaseDistribution) -> Matched:
-    matched = match([value] * len(task.rows), distribution)
-    if matched.problem or not matched.ok.all():
-        raise InputError(
-            f"fill gives {value!r} for {name!r}, which cannot be placed in {distribution}. "
-            "Give a value of the parameter, or leave it out."
-        )
-    return matched
-
-
-def _count(decide: Any, parameter: str, what: str, rows: NDArray[np.bool_]) -> None:
-    count = int(rows.sum())
-    if count:
-        decide(parameter, f"{count} of {len(rows)} rows {what}")
 
 
 def _encode(one: _Placed, space: Space, minimize: bool) -> Dataset:
@@ -327,26 +323,6 @@ def _encode(one: _Placed, space: Space, minimize: bool) -> Dataset:
     y = -y if larger_is_better else y
     error = None if one.task.error is None else error_var(one.task.error[kept])
     return Dataset(X, y, one.task.name, unseen=tuple(columns), categories=space.categories, error_var=error)
-
-
-def _leave_out(
-    task: RawTask,
-    distributions: Mapping[str, BaseDistribution],
-    elsewhere: Collection[str],
-    decisions: list[Decision],
-    problems: Sequence[str] = (),
-) -> None:
-    """Leave out a source that knows other parts of a conditional space only; refuse one that has nothing in common."""
-    if set(task.parameters) & set(elsewhere):
-        decisions[:] = [decision for decision in decisions if decision.source != task.name]
-        decisions.append(Decision(task.name, "", f"it tells nothing about {', '.join(distributions)} and is left out"))
-        return
-    because = f" ({'; '.join(problems)})" if problems else ""
-    raise NothingInCommonError(
-        f"{task.where} has nothing in common with the search space: it has {', '.join(task.parameters) or 'nothing'}, "
-        f"and the space {', '.join(distributions)}{because}. Rename its columns to the parameters they mean, or leave "
-        "it out."
-    )
 
 
 def with_any_result(task: RawTask, measured: Mapping[str, RawObjective]) -> RawTask | None:
@@ -386,3 +362,77 @@ def _of_one(
         datasets.append(outcomes[name].signed(as_measured))
         every_row.append(tuple(kept.tolist()))
     return replace(alignment, tasks=tuple(tasks), datasets=tuple(datasets), rows=tuple(every_row))
+
+
+_LISTED = 5  # more than this are counted
+
+
+def with_outliers(alignment: Alignment, outliers: Sequence[Bool[Tensor, "_"]]) -> Alignment:
+    """The alignment with a decision, which is a warning, on every source that has outliers.
+
+    ``outliers`` says of every row of a source whether it is one (``Prior.outliers``); none at all says that none is.
+    """
+    found = []
+    for task, rows, data, mask in zip(
+        alignment.tasks, alignment.rows, alignment.datasets, outliers, strict=bool(outliers)
+    ):
+        numbers = None if task.numbers is None else [task.numbers[i] for i in rows]
+        if told := _in_words(data, mask, task.y[list(rows)], numbers, "row", task.origin):
+            found.append(Decision(task.name, "", told, warning=True))
+    return replace(alignment, decisions=(*alignment.decisions, *found)) if found else alignment
+
+
+def outliers_in_words(
+    prior: Prior, target: Dataset, values: Sequence[float], numbers: Sequence[int], place: str
+) -> str:
+    """What becomes of the target's outliers, "" if it has none.
+
+    ``values`` are its results as they were recorded, ``numbers`` those of the rows or trials, called ``place``.
+    """
+    mask = torch.from_numpy(own_outliers(prior, target))
+    return _in_words(target, mask, np.asarray(values, dtype=np.float64), numbers, place)
+
+
+def own_outliers(prior: Prior, target: Dataset) -> NDArray[np.bool_]:
+    """Which of the target's results lie far from all others: a minority of them, or none.
+
+    Next to a past in other units the first few all seem to be far from each other.
+    """
+    warp = prior.warp_of(target)
+    mask = np.zeros(target.n, dtype=bool) if warp is None else np.asarray(warp.outliers(target).numpy())
+    return mask if 2 * mask.sum() < target.n else np.zeros_like(mask)
+
+
+def infinite_in_words(values: Sequence[float]) -> str:
+    """How many results are infinite and what they count as, "" if none is."""
+    count = int((np.abs(values) >= INFINITE).sum())
+    return f"{count} of {len(values)} results are infinite and count as the worst or best finite one" if count else ""
+
+
+def _in_words(
+    data: Dataset,
+    mask: Bool[Tensor, "n"],
+    values: NDArray[np.float64],
+    numbers: Sequence[int] | None,
+    place: str,
+    file: str = "",
+) -> str:
+    """As in "2 of 40 results lie far from all others (worst 1e+09): they count as little worse than the rest"."""
+    y, middle = data.y.numpy(), float(data.y.median())
+    far = [i for i in np.argsort(-np.abs(y - middle), kind="stable").tolist() if mask[i]]
+    parts = []
+    for side, extreme, found in (
+        ("worse", "worst", [i for i in far if y[i] > middle]),
+        ("better", "best", [i for i in far if y[i] < middle]),
+    ):
+        if not found:
+            continue
+        told = f"{extreme} {values[found[0]]:.3g}"
+        if numbers is not None:
+            listed = [f"{place} {numbers[i]}: {values[i]:.6g}" for i in found[:_LISTED]]
+            more = [f"and {len(found) - _LISTED} more"] if len(found) > _LISTED else []
+            told = ", ".join([*([file] if file else []), *listed, *more])
+        lie, counts = ("lies", "it counts") if len(found) == 1 else ("lie", "they count")
+        far_off = f"{len(found)} of {data.n} results {lie} far from all others ({told})"
+        parts.append(f"{far_off}: {counts} as little {side} than the rest")
+    return "; ".join(parts)

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart.errors import InputError, Message, Setting, refuse
-from headstart.sources.columns import TableUse, cell_unit, cleaned, input_column
+from headstart.sources.columns import TableUse, cell_unit, input_column, typed
 from headstart.sources.files.cells import MISSING, is_date
+from headstart.sources.files.names import folded, meant_by, nearest, plain, split_unit
 from headstart.sources.files.tables import Table
-from headstart.sources.files.units import folded, plain, split_unit
-from headstart.sources.parameters import MOST_USED, Kind, Parameter, nearest
+from headstart.sources.parameters import MOST_USED, Kind, Parameter
 
 _NOTHING_THERE = "nothing was measured there. Leave it out."
 _FEW_LEVELS, _MANY_LEVELS, _LONG_TEXT = 5, 20, 40
@@ -55,10 +55,7 @@ def find_result(tables: Sequence[Table], wanted: str, *, everywhere: bool = True
     """
     found: list[str] = []
     for table in tables:
-        if wanted in table.columns:
-            found.append(wanted)
-            continue
-        alike = [column for column in table.columns if plain(column) == plain(wanted)]
+        alike = list(meant_by([wanted], table.columns, alike=plain))
         if len(alike) == 1:
             found.append(alike[0])
         elif everywhere or (table is tables[-1] and not found):
@@ -84,30 +81,35 @@ def propose(
     """
     known = {*results, *measured, *ignore}
     names = list(dict.fromkeys(c for t in tables for c in t.columns if c not in known))
-    empty = [f"{table.path} has a header but no rows: {_NOTHING_THERE}" for table in tables if not table.rows]
-    refuse(empty)
+    refuse([f"{t.path} has a header but no rows: {_NOTHING_THERE}" for t in tables if not t.rows])
     has = [_has_result(table, results) for table in tables]
     ignored = dict.fromkeys(ignore, "left out as told")
     ignored |= {
         name: why for name in names if name not in parameters and (why := no_parameter(name, tables, has, results))
     }
-    kept = [name for name in names if name not in ignored]
-    units = {name: unit for name in kept if (unit := _unit(name, tables))}
-    use = _use(kept, categories, results, measured, units, tables)
-    every = [cleaned(table, use) for table in tables]
-    refuse([problem for own in every for problem in own.problems])
-    plain_tables = [own.table for own in every]
+    having = {name: _having(name, tables) for name in names if name not in ignored}
+    units = {name: unit for name, own in having.items() if (unit := _unit(name, [tables[i] for i in own]))}
+    mixed = [name for name, own in having.items() if any(tables[i].kind(name) == "text" for i in own)]
+    texts = {name: () for name in having if name in categories or name in mixed}
+    numbers = tuple(name for name in having if name not in texts)
+    use = TableUse(tuple(results), numbers, texts, dict.fromkeys(measured, ""), units)
+    plain_tables = [typed(table, use) for table in tables]
+    refuse([problem for table in plain_tables for problem in table.problems])
     has = [_has_result(table, results) for table in plain_tables]
     _require_results(plain_tables, has, results)
     guesses: list[Guess] = []
-    for name in kept:
-        _require_one_kind(name, tables, name in use.texts and name not in categories)
-        having = [any(t is own for own in _having(name, tables)) for t in tables]
-        guess = _guess(name, plain_tables, has, having, units.get(name, ""))
+    for name, own in having.items():
+        if name in mixed and name not in categories:
+            _require_one_kind(name, [tables[i] for i in own])
+        guess = _guess(name, [(plain_tables[i], has[i]) for i in own], units.get(name, ""))
         if isinstance(guess, str):
             ignored[name] = guess
-        else:
-            guesses.append(guess)
+            continue
+        if len(own) < len(tables):
+            only = f"only recorded in {', '.join(tables[i].path.name for i in own)}"
+            reason = "; ".join(filter(None, [guess.reasons["kind"], only]))
+            guess = replace(guess, reasons={**guess.reasons, "kind": reason})
+        guesses.append(guess)
     if not guesses:
         raise InputError(
             f"{tables[0].path}: no column besides {', '.join(map(repr, results))} varies, so there is nothing to "
@@ -118,41 +120,17 @@ def propose(
     return Proposal(tuple(guesses), ignored, tuple(_remarks(tables, guesses)))
 
 
-def _use(
-    names: Sequence[str],
-    categories: Sequence[str],
-    results: Sequence[str],
-    measured: Sequence[str],
-    units: Mapping[str, str],
-    tables: Sequence[Table],
-) -> TableUse:
-    """What the columns are to be: numbers where they are in every file that has them."""
-    texts = {
-        name: () for name in names if name in categories or any(t.kind(name) == "text" for t in _having(name, tables))
-    }
-    numbers = tuple(name for name in names if name not in texts)
-    return TableUse(tuple(results), numbers, texts, dict.fromkeys(measured, ""), units)
-
-
-def _having(name: str, tables: Sequence[Table]) -> list[Table]:
+def _having(name: str, tables: Sequence[Table]) -> list[int]:
     """The tables in which the column is filled; where it is '-' throughout and numbers elsewhere, it is not."""
-    own = [t for t in tables if name in t.columns and t.kind(name) != "empty"]
-    filled = [t for t in own if not all(cell.word == MISSING for cell in t.parsed(name))]
-    return filled or own
+    own = [i for i, table in enumerate(tables) if name in table.columns and table.kind(name) != "empty"]
+    return [i for i in own if not all(cell.word == MISSING for cell in tables[i].parsed(name))] or own
 
 
 def _unit(name: str, tables: Sequence[Table]) -> str:
     """The unit of a column: of its name, of the name it had in the first file that tells it, or of its cells."""
-    if unit := split_unit(name)[1]:
-        return unit
-    own = [t for t in tables if name in t.columns and t.kind(name) == "number"]
-    told = (
-        unit
-        for find in (lambda t: t.units.get(name, ""), lambda t: cell_unit(t, name))
-        for t in own
-        if (unit := find(t))
-    )
-    return next(told, "")
+    own = [table for table in tables if table.kind(name) == "number"]
+    told = [split_unit(name)[1], *(t.units.get(name, "") for t in own), *(cell_unit(t, name) for t in own)]
+    return next(filter(None, told), "")
 
 
 def _has_result(table: Table, results: Sequence[str]) -> list[bool]:
@@ -173,10 +151,9 @@ def _require_results(tables: Sequence[Table], has: Sequence[Sequence[bool]], res
     )
 
 
-def _require_one_kind(name: str, tables: Sequence[Table], texts: bool) -> None:
-    """A column of ``texts`` is one in every file that has it: no numbers there, and no dates."""
-    having = _having(name, tables) if texts else []
-    for table in having:
+def _require_one_kind(name: str, tables: Sequence[Table]) -> None:
+    """A column of texts is one in every file that has it: no numbers there, and no dates."""
+    for table in tables:
         if table.kind(name) == "date":
             cells = table.cells(name)
             row = next(i for i, cell in enumerate(cells) if is_date(cell))
@@ -187,9 +164,9 @@ def _require_one_kind(name: str, tables: Sequence[Table], texts: bool) -> None:
                     Setting("ignore", name),
                 )
             )
-    numbers = next((t for t in having if t.kind(name) == "number"), None)
+    numbers = next((t for t in tables if t.kind(name) == "number"), None)
     if numbers is not None:
-        word = next(t for t in having if t.kind(name) == "text")
+        word = next(t for t in tables if t.kind(name) == "text")
         row = next(i for i, cell in enumerate(word.parsed(name)) if cell.value is None and cell.word != MISSING)
         raise InputError(
             Message(
@@ -200,19 +177,12 @@ def _require_one_kind(name: str, tables: Sequence[Table], texts: bool) -> None:
         )
 
 
-def _guess(
-    name: str, tables: Sequence[Table], results: Sequence[Sequence[bool]], having: Sequence[bool], unit: str
-) -> Guess | str:
-    """The parameter in this column of the typed tables, or why it is none."""
-    own = [(t, has) for t, has, there in zip(tables, results, having, strict=True) if there]
+def _guess(name: str, own: Sequence[tuple[Table, Sequence[bool]]], unit: str) -> Guess | str:
+    """The parameter in this column of typed tables, each with the rows that have a result, or why it is none."""
     if not own:
         return "it is empty"
-    kept = [input_column(t, name, has)[np.asarray(has)].to_numpy() for t, has in own]
-    only = "" if len(own) == len(tables) else f"only recorded in {', '.join(str(t.path.name) for t, _ in own)}"
-    guess = _number(name, kept, unit) if name in own[0][0].values else _category(name, np.concatenate(kept))
-    if isinstance(guess, Guess) and only:
-        return replace(guess, reasons={**guess.reasons, "kind": "; ".join(filter(None, [guess.reasons["kind"], only]))})
-    return guess
+    kept = [input_column(table, name, has)[np.asarray(has)].to_numpy() for table, has in own]
+    return _number(name, kept, unit) if name in own[0][0].values else _category(name, np.concatenate(kept))
 
 
 def _category(name: str, values: NDArray[np.object_]) -> Guess | str:

@@ -1,4 +1,4 @@
-"""Typed columns of a table: numbers in the unit that is wanted, categories in one spelling; each cell is read once.
+"""Typed columns of a table, in the names of its use: numbers in the unit that is wanted, categories in one spelling.
 
 Every cell that is not plainly what its column holds is either read in a way that is remarked on, or a problem; a row
 of a past file that lacks an input is left out. All of it is told with rows and columns, nothing is raised.
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headstart.errors import InputError, Message, Setting, refuse
+from headstart.errors import InputError, Message, Setting, UnusableSourceError, refuse
 from headstart.sources.files.cells import (
     FAILED,
     MARK_KEY,
@@ -23,8 +23,9 @@ from headstart.sources.files.cells import (
     is_missing,
     number_text,
 )
+from headstart.sources.files.names import folded, meant_by, split_unit
 from headstart.sources.files.tables import Table, read_table
-from headstart.sources.files.units import canonical_unit, converts, folded, split_unit
+from headstart.sources.files.units import canonical_unit, converts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +43,7 @@ class TableUse:
     """What the columns of a table are to be. ``texts`` have the categories that are known, if any.
 
     ``units`` are those that numbers are wanted in, where the columns' names do not tell them. Of a ``past`` file rows
-    without an input are left out.
+    without an input are left out. Columns may be spelled otherwise, those of ``other`` names too.
     """
 
     results: tuple[str, ...]
@@ -52,14 +53,7 @@ class TableUse:
     units: Mapping[str, str] = field(default_factory=dict)
     past: bool = True
     remedy: str = "Write the number alone, or delete the row."
-
-
-@dataclass(frozen=True, slots=True)
-class Cleaned:
-    """The table with plain cells and the remarks on how they were read, and what cannot be read at all."""
-
-    table: Table
-    problems: tuple[str, ...] = ()
+    other: tuple[str, ...] = ()
 
 
 def column_unit(table: Table, column: str) -> str:
@@ -74,28 +68,30 @@ def cell_unit(table: Table, column: str) -> str:
     return max(dict.fromkeys(units), key=units.count, default="")
 
 
-def cleaned(table: Table, use: TableUse) -> Cleaned:
-    """The table as it is to be used. Cells of rows without a result may hold anything."""
-    work = _Work(table, use)
-    readings = {name: work.read(name, [True] * len(table.rows)) for name in use.results if name in table.columns}
-    has = [any(own[row].value is not None for own in readings.values()) for row in range(len(table.rows))]
-    needed = has if use.past else [True] * len(table.rows)
+def typed(table: Table, use: TableUse) -> Table:
+    """The table as it is to be used, with plain cells. Cells of rows without a result may hold anything."""
+    names = [*use.results, *use.numbers, *use.texts, *use.measured, *use.other]
+    renamed = {c: name for c, name in meant_by(names, table.columns).items() if c != name}
+    table = table.renamed(renamed)
+    work, there, every = _Typing(table, use), set(table.columns), [True] * len(table.rows)
+    readings = [work.read(name, every, _RESULT_REMEDY) for name in use.results if name in there]
+    has = [any(own[row].value is not None for own in readings) for row in range(len(table.rows))]
+    inputs = [name for name in (*use.numbers, *use.texts) if name in there]
     for name, remedy in use.measured.items():
-        if name in table.columns:
-            work.read(name, has, remedy=remedy or "Write the number alone, or empty the cell.")
-    for name in use.numbers:
-        if name in table.columns:
-            work.read(name, needed, remedy=use.remedy)
-    for name, choices in use.texts.items():
-        if name in table.columns:
-            work.spell(name, choices)
+        if name in there:
+            work.read(name, has, remedy or "Write the number alone, or empty the cell.")
+    for name in inputs:
+        if name in use.texts:
+            work.spell(name, use.texts[name])
+        else:
+            work.read(name, has if use.past else every, use.remedy)
     if use.past:
-        work.leave_out([n for n in (*use.numbers, *use.texts) if n in table.columns], has)
-    return work.done()
+        work.leave_out(inputs, has)
+    return work.done([f"{table.path}: {old!r} is taken for {new!r}." for old, new in renamed.items()])
 
 
-class _Work:
-    """The cells while they are worked on."""
+class _Typing:
+    """The cells of a table while they are typed."""
 
     def __init__(self, table: Table, use: TableUse) -> None:
         self.table, self.use = table, use
@@ -106,7 +102,7 @@ class _Work:
         self.remarks: list[str] = []
         self.dropped: set[int] = set()
 
-    def read(self, name: str, needed: Sequence[bool], *, remedy: str = _RESULT_REMEDY) -> list[CellReading]:
+    def read(self, name: str, needed: Sequence[bool], remedy: str) -> list[CellReading]:
         """The cells of a column with their numbers in the unit that is wanted, None for those that have none."""
         table, use = self.table, self.use
         told = use.units.get(name) or split_unit(name)[1]
@@ -208,8 +204,8 @@ class _Work:
                 self.how.setdefault((name, "is no value: the row is left out"), []).extend((r, cells[r]) for r in rows)
                 self.dropped |= set(rows)
 
-    def done(self) -> Cleaned:
-        """All together."""
+    def done(self, more_remarks: Sequence[str]) -> Table:
+        """The typed table."""
         table = self.table
         for (name, how), cells in self.how.items():
             listed = ", ".join(f"row {table.numbers[row]}: {cell!r}" for row, cell in cells[:_LISTED])
@@ -217,18 +213,18 @@ class _Work:
             self.remarks.append(f"{table.path}, column {name!r} ({listed}{more}) {how}.")
         keep = [row for row in range(len(table.rows)) if row not in self.dropped]
         rows = list(zip(*(self.columns[name] for name in table.columns), strict=True))
-        plain = replace(
-            table,
-            rows=tuple(rows[row] for row in keep),
-            numbers=tuple(table.numbers[row] for row in keep),
-            remarks=(*table.remarks, *self.remarks),
-            values={name: [own[row] for row in keep] for name, own in self.values.items()},
-            _parsed={},
-        )
         problems = self.problems[:_MOST_PROBLEMS]
         if more_problems := self.problems[_MOST_PROBLEMS:]:
             problems.append(f"{table.path}: and {len(more_problems)} more cells that cannot be read.")
-        return Cleaned(plain, tuple(problems))
+        return replace(
+            table,
+            rows=tuple(rows[row] for row in keep),
+            numbers=tuple(table.numbers[row] for row in keep),
+            remarks=(*table.remarks, *self.remarks, *more_remarks),
+            values={name: [own[row] for row in keep] for name, own in self.values.items()},
+            problems=tuple(problems),
+            _parsed={},
+        )
 
 
 def _plain_text(reading: CellReading, mark: str) -> str:
@@ -249,18 +245,13 @@ def read_frame(path: Path | str, *, measured: Sequence[str] = ()) -> pd.DataFram
 
     table = read_table(path)
     if not table.rows:
-        raise InputError(f"{path} has a header but no rows: nothing was measured there. Leave it out.")
-    results = tuple(column for column in measured if column in table.columns)
-    kinds = {column: table.kind(column) for column in table.columns if column not in results}
-    inputs = [column for column, kind in kinds.items() if kind != "empty"]
-    plain = cleaned(table, TableUse(results, tuple(c for c in inputs if kinds[c] == "number"), past=False))
-    refuse(plain.problems)
-    table, nobody = plain.table, [False] * len(plain.table.rows)
-    frame: dict[str, Any] = {c: input_column(table, c, nobody) for c in inputs}
-    for column in results:
-        values = [float("nan") if value is None else value for value in result_column(table, column)]
-        frame[column] = pd.Series(values, dtype="float64")
-    found = pd.DataFrame({c: frame[c] for c in table.columns if c in frame})
+        raise UnusableSourceError(f"{path} has a header but no rows: nothing was measured there. Leave it out.")
+    results = tuple(meant_by(measured, table.columns))
+    kinds = {column: "result" if column in results else table.kind(column) for column in table.columns}
+    table = typed(table, TableUse(results, tuple(c for c in kinds if kinds[c] == "number"), past=False))
+    refuse(table.problems)
+    any_value = [False] * len(table.rows)  # none is needed
+    found = pd.DataFrame({c: input_column(table, c, any_value) for c in kinds if kinds[c] != "empty"})
     found.attrs["remarks"] = list(table.remarks)
     return found
 
@@ -274,23 +265,13 @@ def input_column(table: Table, column: str, needed: Sequence[bool]) -> Any:
     """A column of inputs of a typed table as a Series: numbers, or text. Rows that are ``needed`` must have a value."""
     import pandas as pd
 
-    cells = table.cells(column)
-    numeric = column in table.values
-    values: list[Any]
-    if numeric:
-        values = [
-            table.number_at(i, column) if needed[i] else cell.value for i, cell in enumerate(table.values[column])
-        ]
-    else:
-        values = [None if is_missing(cell, numeric=False) else cell for cell in cells]
-    for i, cell in enumerate(cells):
-        if needed[i] and values[i] is None:
-            more = sum(n and v is None for n, v in zip(needed, values, strict=True)) - 1
-            raise InputError(
-                f"{table.place(i, column)}: {repr(cell) if cell else 'an empty cell'} is not a value"
-                f"{f' ({more} more rows lack one)' if more else ''}. Fill it in, or delete the row; rows without a "
-                "result are ignored, rows without inputs are not."
-            )
-    if numeric:
-        return pd.Series([float("nan") if value is None else value for value in values], dtype="float64")
-    return pd.Series(values, dtype=object)
+    lacking = [table.lacks(i, column) for i in range(len(table.rows))]
+    for i, cell in enumerate(table.cells(column)):
+        if needed[i] and lacking[i]:
+            told = repr(cell) if cell else "an empty cell"
+            raise InputError(f"{table.place(i, column)}: {told} is not a value. Fill it in, or delete the row.")
+    if column in table.values:
+        own = enumerate(table.values[column])
+        return pd.Series([table.number_at(i, column) if needed[i] else c.value for i, c in own], dtype="float64")
+    own_texts = zip(table.cells(column), lacking, strict=True)
+    return pd.Series([None if lacks else cell for cell, lacks in own_texts], dtype=object)

@@ -12,20 +12,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from headstart.data.dataset import Dataset
 from headstart.data.descriptors import Descriptors
 from headstart.data.ranges import Choices, FloatRange
 from headstart.data.space import Space
 from headstart.errors import InputError, refuse
-from headstart.sources.columns import TableUse, cleaned
+from headstart.sources.columns import TableUse, input_column, typed
 from headstart.sources.files.cells import CellRules
-from headstart.sources.files.cells import is_missing as is_empty
-from headstart.sources.files.tables import Table, read_table
-from headstart.sources.files.units import folded
+from headstart.sources.files.names import meant_by
+from headstart.sources.files.tables import read_table
 from headstart.sources.matching import is_missing, match
 from headstart.sources.raw import RawTask
-
-_REMEDY = "Descriptors are numbers: write one, or remove the column."
 
 
 def read_descriptors(
@@ -34,32 +34,22 @@ def read_descriptors(
     """The descriptors of a parameter's categories in a CSV file, which may describe more categories than there are.
 
     The categories are in the column that is called as the parameter, or in the first one. Fails, with file, row and
-    column, on a category that comes twice or has no name, on a number that is missing or none, and where one of the
+    column, on a cell that is empty, on a number that is none, on a category with two values, and where one of the
     ``choices`` is not described. Cells mean what they mean in any file (``docs/files.md``), and by these ``rules``.
     """
     table = read_table(path, rules=rules)
-    own = next((c for c in table.columns if folded(c) == folded(parameter)), table.columns[0])
-    names = [column for column in table.columns if column != own]
+    table = table.renamed({next(iter(meant_by([parameter], table.columns)), table.columns[0]): parameter})
+    names = [column for column in table.columns if column != parameter]
     if not names:
-        raise InputError(f"{path}: there is no column of numbers beside {own!r}. Add what describes the {parameter}.")
-    use = TableUse((), tuple(names), past=False, remedy=_REMEDY)
-    plain = cleaned(table, use)
-    refuse(plain.problems)
-    table = plain.table
-    found: dict[Any, dict[str, float]] = {}
-    rows: dict[Any, int] = {}
-    for i, cell in enumerate(table.cells(own)):
-        if is_empty(cell, numeric=False):
-            raise InputError(f"{table.place(i, own)}: there is no category. Fill it in, or delete the row.")
-        category = _category(cell, choices)
-        if category in found:
-            raise InputError(
-                f"{table.place(i, own)}: {cell!r} is there twice, in row {table.numbers[rows[category]]} before. "
-                "Remove one of the rows."
-            )
-        found[category], rows[category] = {name: _number(table, i, name) for name in names}, i
-    _require_choices(found, choices, parameter, f"{path}", "Add a row for it")
-    made = Descriptors.of(found, parameter)
+        raise InputError(f"{path}: there is no column of numbers. Add what describes the {parameter}.")
+    known = {parameter: [choice for choice in choices if isinstance(choice, str)]}
+    remedy = "Descriptors are numbers: write one, or remove the column."
+    table = typed(table, TableUse((), tuple(names), known, past=False, remedy=remedy))
+    refuse(table.problems)
+    every = [True] * len(table.rows)
+    rows = pd.DataFrame({column: input_column(table, column, every) for column in table.columns})
+    task = RawTask(str(path), rows, np.zeros(len(rows)), origin=str(path), numbers=table.numbers)
+    made = _described([task], parameter, names, choices, str(path), "Add a row for it")
     return replace(made, remarks=(*table.remarks, *made.remarks))
 
 
@@ -71,13 +61,20 @@ def descriptors_in_tasks(
     A task may lack a column. Fails, with file and row, where a category has two values, where a value is no number,
     and where one of the ``choices`` has none in any task.
     """
-    found: dict[Any, dict[str, float]] = {}
-    met: dict[tuple[Any, str], str] = {}
     for name in columns:
         if not any(name in task.parameters for task in tasks):
             raise InputError(
                 f"{name!r} is to describe {parameter}, but no past task has such a column. Correct the name."
             )
+    return _described(tasks, parameter, columns, choices, "The past tasks", "Give a file of descriptors")
+
+
+def _described(
+    tasks: Sequence[RawTask], parameter: str, columns: Sequence[str], choices: Sequence[Any], where: str, remedy: str
+) -> Descriptors:
+    """The descriptors in columns of these tasks; ``remedy`` is what helps where one of the choices has none."""
+    found: dict[Any, dict[str, float]] = {}
+    met: dict[tuple[Any, str], str] = {}
     for task in tasks:
         there = [name for name in columns if name in task.parameters]
         if parameter not in task.parameters or not there:
@@ -86,29 +83,33 @@ def descriptors_in_tasks(
         for label, raw, *values in zip(numbers, task.rows[parameter], *(task.rows[n] for n in there), strict=True):
             if is_missing(raw):
                 continue
-            category, where = _category(raw, choices), f"{task.where}, row {label}"
+            category, place = match([raw], Choices(tuple(choices))).values[0], f"{task.where}, row {label}"
             for name, value in zip(there, values, strict=True):
                 if is_missing(value):
                     continue
                 numeric = match([value], FloatRange(0.0, 1.0)).values[0]  # in any range
                 if numeric is None:
                     raise InputError(
-                        f"{where}, column {name!r}: {value!r} is not a number, and cannot describe anything."
+                        f"{place}, column {name!r}: {value!r} is not a number, and cannot describe anything."
                     )
                 known = found.setdefault(category, {}).setdefault(name, float(numeric))
                 if known != float(numeric):
                     raise InputError(
-                        f"{where}, column {name!r}: {category!r} has {numeric:g}, but {known:g} in "
+                        f"{place}, column {name!r}: {category!r} has {numeric:g}, but {known:g} in "
                         f"{met[category, name]}. What describes a category has one value: correct it, or leave the "
                         "column out of the descriptors."
                     )
-                met.setdefault((category, name), where)
-    _require_choices(found, choices, parameter, "The past tasks", "Give a file of descriptors")
+                met.setdefault((category, name), place)
+    lacking = [choice for choice in choices if choice not in found]
+    if lacking:
+        others = f", nor are {len(lacking) - 1} others" if len(lacking) > 1 else ""
+        raise InputError(
+            f"{where}: {parameter} = {lacking[0]!r} is not described{others}. {remedy}, or take it from the choices."
+        )
     for category, row in found.items():
-        lacking = [name for name in columns if name not in row]
-        if lacking:
+        if empty := [name for name in columns if name not in row]:
             raise InputError(
-                f"{parameter} = {category!r} has no {lacking[0]} in any past task. Fill it in, or give a file of "
+                f"{parameter} = {category!r} has no {empty[0]} in any past task. Fill it in, or give a file of "
                 "descriptors."
             )
     return Descriptors.of({c: {name: row[name] for name in columns} for c, row in found.items()}, parameter)
@@ -151,25 +152,3 @@ def _sentence(parameter: str, category: Any, known: Sequence[Any], descriptors: 
 
 def _listed(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
-def _category(value: Any, choices: Sequence[Any]) -> Any:
-    """The choice that a cell stands for, or the cell itself."""
-    return match([value], Choices(tuple(choices))).values[0]
-
-
-def _number(table: Table, row: int, column: str) -> float:
-    value = table.number_at(row, column, remedy=_REMEDY)
-    if value is None:
-        raise InputError(f"{table.place(row, column)}: the cell is empty. Fill it in, or remove the row or the column.")
-    return float(value)
-
-
-def _require_choices(found: Mapping[Any, Any], choices: Sequence[Any], parameter: str, where: str, remedy: str) -> None:
-    lacking = [choice for choice in choices if choice not in found]
-    if lacking:
-        raise InputError(
-            f"{where}: {parameter} = {lacking[0]!r} is not described"
-            f"{f', nor are {len(lacking) - 1} others' if len(lacking) > 1 else ''}. {remedy}, or take it from the "
-            "choices."
-        )

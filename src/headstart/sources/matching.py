@@ -11,7 +11,7 @@ categorical      a category, or its text         that category ("3" is 3, "true"
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -118,19 +118,11 @@ def _choice(value: Any, choices: Sequence[Any]) -> int | None:
     """The number of the category that the value stands for."""
     if is_missing(value):
         return next((i for i, choice in enumerate(choices) if is_missing(choice)), None)
-    for same in (_identical, _equal, _same_text, _same_truth):
+    for same in _SAME:
         for i, choice in enumerate(choices):
             if not is_missing(choice) and same(value, choice):
                 return i
     return None
-
-
-def _identical(a: Any, b: Any) -> bool:
-    return type(a) is type(b) and bool(a == b)
-
-
-def _equal(a: Any, b: Any) -> bool:
-    return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
 
 
 def _same_text(a: Any, b: Any) -> bool:
@@ -148,9 +140,13 @@ def _same_text(a: Any, b: Any) -> bool:
     return None not in numbers and numbers[0] == numbers[1]
 
 
-def _same_truth(a: Any, b: Any) -> bool:
-    """0 and 1, as a table has them, are False and True."""
-    return isinstance(a, bool | int | float) and isinstance(b, bool | int | float) and bool(a == b)
+# When a value is a category, the surest first; 0 and 1, as a table has them, are False and True
+_SAME: tuple[Callable[[Any, Any], bool], ...] = (
+    lambda a, b: type(a) is type(b) and bool(a == b),
+    lambda a, b: isinstance(a, bool) == isinstance(b, bool) and bool(a == b),
+    _same_text,
+    lambda a, b: isinstance(a, bool | int | float) and isinstance(b, bool | int | float) and bool(a == b),
+)
 
 
 def _number(value: Any) -> float | int | None:

@@ -7,7 +7,8 @@
     system_attrs["fixed_params"]                              what a trial was enqueued with
     system_attrs["constraints"]                               the constraints of a trial in Optuna 4
     optuna.samplers._base._process_constraints_after_trial    ``constraints_func``, as in Optuna's own samplers
-    Study._study_id, _CachedStorage._backend                  the database behind a study
+    _CachedStorage._backend                                   the URL of a storage, for messages
+    columns "system_attrs_constraints:…" of trials_dataframe  the constraints of a table of trials
 
 ``tests/unit/sources/test_optuna_api.py`` fails if one of them changes.
 """
@@ -19,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from optuna import Study
-    from optuna.storages import RDBStorage
     from optuna.trial import FrozenTrial, TrialState
+
+CONSTRAINT_COLUMN = "system_attrs_constraints:"  # and the constraint's key
 
 
 def set_system_attributes(study: Study, trial: FrozenTrial, attributes: Mapping[str, Any]) -> None:
@@ -60,14 +62,6 @@ def write_constraints(
     from optuna.samplers._base import _process_constraints_after_trial
 
     _process_constraints_after_trial(constraints_func, study, trial, state)
-
-
-def database_of(study: Study) -> tuple[RDBStorage, int] | None:
-    """The relational database that a study is in, and the study's id there; None for other storages."""
-    from optuna.storages import RDBStorage
-
-    database, study_id = backend_of(getattr(study, "_storage", None)), getattr(study, "_study_id", None)
-    return (database, study_id) if isinstance(database, RDBStorage) and study_id is not None else None
 
 
 def backend_of(storage: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Iterable
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from headstart.errors import InputError, MissingExtraError
 from headstart.sources.files.cells import number
-from headstart.sources.files.units import split_unit, with_unit
+from headstart.sources.files.names import split_unit, with_unit
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -61,6 +60,22 @@ class Parameter:
     def is_text(self) -> bool:
         """Whether its values are text."""
         return self.kind is Kind.CATEGORY or (self.kind is Kind.FIXED and isinstance(self.value, str))
+
+    @property
+    def wrong(self) -> tuple[str, str] | None:
+        """The field of a range that cannot be, and a sentence on what is wrong with it."""
+        low, high, step = self.low, self.high, self.step
+        if low >= high:
+            return "low", f"{low:g} is not below {high:g}."
+        if self.log and low <= 0:
+            return "low", "A log scale needs a lower end above 0."
+        if step is not None and self.log:
+            return "step", "A step goes with no log scale."
+        if step is not None and not 0 < step <= high - low:
+            return "step", "A step must be positive and within the range."
+        if self.kind is Kind.INT and any(v is not None and v != int(v) for v in (low, high, step)):
+            return "low", "Whole numbers need whole ends and a whole step."
+        return None
 
     def distribution(self) -> BaseDistribution:
         """The same as one of Optuna's distributions."""
@@ -154,22 +169,8 @@ def parameter_of_text(text: str) -> Parameter:
     kinds = [word.lower() for word in words if word != "step"]
     if low is None or high is None or set(kinds) - {"int", "log", "float"} or ("step" in words and step is None):
         raise InputError(f"parameter {text!r} is not understood; write it {example}.")
-    log, whole = "log" in kinds, "int" in kinds
-    ends = f"parameter {text!r}: "
-    if low >= high:
-        raise InputError(f"{ends}the lower end must be below the upper one.")
-    if log and low <= 0:
-        raise InputError(f"{ends}a log scale needs a lower end above 0.")
-    if whole and any(value is not None and value != int(value) for value in (low, high, step)):
-        raise InputError(f"{ends}whole numbers need whole ends.")
-    if step is not None and (log or not 0 < step <= high - low):
-        raise InputError(f"{ends}a step must be positive, no wider than the range, and not on a log scale.")
-    return Parameter(name, Kind.INT if whole else Kind.FLOAT, low=low, high=high, log=log, step=step, unit=unit)
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """A hint at the known word that looks most like this one, or all of them."""
-    known = list(known)
-    lower = {k.lower(): k for k in known}
-    close = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.6)
-    return f"Did you mean {lower[close[0]]!r}?" if close else f"The known ones are {', '.join(map(repr, known))}."
+    kind = Kind.INT if "int" in kinds else Kind.FLOAT
+    made = Parameter(name, kind, low=low, high=high, log="log" in kinds, step=step, unit=unit)
+    if made.wrong:
+        raise InputError(f"parameter {text!r}: {made.wrong[1]}")
+    return made

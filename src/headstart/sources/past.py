@@ -33,7 +33,7 @@ import pandas as pd
 
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError, UnusableSourceError
-from headstart.sources.forms.naming import Found, Objectives, Renames, Wanted, told_apart
+from headstart.sources.forms.naming import Found, Renames, Wanted, of_no_source, told_apart
 from headstart.sources.forms.storages import Storages, is_url, listed, reading, shown
 from headstart.sources.forms.studies import task_of_study, task_of_trials, thinned
 from headstart.sources.forms.tables import task_of_dataset, task_of_file, task_of_frame
@@ -162,7 +162,7 @@ def _read(
     constraints: Mapping[str, str] | None = None,
 ) -> tuple[tuple[RawTask, ...], tuple[str, ...]]:
     """Everything that was found and can be learnt from, and what cannot."""
-    objectives, renames = Objectives.of(objective, error, constraints), Renames.of(rename)
+    wanted, renames = Wanted.of(objective, error, constraints), Renames.of(rename)
     skipped = list(not_found)
 
     def complain(mistake: str) -> None:
@@ -172,12 +172,12 @@ def _read(
         skipped.extend([mistake] if mistake else [])
 
     names = told_apart([one.name for one in found])
-    complain(objectives.of_no_source(names))
-    complain(renames.of_no_source(names))
+    complain(of_no_source("objective", wanted.own, names))
+    complain(of_no_source("rename", renames.own, names))
     tasks: list[RawTask] = []
     for name, one in zip(names, found, strict=True):
         try:
-            task = one.read(objectives.wanted(name))
+            task = one.read(wanted.of_source(name))
         except UnusableSourceError as reason:
             skipped.append(str(reason))
             continue
@@ -198,7 +198,7 @@ def _require_list(sources: Any) -> None:
     if not single and isinstance(sources, tuple) and len(sources) == 2:
         first, second = sources
         single = (isinstance(first, str) and is_url(first) and not is_url(str(second))) or (
-            _is_storage_object(first) and (second is None or isinstance(second, str))
+            _is_storage_object(first) and isinstance(second, str)
         )
         what = "pair (storage, study_name)"
     if single:
@@ -239,13 +239,16 @@ def found_in(
         case pd.DataFrame():
             own = str(source.attrs.get("name", name))
             return [Found(own, partial(task_of_frame, source, name=own, origin=f"{own} (DataFrame)"))]
-        case (str() | BaseStorage() as storage, (str() | StudySummary() | None) as which):
-            return [_one_study(storages, storage, which.study_name if isinstance(which, StudySummary) else which)]
+        case (str() as text, str() | StudySummary()) if not is_url(text):
+            raise InputError(
+                f"A pair is (storage, study_name), but {text!r} is no storage and no URL, as in 'sqlite:///past.db'. "
+                "Give a CSV file as a path on its own."
+            )
+        case (str() | BaseStorage() as storage, str() | StudySummary() as which):
+            return [_study_named(storages, storage, which if isinstance(which, str) else which.study_name)]
         case list() | tuple() if all(isinstance(trial, FrozenTrial) for trial in source):
             return [Found(name, partial(task_of_trials, source, name=name))]
-        case BaseStorage():
-            return every_study(storages, source, storages.names(source))
-        case str() if is_url(source):
+        case BaseStorage() | str() if not isinstance(source, str) or is_url(source):
             return every_study(storages, source, storages.names(source))
         case str() | PathLike():
             path = Path(source)
@@ -262,16 +265,20 @@ def found_in(
 
 def every_study(storages: Storages, storage: str | BaseStorage, names: Iterable[str]) -> list[Found]:
     """The studies of these names. One that does not have the objective that is wanted is not usable."""
-
-    def read(name: str, wanted: Wanted) -> RawTask:
-        return task_of_study(
-            storages.study(storage, name), wanted, f"{shown(storage)}, study {name!r}", refusal=UnusableSourceError
-        )
-
-    found = [Found(name, partial(read, name)) for name in names]
+    found = [_study_named(storages, storage, name, UnusableSourceError) for name in names]
     if not found:
         raise UnusableSourceError(f"{shown(storage)}: there is no study in it.")
     return found
+
+
+def _study_named(
+    storages: Storages, storage: str | BaseStorage, name: str, refusal: type[InputError] = InputError
+) -> Found:
+    def read(wanted: Wanted) -> RawTask:
+        origin = f"{shown(storage)}, study {name!r}"
+        return task_of_study(storages.study(storage, name), wanted, origin, refusal=refusal)
+
+    return Found(name, read)
 
 
 def matching_names(
@@ -293,20 +300,6 @@ def require_storage(storage: Any) -> None:
     if not (isinstance(storage, BaseStorage) or (isinstance(storage, str) and is_url(storage))):
         what = repr(storage) if isinstance(storage, str) else f"a {type(storage).__name__}"
         raise InputError(f"A storage is one of Optuna's, or a URL as 'sqlite:///past.db' is, but this is {what}.")
-
-
-def _one_study(storages: Storages, storage: str | BaseStorage, name: str | None) -> Found:
-    if isinstance(storage, str) and not is_url(storage):
-        raise InputError(
-            f"A pair is (storage, study_name), but {storage!r} is no storage and no URL, as in 'sqlite:///past.db'. "
-            "Give a CSV file as a path on its own."
-        )
-    own = storages.only_name(storage) if name is None else name
-
-    def read(wanted: Wanted) -> RawTask:
-        return task_of_study(storages.study(storage, own), wanted, f"{shown(storage)}, study {own!r}")
-
-    return Found(own, read)
 
 
 def _patterns(given: str | Iterable[str] | None, argument: str) -> list[str] | None:

@@ -73,9 +73,6 @@ class RawTask:
                 f"{self.where}: every row needs one value of the objective, but there are {len(self.rows)} rows "
                 f"and values of shape {self.y.shape}."
             )
-        for error in (self.error, *(objective.error for objective in self.objectives.values())):
-            if error is not None:
-                self._require_errors(error)
         columns = [str(column) for column in self.rows.columns]
         double = sorted({column for column in columns if columns.count(column) > 1})
         if double:
@@ -92,18 +89,6 @@ class RawTask:
             constraints={key: values[rows] for key, values in self.constraints.items()},
             error=None if self.error is None else self.error[rows],
         )
-
-    def _require_errors(self, error: NDArray[np.float64]) -> None:
-        if error.shape != self.y.shape:
-            raise InputError(f"{self.where}: there are {len(self.y)} results, but errors of shape {error.shape}.")
-        wrong = np.flatnonzero(~np.isnan(error) & ~((error > 0) & (error < INFINITE)))
-        if len(wrong):
-            i = int(wrong[0])
-            row = i if self.numbers is None else self.numbers[i]
-            raise InputError(
-                f"{self.where}, row {row}: the standard error of a result must be a number above 0, but it is "
-                f"{error[i]:g}. Correct it, or leave it out: then a typical one is taken."
-            )
 
     @property
     def where(self) -> str:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.applications import Starlette
@@ -15,16 +13,14 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from headstart import __version__
-from headstart.campaign.desk.words import cell, count, percent, with_interval
+from headstart.campaign.desk.words import cell, count, with_interval
 from headstart.campaign.measured import SlippedResultsError
-from headstart.errors import HeadstartError, message_of
+from headstart.errors import HeadstartError
 from headstart.web.desk import Desk
-from headstart.web.forms import StaleFormError
 from headstart.web.guard import Guard
 from headstart.web.pages import begin, experiments, pictures, reading, works
-from headstart.web.pages.page import render
-from headstart.web.pages.remedies import for_the_page
+from headstart.web.pages.page import StaleFormError, render
+from headstart.web.problems import for_the_page, in_words
 from headstart.web.worker import Worker
 
 _HERE = Path(__file__).parent
@@ -69,8 +65,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"cell": cell, "percent": percent}
-    made.globals |= {"count": count, "with_interval": with_interval, "version": __version__}
+    made.filters["cell"] = cell
+    made.globals |= {"count": count, "with_interval": with_interval}
     return made
 
 
@@ -81,21 +77,15 @@ def _home(request: Request) -> Response:
 
 def _problem(request: Request, error: Exception) -> Response:
     """What is somebody's to mend, in a sentence; nothing was changed."""
-    told = (
-        f"{error.filename}: {error.strerror}."
-        if isinstance(error, OSError) and error.filename
-        else for_the_page(message_of(error))
-    )
-    return render(request, "problem.html", {"told": told, "title": "That did not work"}, status=422)
+    content = {"told": for_the_page(in_words(error)), "title": "That did not work"}
+    return render(request, "problem.html", content, status=422)
 
 
 def _stale(request: Request, error: Exception) -> Response:
     assert isinstance(error, StaleFormError)
-    again: Mapping[str, Any] = {"/experiments/save": experiments.show_again, "/experiments/add": experiments.show_again}
     told = "The server was started anew since this page was opened. Nothing was changed: look at it, and send it again."
-    if request.url.path in again:
-        response: Response = again[request.url.path](request, error.form, told)
-        return response
+    if request.url.path in ("/experiments/save", "/experiments/add"):
+        return experiments.show_again(request, error.form, told)
     return render(request, "problem.html", {"told": told, "title": "Please send that again"}, status=409)
 
 

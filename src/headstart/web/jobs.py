@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,39 +12,20 @@ from headstart.campaign.check import align_files, auto_prior, learn_past
 from headstart.campaign.desk.changes import add_suggestions
 from headstart.campaign.desk.contents import PastKept, contents_of, evidence_of, with_campaign
 from headstart.campaign.desk.history import digest
-from headstart.campaign.experiments import State
 from headstart.campaign.fitted import Fitted, fit_campaign
 from headstart.campaign.init import Looked
-from headstart.campaign.suggestions import (
-    Range,
-    next_experiments,
-    noise_of,
-    outlook_of,
-    ranges_at,
-    reference_point,
-    rests_on,
-)
+from headstart.campaign.suggestions import Range, next_experiments, noise_of, outlook_of, reference_point, rests_on
 from headstart.draw.campaign import campaign_figures
-from headstart.draw.explanation import agreement_figure, verdicts_figure
+from headstart.draw.canvas import themed_svg
 from headstart.draw.looks import named
+from headstart.draw.sources import agreement_figure, plot_sources
 from headstart.errors import ChangedMeanwhileError
 from headstart.gp.threads import single_thread
 from headstart.models.auto.explanation import Explanation, check_past, explain
-from headstart.web.slices import SlicePanel, panels_at
-from headstart.web.svg import themed
 from headstart.web.worker import Report, WorkerMemory
 
 _ATTEMPTS = 3
 RowKey = tuple[tuple[str, Any], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RowOutlook:
-    """What is expected of a row: every outcome in order, how probably limits hold, and what that rests on."""
-
-    ranges: tuple[Range, ...]
-    within: float
-    shares: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +38,29 @@ class PastOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
-    """What a folder's files say, as far as there are results: the models, and what takes long to ask of them."""
+class RowOutlook:
+    """What is expected of a row: every outcome in order, how probably limits hold, and what that rests on."""
 
-    evidence: str
+    ranges: tuple[Range, ...]
+    within: float
+    shares: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """The models of a folder's files: ``key`` is the evidence, ``reference`` the best point, ``rows`` asked so far."""
+
+    key: str
     fitted: Fitted
-    rows: Mapping[RowKey, RowOutlook]
     reference: Mapping[str, Any]
-    panels: tuple[SlicePanel, ...]  # slices through the reference point
+    rows: dict[RowKey, RowOutlook] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
     """What the past is worth and whether it pays to go on, which takes longer than a suggestion."""
 
-    evidence: str
+    key: str
     past: tuple[PastOf, ...]
     reference_shares: tuple[tuple[str, float], ...]
     noise: tuple[tuple[float, int], ...]
@@ -79,13 +68,11 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The rows that were appended, and what was learnt on the way if the server does not have it yet."""
+class DrawnPictures:
+    """SVG by name, for light and dark; ``key`` is the digest of the files it shows."""
 
-    numbers: tuple[int, ...]
-    rows: Mapping[RowKey, RowOutlook]
-    evidence: str
-    learned: Learned | None
+    key: str
+    pictures: Mapping[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,130 +82,74 @@ class Compared:
     outcomes: tuple[tuple[str, Explanation, bytes], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnPictures:
-    """SVG by name, for light and dark, and the digest of the files it shows."""
-
-    key: str
-    pictures: Mapping[str, bytes]
-
-
-def row_key(campaign: Campaign, values: Mapping[str, Any]) -> RowKey:
-    """The settings of a row, without other columns."""
-    return tuple((p.name, values[p.name]) for p in campaign.file.parameters)
-
-
-@single_thread()
-def outlooks(fitted: Fitted, rows: Sequence[Mapping[str, Any]]) -> dict[RowKey, RowOutlook]:
-    """What is expected of every row."""
-    if not rows:
-        return {}
-    expected = zip(*(ranges_at(own, rows) for own in fitted.outcomes), strict=True)
-    parts = zip(rows, expected, fitted.probability_within(rows).tolist(), rests_on(fitted, rows), strict=True)
-    return {row_key(fitted.campaign, row): RowOutlook(tuple(each), p, shares) for row, each, p, shares in parts}
-
-
-@dataclass(frozen=True, slots=True)
-class Learn:
+def learn(folder: Path, report: Report, memory: WorkerMemory) -> Learned:
     """Learn from the folder's files."""
-
-    folder: Path
-
-    def run(self, report: Report, memory: WorkerMemory) -> Learned:
-        """What they say; kept for the next job."""
-        return _learned(self.folder, report, memory)[2]
+    return _learned(folder, report, memory)[2]
 
 
-@dataclass(frozen=True, slots=True)
-class Judge:
-    """Find out what the past is worth."""
-
-    folder: Path
-
-    def run(self, report: Report, memory: WorkerMemory) -> Judged:
-        """The verdicts, the scatter, and the outlook."""
-        _, _, learned = _learned(self.folder, lambda share, doing: report(0.4 * share, doing), memory)
-        return _judged(learned, lambda share, doing: report(0.4 + 0.6 * share, doing), memory)
+def judge(folder: Path, report: Report, memory: WorkerMemory) -> Judged:
+    """Find out what the past is worth, how much results scatter, and whether it pays to go on."""
+    _, _, learned = _learned(folder, _part(report, 0.0, 0.4), memory)
+    return _judged(learned, _part(report, 0.4, 1.0), memory)
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """Choose n experiments and append them. ``known`` is what the server has learnt already."""
-
-    folder: Path
-    n: int
-    known: str = ""
-    seed: int = 0
-
-    def run(self, report: Report, memory: WorkerMemory) -> Asked:
-        """Where results come in meanwhile it begins anew with them."""
-        for attempt in range(_ATTEMPTS):
-            _, campaign, learned = _learned(self.folder, lambda share, doing: report(0.6 * share, doing), memory)
-            require_closed(campaign)
-            fitted = with_campaign(learned.fitted, campaign)
-            report(0.6, f"choosing {self.n} experiment{'' if self.n == 1 else 's'}")
-            suggestions = next_experiments(fitted, self.n, seed=self.seed)
-            report(0.95, "writing them into the table")
-            try:
-                seen, chosen = str(digest(campaign.table.raw)), [s.values for s in suggestions]
-                numbers = add_suggestions(self.folder, seen, chosen, opening=memory["past"].opened)
-            except ChangedMeanwhileError:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-                continue
-            rows = {
-                row_key(campaign, s.values): RowOutlook(tuple(s.expected.values()), s.within, s.shares)
-                for s in suggestions
-            }
-            own = None if learned.evidence == self.known else learned
-            return Asked(numbers, rows, learned.evidence, own)
-        raise AssertionError("unreachable")
+def ask(folder: Path, n: int, report: Report, memory: WorkerMemory) -> str:
+    """Choose n experiments and append them; where results come in meanwhile begin anew with them."""
+    for attempt in range(_ATTEMPTS):
+        _, campaign, learned = _learned(folder, _part(report, 0.0, 0.6), memory)
+        require_closed(campaign)
+        report(0.6, f"choosing {n} experiment{'' if n == 1 else 's'}")
+        suggestions = next_experiments(with_campaign(learned.fitted, campaign), n)
+        report(0.95, "writing them into the table")
+        try:
+            seen, chosen = str(digest(campaign.table.raw)), [s.values for s in suggestions]
+            numbers = add_suggestions(folder, seen, chosen, opening=memory["past"].opened)
+        except ChangedMeanwhileError:
+            if attempt == _ATTEMPTS - 1:
+                raise
+            continue
+        if not numbers:
+            return "The workbook is only read, and the new rows are in a file beside it: see the remarks."
+        return f"New: row{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers))}."
+    raise AssertionError("unreachable")
 
 
-@dataclass(frozen=True, slots=True)
-class Draw:
-    """Draw the campaign's pictures."""
+def draw(folder: Path, report: Report, memory: WorkerMemory) -> DrawnPictures:
+    """Draw progress, slices, the front, sources and verdicts."""
+    key, campaign, learned = _learned(folder, _part(report, 0.0, 0.4), memory)
+    judged = _judged(learned, _part(report, 0.4, 0.6), memory)
+    report(0.6, "drawing")
+    with single_thread():
+        figures = campaign_figures(with_campaign(learned.fitted, campaign))
+        for own in judged.past:
+            if own.explanation is not None:
+                of = own.outcome if len(judged.past) > 1 else ""
+                figures[named("verdicts", of)] = plot_sources(own.explanation, of=of)
+    drawn = {}
+    for i, (name, figure) in enumerate(figures.items()):
+        report(0.6 + 0.4 * i / len(figures), f"drawing {name}")
+        drawn[name] = themed_svg(figure)
+    return DrawnPictures(key, drawn)
 
-    folder: Path
 
-    def run(self, report: Report, memory: WorkerMemory) -> DrawnPictures:
-        """Progress, slices, the front, sources and verdicts."""
-        key, campaign, learned = _learned(self.folder, lambda share, doing: report(0.4 * share, doing), memory)
-        judged = _judged(learned, lambda share, doing: report(0.4 + 0.2 * share, doing), memory)
-        report(0.6, "drawing")
+def compare(looked: Looked, report: Report, _: WorkerMemory) -> Compared:
+    """Compare past campaigns before anything is written: a comparison and a picture for every outcome."""
+    aligned = align_files(looked)
+    found = []
+    for i, (name, alignment) in enumerate(aligned.items()):
+        report(i / len(aligned), f"comparing past campaigns: {name}")
+        if not alignment.datasets:
+            continue
         with single_thread():
-            figures = campaign_figures(with_campaign(learned.fitted, campaign))
-            several = len(judged.past) > 1
-            for own in judged.past:
-                if own.explanation is not None:
-                    of = own.outcome if several else ""
-                    figures[named("verdicts", of)] = verdicts_figure(own.explanation, of=of)
-        drawn = {}
-        for i, (name, figure) in enumerate(figures.items()):
-            report(0.6 + 0.4 * i / len(figures), f"drawing {name}")
-            drawn[name] = themed(figure)
-        return DrawnPictures(key, drawn)
+            check = check_past(learn_past(alignment))
+        of = name if len(aligned) > 1 else ""
+        found.append((name, check, themed_svg(agreement_figure(check, of=of))))
+    return Compared(tuple(found))
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
-    """Compare past campaigns before anything is written."""
-
-    looked: Looked
-
-    def run(self, report: Report, memory: WorkerMemory) -> Compared:  # noqa: ARG002 — jobs have one shape
-        """A comparison and a picture for every outcome."""
-        aligned = align_files(self.looked)
-        found = []
-        for i, (name, alignment) in enumerate(aligned.items()):
-            report(i / len(aligned), f"comparing past campaigns: {name}")
-            if not alignment.datasets:
-                continue
-            with single_thread():
-                check = check_past(learn_past(alignment))
-            of = name if len(aligned) > 1 else ""
-            found.append((name, check, themed(agreement_figure(check, of=of))))
-        return Compared(tuple(found))
+def _part(report: Report, begin: float, end: float) -> Report:
+    """Reports of a part of the work."""
+    return lambda share, doing: report(begin + (end - begin) * share, doing)
 
 
 def _learned(folder: Path, report: Report, memory: WorkerMemory) -> tuple[str, Campaign, Learned]:
@@ -227,54 +158,33 @@ def _learned(folder: Path, report: Report, memory: WorkerMemory) -> tuple[str, C
     campaign = memory.setdefault("past", PastKept()).opened(folder)
     evidence = evidence_of(campaign, contents.besides)
     kept: Learned | None = memory.get("learned")
-    if kept is not None and kept.evidence == evidence:
-        return contents.key, campaign, kept
-    n = sum(len(task.rows) for task in campaign.past)
-    own = sum(1 for e in campaign.experiments if e.results)
-    report(0.1, f"learning from {n} past and {own} present results")
-    fitted = fit_campaign(campaign, told=lambda now: report(0.1 + 0.6 * now.share, str(now)))
-    report(0.8, "predicting what is pending")
-    reference = reference_point(fitted)
-    learned = Learned(
-        evidence,
-        fitted,
-        outlooks(fitted, [e.values for e in campaign.those(State.PENDING)]),
-        reference,
-        tuple(panels_at(fitted, reference)),
-    )
-    memory["learned"] = learned
-    return contents.key, campaign, learned
+    if kept is None or kept.key != evidence:
+        n = sum(len(task.rows) for task in campaign.past)
+        own = sum(1 for e in campaign.experiments if e.results)
+        report(0.1, f"learning from {n} past and {own} present results")
+        fitted = fit_campaign(campaign, told=lambda now: report(0.1 + 0.8 * now.share, str(now)))
+        kept = memory["learned"] = Learned(evidence, fitted, reference_point(fitted))
+    return contents.key, campaign, kept
 
 
 def _judged(learned: Learned, report: Report, memory: WorkerMemory) -> Judged:
     kept: Judged | None = memory.get("judged")
-    if kept is not None and kept.evidence == learned.evidence:
+    if kept is not None and kept.key == learned.key:
         return kept
     fitted, past = learned.fitted, []
     for i, own in enumerate(fitted.outcomes):
-        report(0.8 * i / len(fitted.outcomes), f"asking what the past is worth for {own.column.name}")
-        past.append(_past_of(fitted, i))
+        name = own.column.name
+        report(0.8 * i / len(fitted.outcomes), f"asking what the past is worth for {name}")
+        with single_thread():
+            prior = auto_prior(own)
+            known = (None, None) if prior is None else (check_past(prior), explain(prior, own.target))
+        past.append(PastOf(name, *known))
     report(0.8, "looking ahead")
-    judged = Judged(
-        learned.evidence,
+    kept = memory["judged"] = Judged(
+        learned.key,
         tuple(past),
         rests_on(fitted, [learned.reference])[0],
         tuple(noise_of(outcome, learned.reference) for outcome in fitted.outcomes),
-        _outlook(fitted),
+        str(outlook_of(fitted) or ""),
     )
-    memory["judged"] = judged
-    return judged
-
-
-@single_thread()
-def _past_of(fitted: Fitted, i: int) -> PastOf:
-    own = fitted.outcomes[i]
-    prior = auto_prior(own)
-    if prior is None:
-        return PastOf(own.column.name, None, None)
-    return PastOf(own.column.name, check_past(prior), explain(prior, own.target))
-
-
-def _outlook(fitted: Fitted) -> str:
-    ahead = outlook_of(fitted)
-    return "" if ahead is None else str(ahead)
+    return kept

@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from typing import Any, Protocol
+from typing import Any
 
 from headstart.errors import HeadstartError
+from headstart.web.problems import in_words
 
 _log = logging.getLogger(__name__)
 
@@ -21,23 +22,21 @@ _log = logging.getLogger(__name__)
 Report = Callable[[float, str], None]
 # What jobs leave for the next ones
 WorkerMemory = dict[str, Any]
+# A piece of work; it must survive pickling, as must what it returns
+Job = Callable[[Report, WorkerMemory], Any]
 
 _DIED = "The process that does the work has ended, perhaps for want of memory. Nothing was changed. Try again."
 
 
-class Job(Protocol):
-    """A piece of work; it must survive pickling, as must what it returns."""
-
-    def run(self, report: Report, memory: WorkerMemory) -> Any:
-        """Do it."""
-        ...
-
-
 @dataclass
 class DeskWork:
-    """A job on its way. ``error`` is what went wrong, in words; ``then`` the page to go to when it is done."""
+    """A job on its way. ``error`` is what went wrong, in words; ``then`` the page to go to when it is done.
+
+    Whoever asks for work of the same ``name`` meanwhile gets this one.
+    """
 
     id: str
+    name: str
     what: str
     job: Job
     then: str = "/"
@@ -47,7 +46,6 @@ class DeskWork:
     result: Any = None
     error: str = ""
     finished: threading.Event = field(default_factory=threading.Event)
-    took: float = 0.0
 
     @property
     def done(self) -> bool:
@@ -56,14 +54,19 @@ class DeskWork:
 
     @property
     def seconds(self) -> float:
-        """How long it took, or takes so far."""
-        return self.took if self.done else time.monotonic() - self.began
+        """How long ago it began."""
+        return time.monotonic() - self.began
+
+    def report(self, share: float, doing: str) -> None:
+        """Note how far it is."""
+        self.share, self.doing = share, doing
 
 
 class Worker:
     """Does one job at a time in a process of its own, or (``apart=False``) in a thread of this one.
 
-    The process is started with the first job and again if it dies; it ends with this one, however that ends.
+    The process is started with the first job and again if it dies; it ends with this one, however that ends, for then
+    its pipe is closed (which the workers of an executor do not notice).
     """
 
     def __init__(self, *, apart: bool = True) -> None:
@@ -91,36 +94,26 @@ class Worker:
         while (item := self._waiting.get()) is not None:
             work, on_end = item
             try:
-                work.result = self._run(work)
+                work.result = self._result(work)
                 on_end(work)
-            except HeadstartError as error:
-                work.error = str(error)
-            except OSError as error:
-                work.error = f"{error.filename or 'A file'}: {error.strerror or error}."
             except Exception as error:
-                _log.exception("%s failed", work.what)
-                work.error = f"This went wrong inside headstart: {type(error).__name__}: {error}"
-            work.took = time.monotonic() - work.began
+                work.error = _told(error)
             work.finished.set()
 
-    def _run(self, work: DeskWork) -> Any:
-        def report(share: float, doing: str) -> None:
-            work.share, work.doing = share, doing
-
+    def _result(self, work: DeskWork) -> Any:
         if not self._apart:
-            return work.job.run(report, self._memory)
+            return work.job(work.report, self._memory)
         try:
             line = self._connected()
             line.send(work.job)
             while True:
                 kind, content = line.recv()
-                if kind == "report":
-                    report(*content)
-                elif kind == "result":
+                if kind == "result":
                     return content
-                else:
-                    raise content
-        except (EOFError, BrokenPipeError, ConnectionError) as error:
+                if kind == "error":
+                    raise HeadstartError(content)
+                work.report(*content)
+        except (EOFError, ConnectionError) as error:
             self._line = None
             raise HeadstartError(_DIED) from error
 
@@ -134,6 +127,13 @@ class Worker:
         return self._line
 
 
+def _told(error: Exception) -> str:
+    """What went wrong, in words; what nobody can mend goes into the log as well."""
+    if not isinstance(error, HeadstartError | OSError):
+        _log.error("a job failed", exc_info=error)
+    return str(in_words(error))
+
+
 def _work(line: Connection) -> None:
     """The process: jobs come in, reports and results go out, until the line is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever stops the server stops this too
@@ -141,19 +141,10 @@ def _work(line: Connection) -> None:
     while True:
         try:
             job: Job = line.recv()
+            try:
+                answer = ("result", job(lambda share, doing: line.send(("report", (share, doing))), memory))
+            except Exception as error:
+                answer = ("error", _told(error))
+            line.send(answer)
         except (EOFError, OSError):
             return
-        try:
-            try:
-                line.send(("result", job.run(lambda share, doing: line.send(("report", (share, doing))), memory)))
-            except HeadstartError as error:
-                line.send(("error", HeadstartError(str(error))))
-            except OSError as error:
-                if error.filename is None:
-                    raise
-                line.send(("error", HeadstartError(f"{error.filename}: {error.strerror}.")))
-        except (BrokenPipeError, ConnectionError):
-            return
-        except Exception as error:
-            _log.exception("a job failed")
-            line.send(("error", RuntimeError(f"{type(error).__name__}: {error}")))

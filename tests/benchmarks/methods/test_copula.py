@@ -68,6 +68,7 @@ def test_normal_scores_of_one_or_no_value_are_zero() -> None:
     assert to_normal_scores(torch.empty(2, 0, dtype=torch.float64)).shape == (2, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("increasing", [torch.exp, lambda y: 3 * y - 7, lambda y: y**3, torch.atan])
 def test_only_the_order_of_the_outputs_matters(increasing) -> None:
     """A strictly increasing map of any task's outputs changes neither the scores nor a suggestion."""
@@ -94,6 +95,7 @@ def test_normal_scores_of_a_batch_are_those_of_its_rows() -> None:
 # ── step 2 ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_the_network_finds_mean_and_spread() -> None:
     """Of y = c(x₂) Φ⁻¹(x₁) + √(1 − c²) ε, which is normal, it learns μ = c Φ⁻¹(x₁), σ = √(1 − c²); in any units."""
     generator = torch.Generator().manual_seed(0)
@@ -153,6 +155,7 @@ def test_learning_lowers_the_loss() -> None:
         assert (loss < 0.5 * z.square().mean(-1) - 0.1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 3])
 def test_two_observations_of_one_source_are_enough(n: int) -> None:
     """Also where an input or the output is constant, the network is finite and a suggestion is made."""
@@ -254,6 +257,7 @@ def test_the_first_five_ignore_the_outputs_and_then_improvement_decides() -> Non
         assert torch.equal(chosen, log_ei.argmax(-1))
 
 
+@pytest.mark.slow
 def test_a_draw_picks_a_candidate_as_often_as_it_is_the_least() -> None:
     """Of two candidates the first is drawn with probability Φ((μ₂ − μ₁)/√(σ₁² + σ₂²)), at every one of the five."""
     prior, target = _learnt()
@@ -281,6 +285,7 @@ def test_every_step_of_a_run_draws_anew() -> None:
     assert other != first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [0, 4, 5, 8])
 def test_only_allowed_candidates_are_suggested(n: int) -> None:
     """Down to the last one, and though others would be better."""
@@ -317,6 +322,7 @@ def _run(prior: GC3PPrior, f: Tensor, X: Tensor, seed: list[int], steps: int) ->
     return torch.stack(chosen, dim=-1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [SEEDS, 4])
 def test_a_batch_is_its_problems(seeds: list[int] | int) -> None:
     """Learnt together every network is bit for bit what it is alone, and a run evaluates the same points."""
@@ -374,13 +380,13 @@ def test_bad_input_is_named() -> None:
         QUICK.learn([source, one])
     with pytest.raises(InputError, match="at least one source"):
         QUICK.learn([])
-    with pytest.raises(InputError, match="same inputs"):
+    with pytest.raises(InputError, match="same number of inputs"):
         QUICK.learn([source, Dataset(source.X[..., :1], source.y)])
     with pytest.raises(InputError, match="unit cube"):
         QUICK.learn([Dataset(source.X + 1, source.y)])
     with pytest.raises(InputError, match="one for each of 3 problems"):
         QUICK.learn([source], seed=[1, 2])
-    with pytest.raises(InputError, match="same inputs"):
+    with pytest.raises(InputError, match="same number of inputs"):
         prior.condition(Dataset(target.X[..., :1], target.y))
     with pytest.raises(InputError, match=r"candidates need shape \(3, 'M', 2\)"):
         prior.suggest(target, CANDIDATES[..., :1], ALL)

@@ -28,6 +28,7 @@ def test_the_first_points_are_those_of_headstart_0_1() -> None:
     torch.testing.assert_close(found[:, 0], known, rtol=0, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["family", "mixed", "table"])
 def test_it_begins_at_random_and_equal_seeds_give_equal_points(kind: str) -> None:
     """The first point is that of ``random``, and nothing is designed; a seed has the same run again and in company."""
@@ -47,6 +48,7 @@ def test_it_begins_at_random_and_equal_seeds_give_equal_points(kind: str) -> Non
     assert together[0].x != together[1].x
     assert min(together[0].regret) >= 0
     if kind == "mixed":
+        assert ROASTING.space is not None
         torch.testing.assert_close(ROASTING.space.snap(X), X, rtol=0, atol=1e-8)
     if kind == "table":
         candidates = problem.draw([3], STEPS).candidates
@@ -56,6 +58,7 @@ def test_it_begins_at_random_and_equal_seeds_give_equal_points(kind: str) -> Non
         assert len(set(rows.tolist())) == STEPS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["family", "table"])
 def test_no_source_is_looked_at(kind: str) -> None:
     """With other sources the points are the same."""

@@ -23,6 +23,7 @@ RIVALS = ("optuna-gp", "optuna-tpe", "botorch", "best-past")
 STEPS = 12  # Optuna's samplers begin with ten random points
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["family", "mixed", "table"])
 @pytest.mark.parametrize("name", RIVALS)
 def test_equal_seeds_give_equal_points_in_the_domain(name: str, kind: str) -> None:
@@ -38,6 +39,7 @@ def test_equal_seeds_give_equal_points_in_the_domain(name: str, kind: str) -> No
     assert min(together[0].regret) >= 0
     assert bool(((X >= 0) & (X <= 1)).all())
     if kind == "mixed":
+        assert ROASTING.space is not None
         torch.testing.assert_close(ROASTING.space.snap(X), X, rtol=0, atol=1e-8)
     if kind == "table":
         instance = problem.draw([3], steps)
@@ -46,6 +48,7 @@ def test_equal_seeds_give_equal_points_in_the_domain(name: str, kind: str) -> No
         assert len(set(rows.tolist())) == steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["optuna-gp", "optuna-tpe", "botorch"])
 def test_no_source_is_looked_at(name: str) -> None:
     """With other sources the points are the same."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from benchmarks.outcomes.measures import BelowOptimum, FrontVolume, WithinLimits, first_found, volume_of
+from benchmarks.outcomes.measures import BelowOptimum, FrontVolume, WithinLimits, volume_of
+from benchmarks.outcomes.report import first_found
 from headstart.errors import InputError
 
 
@@ -71,8 +73,8 @@ def test_a_table_with_one_result_within_the_limits_has_no_scale() -> None:
 
 def test_the_first_that_is_found_is_counted_from_one() -> None:
     """And a run without any has one evaluation more than it made."""
-    found = torch.tensor([[1.0, 1.0, 1.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]], dtype=torch.float64)
-    assert first_found(found).tolist() == [1.0, 3.0, 4.0]
+    missing = np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
+    assert first_found(missing).tolist() == [1.0, 3.0, 4.0]
 
 
 def test_the_regret_under_rules_is_a_share_of_what_is_typical() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.outcomes.report import curves_of, outcome_sheets, series
+from benchmarks.outcomes.report import outcome_results, outcome_sheets
 from benchmarks.outcomes.runs import OutcomeUnit
 from benchmarks.queue import work_off
 from benchmarks.store import Run, Store
@@ -45,16 +45,13 @@ def test_methods_are_compared_over_the_seeds_they_share() -> None:
     """Ours finds a result at once, the other at the second evaluation or never: 1 against (2 + 4)/2."""
     runs = [_run("headstart", s, [1.0, 1.0, 1.0]) for s in range(3)]
     runs += [_run("alone", 0, [0.0, 1.0, 1.0]), _run("alone", 1, [0.0, 0.0, 0.0])]
-    (found,) = curves_of(runs, steps=3)
-    assert found.methods == ("headstart", "alone")
-    assert found.ratio("headstart", "alone").value == pytest.approx(1 / 3)
-    gap, pairs = found.difference("headstart", "alone", "regret", 3)
-    assert gap.value == pytest.approx(-0.25)
-    assert pairs == 2
-    sheets = {sheet.name: sheet for sheet in outcome_sheets([found])}
-    assert set(sheets) == {"means", "first", "differences", "seconds", "problems"}
-    assert sheets["first"].rows[1][2] == "3.000 [2.000, 4.000]"
-    assert sheets["seconds"].rows[0] == ("headstart", 2.5)
-    assert {which for *_, which, _ in series([found])} == {"regret", "found"}
+    results = outcome_results(runs, steps=3)
+    assert results.methods == ("alone", "headstart")
+    sheets = {sheet.name: sheet for sheet in outcome_sheets(results)}
+    assert set(sheets) == {"regret", "first", "differences", "speed-up", "ranks", "seconds", "problems"}
+    (row,) = (row for row in sheets["first"].rows if row[0] == "alone")
+    assert row == ("alone", 2, "3.000 [2.000, 4.000]", "0.33 [0.25, 0.50]")
+    (row,) = (row for row in sheets["differences"].rows if row[1] == 3)
+    assert row[:3] == ("alone", 3, 2)
     with pytest.raises(NotComparableError, match="no runs of 20"):
-        curves_of(runs, steps=20)
+        outcome_results(runs, steps=20)

@@ -11,11 +11,11 @@ import torch
 from benchmarks.methods.method import Choice, Settings
 from benchmarks.methods.registry import method
 from benchmarks.problems.adversarial import Scenario, SpoiltProblem
-from benchmarks.problems.columns import Column, ColumnKind
 from benchmarks.problems.problem import Instance
 from benchmarks.problems.table import TableProblem, TaskTable
 from benchmarks.problems.transfer import SyntheticProblem
 from headstart import Dataset, InputError
+from headstart.data.ranges import Choices, FloatRange
 from headstart.data.space import Space
 
 SEEDS = (0, 3)
@@ -32,13 +32,8 @@ def table_problem() -> TableProblem:
         level = torch.nn.functional.one_hot(torch.arange(15) % 3, 3) / 2**0.5
         X = torch.cat([numbers[:, :1], level, numbers[:, 1:]], dim=1)
         tasks[t] = Dataset(X, numbers.sum(-1) + (torch.arange(15) % 3), t)
-    columns = (
-        Column("p", ColumnKind.NUMERIC, low=0.0, high=1.0),
-        Column("kind", ColumnKind.CATEGORICAL, levels=("x", "y", "z")),
-        Column("q", ColumnKind.NUMERIC, low=0.0, high=1.0),
-    )
-    space = Space.of({c.name: c.values for c in columns})
-    return TableProblem(TaskTable("shop", columns, space, tasks), n_sources=2, rows=10)
+    space = Space.of({"p": FloatRange(0.0, 1.0), "kind": Choices(("x", "y", "z")), "q": FloatRange(0.0, 1.0)})
+    return TableProblem(TaskTable("shop", space, tasks), n_sources=2, rows=10)
 
 
 def drawn(scenario: Scenario, seeds: tuple[int, ...] = SEEDS, problem: SyntheticProblem = PLAIN) -> Instance:
@@ -256,6 +251,7 @@ def test_where_nothing_is_known_auto_begins_with_the_best_of_the_first_source(sc
             assert torch.equal(ours.row, row) == (scenario is Scenario.CONSTANT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["auto"])
 def test_seeds_in_a_batch_choose_what_they_choose_alone(name: str) -> None:
     """On a table the row of every seed is the one it gets alone, whichever candidates the others ask."""

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.problems.columns import ColumnKind
-from benchmarks.problems.shared_tables import SHARED, shared_problem, shared_table
+from benchmarks.problems.shared_tables import SHARED, shared_table, table_problem
 from headstart import InputError
+from headstart.data.ranges import Choices, FloatRange
 
 here = pytest.mark.skipif(
     not os.environ.get("HEADSTART_DATA"), reason="HEADSTART_DATA does not name the folder with the shared tables"
@@ -42,17 +42,15 @@ def test_a_shared_table_has_its_tasks_and_rows(name: str, tasks: int, rows: int 
     assert (table.name, len(table.tasks), table.d) == (name, tasks, d)
     sizes = [data.n for data in table.tasks.values()]
     assert (min(sizes), max(sizes)) == (rows if isinstance(rows, tuple) else (rows, rows))
-    assert "not complete" not in " ".join(table.report)
-    assert ("constant: 2" in " ".join(table.report)) == (name == "random_forest")
 
 
 @here
 def test_the_columns_have_the_kinds_of_the_papers() -> None:
     """The learning rate of AdaBoost is on a log scale; text and true and false are categorical."""
-    kinds = {c.name: c.kind for name in ("adaboost", "random_forest") for c in shared_table(name).columns}
-    assert {name for name, kind in kinds.items() if kind is ColumnKind.LOG} == {"learning_rate"}
+    both = {**shared_table("adaboost").space.distributions, **shared_table("random_forest").space.distributions}
+    assert {name for name, one in both.items() if isinstance(one, FloatRange) and one.log} == {"learning_rate"}
     categorical = {"algorithm", "imputation", "bootstrap", "criterion"}
-    assert {name for name, kind in kinds.items() if kind is ColumnKind.CATEGORICAL} == categorical
+    assert {name for name, one in both.items() if isinstance(one, Choices)} == categorical
 
 
 @here
@@ -71,7 +69,7 @@ def test_the_yield_is_maximised() -> None:
 def test_no_outcome_is_an_input() -> None:
     """Neither the objective of a table nor what else was measured with it."""
     outcomes = {"cross_entropy", "model_parameters", "turnover"}
-    assert not any({table.objective, *outcomes} & set(table.columns) for table in SHARED.values())
+    assert not any({table.objective, *outcomes} & set(table.inputs.split()) for table in SHARED.values())
 
 
 @here
@@ -92,7 +90,7 @@ def test_no_outcome_is_an_input() -> None:
 )
 def test_a_shared_problem_has_the_usual_sources(name: str, n_sources: int) -> None:
     """Sixty rows of as many sources as usual; the target's values reach from its minimum to minimum + scale."""
-    drawn = shared_problem(name).draw([0, 1], SHARED[name].evaluations)
+    drawn = table_problem(name).draw([0, 1], 30)
     assert len(drawn.sources) == n_sources
     assert {source.n for source in drawn.sources} == {60}
     assert drawn.space is not None
@@ -107,10 +105,9 @@ def test_a_shared_problem_has_the_usual_sources(name: str, n_sources: int) -> No
 @here
 def test_xgboost_goes_without_skin_nonskin_and_with_all_rows() -> None:
     """The nine tasks of the GC3P authors, with 5000 rows of each source where all are asked for."""
-    problem = shared_problem("xgboost", rows=None)
+    problem = table_problem("xgboost", rows=None)
     assert "skin_nonskin" not in problem.draw(range(60), 1).labels
     assert {source.n for source in problem.draw([0], 50).sources} == {5000}
-    assert problem.notes == ()
 
 
 # ── without the folder ────────────────────────────────────────────────────────────────────────────────────────────
@@ -118,8 +115,8 @@ def test_xgboost_goes_without_skin_nonskin_and_with_all_rows() -> None:
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
     """The message has all their names."""
-    with pytest.raises(InputError, match=r"'svm'. Known are: random_forest, adaboost, xgboost, direct_arylation"):
-        shared_table("svm")
+    with pytest.raises(InputError, match=r"'none'. Known are: svm, random_forest, adaboost, xgboost, direct_arylation"):
+        shared_table("none")
 
 
 def test_without_a_folder_the_message_says_how_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,31 +125,35 @@ def test_without_a_folder_the_message_says_how_to_name_one(monkeypatch: pytest.M
     with pytest.raises(
         InputError, match=r"'xgboost' does not come with headstart. Set .*HEADSTART_DATA.*xgboost_openml.csv"
     ):
-        shared_problem("xgboost")
+        shared_table("xgboost")
 
 
 def test_a_folder_or_file_that_is_absent_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message says where it looked, and whether the folder came from the environment."""
+    """The message says where it looked."""
     monkeypatch.setenv("HEADSTART_DATA", str(tmp_path / "gone"))
     with pytest.raises(InputError, match=r"gone of HEADSTART_DATA, but there is no such folder"):
         shared_table("adaboost")
-    with pytest.raises(InputError, match=rf"the folder {tmp_path}, but openml_adaboost.csv.gz is not there"):
-        shared_table("adaboost", folder=tmp_path)
+    monkeypatch.setenv("HEADSTART_DATA", str(tmp_path))
+    with pytest.raises(InputError, match=rf"the folder {tmp_path} of .*, but openml_adaboost.csv.gz is not there"):
+        shared_table("adaboost")
 
 
-def test_a_small_file_of_the_same_form_is_read(tmp_path: Path) -> None:
+def test_a_small_file_of_the_same_form_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The loader needs the columns of the file, and no more than that."""
     lines = ["task,algorithm,learning_rate,max_depth,n_estimators,imputation,error"]
     lines += [
         f"{task},{'AB'[i % 2]},{0.01 * 10**i},{i + 1.5},{i + 0.5},mean,0.{i}" for task in (3, 6) for i in range(4)
     ]
     (tmp_path / "openml_adaboost.csv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
-    table = shared_table("adaboost", folder=tmp_path)
+    monkeypatch.setenv("HEADSTART_DATA", str(tmp_path))
+    table = shared_table("adaboost")
     assert list(table.tasks) == ["3", "6"]
-    assert table.report == ("imputation is left out: it is mean in every row.",)
+    assert "imputation" not in table.space.distributions, "it is mean in every row"
     assert torch.allclose(table.tasks["3"].X[:, table.d - 3], torch.arange(4, dtype=torch.float64) / 3), (
         "the learning rate is on a log scale"
     )
-    drawn = shared_problem("adaboost", folder=tmp_path, n_sources=1, rows=3).draw([0], 2)
+    table_problem.cache_clear()
+    drawn = table_problem("adaboost", sources=1, rows=3).draw([0], 2)
+    table_problem.cache_clear()  # it was not the real table
     assert drawn.sources[0].X.shape == (1, 3, table.d)
     assert math.isclose(float(drawn.scale[0]), 0.3)

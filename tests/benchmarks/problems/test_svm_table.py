@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from benchmarks.problems import shared_tables as svm_table
-from benchmarks.problems.columns import ColumnKind
 from benchmarks.problems.shared_tables import UNUSED_DEGREE, UNUSED_GAMMA, svm_sklearn
 from benchmarks.problems.table import TableProblem
+from headstart.data.ranges import Choices, FloatRange
 
 FILE = Path(svm_table.__file__).parent / "data" / "svm_sklearn.csv.gz"
 SCRIPT = Path(__file__).parents[3] / "scripts" / "make_svm_table.py"
@@ -27,17 +27,14 @@ def _rows() -> pd.DataFrame:
 
 
 def test_the_table_has_24_tasks_of_300_rows_and_nothing_was_left_out() -> None:
-    """Every row of the file is in the table, the inputs are the paper's four, and the report is empty."""
+    """Every row of the file is in the table, the inputs are the paper's four."""
     table = svm_sklearn()
     assert len(table.tasks) == 24
     assert {data.n for data in table.tasks.values()} == {300}
-    assert [(c.name, c.kind) for c in table.columns] == [
-        ("cost", ColumnKind.LOG),
-        ("gamma", ColumnKind.LOG),
-        ("degree", ColumnKind.NUMERIC),
-        ("kernel", ColumnKind.CATEGORICAL),
-    ]
-    assert (table.d, table.report) == (6, ())
+    cost, gamma, degree, kernel = table.space.distributions.values()
+    assert [isinstance(one, FloatRange) and one.log for one in (cost, gamma, degree)] == [True, True, False]
+    assert kernel == Choices(("linear", "poly", "rbf"))
+    assert table.d == 6
 
 
 def test_values_that_a_kernel_does_not_use_are_in_the_middle(rows: pd.DataFrame) -> None:
@@ -80,6 +77,7 @@ def test_the_problem_is_that_of_the_paper() -> None:
     assert drawn.candidates.real.all()
 
 
+@pytest.mark.slow
 def test_loading_needs_no_scikit_learn() -> None:
     """The table is read where scikit-learn cannot be imported."""
     root = str(Path(sys.modules["headstart"].__file__ or "").parents[1])

@@ -197,6 +197,7 @@ def test_runs_without_predictions_are_refused_or_said(tmp_path: Path) -> None:
         load_forecasts(tmp_path / "nowhere")
 
 
+@pytest.mark.slow
 def test_the_picture_has_panels_for_what_is_there(tmp_path: Path, figures: list[Figure]) -> None:
     """A row for families and one for tables, with the coverage of every method; the same every time."""
     draw = np.random.default_rng(0)

@@ -16,6 +16,7 @@ from benchmarks.store import Store
 from headstart import HeadstartError
 
 
+@pytest.mark.slow
 def test_a_piece_whose_process_dies_is_tried_again_and_then_given_up(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -30,6 +31,7 @@ def test_a_piece_whose_process_dies_is_tried_again_and_then_given_up(
     assert "A process died; what it was doing is done again" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
     """``kill -9`` of a worker after the first unit: every run is there in the end, and nothing failed."""
     before = set(active_children())

@@ -1,4 +1,4 @@
-"""Experiments: read from TOML, cut into units, run to the end through failures and kills."""
+"""Experiments: problems, cut into units, run to the end through failures and kills."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,118 +22,15 @@ from benchmarks.run.experiment import (
     ProblemSpec,
     execute,
     lockstep_on,
-    read_experiment,
 )
-from benchmarks.run.presets import JOINT, PRESETS, on_table, preset, requested
+from benchmarks.run.presets import JOINT, PRESETS, preset, requested
 from benchmarks.store import Run, Store
 from headstart import InputError, MissingExtraError
 
-TOML = """
-name = "mine"
-runs = 4
-steps = 3
-methods = ["gpbo", "shgp"]
-
-[runs_of]
-shgp = 2
-
-[settings]
-paper = false
-beta = 2
-
-[[problems]]
-family = "forrester"
-points = 6
-
-[[problems]]
-table = "svm"
-sources = 3
-rows = 20
-log = ["cost"]
-"""
 CHEAP = BenchExperiment("cheap", (ProblemSpec(family="forrester", points=5),), ("random",), runs=4, steps=2)
 
 
-def _read(tmp_path: Path, text: str) -> BenchExperiment:
-    path = tmp_path / "mine.toml"
-    path.write_text(text)
-    return read_experiment(path)
-
-
-# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_an_experiment_is_read_from_toml(tmp_path: Path) -> None:
-    """Every key where it belongs; the name is the file's where none is given."""
-    experiment = _read(tmp_path, TOML)
-    assert experiment == BenchExperiment(
-        name="mine",
-        problems=(
-            ProblemSpec(family="forrester", points=6),
-            ProblemSpec(table="svm", sources=3, rows=20, log=("cost",)),
-        ),
-        methods=("gpbo", "shgp"),
-        runs=4,
-        steps=3,
-        settings=Settings(paper=False, beta=2),
-        runs_of={"shgp": 2},
-    )
-    assert _read(tmp_path, TOML.replace('name = "mine"\n', "")).name == "mine"
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (
-            "runs = 4",
-            "rums = 4",
-            r"mine\.toml: unknown key 'rums'\. The known ones are methods, name, runs, runs_of, steps",
-        ),
-        ("beta = 2", "gamma = 2", r"settings: unknown key 'gamma'\. The known ones are acquisition, beta, "),
-        ("points = 6", "point = 6", r"problem 1: unknown key 'point'\. The known ones are family, "),
-        ("rows = 20", "row = 20", r"problem 2: unknown key 'row'"),
-        ("runs = 4", 'runs = "four"', r"runs must be a whole number, but it is 'four'"),
-        ("steps = 3", "steps = 3.5", r"steps must be a whole number, but it is 3\.5"),
-        ("runs = 4", "runs = true", r"runs must be a whole number, but it is True"),
-        ("runs = 4", "runs = 0", r"runs and steps must be at least 1, but are 0 and 3"),
-        ("paper = false", "paper = 1", r"settings: paper must be true or false, but it is 1"),
-        ("beta = 2", 'beta = "2"', r"settings: beta must be a number, but it is '2'"),
-        ("shgp = 2", 'shgp = "2"', r"runs_of must be a section, each a whole number"),
-        ("shgp = 2", "xgp = 2", r"There is no method 'xgp'"),
-        ('methods = ["gpbo", "shgp"]', 'methods = "gpbo"', r"methods must be a list, each a string, but it is 'gpbo'"),
-        ('methods = ["gpbo", "shgp"]', "", r"methods is missing"),
-        ('"gpbo", "shgp"', '"gpbo", "xgp"', r"There is no method 'xgp'\. The known ones are gpbo, mhgp"),
-        ("points = 6", 'points = "6"', r"problem 1: points must be a whole number"),
-        ('log = ["cost"]', 'log = "cost"', r"problem 2: log must be a list, each a string"),
-        ("beta = 2", 'acquisition = "ei"', r"no acquisition 'ei'\. The known ones are log_ei, lcb"),
-        ("steps = 3", "steps = ", r"is not valid TOML"),
-    ],
-)
-def test_what_is_wrong_in_the_file_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
-    """The file, the section, the key, and what is known or expected."""
-    assert old in TOML
-    with pytest.raises(InputError, match=message):
-        _read(tmp_path, TOML.replace(old, new, 1))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('methods = ["gpbo"]', r"there is no \[\[problems\]\] section"),
-        ('methods = ["gpbo"]\nproblems = 3', r"problems must be sections that begin with \[\[problems\]\]"),
-        ('methods = ["gpbo"]\nsettings = 3\n[[problems]]\nfamily = "alpine"', r"settings must be a section"),
-    ],
-)
-def test_sections_that_are_none(tmp_path: Path, text: str, message: str) -> None:
-    """The message shows how a section begins."""
-    with pytest.raises(InputError, match=message):
-        _read(tmp_path, text)
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """With the reason."""
-    with pytest.raises(InputError, match=r"none\.toml: cannot be read \(No such file"):
-        read_experiment(tmp_path / "none.toml")
+# ── problems ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -141,13 +39,8 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         ({}, "either a family or a table"),
         ({"family": "alpine", "table": "svm"}, "either a family or a table"),
         ({"family": "rosenbrock"}, r"no function family 'rosenbrock'\. Known are: forrester"),
-        ({"table": "svmm"}, r"no table 'svmm'\. The known ones are svm, random_forest, .*, and files"),
-        ({"table": "none.csv"}, r"none\.csv: there is no such file"),
+        ({"table": "svmm"}, r"no table 'svmm'\. Known are: svm, random_forest, "),
         ({"family": "alpine", "points": 0}, "0 points"),
-        (
-            {"family": "alpine", "spoilt": "nonsense"},
-            r"cannot be 'nonsense'\. The known ways are related, .*, nine-bad",
-        ),
     ],
 )
 def test_an_unknown_problem_is_refused_before_anything_runs(spec: dict[str, Any], message: str) -> None:
@@ -235,17 +128,11 @@ def test_a_preset_of_nothing_but_shared_tables_is_kept(monkeypatch: pytest.Monke
     assert preset("gc3p") == PRESETS["gc3p"]
 
 
-def test_what_is_asked_for_overrides_what_is_written(tmp_path: Path) -> None:
-    """Methods, runs and evaluations of a file or preset; a name that is neither is refused."""
-    path = tmp_path / "mine.toml"
-    path.write_text(TOML)
-    (changed,) = requested(str(path), methods=("random",), runs=7, evaluations=9)
+def test_what_is_asked_for_overrides_what_is_written() -> None:
+    """Methods, runs and evaluations of a preset."""
+    (changed,) = requested("fig2", methods=("random",), runs=7, evaluations=9)
     assert (changed.methods, changed.runs, changed.steps) == (("random",), 7, 9)
     assert requested("runtime")[0].runs == PRESETS["runtime"][0].runs
-    (quick,) = on_table(ProblemSpec(table="a/past.csv"), methods=("gpbo",), runs=50, evaluations=30, quick=True)
-    assert (quick.name, quick.runs, quick.steps) == ("past", 5, 15)
-    with pytest.raises(InputError, match=r"neither a \.toml file nor a preset"):
-        requested("fig9")
 
 
 # ── running ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -289,6 +176,7 @@ def test_a_unit_that_fails_is_reported_and_the_rest_goes_on(tmp_path: Path) -> N
     assert len(execute([experiment], store, chunk=1)) == 2
 
 
+@pytest.mark.slow
 def test_processes_give_what_one_process_gives(tmp_path: Path) -> None:
     """Two at once: the same runs, in any order."""
     one, two = Store(tmp_path / "one"), Store(tmp_path / "two")
@@ -313,23 +201,15 @@ def test_engines_devices_and_numbers_that_do_not_exist(tmp_path: Path, monkeypat
     assert not store.path.exists()
 
 
-def test_tables_of_one_name_are_told_apart_by_their_data(tmp_path: Path) -> None:
-    """Two files of one name with other data are refused, in one experiment or in one store; copies are not."""
-    specs = []
-    for folder, last in (("a", 4), ("b", 5), ("c", 4)):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "past.csv").write_text(f"task,x,objective\np,1,1\np,2,2\nq,1,3\nq,2,{last}\n")
-        specs.append(ProblemSpec(table=str(tmp_path / folder / "past.csv"), sources=1, rows=2))
-    a, b, copy = (BenchExperiment("e", (spec,), ("random",), runs=1, steps=2) for spec in specs)
-    store = Store(tmp_path / "out")
-    with pytest.raises(InputError, match=r"a/past\.csv and .*b/past\.csv are both called past\["):
-        execute([a, b], store)
-    assert not store.path.exists()
-    assert execute([a], store) == []
-    with pytest.raises(InputError, match=r"b/past\.csv: .*out has runs of past\[.*, but on other data"):
-        execute([b], store)
-    assert execute([copy], store) == []
-    assert len(store.read().runs) == 1
+def test_a_table_that_was_changed_is_not_mixed_with_its_earlier_runs(tmp_path: Path) -> None:
+    """The store knows which data its runs were made on."""
+    table = BenchExperiment("e", (ProblemSpec(table="svm", sources=1, rows=2),), ("random",), runs=1, steps=2)
+    store = Store(tmp_path)
+    assert execute([table], store) == []
+    (run,) = store.read().runs
+    store.append([replace(run, provenance={**run.provenance, "data": "other"})])
+    with pytest.raises(InputError, match=r"has runs of svm_sklearn\[.*, but on other data. Take another folder"):
+        execute([table], store)
 
 
 _PROGRAM = """
@@ -351,6 +231,7 @@ execute([experiment], Store(Path(sys.argv[1])), chunk=1, on_unit=lambda unit, er
 """
 
 
+@pytest.mark.slow
 def test_a_killed_program_loses_the_unit_in_flight_and_no_more(tmp_path: Path) -> None:
     """``kill -9`` after three of eight units, and half a line as a full disk leaves it: the rerun does the rest."""
     killed = subprocess.Popen([sys.executable, "-c", _PROGRAM, str(tmp_path)], stdout=subprocess.PIPE, text=True)

@@ -25,6 +25,7 @@ def _two_processors() -> Iterator[None]:
     ray.shutdown()
 
 
+@pytest.mark.slow
 def test_ray_gives_what_one_process_gives_and_reports_what_fails(tmp_path: Path) -> None:
     """The same runs for the same seeds; a unit that fails there is an error here, and the others are done."""
     good = ProblemSpec(family="forrester", points=6)

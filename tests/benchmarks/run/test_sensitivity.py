@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from benchmarks.problems.transfer import SyntheticProblem
+from benchmarks.queue import work_off
 from benchmarks.read.sheet import Interval
-from benchmarks.run import sensitivity
-from benchmarks.run.sensitivity import Record, Variant, pairs, report, scaled, variants, verdict
+from benchmarks.run.sensitivity import (
+    Variant,
+    VariantUnit,
+    pairs,
+    scaled,
+    sensitivity_sheet,
+    units_of,
+    variants,
+    verdict,
+)
+from benchmarks.store import Run, Store
 from headstart import tuning
 
 TRIED = Variant("AUTO_TUNING", "plain_turn_every", 3, 6)
 
 
-def _record(variant: Variant, seed: int, log_regret: list[float]) -> Record:
-    return {"variant": variant.key, "model": "AUTO", "problem": "p", "seed": seed, "log_regret": log_regret}
+def _run(variant: Variant, seed: int, regret: list[float]) -> Run:
+    return Run("p", "auto", seed, {**variant.settings, "steps": 10}, regret=[1.0] * 4 + [regret[0]] * 5 + [regret[1]])
 
 
 def test_numbers_are_scaled_by_their_kind() -> None:
@@ -38,13 +48,14 @@ def test_every_number_is_tried_halved_and_doubled_where_that_is_another_value() 
 
 
 def test_runs_are_paired_by_problem_and_seed() -> None:
-    """Runs that only one side has do not count."""
-    records = [_record(Variant(), 0, [0.0, -1.0]), _record(Variant(), 1, [0.5, 0.5]), _record(TRIED, 2, [9.0, 9.0])]
-    records += [_record(TRIED, 1, [0.5, 0.0]), _record(TRIED, 0, [0.25, -1.0])]
-    assert sorted(pairs(records, TRIED, "AUTO")) == [[0.0, -0.5], [0.25, 0.0]]
-    assert pairs(records, TRIED, "GPBO") == []
-    row = report([TRIED], records)[4]
-    assert row.startswith("| plain_turn_every | 3 | 6 | AUTO | 2 | 2 | +0.125 (+0.000 to +0.250) | -0.250 (-0.5")
+    """Runs that only one side has, or another commit, do not count; differences are those of log₁₀ regret."""
+    runs = [_run(Variant(), 0, [1.0, 0.1]), _run(Variant(), 1, [1.0, 1.0]), _run(TRIED, 2, [9.0, 9.0])]
+    runs += [_run(TRIED, 1, [1.0, 0.01]), _run(TRIED, 0, [10.0, 0.1])]
+    runs.append(replace(_run(TRIED, 0, [5.0, 5.0]), settings={**TRIED.settings, "commit": "another"}))
+    assert sorted(pairs(runs, TRIED, "auto")) == [[0.0, -2.0], [1.0, 0.0]]
+    assert pairs(runs, TRIED, "gpbo") == []
+    (row,) = sensitivity_sheet([TRIED], runs).rows
+    assert row[:7] == ("plain_turn_every", "3", "6", "auto", 2, 2, "+0.500 [+0.000, +1.000]")
 
 
 @pytest.mark.parametrize(
@@ -61,6 +72,7 @@ def test_the_verdict_is_that_of_all_marks(intervals: list[tuple[float, float]], 
     assert verdict([Interval((low + high) / 2, low, high) for low, high in intervals]) == said
 
 
+@pytest.mark.slow
 def test_a_variant_is_set_before_anything_reads_it() -> None:
     """In a fresh process it is what is imported from then on; in one that has imported models it is refused."""
     code = (
@@ -73,13 +85,17 @@ def test_a_variant_is_set_before_anything_reads_it() -> None:
         TRIED.set()
 
 
-def test_a_small_run_is_kept_continued_and_reported(tmp_path: Path, monkeypatch) -> None:
-    """Two variants of one number on one problem; a second call has nothing left to run."""
-    monkeypatch.setattr(sensitivity, "development_problems", lambda: [SyntheticProblem("forrester", source_points=8)])
-    printed = sensitivity.measure(tmp_path, jobs=1, runs=1, steps=5, only="plain_turn_every")
-    kept = (tmp_path / "runs.jsonl").read_text()
-    assert [line.count("log_regret") for line in kept.splitlines()] == [1] * 4  # unchanged: AUTO and GPBO
-    assert sensitivity.measure(tmp_path, jobs=1, runs=1, steps=5, only="plain_turn_every") == printed
-    assert (tmp_path / "runs.jsonl").read_text() == kept
-    assert printed[-1] == "No difference from half to double: plain_turn_every."
-    assert (tmp_path / "table.md").read_text().splitlines() == printed
+@pytest.mark.slow
+def test_a_small_run_is_kept_and_reported(tmp_path: Path) -> None:
+    """A variant and the unchanged numbers on one problem; a second call has nothing left to run."""
+    problems = {"forrester[sources=1,points=8,noise=0.1]": {"family": "forrester", "points": 8}}
+    store, started = Store(tmp_path), list[int]()
+    for _ in range(2):
+        units = units_of(0, [TRIED], problems, store.read().runs, steps=5)
+        assert work_off(units, store, on_start=started.append) == []
+    assert started == [2, 0]
+    runs = store.read().runs
+    assert [(run.method, len(run.regret)) for run in runs] == [("auto", 5), ("gpbo", 5), ("auto", 5)]
+    assert pairs(runs, TRIED, "auto") == [[0.0]]
+    assert units_of(1, [TRIED], problems, runs, steps=5) == [VariantUnit(Variant(), problems, 1, 5)]
+    assert "half to double: plain_turn_every." in sensitivity_sheet([TRIED], runs).note

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import pytest
@@ -12,11 +11,12 @@ from benchmarks.methods.method import Settings
 from benchmarks.queue import work_off
 from benchmarks.run.experiment import ProblemSpec
 from benchmarks.store import Run, Store
-from benchmarks.timing.fits import lockstep, plain_fit, prediction
-from benchmarks.timing.gpu import GpuCell, gpu_sheet, measure_cell
+from benchmarks.timing.complexity import STATED, measure_steps, step_timings, timings_of
+from benchmarks.timing.fits import compiled_evidence, plain_fit, shgp_fit
+from benchmarks.timing.gpu import GpuCell, gpu_sheets, measure_cell
 from benchmarks.timing.measurement import Figures, Timing, measured, timing_sheets
-from benchmarks.timing.sampler import first
-from benchmarks.timing.scale import growth_sheet, in_a_process, measures_of, slope
+from benchmarks.timing.sampler import learning, suggestions
+from benchmarks.timing.scale import in_a_process, measures_of, scale_sheets
 
 
 def _two() -> Figures:
@@ -42,15 +42,14 @@ def test_fits_of_both_engines_are_timed() -> None:
     assert found["headstart"]["log p, least"] > -1e-2
     assert {"headstart", "botorch", "botorch, softplus", "botorch default, 1 fit"} == set(found)
     assert all(figures["ms"] > 0 for figures in found.values())
-    assert set(prediction(1, 1)) == {"SHGP", "BHGP", "MHGP"}
-    assert set(lockstep(1)) == {"headstart", "one by one"}
+    assert shgp_fit(8, 1)["headstart"]["log p, least"] > -1e-2
+    assert set(compiled_evidence(8, 1)) == {"headstart", "torch"}
 
 
 def test_growth_is_a_slope_in_logarithms() -> None:
     """Seconds ∝ rows² have the exponent 2."""
-    assert slope([(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]) == pytest.approx(2.0)
     runs = [Run(f"learn, {n}", "auto", 0, {}, traces={"learn": [1e-6 * n**2]}) for n in (500, 1000, 2000)]
-    ((words, model, exponent),) = growth_sheet(runs).rows
+    ((words, model, exponent),) = scale_sheets(runs)[-1].rows
     assert (words, model) == ("to 5000 rows", "auto")
     assert exponent == pytest.approx(2.0)
 
@@ -63,10 +62,25 @@ def test_a_case_of_its_own_process_is_measured_or_given_up() -> None:
     assert "first" in next(iter(measures_of("target", "41", "shgp")))
 
 
-def test_trials_to_a_goal() -> None:
-    """The first that is as low; ∞ where none is."""
-    assert first([3.0, 2.0, 1.0], 2.0) == 2.0
-    assert first([3.0], 2.0) == math.inf
+@pytest.mark.slow
+def test_a_training_step_has_a_set_up_and_an_evaluation(tmp_path: Path) -> None:
+    """For every model of the paper's table, and again from the store."""
+    assert set(measure_steps(4, 1)) == set(STATED)
+    store = Store(tmp_path)
+    assert work_off(step_timings((8, 4), 1), store) == []
+    timings = timings_of(measured(store))
+    assert [(t.model, t.n_source) for t in timings] == [(model, n) for n in (4, 8) for model in STATED]
+    assert all(t.total == pytest.approx(t.setup + t.evaluation) and t.evaluation > 0 for t in timings)
+
+
+@pytest.mark.slow
+def test_suggestions_and_learning_are_timed() -> None:
+    """By all routes on the same small data; what is cached is not learnt again."""
+    found = suggestions(1, 1, sources=1, points=8, trials=4)
+    routes = {"TransferSampler (AUTO)", "TransferSampler (SHGP)", "Optuna's GPSampler", "BoTorch's MultiTaskGP"}
+    assert set(found) == routes
+    assert all(figures["s"] > 0 for figures in found.values())
+    assert set(learning(2, 8)) == {"nothing cached", "all sources cached", "all but one cached", "explain()"}
 
 
 def test_cells_that_were_not_measured_cost_what_larger_ones_do() -> None:
@@ -78,7 +92,7 @@ def test_cells_that_were_not_measured_cost_what_larger_ones_do() -> None:
     runs = [Run(cell.what, "random", 0, {}, traces={"learn": [1.0], "step": [2.0], "together": [2.0]})]
     smaller = GpuCell("fig2", "smaller", spec, "random", 4, quick, 50, 10, 2)
     unknown = GpuCell("fig2", "branin", spec, "shgp", 4, quick, 50, 12, 2)
-    sheet = gpu_sheet([cell, smaller, unknown], runs, jobs=1)
+    (sheet,) = gpu_sheets([cell, smaller, unknown], 1, runs)
     ((name, n, hours, speed, of),) = sheet.rows
     assert (name, n, of) == ("fig2", 100, "1 of 3")
     assert hours == pytest.approx(100 * 4.5 / 3600)

@@ -11,8 +11,17 @@ from optuna.samplers import RandomSampler
 from optuna.trial import FixedTrial
 from sklearn.linear_model import LogisticRegression
 
-from benchmarks.tuning.models import accuracy, disorder, error, log_loss, mse, rmse
-from benchmarks.tuning.problems import PROBLEMS, TuningProblem, tuning_problem
+from benchmarks.tuning.problems import (
+    PROBLEMS,
+    TuningProblem,
+    accuracy,
+    disorder,
+    error,
+    log_loss,
+    mse,
+    rmse,
+    tuning_problem,
+)
 from benchmarks.tuning.tasks import CLASSES, NUMBERS, tuning_task
 from headstart.errors import InputError
 
@@ -87,11 +96,12 @@ def test_a_branch_asks_for_its_own_parameters() -> None:
     assert set(kernels.ask(FixedTrial({"kernel": "linear", "C": 1.0}))) == {"kernel", "C"}
     rbf = {"kernel": "rbf", "C": 1.0, "gamma": 0.1, "degree": 3, "coef0": 0.0}
     assert set(kernels.ask(FixedTrial(rbf))) == {"kernel", "C", "gamma"}
-    given = {"units_0": 4, "units_1": 5, "units_2": 6, "activation": "relu", "alpha": 0.1, "learning_rate": 0.1}
+    given = {"units_0": 4, "units_1": 5, "units_2": 6, "activation": "relu", "alpha": 0.1, "learning_rate_init": 0.1}
     asked = layers.ask(FixedTrial({"layers": 2, **given}))
     assert {name for name in asked if name.startswith("units")} == {"units_0", "units_1"}
 
 
+@pytest.mark.slow
 @ALL
 @pytest.mark.usefixtures("quiet_optuna")
 def test_an_objective_is_deterministic_on_every_task(problem: TuningProblem) -> None:
@@ -108,9 +118,11 @@ def test_an_objective_is_deterministic_on_every_task(problem: TuningProblem) -> 
 def test_a_large_step_diverges_by_many_orders_of_magnitude() -> None:
     """The score stays a finite number."""
     problem = PROBLEMS["diverging-sgd"]
-    fixed = {"schedule": "constant", "decay": 0.5, "products": False, "penalty": "l2", "alpha": 1e-6, "average": False}
+    fixed = {"learning_rate": "constant", "power_t": 0.5, "products": False, "penalty": "l2", "alpha": 1e-6}
     task = tuning_task("diabetes")
-    calm, wild = (problem.train(task, {"eta0": eta0, "epochs": 10, **fixed})[-1] for eta0 in (1e-3, 1.0))
+    calm, wild = (
+        problem.train(task, {"eta0": eta0, "max_iter": 10, "average": False, **fixed})[-1] for eta0 in (1e-3, 1.0)
+    )
     assert calm < 2
     assert 1e15 < wild <= 1e30
 
@@ -118,8 +130,8 @@ def test_a_large_step_diverges_by_many_orders_of_magnitude() -> None:
 def test_training_goes_on_where_it_was() -> None:
     """The losses of the network change from epoch to epoch, and fall with a small rate."""
     problem = PROBLEMS["pruned-network"]
-    params = {"units": 16, "batch": 16, "solver": "sgd", "activation": "tanh", "alpha": 1e-4, "learning_rate": 1e-2}
-    curve = problem.train(tuning_task("iris-sepals"), params)
+    params = {"units": 16, "batch_size": 16, "solver": "sgd", "activation": "tanh", "alpha": 1e-4}
+    curve = problem.train(tuning_task("iris-sepals"), {**params, "learning_rate_init": 1e-2})
     assert all(after < before for before, after in pairwise(curve))
 
 

@@ -7,10 +7,11 @@ import math
 from pathlib import Path
 
 TOML = """
-objective = "y"
-direction = "{direction}"
 past = ["a.csv", "b.csv"]
 ignore = ["run"]
+
+[objectives.y]
+direction = "{direction}"
 
 [parameters.x]
 kind = "float"

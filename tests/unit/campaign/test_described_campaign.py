@@ -58,7 +58,7 @@ def test_columns_of_the_past_files_describe_too(tmp_path: Path) -> None:
         ("s,size\nu,1\nv,5\n", "kinds.csv: s = 'w' is not described"),
         ("s,size\nu,1\nv,5\nw,big\n", "kinds.csv, row 4, column 'size'"),
         ("s,size\nu,1\nv,5\nw,\n", "kinds.csv, row 4, column 'size'"),
-        ("s,size\nu,1\nv,5\nw,2\nu,3\n", "kinds.csv, row 5, column 's': 'u' is there twice"),
+        ("s,size\nu,1\nv,5\nw,2\nu,3\n", "kinds.csv, row 5, column 'size': 'u' has 3, but 1 in"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, content: str, message: str) -> None:

@@ -14,10 +14,10 @@ from headstart.data.outcomes import Goal
 from headstart.sources.parameters import Kind, Parameter
 
 GOOD = """
-objective = "yield"
-direction = "maximize"
 past = ["past/a.csv"]
 
+[objectives.yield]
+direction = "maximize"
 [parameters.T]
 kind = "float"
 low = 20
@@ -77,12 +77,16 @@ def test_a_byte_order_mark_is_no_trouble(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("high = 120.0", "hihg = 120.0", "line 9: unknown key 'hihg' in [parameters.T]. Did you mean 'high'?"),
-        ("past = [", "pats = [", "line 4: unknown key 'pats'. Did you mean 'past'?"),
-        ('objective = "yield"', "", 'objective is missing. Add objective = "yield"'),
-        ('"maximize"', '"up"', "line 3: direction must be 'maximize' or 'minimize', but it is 'up'"),
+        ("past = [", "pats = [", "line 2: unknown key 'pats'. Did you mean 'past'?"),
+        ('[objectives.yield]\ndirection = "maximize"', "", "there is no objective. Add [objectives.yield]"),
+        (
+            '"maximize"',
+            '"up"',
+            "line 5: direction in [objectives.yield] must be 'maximize' or 'minimize', but it is 'up'",
+        ),
         ("low = 20", "low = 120", "line 8: low in [parameters.T] is 120, which is not below high = 120.0. Widen"),
         ("low = 20", "low = 200", "line 8: low in [parameters.T] is 200, which is not below high = 120.0. Swap them"),
-        ("low = 20", 'low = "20"', "line 8: low in [parameters.T] must be a number, but it is '20'"),
+        ("low = 20", 'low = "20"', "line 8: low in [parameters.T] must be a finite number, but it is '20'"),
         ("low = 20", "low = nan", "low in [parameters.T] must be a finite number"),
         ("low = 20\n", "", "low in [parameters.T] is missing: kind 'float' needs low and high"),
         ("low = 1e-3", "low = 0", "low in [parameters.c] is 0, but a log scale needs low above 0"),
@@ -93,10 +97,10 @@ def test_a_byte_order_mark_is_no_trouble(tmp_path: Path) -> None:
         ("value = 5", "value = 5\nlow = 1", "low in [parameters.p] does not go with kind 'fixed'"),
         ('"DMF", 3', '"DMF"', "choices in [parameters.solvent] must be two or more different values"),
         ('kind = "category"', 'kind = "categorical"', "kind in [parameters.solvent] must be one of float, int"),
-        ('"yield"', '"T"', "line 2: 'T' is the objective and cannot be a parameter too"),
+        ("objectives.yield", "objectives.T", "line 4: 'T' is the objective and cannot be a parameter too"),
         ("past = [", 'ignore = ["c"]\npast = [', "'c' is a parameter and cannot be ignored too"),
-        ("past = [", "jobs = true\npast = [", "line 4: jobs must be a whole number"),
-        ("past = [", "max_rows = 0\npast = [", "line 4: max_rows must be at least 1"),
+        ("past = [", "jobs = true\npast = [", "line 2: jobs must be a whole number"),
+        ("past = [", "max_rows = 0\npast = [", "line 2: max_rows must be at least 1"),
         ('"past/a.csv"', '"current.csv"', "the current file cannot be a past one too"),
         ("[parameters.p]", "[fill]\nq = 3\n[parameters.p]", "fill gives a value for 'q', which is no parameter"),
         ("low = 20", "low = 20,5", "is not valid TOML"),

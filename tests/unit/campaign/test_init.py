@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from headstart.campaign.init import CampaignPlan, Started, start_campaign
+from headstart.campaign.init import CampaignPlan, Looked, start_campaign
 from headstart.campaign.toml.reading import read_campaign_file
 from headstart.data.outcomes import Goal
 from headstart.sources.parameters import Kind
@@ -13,7 +13,7 @@ from headstart.sources.parameters import Kind
 NAMES = ["T [°C]", "a.b", 'say "hi"', "x = y", "it's", "#3", "c\\d"]
 
 
-def _started(folder: Path, **options: object) -> Started:
+def _started(folder: Path, **options: object) -> Looked:
     with (folder / "past.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["run", *NAMES, "solvent", "c", "note", "yield [%]"])

@@ -58,7 +58,7 @@ def test_a_candidate_is_its_row_of_the_list(tmp_path: Path) -> None:
     X = campaign.settings.domain(space).listing()
     assert X is not None
     assert [campaign.settings.settable(space, x, ())["well"] for x in X] == ["A1", "A2", "B1"]
-    near = campaign.settings.allowed(space, space.encode([{"a": 0.28, "b": 0.25, "s": "v"}]))
+    near = campaign.settings.domain(space).snap(space.encode([{"a": 0.28, "b": 0.25, "s": "v"}]))
     assert campaign.settings.settable(space, near[0], ())["well"] == "A2"
 
 

@@ -8,7 +8,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from tests.problems import generator, quick, tensor
 from torch import Tensor
 
-from headstart import AUTO, GPBO, SHGP, Dataset, InputError
+from headstart import AUTO, GPBO, SHGP, Dataset, NoPointLeftError
 from headstart.data.space import Space
 from headstart.decide.aim import Aim
 from headstart.decide.design import design_point, design_size
@@ -82,15 +82,14 @@ def test_levels_that_were_not_tried_come_first() -> None:
 def test_of_a_list_only_free_rows_are_taken() -> None:
     """The farthest of them; with none left that is said."""
     X = torch.linspace(0, 1, 11, dtype=torch.float64).unsqueeze(-1)
-    free = torch.ones(11, dtype=torch.bool)
-    assert design_point(Candidates(X), tensor([[0.0]]), generator(), free=free).item() == pytest.approx(0.5)
-    free[4:7] = False
+    assert design_point(Candidates(X), tensor([[0.0]]), generator()).item() == pytest.approx(0.5)
+    free = X[[0, 1, 2, 3, 7, 8, 9, 10]]
     assert design_point(Candidates(X), tensor([[0.0]]), generator(), free=free).item() in (
         pytest.approx(0.3),
         pytest.approx(0.7),
     )
-    with pytest.raises(InputError, match="no point left to begin with"):
-        design_point(Candidates(X), tensor([[0.0]]), generator(), free=torch.zeros(11, dtype=torch.bool))
+    with pytest.raises(NoPointLeftError, match="no point left to suggest"):
+        suggest(quick(GPBO).learn().condition(Dataset.empty(1)), domain=Candidates(X), avoid=X)
 
 
 # ── suggestions ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -168,8 +167,8 @@ def test_half_of_a_design_are_the_bests_of_a_past_that_says_nothing() -> None:
 def test_of_a_list_the_row_nearest_to_a_past_best_is_taken() -> None:
     """The free one."""
     rows = tensor([[0.1, 0.1], [0.5, 0.5], [0.9, 0.9]])
-    past, free = tensor([[0.85, 0.8]]), torch.tensor([True, True, False])
-    found = design_point(Candidates(rows), torch.empty(0, 2, dtype=torch.float64), generator(), free=free, past=past)
+    past, none = tensor([[0.85, 0.8]]), torch.empty(0, 2, dtype=torch.float64)
+    found = design_point(Candidates(rows), none, generator(), free=rows[:2], past=past)
     assert torch.equal(found, rows[1])
 
 

@@ -63,7 +63,7 @@ def _posterior(n: int = 6) -> TransferPosterior:
     return quick(AUTO).learn(sources).condition(Dataset(X, _share(X)))
 
 
-@pytest.mark.parametrize("q", [1, 3])
+@pytest.mark.parametrize("q", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_search_goes_on_where_the_best_is_at_the_bound(q: int) -> None:
     """Nothing better can be found; points as good are, by slopes and without them, for one outcome and with limits."""
     posterior = _posterior().within_bounds(Bounds(0.0, 1.0))

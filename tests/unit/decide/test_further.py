@@ -38,8 +38,16 @@ def _draws(posterior: TransferPosterior, X: torch.Tensor) -> torch.Tensor:
     return mapped if posterior.warp is None else posterior.warp.outward(mapped)
 
 
-@pytest.mark.parametrize("model", [AUTO, quick(SHGP), quick(SHGP).using(output_map=OutputMap.NONE)], ids=repr)
-@pytest.mark.parametrize("q", [1, 3])
+@pytest.mark.parametrize(
+    ("model", "q"),
+    [
+        (quick(AUTO), 1),
+        (quick(SHGP), 3),
+        (quick(SHGP).using(output_map=OutputMap.NONE), 1),
+        pytest.param(AUTO, 3, marks=pytest.mark.slow),
+    ],
+    ids=["AUTO, one", "SHGP, three", "SHGP without a map, one", "AUTO, three"],
+)
 def test_the_gain_is_the_mean_of_what_may_be_gained(model: TransferModel, q: int) -> None:
     """In the user's units, through the output map, by all members."""
     posterior = _posterior(model)

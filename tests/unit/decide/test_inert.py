@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import pytest
 import torch
 from tests.problems import points, quick
 from torch import Tensor
 
-from headstart import GPBO, Candidates, Dataset, FloatRange, InputError, Mixed, Ruled, Space, TransferPosterior
+from headstart import AUTO, GPBO, Candidates, Dataset, FloatRange, InputError, Mixed, Ruled, Space, TransferPosterior
 from headstart.data.outcomes import Goal, Limit, Outcomes
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.suggest import suggest
 from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
 
-COUNTS = pytest.mark.parametrize("n", [0, 3, 6])
-BATCH = pytest.mark.parametrize("q", [1, 3])
+# How many results there are, and how many points are suggested
+COUNTS = [(0, 1), (3, 2), (6, 1), (0, 3), (3, 3), (6, 3), (3, 1)]
 CUBE = Space.of({"a": FloatRange(0, 1), "b": FloatRange(0, 1)})
 GRID = Space.of({"a": FloatRange(0, 1, step=0.1), "b": FloatRange(0, 1, step=0.1)})
 
@@ -38,16 +39,22 @@ def _known(n: int) -> OutcomePosteriors:
         "cost": [Dataset(own, _cost(own, shift)) for own, shift in zip(past, (0.1, -0.25), strict=True)],
         "heat": [Dataset(own, _heat(own)) for own in past],
     }
-    return OutcomePriors.learn(outcomes, sources).condition(
+    return OutcomePriors.learn(outcomes, sources, model=quick(AUTO)).condition(
         {"cost": Dataset(X, _cost(X)), "heat": Dataset(X, _heat(X))}
     )
 
 
-@COUNTS
-@BATCH
-@pytest.mark.parametrize("kind", Acquisition)
-def test_a_limit_that_can_never_bind_moves_no_suggestion(n: int, q: int, kind: Acquisition) -> None:
+def _cases(first: object, second: object) -> list[Any]:
+    """Every count with both; at once two of the one and two of the other."""
+    at_once = {(first, (0, 1)), (first, (3, 2)), (second, (6, 1)), (second, (3, 2))}
+    every = [(own, count) for own in (first, second) for count in COUNTS]
+    return [pytest.param(*case, marks=() if case in at_once else pytest.mark.slow) for case in every]
+
+
+@pytest.mark.parametrize(("kind", "count"), _cases(*Acquisition))
+def test_a_limit_that_can_never_bind_moves_no_suggestion(kind: Acquisition, count: tuple[int, int]) -> None:
     """Of a point alone and of a batch, before the first result and later, by improvement and by a bound."""
+    n, q = count
     known = _known(n)
     alone = suggest(known.goals[0], q=q, kind=kind)
     torch.testing.assert_close(suggest(known, q=q, kind=kind), alone, rtol=0, atol=1e-4)
@@ -60,11 +67,12 @@ def _posterior(name: str, n: int) -> TransferPosterior:
     return quick(GPBO).learn().condition(Dataset(X, _cost(X)))
 
 
-@COUNTS
-@BATCH
-@pytest.mark.parametrize("name", ["AUTO", "GPBO"])
-def test_a_rule_that_excludes_nothing_and_a_list_of_all_points_move_no_suggestion(name: str, n: int, q: int) -> None:
+@pytest.mark.parametrize(("name", "count"), _cases("AUTO", "GPBO"))
+def test_a_rule_that_excludes_nothing_and_a_list_of_all_points_move_no_suggestion(
+    name: str, count: tuple[int, int]
+) -> None:
     """In the continuous space, and on a grid."""
+    n, q = count
     posterior = _posterior(name, n)
     free = suggest(posterior, domain=Mixed(CUBE), q=q)
     ruled = suggest(posterior, domain=Ruled(CUBE, ["a + b <= 10"]), q=q)

@@ -40,7 +40,7 @@ def _posterior(n: int, d: int = 1, scale: float = 1.0, name: str = "SHGP") -> Tr
 
 
 @KINDS
-@pytest.mark.parametrize("n", [0, 1, 2, 6])
+@pytest.mark.parametrize("n", [0, 1, pytest.param(2, marks=pytest.mark.slow), 6])
 def test_the_suggestion_is_the_maximum_on_a_fine_grid(kind: Acquisition, n: int) -> None:
     """In one dimension 20,001 grid points find nothing better, also without any target observation."""
     posterior = _posterior(n)
@@ -90,11 +90,17 @@ def test_the_first_point_comes_from_the_source() -> None:
     assert float((x - 0.7).abs().max()) < 0.2
 
 
-@pytest.mark.parametrize("name", [name for name, model in FAMILY.items() if model.needs_sources])
-@pytest.mark.parametrize("n", [0, 1, 5])
+@pytest.mark.parametrize(
+    ("name", "n"),
+    [
+        pytest.param(name, n, marks=() if n == (0, 1, 5)[i % 3] else pytest.mark.slow)
+        for i, name in enumerate(name for name, model in FAMILY.items() if model.needs_sources)
+        for n in (0, 1, 5)
+    ],
+)
 def test_every_model_can_be_asked(name: str, n: int) -> None:
     """Any model of the family gives a point of the unit cube, from its first step on."""
-    x = suggest(_posterior(n, d=2, name=name))
+    x = suggest(_posterior(n, d=2, name=name), n_candidates=128)
     assert x.dtype == torch.float64
     assert bool(((x >= 0) & (x <= 1)).all())
 
@@ -104,7 +110,7 @@ def test_noiseless_optimisation_finds_the_minimum() -> None:
     X = points(2, seed=3)
     target = Dataset(X, (X - 0.35).square().sum(-1))
     for step in range(12):
-        x = suggest(quick(GPBO).learn().condition(target), seed=step)
+        x = suggest(quick(GPBO).learn().condition(target), seed=step, n_candidates=64, n_starts=2)
         target = target.with_point(x, (x - 0.35).square().sum())
     assert float(target.y.min()) < 1e-3
 
@@ -153,8 +159,15 @@ def _shifted_bowls(d: int) -> TransferPosterior:
     return quick(AUTO).learn(sources).condition()
 
 
-@pytest.mark.parametrize("kind", list(Acquisition))
-@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize(
+    ("d", "kind"),
+    [
+        (2, Acquisition.LOG_EI),
+        pytest.param(2, Acquisition.LCB, marks=pytest.mark.slow),
+        pytest.param(3, Acquisition.LOG_EI, marks=pytest.mark.slow),
+        (3, Acquisition.LCB),
+    ],
+)
 def test_a_first_batch_stays_where_something_is_expected(d: int, kind: Acquisition) -> None:
     """No point is in a corner. Every fourth is expected to be no worse than most; the others are among the better."""
     posterior = _shifted_bowls(d)

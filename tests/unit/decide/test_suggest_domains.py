@@ -36,7 +36,6 @@ DOMAINS: dict[str, Domain] = {
         torch.rand(60, 3, generator=torch.Generator().manual_seed(8), dtype=torch.float64) * 2 - 0.5
     ),
 }
-EVERYWHERE = pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS.keys())
 
 
 def _draw(domain: Domain, n: int, seed: int) -> torch.Tensor:
@@ -76,11 +75,18 @@ def _apart(A: torch.Tensor, B: torch.Tensor) -> bool:
     return float(torch.cdist(A, B, p=math.inf).min()) >= 1e-6
 
 
-@KINDS
-@EVERYWHERE
-@pytest.mark.parametrize("n", [0, 6])
-def test_a_batch_is_inside_distinct_and_new(domain: Domain, kind: Acquisition, n: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "kind", "n"),
+    [
+        pytest.param(name, kind, n, marks=() if (i + j + (n == 0)) % 2 and (n or i % 2) else pytest.mark.slow)
+        for i, name in enumerate(DOMAINS)
+        for j, kind in enumerate(Acquisition)
+        for n in (0, 6)
+    ],
+)
+def test_a_batch_is_inside_distinct_and_new(name: str, kind: Acquisition, n: int) -> None:
     """Four points from one call lie in the space, and are neither each other nor pending nor to be avoided."""
+    domain = DOMAINS[name]
     posterior = _posterior(domain, n)
     best = suggest(posterior, domain=domain, kind=kind)
     pending = torch.cat([best.unsqueeze(0), _draw(domain, 2, seed=7)])  # the best one is already on its way
@@ -93,8 +99,15 @@ def test_a_batch_is_inside_distinct_and_new(domain: Domain, kind: Acquisition, n
     assert all(_apart(x[i : i + 1], x[i + 1 :]) for i in range(3))
 
 
-@KINDS
-@pytest.mark.parametrize("name", ["cube", "mixed", "long grids", "candidates"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("cube", Acquisition.LOG_EI),
+        ("mixed", Acquisition.LCB),
+        ("long grids", Acquisition.LOG_EI),
+        ("candidates", Acquisition.LCB),
+    ],
+)
 def test_equal_seeds_give_equal_batches(name: str, kind: Acquisition) -> None:
     """The draws of awaited results are seeded too, and the global random state is left alone."""
     domain = DOMAINS[name]
@@ -105,9 +118,17 @@ def test_equal_seeds_give_equal_batches(name: str, kind: Acquisition) -> None:
     assert torch.equal(state, torch.random.get_rng_state())
 
 
-@KINDS
-@pytest.mark.parametrize("name", ["cube", "mixed", "small grid", "candidates"])
-@pytest.mark.parametrize("scale", [1e-9, 1e9])
+@pytest.mark.parametrize(
+    ("name", "kind", "scale"),
+    [
+        ("cube", Acquisition.LOG_EI, 1e-9),
+        ("cube", Acquisition.LCB, 1e9),
+        ("mixed", Acquisition.LOG_EI, 1e9),
+        ("mixed", Acquisition.LCB, 1e-9),
+        ("small grid", Acquisition.LOG_EI, 1e-9),
+        ("candidates", Acquisition.LCB, 1e9),
+    ],
+)
 def test_the_units_of_the_objective_do_not_matter(name: str, kind: Acquisition, scale: float) -> None:
     """With pending points as without, in every kind of space."""
     domain = DOMAINS[name]
@@ -208,8 +229,14 @@ def test_the_last_free_point_of_a_large_grid_is_found() -> None:
         suggest(posterior, domain=domain, avoid=grid, n_candidates=8)
 
 
-@KINDS
-@pytest.mark.parametrize("name", ["BHGP", "MTGP", "RGPE", "SHGP", "WSGP"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        pytest.param(name, kind, marks=() if (i + j) % 2 else pytest.mark.slow)
+        for i, name in enumerate(["BHGP", "MTGP", "RGPE", "SHGP", "WSGP"])
+        for j, kind in enumerate(Acquisition)
+    ],
+)
 def test_a_batch_is_spread_out_under_noise(name: str, kind: Acquisition) -> None:
     """What is known after four results counts, so no kind of model puts its batch of four into one place."""
     posterior = _posterior(DOMAINS["cube"], n=8, noise=0.5, name=name)
@@ -264,7 +291,7 @@ def test_optimising_a_mixed_space_finds_its_minimum() -> None:
     target = Dataset(X, objective(X))
     for step in range(5):
         posterior = GPBO.using(fit=FitOptions(restarts=1)).learn().condition(target)
-        new = suggest(posterior, domain=domain, q=3, avoid=target.X, seed=step)
+        new = suggest(posterior, domain=domain, q=3, avoid=target.X, seed=step, n_candidates=64, n_starts=2)
         target = Dataset(torch.cat([target.X, new]), torch.cat([target.y, objective(new)]))
     (best,) = domain.space.decode(target.X[target.y.argmin()].unsqueeze(0))
     assert best["k"] == "y"

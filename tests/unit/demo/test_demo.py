@@ -14,7 +14,7 @@ from benchmarks.problems.shared_tables import svm_sklearn
 from headstart import InputError, MissingExtraError
 from headstart.demo.demo import Demo, DemoResult, Standing, Start, run_demo
 from headstart.demo.figure import draw_demo
-from headstart.demo.svm import DATA_SETS, SPACE, SupportVectorMachine, past_runs
+from headstart.demo.svm import SPACE, TASKS, SupportVectorMachine, past_runs
 
 TINY = Demo(data_set="wine", trials=3, runs=2, past_trials=15, model="shgp")
 
@@ -24,7 +24,7 @@ def test_the_machine_is_the_one_of_the_table() -> None:
 
     Of cancer and digits the table drew other rows, so that its errors are met only nearly.
     """
-    for name, data in DATA_SETS.items():
+    for name, task in TASKS.items():
         (run,) = (r for r in past_runs("wine" if name != "wine" else "iris", trials=300, seed=0) if r.name == name)
         machine = SupportVectorMachine.on(name)
         by_error = run.y.argsort()
@@ -32,13 +32,14 @@ def test_the_machine_is_the_one_of_the_table() -> None:
         for place in (0, 60, 150, 240, 299):  # from the best of the table's rows to its worst
             row = run.rows.iloc[int(by_error[place])]
             error = machine.error(cost=row.cost, gamma=row.gamma, degree=int(row.degree), kernel=row.kernel)
-            assert error == pytest.approx(run.y[by_error[place]], abs=within), f"{name}, row {place}: {data.task}"
+            assert error == pytest.approx(run.y[by_error[place]], abs=within), f"{name}, row {place}: {task}"
 
 
 def test_the_machine_meets_the_same_folds_at_every_call() -> None:
     """At least 1000 predictions in three folds: 178 rows of wine are split six times."""
     machine = SupportVectorMachine.on("wine")
-    assert (machine.rows, machine.columns, len(machine.folds)) == (178, 13, 18)
+    X, _, X_test, _ = machine.folds[0]
+    assert (len(X) + len(X_test), X.shape[1], len(machine.folds)) == (178, 13, 18)
     one, two = (machine.error(cost=1.0, gamma=0.05, degree=3, kernel="rbf") for _ in range(2))
     assert one == two
 
@@ -46,18 +47,18 @@ def test_the_machine_meets_the_same_folds_at_every_call() -> None:
 def test_large_data_sets_are_sampled() -> None:
     """500 digits, odd or even; the labels of the folds are those two."""
     machine = SupportVectorMachine.on("digits")
-    assert machine.rows == 500
+    assert len(machine.folds[0][1]) + len(machine.folds[0][3]) == 500
     assert set(machine.folds[0][1].tolist()) == {0, 1}
 
 
-@pytest.mark.parametrize("data_set", DATA_SETS)
+@pytest.mark.parametrize("data_set", TASKS)
 def test_the_past_is_on_other_data_sets(data_set: str) -> None:
     """Every other data set has a past run with rows of its task in the table; the one to be tuned has none."""
     past = past_runs(data_set, trials=20, seed=0)
-    assert [run.name for run in past] == [name for name in DATA_SETS if name != data_set]
+    assert [run.name for run in past] == [name for name in TASKS if name != data_set]
     for run in past:
         assert run.parameters == tuple(SPACE)
-        errors = set(svm_sklearn().tasks[DATA_SETS[run.name].task].y.tolist())
+        errors = set(svm_sklearn().tasks[TASKS[run.name]].y.tolist())
         assert len(run.y) == 20
         assert set(run.y.tolist()) <= errors
 

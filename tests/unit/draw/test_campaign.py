@@ -19,14 +19,17 @@ from headstart.draw.campaign import draw_campaign
 SOME = "x,s,y\n" + "".join(f"{x},u,{value(x, 'u')}\n" for x in (0.3, 0.5, 0.9))
 
 
-@pytest.mark.parametrize("current", ["x,s,y\n", SOME + "0.6,v,\n"], ids=["no results yet", "some results"])
+@pytest.mark.parametrize(
+    "current",
+    [pytest.param("x,s,y\n", marks=pytest.mark.slow, id="no results yet"), pytest.param(SOME, id="some results")],
+)
 def test_the_pictures_are_drawn(tmp_path: Path, current: str) -> None:
     """Three PNG files, equal for equal folders, in a folder that need not be there."""
     fitted = fit_campaign(open_campaign(make(tmp_path, current=current)))
     paths = draw_campaign(fitted, tmp_path / "new" / "plots")
     assert [path.name for path in paths] == ["progress.png", "slices.png", "sources.png"]
     first = [path.read_bytes() for path in paths]
-    assert all(content.startswith(b"\x89PNG") and len(content) > 10_000 for content in first)
+    assert all(content.startswith(b"\x89PNG") and len(content) > 3_000 for content in first)
     assert [path.read_bytes() for path in draw_campaign(fitted, tmp_path / "new" / "plots")] == first
 
 
@@ -36,7 +39,7 @@ def _line(axes: Axes, label: str) -> NDArray[np.float64]:
     return np.array(found.get_data(), dtype=float)
 
 
-@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+@pytest.mark.parametrize("direction", ["maximize", pytest.param("minimize", marks=pytest.mark.slow)])
 def test_progress_shows_results_the_best_and_what_is_expected(
     tmp_path: Path, figures: list[Figure], direction: str
 ) -> None:

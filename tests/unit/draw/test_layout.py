@@ -18,8 +18,8 @@ from headstart.campaign.experiments import State
 from headstart.campaign.fitted import Fitted, fit_campaign
 from headstart.draw.campaign import campaign_figures
 from headstart.draw.canvas import fitting
-from headstart.draw.explanation import agreement_figure, verdicts_figure
 from headstart.draw.looks import MANY, past_looks
+from headstart.draw.sources import agreement_figure, plot_sources
 from headstart.models.auto.explanation import check_past, explain
 
 TEMPERATURE = "Temperature of the outer jacket during the second heating ramp [°C]"
@@ -61,7 +61,7 @@ def _pictures(fitted: Fitted) -> dict[str, Figure]:
     assert prior is not None
     return {
         **campaign_figures(fitted),
-        "verdicts": verdicts_figure(explain(prior, fitted.first.target), of=YIELD),
+        "verdicts": plot_sources(explain(prior, fitted.first.target), of=YIELD),
         "agreement": agreement_figure(check_past(prior), of=YIELD),
     }
 

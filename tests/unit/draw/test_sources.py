@@ -1,123 +1,118 @@
-"""The figure of what became of the sources."""
+"""The pictures of what became of the sources."""
 
 from __future__ import annotations
 
-import builtins
-import json
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
-import torch
+from matplotlib.figure import Figure
 
-from headstart import MissingExtraError
-from headstart.draw.sources import plot_sources
-from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict
-
-NAMES = ("$x_1$ and $y$", "a study with a name that nobody wants to read in a picture", "svm <b>")
+from headstart import InputError
+from headstart.draw.sources import draw_agreement, draw_verdicts, plot_sources
+from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict, WhyUnusable
 
 
-def _reasons(n: int, results: int) -> Explanation:
-    """Of many kinds, with long names, and some that look like markup or like formulas."""
-    kinds, sources = tuple(Verdict), []
-    for i in range(n):
-        interval = (0.1 * i - 0.5, 0.1 * i + 0.5) if results >= 4 else None
-        weight = 0.3 * (-1) ** i
-        sources.append(
-            SourceVerdict(
-                f"{NAMES[i % 3]} {i}",
-                10 + i,
-                kinds[i % 3],
-                "So it is.",
-                1.0,
-                0.1,
-                None,
-                0.1 * i,
-                interval,
-                weight,
-                0.2,
-                (),
-            )
-        )
-    history = tuple((k, (0.7 - 0.01 * k, 0.3 + 0.01 * k)) for k in range(results + 1))
-    believed = dict(zip(("kin", "plain"), history[-1][1], strict=True))
-    labels = {"kin": "like the past", "plain": "from scratch"}
-    shares = torch.full((1 if results else 0, n + 1), 1 / (n + 1), dtype=torch.float64)
-    return Explanation(tuple(sources), believed, history, results, labels, labels, "plain", "this study", shares)
+def _verdict(i: int, results: int) -> SourceVerdict:
+    """Of many kinds, with a long name and one that looks like a formula."""
+    name = ("$x_1$", "a campaign with a name that nobody wants to read in a picture", "short")[i % 3]
+    history = tuple((n, 0.2 + 0.1 * n * (-1) ** i) for n in range(results + 1))
+    interval = (-0.5 + 0.1 * i, 0.7) if results >= 4 else None
+    kinds = tuple(Verdict)
+    why = (None, None, WhyUnusable.NOISE, WhyUnusable.CONSTANT, WhyUnusable.TOO_FEW)[i % 5]
+    weight = (history[-1][1], 0.2 * (i % 3), history)
+    return SourceVerdict(
+        f"{name} {i}", 12 + i, kinds[i % 3], "So it is.", 0.7 * i - 1, 0.2, why, 0.1 * i, interval, *weight
+    )
 
 
-def _traces(figure: Any, kind: str, axis: str | None = None) -> list[Any]:
-    return [t for t in figure.data if t.type == kind and (axis is None or (t.xaxis or "x") == axis)]
+def _explanation(n: int, results: int) -> Explanation:
+    history = tuple((k, (0.5, 0.3 - 0.02 * k, 0.2 + 0.02 * k)) for k in range(results + 1))
+    names = ("star", "chain", "plain")
+    candidates, texts = dict(zip(names, history[-1][1], strict=True)), {name: f"It is {name}." for name in names}
+    sources = tuple(_verdict(i, results) for i in range(n))
+    return Explanation(sources, candidates, history, results, texts, texts, "plain", "this study")
 
 
-def test_the_figure_has_every_weight_and_gain_by_verdict() -> None:
-    """A point with its error bar for every source in both panels, at its row, in the looks of its verdict."""
-    reasons = _reasons(7, 9)
-    figure = plot_sources(reasons)
-    sources = reasons.sources
-    for axis, middle, half in (
-        ("x", "weight", lambda s: s.weight_sd),
-        ("x2", "gain", lambda s: s.interval[1] - s.gain),
-    ):
-        found = {}
-        for trace in _traces(figure, "scatter", axis):
-            for x, y, error, text in zip(trace.x, trace.y, trace.error_x.array, trace.customdata, strict=True):
-                found[y] = (trace.name, x, error)
-                assert "So it is." in text
-                assert f"{10 + y} rows" in text
-                assert "12%" in text  # of the latest prediction
-        assert found == {i: (str(s.verdict), getattr(s, middle), half(s)) for i, s in enumerate(sources)}
-    looks = {t.name: (t.marker.color, t.marker.symbol) for t in _traces(figure, "scatter")}
-    assert list(looks) == [str(verdict) for verdict in Verdict]
-    assert len({color for color, _ in looks.values()}) == len({symbol for _, symbol in looks.values()}) == 3
-    assert [t.name for t in _traces(figure, "scatter") if t.showlegend] == list(looks)
+def _check(n: int) -> Explanation:
+    found = _explanation(n, 0)
+    matrix = np.linspace(-1, 1, n * n).reshape(n, n)
+    matrix[[source.unusable is not None for source in found.sources]] = np.nan
+    np.fill_diagonal(matrix, 1.0)
+    return replace(found, agreement=matrix)
 
 
-def test_the_figure_has_the_beliefs_after_every_result() -> None:
-    """They fill the panel."""
-    reasons = _reasons(3, 6)
-    bars = _traces(plot_sources(reasons), "bar")
-    assert [bar.name for bar in bars] == ["like the past", "from scratch"]
-    for k, bar in enumerate(bars):
-        assert list(zip(bar.x, bar.y, strict=True)) == [(n, share[k]) for n, share in reasons.history]
-    assert [sum(column) for column in zip(*(bar.y for bar in bars), strict=True)] == pytest.approx([1.0] * 7)
+def _is_png(path: Path) -> bool:
+    content = path.read_bytes()
+    return content.startswith(b"\x89PNG") and len(content) > 2_000
 
 
-@pytest.mark.parametrize("n", [1, 3, 30])
-def test_many_sources_have_room(n: int) -> None:
-    """A row of its own for each, with its name, which is short, and neither markup nor a formula."""
-    figure = plot_sources(_reasons(n, 5))
-    axis = figure.layout.yaxis
-    assert list(axis.tickvals) == list(range(n))
-    assert axis.range == (max(n, 4) - 0.5, -0.5)
-    assert axis.automargin
-    assert axis.ticktext[0] == "&#36;x_1&#36; and &#36;y&#36; 0"
-    assert n < 3 or axis.ticktext[1:3] == ("a study with a …in a picture 1", "svm &lt;b&gt; 2")
-    top, bottom = axis.domain[1], axis.domain[0]
-    inner = figure.layout.height - figure.layout.margin.t - figure.layout.margin.b
-    assert (top - bottom) * inner / max(n, 4) == pytest.approx(22, rel=0.02)  # pixels
-    title = "What became of the source after 5 results" if n == 1 else f"What became of the {n} sources after 5 results"
-    assert figure.layout.title.text == title
+@pytest.mark.parametrize(
+    "n",
+    [
+        pytest.param(1, marks=pytest.mark.slow, id="one file"),
+        pytest.param(3, id="a few"),
+        pytest.param(14, marks=pytest.mark.slow, id="too many for numbers in the matrix"),
+    ],
+)
+def test_the_picture_of_past_files_is_drawn(tmp_path: Path, n: int) -> None:
+    """Equal for equal files, in a folder that need not be there."""
+    path = draw_agreement(_check(n), tmp_path / "new" / "plots")
+    assert path == tmp_path / "new" / "plots" / "agreement.png"
+    assert _is_png(path)
+    before = path.read_bytes()
+    assert draw_agreement(_check(n), path.parent).read_bytes() == before
 
 
-@pytest.mark.parametrize("results", [0, 1])
-def test_what_is_not_known_yet_is_said(results: int) -> None:
-    """Without intervals there is a sentence in their place."""
-    figure = plot_sources(_reasons(2, results))
-    assert all(not trace.x for trace in _traces(figure, "scatter", "x2"))
-    assert "not known yet: too few results" in [note.text for note in figure.layout.annotations]
-    assert figure.layout.title.text.endswith("before the first result" if results == 0 else "after 1 result")
-    json.loads(figure.to_json())
+@pytest.mark.parametrize(
+    ("n", "results"), [(1, 0), *(pytest.param(*c, marks=pytest.mark.slow) for c in [(3, 1), (8, 9)])]
+)
+def test_the_picture_of_verdicts_is_drawn(tmp_path: Path, n: int, results: int) -> None:
+    """Before the first result, too, and with more sources than there are colours."""
+    path = draw_verdicts(_explanation(n, results), tmp_path)
+    assert path == tmp_path / "verdicts.png"
+    assert _is_png(path)
 
 
-def test_without_plotly_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is an extra."""
-    original = builtins.__import__
+def test_the_picture_of_past_files_shows_gains_and_agreement(tmp_path: Path, figures: list[Figure]) -> None:
+    """A bar as long as the gain where it is known, in words why it is not, and the matrix with its numbers."""
+    check = _check(5)
+    draw_agreement(check, tmp_path)
+    bars, matrix, _ = figures[0].axes
+    assert check.agreement is not None
+    known = [i for i, source in enumerate(check.sources) if source.unusable in (None, WhyUnusable.NOISE)]
+    widths = {round(bar.get_y() + bar.get_height() / 2): bar.get_width() for bar in bars.patches}  # type: ignore[attr-defined]
+    assert widths == pytest.approx({i: check.sources[i].informative for i in known})
+    assert [text.get_text().strip() for text in bars.texts] == [s.unusable or "" for s in check.sources]
+    drawn = np.ma.filled(matrix.images[0].get_array(), np.nan)  # type: ignore[arg-type]
+    assert np.array_equal(drawn, check.agreement, equal_nan=True)
+    numbers = [text.get_text() for text in matrix.texts]
+    assert numbers[:3] == ["1", f"{check.agreement[0, 1]:+.2f}", f"{check.agreement[0, 2]:+.2f}"]
+    assert numbers.count("–") == np.isnan(check.agreement).sum()
 
-    def without(name: str, *args: Any) -> Any:
-        if name.split(".")[0] == "plotly":
-            raise ImportError(name)
-        return original(name, *args)
 
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtraError, match=r"needs plotly.*pip install 'headstart\[plotly\]'"):
-        plot_sources(_reasons(1, 0))
+def test_the_picture_of_verdicts_shows_weights_gains_and_beliefs() -> None:
+    """Every source's weights over the results, its interval and verdict, and beliefs that fill the panel."""
+    explanation = _explanation(3, 6)
+    figure = plot_sources(explanation)
+    weights, gains, believed = figure.axes
+    for i, source in enumerate(explanation.sources):
+        assert np.array_equal(weights.lines[i].get_xydata(), source.history)
+        assert source.interval is not None
+        assert np.array_equal(gains.lines[2 * i].get_xdata(), source.interval)
+        assert np.array_equal(gains.lines[2 * i + 1].get_xdata(), [source.gain])
+        assert gains.texts[i].get_text().startswith(str(source.verdict))
+    heights = np.array([bar.get_height() for bar in believed.patches]).reshape(3, 7)  # type: ignore[attr-defined]
+    assert np.allclose(heights.T, [shares for _, shares in explanation.history])
+    assert "after 6 results" in str(figure.get_suptitle())
+    assert weights.get_xlabel() == believed.get_xlabel() == "results of this study"
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    """With the name of the folder."""
+    (tmp_path / "plots").touch()
+    with pytest.raises(InputError, match="plots: the folder cannot be made"):
+        draw_verdicts(_explanation(1, 0), tmp_path / "plots")
+    with pytest.raises(InputError, match="plots: the folder cannot be made"):
+        draw_agreement(_check(1), tmp_path / "plots")

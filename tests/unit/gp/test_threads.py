@@ -13,7 +13,7 @@ import headstart
 from benchmarks.methods.method import Settings
 from benchmarks.problems.transfer import SyntheticProblem
 from benchmarks.run.runner import run_batch
-from headstart.cli.campaign import working
+from headstart.cli.output import working
 from headstart.gp import threads
 from headstart.gp.threads import single_thread
 

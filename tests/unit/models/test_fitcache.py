@@ -61,7 +61,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "2:4a87c18de79ca5cc"
+FINGERPRINT = "2:df5408c507277aa2"
 
 
 def fingerprint() -> str:

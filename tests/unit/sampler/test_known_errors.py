@@ -25,7 +25,7 @@ pytestmark = [
 ]
 
 
-def past(n: int = 30) -> pd.DataFrame:
+def past(n: int = 20) -> pd.DataFrame:
     """The cost is least at x = 0.2, the gain largest at x = 0.8, both at y = 0.6; the heat is above 0 from x = 0.5."""
     rng = np.random.default_rng(0)
     x, y = rng.uniform(0, 1, n), rng.uniform(0, 1, n)
@@ -108,10 +108,9 @@ def test_errors_of_several_objectives_are_told_apart() -> None:
     study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler)
     study.set_metric_names(["cost", "gain"])
     study.optimize(both, n_trials=3)
-    several = last_of(sampler).several
-    assert several is not None
-    assert observed(several["cost"]).error_var is None
-    errors = observed(several["gain"]).error_var
+    known = last_of(sampler).known
+    assert observed(known["cost"]).error_var is None
+    errors = observed(known["gain"]).error_var
     assert errors is not None
     np.testing.assert_allclose(errors.numpy(), 0.04)
     unclear = optuna.create_study(directions=["minimize", "maximize"], sampler=make(error="sd"))
@@ -143,7 +142,11 @@ def test_an_error_that_no_source_has_is_said(caplog: pytest.LogCaptureFixture) -
     assert any("no source has a column or user attribute 'yeld_sd'" in r.getMessage() for r in caplog.records)
 
 
-@pytest.mark.parametrize("names", [["cost", "gain"], None, ["a", "b"]], ids=["named", "unnamed", "other names"])
+@pytest.mark.parametrize(
+    "names",
+    [["cost", "gain"], pytest.param(None, marks=pytest.mark.slow), ["a", "b"]],
+    ids=["named", "unnamed", "other names"],
+)
 def test_a_table_with_two_objectives_informs_both(names: list[str] | None) -> None:
     """Matched by name, or in order: the first trial is on the front at y = 0.6, which no single trial could know."""
     table = past().drop(columns=["heat", "sd"])
@@ -158,11 +161,10 @@ def test_a_table_with_two_objectives_informs_both(names: list[str] | None) -> No
 
     study.optimize(both, n_trials=3)
     assert all(abs(trial.params["y"] - 0.6) < 0.25 for trial in study.trials)
-    several = last_of(sampler).several
-    assert several is not None
+    known = last_of(sampler).known
     X = last_of(sampler).alignment.space.encode([{"x": 0.2, "y": 0.6}, {"x": 0.8, "y": 0.6}])
-    for name, expected in zip(several.outcomes.names, ([0.0, 0.36], [0.64, 1.0]), strict=True):
-        np.testing.assert_allclose(several.predict(X)[name][0].numpy(), expected, atol=0.1)
+    for name, expected in zip(known.outcomes.names, ([0.0, 0.36], [0.64, 1.0]), strict=True):
+        np.testing.assert_allclose(known.predict(X)[name][0].numpy(), expected, atol=0.1)
 
 
 def test_constraints_of_a_table_are_matched_by_key() -> None:

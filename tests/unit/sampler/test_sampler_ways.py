@@ -11,8 +11,13 @@ import pandas as pd
 import pytest
 
 from headstart.errors import InputError
-from headstart.sampler.log import LOGGER
+from headstart.gp.fit import FitOptions
+from headstart.models.family import AUTO
+from headstart.sampler.adviser import LOGGER
+from headstart.sampler.explanation import Suggested
 from headstart.sampler.sampler import TransferSampler
+
+QUICK = AUTO.using(fit=FitOptions(restarts=1, max_iterations=15))
 
 pytestmark = pytest.mark.usefixtures("quiet_optuna", "heard")
 
@@ -29,7 +34,7 @@ def objective(trial: optuna.Trial) -> float:
 
 def test_a_trial_shows_what_it_rests_on() -> None:
     """The verdicts and weights of its sources, from the first trial on."""
-    study = optuna.create_study(sampler=TransferSampler([table()], objective="loss", seed=0))
+    study = optuna.create_study(sampler=TransferSampler([table()], objective="loss", model=QUICK, seed=0))
     study.optimize(objective, n_trials=2)
     for number, trial in enumerate(study.trials):
         shown = trial.user_attrs
@@ -43,7 +48,7 @@ def test_a_loaded_study_is_explained_without_a_suggestion(tmp_path: Path) -> Non
     url = f"sqlite:///{tmp_path}/study.db"
     study = optuna.create_study(study_name="s", storage=url, sampler=optuna.samplers.RandomSampler(seed=0))
     study.optimize(objective, n_trials=8)
-    sampler = TransferSampler([table()], objective="loss", seed=0)
+    sampler = TransferSampler([table()], objective="loss", model=QUICK, seed=0)
     with pytest.raises(InputError, match=r"nothing to explain: give it a study"):
         sampler.explain()
     reasons = sampler.explain(optuna.load_study(study_name="s", storage=url))
@@ -55,11 +60,11 @@ def test_a_loaded_study_is_explained_without_a_suggestion(tmp_path: Path) -> Non
 
 def test_a_pickled_sampler_is_its_data() -> None:
     """What was learnt, many times larger, is learnt again."""
-    sources = [table(60, 2, seed) for seed in range(6)]
-    sampler = TransferSampler(sources, objective="loss", seed=0)
+    sources = [table(60, 2, seed) for seed in range(3)]
+    sampler = TransferSampler(sources, objective="loss", model=QUICK, seed=0)
     data = len(pickle.dumps(sources))
     study = optuna.create_study(sampler=sampler)
-    study.optimize(objective, n_trials=3)
+    study.optimize(objective, n_trials=2)
     assert len(pickle.dumps(sampler)) < data + 100_000
 
 
@@ -70,11 +75,12 @@ def test_a_study_among_its_own_sources_counts_once(caplog: pytest.LogCaptureFixt
     study.optimize(objective, n_trials=5)
     other = optuna.create_study(study_name="other", storage=url)
     other.optimize(objective, n_trials=5)
-    sampler = TransferSampler([(url, "mine"), (url, "other")], seed=0)
+    sampler = TransferSampler([(url, "mine"), (url, "other")], model=QUICK, seed=0)
     again = optuna.load_study(study_name="mine", storage=url, sampler=sampler)
     again.optimize(objective, n_trials=1)
     assert caplog.text.count("'mine' is one of its own sources") == 1
-    assert [task.name for task in sampler._adviser.fitter.sources_of(again)] == ["other"]
+    assert isinstance(sampler.last, Suggested)
+    assert [data.name for data in sampler.last.alignment.datasets] == ["other"]
 
 
 def test_what_is_not_used_is_said_at_once_and_the_rest_goes_on(caplog: pytest.LogCaptureFixture) -> None:
@@ -83,7 +89,7 @@ def test_what_is_not_used_is_said_at_once_and_the_rest_goes_on(caplog: pytest.Lo
     TransferSampler([empty, table()], objective="loss")
     assert caplog.text.count("'empty' has no finished trial") == 1
     noise = table(6).assign(loss=[1.0, -1.0, 2.0, 0.5, -2.0, 0.1])
-    study = optuna.create_study(sampler=TransferSampler([noise], objective="loss", seed=0))
+    study = optuna.create_study(sampler=TransferSampler([noise], objective="loss", model=QUICK, seed=0))
     study.optimize(objective, n_trials=2)
     assert caplog.text.count("The source is not trusted") == 1
 
@@ -93,7 +99,9 @@ def test_it_speaks_with_optunas_voice(verbosity: int, caplog: pytest.LogCaptureF
     """By its verbosity, which counts where the logger has no level of its own."""
     caplog.set_level(0, logger=LOGGER)
     optuna.logging.set_verbosity(verbosity)
-    study = optuna.create_study(sampler=TransferSampler([table().assign(extra=np.arange(25))], objective="loss"))
+    study = optuna.create_study(
+        sampler=TransferSampler([table().assign(extra=np.arange(25))], objective="loss", model=QUICK)
+    )
     study.optimize(objective, n_trials=2)
     assert ("extra" in caplog.text) is (verbosity == optuna.logging.WARNING)
 

@@ -19,7 +19,7 @@ from headstart.data.space import Space
 from headstart.errors import InputError, NumericalError
 from headstart.gp.fit import FitOptions
 from headstart.models.family import SHGP
-from headstart.sampler.adviser import PointChooser
+from headstart.sampler.adviser import Adviser
 from headstart.sampler.sampler import TransferSampler
 
 QUICK = SHGP.using(fit=FitOptions(restarts=1, max_iterations=20))
@@ -46,7 +46,7 @@ def make(sources: Any = (), **options: Any) -> TransferSampler:
     return TransferSampler(sources, **(defaults | options))
 
 
-def run(sampler: TransferSampler, objective: Objective, n: int = 6, **options: Any) -> optuna.Study:
+def run(sampler: TransferSampler, objective: Objective, n: int = 4, **options: Any) -> optuna.Study:
     study = optuna.create_study(sampler=sampler, **options)
     study.optimize(objective, n_trials=n)
     return study
@@ -97,7 +97,7 @@ def test_every_kind_of_parameter_keeps_its_rules() -> None:
         return n + math.log(k) + s - math.log(lr) + len(solvent)
 
     study = optuna.create_study(sampler=make(rules=rules, space=space))
-    study.optimize(objective, n_trials=10, n_jobs=2)
+    study.optimize(objective, n_trials=4, n_jobs=2)
     assert keeps(study, *rules, space=space)
     assert all(isinstance(trial.params["n"], int) for trial in study.trials)
 
@@ -109,7 +109,7 @@ def test_a_range_that_the_objective_narrows_does_not_break_a_rule() -> None:
         return sum(trial.suggest_float(name, 0, 0.1 if name == "A" else 1.0) for name in "ABC")
 
     for space in (None, MIXTURE):
-        study = run(make([past()], rules=["A + B + C = 1"], space=space), narrow, 3)
+        study = run(make([past()], rules=["A + B + C = 1"], space=space), narrow, 2)
         assert all(math.fsum(t.params.values()) == pytest.approx(1, abs=1e-9) for t in study.trials)
         assert all(t.params["A"] <= 0.1 for t in study.trials)
 
@@ -153,7 +153,7 @@ def test_rules_and_several_objectives_and_constraints() -> None:
 
     space: dict[str, BaseDistribution] = {name: FloatDistribution(0, 1) for name in "AB"}
     study = optuna.create_study(directions=["minimize"] * 2, sampler=make(rules=["A - B <= 0.25"], space=space))
-    study.optimize(objective, n_trials=8)
+    study.optimize(objective, n_trials=3)
     assert keeps(study, "A - B <= 0.25")
 
 
@@ -169,9 +169,9 @@ def test_rules_about_a_branch_bind_where_it_is_taken() -> None:
     old = optuna.create_study(study_name="old", sampler=optuna.samplers.RandomSampler(seed=0))
     old.optimize(branching, n_trials=10)
     study = optuna.create_study(sampler=make([old], objective=None, rules=["a + b = 1"], steps={"c": 0.25}))
-    for way in "xyxy":
+    for way in "xy":
         study.enqueue_trial({"way": way})
-    study.optimize(branching, n_trials=8)
+    study.optimize(branching, n_trials=5)
     for trial in study.trials:
         if "b" in trial.params:
             assert trial.params["a"] + trial.params["b"] == pytest.approx(1, abs=1e-9)
@@ -215,7 +215,7 @@ def test_where_the_model_fails_the_rules_are_kept_all_the_same(
         raise NumericalError("no")
 
     sampler = make([past()], rules=["A + B + C = 1"], space=MIXTURE)
-    monkeypatch.setattr(PointChooser, "choose", fail)
+    monkeypatch.setattr(Adviser, "_choose", fail)
     study = run(sampler, mixed, 3)
     assert all(math.fsum(t.params.values()) == pytest.approx(1, abs=1e-9) for t in study.trials)
     assert len({t.params["A"] for t in study.trials}) == 3
@@ -229,7 +229,7 @@ def test_a_sampler_with_rules_can_be_pickled() -> None:
     assert math.fsum(study.trials[1].params.values()) == pytest.approx(1, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 8))])
 def test_no_suggestion_breaks_a_rule_whatever_the_space(seed: int) -> None:
     """Floats, logarithms, steps, whole numbers and categories, asked for in any order; the rules hold at some point."""
     rng = np.random.default_rng(seed)

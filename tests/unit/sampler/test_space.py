@@ -13,7 +13,7 @@ from optuna.trial import TrialState, create_trial
 
 from headstart.gp.fit import FitOptions
 from headstart.models.family import SHGP
-from headstart.sampler.explanation import Drawn, Suggested
+from headstart.sampler.explanation import Suggested
 from headstart.sampler.sampler import TransferSampler
 
 QUICK = SHGP.using(fit=FitOptions(restarts=1, max_iterations=30))
@@ -33,7 +33,7 @@ def branching(trial: optuna.Trial, shift: float = 0.1) -> float:
     return 0.5 + 0.02 * (depth - 8) ** 2 + shift
 
 
-def past_of(objective: Any, n: int = 40, name: str = "last year", seed: int = 0) -> optuna.Study:
+def past_of(objective: Any, n: int = 25, name: str = "last year", seed: int = 0) -> optuna.Study:
     study = optuna.create_study(study_name=name, sampler=optuna.samplers.RandomSampler(seed=seed))
     study.optimize(objective, n_trials=n)
     return study
@@ -52,13 +52,13 @@ def test_every_branch_is_informed_from_the_first_trial_on(caplog: pytest.LogCapt
     """Nothing is drawn, nothing is said to be dropped, and the depth is near its best from the start."""
     sampler = make([past_of(lambda trial: branching(trial, 0.0))])
     study = optuna.create_study(sampler=sampler)
-    study.optimize(branching, n_trials=6)
+    study.optimize(branching, n_trials=4)
     assert drawn_in(caplog) == []
     assert "dropped" not in caplog.text
     assert isinstance(sampler.last, Suggested)
     assert study.trials[0].params["model"] == "forest"
     assert abs(study.trials[0].params["depth"] - 8) <= 3
-    assert sum(t.params["model"] == "forest" for t in study.trials) >= 4
+    assert sum(t.params["model"] == "forest" for t in study.trials) >= 3
 
 
 def test_a_branch_that_no_trial_has_been_to_is_informed_too(caplog: pytest.LogCaptureFixture) -> None:
@@ -83,7 +83,7 @@ def test_a_source_of_one_branch_is_used_in_it() -> None:
 
     sampler = make([past_of(branching, 20), past_of(only_svm, 20, "svm alone")])
     study = optuna.create_study(sampler=sampler)
-    study.optimize(branching, n_trials=5)
+    study.optimize(branching, n_trials=2)
     assert isinstance(sampler.last, Suggested)
     assert [data.name for data in sampler.last.alignment.datasets] == ["last year", "svm alone"]
 
@@ -93,10 +93,10 @@ def test_a_range_that_changes_keeps_all_trials() -> None:
     sampler = make([past_of(lambda trial: (trial.suggest_float("x", -2, 2) - 1) ** 2)])
     study = optuna.create_study(sampler=sampler)
     ranges = ((-2, 2), (-4, 4), (0, 1.5), (0.5, 3))
-    study.optimize(lambda trial: (trial.suggest_float("x", *ranges[trial.number // 3]) - 1.2) ** 2, n_trials=12)
+    study.optimize(lambda trial: (trial.suggest_float("x", *ranges[trial.number // 2]) - 1.2) ** 2, n_trials=8)
     assert isinstance(sampler.last, Suggested)
     assert sampler.last.drawn == {}
-    assert sampler.last.posterior.train_targets.shape[-1] == 11
+    assert sampler.last.posterior.train_targets.shape[-1] == 7
     assert abs(study.trials[-1].params["x"] - 1.2) < 0.3
 
 
@@ -171,8 +171,8 @@ def test_a_start_from_scratch_is_said_and_its_first_trial_is_drawn(caplog: pytes
     sampler = TransferSampler([], seed=0)
     study = optuna.create_study(sampler=sampler)
     study.optimize(lambda t: t.suggest_float("x", 0, 1) ** 2, n_trials=1)
-    assert isinstance(sampler.last, Drawn)
-    assert "Trial 0 was not chosen by the model" in repr(sampler.last)
+    assert sampler.last is None
+    assert "Trial 0: x is drawn by TPESampler" in caplog.text
     study.optimize(lambda t: t.suggest_float("x", 0, 1) ** 2, n_trials=2)
     assert isinstance(sampler.last, Suggested)
     assert caplog.text.count("No sources are given") == 1
@@ -236,13 +236,12 @@ def test_random_programs_are_never_random_search(caplog: pytest.LogCaptureFixtur
                 total += trial.suggest_float(f"momentum_{i}", 0.5, 1)
         return total
 
-    study = optuna.create_study(sampler=make([past_of(program, 30)]))
-    study.optimize(program, n_trials=8)
+    study = optuna.create_study(sampler=make([past_of(program, 20)]))
+    study.optimize(program, n_trials=3)
     assert drawn_in(caplog) == []
     random.seed(0)
-    for _ in range(3):
-        study.enqueue_trial({"layers": random.randint(2, 4)})
-    study.optimize(program, n_trials=3)
+    study.enqueue_trial({"layers": random.randint(2, 4)})
+    study.optimize(program, n_trials=1)
     assert drawn_in(caplog) == []
 
 
@@ -251,8 +250,8 @@ def test_a_given_space_may_branch() -> None:
     space = {"model": CategoricalDistribution(["svm", "forest"]), "C": FloatDistribution(1e-3, 1e3, log=True)}
     sampler = make([past_of(branching)], space=space | {"gamma": FloatDistribution(1e-4, 1, log=True)})
     study = optuna.create_study(sampler=sampler)
-    study.optimize(branching, n_trials=5)
+    study.optimize(branching, n_trials=3)
     assert isinstance(sampler.last, Suggested)
-    assert sampler.last.posterior.train_targets.shape[-1] == 4
+    assert sampler.last.posterior.train_targets.shape[-1] == 2
     assert "C" in sampler.last.alignment.space.names
     assert ("C" in sampler.last.params) == (sampler.last.params["model"] == "svm")

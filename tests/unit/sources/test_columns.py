@@ -1,22 +1,22 @@
-"""A table made plain in one pass."""
+"""A table gets typed columns in one pass."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from headstart.sources.columns import Cleaned, TableUse, cleaned
+from headstart.sources.columns import TableUse, typed
 from headstart.sources.files.cells import CellRules
-from headstart.sources.files.tables import read_table
+from headstart.sources.files.tables import Table, read_table
 
 
 def _clean(
     folder: Path, content: str, rename: dict[str, str] | None = None, rules: CellRules | None = None, **use: object
-) -> Cleaned:
+) -> Table:
     path = folder / "a.csv"
     path.write_text(content, encoding="utf-8")
     table = read_table(path, rules=rules).renamed(rename or {})
     settings: dict[str, object] = {"results": ("y",), "numbers": ("T", "t_min"), **use}
-    return cleaned(table, TableUse(**settings))  # type: ignore[arg-type]
+    return typed(table, TableUse(**settings))  # type: ignore[arg-type]
 
 
 def test_every_problem_is_found_at_once(tmp_path: Path) -> None:
@@ -34,9 +34,9 @@ def test_odd_cells_become_plain_and_are_told(tmp_path: Path) -> None:
     """The unit of the column counts, and a row without an input is left out."""
     found = _clean(tmp_path, "T,t_min,y\n~60,1 h,3\n70,90,<1\n80,n.d.,5\n")
     assert found.problems == ()
-    assert found.table.rows == (("60", "60", "3"), ("70", "90", "0.5"))
-    assert found.table.numbers == (2, 3)
-    remarks = "\n".join(found.table.remarks)
+    assert found.rows == (("60", "60", "3"), ("70", "90", "0.5"))
+    assert found.numbers == (2, 3)
+    remarks = "\n".join(found.remarks)
     assert "column 'T' (row 2: '~60') is read without the '~'" in remarks
     assert "column 't_min' (row 2: '1 h') is converted from h to min" in remarks
     assert "column 'y' (row 3: '<1') counts as half of its limit" in remarks
@@ -47,8 +47,8 @@ def test_renaming_converts_and_never_relabels(tmp_path: Path) -> None:
     """Kelvin become degrees; grams do not become percent."""
     rename = {"T [K]": "T_C"}
     found = _clean(tmp_path, "T [K],y\n333.15,3\n343.15,4\n", rename, numbers=("T_C",))
-    assert found.table.cells("T_C") == ["60", "70"]
-    assert "2 values are converted from K to °C" in found.table.remarks[-1]
+    assert found.cells("T_C") == ["60", "70"]
+    assert "2 values are converted from K to °C" in found.remarks[-1]
     found = _clean(tmp_path, "m [g],y\n1,3\n2,4\n", {"m [g]": "m [%]"}, numbers=("m [%]",))
     assert "its values are in g, which cannot be converted to %" in found.problems[0]
 
@@ -58,8 +58,8 @@ def test_categories_are_spelled_as_they_are_known(tmp_path: Path) -> None:
     found = _clean(
         tmp_path, "s,y\ndmf,1\nO\u0308l,2\nThf,3\nthf,4\n", numbers=(), texts={"s": ("DMF", "Öl", "THF", "thf")}
     )
-    assert found.table.cells("s") == ["DMF", "Öl", "THF", "thf"]
-    assert "(row 2: 'dmf') is taken for 'DMF': case does not matter" in "".join(found.table.remarks)
+    assert found.cells("s") == ["DMF", "Öl", "THF", "thf"]
+    assert "(row 2: 'dmf') is taken for 'DMF': case does not matter" in "".join(found.remarks)
 
 
 def test_thousands_among_whole_numbers_are_asked_about(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_thousands_among_whole_numbers_are_asked_about(tmp_path: Path) -> None:
     text = "T,t_min,y\n800,1,3.5\n950,2,4.5\n1.200,3,5.5\n"
     assert "row 4, column 'T': '1.200' can be read as 1200" in _clean(tmp_path, text).problems[0]
     told = CellRules.of({"1.200": 1200})
-    assert _clean(tmp_path, text, rules=told).table.cells("T") == ["800", "950", "1200"]
+    assert _clean(tmp_path, text, rules=told).cells("T") == ["800", "950", "1200"]
     assert _clean(tmp_path, "T,t_min,y\n0.8,1,3.5\n1.200,3,5.5\n").problems == ()
 
 
@@ -81,4 +81,4 @@ def test_shares_among_percentages_are_asked_about(tmp_path: Path) -> None:
 
 def test_a_current_table_keeps_its_rows(tmp_path: Path) -> None:
     """What lacks an input is somebody else's to refuse."""
-    assert len(_clean(tmp_path, "T,t_min,y\n1,2,3\n,2,3\n", past=False).table.rows) == 2
+    assert len(_clean(tmp_path, "T,t_min,y\n1,2,3\n,2,3\n", past=False).rows) == 2

@@ -55,10 +55,10 @@ def test_categories_of_a_file_are_the_choices_that_they_stand_for(tmp_path: Path
     ("text", "message"),
     [
         (FILE.replace("DMSO;0,45;29,8\n", ""), r"solvents\.csv: solvent = 'DMSO' is not described"),
-        (FILE + "THF;1;2\n", r"solvents\.csv, row 6, column 'solvent': 'THF' is there twice, in row 3 before"),
+        (FILE + "THF;1;2\n", r"row 6, column 'polarity': 'THF' has 1, but 0.2 in .*solvents\.csv, row 3"),
         (FILE.replace("26,6", "high"), r"row 4, column 'donor': 'high' is not a number. Descriptors are numbers"),
-        (FILE.replace("26,6", ""), r"row 4, column 'donor': the cell is empty"),
-        (FILE.replace("DMF;", ";"), r"row 4, column 'solvent': there is no category"),
+        (FILE.replace("26,6", ""), r"row 4, column 'donor': an empty cell is not a value. Fill it in"),
+        (FILE.replace("DMF;", ";"), r"row 4, column 'solvent': an empty cell is not a value"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_told_with_its_row(tmp_path: Path, text: str, message: str) -> None:

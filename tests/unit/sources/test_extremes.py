@@ -14,7 +14,7 @@ from headstart.campaign.fitted import Fitted, fit_campaign
 from headstart.campaign.suggestions import noise_of, reference_point
 from headstart.cli.main import app
 from headstart.draw.campaign import draw_campaign
-from headstart.sources.extremes import infinite_in_words
+from headstart.sources.alignment import infinite_in_words
 from headstart.sources.raw import finite
 
 

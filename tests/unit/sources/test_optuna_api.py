@@ -11,9 +11,9 @@ from optuna.storages import InMemoryStorage, RDBStorage
 from optuna.trial import TrialState
 
 from headstart.sources.optuna_api import (
+    CONSTRAINT_COLUMN,
     backend_of,
     constraints_of,
-    database_of,
     enqueued_parameters,
     set_system_attributes,
     set_user_attributes,
@@ -54,18 +54,13 @@ def test_constraints_are_written_and_read() -> None:
         trial.set_constraint("heat", 0.5)
         study.tell(trial, 0.0)
         assert constraints_of(study.trials[1]) == {"heat": 0.5}
+        assert study.trials_dataframe()[f"{CONSTRAINT_COLUMN}heat"].tolist()[1] == 0.5
 
 
 def test_the_database_behind_a_study_is_found(tmp_path: Path) -> None:
-    """Behind Optuna's cache and in front of it; a study in memory has none."""
-    url = f"sqlite:///{tmp_path}{os.sep}study.db"
-    study = optuna.create_study(storage=url, study_name="a")
-    optuna.create_study(storage=url, study_name="b")
-    found = database_of(study)
-    assert found is not None
-    database, study_id = found
+    """Behind Optuna's cache and in front of it; a storage in memory is its own."""
+    database = backend_of(optuna.create_study(storage=f"sqlite:///{tmp_path}{os.sep}study.db")._storage)
     assert isinstance(database, RDBStorage)
-    assert database.get_study_name_from_id(study_id) == "a"
     assert backend_of(database) is database
-    memory = optuna.create_study(storage=InMemoryStorage())
-    assert database_of(memory) is None
+    memory = InMemoryStorage()
+    assert backend_of(memory) is memory

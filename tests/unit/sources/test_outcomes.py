@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import optuna
 import pandas as pd
-import pytest
 import torch
 
 from headstart.data.outcomes import Goal, Limit, Outcomes
-from headstart.errors import InputError
 from headstart.sources.alignment import align, split, with_any_result
 from headstart.sources.raw import RawObjective, RawTask
 
@@ -32,17 +30,6 @@ def test_errors_become_variances_and_rows_without_one_have_the_median() -> None:
 
 def test_errors_that_nobody_knows_are_none() -> None:
     assert align([task([1.0, 2.0], [NAN, NAN])], SPACE).datasets[0].error_var is None
-
-
-@pytest.mark.parametrize("wrong", [0.0, -0.5, float("inf")])
-def test_an_error_that_is_none_is_named_with_its_row(wrong: float) -> None:
-    with pytest.raises(InputError, match=r"file\.csv, row 12: the standard error of a result must be a number above 0"):
-        task([1.0, 2.0], [0.1, wrong], numbers=(11, 12), origin="file.csv")
-
-
-def test_as_many_errors_as_results() -> None:
-    with pytest.raises(InputError, match="2 results, but errors of shape"):
-        task([1.0, 2.0], [0.1])
 
 
 def test_some_rows_of_a_task_keep_all_that_belongs_to_them() -> None:

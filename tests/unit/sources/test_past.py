@@ -59,11 +59,11 @@ def test_a_study_gives_its_finished_trials() -> None:
 
 
 def test_a_study_is_read_from_its_storage(tmp_path: Path) -> None:
-    """A pair of URL and name gives the same; the name may be None where there is one study."""
+    """A pair of URL and name gives the same, and so does the URL where there is one study."""
     url = f"sqlite:///{tmp_path / 'past.db'}"
     study(storage=url)
-    for name in ("past", None):
-        task = read_source((url, name))
+    for source in ((url, "past"), url):
+        task = read_source(source)
         assert task.y.tolist() == [1.0, 2.0]
         assert task.maximize is False
 
@@ -118,7 +118,7 @@ def test_a_table_of_trials_is_recognised() -> None:
     ("objective", "message"),
     [
         (None, "which column holds the results is not said.*'x', 'loss', 'when'"),
-        ("los", "there is no column 'los'.*'loss'"),
+        ("los", "has no column 'los'.*'loss'"),
         ("loss", "row 2: loss = 'bad' is not a number"),
         ("when", "row 1: when = .* is not a number"),
     ],

@@ -40,10 +40,12 @@ class Visitor:
         end = time.monotonic() + 60
         while True:
             page = self.get(path).text
-            if "data-work" not in page:
+            work = re.search('data-work="([^"]+)"', page)
+            if work is None:
                 return page
-            assert time.monotonic() < end
-            time.sleep(0.02)
+            while not self.get(work[1]).json()["done"]:
+                assert time.monotonic() < end
+                time.sleep(0.05)
 
 
 class Resting:

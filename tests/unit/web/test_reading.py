@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
 import statistics
 import time
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,6 +16,7 @@ from tests.unit.campaign.several import make_several, some_rows
 from tests.unit.web.pages import Visitor, visiting, words
 
 from headstart.campaign.campaign import open_campaign
+from headstart.campaign.desk.words import with_interval
 from headstart.campaign.fitted import fit_campaign
 from headstart.campaign.suggestions import ranges_at
 
@@ -33,10 +37,13 @@ def visitor(folder: Path) -> Iterator[Visitor]:
 def test_pictures_are_svg_that_follows_the_theme(visitor: Visitor) -> None:
     """Progress, the front, slices, sources and verdicts of every outcome; each readable, none with a script."""
     page = visitor.settled("/pictures")
-    names = ("progress", "front", "slices-y", "slices-cost", "sources-dirt", "verdicts-y")
-    assert all(f"/pictures/{name}.svg" in page for name in names)
-    for name in names:
-        answer = visitor.get(f"/pictures/{name}.svg")
+    shown = re.findall(r'src="(/pictures/[^"]+)"', page)
+    assert {path.partition("?")[0][10:-4] for path in shown} == {
+        *("slices/0", "slices/1", "slices/2", "progress", "front"),
+        *(f"{kind}-{name}" for kind in ("sources", "verdicts") for name in ("y", "cost", "dirt")),
+    }
+    for path in ("/pictures/slices-y.svg", *map(unescape, shown)):
+        answer = visitor.get(path)
         root = ElementTree.fromstring(answer.content)
         assert root.tag.endswith("svg")
         assert b"prefers-color-scheme: dark" in answer.content
@@ -54,7 +61,7 @@ def test_predictions_of_a_point_are_the_models(visitor: Visitor, folder: Path) -
     fitted = fit_campaign(open_campaign(folder))
     for own, found in zip(fitted.outcomes, answer["expected"], strict=True):
         r = ranges_at(own, [row])[0]
-        assert (found["median"], found["low"], found["high"]) == pytest.approx((r.median, r.low, r.high))
+        assert found == {"outcome": own.column.label, "text": with_interval(r.median, r.low, r.high)}
     assert answer["within"] == f"{100 * float(fitted.probability_within([row])[0]):.0f} %"
 
 
@@ -71,13 +78,26 @@ def test_a_point_that_is_none_is_refused(visitor: Visitor, query: str) -> None:
 
 
 def test_slices_go_through_the_point(visitor: Visitor) -> None:
-    """A panel for every outcome and parameter; the lines move with the point."""
+    """A picture for every outcome, which moves with the point; the script is told where its panels are."""
     visitor.settled("/experiments")
     one, other = (visitor.get(f"/pictures/slices?v0={v}").text for v in ("0.1", "0.9"))
-    assert one.count("<svg") == 9
-    assert one.count('class="median"') == 6
-    assert one != other
+    pictures = [[unescape(path) for path in re.findall(r'src="([^"]+)"', page)] for page in (one, other)]
+    assert [len(paths) for paths in pictures] == [3, 3]
+    drawn = [[visitor.get(path).content for path in paths] for paths in pictures]
+    assert all(a != b for a, b in zip(*drawn, strict=True))
+    text = unescape(re.findall(r'data-panels="([^"]+)"', one)[0])
+    assert "NaN" not in text  # which browsers do not read
+    panels = json.loads(text)
+    assert [panel["name"] for panel in panels] == ["v0", "v1", "v2"]
+    for panel in panels:
+        left, top, right, bottom = panel["box"]
+        assert 0 < left < right < 1
+        assert 0 < top < bottom < 1
+    assert panels[0]["range"] == [0, 1]
+    assert panels[2]["choices"] == ["u", "v"]
     assert " style=" not in one
+    assert visitor.get("/pictures/slices/3.svg").status_code == 404
+    assert visitor.get("/pictures/slices/0.svg?v0=abc").status_code == 422
 
 
 def test_the_past_page_has_a_verdict_and_a_reason_for_every_outcome(visitor: Visitor) -> None:
@@ -97,6 +117,7 @@ def test_the_report_says_everything_on_one_page(visitor: Visitor) -> None:
         assert text in page, text
 
 
+@pytest.mark.slow
 def test_a_page_takes_less_than_a_tenth_of_a_second(visitor: Visitor) -> None:
     """Of everything but learning and drawing; the median of five, on a machine that does other things too."""
     for path in ("/experiments", "/pictures", "/report"):

@@ -17,7 +17,7 @@ import headstart
 from headstart.campaign.campaign import open_campaign
 from headstart.campaign.toml.reading import read_campaign_file
 from headstart.errors import Message, Setting
-from headstart.web.pages.remedies import for_the_page
+from headstart.web.problems import for_the_page
 
 ROWS = "x,s,y\n0.1,u,1.5\n0.2,v,\n0.3,u,\n"
 BOUNDED = '\n[objectives.y]\ndirection = "maximize"\nlow = -5\nhigh = 10\n'
@@ -245,7 +245,7 @@ def test_a_page_that_answered_a_form_can_be_loaded_again(folder: Path, path: str
 def test_a_result_beyond_its_bounds_may_be_a_slip(folder: Path) -> None:
     """What it is with the mark where it may belong is said with the refusal."""
     toml = folder / "headstart.toml"
-    toml.write_text(toml.read_text().replace('objective = "y"\ndirection = "maximize"\n', "") + BOUNDED)
+    toml.write_text(toml.read_text().replace('[objectives.y]\ndirection = "maximize"\n', "") + BOUNDED)
     with visiting(folder) as visitor:
         answer = visitor.post("/experiments/save", {"r3.0": "884"})
         assert answer.status_code == 422

@@ -22,7 +22,7 @@ class Task:
 
     what: str
 
-    def run(self, report: Report, memory: WorkerMemory) -> object:
+    def __call__(self, report: Report, memory: WorkerMemory) -> object:
         report(0.5, "half of it")
         memory["n"] = memory.get("n", 0) + 1
         if self.what == "wrong":
@@ -37,7 +37,7 @@ class Task:
 
 
 def _done(worker: Worker, what: str) -> DeskWork:
-    work = DeskWork(what, what, Task(what))
+    work = DeskWork(what, what, what, Task(what))
     worker.submit(work, lambda _: None)
     assert work.finished.wait(60)
     return work
@@ -59,7 +59,6 @@ def test_a_process_of_its_own_works_fails_dies_and_goes_on() -> None:
         again = _done(worker, "fine")
         assert again.result[0] != first.result[0]
         assert again.result[1] == 1
-        assert again.seconds == again.took
     finally:
         worker.stop()
     time.sleep(0.1)

@@ -12,14 +12,11 @@ from pathlib import Path
 
 from headstart.campaign.desk.history import Step, digest, make_step
 from headstart.campaign.file import TOML
-from headstart.campaign.init import Looked, current_header
-from headstart.campaign.settings import read_settings
-from headstart.campaign.toml.reading import campaign_file_in
-from headstart.campaign.toml.writing import toml_text
+from headstart.campaign.init import Looked, first_files
 from headstart.errors import ChangedMeanwhileError, InputError
 from headstart.sources.column_guess import Guess
 from headstart.sources.files.safe import alone_in
-from headstart.sources.files.tables import is_lock_file, read_table
+from headstart.sources.files.tables import is_lock_file
 from headstart.sources.files.workbooks import split_sheet
 from headstart.sources.parameters import Parameter
 
@@ -115,15 +112,12 @@ def begin(folder: Path, looked: Looked, *, seen: str | None) -> Step:
     """
     toml, told = folder / TOML, folder / looked.file.current
     current = (split_sheet(told) or (told,))[0]
-    text = toml_text(looked.file, looked.proposal)
-    campaign_file_in(text, toml)  # whether it can be read again
-    more = read_settings(folder, looked.file, (), place="rules").more_columns
     with alone_in(folder):
-        old = toml.read_bytes() if toml.exists() else None
+        text, header, _ = first_files(folder, looked)
+        old, kept = (path.read_bytes() if path.exists() else None for path in (toml, current))
         if digest(old) != seen:
             raise ChangedMeanwhileError(f"{toml} was changed by somebody else meanwhile; nothing was written.")
-        changes: dict[str, tuple[bytes | None, bytes | None]] = {TOML: (old, text.encode())}
-        kept = current.read_bytes() if current.exists() else None
-        if not (kept and kept.strip() and read_table(told).rows):
-            changes[current.relative_to(folder).as_posix()] = (kept, current_header(looked.file, looked.tables, more))
+        changes: dict[str, tuple[bytes | None, bytes | None]] = {TOML: (old, text)}
+        if header is not None:
+            changes[current.relative_to(folder).as_posix()] = (kept, header)
         return make_step(folder, f"{TOML} was written", changes)

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from headstart.campaign.campaign import Campaign, open_campaign, require_closed
-from headstart.campaign.desk.cells import edited
+from headstart.campaign.campaign import Campaign, lost_by_writing, open_campaign, require_closed, with_rows
 from headstart.campaign.desk.history import Step, digest, make_step
-from headstart.campaign.experiments import State, experiments_in
+from headstart.campaign.experiments import State, as_setting
 from headstart.campaign.file import TOML, CampaignFile, RuleLine
 from headstart.campaign.measured import SlippedResultsError
 from headstart.campaign.settings import read_settings
@@ -18,57 +17,48 @@ from headstart.campaign.toml.writing import with_rules, with_told_cells
 from headstart.data.rules.text import parse_rule
 from headstart.data.space import Space
 from headstart.errors import ChangedMeanwhileError, HeadstartError, InputError, UnusableCellsError
-from headstart.sources.files.cells import MISSING, CellReading, is_failure, number
+from headstart.sources.files.cells import is_failure, number
 from headstart.sources.files.safe import alone_in
-from headstart.sources.files.tables import Table, appended, read_table
-from headstart.sources.parameters import Kind, Parameter
+from headstart.sources.files.tables import Table, appended, edited
+from headstart.sources.parameters import Kind
 
 # A cell by its row's number and its column
 CellPlace = tuple[int, str]
 OWN_ROW = 0  # the number of a row that is not in the file yet
 
 
-def result_typed(
-    campaign: Campaign,
-    row: int,
-    column: str,
-    text: str,
-    cells: dict[CellPlace, str | float],
-    wrong: dict[CellPlace, str],
-) -> None:
-    """A result as typed: a number with either decimal mark, nothing, or that it failed; else what is wrong with it."""
-    text = text.strip()
-    try:
-        if column not in campaign.file.measured_columns:
-            raise InputError(f"{column!r} is no column of results.")
-        if row != OWN_ROW and row not in campaign.table.numbers:
-            raise InputError(f"{campaign.table.path}: there is no experiment in row {row}.")
-        value: str | float = text if not text or is_failure(text) else _typed_number(text)
-        if isinstance(value, float):
-            _require_possible(campaign.file, column, value)
-        cells[row, column] = value
-    except HeadstartError as error:
-        wrong[row, column] = str(error)
+def _typed(campaign: Campaign, typed: Mapping[CellPlace, str]) -> dict[CellPlace, Any]:
+    """Settings and results as typed; all cells that cannot be used are one ``UnusableCellsError``."""
+    cells: dict[CellPlace, Any] = {}
+    wrong: dict[CellPlace, str] = {}
+    for (row, column), text in typed.items():
+        try:
+            if row != OWN_ROW and row not in campaign.table.numbers:
+                raise InputError(f"{campaign.table.path}: there is no experiment in row {row}.")
+            cells[row, column] = _typed_cell(campaign, column, text.strip())
+        except HeadstartError as error:
+            wrong[row, column] = str(error)
+    if wrong:
+        raise UnusableCellsError(wrong)
+    return cells
 
 
-def setting_typed(
-    campaign: Campaign,
-    row: int,
-    p: Parameter,
-    text: str,
-    cells: dict[CellPlace, str | float],
-    wrong: dict[CellPlace, str],
-) -> None:
-    """What an experiment was set to, as typed; else what is wrong with it."""
-    try:
+def _typed_cell(campaign: Campaign, column: str, text: str) -> Any:
+    """A setting; or a result: a number with either decimal mark, nothing, or that it failed."""
+    p = next((p for p in campaign.file.parameters if p.name == column), None)
+    if p is not None:
         if p.kind is Kind.FIXED or p.name not in campaign.table.columns:
             raise InputError(f"{p.name} is fixed at {p.value}. Change that in {TOML}, or the cell in its file.")
-        if row not in campaign.table.numbers:
-            raise InputError(f"{campaign.table.path}: there is no experiment in row {row}.")
-        value = one_setting(campaign, p, text)
-        cells[row, p.name] = value if isinstance(value, str) else float(value)
-    except HeadstartError as error:
-        wrong[row, p.name] = str(error)
+        if not text:
+            raise InputError("An experiment needs all of its settings.")
+        return as_setting(p, text if p.is_text else _typed_number(text))
+    if column not in campaign.file.measured_columns:
+        raise InputError(f"{column!r} is no column of results.")
+    if not text or is_failure(text):
+        return text
+    value = _typed_number(text)
+    _require_possible(campaign.file, column, value)
+    return value
 
 
 def _typed_number(text: str) -> float:
@@ -97,27 +87,6 @@ def _require_possible(file: CampaignFile, column: str, value: float) -> None:
         meant = "" if slipped is None else f" Has the decimal mark slipped ({slipped:g}?)"
         where = f"below {low:g}" if below else f"above {high:g}"
         raise InputError(f"{value:g} lies {where}, where no {column} can be.{meant}")
-
-
-def one_setting(campaign: Campaign, p: Parameter, text: str) -> Any:
-    """What a parameter was set to, as typed; an ``InputError`` where that cannot be."""
-    text = text.strip()
-    if not text:
-        raise InputError("An experiment needs all of its settings.")
-    value = text if p.is_text else _typed_number(text)
-    told = str(value) if p.is_text else repr(value)
-    # the same checks that reading the file makes, on a table of this cell alone
-    alone = CampaignFile(campaign.file.results, (), (p,))
-    columns = (p.name, *(result.name for result in campaign.file.results))
-    row = (told, *("" for _ in campaign.file.results))
-    values = {name: [CellReading(word=MISSING)] for name in columns[1:]}
-    values |= {} if isinstance(value, str) else {p.name: [CellReading(value)]}
-    table = Table(campaign.table.path, campaign.table.layout, columns, (row,), (OWN_ROW,), b"", values=values)
-    place = f"{table.place(0, p.name)}: "
-    try:
-        return experiments_in(table, alone, [])[0].values[p.name]
-    except HeadstartError as error:
-        raise InputError(str(error).removeprefix(place)) from error
 
 
 FAILED = "failed"
@@ -150,16 +119,9 @@ def save_results(
 
     def change(campaign: Campaign) -> tuple[str, bytes] | None:
         table, file = campaign.table, campaign.file
-        settings = {p.name: p for p in file.parameters}
-        cells: dict[CellPlace, str | float] = {}
-        wrong: dict[CellPlace, str] = {}
-        for (row, column), text in typed.items():
-            if column in settings:
-                setting_typed(campaign, row, settings[column], text, cells, wrong)
-            elif row not in failed:
-                result_typed(campaign, row, column, text, cells, wrong)
-        if wrong:
-            raise UnusableCellsError(wrong)
+        settings = [p.name for p in file.parameters]
+        wanted = {(row, c): text for (row, c), text in typed.items() if c in settings or row not in failed}
+        cells = _typed(campaign, wanted)
         cells |= {(row, column.name): FAILED for row in failed for column in file.results}
         now = _texts(table)
         cells = {place: value for place, value in cells.items() if now.get(place) != value}
@@ -186,23 +148,11 @@ def add_row(
     """
 
     def change(campaign: Campaign) -> tuple[str, bytes]:
-        values: dict[str, Any] = {}
-        wrong: dict[CellPlace, str] = {}
-        for p in campaign.file.parameters:
-            if p.kind is Kind.FIXED:
-                values[p.name] = p.value
-                continue
-            try:
-                values[p.name] = one_setting(campaign, p, row.cells.get(p.name, ""))
-            except HeadstartError as error:
-                wrong[OWN_ROW, p.name] = str(error)
-        for column in campaign.file.measured_columns:
-            text = row.cells.get(column, "").strip()
-            found: dict[CellPlace, str | float] = {}
-            result_typed(campaign, OWN_ROW, column, text, found, wrong)
-            values |= {column: value for (_, column), value in found.items()}
-        if wrong:
-            raise UnusableCellsError(wrong)
+        file = campaign.file
+        names = [*(p.name for p in file.parameters if p.kind is not Kind.FIXED), *file.measured_columns]
+        found = _typed(campaign, {(OWN_ROW, name): row.cells.get(name, "") for name in names})
+        values = {p.name: p.value for p in file.parameters if p.kind is Kind.FIXED}
+        values |= {name: value for (_, name), value in found.items()}
         return "an own experiment was added", appended(campaign.table, [values], campaign.mark)
 
     return _changed(folder, seen, change, opening, [(OWN_ROW, column) for column in right])
@@ -222,16 +172,17 @@ def remove_row(folder: Path, seen: str, number: int, *, opening: Opening = open_
 def add_suggestions(
     folder: Path, seen: str, rows: Sequence[Mapping[str, Any]], *, opening: Opening = open_campaign
 ) -> tuple[int, ...]:
-    """Append rows that were suggested for the file with this digest; the numbers that they get."""
-    told = "1 suggestion was" if len(rows) == 1 else f"{len(rows)} suggestions were"
-    paths: list[Path] = []
+    """Append rows that were suggested for the file with this digest; the numbers that they get.
 
-    def change(campaign: Campaign) -> tuple[str, bytes]:
-        paths.append(campaign.table.path)
-        return f"{told} added", appended(campaign.table, rows, campaign.mark)
-
-    _changed(folder, seen, change, opening)
-    return read_table(paths[0]).numbers[-len(rows) :]
+    There are none where a workbook is only read, and the rows are in a file beside it.
+    """
+    with alone_in(folder):
+        campaign = _opened(folder, seen, opening)
+        path, before, after = with_rows(campaign, rows)
+        added = opening(folder, content=after).table.numbers[-len(rows) :] if path == campaign.table.file else ()
+        told = "1 suggestion was" if len(rows) == 1 else f"{len(rows)} suggestions were"
+        make_step(folder, f"{told} added", {_relative(campaign, path): (before, after)})
+        return added
 
 
 def say_right(folder: Path, told: Mapping[str, float]) -> Step:
@@ -239,6 +190,22 @@ def say_right(folder: Path, told: Mapping[str, float]) -> Step:
     with alone_in(folder):
         old, new = _toml_with(folder, told)
         return make_step(folder, f"{' and '.join(told)} was said to be right", {TOML: (old, new)})
+
+
+def _opened(folder: Path, seen: str, opening: Opening) -> Campaign:
+    """The campaign, if its table is still the one with this digest and no program has it open."""
+    campaign = opening(folder)
+    if digest(campaign.table.raw) != seen:
+        raise ChangedMeanwhileError(
+            f"{campaign.table.path} was changed by somebody else meanwhile; nothing was written. Look at what is "
+            "new, and save again."
+        )
+    require_closed(campaign)
+    return campaign
+
+
+def _relative(campaign: Campaign, path: Path) -> str:
+    return path.relative_to(campaign.folder).as_posix()
 
 
 def _changed(
@@ -249,13 +216,12 @@ def _changed(
     right: Collection[CellPlace] = (),
 ) -> Step | None:
     with alone_in(folder):
-        campaign = opening(folder)
-        if digest(campaign.table.raw) != seen:
-            raise ChangedMeanwhileError(
-                f"{campaign.table.path} was changed by somebody else meanwhile; nothing was written. Look at what is "
-                "new, and save again."
+        campaign = _opened(folder, seen, opening)
+        if lost := lost_by_writing(campaign.table, campaign.file):
+            raise InputError(
+                f"{campaign.table.path} is only read, for writing into it would lose {lost}. Type it into the table in "
+                "the spreadsheet program."
             )
-        require_closed(campaign)
         found = change(campaign)
         if found is None:
             return None
@@ -263,7 +229,7 @@ def _changed(
         files: dict[str, tuple[bytes | None, bytes | None]] = {}
         if told := _said_right(folder, campaign, content, opening, right):
             files[TOML] = _toml_with(folder, told)
-        path = campaign.table.file.relative_to(campaign.folder).as_posix()
+        path = _relative(campaign, campaign.table.file)
         return make_step(folder, what, {path: (campaign.table.raw, content), **files})
 
 

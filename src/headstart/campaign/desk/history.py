@@ -14,7 +14,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -57,7 +57,7 @@ def steps_of(folder: Path) -> tuple[Step, ...]:
     for note in sorted((folder / HISTORY).glob(f"[0-9]*/{_STEP}")):
         with suppress(OSError, ValueError, KeyError, TypeError):
             data = json.loads(note.read_text(encoding="utf-8"))
-            files = tuple(ChangedFile(f["path"], f["before"], f["after"]) for f in data["files"])
+            files = tuple(ChangedFile(**file) for file in data["files"])
             found.append(Step(int(note.parent.name), data["when"], data["what"], files, data["undone"]))
     return tuple(found)
 
@@ -150,9 +150,7 @@ def _put(path: Path, before: bytes | None, after: bytes | None) -> None:
 
 
 def _note(folder: Path, step: Step) -> None:
-    files = [{"path": f.path, "before": f.before, "after": f.after} for f in step.files]
-    data = {"when": step.when, "what": step.what, "files": files, "undone": step.undone}
-    text = json.dumps(data, ensure_ascii=False, indent=1)
+    text = json.dumps(asdict(step), ensure_ascii=False, indent=1)
     write_whole(folder / HISTORY / f"{step.number:04d}" / _STEP, text.encode())
 
 

@@ -1,9 +1,6 @@
 """``headstart.toml`` is read: every key is known and every value fits, or an error names the line and the remedy.
 
-objective = "yield"            one objective, as files have had it from the beginning
-direction = "maximize"
-
-[objectives.yield]             or any number of them up to three,
+[objectives.yield]             one to three objectives,
 direction = "maximize"
 error = "yield_sd"             with the column of their standard errors, and the values that there can be at all
 low = 0
@@ -31,15 +28,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headstart.campaign.file import DEFAULT_MODEL, CampaignFile, ResultColumn, RuleLine
+from headstart.campaign.file import CampaignFile, ResultColumn, RuleLine
 from headstart.data.outcomes import MOST_GOALS, Goal, Limit
 from headstart.errors import InputError, Message, Setting
 from headstart.sources.files.cells import wrong_meaning
-from headstart.sources.parameters import MOST_USED, Kind, Parameter, nearest
+from headstart.sources.files.names import nearest
+from headstart.sources.parameters import Kind, Parameter
 
 # What a value must be, as a message says it
 TEXT, WHOLE, TEXTS, TABLE = "a text in quotation marks", "a whole number", "a list of texts", "a table"
-NUMBER, SWITCH, VALUE, LIST = "a number", "true or false", "a number or a text", "a list"
+NUMBER, SWITCH, VALUE, LIST = "a finite number", "true or false", "a number or a text", "a list"
 TEXT_OR_TEXTS = "a text in quotation marks or a list of texts"
 
 
@@ -88,7 +86,7 @@ def _fits(value: Any, what: str) -> bool:
     fits = {
         TEXT: isinstance(value, str),
         WHOLE: isinstance(value, int) and not isinstance(value, bool),
-        NUMBER: number,
+        NUMBER: number and math.isfinite(value),
         VALUE: number or isinstance(value, str),
         SWITCH: isinstance(value, bool),
         TABLE: isinstance(value, dict),
@@ -160,8 +158,6 @@ def parameter_of(toml: TomlText, name: str, data: Any) -> Parameter:
         return Parameter(name, kind, value=data["value"], unit=unit, before=before)
     low, high, step, log = data["low"], data["high"], data.get("step"), data.get("log", False)
     for key, value in (("low", low), ("high", high), ("step", step)):
-        if value is not None and not math.isfinite(value):
-            raise wrong(key, f"must be a finite number, but it is {value}.")
         if value is not None and kind is Kind.INT and value != int(value):
             raise wrong(key, f'must be a whole number, but it is {value}. Or use kind = "float".')
     if low >= high:
@@ -182,27 +178,21 @@ def _category(value: Any) -> str:
 
 
 DIRECTIONS = {"maximize": True, "maximise": True, "minimize": False, "minimise": False}
-_SINGLE = ("objective", "unit", "direction", "error")
 _EVERY_KEYS = {"unit": TEXT, "error": TEXT, "low": NUMBER, "high": NUMBER}
-_GOAL_KEYS = {"direction": TEXT, **_EVERY_KEYS}
-_LIMIT_KEYS = {"at_most": NUMBER, "at_least": NUMBER, **_EVERY_KEYS}
+_RESULT_KEYS = {
+    "objectives": {"direction": TEXT, **_EVERY_KEYS},
+    "limits": {"at_most": NUMBER, "at_least": NUMBER, **_EVERY_KEYS},
+}
 _RULE_KEYS = {"rule": TEXT, "why": TEXT}
 
 
 def results_of(toml: TomlText, data: Mapping[str, Any]) -> tuple[ResultColumn, ...]:
     """The columns with results, objectives first."""
-    tables = data.get("objectives", {})
-    single = [key for key in _SINGLE if key in data]
-    if tables and single:
-        raise toml.fail(f"{single[0]} does not go with [objectives.NAME] tables. Move it into one.", single[0])
-    if not tables:
-        for key, example in (("objective", '"yield"'), ("direction", '"maximize"')):
-            if key not in data:
-                raise InputError(f"{toml.path}: {key} is missing. Add {key} = {example}.")
-        tables = {data["objective"]: {key: data[key] for key in _SINGLE[1:] if key in data}}
-        goals = [_goal(toml, data["objective"], tables[data["objective"]], "")]
-    else:
-        goals = [_goal(toml, name, table, f"objectives.{name}") for name, table in tables.items()]
+    goals, limits = (
+        [_result(toml, part, name, table) for name, table in data.get(part, {}).items()] for part in _RESULT_KEYS
+    )
+    if not goals:
+        raise InputError(f'{toml.path}: there is no objective. Add [objectives.yield] with direction = "maximize".')
     if len(goals) > MOST_GOALS:
         raise toml.fail(
             f"at most {MOST_GOALS} objectives can be weighed against each other, but there are {len(goals)}. Make "
@@ -210,65 +200,44 @@ def results_of(toml: TomlText, data: Mapping[str, Any]) -> tuple[ResultColumn, .
             goals[MOST_GOALS].name,
             "objectives",
         )
-    limits = [_limit(toml, name, table) for name, table in data.get("limits", {}).items()]
-    twice = next((limit for limit in limits if limit.name in tables), None)
+    twice = next((limit.name for limit in limits if limit.name in data["objectives"]), None)
     if twice is not None:
         raise toml.fail(
-            f"{twice.name!r} is an objective and has a limit too. Leave one of them out: an objective already goes "
+            f"{twice!r} is an objective and has a limit too. Leave one of them out: an objective already goes "
             "as far as it can.",
-            twice.name,
+            twice,
             "limits",
         )
     return (*goals, *limits)
 
 
-def _goal(toml: TomlText, name: str, data: Any, table: str) -> ResultColumn:
-    _require_table(toml, name, data, "objectives", _GOAL_KEYS, table)
-    direction = str(data.get("direction", "")).lower()
-    if direction not in DIRECTIONS:
-        where = f" in [{table}]" if table else ""
-        raise toml.fail(
-            f"direction{where} must be 'maximize' or 'minimize', but it is {direction!r}."
-            if "direction" in data
-            else f"direction{where} is missing: it must be 'maximize' or 'minimize'.",
-            "direction",
-            table,
-        )
-    _require_bounds(toml, data, table)
-    outcome = Goal(name, maximize=DIRECTIONS[direction], low=data.get("low"), high=data.get("high"))
-    return ResultColumn(outcome, data.get("unit", ""), data.get("error", ""))
-
-
-def _limit(toml: TomlText, name: str, data: Any) -> ResultColumn:
-    table = f"limits.{name}"
-    _require_table(toml, name, data, "limits", _LIMIT_KEYS, table)
-    if ("at_most" in data) == ("at_least" in data):
-        raise toml.fail(f"[{table}] needs one of at_most and at_least, as in at_most = 0.5.", name, "limits")
-    _require_bounds(toml, data, table)
-    at_most, at_least = data.get("at_most"), data.get("at_least")
-    value, low, high = at_most if at_least is None else at_least, data.get("low"), data.get("high")
-    if (low is not None and value < low) or (high is not None and value > high):
-        key = "at_most" if at_least is None else "at_least"
-        raise toml.fail(f"{key} in [{table}] lies outside low and high. Correct one of them.", key, table)
-    outcome = Limit(name, at_most=at_most, at_least=at_least, low=low, high=high)
-    return ResultColumn(outcome, data.get("unit", ""), data.get("error", ""))
-
-
-def _require_table(toml: TomlText, name: str, data: Any, part: str, keys: Mapping[str, str], table: str) -> None:
+def _result(toml: TomlText, part: str, name: str, data: Any) -> ResultColumn:
+    """The column that a table [objectives.NAME] or [limits.NAME] describes."""
+    table = f"{part}.{name}"
     if not isinstance(data, dict):
-        raise toml.fail(f"{name} must be a table [{part}.{name}].", name, part)
+        raise toml.fail(f"{name} must be a table [{table}].", name, part)
     if not name.strip():
         raise toml.fail(f"a column in [{part}] needs a name.", name, part)
-    toml.check(data, keys if table else {**keys, "objective": TEXT}, table)
-
-
-def _require_bounds(toml: TomlText, data: Mapping[str, Any], table: str) -> None:
-    for key in ("at_most", "at_least", "low", "high"):
-        if key in data and not math.isfinite(data[key]):
-            raise toml.fail(f"{key} in [{table}] must be a finite number, but it is {data[key]}.", key, table)
+    toml.check(data, _RESULT_KEYS[part], table)
     low, high = data.get("low"), data.get("high")
     if low is not None and high is not None and low >= high:
         raise toml.fail(f"low in [{table}] is {low}, which is not below high = {high}.", "low", table)
+    outcome: Goal | Limit
+    if part == "objectives":
+        direction = data.get("direction", "").lower()
+        if direction not in DIRECTIONS:
+            told = f", but it is {direction!r}." if direction else ": it is missing."
+            raise toml.fail(f"direction in [{table}] must be 'maximize' or 'minimize'{told}", "direction", table)
+        outcome = Goal(name, maximize=DIRECTIONS[direction], low=low, high=high)
+    else:
+        bounds = {key: data[key] for key in ("at_most", "at_least") if key in data}
+        if len(bounds) != 1:
+            raise toml.fail(f"[{table}] needs one of at_most and at_least, as in at_most = 0.5.", name, "limits")
+        ((key, value),) = bounds.items()
+        if (low is not None and value < low) or (high is not None and value > high):
+            raise toml.fail(f"{key} in [{table}] lies outside low and high. Correct one of them.", key, table)
+        outcome = Limit(name, **bounds, low=low, high=high)
+    return ResultColumn(outcome, data.get("unit", ""), data.get("error", ""))
 
 
 def rules_of(toml: TomlText, data: Any) -> tuple[RuleLine, ...]:
@@ -291,11 +260,11 @@ def rules_of(toml: TomlText, data: Any) -> tuple[RuleLine, ...]:
 
 _EQUAL_ROWS = {"copies": False, "repeats": True}
 _KEYS = {
-    "objective": TEXT, "unit": TEXT, "direction": TEXT, "error": TEXT, "past": TEXTS, "current": TEXT,
-    "candidates": TEXT, "model": TEXT, "jobs": WHOLE, "device": TEXT, "ignore": TEXTS, "max_rows": WHOLE,
-    "equal_rows": TEXT, "rename": TABLE, "fill": TABLE, "objectives": TABLE, "limits": TABLE, "rules": LIST,
-    "parameters": TABLE, "cells": TABLE,
+    "past": TEXTS, "current": TEXT, "candidates": TEXT, "model": TEXT, "jobs": WHOLE, "device": TEXT, "ignore": TEXTS,
+    "max_rows": WHOLE, "equal_rows": TEXT, "rename": TABLE, "fill": TABLE, "objectives": TABLE, "limits": TABLE,
+    "rules": LIST, "parameters": TABLE, "cells": TABLE,
 }  # fmt: skip
+_AS_WRITTEN = ("current", "candidates", "model", "jobs", "device", "max_rows", "rename", "fill", "cells")
 
 
 def read_campaign_file(path: Path) -> CampaignFile:
@@ -340,17 +309,6 @@ def _campaign(toml: TomlText, data: dict[str, Any]) -> CampaignFile:
     for old, new in data.get("rename", {}).items():
         if not isinstance(new, str):
             raise toml.fail(f'rename must be old = "new", but {old!r} gets {new!r}.', old, "rename")
-    rows = data.get("max_rows", MOST_USED)
-    if rows < 1:
-        raise toml.fail(f"max_rows must be at least 1, but it is {rows}.", "max_rows")
-    current = data.get("current", "current.csv")
-    if current in data.get("past", ()):
-        raise toml.fail("the current file cannot be a past one too. Take it out of past.", "past")
-    twice = next((path for path in data.get("past", ()) if data["past"].count(path) > 1), None)
-    if twice is not None:
-        raise toml.fail(f"the past file {twice!r} is there twice and would count twice. Delete one of the two.", "past")
-    if current == data.get("candidates"):
-        raise toml.fail("the current file cannot be the list of candidates too. Name another file.", "candidates")
     equal_rows = data.get("equal_rows", "copies")
     if equal_rows not in _EQUAL_ROWS:
         raise toml.fail(f"equal_rows must be 'copies' or 'repeats', but it is {equal_rows!r}.", "equal_rows")
@@ -359,28 +317,24 @@ def _campaign(toml: TomlText, data: dict[str, Any]) -> CampaignFile:
         past=tuple(data.get("past", ())),
         parameters=parameters,
         rules=rules_of(toml, data.get("rules", ())),
-        candidates=data.get("candidates", ""),
-        current=current,
-        model=data.get("model", DEFAULT_MODEL),
-        jobs=data.get("jobs", 1),
-        device=data.get("device", "cpu"),
         ignore=tuple(data.get("ignore", ())),
-        max_rows=rows,
         equal_rows_are_repeats=_EQUAL_ROWS[equal_rows],
-        rename=data.get("rename", {}),
-        fill=data.get("fill", {}),
-        cells=_cells(toml, data.get("cells", {})),
+        **{key: data[key] for key in _AS_WRITTEN if key in data},
     )
-    _require_one_meaning(toml, found)
-    return found
-
-
-def _cells(toml: TomlText, data: dict[str, Any]) -> dict[str, Any]:
-    """What cells mean: missing, failed, or a number."""
-    for text, meaning in data.items():
+    if found.max_rows < 1:
+        raise toml.fail(f"max_rows must be at least 1, but it is {found.max_rows}.", "max_rows")
+    if found.current in found.past:
+        raise toml.fail("the current file cannot be a past one too. Take it out of past.", "past")
+    twice = next((path for path in found.past if found.past.count(path) > 1), None)
+    if twice is not None:
+        raise toml.fail(f"the past file {twice!r} is there twice and would count twice. Delete one of the two.", "past")
+    if found.current == found.candidates:
+        raise toml.fail("the current file cannot be the list of candidates too. Name another file.", "candidates")
+    for text, meaning in found.cells.items():
         if why := wrong_meaning(text, meaning):
             raise toml.fail(why, text, "cells")
-    return data
+    _require_one_meaning(toml, found)
+    return found
 
 
 def _require_one_meaning(toml: TomlText, file: CampaignFile) -> None:
@@ -389,14 +343,13 @@ def _require_one_meaning(toml: TomlText, file: CampaignFile) -> None:
     for column in file.results:
         part = "objectives" if isinstance(column.outcome, Goal) else "limits"
         what = "the objective" if isinstance(column.outcome, Goal) else "a result"
-        key, table = (column.name, part) if toml.line("", f"{part}.{column.name}") else ("objective", "")
         if column.name in names:
-            raise toml.fail(f"{column.name!r} is {what} and cannot be a parameter too.", key, table)
+            raise toml.fail(f"{column.name!r} is {what} and cannot be a parameter too.", column.name, part)
         if column.error in (*names, *(other.name for other in file.results)):
             raise toml.fail(
                 f"{column.error!r} cannot be the error of {column.name!r} and a parameter or a result too.",
                 "error",
-                f"{table}.{column.name}" if table else "",
+                f"{part}.{column.name}",
             )
     both = [name for name in (*names, *file.measured_columns) if name in file.ignore]
     if both:

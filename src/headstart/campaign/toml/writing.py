@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -152,7 +152,7 @@ def with_told_cells(raw: bytes, path: Path, told: Mapping[str, float]) -> bytes:
     """The file with more lines in its table [cells], which is added where it has none."""
     lines, newline = _lines(raw)
     before = _understood(lines, path)
-    new = [f"{json.dumps(text, ensure_ascii=False)} = {value!r}" for text, value in told.items()]
+    new = [f"{_text(text)} = {value!r}" for text, value in told.items()]
     line = TomlText(path, "\n".join(lines)).line("", "cells")
     changed = [*lines[:line], *new, *lines[line:]] if line else [*lines, "", "[cells]", *new]
     return _checked(changed, newline, path, replace(before, cells={**before.cells, **told}), "[cells]")
@@ -174,9 +174,9 @@ def with_rules(raw: bytes, path: Path, rules: Sequence[str]) -> bytes:
             continue
         for k in range(head + 1, end):
             if found := _RULE.fullmatch(changed[k]):
-                changed[k] = f"{found[1]}{json.dumps(wanted, ensure_ascii=False)}{found[2]}"
+                changed[k] = f"{found[1]}{_text(wanted)}{found[2]}"
     for wanted in rules[len(heads) :]:
-        changed += ["", "[[rules]]", f"rule = {json.dumps(wanted, ensure_ascii=False)}"] if wanted else []
+        changed += ["", "[[rules]]", f"rule = {_text(wanted)}"] if wanted else []
     kept = tuple(RuleLine(text) for text in rules if text)
     return _checked(changed, newline, path, replace(before, rules=kept), "[[rules]]")
 
@@ -192,11 +192,7 @@ def _understood(lines: Sequence[str], path: Path) -> CampaignFile:
 
 def _checked(lines: Sequence[str], newline: str, path: Path, wanted: CampaignFile, what: str) -> bytes:
     """The lines, if they say what they are to say and nothing else has changed: a table can be written in many ways."""
-    told = f"{path}: {what} is written in a way that cannot be changed from here. Edit the file itself."
-    try:
-        tomllib.loads("\n".join(lines).removeprefix(_BOM))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(told) from error
-    if _understood(lines, path) != wanted:
-        raise InputError(told)
-    return (newline.join(lines) + newline).encode()
+    with suppress(InputError):
+        if _understood(lines, path) == wanted:
+            return (newline.join(lines) + newline).encode()
+    raise InputError(f"{path}: {what} is written in a way that cannot be changed from here. Edit the file itself.")

@@ -48,16 +48,14 @@ class Relation(StrEnum):
     BELOW = "<"
     OTHER = "≠"
 
-    def holds(self, difference: Float[Numbers, "n"], tolerance: Float[Numbers, "n"] | float) -> Bool[Flags, "n"]:
-        """Whether value − bound compares so with 0.
+    @property
+    def opposite(self) -> Relation:
+        """The relation that holds where this one does not."""
+        pairs = [("≤", ">"), ("≥", "<"), ("=", "≠")]
+        return Relation(dict([*pairs, *((b, a) for a, b in pairs)])[self])
 
-        Args:
-            difference: value − bound.
-            tolerance: Differences up to this size count as 0.
-
-        Returns:
-            One flag per difference.
-        """
+    def _holds(self, difference: Float[Numbers, "n"], tolerance: Float[Numbers, "n"] | float) -> Bool[Flags, "n"]:
+        """Whether value − bound compares so with 0; differences up to the tolerance count as 0."""
         match self:
             case Relation.AT_MOST:
                 return np.asarray(difference <= tolerance)
@@ -65,12 +63,7 @@ class Relation(StrEnum):
                 return np.asarray(difference >= -tolerance)
             case Relation.EQUAL:
                 return np.asarray(np.abs(difference) <= tolerance)
-            case Relation.ABOVE:
-                return np.asarray(difference > tolerance)
-            case Relation.BELOW:
-                return np.asarray(difference < -tolerance)
-            case Relation.OTHER:
-                return np.asarray(np.abs(difference) > tolerance)
+        return ~self.opposite._holds(difference, tolerance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +77,7 @@ class CategoryColumn:
 Column: TypeAlias = Numbers | CategoryColumn
 
 
-def column_of(values: Sequence[Any]) -> Column:
+def _column_of(values: Sequence[Any]) -> Column:
     """Values of one parameter as a column."""
     if all(_is_number(value) for value in values):
         return np.array(values, dtype=np.float64)
@@ -99,6 +92,7 @@ class SettingRule(ABC):
     def parameters(self) -> tuple[str, ...]:
         """The names of the parameters that it constrains."""
 
+    @abstractmethod
     def satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]:
         """Which of n rows satisfy the rule.
 
@@ -108,10 +102,6 @@ class SettingRule(ABC):
         Returns:
             One flag per row.
         """
-        return self._satisfied(columns)
-
-    @abstractmethod
-    def _satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]: ...
 
     def holds(self, row: Mapping[str, Any]) -> bool:
         """Whether a row of values satisfies the rule.
@@ -124,7 +114,7 @@ class SettingRule(ABC):
         """
         if not all(name in row for name in self.parameters):
             return True
-        return bool(self.satisfied({name: column_of([row[name]]) for name in self.parameters})[0])
+        return bool(self.satisfied({name: _column_of([row[name]]) for name in self.parameters})[0])
 
 
 @dataclass(frozen=True)
@@ -159,10 +149,11 @@ class LinearRule(SettingRule):
         """The names of the parameters in the sum."""
         return tuple(name for name, _ in self.terms)
 
-    def _satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]:
+    def satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]:
+        """Where the sum compares so with the bound."""
         parts = np.stack([factor * _numbers(columns[name]) for name, factor in self.terms])
         largest = np.abs(parts).max(0).clip(max(1.0, abs(self.bound)))
-        return self.relation.holds(parts.sum(0) - self.bound, ROUNDING * largest)
+        return self.relation._holds(parts.sum(0) - self.bound, ROUNDING * largest)
 
     def __str__(self) -> str:
         words = ""
@@ -186,25 +177,18 @@ class Clause:
     relation: Relation
     value: Any
 
-    def met(self, column: Column) -> Bool[Flags, "n"]:
-        """Which values of the parameter meet the condition.
-
-        Args:
-            column: The values of the parameter.
-
-        Returns:
-            One flag per value.
-        """
+    def _met(self, column: Column) -> Bool[Flags, "n"]:
+        """Which values of the parameter meet the condition."""
         if isinstance(column, CategoryColumn):
             return np.array([self._met_by(level) for level in column.levels], dtype=bool)[column.index]
         if not _is_number(self.value):
             return np.full(len(column), self.relation is not Relation.EQUAL)
         bound = float(self.value)
-        return self.relation.holds(column - bound, ROUNDING * max(1.0, abs(bound)))
+        return self.relation._holds(column - bound, ROUNDING * max(1.0, abs(bound)))
 
     def _met_by(self, level: Any) -> bool:
         if _is_number(level) and _is_number(self.value):
-            return bool(self.met(np.array([float(level)]))[0])
+            return bool(self._met(np.array([float(level)]))[0])
         return same_category(level, self.value) is (self.relation is Relation.EQUAL)
 
     def __str__(self) -> str:
@@ -234,8 +218,9 @@ class Forbidden(SettingRule):
         """The names of the parameters in its conditions."""
         return tuple(dict.fromkeys(clause.parameter for clause in self.clauses))
 
-    def _satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]:
-        met = [clause.met(columns[clause.parameter]) for clause in self.clauses]
+    def satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]:
+        """Where some condition is not met."""
+        met = [clause._met(columns[clause.parameter]) for clause in self.clauses]
         return np.asarray(~np.logical_and.reduce(met))
 
     def __str__(self) -> str:
@@ -259,8 +244,9 @@ class FixedValue(SettingRule):
         """The parameter's name."""
         return (self.parameter,)
 
-    def _satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]:
-        return Clause(self.parameter, Relation.EQUAL, self.value).met(columns[self.parameter])
+    def satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]:
+        """Where the parameter has the value."""
+        return Clause(self.parameter, Relation.EQUAL, self.value)._met(columns[self.parameter])
 
     def __str__(self) -> str:
         return f"{shown_name(self.parameter)} = {_shown(self.value)}"
@@ -295,10 +281,11 @@ class OnSteps(SettingRule):
         """The parameter's name."""
         return (self.parameter,)
 
-    def _satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]:
+    def satisfied(self, columns: Mapping[str, Column]) -> Bool[Flags, "n"]:
+        """Where the value is on the grid."""
         values = _numbers(columns[self.parameter])
         nearest = self.start + np.round((values - self.start) / self.step) * self.step
-        return Relation.EQUAL.holds(values - nearest, ROUNDING * np.abs(values).clip(1.0))
+        return Relation.EQUAL._holds(values - nearest, ROUNDING * np.abs(values).clip(1.0))
 
     def __str__(self) -> str:
         return f"{shown_name(self.parameter)} in steps of {_shown(self.step)} from {_shown(self.start)}"
@@ -309,7 +296,7 @@ def feasible_rows(rows: Sequence[Mapping[str, Any]], rules: Sequence[SettingRule
     kept = np.ones(len(rows), dtype=bool)
     for rule in rules:
         bound = [i for i, row in enumerate(rows) if all(name in row for name in rule.parameters)]
-        columns = {name: column_of([rows[i][name] for i in bound]) for name in rule.parameters}
+        columns = {name: _column_of([rows[i][name] for i in bound]) for name in rule.parameters}
         kept[bound] &= rule.satisfied(columns)
     if not kept.any():
         every = "; ".join(map(str, rules))
@@ -363,9 +350,8 @@ def _require_clause(clause: Clause, axis: Axis, cited: str) -> None:
 
 def axis_named(space: Space, name: str, where: object) -> Axis:
     """The parameter of this name; an ``UnknownParameterError`` that says where it was named, and what may be meant."""
-    for axis in space.axes:
-        if axis.name == name:
-            return axis
+    if name in space.by_name:
+        return space.by_name[name]
     lower = {known.lower(): known for known in space.names}
     close = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.6)
     hint = (

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NoReturn
 
 from headstart.data.axis import Axis
@@ -62,7 +63,7 @@ def parse_rule(text: str, space: Space, where: str = "") -> SettingRule:
             holds the text, the place and what to write instead.
     """
     cited = f"{where}: rule {text!r}" if where else f"Rule {text!r}"
-    rule = _Parser(cited, space, _tokens(text, cited)).rule()
+    rule = _Parser(cited, space, text).rule()
     require_rule(rule, space, cited)
     return rule
 
@@ -89,32 +90,28 @@ class _Token:
         return self.kind in ("name", "quoted")
 
 
-def _tokens(text: str, cited: str) -> list[_Token]:
-    found, place = [], 0
-    while text[place:].strip():
-        match = _TOKEN.match(text, place)
-        if match is None:
-            place += len(text[place:]) - len(text[place:].lstrip())
-            _fail(cited, place, f"{text[place]!r} means nothing there", "Put names with such characters in quotes")
-        kind = str(match.lastgroup)
-        word = match.group(kind)
-        found.append(_Token(kind, word[1:-1] if kind == "quoted" else word, match.start(kind)))
-        place = match.end()
-    return [*found, _Token("end", "", len(text))]
-
-
-def _fail(cited: str, place: int, what: str, remedy: str) -> NoReturn:
-    raise InputError(f"{cited}, character {place + 1}: {what}. {remedy}.")
-
-
-@dataclass(slots=True)
+@dataclass
 class _Parser:
     """A recursive-descent parser over the tokens; ``cited`` is how messages call the rule."""
 
     cited: str
     space: Space
-    tokens: list[_Token]
+    text: str
     at: int = 0
+
+    @cached_property
+    def tokens(self) -> list[_Token]:
+        found, place = [], 0
+        while rest := self.text[place:].lstrip():
+            match = _TOKEN.match(self.text, place)
+            if match is None:
+                remedy = "Put names with such characters in quotes"
+                self._fail(f"{rest[0]!r} means nothing there", remedy, len(self.text) - len(rest))
+            kind = str(match.lastgroup)
+            word = match.group(kind)
+            found.append(_Token(kind, word[1:-1] if kind == "quoted" else word, match.start(kind)))
+            place = match.end()
+        return [*found, _Token("end", "", len(self.text))]
 
     def rule(self) -> SettingRule:
         if self._now.kind == "end":
@@ -278,4 +275,5 @@ class _Parser:
             self._fail("a comma means nothing there", "Write decimals with a point, as in 0.5")
 
     def _fail(self, what: str, remedy: str, place: int | None = None) -> NoReturn:
-        _fail(self.cited, self._now.place if place is None else place, what, remedy)
+        place = self._now.place if place is None else place
+        raise InputError(f"{self.cited}, character {place + 1}: {what}. {remedy}.")

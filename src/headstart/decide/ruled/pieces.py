@@ -24,16 +24,7 @@ from numpy.typing import NDArray
 from headstart.data.axis import Axis
 from headstart.data.conditions import Condition
 from headstart.data.ranges import rounding
-from headstart.data.rules.rule import (
-    Clause,
-    FixedValue,
-    Forbidden,
-    LinearRule,
-    OnSteps,
-    Relation,
-    SettingRule,
-    column_of,
-)
+from headstart.data.rules.rule import Clause, FixedValue, Forbidden, LinearRule, OnSteps, Relation, SettingRule
 from headstart.data.space import Space
 from headstart.decide.ruled.block import Block
 from headstart.decide.ruled.numeric import NumericRange
@@ -121,33 +112,24 @@ class Pieces:
         return {number.name: j for j, number in enumerate(self.numbers)}
 
     @cached_property
-    def _axes(self) -> dict[str, Axis]:
-        return {axis.name: axis for axis in self.space.axes}
-
-    @cached_property
     def _conditions(self) -> dict[str, Condition]:
         return {name: condition for name, condition in self.space.conditions if condition.parent is not None}
 
     @cached_property
     def relevant(self) -> tuple[str, ...]:
         """The parameters of the rules and those that they are conditional on, parents first."""
-        depth: dict[str, int] = {}
 
-        def found(name: str) -> int:
-            if name not in depth:
-                condition = self._conditions.get(name)
-                depth[name] = 0 if condition is None or condition.parent is None else 1 + found(condition.parent)
-            return depth[name]
+        def line(name: str) -> list[str]:
+            """What it is conditional on, and itself."""
+            return [*(line(str(self._conditions[name].parent)) if name in self._conditions else ()), name]
 
-        for rule in self.rules:
-            for name in rule.parameters:
-                found(name)
-        return tuple(sorted(depth, key=lambda name: depth[name]))
+        every = dict.fromkeys(own for rule in self.rules for name in rule.parameters for own in line(name))
+        return tuple(sorted(every, key=lambda name: len(line(name))))
 
     @cached_property
     def categories(self) -> tuple[Axis, ...]:
         """The categorical parameters among the relevant ones."""
-        return tuple(self._axes[name] for name in self.relevant if self._axes[name].categorical)
+        return tuple(self.space.by_name[name] for name in self.relevant if self.space.by_name[name].categorical)
 
     @cached_property
     def in_sums(self) -> frozenset[str]:
@@ -234,7 +216,7 @@ class Pieces:
         if parent not in part.active:
             return [(False, part)]
         if parent in own:
-            return [(condition.allows(self._axes[parent].levels[own[parent]]), part)]
+            return [(condition.allows(self.space.by_name[parent].levels[own[parent]]), part)]
         j = self._at[parent]
         values = [v for v in (condition.least, condition.most, *condition.without) if np.isfinite(v)]
         edges = sorted({part.low[j], part.high[j], *(float(v) for v in values if part.low[j] < v < part.high[j])})
@@ -257,11 +239,12 @@ class Pieces:
         made = []
         for clause in clauses:
             if clause.parameter in own:
-                if not clause.met(column_of([self._axes[clause.parameter].levels[own[clause.parameter]]]))[0]:
+                level = self.space.by_name[clause.parameter].levels[own[clause.parameter]]
+                if Forbidden((clause,)).holds({clause.parameter: level}):
                     return [part]
                 continue
             j = self._at[clause.parameter]
-            for low, high in _complement(clause):
+            for low, high in _intervals(clause.relation.opposite, float(clause.value)):
                 ends = self.numbers[j].within(max(low, part.low[j]), min(high, part.high[j]))
                 if ends == (part.low[j], part.high[j]):
                     return [part]
@@ -276,18 +259,21 @@ class Pieces:
         while True:  # rules about a single number are ends, which may fix it and so leave others with a single one
             rows = []
             for rule in rules:
-                terms = [(self._at[name], factor) for name, factor in rule.terms]
+                # ≥ is ≤ with all signs turned
+                sign, equal = -1.0 if rule.relation is Relation.AT_LEAST else 1.0, rule.relation is Relation.EQUAL
+                terms = [(self._at[name], sign * factor) for name, factor in rule.terms]
                 loose = [(j, factor) for j, factor in terms if low[j] < high[j]]
-                rest = rule.bound - sum(factor * low[j] for j, factor in terms if low[j] == high[j])
+                rest = sign * rule.bound - sum(factor * low[j] for j, factor in terms if low[j] == high[j])
                 room = rounding(rule.bound, *(factor * low[j] for j, factor in terms))
-                if not loose and not rule.relation.holds(np.array([-rest]), room)[0]:
+                if not loose and (abs(rest) if equal else -rest) > room:
                     return None
                 if len(loose) > 1:
-                    rows.append((rule.relation, loose, rest))
+                    rows.append((equal, loose, rest))
                 elif loose:
                     ((j, factor),) = loose
-                    ends = _half_line(rule.relation, factor, rest)
-                    found = self.numbers[j].within(max(low[j], ends[0]), min(high[j], ends[1]))
+                    least = rest / factor if equal or factor < 0 else -np.inf
+                    most = rest / factor if equal or factor > 0 else np.inf
+                    found = self.numbers[j].within(max(low[j], least), min(high[j], most))
                     if found is None:
                         return None
                     low[j], high[j] = found
@@ -301,44 +287,28 @@ class Pieces:
         return replace(made, block=block) if len(block.found) else None
 
     def _block(
-        self, rows: list[tuple[Relation, list[tuple[int, float]], float]], tied: Levels, low: Array, high: Array
+        self, rows: list[tuple[bool, list[tuple[int, float]], float]], tied: Levels, low: Array, high: Array
     ) -> Block:
         key = (tied, low.tobytes(), high.tobytes(), repr(rows))
         if key not in self._blocks:
-            sides: dict[bool, list[Array]] = {True: [], False: []}
-            for relation, terms, bound in rows:
-                row = np.zeros(len(tied) + 1)
-                for j, factor in terms:
-                    row[tied.index(j)] = factor
-                row[-1] = bound
-                sides[relation is Relation.EQUAL].append(-row if relation is Relation.AT_LEAST else row)
-            A, E = (np.array(sides[equal]).reshape(-1, len(tied) + 1) for equal in (False, True))
+            sides = [(is_equal, [dict(terms).get(j, 0.0) for j in tied] + [bound]) for is_equal, terms, bound in rows]
+            A, E = (
+                np.array([side for is_equal, side in sides if is_equal is equal]).reshape(-1, len(tied) + 1)
+                for equal in (False, True)
+            )
             own = tuple(self.numbers[j] for j in tied)
             self._blocks[key] = Block(own, low, high, A[:, :-1], A[:, -1], E[:, :-1], E[:, -1])
         return self._blocks[key]
 
 
-def _half_line(relation: Relation, factor: float, bound: float) -> tuple[float, float]:
-    """The ends between which factor · z ≤, ≥ or = bound."""
-    value = bound / factor
-    if relation is Relation.EQUAL:
-        return value, value
-    return (-np.inf, value) if (relation is Relation.AT_MOST) is (factor > 0) else (value, np.inf)
-
-
-def _complement(clause: Clause) -> list[tuple[float, float]]:
-    """The intervals in which a number does not meet the condition."""
-    v, room = float(clause.value), 2 * rounding(clause.value)
-    match clause.relation:
-        case Relation.ABOVE:
-            return [(-np.inf, v)]
-        case Relation.BELOW:
-            return [(v, np.inf)]
-        case Relation.AT_MOST:
-            return [(v + room, np.inf)]
-        case Relation.AT_LEAST:
-            return [(-np.inf, v - room)]
-        case Relation.EQUAL:
-            return [(-np.inf, v - room), (v + room, np.inf)]
-        case Relation.OTHER:
-            return [(v, v)]
+def _intervals(relation: Relation, v: float) -> list[tuple[float, float]]:
+    """Where a number compares so with v."""
+    below, above = v - 2 * rounding(v), v + 2 * rounding(v)
+    return {
+        Relation.AT_MOST: [(-np.inf, v)],
+        Relation.AT_LEAST: [(v, np.inf)],
+        Relation.EQUAL: [(v, v)],
+        Relation.ABOVE: [(above, np.inf)],
+        Relation.BELOW: [(-np.inf, below)],
+        Relation.OTHER: [(-np.inf, below), (above, np.inf)],
+    }[relation]

@@ -18,10 +18,11 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from headstart.data.axis import Axis
 from headstart.data.rules.rule import CategoryColumn, Column, FixedValue, SettingRule
 from headstart.data.rules.text import read_rules
 from headstart.data.space import Space
-from headstart.decide.domain import FEW_POINTS, FEW_VALUES, NEAR, Mixed, combinations, jumps
+from headstart.decide.domain import FEW_POINTS, FEW_VALUES, NEAR, Mixed, jumps
 from headstart.decide.region import Region
 from headstart.decide.ruled.numeric import NumericRange
 from headstart.decide.ruled.pieces import ABSENT, Piece, Pieces
@@ -41,7 +42,7 @@ _MOST_LISTED = 50_000  # combinations of values before the rules are asked
 class _Values:
     """What the parameters are at n points: values Z of numeric ones, level numbers of the categories in rules.
 
-    ``active`` says where each parameter of the rules is active; the level of a category that is not is ``ABSENT``.
+    ``active`` says where each parameter is active; the level of a category that is not is ``ABSENT``.
     """
 
     Z: Float[Array, "n p"]
@@ -82,15 +83,12 @@ class Ruled(Mixed):
     def _numbers(self) -> tuple[NumericRange, ...]:
         return self._pieces.numbers
 
-    def kept(self, X: Float[Tensor, "n d"]) -> Bool[Tensor, "n"]:
-        """Which points of the space satisfy all rules.
+    @cached_property
+    def _number_of(self) -> dict[str, NumericRange]:
+        return {number.name: number for number in self._numbers}
 
-        Args:
-            X: Coordinates of points of the space.
-
-        Returns:
-            One flag per point.
-        """
+    def _kept(self, X: Float[Tensor, "n d"]) -> Bool[Tensor, "n"]:
+        """Which points of the space satisfy all rules."""
         own = self._values(X.cpu())
         columns: dict[str, Column] = {number.name: own.Z[:, j] for j, number in enumerate(self._numbers)}
         for c, axis in enumerate(self._pieces.categories):
@@ -103,33 +101,28 @@ class Ruled(Mixed):
 
     @cached_property
     def _listed(self) -> Float[Tensor, "m d"] | None:
-        fixed = {rule.parameter: rule.value for rule in self.rules if isinstance(rule, FixedValue)} | dict(self.pinned)
-        numbers, blocks, size = {number.name: number for number in self._numbers}, [], 1
-        for axis in self._axes:
-            number = numbers.get(axis.name)
-            if axis.name in fixed:
-                blocks.append(axis.place([fixed[axis.name]]))
-            elif number is None:
-                blocks.append(axis.grid())
-            elif number.count is None or number.count > _MOST_LISTED:
-                return None
-            else:
-                u = number.coordinates(number.on_grid(np.arange(number.count, dtype=np.float64)))
-                blocks.append(torch.from_numpy(u).unsqueeze(-1))
-            size *= len(blocks[-1])
-            if size > _MOST_LISTED:
-                return None
-        X = combinations(blocks)
-        X = self._in_space(X) if self.pinned else self.space.rested(X)
-        X = X[self.kept(X)].unique(dim=0)
+        X = self._combinations(_MOST_LISTED)
+        if X is None:
+            return None
+        X = self._in_space(X)
+        X = X[self._kept(X)].unique(dim=0)
         return X if 0 < len(X) <= FEW_POINTS else None
+
+    def _grid(self, axis: Axis, most: int) -> Float[Tensor, "k w"] | None:
+        fixed = {rule.parameter: rule.value for rule in self.rules if isinstance(rule, FixedValue)} | dict(self.pinned)
+        if axis.name in fixed:
+            return axis.place([fixed[axis.name]])
+        number = self._number_of.get(axis.name)
+        if number is None or not number.stepped or number.count is None or number.count > most:
+            return super()._grid(axis, most)
+        return torch.from_numpy(number.coordinates(number.on_grid(np.arange(float(number.count))))).unsqueeze(-1)
 
     # ── points all over it, and near others ───────────────────────────────────────────────────────────────────────
 
     def _at(self, u: Float[Tensor, "n p"], generator: torch.Generator) -> Float[Tensor, "n d"]:
         """Quantiles of what the rules leave; of parameters that linear rules tie together a sample of hit-and-run."""
         X = super()._at(u, generator)
-        if bool(self.kept(X).all()):  # rules that exclude nothing change nothing
+        if bool(self._kept(X).all()):  # rules that exclude nothing change nothing
             return X
         rng = _rng(generator)
 
@@ -143,15 +136,13 @@ class Ruled(Mixed):
 
         return self._moved(X, draw, rng, drawing=True)
 
-    def _near(
-        self, anchors: Float[Tensor, "*b k d"], n: int, generator: torch.Generator
-    ) -> Float[Tensor, "*b k*{n} d"]:
-        """Normal steps, which end where a rule would be broken; now and then in another category."""
+    def near(self, anchors: Float[Tensor, "k d"], n: int, generator: torch.Generator) -> Float[Tensor, "k*{n} d"]:
+        """Points after normal steps, which end where a rule would be broken; now and then in another category."""
         anchors = self.snap(anchors)
-        X = super()._near(anchors, n, generator)
-        if bool(self.kept(X.reshape(-1, self.d)).all()):
+        X = super().near(anchors, n, generator)
+        if bool(self._kept(X).all()):
             return X
-        starts = anchors.unsqueeze(-3).expand(*anchors.shape[:-2], n, -1, -1).reshape(-1, self.d).cpu()
+        starts = anchors.repeat(n, 1).cpu()
         rng, Z = _rng(generator), self._values(starts).Z
 
         def step(piece: Piece, there: Array, rows: Index) -> Array:
@@ -161,19 +152,17 @@ class Ruled(Mixed):
                 there[:, piece.tied] = piece.block.values(piece.block.walk(shares, 1, rng, reach=NEAR))
             return there
 
-        moved = self._moved(X.reshape(-1, self.d).cpu(), step, rng, instead=starts)
-        return moved.to(X.device).reshape(X.shape)
+        return self._moved(X.cpu(), step, rng, instead=starts).to(X.device)
 
-    def _snapped(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n d"]:
+    def snap(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         """X itself where it is feasible, else its projection, approximate where tied grids are involved."""
         snapped = self._in_space(X)
-        flat = snapped.reshape(-1, self.d).cpu()
-        broken = ~self.kept(flat)
-        if not bool(broken.any()):
-            return snapped
-        flat = flat.clone()
-        flat[broken] = self._moved(flat[broken], lambda piece, Z, _: piece.nearest(Z), np.random.default_rng(0))
-        return flat.to(X.device).reshape(X.shape)
+        broken = ~self._kept(snapped)
+        if bool(broken.any()):
+            snapped = snapped.clone()
+            there, rng = snapped[broken].cpu(), np.random.default_rng(0)
+            snapped[broken] = self._moved(there, lambda piece, Z, _: piece.nearest(Z), rng).to(X.device)
+        return snapped
 
     # ── polishing and exchanging ──────────────────────────────────────────────────────────────────────────────────
 
@@ -185,14 +174,7 @@ class Ruled(Mixed):
         return torch.tensor([c for c in super().free.tolist() if c not in held], dtype=torch.int64)
 
     def region(self, X: Float[Tensor, "n d"]) -> Region:
-        """Where points may be polished to.
-
-        Args:
-            X: Feasible points.
-
-        Returns:
-            For each point its piece in the free columns, tied grids staying where they are.
-        """
+        """For each point its piece in the free columns, tied grids staying where they are."""
         own, free = self._values(X.cpu()), self.free.tolist()
         region = Region.cube(len(X), len(free))
         for piece, rows in self._allotted(own):
@@ -215,11 +197,11 @@ class Ruled(Mixed):
                 region.ties[row] = at, partial(block.polytope.nearest, b=right, e=equal)
         return region
 
-    def _exchanged(self, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"] | None:
-        numbers, summed = {number.name: number for number in self._numbers}, self._pieces.in_sums
-        moves = []
+    def exchanges(self, X: Float[Tensor, "k d"]) -> Float[Tensor, "k m d"] | None:
+        """The points with another value of one discrete parameter, or of several that rules tie together."""
+        summed, moves = self._pieces.in_sums, []
         for axis in self._axes:
-            number = numbers.get(axis.name)
+            number = self._number_of.get(axis.name)
             if axis.name in self.pinned or axis.name in summed:
                 continue
             if number is not None and number.stepped:
@@ -231,11 +213,11 @@ class Ruled(Mixed):
         if not moves:
             return None
         found = torch.cat(moves, dim=-2)
-        return self.snap(found.flatten(-3, -2)).reshape(found.shape)
+        return self.snap(found.flatten(0, 1)).reshape(found.shape)
 
-    def _along_tied(self, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"]:
+    def _along_tied(self, X: Float[Tensor, "k d"]) -> Float[Tensor, "k m d"]:
         """Steps along tied grids that satisfy the linear rules; a point that has fewer neighbours is repeated."""
-        flat = X.reshape(-1, X.shape[-1]).cpu()
+        flat = X.cpu()
         own = self._values(flat)
         found: list[Tensor] = [row.unsqueeze(0) for row in flat]
         for piece, rows in self._allotted(own):
@@ -252,17 +234,14 @@ class Ruled(Mixed):
                 found[row] = torch.cat([found[row], moved])
         most = max(len(moves) for moves in found)
         filled = [torch.cat([moves, moves[:1].expand(most - len(moves), -1)]) for moves in found]
-        return torch.stack(filled).to(X).reshape(*X.shape[:-1], most, X.shape[-1])
+        return torch.stack(filled).to(X)
 
     # ── pieces ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _values(self, X: Float[Tensor, "n d"]) -> _Values:
         """The values at points of the space."""
         U, pieces = X.numpy(), self._pieces
-        active = dict.fromkeys(pieces.relevant, np.ones(len(U), dtype=bool))
-        if any(condition.parent for _, condition in self.space.conditions):
-            present = dict(zip(self.space.names, self.space.present(X).T.numpy(), strict=True))
-            active = {name: present[name] for name in pieces.relevant}
+        active = dict(zip(self.space.names, self.space.present(X).T.numpy(), strict=True))
         Z = np.empty((len(U), len(self._numbers)))
         for j, number in enumerate(self._numbers):
             Z[:, j] = number.values(U)
@@ -300,7 +279,7 @@ class Ruled(Mixed):
                 if number.column is not None and number.name in piece.active and number.name not in self.pinned:
                     X[rows, number.column] = torch.from_numpy(number.coordinates(Z[:, j]))
         X = self._in_space(X)  # a parameter that was not active before has to begin at one of its values
-        kept = self.kept(X)
+        kept = self._kept(X)
         if bool(kept.any()):
             good = kept.nonzero().squeeze(-1)
             X[~kept] = X[good[torch.arange(int((~kept).sum())) % len(good)]]
@@ -340,15 +319,15 @@ def _groups(levels: NDArray[np.int64]) -> list[tuple[tuple[int, ...], Index]]:
     return [(tuple(row), np.flatnonzero(index.ravel() == i)) for i, row in enumerate(found.tolist())]
 
 
-def _along(number: NumericRange, X: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b k m d"]:
+def _along(number: NumericRange, X: Float[Tensor, "k d"]) -> Float[Tensor, "k m d"]:
     """Every other value of the grid that rules have left, or steps of 1, 2, 4 … along a long one."""
     count = number.count or 1
     if count <= FEW_VALUES:
-        index = np.broadcast_to(np.arange(count, dtype=np.float64), (*X.shape[:-1], count))
+        index = np.broadcast_to(np.arange(count, dtype=np.float64), (len(X), count))
     else:
-        here = np.round(number.index(number.values(X.reshape(-1, X.shape[-1]).cpu().numpy())))
-        index = (here.reshape(*X.shape[:-1], 1) + jumps(count).numpy()).clip(0, count - 1)
-    moved = X.unsqueeze(-2).expand(*index.shape, -1).clone()
+        here = np.round(number.index(number.values(X.cpu().numpy())))
+        index = (here[:, None] + jumps(count).numpy()).clip(0, count - 1)
+    moved = X.unsqueeze(-2).repeat(1, index.shape[1], 1)
     moved[..., number.column] = torch.from_numpy(number.coordinates(number.on_grid(index))).to(X)
     return moved
 

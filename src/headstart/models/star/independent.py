@@ -88,33 +88,6 @@ def _known(units: Units, sources: tuple[Dataset, ...]) -> Units:
     return units.completed(Dataset.empty(first.d, batch_shape=first.batch_shape, device=first.X.device))
 
 
-@dataclass(frozen=True, slots=True)
-class _SourceFit:
-    """The hyperparameters of a source on its own in the units of its values, and how they were found.
-
-    ``offset_var`` is the variance of the offset before any data where the offset is determined with the layer, which is
-    so for sources of many rows (models.chain.fitting).
-    """
-
-    source: Dataset
-    params: GPParams
-    report: FitReport
-    spec: LevelSpec
-    offset_var: Float[Tensor, "*b"] | None
-
-    def layer(self, units: Units) -> Layer:
-        """The source's posterior in these units."""
-        return source_layer(
-            NoBeliefs(self.source.batch_shape),
-            self.params.scaled(1 / units.scale, -units.offset / units.scale),
-            units.inward(self.source),
-            kernel=self.spec.kernel,
-            propagation=self.spec.propagation,
-            offset_var=None if self.offset_var is None else self.offset_var / units.scale.square(),
-            exact=self.spec.exact,
-        )
-
-
 def fit_independently(
     sources: tuple[Dataset, ...], model: TransferModel, seed: Seed, context: LearnContext = DEFAULT_CONTEXT
 ) -> IndependentSources:
@@ -126,21 +99,26 @@ def fit_independently(
     """
     shared = Units.of(sources)
     units = _known(shared, sources)
-    fits = fit_each(sources, units.scale, model, seed, context)
-    layers = tuple(fit.layer(units) for fit in fits)
+    layers, reports = fit_each(sources, [units] * len(sources), units.scale, model, seed, context)
     trust = torch.ones(*sources[0].batch_shape, len(sources), dtype=torch.float64, device=sources[0].X.device)
-    every = tuple(range(len(sources)))
-    return IndependentSources(sources, shared, layers, tuple(fit.report for fit in fits), trust, every)
+    return IndependentSources(sources, shared, layers, reports, trust, tuple(range(len(sources))))
 
 
 def fit_each(
-    sources: tuple[Dataset, ...], scale: Float[Tensor, "*b"], model: TransferModel, seed: Seed, context: LearnContext
-) -> list[_SourceFit]:
-    """The fit of every source, from the cache or made now; ``scale`` is the unit of a source that is constant."""
+    sources: tuple[Dataset, ...],
+    units: Sequence[Units],
+    scale: Float[Tensor, "*b"],
+    model: TransferModel,
+    seed: Seed,
+    context: LearnContext,
+) -> tuple[tuple[Layer, ...], tuple[FitReport, ...]]:
+    """The layer of every source in the units given for it, and the report of its fit, from the cache or made now.
+
+    ``scale`` is the unit in which a source that is constant is fitted.
+    """
     exact = exact_rows([source.n for source in sources])
     spec = LevelSpec(model.kernel, model.fit, model.units, seed=integer_seed(seed), source=True, exact=exact)
     names = [task_name(source, i) for i, source in enumerate(sources)]
-    own = [_own_units(source, scale) for source in sources]
     cache, keys = context.cache, [] if context.cache is None else [_key(source, scale, spec) for source in sources]
     found: dict[int, tuple[GPParams, FitReport]] = {}
     for i, key in enumerate(keys):
@@ -162,16 +140,23 @@ def fit_each(
                 if cache is not None:
                     cache.put(keys[i], fit_as_arrays(params, report))
             done(jobs[j].seconds)
-    free = model.units is OutputUnits.SHARED
-    return [
-        _SourceFit(
-            s,
-            *found[i],
-            spec,
-            OFFSET_VAR * own[i].scale.square() if free and s.n > PLAIN_TUNING.every_row_up_to else None,
+    layers = []
+    for i, (source, unit) in enumerate(zip(sources, units, strict=True)):
+        # of many rows the offset is determined with the layer: this is its variance before any data
+        var = OFFSET_VAR * _own_units(source, scale).scale.square() / unit.scale.square()
+        free = model.units is OutputUnits.SHARED and source.n > PLAIN_TUNING.every_row_up_to
+        layers.append(
+            source_layer(
+                NoBeliefs(source.batch_shape),
+                found[i][0].scaled(1 / unit.scale, -unit.offset / unit.scale),
+                unit.inward(source),
+                kernel=spec.kernel,
+                propagation=spec.propagation,
+                offset_var=var if free else None,
+                exact=exact,
+            )
         )
-        for i, s in enumerate(sources)
-    ]
+    return tuple(layers), tuple(found[i][1] for i in range(len(sources)))
 
 
 def _own_units(source: Dataset, scale: Float[Tensor, "*b"]) -> Units:

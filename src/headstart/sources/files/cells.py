@@ -22,7 +22,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headstart.sources.files.units import canonical_unit, converted, converts, folded
+from headstart.sources.files.names import folded
+from headstart.sources.files.units import canonical_unit, converted, converts
 
 # "none" and "-" may well name a category
 _NOTHING = frozenset(
@@ -93,10 +94,7 @@ def is_ambiguous(text: str, mark: str | None) -> bool:
 
     Where no decimal mark is known, both are.
     """
-    return _could_be_two(_tidy(text), mark)
-
-
-def _could_be_two(text: str, mark: str | None) -> bool:
+    text = _tidy(text)
     return (mark is None or mark not in text) and _THREE_DIGITS.fullmatch(text) is not None
 
 
@@ -106,7 +104,7 @@ def number(text: str, mark: str | None = ".", *, told: bool = False) -> float | 
     Where somebody has ``told`` the mark, the other one stands between thousands.
     """
     text = _tidy(text)
-    if _could_be_two(text, mark):
+    if is_ambiguous(text, mark):
         return float(re.sub("[.,]", "", text)) if told else None
     plain = text.replace(",", ".") if _PLAIN.fullmatch(text) else _grouped(text)
     if plain is None:
@@ -154,7 +152,6 @@ def number_text(value: float, mark: str, *, clear: bool = False) -> str:
 
 MISSING, FAILED, MARK_KEY = "missing", "failed", "decimal_mark"
 
-_MINUS = dict.fromkeys(map(ord, "\u2212\u2013"), "-") | dict.fromkeys(map(ord, "\u00a0\u2009\u202f"), " ")
 _ABOUT = re.compile(r"(?:~|≈|≃|∼|(?:ca|circa|approx|about|etwa|ungefähr|ungef|rund)\b\.?)\s*", re.IGNORECASE)
 _BOUND = re.compile(r"(<=|>=|≤|≥|<|>)\s*")
 _SPREAD = re.compile(r"\s*(?:±|\+/-|\+-)\s*\d+(?:[.,]\d+)?")
@@ -215,11 +212,6 @@ class CellReading:
         return self.value is not None and not self.how and not self.unit
 
 
-def read_cell(text: str, mark: str | None, rules: CellRules, *, own: str = "", unit: str = "") -> CellReading:
-    """The number that the cell stands for, in ``unit``; cells without a unit are in ``own``, that of their column."""
-    return in_unit(parse_cell(text, mark, rules), own or unit, unit)
-
-
 def parse_cell(text: str, mark: str | None, rules: CellRules) -> CellReading:
     """What the cell says by itself: its number in its own unit, or in that of its column."""
     told = rules.meaning(text)
@@ -255,7 +247,7 @@ def parse_cell(text: str, mark: str | None, rules: CellRules) -> CellReading:
 
 def _parse_form(text: str, mark: str | None, sure: bool) -> CellReading:
     """A number with signs or a unit around it."""
-    rest, how = text.translate(_MINUS).strip(), []
+    rest, how = _tidy(text).replace("–", "-"), []
     if about := _ABOUT.match(rest):
         rest = rest[about.end() :]
         how.append(f"is read without the {about[0].strip()!r}")

@@ -2,6 +2,7 @@
 
     read_table   the cells as text, with the row numbers that a spreadsheet program shows (the header is row 1)
     appended     the bytes of the file with more rows, written as the file itself is written
+    edited       the bytes of the file with other cells, and everything else as it is, byte by byte
 
 Whatever cannot be read for certain is an ``InputError`` that names the file, the row, the column and the remedy.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from unicodedata import normalize
@@ -28,9 +29,9 @@ from headstart.sources.files.cells import (
     number_text,
     parse_cell,
 )
-from headstart.sources.files.sheet_rows import with_rows
+from headstart.sources.files.names import meant_by, split_unit
+from headstart.sources.files.sheet_rows import with_cells
 from headstart.sources.files.text import bytes_of, decoded, delimiter_of, find_header
-from headstart.sources.files.units import folded, split_unit
 from headstart.sources.files.workbooks import read_sheet, split_sheet
 
 _FIRST_ROW = "Its first row must name the columns, and every other row is an experiment."
@@ -51,7 +52,8 @@ class FileLayout:
 class Table:
     """The cells of a file as stripped text. ``numbers`` are the rows' numbers in a spreadsheet program.
 
-    ``values`` has the cells of the columns that hold numbers, in the unit that is wanted (``sources.columns.cleaned``).
+    A typed table (``sources.columns.typed``) has the ``values`` of the columns that hold numbers, in the unit that is
+    wanted, and the ``problems`` of cells that cannot be read.
     """
 
     path: Path
@@ -64,9 +66,12 @@ class Table:
     order: tuple[str, ...] = ()  # the columns as they stand in the file, with those that are empty
     units: Mapping[str, str] = field(default_factory=dict)  # of columns whose name, or a new name, does not tell it
     sheet: str = ""  # of a workbook
+    formulas: frozenset[int] = frozenset()  # the places, in ``order``, of a sheet's columns with formulas
+    lost: str = ""  # what the workbook holds that would be lost if it were written
     next_row: int = 2  # the number of the next row that is added
     rules: CellRules = field(default_factory=CellRules)  # what somebody says that cells mean
     values: Mapping[str, Sequence[CellReading]] = field(default_factory=dict, compare=False)
+    problems: tuple[str, ...] = ()
     _parsed: dict[int, tuple[CellReading, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -94,8 +99,7 @@ class Table:
 
         Case and the composition of umlauts do not count. A column keeps its unit, whatever the new name says.
         """
-        spelled = {folded(old): new for old, new in names.items() if old not in self.columns}
-        names = {c: names.get(c, spelled.get(folded(c), c)) for c in self.order or self.columns}
+        names = {c: names[old] for c, old in meant_by(names, self.order or self.columns).items()}
         columns = tuple(names.get(c, c) for c in self.columns)
         doubled = [name for name, n in Counter(columns).items() if n > 1]
         if doubled:
@@ -140,6 +144,12 @@ class Table:
             return "number"
         return "date" if 2 * sum(is_date(cell) for cell, _ in filled) >= len(filled) else "text"
 
+    def lacks(self, row: int, column: str) -> bool:
+        """Whether a cell of a typed table says nothing of its column."""
+        if column in self.values:
+            return self.values[column][row].word == MISSING
+        return is_missing(self.rows[row][self.columns.index(column)], numeric=False)
+
     def number_at(self, row: int, column: str, *, remedy: str = "") -> float | None:
         """The number in a cell of a typed column, None where it is empty; an ``InputError`` where it says 'failed'."""
         cell = self.values[column][row]
@@ -168,14 +178,12 @@ def read_table(path: Path | str, raw: bytes | None = None, rules: CellRules | No
     raw = bytes_of(path) if raw is None else raw
     text, encoding, bom, remarks = decoded(raw, path)
     newline = "\r\n" if "\r\n" in text else "\n" if "\n" in text or "\r" not in text else "\r"
-    body, delimiter = text, None
-    first = text.split("\n", 1)[0].strip().strip('"')
-    if first.lower().startswith("sep=") and len(first) == 5:  # Excel's own way to name the delimiter
-        delimiter, body = first[4], text.split("\n", 1)[-1]
+    delimiter, before = named_delimiter(text)
+    body = text[before:]
     if not body.strip():
         raise UnreadableTableError(f"{path} is empty. {_FIRST_ROW}")
     delimiter = delimiter or delimiter_of(body)
-    records = _records(body, delimiter, path)
+    records = [[normalize("NFC", c.strip()) for c in record] for _, record in records_in(body, delimiter, path)]
     table = _table(path, records, raw, delimiter, remarks)
     mark = decimal_mark((cell for row in table.rows for cell in row), delimiter)
     # more rows come after empty ones, too: what is there stays as it is
@@ -188,7 +196,7 @@ def _of_workbook(path: Path, raw: bytes | None) -> Table:
     sheet = read_sheet(path, raw)
     mark = decimal_mark(sheet.texts, "")
     table = _table(path, sheet.records(mark), sheet.raw, "", sheet.remarks)
-    return replace(table, layout=FileLayout("", mark), sheet=sheet.title)
+    return replace(table, layout=FileLayout("", mark), sheet=sheet.title, formulas=sheet.formulas, lost=sheet.lost)
 
 
 def _table(path: Path, records: Sequence[Sequence[str]], raw: bytes, delimiter: str, remarks: tuple[str, ...]) -> Table:
@@ -222,12 +230,15 @@ def write_rows(layout: FileLayout, rows: Sequence[Sequence[str | float | int]]) 
 def appended(table: Table, rows: Sequence[Mapping[str, str | float | int]], mark: str) -> bytes:
     """The file's bytes with more rows: what was there stays as it is, and columns that a row lacks stay empty."""
     if table.sheet:
-        return _with_sheet_rows(table, rows)
+        places = {column: place for place, column in enumerate(table.order)}
+        numbered = enumerate(rows, start=table.next_row)
+        cells = {(number, places[c]): value for number, row in numbered for c, value in row.items() if c in places}
+        return with_cells(table.raw, table.sheet, cells)
     layout = replace(table.layout, mark=table.layout.mark or mark)
-    cells = [[row.get(column, "") for column in table.order] for row in rows]
+    lines = [[row.get(column, "") for column in table.order] for row in rows]
     if table.layout.mark is None:
-        cells = [[c if isinstance(c, str) else number_text(c, mark, clear=True) for c in row] for row in cells]
-    text = write_rows(layout, cells)
+        lines = [[c if isinstance(c, str) else number_text(c, mark, clear=True) for c in row] for row in lines]
+    text = write_rows(layout, lines)
     ends = table.raw.endswith((b"\n", b"\r", "\n".encode("utf-16-le"), "\n".encode("utf-16-be")))
     try:
         return table.raw + ("" if ends else layout.newline).encode(layout.encoding) + text.encode(layout.encoding)
@@ -237,27 +248,69 @@ def appended(table: Table, rows: Sequence[Mapping[str, str | float | int]], mark
         ) from error
 
 
-def _with_sheet_rows(table: Table, rows: Sequence[Mapping[str, str | float | int]]) -> bytes:
-    """The workbook with more rows, in which they read as what they are: a cell in percent would show 8 as 800 %."""
-    for styled in (True, False):
-        content = with_rows(table.raw, table.file, table.sheet, table.order, table.next_row, rows, styled=styled)
-        cells = read_sheet(Path(f"{table.file}#{table.sheet}"), content).cells[table.next_row - 1 :]
-        places = {column: i for i, column in enumerate(table.order)}
-        if all(
-            value == "" or (len(cells) > n and len(cells[n]) > places[c] and cells[n][places[c]] == value)
-            for n, row in enumerate(rows)
-            for c, value in row.items()
-            if c in places
-        ):
-            return content
-    raise InputError(f"{table.path}: rows cannot be added to this workbook. Save it anew, or use a CSV file.")
+def edited(
+    table: Table,
+    cells: Mapping[tuple[int, str], str | float],
+    mark: str,
+    *,
+    without: Collection[int] = (),
+) -> bytes:
+    """The file's bytes with other cells, each named by the row's number and the column, and without some rows.
+
+    In a workbook rows that are taken out are emptied: what refers to others stays right.
+    """
+    rows = dict(zip(table.numbers, table.rows, strict=True))
+    unknown = next((row for row in (*(number for number, _ in cells), *without) if row not in rows), None)
+    if unknown is not None:
+        raise InputError(f"{table.path}: there is no experiment in row {unknown}.")
+    if table.sheet:
+        gone = {(row, place): "" for row in without for place in range(len(table.order)) if place not in table.formulas}
+        written = {(row, table.order.index(column)): value for (row, column), value in cells.items()}
+        return with_cells(table.raw, table.sheet, {**written, **gone})
+    text, encoding, bom, _ = decoded(table.raw, table.path)
+    _, before = named_delimiter(text)
+    layout = replace(table.layout, mark=table.layout.mark or mark)
+    parts = [text[:before]]
+    for number, (lines, record) in enumerate(records_in(text[before:], layout.delimiter, table.path), start=1):
+        own = {column: value for (row, column), value in cells.items() if row == number}
+        if number in without:
+            continue
+        if not own:
+            parts.append(lines)
+            continue
+        places = {name: i for i, name in enumerate(table.order)}
+        whole: list[str | float] = [*record, *[""] * (len(table.order) - len(record))]
+        seen = tuple(str(whole[places[name]]).strip() for name in table.columns)
+        if seen != rows[number]:
+            raise InputError(f"{table.path}, row {number}: it cannot be found in the file. Change it there.")
+        for column, value in own.items():
+            whole[places[column]] = value
+        end = lines[len(lines.rstrip("\r\n")) :]
+        parts.append(write_rows(replace(layout, newline=end), [whole]))
+    try:
+        return bom + "".join(parts).encode(encoding)
+    except UnicodeEncodeError as error:
+        raise InputError(f"{table.path} is written as {encoding}, which has no such sign. Save it as UTF-8.") from error
 
 
-def _records(text: str, delimiter: str, path: Path) -> list[list[str]]:
-    def read(strict: bool) -> list[list[str]]:
-        lines = io.StringIO(text, newline="")
-        reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=strict)
-        return [[normalize("NFC", cell.strip()) for cell in record] for record in reader]
+def named_delimiter(text: str) -> tuple[str, int]:
+    """The delimiter that a first line such as sep=; names, Excel's own way to do so, and the length of that line."""
+    first = text.split("\n", 1)[0]
+    told = first.strip().strip('"')
+    return (told[4], len(first) + 1) if told.lower().startswith("sep=") and len(told) == 5 else ("", 0)
+
+
+def records_in(text: str, delimiter: str, path: Path) -> list[tuple[str, list[str]]]:
+    """Every record with the lines that it stands in."""
+
+    def read(strict: bool) -> list[tuple[str, list[str]]]:
+        lines = list(io.StringIO(text, newline=""))
+        reader = csv.reader(iter(lines), delimiter=delimiter, skipinitialspace=True, strict=strict)
+        found, at = [], 0
+        for record in reader:
+            found.append(("".join(lines[at : reader.line_num]), record))
+            at = reader.line_num
+        return found
 
     try:
         return read(strict=True)

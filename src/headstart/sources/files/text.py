@@ -15,7 +15,8 @@ from pathlib import Path
 
 from headstart.errors import UnreadableTableError
 from headstart.sources.files.cells import number
-from headstart.sources.files.units import canonical_unit, folded, split_unit
+from headstart.sources.files.names import folded, split_unit
+from headstart.sources.files.units import canonical_unit
 
 MOST_BYTES = 200 * 1024 * 1024
 MOST_ROWS = 1_000_000
@@ -123,8 +124,8 @@ def delimiter_of(text: str) -> str:
     return best if fit(best)[1] else ","
 
 
-def find_header(records: Sequence[Sequence[str]], path: Path, delimiter: str, *, offset: int = 1) -> Header:
-    """The header of a table whose first record is row ``offset`` of its file; ``UnreadableTableError`` if it has none.
+def find_header(records: Sequence[Sequence[str]], path: Path, delimiter: str) -> Header:
+    """The header of a table; ``UnreadableTableError`` if it has none.
 
     Rows above it that name hardly any of the columns are a title.
     """
@@ -134,8 +135,8 @@ def find_header(records: Sequence[Sequence[str]], path: Path, delimiter: str, *,
     remarks = []
     if titles := [i for i in filled if i < at]:
         first = next(cell for cell in records[titles[0]] if cell)
-        rows = f"row {titles[0] + offset} ({first[:40]!r}) is" if len(titles) == 1 else f"{len(titles)} rows are"
-        remarks.append(f"{path}: {rows} above the header in row {at + offset} and left out.")
+        rows = f"row {titles[0] + 1} ({first[:40]!r}) is" if len(titles) == 1 else f"{len(titles)} rows are"
+        remarks.append(f"{path}: {rows} above the header in row {at + 1} and left out.")
     below = next((i for i in filled if i > at), at)
     start = at + 1
     if below > at and _are_units(records[below], names, [records[i] for i in filled if i > below]):
@@ -144,9 +145,9 @@ def find_header(records: Sequence[Sequence[str]], path: Path, delimiter: str, *,
             unit = canonical_unit(cell.strip("[]() "))
             if unit and names[i] and not split_unit(names[i])[1]:
                 names[i] = f"{names[i]} [{unit}]"
-        remarks.append(f"{path}: row {below + offset} has the units of the columns.")
-    _require_names(names, path, at + offset, delimiter)
-    below_it = [(i + offset, records[i]) for i in filled if i >= start]
+        remarks.append(f"{path}: row {below + 1} has the units of the columns.")
+    _require_names(names, path, at + 1, delimiter)
+    below_it = [(i + 1, records[i]) for i in filled if i >= start]
     _require_named(names, below_it, path, delimiter)
     return Header(tuple(names), start, tuple(i for i, name in enumerate(names) if name), tuple(remarks))
 

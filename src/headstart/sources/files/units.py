@@ -1,4 +1,4 @@
-"""Units of measurement: in the names of columns, how they are spelled, and what one is in another.
+"""Units of measurement: how they are spelled, and what one is in another.
 
 °C K °F     ms s min h d     Pa kPa MPa mbar bar psi torr atm     nm µm mm cm m     µg mg g kg     µL mL L
 µmol mmol mol     µmol/L mmol/L mol/L     Hz kHz rpm     mV V kV     mA A     W kW     N kN
@@ -11,9 +11,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_BRACKETS = re.compile(r"(?P<base>.*?\S)\s*[\[(](?P<unit>[^\[\]()]{1,20})[\])]\s*")
-_SLASH = re.compile(r"(?P<base>.*?\S)\s+/\s+(?P<unit>\S{1,20})\s*")  # temperature / °C
-_LAST_WORD = re.compile(r"(?P<base>.*[^\W_])[_ ](?P<unit>[^\W_]+)")
 # What a last word such as _min stands for; capitals count where the same letter means two things
 UNIT_WORDS = {
     "percent": "%", "pct": "%", "perc": "%", "wtpct": "wt%", "ppm": "ppm", "ppb": "ppb",
@@ -27,34 +24,6 @@ UNIT_WORDS = {
     "eq": "equiv", "rpm": "rpm", "Hz": "Hz", "kHz": "kHz", "V": "V", "mV": "mV", "kV": "kV", "A": "A", "mA": "mA",
     "W": "W", "kW": "kW", "eV": "eV", "N": "N", "kN": "kN", "usd": "USD", "eur": "EUR",
 }  # fmt: skip
-
-
-def split_unit(column: str) -> tuple[str, str]:
-    """("temperature", "°C") of ``temperature [°C]``; the unit is empty where the name shows none."""
-    for pattern in (_BRACKETS, _SLASH):
-        if match := pattern.fullmatch(column):
-            unit = match["unit"].strip()
-            return match["base"].strip(" _"), UNIT_WORDS.get(unit, unit)
-    if (match := _LAST_WORD.fullmatch(column)) and match["unit"] in UNIT_WORDS:
-        return match["base"], UNIT_WORDS[match["unit"]]
-    return column, ""
-
-
-def plain(column: str) -> str:
-    """The name without unit, case and separators: what two spellings of a column have in common."""
-    return re.sub(r"[\W_]+", "", split_unit(folded(column, case=True))[0]).casefold()
-
-
-def folded(text: str, *, case: bool = False) -> str:
-    """The text as it is compared: composed umlauts, single spaces and, unless it counts, no capitals."""
-    text = unicodedata.normalize("NFC", " ".join(text.split()))
-    return text if case else text.casefold()
-
-
-def with_unit(column: str, unit: str) -> str:
-    """The name and its unit for people: ``time [min]`` for the column ``time_min``."""
-    base = split_unit(column)[0] if split_unit(column)[1] == unit else column
-    return f"{base} [{unit}]" if unit else base
 
 
 # base value = factor · value + offset, with a base unit for every quantity

@@ -21,6 +21,7 @@ from zipfile import BadZipFile, ZipFile
 
 from headstart.errors import MissingExtraError, UnreadableTableError
 from headstart.sources.files.cells import number_text
+from headstart.sources.files.sheet_rows import lost_in_writing
 from headstart.sources.files.text import MOST_BYTES, MOST_ROWS, raw_bytes
 
 WORKBOOKS = (".xlsx", ".xlsm", ".ods")
@@ -41,6 +42,8 @@ class WorkbookSheet:
     cells: tuple[tuple[CellValue, ...], ...]
     raw: bytes
     remarks: tuple[str, ...] = ()
+    formulas: frozenset[int] = frozenset()  # the places of columns that have formulas
+    lost: str = ""  # what the workbook holds that would be lost if it were written
 
     @property
     def texts(self) -> Iterator[str]:
@@ -79,7 +82,9 @@ def read_sheet(path: Path, raw: bytes | None = None) -> WorkbookSheet:
         with ZipFile(io.BytesIO(raw)) as archive:
             if sum(part.file_size for part in archive.infolist()) > 3 * MOST_BYTES:
                 raise UnreadableTableError(f"{file} is too large when it is unpacked. Keep a sample of about 500 rows.")
-            sheets = _ods(archive) if file.suffix.lower() == ".ods" else _xlsx(raw, file)
+            ods = file.suffix.lower() == ".ods"
+            sheets, formulas, warned = (_ods(archive), {}, []) if ods else _xlsx(raw, file)
+            lost = lost_in_writing(raw, file.suffix, warned)
     except (OSError, ValueError, KeyError, BadZipFile, ElementTree.ParseError, EOFError, TypeError) as error:
         why = " ".join(str(error).split()) or type(error).__name__
         raise UnreadableTableError(
@@ -101,7 +106,8 @@ def read_sheet(path: Path, raw: bytes | None = None) -> WorkbookSheet:
     if not wanted and len(filled) > 1:
         others = ", ".join(map(repr, filled[1:]))
         remarks = (f"{file}: the sheet {title!r} is read. For another one ({others}) write {file}#{filled[1]}.",)
-    return WorkbookSheet(title, tuple(tuple(row) for row in sheets[title]), raw, remarks)
+    cells = tuple(tuple(row) for row in sheets[title])
+    return WorkbookSheet(title, cells, raw, remarks, frozenset(formulas.get(title, ())), lost)
 
 
 def _trimmed(rows: Sequence[Sequence[CellValue]]) -> list[list[CellValue]]:
@@ -118,7 +124,8 @@ def _trimmed(rows: Sequence[Sequence[CellValue]]) -> list[list[CellValue]]:
 # ── Excel ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _xlsx(raw: bytes, path: Path) -> dict[str, list[list[CellValue]]]:
+def _xlsx(raw: bytes, path: Path) -> tuple[dict[str, list[list[CellValue]]], dict[str, set[int]], list[str]]:
+    """The cells of every sheet, the places of the columns that have formulas, and what openpyxl does not know."""
     try:
         from openpyxl import load_workbook
     except ImportError as error:
@@ -126,14 +133,17 @@ def _xlsx(raw: bytes, path: Path) -> dict[str, list[list[CellValue]]]:
             f"{path}: reading Excel needs openpyxl. Install it with pip install 'headstart[excel]', or save the sheet "
             "as CSV."
         ) from error
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # openpyxl warns of styles and validations that it does not know
+    with warnings.catch_warnings(record=True) as warned:  # of styles and validations that it does not know
+        warnings.simplefilter("always")
         values, formulas = (load_workbook(io.BytesIO(raw), data_only=only) for only in (True, False))
+    computed = {
+        sheet.title: [cell for row in sheet.iter_rows() for cell in row if cell.data_type == "f"]
+        for sheet in formulas.worksheets
+    }
     calculated = any(
-        cell.value is not None and formulas[sheet.title].cell(cell.row, cell.column).data_type == "f"
-        for sheet in values.worksheets
-        for row in sheet.iter_rows()
-        for cell in row
+        values[title].cell(cell.row, cell.column).value is not None
+        for title, cells in computed.items()
+        for cell in cells
     )
     found = {}
     for sheet in values.worksheets:
@@ -146,7 +156,8 @@ def _xlsx(raw: bytes, path: Path) -> dict[str, list[list[CellValue]]]:
                         texts[i] = str(own.value)
             rows.append(texts)
         found[sheet.title] = _trimmed(rows)
-    return found
+    columns = {title: {cell.column - 1 for cell in cells} for title, cells in computed.items()}
+    return found, columns, [str(warning.message) for warning in warned]
 
 
 def _value(value: object, shown: str) -> CellValue:

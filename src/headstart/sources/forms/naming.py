@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart.errors import InputError
+from headstart.sources.files.names import meant_by, nearest
 from headstart.sources.matching import is_missing
-from headstart.sources.parameters import nearest
 from headstart.sources.raw import INFINITE, RawTask
 
 if TYPE_CHECKING:
@@ -106,42 +106,50 @@ def errors_of_trials(
 
 def told_apart(names: Sequence[str]) -> list[str]:
     """The names, with a number behind those that came before."""
-    seen: dict[str, int] = {}
-    distinct = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        distinct.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return distinct
+    before = [names[:i].count(name) for i, name in enumerate(names)]
+    return [f"{name} ({n + 1})" if n else name for name, n in zip(names, before, strict=True)]
 
 
 @dataclass(frozen=True)
-class Objectives:
-    """The objectives of all sources, and of single ones; where their errors are, and the constraints of tables."""
+class Wanted:
+    """The objectives that somebody named, none if nobody did, of all sources and, in ``own``, of single ones.
 
-    common: tuple[str, ...] = ()
-    own: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ``of_this_one`` says that they were named for this source alone: then the source must have them. A name that is
+    meant for all sources does not concern one that has a single objective anyhow, and of several names a source may
+    lack some. ``errors`` are where the standard errors of the results are, ``constraints`` the columns of tables with
+    values that must not be above 0, by key.
+    """
+
+    objectives: tuple[str, ...] = ()
+    of_this_one: bool = False
     errors: ErrorNames = field(default_factory=ErrorNames)
     constraints: Mapping[str, str] = field(default_factory=dict)
+    own: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, objective: Any, error: Any = None, constraints: Any = None) -> Self:
         """What the arguments of these names say."""
-        errors, limited = ErrorNames.of(error), {} if constraints is None else constraints
+        limited = {} if constraints is None else constraints
         if not isinstance(limited, Mapping) or not all(isinstance(p, str) for pair in limited.items() for p in pair):
             raise InputError(f"constraints must be {{key: column of tables}}, but it is {constraints!r}.")
-        if isinstance(objective, Mapping):
-            own = {source: _names(names, objective) for source, names in objective.items()}
-            return cls((), own, errors, dict(limited))
-        return cls(_names(objective, objective), {}, errors, dict(limited))
+        single = objective if isinstance(objective, Mapping) else {}
+        own = {source: _names(names, objective) for source, names in single.items()}
+        common = () if isinstance(objective, Mapping) else _names(objective, objective)
+        return cls(common, False, ErrorNames.of(error), dict(limited), own)
 
-    def wanted(self, source: str) -> Wanted:
+    def of_source(self, name: str) -> Wanted:
         """What is asked for of one source."""
-        own = self.own.get(source)
-        return Wanted(self.common if own is None else own, own is not None, self.errors, self.constraints)
+        return replace(self, objectives=self.own[name], of_this_one=True) if name in self.own else self
 
-    def of_no_source(self, sources: Sequence[str]) -> str:
-        """A sentence on what is said of a source that does not exist; empty if nothing is."""
-        return _of_no_source("objective", self.own, sources)
+    @property
+    def objective(self) -> str | None:
+        """The one that counts; None where nobody named one, or several."""
+        return self.objectives[0] if len(self.objectives) == 1 else None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns of a table that are asked for by name: there a cell may say 'failed'."""
+        return tuple(dict.fromkeys((*self.objectives, *self.errors.every, *self.constraints.values())))
 
 
 def _names(given: Any, objective: Any) -> tuple[str, ...]:
@@ -178,19 +186,17 @@ class Renames:
                     raise InputError(f"rename: names are text, but {old!r} is to become {new!r}.")
         return cls(common, own)
 
-    def of_no_source(self, sources: Sequence[str]) -> str:
-        """A sentence on what is said of a source that does not exist; empty if nothing is."""
-        return _of_no_source("rename", self.own, sources)
-
     def applied(self, task: RawTask) -> RawTask:
         """The task with the new names; an ``InputError`` where that cannot be."""
         own = self.own.get(task.name, {})
+        told = {**self.common, **own}
+        meant = meant_by(told, task.parameters)
         for old in own:
-            if old not in task.parameters:
+            if old not in meant.values():
                 raise InputError(
                     f"rename: {task.where} has no parameter {old!r} to rename. {nearest(old, task.parameters)}"
                 )
-        names = {old: new for old, new in {**self.common, **own}.items() if old in task.parameters and old != new}
+        names = {column: told[old] for column, old in meant.items() if column != told[old]}
         if not names:
             return task
         new_names = [names.get(column, column) for column in task.parameters]
@@ -210,39 +216,20 @@ class Renames:
 
     def of_no_parameter(self, tasks: Sequence[RawTask]) -> str:
         """A sentence on what is to be renamed in all sources and is in none; empty if there is nothing."""
-        known = dict.fromkeys(name for task in tasks for name in task.parameters)
+        known = list(dict.fromkeys(name for task in tasks for name in task.parameters))
+        meant = meant_by(self.common, known).values()
         for old in self.common:
-            if old not in known:
+            if old not in meant:
                 return f"rename: no source has a parameter {old!r}. {nearest(old, known)}"
         return ""
 
 
-def _of_no_source(argument: str, named: Mapping[str, Any], sources: Sequence[str]) -> str:
+def of_no_source(argument: str, named: Mapping[str, Any], sources: Sequence[str]) -> str:
+    """A sentence on what an argument says of a source that does not exist; empty if nothing is."""
     for name in named:
         if name not in sources:
             return f"{argument}: there is no source {name!r}. {nearest(name, sources)}"
     return ""
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """The objectives that somebody named, none if nobody did.
-
-    ``of_this_one`` says that they were named for this source alone: then the source must have them. A name that is
-    meant for all sources does not concern one that has a single objective anyhow, and of several names a source may
-    lack some. ``errors`` are where the standard errors of the results are, ``constraints`` the columns of tables with
-    values that must not be above 0, by key.
-    """
-
-    objectives: tuple[str, ...] = ()
-    of_this_one: bool = False
-    errors: ErrorNames = field(default_factory=ErrorNames)
-    constraints: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def objective(self) -> str | None:
-        """The one that counts; None where nobody named one, or several."""
-        return self.objectives[0] if len(self.objectives) == 1 else None
 
 
 @dataclass(frozen=True)

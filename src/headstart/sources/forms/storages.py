@@ -14,12 +14,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from headstart.errors import InputError, UnusableSourceError
+from headstart.errors import UnusableSourceError
 from headstart.sources.optuna_api import backend_of
 
 if TYPE_CHECKING:
@@ -56,26 +55,16 @@ def reading(origin: str) -> Iterator[None]:
         raise UnusableSourceError(f"{origin}: {_reason(error)}") from error
 
 
-class Storages:
+class Storages(ExitStack):
     """The storages of one reading. A URL is opened when it is first asked for, and only once.
 
     What a URL could not be opened for is remembered too: five studies of a locked database are waited for once.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._opened: dict[str, RDBStorage] = {}
         self._failed: dict[str, UnusableSourceError] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for storage in self._opened.values():
-            storage.remove_session()
-            storage.engine.dispose()
-        self._opened.clear()
 
     def open(self, storage: str | BaseStorage) -> BaseStorage:
         """The storage of a URL, or the storage itself."""
@@ -85,10 +74,12 @@ class Storages:
             raise self._failed[storage]
         if storage not in self._opened:
             try:
-                self._opened[storage] = _opened(storage)
+                made = self._opened[storage] = _opened(storage)
             except UnusableSourceError as error:
                 self._failed[storage] = error
                 raise
+            self.callback(made.engine.dispose)
+            self.callback(made.remove_session)
         return self._opened[storage]
 
     def names(self, storage: str | BaseStorage) -> list[str]:
@@ -110,18 +101,6 @@ class Storages:
             except KeyError:
                 pass
         raise UnusableSourceError(f"{shown(storage)}: there is no study {name!r}. {listed(self.names(storage), name)}")
-
-    def only_name(self, storage: str | BaseStorage) -> str:
-        """The name of the only study that there is."""
-        names = self.names(storage)
-        if not names:
-            raise UnusableSourceError(f"{shown(storage)}: there is no study in it.")
-        if len(names) > 1:
-            raise InputError(
-                f"{shown(storage)}: which study to take is not said. {listed(names)} For all of them, give the "
-                "storage alone."
-            )
-        return names[0]
 
 
 def shown(storage: str | BaseStorage) -> str:
@@ -148,7 +127,7 @@ def _opened(url: str) -> RDBStorage:
         return RDBStorage(url, engine_kwargs={"connect_args": waiting} if waiting else None, skip_table_creation=True)
 
 
-def listed(names: Sequence[str], near: str = "") -> str:
+def listed(names: Sequence[str], near: str) -> str:
     """What there is, the names that look most like this one first."""
     if not names:
         return "There is none in it."

@@ -8,15 +8,15 @@
     its name, the start of its first trial  the identity
 
 A list of trials says neither which way is better nor of which study it is. Of a study of very many trials the best
-tenth and an even spread of the others are used (``data.thinning``): a database is asked for the values alone, and the
-trials that are used are loaded one by one. Other storages keep all trials in memory anyhow.
+tenth and an even spread of the others are used (``data.thinning``).
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ from headstart.data.thinning import best_and_spread
 from headstart.errors import InputError, UnusableSourceError
 from headstart.sources.forms.naming import Wanted, errors_of_trials
 from headstart.sources.forms.storages import reading
-from headstart.sources.optuna_api import constraints_of, database_of
+from headstart.sources.optuna_api import constraints_of
 from headstart.sources.raw import INFINITE, RawObjective, RawTask, finite
 
 if TYPE_CHECKING:
@@ -50,18 +50,12 @@ def task_of_study(
         own, directions, metrics = study.study_name, study.directions, study.metric_names
     place, notes = _objective(wanted, metrics, len(directions), origin, refusal)
     ways = [direction == StudyDirection.MAXIMIZE for direction in directions]
-    maximize = ways[place]
     undecided = len(ways) > 1 and wanted.objective is None
     with reading(origin):
-        some = some_trials(study, list(enumerate(ways)) if undecided else [(place, maximize)])
-        if some is None:
-            trials: Sequence[FrozenTrial] = study.get_trials(deepcopy=False)
-            others = _unfinished(trials)
-        else:
-            trials, others, notes = some.trials, some.others, notes + some.notes
+        trials = study.get_trials(deepcopy=False)
     named = dict(zip(metrics or map(str, range(len(ways))), ways, strict=True))
-    task = _task(name or own, origin, trials, others, place, maximize, notes, wanted, study=own, objectives=named)
-    return replace(task, undecided=undecided)
+    task = _task(name or own, origin, trials, place, notes, wanted, named)
+    return replace(task, maximize=ways[place], identity=_identity(own, trials), undecided=undecided)
 
 
 def task_of_trials(trials: Sequence[FrozenTrial], wanted: Wanted, name: str) -> RawTask:
@@ -75,7 +69,7 @@ def task_of_trials(trials: Sequence[FrozenTrial], wanted: Wanted, name: str) -> 
     place, notes = _objective(wanted, None, max(numbers, default=1), origin, InputError)
     if max(numbers, default=1) > 1 and wanted.objective is None:
         raise InputError(f"{origin}: {notes[0]}, but a list needs one. Name it with objective='...'.")
-    return _task(name, origin, trials, _unfinished(trials), place, None, notes, wanted)
+    return _task(name, origin, trials, place, notes, wanted)
 
 
 def is_same_study(task: RawTask, study: Study) -> bool:
@@ -116,24 +110,25 @@ def _unfinished(trials: Sequence[FrozenTrial]) -> str:
     """How many trials have no final value, in words: "3 pruned and 1 failed"."""
     from optuna.trial import TrialState
 
-    without = [t for t in trials if t.state != TrialState.PRUNED or not t.intermediate_values]
-    counts = {state: sum(t.state == state for t in without) for state in TrialState if state != TrialState.COMPLETE}
-    return in_words({state.name: count for state, count in counts.items() if count})
+    without = Counter(t.state for t in trials if t.state != TrialState.PRUNED or not t.intermediate_values)
+    words = {state: state.name.lower() for state in TrialState if state != TrialState.COMPLETE}
+    words[TrialState.FAIL] = "failed"
+    return " and ".join(f"{without[state]:,} {word}" for state, word in words.items() if without[state])
 
 
 def _task(
     name: str,
     origin: str,
     trials: Sequence[FrozenTrial],
-    others: str,
     place: int,
-    maximize: bool | None,
     notes: tuple[str, ...],
     wanted: Wanted,
-    study: str | None = None,
     objectives: Mapping[str, bool] | None = None,
 ) -> RawTask:
-    ends = estimated_finals(trials, minimize=None if maximize is None else not maximize)
+    """The finished trials; ``objectives`` are those of a study by name, and whether larger is better."""
+    ways = list((objectives or {}).values())
+    others = _unfinished(trials)
+    ends = estimated_finals(trials, minimize=not ways[place] if ways else None)
     finished = [trial for trial in trials if trial.number in ends or _is_finished(trial)]
     if not finished:
         raise UnusableSourceError(f"{origin} has no finished trial to learn from ({others or 'no trials at all'}).")
@@ -147,13 +142,11 @@ def _task(
     return RawTask(
         name=name,
         rows=pd.DataFrame(columns, index=range(len(finished))),
-        y=np.array([ends.get(t.number, t.values[place] if t.values else math.nan) for t in finished], dtype=np.float64),
+        y=np.array([ends.get(t.number, _value(t, place)) for t in finished], dtype=np.float64),
         distributions={n: d for trial in finished for n, d in trial.distributions.items()},
         origin=origin,
-        maximize=maximize,
         notes=notes,
         conditional=True,
-        identity=None if study is None else _identity(study, trials),
         objectives={
             own: RawObjective(np.array([_value(t, i) for t in finished], dtype=np.float64), larger, errors[i])
             for i, (own, larger) in enumerate((objectives or {}).items())
@@ -196,14 +189,6 @@ def _identity(name: str, trials: Sequence[FrozenTrial]) -> tuple[str, datetime] 
 
 
 MAX_ROWS = 20_000  # of one source: AUTO learns them in a dozen seconds (models.chain.condensed)
-LARGE = 20_000  # trials; loading as many takes some eight seconds and 240 MB
-MOST_LOADED = 5000  # trials of a larger one; one by one they take as long
-_COUNTS = "SELECT state, COUNT(*) FROM trials WHERE study_id = :study GROUP BY state"
-_VALUES = (
-    "SELECT t.trial_id, v.value, v.value_type FROM trials t JOIN trial_values v ON v.trial_id = t.trial_id "
-    "WHERE t.study_id = :study AND t.state = 'COMPLETE' AND v.objective = :place ORDER BY t.number"
-)
-_INFINITE = {"INF_POS": np.inf, "INF_NEG": -np.inf}
 
 
 def thinned(task: RawTask) -> RawTask:
@@ -215,58 +200,10 @@ def thinned(task: RawTask) -> RawTask:
     if task.undecided and task.objectives:  # which of them counts is not known yet
         every = [(own.y, own.maximize) for own in task.objectives.values()]
     kept = best_and_spread([(finite(y), maximize) for y, maximize in every], MAX_ROWS)
-    return replace(task.only(kept), notes=(*task.notes, _rows_used(len(kept), n)))
-
-
-def _rows_used(kept: int, n: int) -> str:
-    """The note on a source of which not every row is used."""
-    return f"{kept:,} of {n:,} rows are used: the best tenth, and an even spread of the others"
-
-
-@dataclass(frozen=True)
-class SomeTrials:
-    """The trials of a large study to learn from, a note on how they were chosen, and what the other trials are."""
-
-    trials: tuple[FrozenTrial, ...]
-    notes: tuple[str, ...]
-    others: str
-
-
-def some_trials(study: Study, goals: Sequence[tuple[int, bool]]) -> SomeTrials | None:
-    """The best tenth and an even spread of a large study in a database; None where all trials can be loaded.
-
-    ``goals`` are the places of the objectives that count, and whether they are maximised.
-    """
-    found_in = database_of(study)
-    if found_in is None:
-        return None
-    import sqlalchemy
-
-    database, key = found_in
-    with database.engine.connect() as connection:
-        found = connection.execute(sqlalchemy.text(_COUNTS), {"study": key})
-        counts = {str(state): int(count) for state, count in found}
-        if sum(counts.values()) <= LARGE:
-            return None
-        found_values: list[dict[int, float]] = []
-        for place, _ in goals:
-            values = connection.execute(sqlalchemy.text(_VALUES), {"study": key, "place": place})
-            found_values.append({i: _INFINITE.get(str(k), np.nan if v is None else v) for i, v, k in values})
-    ids = list(dict.fromkeys(trial_id for own in found_values for trial_id in own))  # a finished trial has all of them
-    results = [
-        (finite(np.array([own.get(i, np.nan) for i in ids], dtype=np.float64)), maximize)
-        for own, (_, maximize) in zip(found_values, goals, strict=True)
-    ]
-    kept = best_and_spread(results, MOST_LOADED)
-    finished = counts.pop("COMPLETE", 0)
-    notes = (_rows_used(len(kept), finished),) if len(kept) < finished else ()
-    return SomeTrials(tuple(database.get_trial(ids[i]) for i in kept), notes, in_words(counts))
-
-
-def in_words(counts: Mapping[str, int]) -> str:
-    """How many trials are in which state: "3 pruned and 1 failed"."""
-    words = {"FAIL": "failed"}
-    return " and ".join(f"{count:,} {words.get(state, state.lower())}" for state, count in counts.items())
+    return replace(
+        task.only(kept),
+        notes=(*task.notes, f"{len(kept):,} of {n:,} rows are used: the best tenth, and an even spread of the others"),
+    )
 
 
 _ENOUGH = 3

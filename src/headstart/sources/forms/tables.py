@@ -28,9 +28,10 @@ from headstart.data.dataset import Dataset, require_unit_cube
 from headstart.data.space import Space
 from headstart.errors import InputError, MissingExtraError, UnusableSourceError
 from headstart.sources.columns import read_frame
-from headstart.sources.files.tables import read_table
+from headstart.sources.files.names import meant_by
 from headstart.sources.files.workbooks import split_sheet
 from headstart.sources.forms.naming import Wanted, stated_errors
+from headstart.sources.optuna_api import CONSTRAINT_COLUMN
 from headstart.sources.raw import RawObjective, RawTask
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 _PARAMETER = "params_"
 _RESULTS = ("value_", "values_")
 _ATTRIBUTE = "user_attrs_"
-_CONSTRAINT = "system_attrs_constraints:"
 
 
 def task_of_frame(frame: pd.DataFrame, wanted: Wanted, name: str, origin: str, *, first_row: int = 1) -> RawTask:
@@ -47,140 +47,102 @@ def task_of_frame(frame: pd.DataFrame, wanted: Wanted, name: str, origin: str, *
     if not len(frame):
         raise UnusableSourceError(f"{origin} has no rows: nothing was measured there.")
     frame = frame.set_axis([_flat(column) for column in frame.columns], axis="columns")
+    frame = frame.set_axis(range(first_row, first_row + len(frame)), axis="index")
     twice = frame.columns[frame.columns.duplicated()]
     if len(twice):
         raise InputError(f"{origin}: column {twice[0]!r} appears more than once. Rename or delete one.")
     parameters = [column for column in frame.columns if column.startswith(_PARAMETER)]
-    results = {column: _metric(column) for column in frame.columns if column == "value" or column.startswith(_RESULTS)}
-    if parameters and (results or any(objective in frame.columns for objective in wanted.objectives)):
-        return _of_trials(frame, parameters, results, wanted, name, origin, first_row)
-    columns, notes = _asked_for(frame, wanted, origin)
-    constraints = {key: column for key, column in wanted.constraints.items() if column in frame.columns}
-    measured, errors = _measured(frame, columns, wanted, origin, first_row)
-    taken = {*columns.values(), *constraints.values(), *errors}
-    parameters = [column for column in frame.columns if column not in taken]
-    several = len(wanted.objectives) > 1
-    return _task(frame, parameters, measured, constraints, name, origin, first_row, notes, several)
-
-
-def _asked_for(frame: pd.DataFrame, wanted: Wanted, origin: str) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The objectives that are wanted, each a column of its name, and what there is to say."""
-    there = ", ".join(repr(column) for column in frame.columns)
-    if not wanted.objectives:
-        raise InputError(f"{origin}: which column holds the results is not said. Give objective='...', one of {there}.")
-    found = {objective: objective for objective in wanted.objectives if objective in frame.columns}
-    lacking = [objective for objective in wanted.objectives if objective not in found]
-    if lacking and (not found or wanted.of_this_one):
-        raise InputError(f"{origin}: there is no column {lacking[0]!r} with the results. It has {there}.")
-    return found, tuple(f"it has no column {objective!r}" for objective in lacking)
-
-
-def _of_trials(
-    frame: pd.DataFrame,
-    parameters: list[str],
-    results: dict[str, str],
-    wanted: Wanted,
-    name: str,
-    origin: str,
-    first_row: int,
-) -> RawTask:
-    columns, notes = _results(frame, results, wanted, origin)
-    done = pd.Series(True, index=frame.index)
-    if "state" in frame.columns:
-        done = frame["state"].astype(str).str.rpartition(".")[2].str.upper() == "COMPLETE"
-    if not done.any():
-        raise UnusableSourceError(f"{origin} has no finished trial to learn from ({len(frame)} trials).")
-    if not done.all():
-        notes += (f"{int((~done).sum())} unfinished trials are left out",)
-    measured, _ = _measured(frame, columns, wanted, origin, first_row)
-    constraints = {
-        **{column.removeprefix(_CONSTRAINT): column for column in frame.columns if column.startswith(_CONSTRAINT)},
-        **{key: column for key, column in wanted.constraints.items() if column in frame.columns},
-    }
-    several = len(columns) > 1 or len(wanted.objectives) > 1
-    task = _task(frame, parameters, measured, constraints, name, origin, first_row, notes, several, conditional=True)
-    return task.only(np.flatnonzero(done.to_numpy()))
-
-
-def _task(
-    frame: pd.DataFrame,
-    parameters: list[str],
-    measured: dict[str, RawObjective],
-    constraints: Mapping[str, str],
-    name: str,
-    origin: str,
-    first_row: int,
-    notes: tuple[str, ...],
-    several: bool,
-    *,
-    conditional: bool = False,
-) -> RawTask:
-    first = next(iter(measured.values()))
+    metrics = {_metric(column): column for column in frame.columns if column == "value" or column.startswith(_RESULTS)}
+    of_trials = bool(parameters) and bool(metrics or {*wanted.objectives} & {*frame.columns})
+    if not of_trials:
+        frame = frame.rename(columns=meant_by(wanted.columns, list(frame.columns)))
+    columns, notes = _objectives(frame, metrics if of_trials else {}, wanted, origin)
+    if of_trials:
+        frame, more = _finished(frame, origin)
+        notes += more
+    listed = [c for c in frame.columns if of_trials and c.startswith(CONSTRAINT_COLUMN)]
+    constraints = {c.removeprefix(CONSTRAINT_COLUMN): c for c in listed}
+    constraints |= {key: column for key, column in wanted.constraints.items() if column in frame.columns}
+    measured, errors = _measured(frame, columns, wanted, origin)
+    if not of_trials:
+        taken = {*columns.values(), *constraints.values(), *errors}
+        parameters = [column for column in frame.columns if column not in taken]
     rows = frame[parameters].reset_index(drop=True)
+    several = len(wanted.objectives) > 1 or (of_trials and len(columns) > 1)
+    first = next(iter(measured.values()))
     return RawTask(
         name,
-        rows.rename(columns=lambda column: column.removeprefix(_PARAMETER)) if conditional else rows,
+        rows.rename(columns=lambda column: column.removeprefix(_PARAMETER)) if of_trials else rows,
         first.y,
         origin=origin,
         notes=notes,
-        conditional=conditional,
+        conditional=of_trials,
         objectives=measured if several else {},
         undecided=several,
-        constraints={key: _numbers(frame[column], column, origin, first_row) for key, column in constraints.items()},
+        constraints={key: _numbers(frame[column], origin) for key, column in constraints.items()},
         error=first.error,
     )
 
 
-def _results(
-    frame: pd.DataFrame, results: dict[str, str], wanted: Wanted, origin: str
+def _finished(frame: pd.DataFrame, origin: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The finished trials of a table of trials, and a note on the others."""
+    if "state" not in frame.columns:
+        return frame, ()
+    done = frame["state"].astype(str).str.rpartition(".")[2].str.upper() == "COMPLETE"
+    if not done.any():
+        raise UnusableSourceError(f"{origin} has no finished trial to learn from ({len(frame)} trials).")
+    return frame[done], () if done.all() else (f"{int((~done).sum())} unfinished trials are left out",)
+
+
+def _objectives(
+    frame: pd.DataFrame, metrics: Mapping[str, str], wanted: Wanted, origin: str
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The objectives that are wanted, by their own names or their metrics', and what there is to say."""
-    by_metric = {metric: column for column, metric in results.items()}
+    """The columns of the objectives that are wanted, by their own names or their metrics', and what there is to say.
+
+    ``metrics`` are the columns of results in a table of trials.
+    """
+    names, what = (list(metrics), "objective") if metrics else (list(frame.columns), "column")
+    there = ", ".join(map(repr, names))
     if not wanted.objectives:
-        return by_metric, ()
-    found: dict[str, str] = {}
-    lacking = []
-    for objective in wanted.objectives:
-        if objective in frame.columns or objective in by_metric:
-            found[objective] = objective if objective in frame.columns else by_metric[objective]
-        else:
-            lacking.append(objective)
+        if metrics:
+            return dict(metrics), ()
+        raise InputError(f"{origin}: which column holds the results is not said. Give objective='...', one of {there}.")
+    columns = {**metrics, **{column: column for column in frame.columns}}
+    found = {objective: columns[objective] for objective in wanted.objectives if objective in columns}
+    lacking = [objective for objective in wanted.objectives if objective not in columns]
     if found and not (lacking and wanted.of_this_one):
-        return found, tuple(f"it has no objective {objective!r}" for objective in lacking)
-    if len(results) == 1 and not wanted.of_this_one:
-        (column,) = results
+        return found, tuple(f"it has no {what} {objective!r}" for objective in lacking)
+    if len(metrics) == 1 and not wanted.of_this_one:
+        (column,) = metrics.values()
         taken = wanted.objectives[0]
         return {taken: column}, (f"its results are {column!r}, which is taken as {taken!r}",)
-    there = ", ".join(repr(metric) for metric in results.values())
-    raise InputError(f"{origin} has no objective {lacking[0]!r}. There {'are' if len(results) > 1 else 'is'} {there}.")
+    raise InputError(f"{origin} has no {what} {lacking[0]!r}. There {'are' if len(names) > 1 else 'is'} {there}.")
 
 
 def _measured(
-    frame: pd.DataFrame, columns: Mapping[str, str], wanted: Wanted, origin: str, first_row: int
+    frame: pd.DataFrame, columns: Mapping[str, str], wanted: Wanted, origin: str
 ) -> tuple[dict[str, RawObjective], list[str]]:
     """The results and errors of every objective, and the columns that hold the errors."""
     found, used = {}, []
     for i, (objective, column) in enumerate(columns.items()):
-        y, error = _numbers(frame[column], column, origin, first_row), None
+        y, error = _numbers(frame[column], origin), None
         named = wanted.errors.of_objective(objective, i, len(columns), origin)
         own = next((c for c in (named, f"{_ATTRIBUTE}{named}") if named is not None and c in frame.columns), None)
         if own is not None:
             used.append(own)
-            error = _errors(frame[own], y, own, origin, first_row)
+            error = _errors(frame[own], y, origin)
         found[objective] = RawObjective(y, None, error)
     return found, used
 
 
-def _errors(
-    column: pd.Series[Any], y: NDArray[np.float64], name: str, origin: str, first_row: int
-) -> NDArray[np.float64]:
+def _errors(column: pd.Series[Any], y: NDArray[np.float64], origin: str) -> NDArray[np.float64]:
     """The standard errors of the results; what is said of a row without a result does not count."""
     numbers = pd.to_numeric(column, errors="coerce")
     values = [
         None if np.isnan(result) or str(raw).strip() == "" else raw if np.isnan(number) else number
         for raw, number, result in zip(column, numbers, y, strict=True)
     ]
-    error, complaints = stated_errors(values, name, lambda i: f"{origin}, row {i + first_row}")
+    error, complaints = stated_errors(values, str(column.name), lambda i: f"{origin}, row {column.index[i]}")
     if complaints:
         raise InputError(complaints[0])
     return error
@@ -196,15 +158,15 @@ def _metric(column: str) -> str:
     return column.partition("_")[2] or column
 
 
-def _numbers(column: pd.Series[Any], objective: str, origin: str, first_row: int) -> NDArray[np.float64]:
-    """The results; NaN where the cell is empty."""
+def _numbers(column: pd.Series[Any], origin: str) -> NDArray[np.float64]:
+    """The numbers in a column; NaN where the cell is empty."""
     is_time = column.dtype.kind in "mM"  # which pandas would count in nanoseconds
     numbers = pd.Series(np.nan, index=column.index) if is_time else pd.to_numeric(column, errors="coerce")
     text = numbers.isna() & column.notna() & (column.astype(str).str.strip() != "")
     if text.any():
-        row = int(np.flatnonzero(text)[0])
+        row = text.idxmax()
         raise InputError(
-            f"{origin}, row {row + first_row}: {objective} = {column.iloc[row]!r} is not a number. "
+            f"{origin}, row {row}: {column.name} = {column[row]!r} is not a number. "
             "Correct it, or leave the cell empty; rows without a result are ignored."
         )
     values: NDArray[np.float64] = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -224,10 +186,7 @@ def task_of_file(path: Path, wanted: Wanted) -> RawTask:
         raise UnusableSourceError(f"{path}: there is no such file. Look at the spelling and at the folder.")
     if ending in _PARQUET:
         return task_of_frame(_parquet(path), wanted, path.stem, str(path))
-    if not read_table(path).rows:
-        raise UnusableSourceError(f"{path} has a header but no rows: nothing was measured there.")
-    measured = (*wanted.objectives, *wanted.errors.every, *wanted.constraints.values())  # where a cell may say 'failed'
-    frame = read_frame(path, measured=tuple(dict.fromkeys(measured)))
+    frame = read_frame(path, measured=wanted.columns)
     task = task_of_frame(frame, wanted, path.stem, str(path), first_row=2)
     # what is noted of a source is told with its name
     notes = (remark.removeprefix(str(path)).lstrip(":, ").rstrip(".") for remark in frame.attrs["remarks"])
@@ -268,12 +227,5 @@ def task_of_dataset(data: Dataset, space: Mapping[str, BaseDistribution] | None,
     require_unit_cube(data, what)
     rows = pd.DataFrame(places.decode(data.X), columns=list(places.names), dtype=object)
     y = data.y.cpu().numpy().copy()
-    return RawTask(name, rows, y, distributions=dict(space), origin=what, error=_error(data))
-
-
-def _error(data: Dataset) -> NDArray[np.float64] | None:
-    """The standard errors. A variance of 0 says that there is none, which as good as no error says too."""
-    if data.error_var is None:
-        return None
-    variances: NDArray[np.float64] = data.error_var.cpu().numpy()
-    return np.sqrt(np.maximum(variances, np.finfo(np.float64).tiny))
+    error = None if data.error_var is None else np.sqrt(data.error_var.cpu().numpy())
+    return RawTask(name, rows, y, distributions=dict(space), origin=what, error=error)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from starlette.datastructures import UploadFile
+from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -31,14 +30,65 @@ from headstart.campaign.measured import ResultSlip, SlippedResultsError
 from headstart.errors import ChangedMeanwhileError, InputError
 from headstart.sources.files.tables import Table
 from headstart.web.desk import Desk
-from headstart.web.forms import Taken, posted, tried, tried_but_slips
 from headstart.web.jobs import Compared, PastOf
 from headstart.web.pages.columns import KINDS, ROLES, ColumnForm, forms_in, forms_of, parameters_in, plan_of
-from headstart.web.pages.page import desk_of, go, render
+from headstart.web.pages.page import desk_of, go, posted, render, waiting
 from headstart.web.pages.reading import past_rows
-from headstart.web.pages.remedies import for_the_page
-from headstart.web.pages.settings import MoreForm, change_rules, more_in, more_of, show_settings, wrong_rules
-from headstart.web.worker import DeskWork
+from headstart.web.pages.settings import MARKS, MoreForm, change_rules, more_in, more_of, show_settings, wrong_rules
+from headstart.web.problems import for_the_page, tried
+
+
+@dataclass
+class Beginning:
+    """The past files with their columns, guessed or as somebody corrected them, and the campaign that they make."""
+
+    files: list[tuple[Path, Table | None]]
+    problems: list[str]  # of files that cannot be read
+    columns: list[ColumnForm]
+    more: MoreForm
+    looked: Looked | None = None
+    wrong: str = ""
+    slips: Sequence[ResultSlip] = ()
+
+    @property
+    def tables(self) -> list[Table]:
+        """The files that can be read."""
+        return [table for _, table in self.files if table is not None]
+
+    @property
+    def ready(self) -> bool:
+        """Whether the campaign can be written."""
+        return self.looked is not None and not self.more.wrong and not any(c.wrong for c in self.columns)
+
+
+def _beginning(desk: Desk, form: FormData | None = None) -> Beginning:
+    found = Beginning([], [], [], more_of(desk))
+    for path in past_files(desk.folder):
+        table, wrong = tried(partial(desk.table, path))
+        found.files.append((path, table))
+        found.problems += [wrong] if wrong else []
+    if found.problems or not found.tables:
+        return found
+    found.columns = forms_of(found.tables)
+    if form is not None:
+        found.columns, found.more = forms_in(form, found.columns), more_in(form, found.more)
+    _, wrong = tried(found.more.meaning)
+    found.more = replace(found.more, wrong={"cells": wrong} if wrong else {})
+    try:
+        _, found.wrong = tried(lambda: _look(desk, found), but=(SlippedResultsError,))
+    except SlippedResultsError as error:
+        found.wrong, found.slips = "A result lies far outside anything seen: is it right?", error.slips
+    return found
+
+
+def _look(desk: Desk, found: Beginning) -> None:
+    """Find what the campaign would be, and what was understood of the columns."""
+    plan = found.more.plan(plan_of(found.columns), desk.folder)
+    looked = desk.looked(past_files(desk.folder), plan)
+    parameters, found.columns = parameters_in(found.columns, looked)
+    found.looked = with_parameters(looked, parameters)
+    if wrong := wrong_rules(desk.folder, found.looked.file):
+        found.more = replace(found.more, wrong={**found.more.wrong, "rules": for_the_page(wrong)})
 
 
 def _show(request: Request) -> Response:
@@ -49,51 +99,28 @@ def _show(request: Request) -> Response:
 
 
 def _page(
-    request: Request,
-    columns: list[ColumnForm] | None = None,
-    told: str = "",
-    status: int = 200,
-    *,
-    more: MoreForm | None = None,
-    compare: bool = False,
+    request: Request, found: Beginning | None = None, told: str = "", status: int = 200, *, compare: bool = False
 ) -> Response:
-    """The page; with columns as somebody corrected them, or as they are guessed."""
+    """The page, of what was typed or of what is guessed."""
     desk = desk_of(request)
-    told_more = _understood(more_of(desk) if more is None else more)
-    slips: Sequence[ResultSlip] = ()
-    files, problems = _tables(desk)
-    tables = [table for _, table in files if table is not None]
-    looked: Looked | None = None
-    shown: list[ColumnForm] = []
-    if tables and not problems:
-        shown = columns or forms_of(tables)
-        try:
-            found, wrong = tried_but_slips(lambda: _look(desk, shown, told_more))
-        except SlippedResultsError as error:
-            found, wrong, slips = None, "A result lies far outside anything seen: is it right?", error.slips
-        looked, shown = found or (None, shown)
-        if wrong and not told:
-            told, status = wrong, status if columns is None else 422
-        if looked is not None and (bad := wrong_rules(desk.folder, looked.file)):
-            told_more = replace(told_more, wrong={**told_more.wrong, "rules": for_the_page(bad)})
-    ready = looked is not None and not told_more.wrong and not any(c.wrong for c in shown)
-    work = desk.compare(looked) if looked is not None and compare and ready else None
+    found = _beginning(desk) if found is None else found
+    looked, toml = found.looked, desk.folder / TOML
     content = {
         "title": "Begin",
-        "files": [(path.name, len(table.rows) if table else 0) for path, table in files],
-        "problems": [for_the_page(problem) for problem in problems],
-        "columns": [replace(c, said=for_the_page(c.said)) for c in shown],
-        "more": told_more,
-        "slips": list({slip.cell: slip for slip in slips}.values()),
-        "several": len(tables) > 1,
+        "files": [(path.name, len(table.rows) if table else 0) for path, table in found.files],
+        "problems": [for_the_page(problem) for problem in found.problems],
+        "columns": [replace(c, said=for_the_page(c.said)) for c in found.columns],
+        "more": found.more,
+        "slips": list({slip.cell: slip for slip in found.slips}.values()),
+        "several": len(found.tables) > 1,
         "roles": ROLES,
         "kinds": KINDS,
-        "told": for_the_page(told),
+        "marks": MARKS,
+        "told": for_the_page(told or found.wrong),
         "remarks": [for_the_page(remark) for remark in looked.remarks] if looked is not None else [],
-        "ready": ready,
-        "work": work,
+        "work": desk.compare(looked) if looked is not None and compare and found.ready else None,
         "anew": desk.begun,
-        "seen": digest(_toml(desk)) or "",
+        "seen": digest(toml.read_bytes()) if desk.begun else "",
         "suffixes": ",".join(SUFFIXES),
         "most": MOST_FILES,
         "last": last_step(desk.folder),
@@ -101,39 +128,10 @@ def _page(
     return render(request, "begin.html", content, status=status)
 
 
-def _understood(more: MoreForm) -> MoreForm:
-    """With what is wrong with what cells are said to mean."""
-    _, wrong = tried(more.meaning)
-    return replace(more, wrong={"cells": wrong}) if wrong else replace(more, wrong={})
-
-
-def _tables(desk: Desk) -> tuple[list[tuple[Path, Table | None]], list[str]]:
-    files: list[tuple[Path, Table | None]] = []
-    problems = []
-    for path in past_files(desk.folder):
-        table, wrong = tried(partial(desk.table, path))
-        files.append((path, table))
-        problems += [wrong] if wrong else []
-    return files, problems
-
-
-def _look(desk: Desk, columns: Sequence[ColumnForm], more: MoreForm) -> tuple[Looked, list[ColumnForm]]:
-    """What the campaign would be, and the columns with what was understood."""
-    plan = more.plan(plan_of(columns), desk.folder)
-    looked = desk.looked(past_files(desk.folder), plan)
-    parameters, shown = parameters_in(columns, looked)
-    return with_parameters(looked, parameters), shown
-
-
-def _toml(desk: Desk) -> bytes | None:
-    path = desk.folder / TOML
-    return path.read_bytes() if path.exists() else None
-
-
 # ── what comes in ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _upload(request: Request, form: Taken) -> Response:
+def _upload(request: Request, form: FormData) -> Response:
     desk = desk_of(request)
     sent = [part for part in form.getlist("files") if isinstance(part, UploadFile) and part.filename]
     if not sent:
@@ -148,41 +146,28 @@ def _upload(request: Request, form: Taken) -> Response:
     return go(request, "/begin?anew" if desk.begun else "/begin")
 
 
-def _remove(request: Request, form: Taken) -> Response:
+def _remove(request: Request, form: FormData) -> Response:
     desk = desk_of(request)
     with desk.changing:
         step = remove_past(desk.folder, str(form.get("file", "")))
     return go(request, "/begin", "" if desk.begun else f"Done: {step.what}.")
 
 
-def _columns(request: Request, form: Taken) -> Response:
+def _columns(request: Request, form: FormData) -> Response:
     """Look again with what was typed, compare the past campaigns, or write the campaign."""
     desk = desk_of(request)
-    files, _ = _tables(desk)
-    tables = [table for _, table in files if table is not None]
-    if not tables:
+    found = _beginning(desk, form)
+    if not found.tables:
         raise InputError("There are no past files yet. Drop some first.")
-    columns = forms_in(form, forms_of(tables))
-    more = more_in(form, more_of(desk))
-    if "right" in form:
-        more = more.with_right(str(form["right"])[:60])
     if form.get("do") != "write":
-        return _page(request, columns, more=more, compare=form.get("do") == "compare")
-    more = _understood(more)
-    try:
-        found, wrong = tried_but_slips(lambda: _look(desk, columns, more))
-    except SlippedResultsError:
-        return _page(request, columns, status=422, more=more)
-    if wrong:
-        return _page(request, columns, wrong, 422, more=more)
-    looked, shown = found
-    if any(c.wrong for c in shown) or wrong_rules(desk.folder, looked.file):
-        return _page(request, columns, "Nothing was written: some fields need another look.", 422, more=more)
+        return _page(request, found, status=422 if found.wrong else 200, compare=form.get("do") == "compare")
+    if found.looked is None or not found.ready:
+        return _page(request, found, found.wrong or "Nothing was written: some fields need another look.", 422)
     try:
         with desk.changing:
-            begin(desk.folder, looked, seen=str(form.get("seen", "")) or None)
+            begin(desk.folder, found.looked, seen=str(form.get("seen", "")) or None)
     except ChangedMeanwhileError as error:
-        return _page(request, columns, f"Somebody else was faster: {error}", 409, more=more)
+        return _page(request, found, f"Somebody else was faster: {error}", 409)
     return go(request, "/experiments", f"{TOML} was written. Ask for the first experiments.")
 
 
@@ -192,24 +177,24 @@ def _agreement(request: Request) -> Response:
     if work is None:
         raise HTTPException(404)
     if not work.done or work.error:
-        return render(request, "work.html", {"work": work, "title": work.what, "then": request.url.path})
+        return waiting(request, work, work.what)
+    found = enumerate(_compared(request).outcomes)
     outcomes = [
-        {"name": name, "rows": past_rows(PastOf(name, check, None)), "picture": i}
-        for i, (name, check, _) in enumerate(_compared(work).outcomes)
+        {"name": name, "rows": past_rows(PastOf(name, check, None)), "picture": i} for i, (name, check, _) in found
     ]
     return render(request, "agreement.html", {"title": "Do they agree?", "outcomes": outcomes, "ident": work.id})
 
 
 def _agreement_picture(request: Request) -> Response:
-    work = desk_of(request).work(request.path_params["ident"])
-    i: Any = request.path_params["i"]
-    if work is None or not work.done or work.error or i >= len(_compared(work).outcomes):
+    outcomes, i = _compared(request).outcomes, request.path_params["i"]
+    if i >= len(outcomes):
         raise HTTPException(404)
-    return Response(_compared(work).outcomes[i][2], media_type="image/svg+xml")
+    return Response(outcomes[i][2], media_type="image/svg+xml")
 
 
-def _compared(work: DeskWork) -> Compared:
-    if not isinstance(work.result, Compared):
+def _compared(request: Request) -> Compared:
+    work = desk_of(request).work(request.path_params["ident"])
+    if work is None or not isinstance(work.result, Compared):
         raise HTTPException(404)
     return work.result
 

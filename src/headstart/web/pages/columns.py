@@ -11,8 +11,8 @@ from headstart.campaign.init import CampaignPlan, Looked
 from headstart.data.outcomes import Goal, Limit
 from headstart.errors import HeadstartError, InputError
 from headstart.sources.files.cells import number
+from headstart.sources.files.names import split_unit
 from headstart.sources.files.tables import Table
-from headstart.sources.files.units import split_unit
 from headstart.sources.parameters import Kind, Parameter
 
 ROLES = {
@@ -194,15 +194,9 @@ def _corrected(c: ColumnForm, guess: Parameter, wrong: dict[str, str]) -> Parame
     log = c["log"] == "on" if c["log"] != c["was_log"] else guess.log if "was_log" not in c.fields else c["log"] == "on"
     if wrong or low is None or high is None:
         return guess
-    if low >= high:
-        wrong["low"] = f"{low:g} is not below {high:g}."
-    elif log and low <= 0:
-        wrong["low"] = "A log scale needs a lower end above 0."
-    elif step is not None and (log or not 0 < step <= high - low):
-        wrong["step"] = "A step goes with no log scale." if log else "A step must be positive and within the range."
-    elif kind is Kind.INT and any(v is not None and v != int(v) for v in (low, high, step)):
-        wrong["low"] = "Whole numbers need whole ends and a whole step."
-    return Parameter(c.name, kind, low=low, high=high, log=log, step=step, unit=unit)
+    corrected = Parameter(c.name, kind, low=low, high=high, log=log, step=step, unit=unit)
+    wrong.update([corrected.wrong] if corrected.wrong else [])
+    return corrected
 
 
 def _field(c: ColumnForm, name: str, guess: float | None, wrong: dict[str, str]) -> float | None:

@@ -6,55 +6,52 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from headstart.campaign.desk.changes import OwnRow, add_row, remove_row, save_results, say_right
+from headstart.campaign.desk.contents import with_campaign
 from headstart.campaign.desk.history import Step, last_step, steps_of, undo_step
 from headstart.campaign.experiments import State
 from headstart.campaign.measured import SlippedResultsError
 from headstart.errors import ChangedMeanwhileError, InputError, UnusableCellsError
-from headstart.web.desk import Desk, Snapshot
-from headstart.web.forms import Taken, posted, tried, whole_number
-from headstart.web.jobs import Learned, row_key
-from headstart.web.pages.page import desk_of, go, render
-from headstart.web.pages.remedies import for_the_page
-from headstart.web.pages.rows import ShownRow, Typed, own_fields, row_of, table_texts, typed_in
+from headstart.web.desk import row_key
+from headstart.web.pages.page import desk_of, go, posted, render
+from headstart.web.pages.rows import Typed, own_fields, row_of, typed_in
+from headstart.web.problems import for_the_page, tried, whole_number
 from headstart.web.worker import DeskWork
 
 _MOST_ASKED = 100
 _SHOWN_STEPS = 20
 
 
-def _show(request: Request) -> Response:
-    return _page(request)
-
-
 def _page(
     request: Request, typed: Typed | None = None, told: str = "", status: int = 200, *, opened: int | None = None
 ) -> Response:
     """The page; with what was typed, and the row whose settings were just opened to be changed."""
-    desk = desk_of(request)
+    desk, typed = desk_of(request), typed or Typed()
     now = desk.now()
-    learned = desk.learned(now)
-    work = learned if isinstance(learned, DeskWork) else None
+    campaign, learned = now.campaign, desk.learned(now)
     known = None if isinstance(learned, DeskWork) else learned
-    rows = _rows(desk, now, known, typed or Typed())
-    pending = [row for row in rows if row.state == State.PENDING]
+    found = desk.outlooks(now, known, [e.values for e in campaign.those(State.PENDING)]) if known else {}
+    rows = [row_of(campaign, e, found.get(row_key(campaign, e.values)), typed) for e in campaign.experiments]
+    own = with_campaign(known.fitted, campaign).remarks if known else ()
     content = {
         "title": "Experiments",
-        "file": now.campaign.file,
+        "file": campaign.file,
         "seen": now.seen,
-        "pending": pending,
+        "pending": [row for row in rows if row.state == State.PENDING],
         "others": [row for row in rows if row.state != State.PENDING][::-1],
-        "limited": bool(now.campaign.file.limits),
-        "work": work,
+        "best": getattr(campaign.best, "number", None),
+        "limited": bool(campaign.file.limits),
+        "work": learned if isinstance(learned, DeskWork) else None,
         "knows": known.fitted.knows if known else True,
-        "own": own_fields(now.campaign, typed or Typed()),
+        "own": own_fields(campaign, typed),
         "told": told,
         "opened": opened,
-        "remarks": _remarks(desk, now, known),
+        "remarks": [for_the_page(remark) for remark in dict.fromkeys([*own, *campaign.remarks])],
         "steps": steps_of(desk.folder)[::-1][:_SHOWN_STEPS],
         "last": last_step(desk.folder),
         "outlook": desk.outlook(now),
@@ -62,50 +59,32 @@ def _page(
     return render(request, "experiments.html", content, status=status)
 
 
-def _remarks(desk: Desk, now: Snapshot, known: Learned | None) -> list[str]:
-    own = list(desk.fitted(now, known).remarks) if known else []
-    return [for_the_page(remark) for remark in dict.fromkeys([*own, *now.campaign.remarks])]
-
-
-def _rows(desk: Desk, now: Snapshot, known: Learned | None, typed: Typed) -> list[ShownRow]:
-    campaign = now.campaign
-    pending = campaign.those(State.PENDING)
-    found = desk.outlooks(now, known, [e.values for e in pending]) if known else {}
-    best = campaign.best
-    texts = table_texts(campaign)
-    return [
-        row_of(campaign, e, found.get(row_key(campaign, e.values)), typed, texts, best) for e in campaign.experiments
-    ]
-
-
 # ── what comes in ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def show_again(request: Request, form: Taken, told: str) -> Response:
+def show_again(request: Request, form: FormData, told: str) -> Response:
     """The page with what was typed, and why it was not taken."""
     typed = typed_in(desk_of(request).now().campaign, form)
     return _page(request, typed, told, 409)
 
 
-def _save(request: Request, form: Taken) -> Response:
+def _save(request: Request, form: FormData) -> Response:
     desk = desk_of(request)
     typed = typed_in(desk.now().campaign, form)
-    if "edit" in form:
-        row = whole_number(str(form["edit"]), "The row", 1, 10**9)
-        return _page(request, replace(typed, edit=typed.edit | {row}), opened=row)
-    failed = [whole_number(str(form["failed"]), "The row", 1, 10**9)] if "failed" in form else []
-    seen = str(form.get("seen", ""))
+    rows = {do: whole_number(str(form[do]), "The row", 1, 10**9) for do in ("edit", "failed", "remove") if do in form}
+    if "edit" in rows:
+        return _page(request, replace(typed, edit=typed.edit | {rows["edit"]}), opened=rows["edit"])
+    seen, failed = str(form.get("seen", "")), [rows["failed"]] if "failed" in rows else []
 
     def change() -> Step | None:
-        if "remove" in form:
-            row = whole_number(str(form["remove"]), "The row", 1, 10**9)
-            return remove_row(desk.folder, seen, row, opening=desk.opening)
+        if "remove" in rows:
+            return remove_row(desk.folder, seen, rows["remove"], opening=desk.opening)
         return save_results(desk.folder, seen, typed.cells, failed=failed, right=typed.right, opening=desk.opening)
 
     return _changed(request, replace(typed, own={}), change, "saved")
 
 
-def _add(request: Request, form: Taken) -> Response:
+def _add(request: Request, form: FormData) -> Response:
     desk = desk_of(request)
     typed = typed_in(desk.now().campaign, form)
     right = [column for _, column in typed.right]
@@ -145,7 +124,7 @@ def ask_about(request: Request, error: Exception) -> Response:
     return render(request, "slips.html", content, status=422)
 
 
-def _right(request: Request, form: Taken) -> Response:
+def _right(request: Request, form: FormData) -> Response:
     """Cells of the files are said to be right."""
     desk = desk_of(request)
     cell = str(form.get("cell", ""))
@@ -160,7 +139,7 @@ def _right(request: Request, form: Taken) -> Response:
     raise InputError(f"Nobody is asked about {cell[:60]!r} any more. Look at the experiments.")
 
 
-def _undo(request: Request, form: Taken) -> Response:
+def _undo(request: Request, form: FormData) -> Response:
     desk = desk_of(request)
     number = whole_number(str(form.get("step", "")), "The step", 1, 10**6)
     with desk.changing:
@@ -168,7 +147,7 @@ def _undo(request: Request, form: Taken) -> Response:
     return go(request, "/experiments" if desk.begun else "/begin", f"Undone: {step.what}.")
 
 
-def _ask(request: Request, form: Taken) -> Response:
+def _ask(request: Request, form: FormData) -> Response:
     desk = desk_of(request)
     n, wrong = tried(lambda: whole_number(str(form.get("n", "")), "The number of experiments", 1, _MOST_ASKED))
     if wrong:
@@ -179,7 +158,7 @@ def _ask(request: Request, form: Taken) -> Response:
 
 
 ROUTES = (
-    Route("/experiments", _show),
+    Route("/experiments", _page),
     # a page that answers a form has the form's address, where its script, and whoever loads it again, looks for it
     Route("/experiments/save", partial(go, path="/experiments")),
     Route("/experiments/add", partial(go, path="/experiments")),

@@ -1,7 +1,8 @@
-"""Pictures: drawn on the server; and slices through any point, which follow the mouse."""
+"""Pictures: those of the command line, and slices through any point, of which the numbers follow the mouse."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -10,16 +11,20 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from headstart.campaign.desk.words import percent, with_interval
-from headstart.sources.parameters import Kind
-from headstart.web.forms import tried
+from headstart.campaign.suggestions import Range, ranges_at
+from headstart.errors import InputError
+from headstart.gp.threads import single_thread
+from headstart.sources.files.cells import number
+from headstart.sources.parameters import Kind, Parameter
+from headstart.web.desk import Snapshot
+from headstart.web.jobs import Learned
 from headstart.web.pages.page import desk_of, render, waiting
-from headstart.web.slices import HEIGHT, WIDTH, Frame, expected_at, panels_at, point_of, within_at
+from headstart.web.problems import tried
 from headstart.web.worker import DeskWork
 
 _TITLES = {
     "progress": "Progress",
     "front": "The front",
-    "slices": "Prediction through the best point",
     "sources": "What each past campaign says by itself",
     "verdicts": "Verdicts on the past campaigns over time",
 }
@@ -31,96 +36,120 @@ def _show(request: Request) -> Response:
     learned = desk.learned(now)
     if isinstance(learned, DeskWork):
         return waiting(request, learned, "Pictures")
-    drawn = desk.pictures(now)
-    names = [] if isinstance(drawn, DeskWork) else list(drawn)
+    drawn = desk.drawn(now)
     content = {
         "title": "Pictures",
         "drawing": drawn if isinstance(drawn, DeskWork) else None,
-        "pictures": [(name, _titled(name)) for name in names],
+        "pictures": [] if isinstance(drawn, DeskWork) else _titled(drawn.pictures),
         "key": now.contents.key[:12],
         **_slices(request, now, learned),
     }
     return render(request, "pictures.html", content)
 
 
-def _titled(name: str) -> str:
-    kind, dash, of = name.partition("-")
-    return f"{_TITLES.get(kind, kind)}{f': {of}' if dash else ''}"
+def _titled(names: Mapping[str, bytes]) -> list[tuple[str, str]]:
+    """The pictures with their titles; slices are shown already, through any point."""
+    parts = [(name, *name.partition("-")) for name in names]
+    return [(name, _TITLES[kind] + (of and f": {of}")) for name, kind, _, of in parts if kind in _TITLES]
 
 
-def _slices(request: Request, now: Any, learned: Any) -> dict[str, Any]:
-    fitted = desk_of(request).fitted(now, learned)
-    asked = {key: value[:60] for key, value in request.query_params.items()}
-    point, wrong = tried(lambda: point_of(fitted, asked, learned.reference))
-    point = dict(learned.reference) if point is None else point
-    parameters = [
-        (i, p, asked.get(f"v{i}", "") if wrong else point[p.name])
-        for i, p in enumerate(now.campaign.file.parameters)
-        if p.kind is not Kind.FIXED
-    ]
-    return {
-        "panels": learned.panels if point == dict(learned.reference) else panels_at(fitted, point),
-        "frame": Frame(),
-        "width": WIDTH,
-        "height": HEIGHT,
-        "parameters": parameters,
-        "expected": [(label, with_interval(r.median, r.low, r.high)) for label, r in expected_at(fitted, point)],
-        "within": percent(within_at(fitted, point)) if now.campaign.file.limits else "",
-        "wrong": wrong,
-        "is_reference": point == dict(learned.reference),
-    }
-
-
-def _fragment(request: Request) -> Response:
-    """The slices alone, for the script."""
+def _fitted(request: Request) -> tuple[Snapshot, Learned]:
+    """The models, for the script and the pictures in a page: they are asked for where there are some."""
     desk = desk_of(request)
     now = desk.now()
     learned = desk.learned(now)
     if isinstance(learned, DeskWork):
         raise HTTPException(409, "It is being learnt from the files.")
-    return render(request, "slices.html", _slices(request, now, learned))
+    return now, learned
+
+
+def _point(request: Request, now: Snapshot, learned: Learned) -> dict[str, Any]:
+    """The reference point with other values, named v0, v1 … by the parameters' places; a comma is fine."""
+    asked = request.query_params
+    texts = ((p, asked.get(f"v{i}", "").strip()[:60]) for i, p in enumerate(now.campaign.file.parameters))
+    changed = {p.name: _value(p, text) for p, text in texts if text and p.kind is not Kind.FIXED}
+    return {**learned.reference, **changed}
+
+
+def _value(p: Parameter, text: str) -> Any:
+    if p.is_text:
+        if text not in p.choices:
+            raise InputError(f"{p.name}: {text!r} is none of the choices ({', '.join(p.choices)}).")
+        return text
+    value = number(text, ".")
+    if value is None or not p.low <= value <= p.high:
+        raise InputError(f"{p.name}: {text!r} is no number between {p.low:g} and {p.high:g}.")
+    return round(value) if p.kind is Kind.INT else value
+
+
+@single_thread()
+def _expected(now: Snapshot, learned: Learned, point: Mapping[str, Any]) -> tuple[list[tuple[str, Range]], str]:
+    """What a measurement of every outcome is expected to be at a point, and how probably limits hold."""
+    within = percent(float(learned.fitted.probability_within([point])[0])) if now.campaign.file.limits else ""
+    return [(own.column.label, ranges_at(own, [point])[0]) for own in learned.fitted.outcomes], within
+
+
+def _slices(request: Request, now: Snapshot, learned: Learned) -> dict[str, Any]:
+    point, wrong = tried(lambda: _point(request, now, learned))
+    point = dict(learned.reference) if point is None else point
+    reference = point == learned.reference
+    parameters = [(i, p) for i, p in enumerate(now.campaign.file.parameters) if p.kind is not Kind.FIXED]
+    typed = {i: request.query_params.get(f"v{i}", "")[:60] if wrong else point[p.name] for i, p in parameters}
+    expected, within = _expected(now, learned, point)
+    return {
+        "slices": desk_of(request).slices(now, learned, point).outcomes,
+        "query": {"v": now.contents.key[:12]} | ({} if reference else {f"v{i}": point[p.name] for i, p in parameters}),
+        "parameters": [(i, p, typed[i]) for i, p in parameters],
+        "expected": [(label, with_interval(r.median, r.low, r.high)) for label, r in expected],
+        "within": within,
+        "wrong": wrong,
+        "is_reference": reference,
+    }
+
+
+def _fragment(request: Request) -> Response:
+    """The slices alone, for the script."""
+    return render(request, "slices.html", _slices(request, *_fitted(request)))
 
 
 def _predict(request: Request) -> Response:
     """What is expected of every outcome at a point, for the script: v0, v1 … are its values."""
-    desk = desk_of(request)
-    now = desk.now()
-    learned = desk.learned(now)
-    if isinstance(learned, DeskWork):
-        return JSONResponse({"wrong": "It is being learnt from the files."}, 409)
-    fitted = desk.fitted(now, learned)
-    asked = {key: value[:60] for key, value in request.query_params.items()}
-    point, wrong = tried(lambda: point_of(fitted, asked, learned.reference))
+    now, learned = _fitted(request)
+    point, wrong = tried(lambda: _point(request, now, learned))
     if point is None:
         return JSONResponse({"wrong": wrong}, 422)
-    found = expected_at(fitted, point)
-    rows = [
-        {"outcome": label, "text": with_interval(r.median, r.low, r.high), **_finite(r.median, r.low, r.high)}
-        for label, r in found
-    ]
-    answer: dict[str, Any] = {"point": point, "expected": rows}
-    if now.campaign.file.limits:
-        answer["within"] = percent(within_at(fitted, point))
-    return JSONResponse(answer)
-
-
-def _finite(median: float, low: float, high: float) -> dict[str, float | None]:
-    return {k: v if v == v else None for k, v in (("median", median), ("low", low), ("high", high))}
+    expected, within = _expected(now, learned, point)
+    rows = [{"outcome": label, "text": with_interval(r.median, r.low, r.high)} for label, r in expected]
+    return JSONResponse({"point": point, "expected": rows, "within": within})
 
 
 def _picture(request: Request) -> Response:
     desk = desk_of(request)
-    drawn = desk.pictures(desk.now())
+    drawn = desk.drawn(desk.now())
     name = request.path_params["name"]
-    if isinstance(drawn, DeskWork) or name not in drawn:
+    if isinstance(drawn, DeskWork) or name not in drawn.pictures:
         raise HTTPException(404)
+    return _svg(request, drawn.pictures[name])
+
+
+def _slices_picture(request: Request) -> Response:
+    now, learned = _fitted(request)
+    found = desk_of(request).slices(now, learned, _point(request, now, learned)).outcomes
+    if request.path_params["i"] >= len(found):
+        raise HTTPException(404)
+    return _svg(request, found[request.path_params["i"]][1])
+
+
+def _svg(request: Request, content: bytes) -> Response:
+    """A picture, which a browser may keep if its address says which files it shows."""
     kept = {"cache-control": "private, max-age=86400"} if "v" in request.query_params else {}
-    return Response(drawn[name], media_type="image/svg+xml", headers=kept)
+    return Response(content, media_type="image/svg+xml", headers=kept)
 
 
 ROUTES = (
     Route("/pictures", _show),
     Route("/pictures/slices", _fragment),
+    Route("/pictures/slices/{i:int}.svg", _slices_picture),
     Route("/pictures/predict", _predict),
     Route("/pictures/{name}.svg", _picture),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass
 from datetime import date
 from importlib.metadata import version
 from typing import Any
@@ -15,78 +14,60 @@ from starlette.routing import Route
 from headstart.campaign.desk.words import percent
 from headstart.campaign.experiments import State
 from headstart.campaign.fitted import THIS
-from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict, WhyUnusable
-from headstart.web.desk import Desk, Snapshot
-from headstart.web.jobs import Judged, Learned, PastOf
+from headstart.models.auto.explanation import SourceVerdict, Verdict, WhyUnusable
+from headstart.web.jobs import Judged, PastOf
 from headstart.web.pages.page import desk_of, render, waiting
 from headstart.web.worker import DeskWork
 
 _VERSIONS = ("headstart", "torch", "botorch", "gpytorch", "numpy", "scipy", "optuna")
 
 
-@dataclass(frozen=True, slots=True)
-class PastRow:
-    """A past campaign and what became of it; ``look`` is what to look at, "" where all is well."""
+_REVERSE = (
+    "It shows the reverse of the others or of this campaign: look whether its result counts the other way round (loss "
+    "instead of yield), or two columns are swapped."
+)
+_OTHER = (
+    "It says something else than this campaign's results: look whether it was really the same process, and the same "
+    "way of measuring."
+)
+_UNUSABLE = {
+    WhyUnusable.TOO_FEW: "{rows} rows are too few to judge it by. Add the rest of its rows, if there are any.",
+    WhyUnusable.LITTLE: "{rows} rows for so many parameters say little on their own: that is no fault of theirs. Only "
+    "its best point is tried. More rows, or fewer parameters, would make it count.",
+    WhyUnusable.CONSTANT: "All of its results are the same: look whether the right column was taken for the result.",
+    WhyUnusable.NOISE: "Its results do not follow from its settings: look for a slip of the decimal mark, a swapped "
+    "column, another unit, or something that mattered and was not recorded.",
+}
 
-    name: str
-    rows: int
-    verdict: str
-    reason: str
-    weight: str
-    agrees: str
-    contradicts: str
-    look: str
 
-
-def past_rows(own: PastOf) -> list[PastRow]:
-    """The past campaigns of an outcome; before there are results, as they say themselves."""
+def past_rows(own: PastOf) -> list[dict[str, Any]]:
+    """A row for every past campaign of an outcome, with what to look at; without results as it says itself."""
     if own.check is None:
         return []
-    verdicts = own.explanation.sources if own.explanation is not None else own.check.sources
-    return [_past_row(own.check, i, verdict) for i, verdict in enumerate(verdicts)]
+    rows = []
+    for i, s in enumerate((own.explanation or own.check).sources):
+        agrees, contradicts = own.check.related(i)
+        row = {
+            "name": s.name,
+            "rows": s.rows,
+            "verdict": str(s.verdict),
+            "reason": s.reason.replace("the target", "this campaign"),
+            "weight": f"{s.weight:+.2f} ± {s.weight_sd:.2f}",
+            "agrees": ", ".join(agrees) or "–",
+            "contradicts": ", ".join(contradicts) or "–",
+            "look": _look(s, reverse=len(contradicts) > len(agrees)),
+        }
+        rows.append(row)
+    return rows
 
 
-def _past_row(check: Explanation, i: int, verdict: SourceVerdict) -> PastRow:
-    agrees, contradicts = check.related(i)
-    return PastRow(
-        verdict.name,
-        verdict.rows,
-        str(verdict.verdict),
-        verdict.reason.replace("the target", "this campaign"),
-        f"{verdict.weight:+.2f} ± {verdict.weight_sd:.2f}",
-        ", ".join(agrees) or "–",
-        ", ".join(contradicts) or "–",
-        _look(verdict, reverse=len(contradicts) > len(agrees)),
-    )
-
-
-def _look(verdict: SourceVerdict, *, reverse: bool) -> str:
-    """What to look at when a campaign is ignored, small, or upside down."""
-    if verdict.upside_down or reverse:
-        return (
-            "It shows the reverse of the others or of this campaign: look whether its result counts the other way "
-            "round (loss instead of yield), or two columns are swapped."
-        )
-    if verdict.unusable is WhyUnusable.TOO_FEW:
-        return f"{verdict.rows} rows are too few to judge it by. Add the rest of its rows, if there are any."
-    if verdict.unusable is WhyUnusable.LITTLE:
-        return (
-            f"{verdict.rows} rows for so many parameters say little on their own: that is no fault of theirs. Only "
-            "its best point is tried. More rows, or fewer parameters, would make it count."
-        )
-    if verdict.unusable is WhyUnusable.CONSTANT:
-        return "All of its results are the same: look whether the right column was taken for the result."
-    if verdict.unusable is WhyUnusable.NOISE:
-        return (
-            "Its results do not follow from its settings: look for a slip of the decimal mark, a swapped column, "
-            "another unit, or something that mattered and was not recorded."
-        )
-    if verdict.verdict is not Verdict.USED:
-        return (
-            "It says something else than this campaign's results: look whether it was really the same process, and the "
-            "same way of measuring."
-        )
-    return ""
+def _look(source: SourceVerdict, *, reverse: bool) -> str:
+    """What to look at when a campaign is ignored, small, or upside down; "" where all is well."""
+    if source.upside_down or reverse:
+        return _REVERSE
+    if source.unusable is not None:
+        return _UNUSABLE[source.unusable].format(rows=source.rows)
+    return "" if source.verdict is Verdict.USED else _OTHER
 
 
 def _past(request: Request) -> Response:
@@ -102,11 +83,9 @@ def _past(request: Request) -> Response:
 def _outcomes(judged: Judged) -> list[dict[str, Any]]:
     found = []
     for own in judged.past:
-        believed = []
-        if own.explanation is not None:
-            shares = own.explanation.candidates
-            believed = [(own.explanation.meanings[name], percent(share)) for name, share in shares.items()]
-        n = own.explanation.n_observations if own.explanation is not None else 0
+        told = own.explanation
+        believed = [(told.meanings[name], percent(share)) for name, share in told.candidates.items()] if told else []
+        n = told.n_observations if told else 0
         found.append({"name": own.outcome, "rows": past_rows(own), "believed": believed, "n": n})
     return found
 
@@ -120,8 +99,10 @@ def _report(request: Request) -> Response:
     judged = desk.judged(now)
     if isinstance(judged, DeskWork):
         return waiting(request, judged, "Report")
-    pictures = desk.pictures(now)
-    names = [] if isinstance(pictures, DeskWork) else [name for name in pictures if not name.startswith("sources")]
+    drawn = desk.drawn(now)
+    names = [] if isinstance(drawn, DeskWork) else [name for name in drawn.pictures if not name.startswith("sources")]
+    (at_best,) = desk.outlooks(now, learned, [learned.reference]).values()
+    labels = [column.label for column in now.campaign.file.results]
     content = {
         "title": "Report",
         "campaign": now.campaign,
@@ -130,12 +111,11 @@ def _report(request: Request) -> Response:
         "best": now.campaign.best,
         "front": now.campaign.front if len(now.campaign.file.goals) > 1 else (),
         "outcomes": _outcomes(judged),
-        "noise": _noise(now, judged),
+        "noise": [(name, *own) for name, own in zip(labels, judged.noise, strict=True) if own[0] == own[0]],
         "shares": [(n, percent(share)) for n, share in judged.reference_shares if share >= 0.005 or n == THIS],
-        "reference": learned.reference,
-        "expected": _at_reference(desk, now, learned),
+        "expected": list(zip(labels, at_best.ranges, strict=True)),
         "outlook": judged.outlook,
-        "drawing": pictures if isinstance(pictures, DeskWork) else None,
+        "drawing": drawn if isinstance(drawn, DeskWork) else None,
         "pictures": names,
         "key": now.contents.key[:12],
         "remarks": list(dict.fromkeys(now.campaign.remarks)),
@@ -145,16 +125,6 @@ def _report(request: Request) -> Response:
         "digests": now.contents.files,
     }
     return render(request, "report.html", content)
-
-
-def _noise(now: Snapshot, judged: Judged) -> list[tuple[str, float, int]]:
-    names = [column.label for column in now.campaign.file.results]
-    return [(name, sd, n) for name, (sd, n) in zip(names, judged.noise, strict=True) if sd == sd]
-
-
-def _at_reference(desk: Desk, now: Snapshot, learned: Learned) -> list[tuple[str, Any]]:
-    row = next(iter(desk.outlooks(now, learned, [learned.reference]).values()), None)
-    return [] if row is None else list(zip((c.label for c in now.campaign.file.results), row.ranges, strict=True))
 
 
 ROUTES = (Route("/past", _past), Route("/report", _report))

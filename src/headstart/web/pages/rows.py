@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from starlette.datastructures import FormData
+
 from headstart.campaign.campaign import Campaign
 from headstart.campaign.desk.changes import OWN_ROW, CellPlace
 from headstart.campaign.desk.words import cell as cell_text
@@ -13,7 +15,6 @@ from headstart.campaign.desk.words import percent, with_interval
 from headstart.campaign.experiments import Experiment
 from headstart.campaign.measured import ResultSlip
 from headstart.sources.parameters import Kind
-from headstart.web.forms import Taken
 from headstart.web.jobs import RowOutlook
 
 
@@ -47,7 +48,6 @@ class ShownRow:
     fields: dict[str, FieldShown] = field(default_factory=dict)
     within: str = ""
     rests: list[tuple[str, str]] = field(default_factory=list)
-    best: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,31 +75,16 @@ class Typed:
         )
 
 
-def table_texts(campaign: Campaign) -> dict[CellPlace, str]:
-    """What the cells of the file hold."""
-    return {
-        (row, column): text
-        for row, cells in zip(campaign.table.numbers, campaign.table.rows, strict=True)
-        for column, text in zip(campaign.table.columns, cells, strict=True)
-    }
-
-
-def row_of(
-    campaign: Campaign,
-    e: Experiment,
-    outlook: RowOutlook | None,
-    typed: Typed,
-    texts: Mapping[CellPlace, str],
-    best: Experiment | None,
-) -> ShownRow:
+def row_of(campaign: Campaign, e: Experiment, outlook: RowOutlook | None, typed: Typed) -> ShownRow:
     """An experiment with a cell for every result and standard error, and what is expected of it."""
-    file = campaign.file
-    cells = []
+    file, at = campaign.file, campaign.table.numbers.index(e.number)
+    texts = dict(zip(campaign.table.columns, campaign.table.rows[at], strict=True))
     ranges = dict(zip((column.name for column in file.results), outlook.ranges, strict=True)) if outlook else {}
     labels = {column.name: column.label for column in file.results}
     labels |= {column.error: f"standard error of {column.name}" for column in file.results if column.error}
+    cells = []
     for i, column in enumerate(file.measured_columns):
-        shown = _field(f"r{e.number}.{i}", (e.number, column), labels[column], typed, texts)
+        shown = _field(f"r{e.number}.{i}", (e.number, column), labels[column], typed, texts.get(column, ""))
         r = ranges.get(column)
         if r is not None and column not in e.results:
             shown.expected = with_interval(r.median, r.low, r.high)
@@ -108,10 +93,9 @@ def row_of(
     if e.number in typed.edit:
         for i, p in enumerate(file.parameters):
             if p.kind is not Kind.FIXED:
-                now = {**texts, (e.number, p.name): texts.get((e.number, p.name), "") or cell_text(e.values[p.name])}
-                own = _field(f"s{e.number}.{i}", (e.number, p.name), p.label, typed, now)
+                there = texts.get(p.name, "") or cell_text(e.values[p.name])
+                own = _field(f"s{e.number}.{i}", (e.number, p.name), p.label, typed, there)
                 row.fields[p.name] = replace(own, choices=(*p.choices, *p.withdrawn) if p.is_text else ())
-    row.best = best is not None and best.number == e.number
     if outlook is not None:
         row.within = percent(outlook.within)
         known = [(name, share) for name, share in outlook.shares if share >= 0.005]
@@ -119,8 +103,7 @@ def row_of(
     return row
 
 
-def _field(name: str, place: CellPlace, label: str, typed: Typed, texts: Mapping[CellPlace, str]) -> FieldShown:
-    there = texts.get(place, "")
+def _field(name: str, place: CellPlace, label: str, typed: Typed, there: str) -> FieldShown:
     shown = FieldShown(name, place[1], label, there, typed.cells.get(place, there))
     if place in typed.cells and typed.before.get(place, "") != there:
         shown.note = f"somebody else wrote {there or 'nothing'} here meanwhile"
@@ -142,7 +125,7 @@ def own_fields(campaign: Campaign, typed: Typed) -> list[FieldShown]:
     return [typed.answered(shown, (OWN_ROW, name)) for name, shown in fields]
 
 
-def typed_in(campaign: Campaign, form: Taken) -> Typed:
+def typed_in(campaign: Campaign, form: FormData) -> Typed:
     """The cells that somebody changed: those that are not what the form was sent out with.
 
     Fields are called r3.0 (the first result of row 3), s3.0 (its first setting), p0 and m0 (those of one's own); o3.0

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -19,11 +20,11 @@ from headstart.campaign.toml.reading import read_campaign_file
 from headstart.errors import ChangedMeanwhileError, InputError, UnusableCellsError
 from headstart.sources.files.cells import FAILED, MARK_KEY, MISSING, number
 from headstart.web.desk import Desk
-from headstart.web.forms import Taken, tried
 from headstart.web.pages.page import desk_of, go, render
-from headstart.web.pages.remedies import for_the_page
+from headstart.web.problems import for_the_page, tried
 
 MARKS = {"": "as the files show", ",": "comma (1,5)", ".": "point (1.5)"}
+_FIELDS = ("mark", "cells", "rules", "current")
 _KEPT_IN = (CURRENT, "current.xlsx")
 
 
@@ -37,11 +38,6 @@ class MoreForm:
     current: str = CURRENT
     wrong: Mapping[str, str] = field(default_factory=dict)
     old: CampaignFile | None = None
-
-    @property
-    def marks(self) -> Mapping[str, str]:
-        """The decimal marks that can be chosen."""
-        return MARKS
 
     @property
     def kept_in(self) -> tuple[str, ...]:
@@ -63,10 +59,6 @@ class MoreForm:
                 raise InputError(f"{line!r} is not understood: write the cell, =, and missing, failed or a number.")
             found[text] = value
         return found
-
-    def with_right(self, cell: str) -> MoreForm:
-        """With a cell that is said to be right."""
-        return replace(self, cells="\n".join(filter(None, (self.cells.strip(), f"{cell} = {cell.replace(',', '.')}"))))
 
     def plan(self, columns: CampaignPlan, folder: Path) -> CampaignPlan:
         """The plan of the columns with the rest; lists and descriptors are those of the campaign before."""
@@ -98,13 +90,13 @@ def more_of(desk: Desk) -> MoreForm:
     )
 
 
-def more_in(form: Taken, before: MoreForm) -> MoreForm:
+def more_in(form: FormData, before: MoreForm) -> MoreForm:
     """What was typed."""
-    if "current" not in form:
-        return before
-    mark, cells, rules, current = (str(form.get(name, "")) for name in ("mark", "cells", "rules", "current"))
-    found = replace(before, mark=mark, cells=cells, rules=rules)
-    return replace(found, current=current if current in before.kept_in else before.current)
+    mark, cells, rules, current = (str(form.get(name, getattr(before, name))) for name in _FIELDS)
+    if cell := str(form.get("right", ""))[:60]:  # a result that is said to be right
+        cells = "\n".join(filter(None, (cells.strip(), f"{cell} = {cell.replace(',', '.')}")))
+    current = current if current in before.kept_in else before.current
+    return replace(before, mark=mark, cells=cells, rules=rules, current=current)
 
 
 def wrong_rules(folder: Path, file: CampaignFile) -> str:
@@ -116,12 +108,14 @@ def wrong_rules(folder: Path, file: CampaignFile) -> str:
 # ── the campaign that has begun ───────────────────────────────────────────────────────────────────────────────────
 
 
-def show_settings(request: Request, typed: list[str] | None = None, told: str = "", status: int = 200) -> Response:
+def show_settings(
+    request: Request,
+    typed: list[str] | None = None,
+    wrong: Mapping[int, str] | None = None,
+    told: str = "",
+    status: int = 200,
+) -> Response:
     """What ``headstart.toml`` says and how it was understood; rules can be changed."""
-    return _settings(request, typed, {}, told, status)
-
-
-def _settings(request: Request, typed: list[str] | None, wrong: Mapping[int, str], told: str, status: int) -> Response:
     desk = desk_of(request)
     raw = (desk.folder / TOML).read_bytes()
     file, problem = tried(lambda: read_campaign_file(desk.folder / TOML))
@@ -133,7 +127,7 @@ def _settings(request: Request, typed: list[str] | None, wrong: Mapping[int, str
         "told": told or for_the_page(problem or other),
         "text": raw.decode("utf-8", errors="replace"),
         "file": file,
-        "rules": [(i, rule, wrong.get(i, "")) for i, rule in enumerate(rules)],
+        "rules": [(i, rule, (wrong or {}).get(i, "")) for i, rule in enumerate(rules)],
         "listed": len(settings.listed) if settings is not None else None,
         "described": {} if settings is None else {n: own.names for n, own in settings.descriptors.items()},
         "seen": digest(raw),
@@ -142,7 +136,7 @@ def _settings(request: Request, typed: list[str] | None, wrong: Mapping[int, str
     return render(request, "begun.html", content, status=status)
 
 
-def change_rules(request: Request, form: Taken) -> Response:
+def change_rules(request: Request, form: FormData) -> Response:
     """Save the rules; one that cannot be understood is told beside its field."""
     desk = desk_of(request)
     rules = [str(rule).strip() for rule in form.getlist("rule")][:50]
@@ -152,7 +146,7 @@ def change_rules(request: Request, form: Taken) -> Response:
             step = save_rules(desk.folder, str(form.get("seen", "")), rules, opening=desk.opening)
     except UnusableCellsError as error:
         wrong = {row: told for (row, _), told in error.cells.items()}
-        return _settings(request, typed, wrong, "Nothing was saved: a rule needs another look.", 422)
+        return show_settings(request, typed, wrong, "Nothing was saved: a rule needs another look.", 422)
     except ChangedMeanwhileError as error:
-        return _settings(request, typed, {}, f"Somebody else was faster: {error}", 409)
+        return show_settings(request, typed, {}, f"Somebody else was faster: {error}", 409)
     return go(request, "/begin", "Nothing was new." if step is None else f"Saved: {step.what}.")

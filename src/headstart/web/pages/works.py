@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from headstart.web.forms import Taken, posted
-from headstart.web.jobs import Asked
-from headstart.web.pages.page import desk_of, go, render
+from headstart.web.pages.page import desk_of, go, posted, render
 
 _GONE = "Nothing is known of this work: the server was started anew. What was finished is in the folder."
+_STATE = ("done", "error", "share", "doing")
 
 
 def _show(request: Request) -> Response:
@@ -19,15 +19,8 @@ def _show(request: Request) -> Response:
     if work is None:
         return render(request, "problem.html", {"told": _GONE, "title": "Not found"}, status=404)
     if work.done and not work.error:
-        return go(request, work.then, _said(work.result))
+        return go(request, work.then, work.result if isinstance(work.result, str) else "")
     return render(request, "work.html", {"work": work, "title": work.what, "then": f"/job/{work.id}"})
-
-
-def _said(result: object) -> str:
-    if isinstance(result, Asked):
-        rows = ", ".join(map(str, result.numbers))
-        return f"New: row{'' if len(result.numbers) == 1 else 's'} {rows}."
-    return ""
 
 
 def _state(request: Request) -> Response:
@@ -35,19 +28,11 @@ def _state(request: Request) -> Response:
     work = desk_of(request).work(request.path_params["ident"])
     if work is None:
         return JSONResponse({"done": True, "error": _GONE, "share": 0, "doing": "", "seconds": 0})
-    return JSONResponse(
-        {
-            "done": work.done,
-            "error": work.error,
-            "share": work.share,
-            "doing": work.doing,
-            "seconds": round(work.seconds),
-        }
-    )
+    return JSONResponse({name: getattr(work, name) for name in _STATE} | {"seconds": round(work.seconds)})
 
 
-def _again(request: Request, form: Taken) -> Response:
-    """DeskWork that went wrong is forgotten; the page that needs it begins it anew."""
+def _again(request: Request, form: FormData) -> Response:
+    """Work that went wrong is forgotten; the page that needs it begins it anew."""
     work = desk_of(request).work(str(form.get("work", "")))
     if work is not None and work.error:
         desk_of(request).again(work)

@@ -120,20 +120,18 @@ function cells(form) {
 
 // ── slices ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-function valueAt(panel, event) {
-  const box = panel.getBoundingClientRect();
-  const { left, right, width, choices, low, high, log, whole } = panel.dataset;
-  const x = ((event.clientX - box.left) / box.width) * width;
-  const share = Math.min(1, Math.max(0, (x - left) / (right - left)));
-  one(".mouse", panel).setAttribute("x1", +left + share * (right - left));
-  one(".mouse", panel).setAttribute("x2", +left + share * (right - left));
-  if (choices) {
-    const known = JSON.parse(choices);
-    return known[Math.min(known.length - 1, Math.floor(share * known.length))];
-  }
-  const value = log ? low * (high / low) ** share : +low + share * (high - low);
-  if (whole) return Math.round(value);
-  return Math.min(+high, Math.max(+low, +value.toPrecision(4)));
+function valueAt(picture, event) {
+  const place = picture.getBoundingClientRect();
+  const x = (event.clientX - place.left) / place.width;
+  const y = (event.clientY - place.top) / place.height;
+  const inside = ({ box: [left, top, right, bottom] }) => left <= x && x <= right && top <= y && y <= bottom;
+  const panel = JSON.parse(picture.dataset.panels).find(inside);
+  if (!panel) return null;
+  const { name, box, ends, range, log, whole, choices } = panel;
+  const share = (x - box[0]) / (box[2] - box[0]);
+  const value = log ? ends[0] * (ends[1] / ends[0]) ** share : ends[0] + share * (ends[1] - ends[0]);
+  if (choices.length) return [name, choices[Math.min(choices.length - 1, Math.max(0, Math.round(value)))]];
+  return [name, Math.min(range[1], Math.max(range[0], whole ? Math.round(value) : +value.toPrecision(4)))];
 }
 
 function asked(box, changed = {}) {
@@ -154,30 +152,33 @@ function slices(box) {
     waiting = null;
     try {
       const answer = await fetch(`/pictures/predict?${asked(box, { [name]: value })}`, { credentials: "same-origin" });
+      if (!answer.ok) return;
       const found = await answer.json();
-      const told = (found.expected || []).map((each) => [each.outcome, each.text]);
-      const label = one(`label[for=${name}]`, box).textContent;
+      const told = found.expected.map((each) => [each.outcome, each.text]);
       if (found.within) told.push(["limits hold", found.within]);
-      if (told.length) readout(box, [[label, String(value)], ...told]);
+      readout(box, [[one(`label[for=${name}]`, box).textContent, String(value)], ...told]);
     } finally {
       busy = false;
       follow();
     }
   }
 
-  for (const panel of all("[data-panel]", box)) {
-    const name = `v${panel.dataset.panel}`;
-    panel.addEventListener("pointermove", (event) => {
-      waiting = [name, valueAt(panel, event)];
-      follow();
+  function leave() {
+    waiting = null;
+    one("[data-readout]", box).innerHTML = rest;
+  }
+
+  for (const picture of all("[data-panels]", box)) {
+    picture.addEventListener("pointermove", (event) => {
+      waiting = valueAt(picture, event);
+      if (waiting) follow();
+      else leave();
     });
-    panel.addEventListener("pointerleave", () => {
-      waiting = null;
-      one(".mouse", panel).setAttribute("x1", -9);
-      one(".mouse", panel).setAttribute("x2", -9);
-      one("[data-readout]", box).innerHTML = rest;
+    picture.addEventListener("pointerleave", leave);
+    picture.addEventListener("click", (event) => {
+      const there = valueAt(picture, event);
+      if (there) move(box, asked(box, { [there[0]]: there[1] }));
     });
-    panel.addEventListener("click", (event) => move(box, asked(box, { [name]: valueAt(panel, event) })));
   }
   one("#point", box).addEventListener("submit", (event) => {
     event.preventDefault();

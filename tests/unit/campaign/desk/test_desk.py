@@ -9,7 +9,6 @@ from tests.unit.campaign.campaigns import fingerprint, make
 
 from headstart.campaign.campaign import open_campaign
 from headstart.campaign.desk.beginning import UploadedFile, add_past, begin, past_files, remove_past, with_parameters
-from headstart.campaign.desk.cells import edited
 from headstart.campaign.desk.changes import OwnRow, add_row, add_suggestions, remove_row, save_results
 from headstart.campaign.desk.contents import PastKept, contents_of, evidence_of
 from headstart.campaign.desk.history import HISTORY, digest, last_step, make_step, steps_of, undo_step
@@ -18,7 +17,7 @@ from headstart.campaign.init import CampaignPlan, look_at
 from headstart.campaign.toml.reading import read_campaign_file
 from headstart.data.outcomes import Goal
 from headstart.errors import ChangedMeanwhileError, InputError, UnusableCellsError, UnwritableError
-from headstart.sources.files.tables import read_table
+from headstart.sources.files.tables import edited, read_table
 from headstart.sources.parameters import Kind, Parameter
 
 ROWS = "x,s,y\n0.1,u,1.5\n0.2,v,\n0.3,u,\n"

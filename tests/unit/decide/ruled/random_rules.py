@@ -15,7 +15,7 @@ import torch
 
 from headstart import GPBO, Dataset, FitOptions, suggest
 from headstart.data.conditions import Condition
-from headstart.data.ranges import Choices, Distribution, FloatRange, IntRange
+from headstart.data.ranges import Choices, Distribution, FloatRange, IntRange, has_single_value
 from headstart.data.rules.rule import Clause, FixedValue, Forbidden, LinearRule, OnSteps, Relation, SettingRule
 from headstart.data.space import Space
 from headstart.decide.design import design_point
@@ -44,7 +44,7 @@ def random_space(rng: np.random.Generator) -> Space:
                 distributions[f"x{i}"] = FloatRange(0.0, round(step * int(rng.integers(1, 40)), 10), step=step)
             case _:
                 distributions[f"x{i}"] = Choices(tuple("abcd"[: rng.integers(1, 5)]))
-    if all(d.single() for d in distributions.values() if not isinstance(d, str)):
+    if all(map(has_single_value, distributions.values())):
         distributions["more"] = FloatRange(0.0, 1.0)
     names = list(distributions)
     conditions: dict[str, Condition] = {}

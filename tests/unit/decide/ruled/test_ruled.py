@@ -33,7 +33,7 @@ def test_the_verdict_on_points_is_that_of_each_rule(domain: Ruled) -> None:
     """For points of the space that break rules as for those that keep them."""
     X = torch.cat([domain.spread(30, generator()), Mixed(domain.space).spread(200, generator())])
     each = [all(rule.holds(row) for rule in domain.rules) for row in domain.space.decode(X)]
-    assert domain.kept(X).tolist() == each
+    assert domain._kept(X).tolist() == each
 
 
 @given(seed=st.integers(0, 2**32 - 1))

@@ -13,7 +13,8 @@ from headstart.decide.aim import Aim
 from headstart.decide.ruled.ruled import Ruled
 from headstart.gp.fit import generator_from
 
-SEARCHED = pytest.mark.parametrize("name", ["mixture", "bounds", "logs", "whole numbers", "both", "reaction"])
+NAMES = ("mixture", "bounds", "logs", "whole numbers", "both", "reaction")
+AT_ONCE = {("mixture", 0), ("bounds", 1), ("whole numbers", 2), ("both", 0), ("reaction", 1)}
 
 
 def _objective(X: torch.Tensor, best: torch.Tensor) -> torch.Tensor:
@@ -33,8 +34,14 @@ def _posterior(domain: Ruled, seed: int, n: int = 20) -> TransferPosterior:
     return GPBO.using(fit=FitOptions(restarts=2)).learn([]).condition(Dataset(X, y, categories=domain.categories))
 
 
-@SEARCHED
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [
+        pytest.param(name, seed, marks=() if (name, seed) in AT_ONCE else pytest.mark.slow)
+        for name in NAMES
+        for seed in range(3)
+    ],
+)
 def test_a_suggestion_is_no_worse_than_the_best_of_two_thousand_points(name: str, seed: int) -> None:
     """Drawn independently among those that keep the rules."""
     domain = DOMAINS[name]
@@ -48,12 +55,14 @@ def test_a_suggestion_is_no_worse_than_the_best_of_two_thousand_points(name: str
         assert float(value(x.unsqueeze(0))) >= float(value(X).max()) - 1e-6
 
 
-@SEARCHED
+@pytest.mark.parametrize(
+    "name", ["logs", "both", "reaction", *(pytest.param(n, marks=pytest.mark.slow) for n in NAMES[:2] + NAMES[3:4])]
+)
 def test_a_batch_keeps_the_rules_with_others_pending(name: str) -> None:
     """And no point comes twice."""
     domain = DOMAINS[name]
     pending = domain.spread(2, generator_from(1))
-    X = suggest(_posterior(domain, 0), domain=domain, q=3, pending=pending, seed=0)
+    X = suggest(_posterior(domain, 0), domain=domain, q=2, pending=pending, seed=0, n_candidates=128)
     assert broken(domain, X) == []
     every = torch.cat([X, pending])
     assert float(torch.cdist(every, every, p=torch.inf).fill_diagonal_(1.0).min()) >= 1e-6

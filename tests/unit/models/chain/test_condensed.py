@@ -179,12 +179,12 @@ def test_more_rows_than_can_be_worked_through_are_thinned_and_said(monkeypatch: 
 
 
 def test_a_large_source_is_the_same_in_other_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fitted once, its layer in units of 3 y − 2 predicts three times the values minus two, the free offset and all."""
+    """Its layer in units of 3 y − 2 predicts three times the values minus two, the free offset and all."""
     with_tuning(monkeypatch, every_row_up_to=50)
     one, two, three = (torch.tensor(v, dtype=torch.float64) for v in (1.0, 2.0, 3.0))
     model = STAR.using(output_map=OutputMap.NONE, fit=FitOptions(restarts=1))
-    (fit,) = independent.fit_each((task_of(80, errors=True),), one, model, 0, LearnContext())
-    plain, other = fit.layer(Units(0 * one, one)), fit.layer(Units(two / three, 1 / three))
+    source, units = (task_of(80, errors=True),), (Units(0 * one, one), Units(two / three, 1 / three))
+    plain, other = (independent.fit_each(source, [unit], one, model, 0, LearnContext())[0][0] for unit in units)
     (mean, cov), (mean_3, cov_3) = plain.predict(X_NEW), other.predict(X_NEW)
     assert torch.allclose(3 * mean - 2, mean_3, atol=1e-9)
     assert torch.allclose(9 * cov, cov_3, atol=1e-9)

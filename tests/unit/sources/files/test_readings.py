@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headstart.sources.files.cells import CellReading, CellRules, parse_cell, read_cell, wrong_meaning
+from headstart.sources.files.cells import CellReading, CellRules, in_unit, parse_cell, wrong_meaning
 
 PAGE = (Path(__file__).parents[4] / "docs" / "files.md").read_text(encoding="utf-8")
 RULES = CellRules()
@@ -19,7 +19,7 @@ def _unit(text: str, mark: str = ".") -> str:
 
 
 def _read(text: str, mark: str | None = ".", unit: str = "", told: dict[str, Any] | None = None) -> CellReading:
-    return read_cell(text, mark, CellRules.of(told) if told else RULES, unit=unit)
+    return in_unit(parse_cell(text, mark, CellRules.of(told) if told else RULES), unit, unit)
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,20 @@
-"""Sheets of workbooks: read as tables, and appended to without touching anything else."""
+"""Sheets of workbooks: read as tables, and appended to, with all that they hold kept."""
 
 from __future__ import annotations
 
 import datetime
-import io
-import warnings
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 from openpyxl import Workbook, load_workbook
-from openpyxl.chart import BarChart, Reference
+from openpyxl.cell.rich_text import CellRichText, TextBlock
+from openpyxl.cell.text import InlineFont
+from openpyxl.comments import Comment
+from openpyxl.formatting.rule import CellIsRule
+from openpyxl.styles import PatternFill
+from openpyxl.worksheet.datavalidation import DataValidation
+from openpyxl.worksheet.table import Table as ExcelTable
 from tests.integration.odd_files import ods_bytes
 
 from headstart import InputError
@@ -92,8 +96,7 @@ def test_opendocument_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.ods").write_bytes(ods_bytes([["T", "y"], ["1", "2,5"], ["", ""], ["3", "4,5"]]))
     table = read_table(tmp_path / "a.ods")
     assert (table.columns, table.rows, table.numbers) == (("T", "y"), (("1", "2,5"), ("3", "4,5")), (2, 4))
-    with pytest.raises(InputError, match=r"rows are added to \.xlsx and \.csv files alone"):
-        appended(table, [{"T": 1.0}], ".")
+    assert table.lost == "what only .ods files hold"
 
 
 def test_a_document_type_is_refused(tmp_path: Path) -> None:
@@ -104,46 +107,111 @@ def test_a_document_type_is_refused(tmp_path: Path) -> None:
         read_table(tmp_path / "a.ods")
 
 
-def _parts(content: bytes) -> dict[str, bytes]:
-    with ZipFile(io.BytesIO(content)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
-def test_appended_rows_leave_the_rest_of_the_workbook_as_it_is(tmp_path: Path) -> None:
-    """Formulas, a chart, other sheets, formats: every part but the sheet's own is equal byte by byte."""
-    path = _book(tmp_path)
+def _furnished(path: Path) -> None:
+    """A laboratory's workbook: comments, formats, widths, validations, a formula, a table, words in bold."""
     book = load_workbook(path)
     sheet = book["Sheet"]
     sheet["D1"], sheet["D2"] = "double", "=C2*2"
     sheet["A3"].number_format = "0.00"
-    chart = BarChart()
-    chart.add_data(Reference(sheet, min_col=3, min_row=1, max_row=3))
-    sheet.add_chart(chart, "H2")
+    sheet["A2"].comment = Comment("hot", "lab")
+    sheet["E1"] = CellRichText("in ", TextBlock(InlineFont(b=True), "bold"))
+    sheet.column_dimensions["B"].width = 33
+    sheet.freeze_panes = "A2"
+    red = PatternFill("solid", bgColor="FFAAAA")
+    sheet.conditional_formatting.add("C2:C9", CellIsRule(operator="lessThan", formula=["1"], fill=red))
+    allowed = DataValidation(type="list", formula1='"DMF,THF"')
+    sheet.add_data_validation(allowed)
+    allowed.add("B2:B99")
+    book["Second"].add_table(ExcelTable(displayName="T1", ref="A1:B2"))
     book.save(path)
+
+
+def test_appended_rows_leave_what_a_laboratory_has_in_its_workbook(tmp_path: Path) -> None:
+    """Comments, formats, widths, validations, conditional formats, formulas, tables and other sheets."""
+    path = _book(tmp_path)
+    _furnished(path)
     table = read_table(path)
-    content = appended(table, [{"T [°C]": 80.5, "solvent": "a <b> & c"}, {"T [°C]": 90, "solvent": "DMF"}], ".")
-    before, after = _parts(path.read_bytes()), _parts(content)
-    assert set(before) == set(after)
-    assert [name for name in before if before[name] != after[name]] == ["xl/worksheets/sheet1.xml"]
-    path.write_bytes(content)
-    assert read_table(path).rows[2:] == (("80.5", "a <b> & c", "", ""), ("90", "DMF", "", ""))
-    assert read_table(path).numbers == (2, 3, 4, 5)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        again = load_workbook(path)["Sheet"]
-    assert again["D2"].value == "=C2*2"
-    assert again["A4"].number_format == "0.00"
-    assert again.dimensions == "A1:D5"
+    assert table.lost == ""
+    assert table.formulas == {3}
+    rows: list[dict[str, str | float]] = [
+        {"T [°C]": 80.5, "solvent": "a <b> & c"},
+        {"T [°C]": 90, "solvent": "=DMF"},
+    ]
+    path.write_bytes(appended(table, rows, "."))
+    again = read_table(path)
+    assert [row[:2] for row in again.rows[2:]] == [("80.5", "a <b> & c"), ("90", "=DMF")]
+    assert again.numbers == (2, 3, 4, 5)
+    assert again.lost == ""
+    book = load_workbook(path, rich_text=True)
+    sheet = book["Sheet"]
+    assert sheet["D2"].value == "=C2*2"
+    assert sheet["B5"].data_type == "s"
+    assert [sheet[f"A{row}"].number_format for row in (3, 4, 5)] == ["0.00"] * 3
+    assert sheet["A2"].comment is not None
+    assert sheet["A2"].comment.text == "hot"
+    assert isinstance(sheet["E1"].value, CellRichText)
+    assert sheet.column_dimensions["B"].width == 33
+    assert sheet.freeze_panes == "A2"
+    assert [str(own.sqref) for own in sheet.conditional_formatting] == ["C2:C9"]
+    assert [str(own.sqref) for own in sheet.data_validations.dataValidation] == ["B2:B99"]
+    assert list(book["Second"].tables) == ["T1"]
+
+
+def _part(path: Path, name: str) -> None:
+    with ZipFile(path, "a") as archive:
+        archive.writestr(name, b"x")
+
+
+@pytest.mark.parametrize(
+    ("part", "lost"),
+    [
+        ("xl/media/image1.png", "pictures"),
+        ("xl/pivotTables/pivotTable1.xml", "pivot tables"),
+        ("xl/vbaProject.bin", "macros"),
+        ("xl/slicers/slicer1.xml", "xl/slicers/slicer1.xml"),
+        ("xl/printerSettings/printerSettings1.bin", ""),
+        ("xl/persons/person.xml", ""),
+    ],
+)
+def test_what_writing_would_lose_is_found(tmp_path: Path, part: str, lost: str) -> None:
+    """By the parts of the workbook; settings of a printer and lists of people are nobody's loss."""
+    path = _book(tmp_path)
+    _part(path, part)
+    assert read_table(path).lost == lost
+    assert read_table(_book(tmp_path, name="a.xlsm")).lost == "what only .xlsm files hold"
+
+
+def test_what_openpyxl_does_not_know_would_be_lost(tmp_path: Path) -> None:
+    """Such as sparklines and conditional formats of newer kinds, which stand in the sheet itself."""
+    path = _book(tmp_path)
+    with ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    more = b'<extLst><ext uri="{05C60535-1F16-4fd2-B633-F4F36F0B64E0}"/></extLst></worksheet>'
+    parts["xl/worksheets/sheet1.xml"] = parts["xl/worksheets/sheet1.xml"].replace(b"</worksheet>", more)
+    with ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    assert read_table(path).lost == "Sparkline Group extension"
+
+
+def test_a_merged_cell_is_not_written(tmp_path: Path) -> None:
+    """It would be hidden behind the other one."""
+    path = _book(tmp_path)
+    book = load_workbook(path)
+    book["Sheet"].merge_cells("A4:B4")
+    book.save(path)
+    with pytest.raises(InputError, match="The cell B4 of the sheet 'Sheet' is part of a merged one"):
+        appended(read_table(path), [{"T [°C]": 80, "solvent": "DMF"}], ".")
 
 
 def test_a_format_in_percent_does_not_change_what_is_appended(tmp_path: Path) -> None:
-    """8 in a column of percent formats would be read as 800 %."""
+    """8 among percent formats is written as 0.08, which is shown and read as 8 %."""
     path = _book(tmp_path, [["x", "y"], [0.05, 1]])
     book = load_workbook(path)
     book["Sheet"]["A2"].number_format = "0%"
     book.save(path)
     path.write_bytes(appended(read_table(path), [{"x": 8.0}], "."))
-    assert read_table(path).rows == (("5 %", "1"), ("8", ""))
+    assert read_table(path).rows == (("5 %", "1"), ("8 %", ""))
 
 
 def test_rows_that_are_formatted_in_advance_are_filled(tmp_path: Path) -> None:

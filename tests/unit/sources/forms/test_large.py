@@ -11,12 +11,10 @@ import optuna
 import pandas as pd
 import pytest
 from optuna.distributions import FloatDistribution
-from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 from tests.unit.sources.forms.past_studies import read_one, study, trial
 
 from headstart.data.thinning import best_and_spread
-from headstart.errors import InputError
 from headstart.sources.forms import studies
 from headstart.sources.forms.studies import is_same_study, thinned
 from headstart.sources.raw import RawObjective, RawTask
@@ -85,9 +83,7 @@ def test_the_best_of_every_objective_are_kept(y: Any, monkeypatch: pytest.Monkey
     assert set(range(100)) <= set(only.y)
 
 
-def test_of_a_large_study_the_best_of_every_objective_are_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_a_large_study_the_best_of_every_objective_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever of them is asked about later."""
     past = optuna.create_study(
         study_name="large", storage=f"sqlite:///{tmp_path / 'past.db'}", directions=["minimize", "maximize"]
@@ -99,7 +95,6 @@ def test_of_a_large_study_the_best_of_every_objective_are_loaded(
                 params={"x": i / 60}, distributions={"x": FloatDistribution(0, 1)}, values=[float(i), float(rank)]
             )
         )
-    monkeypatch.setattr(studies, "LARGE", 40)
     monkeypatch.setattr(studies, "MAX_ROWS", 40)
     first, second = read_one(past).objectives.values()
     assert len(first.y) == 40
@@ -108,38 +103,22 @@ def test_of_a_large_study_the_best_of_every_objective_are_loaded(
 
 
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
-def test_a_large_study_in_a_database_is_not_loaded_whole(
+def test_the_best_and_a_spread_of_a_large_study_are_used(
     direction: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its values are looked at, and only the trials that are learnt from are loaded; the others are counted."""
+    """In their order; the others are counted, and it is still known which study it is."""
     url = f"sqlite:///{tmp_path / 'past.db'}"
     values = (*map(float, np.random.default_rng(1).permutation(57)), float("inf"), float("-inf"))
     past = study("large", storage=url, y=values, direction=direction)
     past.add_trials([trial(0.5, state=TrialState.FAIL), trial(0.6, state=TrialState.PRUNED)])
-    monkeypatch.setattr(studies, "LARGE", 40)
-    monkeypatch.setattr(studies, "MOST_LOADED", 20)
-
-    def refuse(*_: Any, **__: Any) -> None:
-        raise AssertionError
-
-    with monkeypatch.context() as patched:
-        patched.setattr(RDBStorage, "_get_trials", refuse)
-        task = read_one((url, "large"))
-        assert read_one(optuna.load_study(study_name="large", storage=url)).y.tolist() == task.y.tolist()
+    monkeypatch.setattr(studies, "MAX_ROWS", 20)
+    task = read_one((url, "large"))
     best = {float("-inf"), 0.0} if direction == "minimize" else {float("inf"), 56.0}
     assert len(task.y) == 20
     assert best <= set(task.y)
     assert [values.index(value) for value in task.y] == sorted(values.index(value) for value in task.y)
-    assert task.notes[0] == "20 of 59 rows are used: the best tenth, and an even spread of the others"
-    assert task.notes[1] == "trials without a final value are left out: 1 failed and 1 pruned"
+    assert task.notes == (
+        "trials without a final value are left out: 1 pruned and 1 failed",
+        "20 of 59 rows are used: the best tenth, and an even spread of the others",
+    )
     assert is_same_study(task, past)
-
-
-def test_a_large_study_of_failures_is_skipped_as_a_small_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is finished, however much was tried."""
-    url = f"sqlite:///{tmp_path / 'past.db'}"
-    past = study("large", storage=url, y=())
-    past.add_trials([trial(0.5, state=TrialState.FAIL)] * 5)
-    monkeypatch.setattr(studies, "LARGE", 4)
-    with pytest.raises(InputError, match=r"no finished trial to learn from \(5 failed\)"):
-        read_one((url, "large"))

@@ -59,6 +59,13 @@ def study(*values: tuple[float, ...], sds: list[Any] | None = None, names: list[
     return made
 
 
+def test_names_of_columns_may_be_spelled_otherwise() -> None:
+    """Case does not matter in what is asked for, and the results are called as they were asked for."""
+    task = read_one(FRAME, objective=["Yield", "size"], error={"Yield": "YIELD_SD"}, rename={"X": "lr"})
+    assert task.parameters == ("lr", "excess")
+    same(task.objectives["Yield"].error, [0.1, math.nan, 0.3])
+
+
 @pytest.mark.parametrize("form", ["frame", "csv", "xlsx", "parquet"])
 def test_a_column_with_errors_is_no_parameter(form: str, tmp_path: Path) -> None:
     """In every kind of table; a row without one is unknown."""
@@ -90,11 +97,11 @@ def test_several_objectives_and_constraints_of_a_table() -> None:
     less = read_one(FRAME.drop(columns="yield"), objective=["yield", "size"])
     assert list(less.objectives) == ["size"]
     assert "it has no column 'yield'" in less.notes
-    with pytest.raises(InputError, match="there is no column 'a' with the results"):
+    with pytest.raises(InputError, match="has no column 'a'"):
         read_one(FRAME, objective=["a", "b"])
     named = FRAME.copy()
     named.attrs["name"] = "mine"
-    with pytest.raises(InputError, match="there is no column 'cost'"):
+    with pytest.raises(InputError, match="has no column 'cost'"):
         read_one(named, objective={"mine": ["yield", "cost"]})
 
 

@@ -33,7 +33,7 @@ def url(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("kind", ["url", "rdb", "cached", "journal", "memory"])
 def test_every_storage_is_a_source(kind: str, tmp_path: Path) -> None:
-    """Alone it is all its usable studies, with a name or a summary the one of that name, with None the only one."""
+    """Alone it is all its usable studies, with a name or a summary the one of that name."""
     address = f"sqlite:///{tmp_path / 'past.db'}"
     storage: Any = {
         "url": lambda: address,
@@ -43,7 +43,7 @@ def test_every_storage_is_a_source(kind: str, tmp_path: Path) -> None:
         "memory": InMemoryStorage,
     }[kind]()
     study("b", storage=storage)
-    assert read_one((storage, None)).name == "b"
+    assert read_one(storage).name == "b"
     study("a", storage=storage, y=(5.0,))
     failed("c", storage)
     every = read_sources([storage])
@@ -62,12 +62,6 @@ def test_a_summary_alone_does_not_say_where_the_trials_are() -> None:
     (summary,) = optuna.get_all_study_summaries(storage)
     with pytest.raises(InputError, match=r"summary of study 'past' .* give a pair \(storage, summary\)"):
         read_sources([summary])
-
-
-def test_which_of_several_studies_is_a_question(url: str) -> None:
-    """None as a name is refused, with the names there are and the way to have all."""
-    with pytest.raises(InputError, match=r"not said\. It has 'lgbm-iris', 'lgbm-wine', 'svm-iris'\. For all of them"):
-        read_sources([(url, None), study()])
 
 
 def test_only_the_trials_of_studies_that_are_taken_are_loaded(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headstart.sources.files.units import plain, split_unit, with_unit
+from headstart.sources.files.names import meant_by, plain, split_unit, with_unit
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,14 @@ def test_a_label_says_the_unit_once() -> None:
     assert with_unit("temperature [°C]", "°C") == "temperature [°C]"
     assert with_unit("temperature", "°C") == "temperature [°C]"
     assert with_unit("solvent", "") == "solvent"
+
+
+def test_a_name_means_the_column_of_that_very_name_or_those_spelled_alike() -> None:
+    """Case and spaces do not matter, unless both spellings are asked for; a result may lack its unit too."""
+    columns = ["T [°C]", "Yield", "yield", "p bar"]
+    assert meant_by(["t [°c]", "p  BAR"], columns) == {"T [°C]": "t [°c]", "p bar": "p  BAR"}
+    assert meant_by(["yield"], columns) == {"yield": "yield"}
+    assert meant_by(["YIELD"], columns) == {"Yield": "YIELD", "yield": "YIELD"}
+    assert meant_by(["Yield", "YIELD"], ["yield"]) == {"yield": "YIELD"}
+    assert meant_by(["T"], columns) == {}
+    assert meant_by(["T"], columns, alike=plain) == {"T [°C]": "T"}

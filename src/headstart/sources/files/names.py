@@ -1,0 +1,64 @@
+"""Names of columns and parameters: which column a name means, and the unit that a name shows.
+
+names are            where they agree in all but
+spelled alike        case, spaces and the composition of umlauts (``folded``): what somebody types, and cells of text
+called alike         these, separators and the unit (``plain``): a result that is asked for, one column in several files
+
+An exact name always wins. All names of files, settings and arguments are resolved here, by ``meant_by``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+
+from headstart.sources.files.units import UNIT_WORDS
+
+_BRACKETS = re.compile(r"(?P<base>.*?\S)\s*[\[(](?P<unit>[^\[\]()]{1,20})[\])]\s*")
+_SLASH = re.compile(r"(?P<base>.*?\S)\s+/\s+(?P<unit>\S{1,20})\s*")  # temperature / °C
+_LAST_WORD = re.compile(r"(?P<base>.*[^\W_])[_ ](?P<unit>[^\W_]+)")
+
+
+def folded(text: str, *, case: bool = False) -> str:
+    """The text as it is compared: composed umlauts, single spaces and, unless it counts, no capitals."""
+    text = unicodedata.normalize("NFC", " ".join(text.split()))
+    return text if case else text.casefold()
+
+
+def plain(column: str) -> str:
+    """The name without unit, case and separators: what two spellings of a column have in common."""
+    return re.sub(r"[\W_]+", "", split_unit(folded(column, case=True))[0]).casefold()
+
+
+def meant_by(names: Iterable[str], columns: Sequence[str], *, alike: Callable[[str], str] = folded) -> dict[str, str]:
+    """The columns that the names mean, each with the name: those of that very name, else all that are ``alike``."""
+    names = list(names)
+    spelled = {alike(name): name for name in names if name not in columns}
+    return {c: c if c in names else spelled[alike(c)] for c in columns if c in names or alike(c) in spelled}
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A hint at the known word that looks most like this one, or all of them."""
+    known = list(known)
+    lower = {k.lower(): k for k in known}
+    close = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.6)
+    return f"Did you mean {lower[close[0]]!r}?" if close else f"The known ones are {', '.join(map(repr, known))}."
+
+
+def split_unit(column: str) -> tuple[str, str]:
+    """("temperature", "°C") of ``temperature [°C]``; the unit is empty where the name shows none."""
+    for pattern in (_BRACKETS, _SLASH):
+        if match := pattern.fullmatch(column):
+            unit = match["unit"].strip()
+            return match["base"].strip(" _"), UNIT_WORDS.get(unit, unit)
+    if (match := _LAST_WORD.fullmatch(column)) and match["unit"] in UNIT_WORDS:
+        return match["base"], UNIT_WORDS[match["unit"]]
+    return column, ""
+
+
+def with_unit(column: str, unit: str) -> str:
+    """The name and its unit for people: ``time [min]`` for the column ``time_min``."""
+    base = split_unit(column)[0] if split_unit(column)[1] == unit else column
+    return f"{base} [{unit}]" if unit else base
