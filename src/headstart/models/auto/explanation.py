@@ -330,7 +330,7 @@ def source_weights(prior: AutoPrior, posterior: AutoPosterior) -> tuple[_Weights
         now = _averaged(posterior.weights[stars], [posterior.mixture.members[k] for k in stars])
         if posterior.train_targets.shape[-1] == 0:
             return now, now
-        return now, _weights(prior, Dataset.empty(prior.sources[0].d), 0, posterior.scores)
+        return now, _weights(prior, Dataset.empty(prior.sources[0].d), 0, prior.believed)
 
 
 # ── verdicts ──────────────────────────────────────────────────────────────────────────────────────────────────────
