@@ -62,24 +62,9 @@ def watching(description: str, console: Console | None = None) -> Iterator[dict[
     What is yielded are the arguments ``on_start`` and ``on_unit`` of the queue.
     """
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import MofNCompleteColumn, Progress, TextColumn
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[more]}"),
-        TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
-    )
+    columns = (*Progress.get_default_columns(), MofNCompleteColumn(), TextColumn("{task.fields[more]}"))
     # units take minutes: the time left is estimated from all of them, not from the last seconds
     progress = Progress(*columns, console=console or Console(stderr=True), speed_estimate_period=24 * 3600)
     bar = progress.add_task(f"{description}, units", total=0, more="")

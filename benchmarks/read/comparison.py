@@ -176,7 +176,7 @@ class SpeedUp:
 
     A level that is not reached takes ∞ evaluations: then the speed-up is 0 (never by the method), ∞ (never by the
     baseline, so more than ``steps`` / ``evaluations``) or not a number (never by both). The interval is over resamples
-    in which at least one gets there, and ``reached`` is the share of those in which both do.
+    in which at least one gets there.
     """
 
     problem: str
@@ -188,7 +188,6 @@ class SpeedUp:
     evaluations: float
     baseline_evaluations: float
     ratio: Interval
-    reached: float
 
 
 def evaluations_to(level: float | Array, mean_regret: Array) -> Array:
@@ -230,7 +229,6 @@ def speed_ups(
                 evaluations=float(n),
                 baseline_evaluations=float(n_base),
                 ratio=Interval(float(value), float(low), float(high)),
-                reached=float(np.isfinite(its + mine).mean()),
             )
         )
     return tuple(found)

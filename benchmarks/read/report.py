@@ -5,19 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from benchmarks.read.analysis import Results, mean_and_error
+import numpy as np
+from scipy import stats
+
+from benchmarks.read.analysis import Results, marks, mean_and_error
 from benchmarks.read.comparison import Difference, SpeedUp, differences, ranks, speed_ups
 from benchmarks.read.sheet import Cellular, Interval, Sheet, compact
 from benchmarks.read.styles import style
 from headstart.errors import InputError, NotComparableError
 
+_SMALLEST = 1e-4  # mean regret, in that of the baseline at the first mark: what is less counts as that
 _ENOUGH = 10  # pairs for a verdict: the bootstrap of a handful says little
 
 
 def compare(
     results: Results, baseline: str, *, at: Sequence[int] | None = None, level: float | None = None
 ) -> tuple[Sheet, ...]:
-    """Differences to the baseline and speed-ups for every problem, and the ranks over all of them."""
+    """Differences to the baseline and speed-ups for every problem; ranks and regret ratios over all of them."""
     found = differences(results, baseline, at)
     speeds = speed_sheets(results, baseline, level)
     if not speeds:
@@ -27,6 +31,7 @@ def compare(
         *(_difference_sheet(p, baseline, ds) for p, ds in of_problem.items() if ds),
         *speeds,
         *rank_sheet(results),
+        *overall_sheet(results, baseline, at),
     )
 
 
@@ -117,6 +122,33 @@ def rank_sheet(results: Results) -> tuple[Sheet, ...]:
             ),
             note=f"1 is best. Ranks that differ by less than {found.critical_difference:.2f} are not told apart "
             f"(Nemenyi, 95 %); Friedman p = {found.p_value:.2g}.{out}",
+        ),
+    )
+
+
+def overall_sheet(results: Results, baseline: str, at: Sequence[int] | None = None) -> tuple[Sheet, ...]:
+    """Mean rank of the mean regrets, and geometric mean of their ratios to the baseline's, over several problems."""
+    methods = [m for m in results.methods if all({m, baseline} <= set(results.on(p)) for p in results.problems)]
+    if len(results.problems) < 2 or baseline not in methods:
+        return ()
+    cells = [[results.on(p)[m] for m in methods] for p in results.problems]
+    columns = at or marks(min(cell.steps for row in cells for cell in row))
+    mean = np.array([[cell.regret.mean(0)[np.array(columns) - 1] for cell in row] for row in cells])
+    base = [methods.index(baseline)]
+    mean = np.maximum(mean, _SMALLEST * mean[:, base, :1])
+    rank = stats.rankdata(mean, axis=1).mean(0)
+    ratio = np.exp(np.log(mean / mean[:, base]).mean(0))
+    return (
+        Sheet(
+            name="overall",
+            title=f"All {len(cells)} problems against {style(baseline).label}",
+            columns=("method", *map(str, columns)),
+            rows=tuple(
+                (style(m).label, *(f"{r:.2f} · {q:.2f}" for r, q in zip(rank[i], ratio[i], strict=True)))
+                for i, m in enumerate(methods)
+            ),
+            note="Mean rank of the mean regrets · geometric mean of their ratios to the baseline's, after so many "
+            "evaluations; lower is better.",
         ),
     )
 
