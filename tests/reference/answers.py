@@ -7,7 +7,7 @@ from tests.reference.dense import Array, Gaussian
 from torch import Tensor
 
 from headstart import TransferPosterior
-from headstart.models.chain.beliefs import ExactBeliefs
+from headstart.models.chain.beliefs import ExactBeliefs, log_normal
 from headstart.models.chain.layer import Layer
 
 
@@ -27,4 +27,4 @@ def joint_log_evidence(posterior: TransferPosterior) -> Tensor:
     layer = posterior.predictor
     assert isinstance(layer, Layer)
     target = layer.log_evidence()
-    return target + layer.below.log_evidence() if isinstance(layer.below, ExactBeliefs) else target
+    return target + log_normal(layer.below.L, layer.below.z) if isinstance(layer.below, ExactBeliefs) else target

@@ -33,7 +33,7 @@ from scipy.linalg.blas import dtrsm
 from torch import Tensor
 
 from headstart.gp.compiled import compiled_loops
-from headstart.gp.kernels import Kernel
+from headstart.gp.kernels import Kernel, from_half
 from headstart.models.chain.beliefs import ExactBeliefs, NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.mixture import Predictor
@@ -95,7 +95,7 @@ class Features:
         """The same without compiled code."""
         half = np.concatenate([x * x, x], axis=1) @ self.form.T
         half += self.constant
-        value, slope = (part.numpy() for part in self.kernel.from_half(torch.from_numpy(half)))
+        value, slope = (part.numpy() for part in from_half(self.kernel, torch.from_numpy(half)))
         value *= self.weight
         if not np.may_share_memory(value, slope):  # RBF: they are one
             slope *= self.weight

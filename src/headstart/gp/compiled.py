@@ -74,12 +74,11 @@ def compiled_evaluation(
     y: Float[Tensor, "P n"],
     kernel: Kernel,
     inputs: Inputs,
-    *,
-    means: Float[Tensor, "P I n"] | None = None,
-    covs: Float[Tensor, "P J n n"] | None = None,
-    constant: float = 0.0,
-    error_var: Float[Tensor, "#P n"] | None = None,
-    noise_weight: Float[Tensor, "#P n"] | None = None,
+    means: Float[Tensor, "P I n"] | None,
+    covs: Float[Tensor, "P J n n"] | None,
+    constant: float,
+    error_var: Float[Tensor, "#P n"] | None,
+    noise_weight: Float[Tensor, "#P n"] | None,
 ) -> CompiledEvaluation | None:
     """The compiled evidence of these problems (``compiled_loops``); None where torch is the faster or the only way."""
     n = y.shape[-1]

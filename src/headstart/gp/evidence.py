@@ -138,19 +138,10 @@ class GaussianEvidence:
         by log σ²     noise_var · Σ_n G_nn/counts_n
         by a_i, c_j   −m_iᵀ α,  Σ G ∘ C_j
 
-    A free offset is integrated out (see gp.hyperparameters): y and every m_i are centred, and OFFSET_VAR is added to K.
-
-    Args:
-        X: Inputs; problems may share them.
-        y: Outputs, or residuals of what is below.
-        C: An inherited covariance; None: nothing is inherited.
-        kernel: κ.
-        residual: Whether the process comes on top of another task, which decides its prior.
-        free_offset: Whether the offset is free; 0 otherwise.
-        inputs: Which columns share a lengthscale; None: none do.
-        terms: Inherited means and covariances with free coefficients.
-        error_var: Known variances of the observations; None: nothing is known. Problems may share them.
-        replicates: How many rows each observation stands for; None: one.
+    A free offset is integrated out (see gp.hyperparameters): y and every m_i are centred, and OFFSET_VAR is added to K;
+    otherwise it is 0. ``residual`` says whether the process comes on top of another task, which decides its prior;
+    ``inputs`` which columns share a lengthscale (None: none do); ``error_var`` are known variances of the observations,
+    and ``replicates`` says how many rows each of them stands for (None: one).
     """
 
     def __init__(
@@ -191,18 +182,11 @@ class GaussianEvidence:
         if self._replicates is not None:
             noise_weight = self._replicates.counts.reciprocal()
             error_var = None if error_var is None else error_var * noise_weight
-        C = None if self._C is None else self._C.unsqueeze(1)
-        return compiled_evaluation(
-            self._X,
-            self._y,
-            self._kernel,
-            self._inputs,
-            means=None if self._terms is None else self._terms.means,
-            covs=C if self._terms is None else self._terms.covs,
-            constant=self._constant,
-            error_var=error_var,
-            noise_weight=noise_weight,
-        )
+        means, covs = None, None if self._C is None else self._C.unsqueeze(1)
+        if self._terms is not None:
+            means, covs = self._terms.means, self._terms.covs
+        fixed = (means, covs, self._constant, error_var, noise_weight)
+        return compiled_evaluation(self._X, self._y, self._kernel, self._inputs, *fixed)
 
     def evaluate(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> Evaluation:
         """−log p(y | θ), its gradient, and which rows could be computed: compiled where that is there and faster."""

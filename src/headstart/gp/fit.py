@@ -158,52 +158,42 @@ def generator_from(seed: Seed) -> torch.Generator:
 
 
 class _Objective:
-    """−log p(y | θ), with ``prior`` −log p(θ | y), per observation and with its gradient, of runs in lockstep.
+    """−log p(y | θ), or −log p(θ | y) with a ``prior``, per observation and with its gradient, of runs in lockstep.
 
     Run i is restart i mod ``restarts`` of problem i // ``restarts``. A point that cannot be computed costs more than
     any other met so far.
     """
 
-    def __init__(self, evidence: Evidence, restarts: int, prior: ThetaPrior | None) -> None:
+    def __init__(self, evidence: Evidence, restarts: int, prior: ThetaPrior, objective: Objective) -> None:
         self._evidence, self._restarts = evidence, restarts
-        self._centre = self._precision = None
-        if prior is not None:
-            self._centre, self._precision = prior.centre.cpu().numpy(), prior.spread.cpu().pow(-2).numpy()
+        self._centre, self._precision = prior.centre.cpu().numpy(), prior.spread.cpu().pow(-2).numpy()
+        if objective is Objective.LIKELIHOOD:
+            self._precision = np.zeros_like(self._precision)
         runs = evidence.n_problems * restarts
         self.failures = np.zeros(runs, dtype=np.int64)
         self.evaluated = np.zeros(runs, dtype=np.bool_)  # at least once without failure
         self._largest = 1.0
         on_cpu = evidence.device.type == "cpu"
         self._chunk = max(1, (_CPU_CHUNK if on_cpu else _GPU_CHUNK) // evidence.n_observations**2)
-        self._one_problem = torch.zeros(runs, dtype=torch.int64, device=evidence.device)
 
-    def _evidence_at(self, points: Array, which: NDArray[np.intp]) -> tuple[Array, Array, NDArray[np.bool_]]:
+    def _evidence_at(self, points: Array, problem: NDArray[np.intp]) -> tuple[Array, Array, NDArray[np.bool_]]:
         """The evidence of every point, in chunks that fit into the cache."""
         evidence = self._evidence
-        theta = torch.from_numpy(points).to(evidence.device)
-        if evidence.n_problems == 1:
-            items = self._one_problem[: len(points)]
-        else:
-            items = torch.from_numpy(which // self._restarts).to(evidence.device)
+        theta, items = (torch.from_numpy(part).to(evidence.device) for part in (points, problem))
         if len(points) <= self._chunk:
             value, gradient, ok = evidence.evaluate(theta, items)
         else:
-            pairs = zip(theta.split(self._chunk), items.split(self._chunk), strict=True)
-            parts = [evidence.evaluate(t, i) for t, i in pairs]
+            parts = map(evidence.evaluate, theta.split(self._chunk), items.split(self._chunk))
             value, gradient, ok = (torch.cat(column) for column in zip(*parts, strict=True))
         return value.numpy(force=True), gradient.numpy(force=True), ok.numpy(force=True)
 
     def __call__(self, points: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
         """Values and gradients at the points of these runs."""
-        value, gradient, ok = self._evidence_at(points, which)
-        if self._centre is not None and self._precision is not None:
-            problem = which // self._restarts
-            away = points - self._centre[problem]
-            pull = away * self._precision[problem]
-            value = value + 0.5 * (pull * away).sum(-1)
-            gradient = gradient + pull
-        n = self._evidence.n_observations
-        value, gradient = value / n, gradient / n
+        problem, n = which // self._restarts, self._evidence.n_observations
+        value, gradient, ok = self._evidence_at(points, problem)
+        away = points - self._centre[problem]
+        pull = away * self._precision[problem]
+        value, gradient = (value + 0.5 * (pull * away).sum(-1)) / n, (gradient + pull) / n
         if ok.all() and math.isfinite(value.sum() + gradient.sum()):
             self._largest = max(self._largest, float(np.abs(value).max()))
             self.evaluated[which] = True
@@ -242,17 +232,9 @@ def fit(
 ) -> tuple[Float[Tensor, "*b p"], FitReport]:
     """The best θ of every problem, and the report.
 
-    All problems of a batch share their starting points, relative to the prior of each, so each gives what it gives
-    alone. Without observations θ is the prior's median.
-
-    Args:
-        evidence: The evidence of P problems.
-        options: What is maximised, from how many starts, and when a run ends.
-        seed: Of the starting points.
-        task: The name of the task in the report and in errors.
-        batch_shape: The leading dimensions of the result, P in all.
-        prior: The prior of θ of every problem; None: the layout's for all.
-        warm_start: A θ of every problem to start at, in place of the last of the starts that are drawn.
+    All problems of a batch share their starting points, relative to the prior of each (the layout's, if None), so each
+    gives what it gives alone. Without observations θ is the prior's median. ``task`` is a name for the report,
+    ``batch_shape`` the leading dimensions of the result, ``warm_start`` a θ of every problem for the last start.
     """
     layout, n, P, R = evidence.layout, evidence.n_observations, evidence.n_problems, options.restarts
     generator = generator_from(seed)
@@ -263,7 +245,7 @@ def fit(
         best = torch.zeros(batch_shape, dtype=torch.int64)
         return theta, FitReport(task, nothing.double(), nothing, nothing.bool(), nothing, nothing, best)
     map_ = options.objective is Objective.POSTERIOR
-    objective = _Objective(evidence, R, prior if map_ else None)
+    objective = _Objective(evidence, R, prior, options.objective)
     lower, upper = (bound.numpy() for bound in layout.bounds())
     with torch.inference_mode(), single_thread():
         result = Minimization(

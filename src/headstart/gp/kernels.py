@@ -24,24 +24,6 @@ class Kernel(Enum):
     RBF = "rbf"
     MATERN52 = "matern52"
 
-    def from_half(self, half: Float[Tensor, "*b n m"]) -> tuple[Float[Tensor, "*b n m"], Float[Tensor, "*b n m"]]:
-        """κ and −2 dκ/dD from −D/2, which is overwritten: RBF exp(−D/2) twice; Matérn-5/2 also (5/3)(1 + a) exp(−a).
-
-        Args:
-            half: −D/2, overwritten.
-
-        Returns:
-            κ and −2 dκ/dD.
-        """
-        if self is Kernel.RBF:
-            value = half.exp_()
-            return value, value
-        a = half.mul_(-10).clamp_min_(_TINY).sqrt_()
-        decay = torch.exp(-a)
-        slope = (1 + a).mul_(decay)
-        value = a.square_().mul_(decay).mul_(1 / 3).add_(slope)  # (1 + a) e + a²/3 e
-        return value, slope.mul_(5 / 3)
-
     def __call__(
         self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "*c m d"], lengthscale: Float[Tensor, "*p d"]
     ) -> Float[Tensor, "*out n m"]:
@@ -51,6 +33,18 @@ class Kernel(Enum):
             return torch.exp(-0.5 * D)
         a = (5 * D).clamp_min(_TINY).sqrt()
         return (1 + a + a.square() / 3) * torch.exp(-a)
+
+
+def from_half(kernel: Kernel, half: Float[Tensor, "*b n m"]) -> tuple[Float[Tensor, "*b n m"], Float[Tensor, "*b n m"]]:
+    """κ and −2 dκ/dD from −D/2, which is overwritten: RBF exp(−D/2) twice; Matérn-5/2 also (5/3)(1 + a) exp(−a)."""
+    if kernel is Kernel.RBF:
+        value = half.exp_()
+        return value, value
+    a = half.mul_(-10).clamp_min_(_TINY).sqrt_()
+    decay = torch.exp(-a)
+    slope = (1 + a).mul_(decay)
+    value = a.square_().mul_(decay).mul_(1 / 3).add_(slope)  # (1 + a) e + a²/3 e
+    return value, slope.mul_(5 / 3)
 
 
 def squared_distance(
@@ -77,4 +71,4 @@ def with_slope(kernel: Kernel, Z: Float[Tensor, "*b n d"]) -> tuple[Float[Tensor
     """
     half = Z @ Z.mT
     norm = 0.5 * half.diagonal(dim1=-2, dim2=-1)
-    return kernel.from_half(half.sub_(norm.unsqueeze(-1)).sub_(norm.unsqueeze(-2)))
+    return from_half(kernel, half.sub_(norm.unsqueeze(-1)).sub_(norm.unsqueeze(-2)))

@@ -41,10 +41,6 @@ class Joining:
     within: float = 0.1  # in the logarithm of a parameter: ten per cent
     coordinates: Callable[[Array], Array] = np.asarray
 
-    def is_due(self, step: int) -> bool:
-        """Whether runs are compared before this step."""
-        return self.restarts > 1 and step >= _JOIN_FROM and step % self.every == 0
-
     def better_neighbours(self, x: Array, value: Array, active: list[int]) -> NDArray[np.int64]:
         """For every active run the best of its problem within reach, if better (or equal and earlier); else −1."""
         x, runs = self.coordinates(x), np.array(active, dtype=np.int64)
@@ -68,14 +64,6 @@ class LockstepResult:
     joined: NDArray[np.int64]
 
 
-@cache
-def _private_routine() -> Callable[..., None]:
-    from scipy.optimize import _lbfgsb
-
-    routine: Callable[..., None] = _lbfgsb.setulb
-    return routine
-
-
 class _Run:
     """One minimisation: SciPy's workspace and its state."""
 
@@ -83,12 +71,14 @@ class _Run:
 
     def __init__(self, x: Array, gradient: Array, problem: Minimization) -> None:
         """x and gradient are views into the arrays of all runs; SciPy moves x in place."""
+        from scipy.optimize import _lbfgsb
+
         n, m = x.size, _MEMORY
         self.value = 0.0
         self.iterations = 0
         self.converged = False
         self.task = np.zeros(2, dtype=np.int32)
-        self._step = _private_routine()
+        self._step: Callable[..., None] = _lbfgsb.setulb
         bounded = np.full(n, 2, dtype=np.int32)  # every variable is bounded on both sides
         # the arguments of SciPy's routine before and after the value
         self._before = (m, x, problem.lower, problem.upper, bounded)
@@ -150,8 +140,9 @@ class Minimization:
         step = 0
         while active:
             step += 1
-            if self.joining is not None and self.joining.is_due(step):
-                joined[active] = self.joining.better_neighbours(best_x, best_value, active)
+            joining = self.joining
+            if joining is not None and joining.restarts > 1 and step >= _JOIN_FROM and step % joining.every == 0:
+                joined[active] = joining.better_neighbours(best_x, best_value, active)
                 active = [i for i in active if joined[i] < 0]
                 if not active:
                     break
@@ -165,7 +156,9 @@ class Minimization:
             for i, value in zip(active, values.tolist(), strict=True):
                 runs[i].value = value
             active = [i for i in active if runs[i].advance(self.max_iterations)]
-        end = _ends(joined)
+        end = np.arange(len(joined))  # the run at the end of every chain of joins
+        while (onward := joined[end] >= 0).any():
+            end = np.where(onward, joined[end], end)
         return LockstepResult(
             x=best_x[end],
             value=best_value[end],
@@ -179,16 +172,14 @@ class Minimization:
         options = {"maxiter": self.max_iterations, "ftol": self.ftol, "gtol": self.gtol, "maxcor": _MEMORY}
         bounds = scipy.optimize.Bounds(self.lower, self.upper)
 
-        def run(i: int) -> scipy.optimize.OptimizeResult:
-            def single(point: Array) -> tuple[float, Array]:
-                values, gradients = self.objective(point[None, :], np.array([i], dtype=np.intp))
-                return float(values[0]), gradients[0]
+        def single(point: Array, i: int) -> tuple[float, Array]:
+            values, gradients = self.objective(point[None, :], np.array([i], dtype=np.intp))
+            return float(values[0]), gradients[0]
 
-            return scipy.optimize.minimize(
-                single, self.starts[i], jac=True, method="L-BFGS-B", bounds=bounds, options=options
-            )
-
-        results = [run(i) for i in range(len(self.starts))]
+        results = [
+            scipy.optimize.minimize(single, start, i, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+            for i, start in enumerate(self.starts)
+        ]
         return LockstepResult(
             x=np.stack([r.x for r in results]),
             value=np.array([float(r.fun) for r in results]),
@@ -200,14 +191,6 @@ class Minimization:
     def run(self) -> LockstepResult:
         """In lockstep where SciPy's private routine is available, one by one elsewhere."""
         return self.in_lockstep() if lockstep_is_available() else self.one_by_one()
-
-
-def _ends(joined: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The run at the end of every chain of joins."""
-    end = np.arange(len(joined))
-    while (onward := joined[end] >= 0).any():
-        end = np.where(onward, joined[end], end)
-    return end
 
 
 @cache

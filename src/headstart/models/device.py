@@ -34,24 +34,19 @@ class ComputeDevice:
     fit_rows: int = 300
     search_elements: int = 3000**2
 
-    @property
-    def is_cpu(self) -> bool:
-        """Whether it is no device of its own."""
-        return self.name == "cpu"
-
     def run(self, work: Callable[[str], T]) -> T:
         """``work(name)``; on the CPU where the device has too little memory."""
         try:
             return work(self.name)
         except torch.OutOfMemoryError:
-            if self.is_cpu:
+            if self.name == "cpu":
                 raise
         self.warn(f"{self.name} has too little memory for the largest sources: the CPU does that part.")
         return work("cpu")
 
     def searching(self, known: Any, search: Callable[[Any, str], T]) -> T:
         """``search(known, device)`` with the posteriors moved to the device it is given."""
-        if self.is_cpu or elements_in(known) < self.search_elements:
+        if self.name == "cpu" or elements_in(known) < self.search_elements:
             return search(known, "cpu")
         return self.run(lambda device: search(known if device == "cpu" else moved(known, device), device))
 

@@ -13,14 +13,18 @@ from headstart.data.units import Units
 from headstart.errors import InputError
 from headstart.gp.fit import Seed, generator_from
 from headstart.models.chain.beliefs import NoBeliefs
-from headstart.models.chain.fitting import LevelSpec, fit_layer
-from headstart.models.chain.layer import Layer, Propagation
+from headstart.models.chain.condensed import LevelSpec
+from headstart.models.chain.fitting import fit_layer
+from headstart.models.chain.layer import Layer
 from headstart.models.learning import LearnContext
 from headstart.models.mixture import Ensemble
 from headstart.models.model import Prior, TransferModel
-from headstart.models.params import EnsembleParams, ModelParams
+from headstart.models.params import EnsembleParams, ModelParams, require_levels
 from headstart.models.posterior import FitResult, TransferPosterior
 from headstart.models.star.independent import fit_each
+
+_SAMPLES = 256
+_HORIZON = 30  # target evaluations after which every source that ranks clearly worse is dropped
 
 
 def misranked_pairs(f: Float[Tensor, "*b n"], y: Float[Tensor, "*c n"]) -> Float[Tensor, "*out"]:
@@ -60,7 +64,7 @@ class RankingPrior(Prior):
         )
 
     def _weights(self, member: Layer, target: Dataset, generator: torch.Generator) -> Float[Tensor, "*b T"]:
-        n, T, S = target.n, len(self.members) + 1, self.model.samples
+        n, T, S = target.n, len(self.members) + 1, _SAMPLES
         if n < 2:  # no pair to rank: the sources share the weight, the target has nothing to say
             weights = target.X.new_full((*target.batch_shape, T), 1 / (T - 1))
             weights[..., -1] = 0.0
@@ -82,7 +86,7 @@ class RankingPrior(Prior):
         target = loss[..., -1:]
         suspicious = loss.median(-2).values > target.quantile(0.95, dim=-2)
         beats = (loss < target).double().mean(-2)
-        p_drop = 1 - (1 - min(n / self.model.horizon, 1.0)) * beats
+        p_drop = 1 - (1 - min(n / _HORIZON, 1.0)) * beats
         draw = torch.rand(loss.shape[-1], generator=generator, dtype=torch.float64).to(loss.device)
         drop = suspicious & (draw < p_drop)
         drop[..., -1] = False
@@ -104,19 +108,7 @@ def _samples(mean: Tensor, cov: Tensor, n: int, generator: torch.Generator) -> F
 
 @dataclass(frozen=True, kw_only=True)
 class RankingWeighted(TransferModel):
-    """Weights are the share of ``samples`` in which a member ranks the target's points best.
-
-    ``horizon`` is the number of target evaluations after which every source that ranks clearly worse is dropped.
-    """
-
-    samples: int = 256
-    horizon: int = 30
-
-    def __post_init__(self) -> None:
-        """Raise an ``InputError`` unless there is something to draw and to weigh."""
-        super().__post_init__()
-        if self.samples < 1 or self.horizon < 1:
-            raise InputError(f"samples and horizon must be at least 1, but are {self.samples} and {self.horizon}.")
+    """Weights are the share of samples in which a member ranks the target's points best."""
 
     def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> RankingPrior:
         units = tuple(Units.of([source]).completed(source) for source in sources)
@@ -127,19 +119,14 @@ class RankingWeighted(TransferModel):
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior:
         if not isinstance(params, EnsembleParams):
             raise InputError(f"RGPE takes EnsembleParams, but got {type(params).__name__}.")
-        tasks = (*sources, target)
-        if len(params.levels) != len(tasks):
-            raise InputError(
-                f"{len(tasks)} tasks need as many levels of hyperparameters, but there are {len(params.levels)}."
-            )
+        tasks, nothing = (*sources, target), NoBeliefs(target.batch_shape)
+        require_levels(params.levels, len(tasks), target.d)
         params.require()
-        members, nothing = [], NoBeliefs(target.batch_shape)
-        for i, (task, level) in enumerate(zip(tasks, params.levels, strict=True)):
-            level.require(f"level {i}", target.d)
-            unit = Units(params.offsets[..., i], params.scales[..., i])
-            own = level.scaled(1 / unit.scale, -unit.offset / unit.scale)
-            members.append(
-                Layer.observe(nothing, own, unit.inward(task), kernel=self.kernel, propagation=Propagation.EXACT)
+        units = tuple(map(Units, params.offsets.unbind(-1), params.scales.unbind(-1)))
+        members = tuple(
+            Layer.observe(
+                nothing, level.scaled(1 / unit.scale, -unit.offset / unit.scale), unit.inward(task), kernel=self.kernel
             )
-        unit = Units(params.offsets[..., -1], params.scales[..., -1])
-        return TransferPosterior(Ensemble(tuple(members), params.weights), FitResult(unit, params), target.y)
+            for task, level, unit in zip(tasks, params.levels, units, strict=True)
+        )
+        return TransferPosterior(Ensemble(members, params.weights), FitResult(units[-1], params), target.y)

@@ -111,7 +111,7 @@ def options_in_key(fit: FitOptions) -> str:
 def fit_as_arrays(params: GPParams, report: FitReport) -> Arrays:
     """A fit as arrays, without the name of the task."""
     found = {f"params.{f.name}": getattr(params, f.name) for f in fields(params)}
-    found |= {f"report.{f.name}": getattr(report, f.name) for f in fields(report) if f.name != "task"}
+    found |= {f"report.{f.name}": getattr(report, f.name) for f in fields(report)[1:]}  # the first is the name
     return {
         name: value.detach().cpu().contiguous().numpy() if isinstance(value, Tensor) else np.asarray(value)
         for name, value in found.items()
@@ -121,24 +121,19 @@ def fit_as_arrays(params: GPParams, report: FitReport) -> Arrays:
 def fit_from_arrays(arrays: Arrays, task: Dataset, name: str) -> tuple[GPParams, FitReport]:
     """The fit of a task; a ``ValueError`` or ``KeyError`` where the arrays are no possible fit of it."""
     params = GPParams(**{f.name: _tensor(arrays[f"params.{f.name}"]) for f in fields(GPParams)})
-    own: dict[str, Any] = {f.name: arrays[f"report.{f.name}"] for f in fields(FitReport) if f.name != "task"}
-    plain: dict[str, Any] = {"int": int, "str": str}
-    kinds = {f.name: plain.get(str(f.type), _tensor) for f in fields(FitReport)}
-    own = {key: kinds[key](value) for key, value in own.items()}
+    kinds: dict[Any, Any] = {"int": int, "str": str}
+    own = {f.name: kinds.get(f.type, _tensor)(arrays[f"report.{f.name}"]) for f in fields(FitReport)[1:]}
     report = FitReport(name, **own)
     params.require("the entry", task.d)
-    b, restarts = task.batch_shape, report.objective.shape[-1:]
-    shapes = {f.name: (*b, *restarts) for f in fields(report) if isinstance(getattr(report, f.name), Tensor)}
-    shapes["best"] = tuple(b)
-    expected = {f.name: (*b, task.d) if f.name == "lengthscale" else tuple(b) for f in fields(params)}
-    if (
-        any(tuple(getattr(report, key).shape) != shape for key, shape in shapes.items())
-        or any(tuple(getattr(params, key).shape) != shape for key, shape in expected.items())
-        or any(getattr(params, key).dtype != torch.float64 for key in expected)
-    ):
+    b, device = tuple(task.batch_shape), task.X.device
+    by_restart = (*b, *report.objective.shape[-1:])
+    shapes = {"lengthscale": (*b, task.d), "best": b} | {f.name: b for f in fields(params)[1:]}
+    every = {f.name: getattr(part, f.name) for part in (params, report) for f in fields(part)}
+    found = {key: tuple(value.shape) for key, value in every.items() if isinstance(value, Tensor)}
+    doubles = all(getattr(params, f.name).dtype == torch.float64 for f in fields(params))
+    if not doubles or found != {key: shapes.get(key, by_restart) for key in found}:
         raise ValueError("its arrays have other shapes or types than a fit of this task")
-    device = task.X.device
-    return replace(params, **{key: getattr(params, key).to(device) for key in expected}), report
+    return replace(params, **{f.name: every[f.name].to(device) for f in fields(params)}), report
 
 
 def _tensor(array: NDArray[Any]) -> Tensor:

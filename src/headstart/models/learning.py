@@ -139,7 +139,8 @@ class LearnContext:
         Large jobs run on the device, if there is one. A single job, and what would save too little, runs in this
         process, and so does what is left where a process dies.
         """
-        on_device = set() if self.device.is_cpu else {i for i, j in enumerate(jobs) if j.rows >= self.device.fit_rows}
+        gpu = self.device.name != "cpu"
+        on_device = {i for i, job in enumerate(jobs) if gpu and job.rows >= self.device.fit_rows}
         left = {i: job for i, job in enumerate(jobs) if i not in on_device}
         n = self.n_jobs
         if n == -1:
@@ -158,9 +159,6 @@ class LearnContext:
             yield i, job()
         for i in sorted(on_device):
             yield i, self.device.run(jobs[i])
-
-
-DEFAULT_CONTEXT = LearnContext()
 
 
 def require_n_jobs(n_jobs: int | str, name: str = "n_jobs") -> int | str:

@@ -149,6 +149,7 @@ class TransferModel(ABC):
     output_map: OutputMap = OutputMap.LEARNT
 
     needs_sources = True
+    paper_units = OutputUnits.PER_LEVEL
 
     def __post_init__(self) -> None:
         """Check the kinds of the options."""
@@ -173,9 +174,7 @@ class TransferModel(ABC):
 
     def paper(self) -> Self:
         """The same model as the paper trained it: RBF, likelihood, softplus starts, standardised residuals."""
-        return self.using(
-            kernel=Kernel.RBF, fit=FitOptions.paper(), units=OutputUnits.PER_LEVEL, output_map=OutputMap.NONE
-        )
+        return self.using(kernel=Kernel.RBF, fit=FitOptions.paper(), units=self.paper_units, output_map=OutputMap.NONE)
 
     def learn(
         self,

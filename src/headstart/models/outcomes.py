@@ -112,13 +112,9 @@ class OutcomePosteriors:
 
     def __post_init__(self) -> None:
         """Check that there is a posterior for every outcome, of a single problem, and that inputs agree."""
-        names = self.outcomes.names
-        object.__setattr__(self, "posteriors", tuple(self.posteriors))
-        if len(self.posteriors) != len(names):
-            raise InputError(
-                f"There must be a posterior for every outcome ({', '.join(names)}), but there are "
-                f"{len(self.posteriors)}."
-            )
+        names, n = self.outcomes.names, len(self.posteriors)
+        if n != len(names):
+            raise InputError(f"There must be a posterior for every outcome ({', '.join(names)}), but there are {n}.")
         columns = {posterior.train_inputs[0].shape[-1] for posterior in self.posteriors}
         if len(columns) > 1:
             raise InputError(f"All outcomes need the same inputs, but they have {sorted(columns)} columns.")
@@ -128,9 +124,10 @@ class OutcomePosteriors:
                     f"Several outcomes are decided for one problem at a time, but the posterior of {name!r} has the "
                     f"batch shape {tuple(posterior.batch_shape)}: take the problems one by one."
                 )
-        every = zip((outcome.signed_bounds for outcome in self.outcomes), self.posteriors, strict=True)
-        bounded = (own if bounds is None else own.within_bounds(bounds) for bounds, own in every)
-        object.__setattr__(self, "posteriors", tuple(bounded))
+        bounds = [outcome.signed_bounds for outcome in self.outcomes]
+        every = zip(self.posteriors, bounds, strict=True)
+        bounded = tuple(own if limits is None else own.within_bounds(limits) for own, limits in every)
+        object.__setattr__(self, "posteriors", bounded)
 
     def __getitem__(self, name: str) -> TransferPosterior:
         """The posterior of one outcome, behind its sign."""

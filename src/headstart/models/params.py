@@ -189,6 +189,16 @@ def _require_one_each(params: ModelParams, names: Sequence[str], n: int, what: s
     require_finite(params, f"of every {what}")
 
 
+def require_levels(levels: Sequence[GPParams], n: int, d: int | None = None) -> None:
+    """Raise an ``InputError`` unless there is one process (of d inputs) per task."""
+    if len(levels) != n:
+        raise InputError(
+            f"{n} tasks ({n - 1} sources and the target) need {n} levels of hyperparameters, not {len(levels)}."
+        )
+    for i, level in enumerate(levels):
+        level.require(f"level {i}", d)
+
+
 def rescaled(params: ModelParams, scale: Float[Tensor, "*b"], offset: Float[Tensor, "*b"]) -> ModelParams:
     """The same model for outputs scale · y + offset of all tasks; of a chain the first level carries the offset."""
     assert not isinstance(params, EnsembleParams | AutoParams)

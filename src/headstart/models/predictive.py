@@ -54,14 +54,10 @@ class NormalMixture:
     sds: Float[Tensor, "*c m k"]
     weights: Float[Tensor, "*#c #m k"]
 
-    def cdf(self, y: Float[Tensor, "*#c #m"]) -> Float[Tensor, "*c m"]:
-        """P(result ≤ y)."""
-        every: Tensor = torch.special.ndtr(self._standardised(y))
-        return (self.weights * every).sum(-1)
-
-    def above(self, y: Float[Tensor, "*#c #m"]) -> Float[Tensor, "*c m"]:
-        """P(result > y), exact where it is small."""
-        every: Tensor = torch.special.ndtr(-self._standardised(y))
+    def cdf(self, y: Float[Tensor, "*#c #m"], *, above: bool = False) -> Float[Tensor, "*c m"]:
+        """P(result ≤ y), or P(result > y), each exact where it is small."""
+        z = self._standardised(y)
+        every: Tensor = torch.special.ndtr(-z if above else z)
         return (self.weights * every).sum(-1)
 
     def log_density(self, y: Float[Tensor, "*#c #m"]) -> Float[Tensor, "*c m"]:
@@ -233,5 +229,5 @@ class OutputTransform:
         if self.bounds is None:
             return found
         found = torch.where(y <= self.bounds.low, said.cdf(inner).log(), found)
-        found = torch.where(y >= self.bounds.high, said.above(inner).log(), found)
+        found = torch.where(y >= self.bounds.high, said.cdf(inner, above=True).log(), found)
         return torch.where(self.bounds.clip(y) == y, found, torch.full_like(found, -torch.inf))

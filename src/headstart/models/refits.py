@@ -1,10 +1,8 @@
 """Refits of a growing target: when its hyperparameters are found anew, and how results in between are added.
 
-Up to ``refit_every_result_up_to`` results (headstart.tuning) each of them may change the hyperparameters, and a fit
-takes a moment. Later one among hundreds changes next to nothing, and a fit takes seconds. From then on hyperparameters
-are those of the first ``refit_size(n)`` results, four sizes in every doubling (128, 160, 192, 224, 256, 320 …), and
-later results are rows that are appended to the factor, O(n²). The sizes are fixed: a study read from a file has the
-fits of one that was followed.
+Up to ``refit_every_result_up_to`` results (headstart.tuning) that is with each of them. From then on hyperparameters
+are those of the first ``refit_size(n)`` results, four sizes in every doubling, and later results are rows that are
+appended to the factor, O(n²): docs/models.md, long targets.
 
 Of a long target hyperparameters are found from representative rows, for an evaluation costs their cube, and the layer
 then observes all rows. The offset is that of a fit to all rows: offset ~ N(c, OFFSET_VAR) with c the mean of the

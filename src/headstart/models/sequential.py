@@ -11,12 +11,11 @@ from headstart.gp.draws import draws_around
 from headstart.gp.fit import FitReport, Seed, generator_from
 from headstart.gp.hyperparameters import GPParams
 from headstart.models.chain.beliefs import Beliefs, BeliefsAt, NoBeliefs
-from headstart.models.chain.condensed import source_layer
-from headstart.models.chain.fitting import LevelSpec, fit_layer, fit_level, level_layer
+from headstart.models.chain.condensed import LevelSpec, source_layer
+from headstart.models.chain.fitting import fit_layer, fit_level, level_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.fitcache import fit_as_arrays, fit_from_arrays, fit_key, options_in_key
 from headstart.models.learning import (
-    DEFAULT_CONTEXT,
     FitJob,
     LearnContext,
     count_in_words,
@@ -26,7 +25,7 @@ from headstart.models.learning import (
 )
 from headstart.models.mixture import Mixture
 from headstart.models.model import Prior, TransferModel
-from headstart.models.params import ChainParams, ModelParams, expanded, rescaled
+from headstart.models.params import ChainParams, ModelParams, expanded, require_levels, rescaled
 from headstart.models.posterior import FitResult, TransferPosterior
 from headstart.tuning import PLAIN_TUNING
 
@@ -58,14 +57,11 @@ class Sequential(TransferModel):
         """How every level is fitted."""
         return LevelSpec(self.kernel, self.fit, self.units, self.propagation)
 
-    def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> SequentialPrior:
-        return self.upon(sources, seed, context)
-
-    def upon(
+    def _learn(
         self,
         sources: tuple[Dataset, ...],
         seed: Seed,
-        context: LearnContext = DEFAULT_CONTEXT,
+        context: LearnContext,
         first: tuple[Layer, FitReport] | None = None,
     ) -> SequentialPrior:
         """The chain of the sources. ``first`` is the first of them, where that was learnt already, in shared units."""
@@ -97,8 +93,7 @@ class Sequential(TransferModel):
         levels = expanded_levels(params.levels, len(sources) + 1, target)
         below: Beliefs = NoBeliefs(target.batch_shape)
         for level, source in zip(levels, sources, strict=False):
-            layer = source_layer(below, level, source, kernel=self.kernel, propagation=self.propagation)
-            below = layer.as_beliefs()
+            below = source_layer(below, level, source, replace(self.spec, source=True)).as_beliefs()
         layer = Layer.observe(below, levels[-1], target, kernel=self.kernel, propagation=self.propagation)
         return TransferPosterior(layer, FitResult(Units.identity(target), ChainParams(levels)), target.y)
 
@@ -133,10 +128,7 @@ def _fit_level(below: Beliefs, task: Dataset, spec: LevelSpec) -> tuple[GPParams
 
 def expanded_levels(levels: tuple[GPParams, ...], n: int, target: Dataset) -> tuple[GPParams, ...]:
     """One process per task, checked, for the target's batch of problems and on its device."""
-    if len(levels) != n:
-        raise InputError(f"{n} tasks need {n} levels of hyperparameters, but there are {len(levels)}.")
-    for i, level in enumerate(levels):
-        level.require(f"level {i}", target.d)
+    require_levels(levels, n, target.d)
     return tuple(expanded(level, target.batch_shape, target.X.device) for level in levels)
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 from tests.problems import agree, ensemble_params, gp_params, plainly, predictions, quick, tensor, transfer_problem
 from torch import Tensor
 
-from headstart import GPBO, RGPE, ChainParams, Dataset, EnsembleParams, InputError, Kernel
+from headstart import GPBO, RGPE, ChainParams, Dataset, EnsembleParams, Kernel
 from headstart.models.chain.beliefs import NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.ensemble import misranked_pairs
 
 
-def _weights(sources: list[Dataset], target: Dataset, **options: Any) -> Tensor:
-    params = plainly(quick(RGPE)).using(**options).learn(sources).condition(target).hyperparameters
+def _weights(sources: list[Dataset], target: Dataset) -> Tensor:
+    params = plainly(quick(RGPE)).learn(sources).condition(target).hyperparameters
     assert isinstance(params, EnsembleParams)
     return params.weights
 
@@ -131,11 +129,12 @@ def test_a_source_dropped_for_good_leaves_the_target_alone() -> None:
     assert agree(predictions(ensemble, X), predictions(alone, X), rtol=1e-9)
 
 
-def test_after_the_horizon_every_worse_source_is_dropped() -> None:
+def test_after_the_horizon_every_worse_source_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """The horizon is when dropping becomes certain: with a short one a poor source has no weight."""
+    monkeypatch.setattr("headstart.models.ensemble._HORIZON", 1)
     poor = _wave(20, seed=3)
     poor = Dataset(poor.X, torch.cos(3 * poor.X[:, 0]))
-    assert _weights([poor], _wave(9, seed=1), horizon=1)[0].item() == 0.0
+    assert _weights([poor], _wave(9, seed=1))[0].item() == 0.0
 
 
 # ── predictions ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -168,10 +167,3 @@ def test_a_member_speaks_in_the_units_of_the_target() -> None:
     a = RGPE.at(plain, sources=[source], target=problem.target)
     b = RGPE.at(other, sources=[moved], target=problem.target)
     assert agree(predictions(a, problem.Xq), predictions(b, problem.Xq), rtol=1e-12)
-
-
-@pytest.mark.parametrize("option", [{"samples": 0}, {"horizon": 0}, {"samples": -3}], ids=str)
-def test_options_that_make_no_sense_are_refused(option: dict[str, int]) -> None:
-    """No samples, or no horizon, is an ``InputError`` that names the option."""
-    with pytest.raises(InputError, match=next(iter(option))):
-        _weights([_wave(5)], _wave(3), **option)

@@ -61,7 +61,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "2:df5408c507277aa2"
+FINGERPRINT = "2:6f5e5d352b133d6b"
 
 
 def fingerprint() -> str:
@@ -217,7 +217,7 @@ def test_keys_differ_where_results_may() -> None:
 
 def test_a_fit_comes_back_or_is_refused() -> None:
     """All of params and report; a missing, misshapen or impossible number is no fit of the source."""
-    alone = fit_independently((source(0),), quick(STAR, 2), 0)
+    alone = fit_independently((source(0),), quick(STAR, 2), 0, LearnContext())
     params, report = alone.layers[0].params, alone.reports[0]
     arrays = fit_as_arrays(params, report)
     again, told = fit_from_arrays(arrays, source(0), report.task)

@@ -37,6 +37,7 @@ from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.auto.scores import scores_alone, scores_of
 from headstart.models.auto.shares import shares
 from headstart.models.chain.layer import Layer
+from headstart.models.learning import LearnContext
 from headstart.models.model import observed
 from headstart.models.star.independent import fit_independently
 from headstart.models.star.weights import Integrated
@@ -281,7 +282,7 @@ def test_knowing_which_values_are_poor_does_not_open_the_gate() -> None:
         X = torch.rand(30, 2, generator=g, dtype=torch.float64)
         e = 0.04 * 100 ** torch.rand(30, generator=g, dtype=torch.float64)
         source = Dataset(X, e.sqrt() * torch.randn(30, generator=g, dtype=torch.float64), error_var=e)
-        alone = fit_independently((source,), quick(STAR), 0)
+        alone = fit_independently((source,), quick(STAR), 0, LearnContext())
         inward = alone.known.inward(source)
         gate = informative(alone.layers, [inward])
         opened += bool(gate.trust.item() > 0.5)
@@ -304,7 +305,7 @@ def test_auto_s_gate_knows_the_errors() -> None:
 
 def test_likeness_knows_the_errors_of_the_source_that_is_predicted() -> None:
     """Without others what is maximised is log N(y; ȳ, k + diag(σ² + error_var) + OFFSET_VAR), and the priors."""
-    alone = fit_independently(KNOWN.sources, quick(STAR), 0)
+    alone = fit_independently(KNOWN.sources, quick(STAR), 0, LearnContext())
     trust = torch.ones(3, dtype=torch.float64)
     with torch.no_grad():
         value, theta, layout = _evidences(replace(alone, trust=trust), 1, [Integrated(), None], Kernel.MATERN52)

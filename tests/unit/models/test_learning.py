@@ -32,9 +32,9 @@ def source(seed: int, n: int = 12, name: str = "") -> Dataset:
 def test_a_source_gives_what_it_gives_alone() -> None:
     """To rounding: the starting points depend neither on the other sources nor on what was learnt before."""
     sources = (*(source(i) for i in range(3)), source(7, 9))
-    together = fit_independently(sources, quick(STAR), 3)
+    together = fit_independently(sources, quick(STAR), 3, LearnContext())
     for i, one in enumerate(sources):
-        own = fit_independently((one,), quick(STAR), 3)
+        own = fit_independently((one,), quick(STAR), 3, LearnContext())
         scaled = own.layers[0].params.scaled(own.known.scale, own.known.offset)
         common = together.layers[i].params.scaled(together.known.scale, together.known.offset)
         torch.testing.assert_close(scaled.lengthscale, common.lengthscale, rtol=1e-4, atol=0)

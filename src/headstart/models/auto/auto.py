@@ -21,7 +21,6 @@ Predictions are those of the mixture, and the next point maximises the mixture's
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self
@@ -33,8 +32,7 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.data.units import OutputMap, OutputUnits, Units
 from headstart.errors import InputError
-from headstart.gp.fit import FitOptions, Seed, generator_from
-from headstart.gp.kernels import Kernel
+from headstart.gp.fit import Seed, generator_from
 from headstart.models.auto.candidates import (
     DEFAULT,
     Candidate,
@@ -85,20 +83,14 @@ class Auto(TransferModel):
 
     candidates: tuple[Candidate, ...] = DEFAULT
 
+    paper_units = OutputUnits.SHARED
+
     def __post_init__(self) -> None:
         """Check the candidates."""
         super().__post_init__()
         require_candidates(self.candidates)
         if self.units is not OutputUnits.SHARED:
             raise InputError("AUTO's candidates are compared in one unit: units must be OutputUnits.SHARED.")
-
-    def paper(self) -> Self:
-        """The same model trained as the paper's models are, except for the units, which all candidates share.
-
-        Returns:
-            The model with the RBF kernel, the paper's fit options, and without an output map.
-        """
-        return self.using(kernel=Kernel.RBF, fit=FitOptions.paper(), output_map=OutputMap.NONE)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -157,7 +149,7 @@ class Auto(TransferModel):
                         star = replace(star, own=alike.own, expected=alike.expected)
                     priors.append(star)
                 case Sequential():
-                    priors.append(model.upon(sources, generator, context, (alone.layers[0], alone.reports[0])))
+                    priors.append(model._learn(sources, generator, context, (alone.layers[0], alone.reports[0])))
                 case _:
                     priors.append(model.learn(sources, seed=generator, context=context))
         # those of the sources on their own, then of the candidates that learnt the sources in another way
@@ -186,11 +178,8 @@ class Auto(TransferModel):
         ]
         units, weights = Units.identity(target), params.weights.expand(*target.batch_shape, -1).to(target.X.device)
         members = tuple(in_units(units, posterior, target) for posterior in posteriors)
-        return AutoPosterior(Mixture(members, weights), AutoFitResult(units, _params(posteriors, weights)), target.y)
-
-
-def _params(posteriors: Sequence[TransferPosterior], weights: Float[Tensor, "*b k"]) -> AutoParams:
-    return AutoParams(tuple(posterior.hyperparameters for posterior in posteriors), weights)
+        own = AutoParams(tuple(posterior.hyperparameters for posterior in posteriors), weights)
+        return AutoPosterior(Mixture(members, weights), AutoFitResult(units, own), target.y)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,6 +195,11 @@ class AutoPrior(Prior):
     priors: tuple[Prior, ...]
     gate: Informative
     believed: Float[Tensor, "*b k"]  # of every candidate before the first result
+
+    @property
+    def stars(self) -> list[int]:
+        """The indices of the candidates that are stars, and so have weights of sources."""
+        return [k for k, one in enumerate(self.priors) if isinstance(one, StarPrior)]
 
     def after(self, target: Dataset, n: int, k: int) -> TransferPosterior:
         """Candidate k, which uses the sources, given the first n observations of the target."""
@@ -233,7 +227,7 @@ class AutoPrior(Prior):
         plain = with_point_estimate(members[k], weights[..., k] < AUTO_TUNING.plain_mixture_from_weight)
         outcome = AutoFitResult(
             units,
-            _params(posteriors, weights),
+            AutoParams(tuple(posterior.hyperparameters for posterior in posteriors), weights),
             (*self.fit_reports, *(posterior.fit_reports[-1] for posterior in posteriors)),
             blind=~self.gate.open.any(-1),
             scores=scores,

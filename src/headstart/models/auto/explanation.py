@@ -37,7 +37,6 @@ from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture, Predictor
 from headstart.models.model import Prior
 from headstart.models.posterior import TransferPosterior
-from headstart.models.star.star import StarPrior
 from headstart.models.star.weights import StarBeliefs
 
 if TYPE_CHECKING:
@@ -140,7 +139,12 @@ class Explanation:
         """A line per source, one for the candidates, which says what is not known yet, and one per point."""
         lines = [f"{s.name}: {s.verdict}. {s.reason}" for s in self.sources]
         believed = ", ".join(f"{name} {share:.0%}" for name, share in self.candidates.items())
-        lines.append(f"believed after {self.n_observations} observations: {believed}{self._unknown()}")
+        unknown = ""
+        if self.n_observations == 0:
+            unknown = " (from the sources alone: no observation has tested anything yet)"
+        elif self.n_observations <= _MIN_SCORED:
+            unknown = f" (what each source adds is not known before {_MIN_SCORED + 1} observations)"
+        lines.append(f"believed after {self.n_observations} observations: {believed}{unknown}")
         if self.shares is None:
             return "\n".join(lines)
         if len(self.shares) == 0:
@@ -149,13 +153,6 @@ class Explanation:
             each = zip((*self.names, self.target), row, strict=True)
             lines.append(f"rests on: {', '.join(f'{name} {share:.0%}' for name, share in each if share >= 0.005)}")
         return "\n".join(lines)
-
-    def _unknown(self) -> str:
-        if self.n_observations == 0:
-            return " (from the sources alone: no observation has tested anything yet)"
-        if self.n_observations <= _MIN_SCORED:
-            return f" (what each source adds is not known before {_MIN_SCORED + 1} observations)"
-        return ""
 
     def to_frame(self) -> pd.DataFrame:
         """The numbers behind the verdicts, a row per source; NaN where one is not known yet.
@@ -200,15 +197,17 @@ class Explanation:
         Returns:
             The names of those that agree with it, and of those that contradict it.
         """
-        others = [(name, self._relation(i, j)) for j, name in enumerate(self.names) if j != i]
-        return tuple(name for name, r in others if r > 0), tuple(name for name, r in others if r < 0)
-
-    def _relation(self, i: int, j: int) -> float:
-        """The correlation of two sources, the mean of both directions; 0 where it may be chance."""
         assert self.agreement is not None
-        both = float(self.agreement[i, j] + self.agreement[j, i]) / 2
-        chance = max(_WEAK_CORRELATION, 2 / math.sqrt(min(self.sources[i].rows, self.sources[j].rows)))
-        return both if abs(both) > chance else 0.0
+        agree: list[str] = []
+        contradict: list[str] = []
+        for j, other in enumerate(self.sources):
+            if j == i:
+                continue
+            both = float(self.agreement[i, j] + self.agreement[j, i]) / 2  # the mean of both directions
+            chance = max(_WEAK_CORRELATION, 2 / math.sqrt(min(self.sources[i].rows, other.rows)))
+            if abs(both) > chance:
+                (agree if both > 0 else contradict).append(other.name)
+        return tuple(agree), tuple(contradict)
 
 
 def auto_only(prior: Prior) -> AutoPrior:
@@ -276,15 +275,9 @@ def explain(
     )
 
 
-def _stars_of(prior: AutoPrior) -> list[int]:
-    """The indices of the candidates that are stars, and so have weights of sources."""
-    return [k for k, one in enumerate(prior.priors) if isinstance(one, StarPrior)]
-
-
 def _weights(prior: AutoPrior, target: Dataset, n: int, believed: Float[Tensor, "k"]) -> _Weights:
     """The sources' weights after the first n observations of a target behind its output map, of these candidates."""
-    stars = _stars_of(prior)
-    if not stars:  # no candidate has weights
+    if not (stars := prior.stars):  # no candidate has weights
         return (unknown := torch.full((len(prior.sources),), torch.nan, dtype=torch.float64)), unknown
     return _averaged(believed[stars], [prior.after(target, n, k).predictor for k in stars])
 
@@ -323,8 +316,7 @@ def _averaged(believed: Float[Tensor, "k"], stars: Sequence[Predictor]) -> _Weig
 
 def source_weights(prior: AutoPrior, posterior: AutoPosterior) -> tuple[_Weights, _Weights] | None:
     """The sources' weights now and before the first result; None where no candidate has weights."""
-    stars = _stars_of(prior)
-    if not stars:
+    if not (stars := prior.stars):
         return None
     with torch.no_grad():
         now = _averaged(posterior.weights[stars], [posterior.mixture.members[k] for k in stars])
@@ -339,33 +331,31 @@ def source_weights(prior: AutoPrior, posterior: AutoPosterior) -> tuple[_Weights
 def _verdict(prior: AutoPrior, i: int, gains: Float[Tensor, "n"] | None, weights: dict[int, _Weights]) -> SourceVerdict:
     """The verdict on source i; ``gains`` per observation are None where it is not selected."""
     source, history = prior.sources[i], tuple((n, float(mean[i])) for n, (mean, _) in weights.items())
+    gain, interval = math.nan, None
+    if gains is not None:
+        gain, n = float(gains.mean()) if len(gains) else 0.0, len(gains)
+        if n >= _MIN_SCORED:  # of a few values the standard deviation is hardly known, hence Student's distribution
+            half = float(stdtrit(n - 1, 0.975)) * float(gains.std()) / math.sqrt(n)
+            interval = gain - half, gain + half
     found = SourceVerdict(
         name=source.name or task_name(source, i),
         rows=source.n,
-        verdict=Verdict.USED,
-        reason="",
+        verdict=Verdict.REDUCED,
+        reason=f"Of {len(prior.sources)} sources others stand for it at the moment.",
         informative=float(prior.gate.gain[i]),
         informative_error=float(prior.gate.error[i]),
         unusable=why_unusable(prior, i),
-        gain=math.nan if gains is None else float(gains.mean()) if len(gains) else 0.0,
-        interval=None if gains is None or len(gains) < _MIN_SCORED else _interval(gains),
+        gain=gain,
+        interval=interval,
         weight=history[-1][1],
         weight_sd=float(next(reversed(weights.values()))[1][i]),
         history=history,
     )
     trust = float(prior.gate.trust[i])
     if gains is None and trust > 0:
-        others = f"Of {len(prior.sources)} sources others stand for it at the moment."
-        return replace(found, verdict=Verdict.REDUCED, reason=others)
+        return found
     verdict, reason = _judge(found, trust, little=says_little(source))
     return replace(found, verdict=verdict, reason=reason)
-
-
-def _interval(gains: Float[Tensor, "n"]) -> tuple[float, float]:
-    """95 % of the mean gain: of a few values the standard deviation is hardly known, hence Student's distribution."""
-    n, mean = len(gains), float(gains.mean())
-    half = float(stdtrit(n - 1, 0.975)) * float(gains.std()) / math.sqrt(n)
-    return mean - half, mean + half
 
 
 def verdict_by_weight(trust: float, weight: float, sd: float, before: float) -> Verdict:

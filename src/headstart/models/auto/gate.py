@@ -7,9 +7,8 @@ from noise, too: as in Akaike's criterion one nat for each of its p hyperparamet
 observation. Noise, and a source too small for its roughness, then gain nothing. Where errors of the values are known
 the constant has them, too (``_constant``): which values are poor says nothing about the inputs.
 
-A few rows in many inputs cannot show that they are not noise. So trust is a number from 0 to 1 that rises with the gain
-in standard errors z: Φ(2 (z − 0.6)), from 0 below z = 0.1 to 1 at z = 2. Sources of noise have z around −1, one in ten
-above 0.8.
+A few rows in many inputs cannot show that they are not noise. So trust rises from 0 to 1 with the gain in standard
+errors: sources of noise have around −1 of them, one in ten above 0.8.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from headstart.gp.hyperparameters import Layout, ThetaPrior
 from headstart.gp.kernels import Kernel
 from headstart.gp.threads import single_thread
 from headstart.models.fitcache import Arrays, fit_key
-from headstart.models.learning import DEFAULT_CONTEXT, LearnContext, count_in_words
+from headstart.models.learning import LearnContext, count_in_words
 from headstart.models.star.independent import IndependentSources
 from headstart.models.star.weights import Integrated, SourceFacts, StarBeliefs, star_evidence
 from headstart.tuning import AUTO_TUNING
@@ -54,20 +54,12 @@ def likeness(
     candidates: Sequence[Integrated | None],
     believed: Sequence[float],
     kernel: Kernel,
-    context: LearnContext = DEFAULT_CONTEXT,
+    context: LearnContext,
 ) -> Likeness:
-    """Compare the sources, each as far as it is trusted.
+    """What is to be expected of a target, from comparing the sources, each as far as it is trusted.
 
-    Args:
-        alone: The sources, fitted independently.
-        candidates: The weightings of the stars among AUTO's candidates; None is a candidate without sources. Where
-            that comes first there is nothing to learn.
-        believed: Prior beliefs in the candidates.
-        kernel: The kernel of the candidates.
-        context: A cache of comparisons, and who is told how far it is.
-
-    Returns:
-        What is to be expected of a target.
+    ``candidates`` are the weightings of the stars among AUTO's candidates, in which there were prior beliefs
+    ``believed``; None is a candidate without sources. Where that comes first there is nothing to learn.
     """
     trust = alone.trust
     chances = trust.new_tensor(believed)
@@ -84,22 +76,21 @@ def likeness(
     seconds = 0.03 * len(alone.sources)
     done = context.meter(f"Comparing {count_in_words(alone.sources)} with each other", seconds)
     with single_thread():
-        own, shares, expected = _compared(alone, candidates, chances, kernel)
+        own, shares, prior = _compared(alone, candidates, chances, kernel)
     done(seconds)
     if cache is not None:
-        parts = zip(_CACHED, (own, shares, expected.centre, expected.spread), strict=True)
+        parts = zip(_CACHED, (own, shares, prior.centre, prior.spread), strict=True)
         cache.put(key, {name: part.cpu().contiguous().numpy() for name, part in parts})
-    return Likeness(own, shares, expected)
+    return Likeness(own, shares, prior)
 
 
 def _from_arrays(arrays: Arrays, trust: Float[Tensor, "*b s"], shape: torch.Size) -> Likeness:
     """A likeness from the cache: of the right shapes, finite, and above 0 where it has to be, or a ``ValueError``."""
     every = [torch.from_numpy(np.array(arrays[name], dtype=np.float64)).to(trust) for name in _CACHED]
     own, believed, centre, spread = every
+    theta = (shape[:-1].numel(), centre.shape[-1])
     if (
-        (own.shape, believed.shape) != ((*shape[:-1], 1), shape)
-        or centre.shape != spread.shape
-        or (centre.dim(), len(centre)) != (2, shape[:-1].numel())
+        [tuple(part.shape) for part in every] != [(*shape[:-1], 1), tuple(shape), theta, theta]
         or not all(bool(part.isfinite().all()) for part in every)
         or not all(bool((part > 0).all()) for part in (own, believed, spread))
         or not torch.allclose(believed.sum(-1), torch.ones_like(own[..., 0]))

@@ -12,19 +12,19 @@ has a flat prior: contrasts y_i − y_1 are scored, and the first observation sc
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
-from headstart.gp.evidence import GaussianEvidence, WeightedTerms
+from headstart.gp.evidence import WeightedTerms
 from headstart.gp.fit import fit
-from headstart.gp.hyperparameters import Inputs
 from headstart.gp.linalg import cholesky, solve_lower
 from headstart.models.model import TransferModel
 from headstart.models.star.independent import IndependentSources
-from headstart.models.star.weights import Integrated, SourceFacts, StarBeliefs
+from headstart.models.star.weights import Integrated, SourceFacts, StarBeliefs, star_evidence
 
 # Numbers of observations at which the hyperparameters behind the scores are refitted: often while every observation
 # tells much, then ever less often. The same for a run from the start and for one that was read from a file.
@@ -62,31 +62,23 @@ def _in_lockstep(
     weighting, n_sources = Integrated(), len(alone.sources)
     scores = target.y.new_zeros(n_sources, target.n)
     means, covs = _priors_at(alone, weighting, target.X)
-    inputs = Inputs.of(target.d, target.categories or alone.sources[0].categories)
+    X = target.X.expand(n_sources, -1, -1)
+    target = replace(target, categories=target.categories or alone.sources[0].categories)
     for refit, end in zip(refits, [*refits[1:], target.n], strict=True):
         units = alone.units.completed(target.head(refit))
         inward = units.inward(target.head(end))
-        y, error_var = inward.y.expand(n_sources, -1), inward.error_var
+        error_var = None if inward.error_var is None else inward.error_var.expand(n_sources, -1)
+        inward = replace(inward, X=X[:, :end], y=inward.y.expand(n_sources, -1), error_var=error_var)
         terms = WeightedTerms(means[:, None, :refit], covs[:, None, :refit, :refit], weighting.coefficients)
-        evidence = GaussianEvidence(
-            target.X[None, :refit],
-            y[:, :refit],
-            kernel=model.kernel,
-            residual=True,
-            free_offset=True,
-            inputs=inputs,
-            terms=terms,
-            error_var=None if error_var is None else error_var[None, :refit],
-        )
+        evidence = star_evidence(inward.head(refit), model.kernel, terms)
         theta, _ = fit(evidence, model.fit, seed=refit, task="target", batch_shape=torch.Size([n_sources]))
         own, omega = evidence.params(theta), evidence.omega(theta)
-        X = target.X[:end]
         K = omega.square().unsqueeze(-1) * covs[:, :end, :end]
-        K = K + own.outputscale[:, None, None] * model.kernel(X, X, own.lengthscale)
+        K = K + own.outputscale[:, None, None] * model.kernel(target.X[:end], target.X[:end], own.lengthscale)
         noise = own.noise_var.unsqueeze(-1) + (0.0 if error_var is None else error_var)
-        K = K + torch.diag_embed(noise.expand(y.shape))
+        K = K + torch.diag_embed(noise.expand(inward.y.shape))
         L = cholesky(K, of="The covariance of the target's observations")
-        z = solve_lower(L, (y - omega * means[:, :end]).unsqueeze(-1)).squeeze(-1)
+        z = solve_lower(L, (inward.y - omega * means[:, :end]).unsqueeze(-1)).squeeze(-1)
         scores[:, refit:end] = scores_of(L, z)[:, refit:] - units.scale.log().unsqueeze(-1)
     return scores
 

@@ -86,19 +86,12 @@ def _predicted(
     X: Float[Tensor, "m d"],
     heard: Bool[Tensor, "c k"],
 ) -> Iterator[tuple[float, Float[Tensor, "c m"], Float[Tensor, "c m"]]]:
-    """The weight of every candidate, and its means and variances at X with only some of the tasks' data.
-
-    Each in units of its own. A star has all cases in closed form; any other model is evaluated for each of them.
-    """
+    """The weight of every candidate, and its means and variances at X, in its own units, given some tasks' data."""
     params = posterior.hyperparameters
     each: Sequence[tuple[float, TransferModel, ModelParams, Predictor]]
     if isinstance(prior, AutoPrior) and isinstance(posterior, AutoPosterior) and isinstance(params, AutoParams):
-        each = [
-            (believed, one.model, own, member)
-            for believed, one, own, member in zip(
-                posterior.weights.tolist(), prior.priors, params.candidates, posterior.mixture.members, strict=True
-            )
-        ]
+        models = [one.model for one in prior.priors]
+        each = [*zip(posterior.weights.tolist(), models, params.candidates, posterior.mixture.members, strict=True)]
     else:
         each = [(1.0, prior.model, params, posterior.predictor)]
     with torch.no_grad():
@@ -146,32 +139,25 @@ def predict_heard(
     """
     below = layer.below
     assert isinstance(below, StarBeliefs)
-    if below.index is not None:
-        heard, case = heard[:, [*below.index, -1]].unique(dim=0, return_inverse=True)
-        mean, var = _predict_heard(layer, below, X, heard)
-        return mean[case], var[case]
-    return _predict_heard(layer, below, X, heard)
-
-
-def _predict_heard(
-    layer: Layer, below: StarBeliefs, X: Float[Tensor, "m d"], heard: Bool[Tensor, "c k"]
-) -> tuple[Float[Tensor, "c m"], Float[Tensor, "c m"]]:
+    selected = range(len(below.members)) if below.index is None else below.index
+    heard, case = heard[:, [*selected, -1]].unique(dim=0, return_inverse=True)
     weights, n = below.weights, layer.X.shape[-2]
     h = heard[:, :-1].to(X)
     at = [member.at(torch.cat([layer.X, X])) for member in below.members]
     shapes = torch.stack([a.mean - member.offset for a, member in zip(at, below.members, strict=True)])
-    c = weights.mean.square() + weights.marginal_var
+    sizes = (weights.mean.square() + weights.marginal_var).sqrt().unbind(-1)
+    v = [size * a.v for size, a in zip(sizes, at, strict=True) if a.v is not None]  # √c_ν v_ν
     mean = h @ (weights.mean.unsqueeze(-1) * shapes)
     u = weights.balanced(h.unsqueeze(-1) * (weights.var.sqrt().unsqueeze(-1) * shapes))
     mean_x, u_x, u_t = mean[:, n:] + layer.params.offset, u[..., n:], u[..., :n]
-    known_x = torch.stack([size * _v(a)[:, n:].square().sum(-2) for size, a in zip(c, at, strict=True)])
+    known_x = torch.stack([own[:, n:].square().sum(-2) for own in v])
     var_x = layer.params.outputscale + below.prior_var() - h @ known_x + u_x.square().sum(-2)
     if n == 0:
-        return mean_x, var_x
+        return mean_x[case], var_x[case]
 
     def cov(b: slice, u_b: Float[Tensor, "c s _"]) -> Float[Tensor, "c n _"]:
         """Between the target's rows and those of b."""
-        known = torch.stack([size * _v(a)[:, :n].mT @ _v(a)[:, b] for size, a in zip(c, at, strict=True)])
+        known = torch.stack([own[:, :n].mT @ own[:, b] for own in v])
         before = layer.gain_cov(_bare(layer.X), _bare(at[0].X[b]))
         between: Tensor = before - (h @ known.flatten(1)).unflatten(-1, known.shape[1:]) + u_t.mT @ u_b
         return between
@@ -180,17 +166,10 @@ def _predict_heard(
     L = cholesky(K, of="The covariance of the observations")
     y = layer.at.mean + layer.params.offset + (layer.L @ layer.z.unsqueeze(-1)).squeeze(-1)
     z = solve_lower(L, (y - mean[:, :n] - layer.params.offset).unsqueeze(-1))
-    v = solve_lower(L, cov(slice(n, None), u_x))
+    moved = solve_lower(L, cov(slice(n, None), u_x))
     told = heard[:, -1:]
-    return (
-        torch.where(told, mean_x + (z.mT @ v).squeeze(-2), mean_x),
-        torch.where(told, var_x - v.square().sum(-2), var_x),
-    )
-
-
-def _v(at: BeliefsAt) -> Float[Tensor, "r m"]:
-    assert at.v is not None
-    return at.v
+    mean_x, var_x = mean_x + told * (z.mT @ moved).squeeze(-2), var_x - told * moved.square().sum(-2)
+    return mean_x[case], var_x[case]
 
 
 def _bare(X: Float[Tensor, "m d"]) -> BeliefsAt:

@@ -1,16 +1,6 @@
 """Source selection: which of many sources are used, at first and as results of the target come in.
 
-A target that is one more of the sources' kind differs from their average as they differ among themselves. The average
-of s sources is known up to 1/s of that variance: 32 of them, or a thousand, is a difference of 3 %. Small ones are
-noisier, and cost less. So at most as many are used at a time as have ``source_row_budget`` rows together, but
-``max_sources`` in any case and no more than ``max_small_sources`` (headstart.tuning), and the cost of a suggestion does
-not grow with the number of sources any more:
-
-    at first                        a fixed random choice of those that are trusted
-    from 8 results on, at           half of them as before, and half the ones most like the target: those whose means
-    every refit                     are correlated most with its results
-
-A source that is not trusted, or not like the target, costs nothing later. Up to ``max_sources`` all are used, always.
+Which and why is in docs/models.md, under AUTO; how many, in headstart.tuning. Up to ``max_sources`` all are used.
 """
 
 from __future__ import annotations
@@ -92,10 +82,7 @@ def means_at(members: Sequence[ExactBeliefs], X: Float[Tensor, "*b n d"]) -> Flo
     alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
     found: dict[int, Tensor] = {}
     for i, member in enumerate(members):
-        if type(member) is ExactBeliefs and len(member.terms) == 1:
-            alike[tuple(member.X.shape)].append(i)
-        else:  # not a process on its own with all of its rows
-            found[i] = member.at(X).mean
+        alike[tuple(member.X.shape)].append(i)
     for (*batch, N, _), places in alike.items():
         together = max(1, _ELEMENTS // max(1, torch.Size(batch).numel() * N * X.shape[-2]))
         for start in range(0, len(places), together):

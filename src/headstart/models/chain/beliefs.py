@@ -223,10 +223,6 @@ class ExactBeliefs(Beliefs):
         """The variance of f before any data: Σ_ν W_ν[t, t]."""
         return sum((weight for _, weight in self.prior), start=self.X.new_zeros(())).unsqueeze(-1)
 
-    def log_evidence(self) -> Float[Tensor, "*b"]:
-        """log p(y_s) of all source data."""
-        return log_normal(self.L, self.z)
-
     def extended(
         self, params: GPParams, at: BeliefsAt, corner: Float[Tensor, "*b n n"], z: Float[Tensor, "*b n"]
     ) -> ExactBeliefs:

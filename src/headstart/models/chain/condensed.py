@@ -29,6 +29,8 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.data.replicates import pooled_rows
 from headstart.data.thinning import inducing_rows, representative_rows, take_rows
+from headstart.data.units import OutputUnits
+from headstart.gp.fit import FitOptions, Seed
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import cholesky, solve_lower, solve_upper
@@ -41,98 +43,91 @@ _BLOCK = 1024  # rows
 _JITTER, _LEAST = 1e-10, 1e-9
 
 
+@dataclass(frozen=True, slots=True)
+class LevelSpec:
+    """How a level is fitted: the model's kernel, search options and units, what it inherits, seed, name in the report.
+
+    The layer of a ``source`` of more than ``exact`` rows stands for more rows than it has (``source_layer``).
+    """
+
+    kernel: Kernel
+    fit: FitOptions
+    units: OutputUnits
+    propagation: Propagation = Propagation.EXACT
+    seed: Seed = 0
+    name: str = "target"
+    source: bool = False
+    exact: int | None = None
+
+
 def exact_rows(sizes: Sequence[int]) -> int:
     """Up to how many rows each of these sources, learnt side by side, is exact: what all factors take is bounded."""
-    points, most, together = (
-        PLAIN_TUNING.inducing_points,
-        PLAIN_TUNING.exact_up_to_rows,
-        PLAIN_TUNING.exact_large_sources,
-    )
-    large = sum(n > points for n in sizes)
-    return most if large <= together else max(points, int(most * (together / large) ** 0.5))
+    points, most = PLAIN_TUNING.inducing_points, PLAIN_TUNING.exact_up_to_rows
+    share = PLAIN_TUNING.exact_large_sources / max(1, sum(n > points for n in sizes))
+    return most if share >= 1 else max(points, int(most * share**0.5))
 
 
 def source_layer(
-    below: Beliefs,
-    params: GPParams,
-    task: Dataset,
-    *,
-    kernel: Kernel,
-    propagation: Propagation,
-    offset_var: Float[Tensor, "*b"] | None = None,
-    every_row: bool = False,
-    exact: int | None = None,
+    below: Beliefs, params: GPParams, task: Dataset, spec: LevelSpec, offset_var: Float[Tensor, "*b"] | None = None
 ) -> Layer:
-    """The layer of a source at given hyperparameters: its rows pooled, and condensed where there are too many.
+    """The layer of a task at given hyperparameters: rows of a source pooled, and condensed where there are too many.
 
     Nothing but the data decides how. With ``offset_var`` the offset of the parameters is that before any data, with
-    this variance, and becomes the posterior mean given all rows. ``every_row``: each is a row of the layer. ``exact``:
-    up to so many rows.
+    this variance, and becomes the posterior mean given all rows.
     """
+    empty = Layer.observe(below, params, task.head(0), kernel=spec.kernel, propagation=spec.propagation)
     if task.n <= PLAIN_TUNING.every_row_up_to and offset_var is None:
-        return Layer.observe(below, params, task, kernel=kernel, propagation=propagation)
-    pooled = None if every_row else pooled_rows(task)
+        return empty.with_observations(task)
+    pooled = pooled_rows(task) if spec.source else None
     data = task if pooled is None else pooled.data
     noise = params.noise_var.unsqueeze(-1).expand(data.y.shape)
     if pooled is not None:
         noise = pooled.noise(params.noise_var)
     elif data.error_var is not None:
         noise = noise + data.error_var
-    plan = _Plan(data.n, None) if every_row else _Plan.of(below, data, propagation, exact)
-    if plan.n_rows < data.n:
-        kept = plan.rows(data)
+    n_rows, n_points = _rows_and_points(below, data, spec) if spec.source else (data.n, None)
+    if n_rows < data.n:
+        if n_points is None and n_rows <= PLAIN_TUNING.inducing_points:
+            kept = representative_rows(data.X, data.y, n_rows)
+        else:  # simply all over
+            even = torch.linspace(0, data.n - 1, n_rows, dtype=torch.float64, device=data.X.device)
+            kept = even.round().long().expand(*data.batch_shape, -1)
         data, noise = take_rows(data, kept), noise.gather(-1, kept)
-    empty = Layer.observe(below, params, data.head(0), kernel=kernel, propagation=propagation)
-    if plan.n_points is None:
+    if n_points is None:
         return _exact(empty, data, noise, offset_var)
-    points = inducing_rows(data.X / params.lengthscale.unsqueeze(-2), data.y, plan.n_points)
+    points = inducing_rows(data.X / params.lengthscale.unsqueeze(-2), data.y, n_points)
     return condensed(empty, data, noise, points, offset_var)
 
 
-def learnt_through(below: Beliefs, task: Dataset, propagation: Propagation, exact: int | None = None) -> str:
+def learnt_through(below: Beliefs, task: Dataset, spec: LevelSpec) -> str:
     """How the layer of a source is made, in words: "learnt from 20,000 rows: predictions through 2,000 points"."""
     pooled = pooled_rows(task) if task.n > PLAIN_TUNING.every_row_up_to else None
     data = task if pooled is None else pooled.data
     places = "" if pooled is None else f" at {data.n:,} places" if data.n > 1 else " at one place"
     words = f"learnt from {task.n:,} rows{places}"
-    plan = _Plan.of(below, data, propagation, exact)
-    if plan.n_rows < data.n:
-        words += f", of which {plan.n_rows:,} all over them are used"
-    return words if plan.n_points is None else f"{words}, predictions through {plan.n_points:,} points"
+    n_rows, n_points = _rows_and_points(below, data, spec)
+    if n_rows < data.n:
+        words += f", of which {n_rows:,} all over them are used"
+    return words if n_points is None else f"{words}, predictions through {n_points:,} points"
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """How many rows are used, and through how many points; None: each on its own."""
-
-    n_rows: int
-    n_points: int | None
-
-    @classmethod
-    def of(cls, below: Beliefs, data: Dataset, propagation: Propagation, most: int | None) -> _Plan:
-        """``most`` is up to how many rows, with those below, it is exact."""
-        points, on_top = PLAIN_TUNING.inducing_points, PLAIN_TUNING.rows_beside_others
-        most = PLAIN_TUNING.exact_up_to_rows if most is None else most
-        known = below.exact if isinstance(below, BoostedBeliefs) else below
-        N = known.z.shape[-1] if isinstance(known, ExactBeliefs) else 0
-        room = max(most - N, on_top) if N else most
-        if data.n <= room:
-            return cls(data.n, None)
-        if propagation is Propagation.BOOSTED:  # its covariance is that of rows with noise of their own
-            return cls(min(room, points), None)
-        work = PLAIN_TUNING.condensed_max_work
-        affordable = min(PLAIN_TUNING.condensed_max_rows, int(work / max(N, 1) ** 2))
-        if affordable <= room:
-            return cls(room, None)
-        rows = min(data.n, affordable)
-        return cls(rows, min(on_top if N else points, int((work / rows) ** 0.5)))
-
-    def rows(self, data: Dataset) -> Int[Tensor, "*b k"]:
-        """The rows that are used: all over the results and the inputs, or with very many simply all over."""
-        if self.n_points is None and self.n_rows <= PLAIN_TUNING.inducing_points:
-            return representative_rows(data.X, data.y, self.n_rows)
-        even = torch.linspace(0, data.n - 1, self.n_rows, dtype=torch.float64, device=data.X.device).round().long()
-        return even.expand(*data.batch_shape, -1)
+def _rows_and_points(below: Beliefs, data: Dataset, spec: LevelSpec) -> tuple[int, int | None]:
+    """How many rows are used, exact as far as there is room beside those below, and through how many points, if any."""
+    points, on_top = PLAIN_TUNING.inducing_points, PLAIN_TUNING.rows_beside_others
+    most = PLAIN_TUNING.exact_up_to_rows if spec.exact is None else spec.exact
+    known = below.exact if isinstance(below, BoostedBeliefs) else below
+    N = known.z.shape[-1] if isinstance(known, ExactBeliefs) else 0
+    room = max(most - N, on_top) if N else most
+    if data.n <= room:
+        return data.n, None
+    if spec.propagation is Propagation.BOOSTED:  # its covariance is that of rows with noise of their own
+        return min(room, points), None
+    work = PLAIN_TUNING.condensed_max_work
+    affordable = min(PLAIN_TUNING.condensed_max_rows, int(work / max(N, 1) ** 2))
+    if affordable <= room:
+        return room, None
+    rows = min(data.n, affordable)
+    return rows, min(on_top if N else points, int((work / rows) ** 0.5))
 
 
 def _exact(empty: Layer, data: Dataset, noise: Float[Tensor, "*b n"], offset_var: Float[Tensor, "*b"] | None) -> Layer:

@@ -3,10 +3,8 @@
 ``fit_level`` searches for the hyperparameters, ``level_layer`` factorises the level at them. The two are apart because
 hyperparameters can be kept (models.fitcache) and sent from process to process, and a factor is large.
 
-With many rows the search with all its restarts sees ``first_fit_rows`` of them (headstart.tuning), well chosen
-(data.thinning). From the best place found there a single run goes on with twice as many rows, and again, until that
-changes nothing any more, or there are ``most_rows``: a likelihood of a thousand rows has one optimum worth the name,
-and it lies near that of some hundred.
+With many rows the restarts see ``first_fit_rows`` of them (headstart.tuning), and a single run goes on with more, up to
+``most_rows``: a likelihood of a thousand rows has one optimum worth the name, and it lies near that of some hundred.
 """
 
 from __future__ import annotations
@@ -24,33 +22,15 @@ from headstart.data.replicates import pooled_rows
 from headstart.data.thinning import representative_rows, take_rows
 from headstart.data.units import OutputUnits, spread_of
 from headstart.gp.evidence import GaussianEvidence, RowCounts
-from headstart.gp.fit import FitOptions, FitReport, Seed, fit
+from headstart.gp.fit import FitReport, fit
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Inputs, blind_to
-from headstart.gp.kernels import Kernel
 from headstart.models.chain.beliefs import Beliefs, BeliefsAt, NoBeliefs
-from headstart.models.chain.condensed import learnt_through, source_layer
+from headstart.models.chain.condensed import LevelSpec, learnt_through, source_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.tuning import PLAIN_TUNING
 
 # A run that follows need not be exact to the last digit: per observation, of which there are hundreds
 _FTOL, _GTOL = 1e-6, 1e-3
-
-
-@dataclass(frozen=True, slots=True)
-class LevelSpec:
-    """How a level is fitted: the model's kernel, search options and units, what it inherits, seed, name in the report.
-
-    The layer of a ``source`` of more than ``exact`` rows stands for more rows than it has (models.chain.condensed).
-    """
-
-    kernel: Kernel
-    fit: FitOptions
-    units: OutputUnits
-    propagation: Propagation = Propagation.EXACT
-    seed: Seed = 0
-    name: str = "target"
-    source: bool = False
-    exact: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +59,8 @@ def level_layer(below: Beliefs, params: GPParams, task: Dataset, spec: LevelSpec
     """The layer of a task at the hyperparameters that ``fit_level`` found; ``at`` are the beliefs at its rows."""
     if task.n <= PLAIN_TUNING.every_row_up_to:
         return Layer.observe(below, params, task, kernel=spec.kernel, propagation=spec.propagation, at=at)
-    return source_layer(
-        below,
-        params,
-        task,
-        kernel=spec.kernel,
-        propagation=spec.propagation,
-        offset_var=torch.full_like(params.offset, OFFSET_VAR) if spec.units is OutputUnits.SHARED else None,
-        every_row=not spec.source,
-        exact=spec.exact,
-    )
+    offset_var = torch.full_like(params.offset, OFFSET_VAR) if spec.units is OutputUnits.SHARED else None
+    return source_layer(below, params, task, spec, offset_var)
 
 
 def fit_level(below: Beliefs, task: Dataset, spec: LevelSpec) -> LevelFit:
@@ -131,10 +103,7 @@ def _evidence(
     spec: LevelSpec,
     replicates: tuple[Float[Tensor, "*b n"], Float[Tensor, "*b n"]] | None = None,
 ) -> GaussianEvidence:
-    """The evidence of the residual in ``units`` (shift and scale); ``at`` are the beliefs at the task's rows.
-
-    ``replicates`` are the counts and scatter of rows that stand for several.
-    """
+    """The evidence of the residual in ``units`` (shift, scale); ``replicates``: counts and scatter of pooled rows."""
     (shift, scale), P, n = units, task.batch_shape.numel(), task.n
     first, per_level = isinstance(below, NoBeliefs), spec.units is OutputUnits.PER_LEVEL
     inherits = spec.propagation is Propagation.EXACT and not first
@@ -204,7 +173,6 @@ def _fit_many(below: Beliefs, task: Dataset, spec: LevelSpec) -> LevelFit:
         own = GPParams(theta[:, group].exp().reshape(*b, -1), outputscale, noise_var, torch.zeros_like(shift))
         return blind_to(own.scaled(scale, shift), task.unseen)
 
-    how = f"learnt from {task.n:,} rows"
-    how = learnt_through(below, task, spec.propagation, spec.exact) if spec.source else how
+    how = learnt_through(below, task, spec) if spec.source else f"learnt from {task.n:,} rows"
     report = replace(report, n_observations=task.n, note=f"{how}, hyperparameters from {n:,} of them")
     return LevelFit(as_params(theta), report, evidence, theta, as_params)

@@ -72,7 +72,7 @@ class Layer:
         task: Dataset,
         *,
         kernel: Kernel,
-        propagation: Propagation,
+        propagation: Propagation = Propagation.EXACT,
         at: BeliefsAt | None = None,
     ) -> Layer:
         """The layer at given hyperparameters with the observations of a task; ``at`` are the beliefs at its inputs."""

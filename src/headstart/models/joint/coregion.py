@@ -24,7 +24,7 @@ from torch import Tensor
 
 from headstart.errors import InputError
 from headstart.gp.hyperparameters import GPParams, Slot, outputscale_slot
-from headstart.models.params import ChainParams, CoregionalParams, ModelParams, WeightedParams
+from headstart.models.params import ChainParams, CoregionalParams, ModelParams, WeightedParams, require_levels
 
 Values = dict[str, Tensor]
 
@@ -82,13 +82,6 @@ def _stacked(levels: tuple[GPParams, ...]) -> tuple[Tensor, Tensor, Tensor, Tens
     )  # type: ignore[return-value]
 
 
-def _require_levels(levels: tuple[GPParams, ...], T: int) -> None:
-    if len(levels) != T:
-        raise InputError(
-            f"{T} tasks ({T - 1} sources and the target) need {T} levels of hyperparameters, not {len(levels)}."
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class Hierarchical(Coregion):
     """[W_ν]_ij = s_ν² where i ≥ ν and j ≥ ν: every task is the previous one plus something of its own."""
@@ -120,7 +113,7 @@ class Hierarchical(Coregion):
         """From one process per level."""
         if not isinstance(params, ChainParams):
             raise InputError(f"HGP takes ChainParams, but got {type(params).__name__}.")
-        _require_levels(params.levels, T)
+        require_levels(params.levels, T)
         ell, outputscale, noise_var, offset = _stacked(params.levels)
         W = outputscale[..., None, None] * self._mask(outputscale, T)
         return CoregionalParams(ell, W, noise_var, offset.cumsum(-1))
@@ -182,7 +175,7 @@ class WeightedSource(Coregion):
         """From one process per task and the weights."""
         if not isinstance(params, WeightedParams):
             raise InputError(f"WSGP takes WeightedParams, but got {type(params).__name__}.")
-        _require_levels(params.levels, T)
+        require_levels(params.levels, T)
         params.require()
         ell, outputscale, noise_var, offset = _stacked(params.levels)
         return CoregionalParams(ell, self._assemble(outputscale, params.weights, T), noise_var, offset)

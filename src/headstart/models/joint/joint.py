@@ -24,7 +24,7 @@ from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Inputs, Layout, l
 from headstart.gp.kernels import Kernel, with_slope
 from headstart.gp.linalg import cholesky, solve_lower, times, try_cholesky
 from headstart.models.chain.beliefs import CrossTerm, ExactBeliefs
-from headstart.models.chain.layer import Layer, Propagation
+from headstart.models.chain.layer import Layer
 from headstart.models.joint.coregion import Coregion, Values, WeightedSource
 from headstart.models.learning import LearnContext
 from headstart.models.model import Prior, TransferModel
@@ -104,7 +104,7 @@ def _flattened(task: Dataset) -> Dataset:
 
 
 class DenseEvidence(JointEvidence):
-    """One covariance matrix of all observations; kernel ν is evaluated only on the tasks that it touches."""
+    """One covariance matrix of all observations; kernel ν is evaluated from the first task that it touches on."""
 
     def __init__(self, tasks: Sequence[Dataset], *, coregion: Coregion, kernel: Kernel, free_offset: bool) -> None:
         super().__init__(tasks, coregion=coregion, kernel=kernel, free_offset=free_offset)
@@ -115,21 +115,7 @@ class DenseEvidence(JointEvidence):
         self._fixed = self.offset_var * self._indicator @ self._indicator.mT
         self._error_var = error_vars(self.tasks)
         starts = list(accumulate((task.n for task in self.tasks), initial=0))
-        self._rows: list[slice | Tensor] = []
-        for nu in range(self.V):
-            linked = coregion.linked(nu, self.T)
-            begin, end = (starts[linked.start], starts[linked.stop]) if len(linked) else (starts[-2], starts[-2])
-            if end == starts[-2]:  # what is linked runs into the target: one slice
-                self._rows.append(slice(begin, starts[-1]))
-            else:
-                both = [*range(begin, end), *range(starts[-2], starts[-1])]
-                self._rows.append(torch.tensor(both, device=self.device))
-
-    def _block(self, nu: int) -> tuple[int | Tensor | slice, ...]:
-        rows = self._rows[nu]
-        if isinstance(rows, slice):
-            return (slice(None), rows, rows)
-        return (slice(None), rows[:, None], rows[None, :])
+        self._rows = [slice(starts[coregion.linked(nu, self.T).start], starts[-1]) for nu in range(self.V)]
 
     def _evaluate(
         self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]
@@ -149,17 +135,13 @@ class DenseEvidence(JointEvidence):
             kappa, slope = with_slope(self.kernel, Z)
             task = self._task[rows]
             weight = W[:, nu][:, task[:, None], task[None, :]]
-            block = self._block(nu)
-            if isinstance(rows, slice):
-                K[block] += weight * kappa
-            else:
-                K[block] = K[block] + weight * kappa
+            K[:, rows, rows] += weight * kappa
             parts.append((Z, kappa, slope, weight, self._indicator[rows]))
         value, G, alpha, ok = gaussian(K, y.expand(B, N))
 
         dW, dell = torch.empty_like(W), torch.empty_like(ell)
         for nu, (Z, kappa, slope, weight, indicator) in enumerate(parts):
-            G_block = G[self._block(nu)]
+            G_block = G[:, self._rows[nu], self._rows[nu]]
             dW[:, nu] = indicator.mT @ (G_block * kappa) @ indicator
             dell[:, nu] = lengthscale_gradient(weight.mul_(slope).mul_(G_block), Z)
         dnoise = noise_var * (G.diagonal(dim1=-2, dim2=-1) @ self._indicator)
@@ -309,7 +291,7 @@ def _observe(
     noise = params.noise_var[..., -1]
     # the beliefs hold every kernel: there is no residual of the target's own
     nothing = GPParams(torch.ones_like(params.lengthscale[..., 0, :]), noise.new_zeros(noise.shape), noise, 0 * noise)
-    return Layer.observe(below, nothing, target, kernel=kernel, propagation=Propagation.EXACT)
+    return Layer.observe(below, nothing, target, kernel=kernel)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,18 +17,11 @@ from headstart.data.units import OutputUnits, Units, spread_of
 from headstart.gp.fit import FitReport, Seed
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams
 from headstart.models.chain.beliefs import BeliefsAt, ExactBeliefs, NoBeliefs, sources_at
-from headstart.models.chain.condensed import exact_rows, source_layer
-from headstart.models.chain.fitting import LevelSpec, fit_level
+from headstart.models.chain.condensed import LevelSpec, exact_rows, source_layer
+from headstart.models.chain.fitting import fit_level
 from headstart.models.chain.layer import Layer
 from headstart.models.fitcache import fit_as_arrays, fit_from_arrays, fit_key, options_in_key
-from headstart.models.learning import (
-    DEFAULT_CONTEXT,
-    FitJob,
-    LearnContext,
-    count_in_words,
-    expected_seconds,
-    integer_seed,
-)
+from headstart.models.learning import FitJob, LearnContext, count_in_words, expected_seconds, integer_seed
 from headstart.models.model import TransferModel
 from headstart.models.posterior import map_tensors
 from headstart.tuning import PLAIN_TUNING
@@ -54,7 +47,7 @@ class IndependentSources:
     @property
     def known(self) -> Units:
         """The units, with the scale set to 1 where it can only come from the target."""
-        return _known(self.units, self.sources)
+        return self.units.completed(self.sources[0].head(0))
 
     @cached_property
     def members(self) -> tuple[ExactBeliefs, ...]:
@@ -83,13 +76,8 @@ class IndependentSources:
             return sources_at(self.members, X)
 
 
-def _known(units: Units, sources: tuple[Dataset, ...]) -> Units:
-    first = sources[0]
-    return units.completed(Dataset.empty(first.d, batch_shape=first.batch_shape, device=first.X.device))
-
-
 def fit_independently(
-    sources: tuple[Dataset, ...], model: TransferModel, seed: Seed, context: LearnContext = DEFAULT_CONTEXT
+    sources: tuple[Dataset, ...], model: TransferModel, seed: Seed, context: LearnContext
 ) -> IndependentSources:
     """A Gaussian process for every source, those of equal size in lockstep, fitted in their own units.
 
@@ -98,7 +86,7 @@ def fit_independently(
     same starting points, so that it gives what it gives alone, whatever else is learnt.
     """
     shared = Units.of(sources)
-    units = _known(shared, sources)
+    units = shared.completed(sources[0].head(0))
     layers, reports = fit_each(sources, [units] * len(sources), units.scale, model, seed, context)
     trust = torch.ones(*sources[0].batch_shape, len(sources), dtype=torch.float64, device=sources[0].X.device)
     return IndependentSources(sources, shared, layers, reports, trust, tuple(range(len(sources))))
@@ -145,17 +133,8 @@ def fit_each(
         # of many rows the offset is determined with the layer: this is its variance before any data
         var = OFFSET_VAR * _own_units(source, scale).scale.square() / unit.scale.square()
         free = model.units is OutputUnits.SHARED and source.n > PLAIN_TUNING.every_row_up_to
-        layers.append(
-            source_layer(
-                NoBeliefs(source.batch_shape),
-                found[i][0].scaled(1 / unit.scale, -unit.offset / unit.scale),
-                unit.inward(source),
-                kernel=spec.kernel,
-                propagation=spec.propagation,
-                offset_var=var if free else None,
-                exact=exact,
-            )
-        )
+        own, below = found[i][0].scaled(1 / unit.scale, -unit.offset / unit.scale), NoBeliefs(source.batch_shape)
+        layers.append(source_layer(below, own, unit.inward(source), spec, var if free else None))
     return tuple(layers), tuple(found[i][1] for i in range(len(sources)))
 
 

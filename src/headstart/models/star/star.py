@@ -12,10 +12,10 @@ from headstart.data.thinning import representative
 from headstart.data.units import Units
 from headstart.errors import InputError
 from headstart.gp.fit import Seed, fit
-from headstart.gp.hyperparameters import GPParams, ThetaPrior
+from headstart.gp.hyperparameters import ThetaPrior
 from headstart.models.chain.beliefs import Beliefs, BeliefsAt, NoBeliefs
-from headstart.models.chain.condensed import source_layer
-from headstart.models.chain.layer import Layer, Propagation
+from headstart.models.chain.condensed import LevelSpec, source_layer
+from headstart.models.chain.layer import Layer
 from headstart.models.learning import LearnContext
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ModelParams, StarParams, rescaled
@@ -72,18 +72,12 @@ class StarPrior(Prior):
         below = StarBeliefs(selected.members, weights)
         if len(selected.index) < len(self.sources):
             below = replace(below, index=selected.index, n_sources=len(self.sources))
-        layer = _on_top(below, own, inward, self.model, at)
+        layer = Layer.observe(below, own, inward, kernel=self.model.kernel, at=below.weigh(at))
         layer = layer if fitted_on is inward else with_its_offset(layer)
         levels = (*(source.params for source in self.alone.layers), layer.params)
         sums = (below.of_all(weights.mean), below.of_all(weights.var), below.of_all(weights.own))
         params = rescaled(StarParams(levels, *sums, weights.balance), units.scale, units.offset)
         return TransferPosterior(layer, FitResult(units, params, (*self.fit_reports, report)), target.y), theta
-
-
-def _on_top(below: Beliefs, own: GPParams, target: Dataset, model: TransferModel, at: BeliefsAt | None = None) -> Layer:
-    """The target's layer; ``at`` are the sources at its inputs, if they are at hand."""
-    weighed = None if at is None else below.weigh(at)
-    return Layer.observe(below, own, target, kernel=model.kernel, propagation=Propagation.EXACT, at=weighed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,11 +101,10 @@ class Star(TransferModel):
         b = target.batch_shape
         own = (params.weights, params.weight_var, params.own, params.balance)
         params = StarParams(levels, *(w.expand(*b, -1) for w in own))
-        members = tuple(
-            exact_beliefs(source_layer(NoBeliefs(b), level, source, kernel=self.kernel, propagation=Propagation.EXACT))
-            for level, source in zip(levels, sources, strict=False)
-        )
+        spec = LevelSpec(self.kernel, self.fit, self.units, source=True)
+        each = (source_layer(NoBeliefs(b), *pair, spec) for pair in zip(levels, sources, strict=False))
+        members = tuple(map(exact_beliefs, each))
         weights = StarWeights(params.weights, params.weight_var, params.own, params.balance)
         below: Beliefs = StarBeliefs(members, weights) if members else NoBeliefs(b)
-        layer = _on_top(below, params.levels[-1], target, self)
+        layer = Layer.observe(below, levels[-1], target, kernel=self.kernel)
         return TransferPosterior(layer, FitResult(Units.identity(target), params), target.y)

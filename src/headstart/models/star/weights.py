@@ -8,18 +8,9 @@ with f_ν ~ (m_ν, Σ_ν) the posterior of source ν, w_ν ~ N(mean, var) its we
     prior cov     Σ (mean_ν² + var_ν) Σ_ν + var_ν (m_ν − offset_ν)(m_ν − offset_ν)ᵀ + own_ν k_ν,  and k_t
                   (weights that are independent; StarWeights has the general case)
 
-    model    weighting     mean     var      own          the weights are
-    STAR     Integrated    0.3 ρ/s  ρ²/s     0.2 ρ²/s     integrated out: free in sign, no hyperparameter but ρ, the
-                                                          size of the target (in units of each source's spread)
-    AUTO's kin             ρ/s      ρ²/s     learnt       the same, around the sources' average (balance 0.9)
-    SCAML    Fitted        w        0        0            fitted (Tighineanu et al., AISTATS 2024)
-    MWSGP    Fitted        b        0        b (1 − b)    fitted, b = w/(1 + w): WSGP whose sources ignore the target
-
-A product of two normal variables is not normal: STAR keeps its first two moments. The order of the sources does not
-matter, and they are learnt in lockstep. A likelihood evaluation costs O(s N_t² + N_t³).
-
-A weighting gives the target's evidence its fixed means and covariances (``terms``), whose coefficients depend on the
-fitted parameters ω, and the weights at fitted ω (``weights``).
+The table of mean, var and own of every model is in docs/models.md. A product of two normal variables is not normal:
+STAR keeps its first two moments. A weighting gives the target's evidence its fixed means and covariances (``terms``),
+whose coefficients depend on the fitted parameters ω, and the weights at fitted ω (``weights``).
 """
 
 from __future__ import annotations
@@ -258,8 +249,8 @@ class Integrated:
 class FittedWeights:
     """Weights w_ν ≥ 0 that are fitted, with a prior of median 1/s: without target data the sources are averaged.
 
-    ScaML-GP has the weights w; ``modular``, WSGP whose sources ignore the target, b = w/(1 + w) between 0 and 1, and
-    the target b (1 − b) k_ν of its own.
+    ScaML-GP (Tighineanu et al., AISTATS 2024) has the weights w; ``modular``, WSGP whose sources ignore the target,
+    b = w/(1 + w) between 0 and 1, and the target b (1 − b) k_ν of its own.
     """
 
     modular: bool = False

@@ -17,6 +17,7 @@ from headstart.gp.hyperparameters import ThetaPrior
 from headstart.gp.kernels import Kernel
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.likeness import Likeness, _expected, _proportions, likeness
+from headstart.models.learning import LearnContext
 from headstart.models.star.independent import IndependentSources, fit_independently
 from headstart.models.star.star import Star, StarPrior
 from headstart.models.star.weights import Integrated, SourceFacts, star_evidence
@@ -40,12 +41,18 @@ def wave(X: Tensor, phase: float) -> Tensor:
 
 
 def learnt(sources: list[Dataset]) -> IndependentSources:
-    return fit_independently(tuple(sources), quick(AUTO).using(output_map=OutputMap.NONE), 0)
+    return fit_independently(tuple(sources), quick(AUTO).using(output_map=OutputMap.NONE), 0, LearnContext())
 
 
 def found(sources: list[Dataset], trust: list[float] | None = None) -> Likeness:
     alone = learnt(sources)
-    return likeness(replace(alone, trust=tensor(trust or [1.0] * len(sources))), CANDIDATES, BELIEVED, Kernel.MATERN52)
+    return likeness(
+        replace(alone, trust=tensor(trust or [1.0] * len(sources))),
+        CANDIDATES,
+        BELIEVED,
+        Kernel.MATERN52,
+        LearnContext(),
+    )
 
 
 def kin_evidence(alone: IndependentSources, target: Dataset) -> GaussianEvidence:

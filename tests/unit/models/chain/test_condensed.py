@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
 
 from headstart.data.dataset import Dataset
 from headstart.data.thinning import inducing_rows
-from headstart.data.units import OutputMap, Units
+from headstart.data.units import OutputMap, OutputUnits, Units
 from headstart.gp.fit import FitOptions
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams
 from headstart.gp.kernels import Kernel
 from headstart.models.chain import condensed as module
 from headstart.models.chain import fitting
 from headstart.models.chain.beliefs import Beliefs, NoBeliefs
-from headstart.models.chain.condensed import condensed, exact_rows, learnt_through, source_layer
+from headstart.models.chain.condensed import LevelSpec, condensed, exact_rows, learnt_through, source_layer
 from headstart.models.chain.layer import Layer, Propagation
 from headstart.models.family import STAR
 from headstart.models.learning import LearnContext
@@ -41,6 +40,10 @@ def task_of(n: int, *, seed: int = 0, errors: bool = False) -> Dataset:
     y = torch.sin(6 * X).sum(-1) + 0.2 * torch.randn(n, generator=generator, dtype=torch.float64)
     known = 0.3 * torch.rand(n, generator=generator, dtype=torch.float64) if errors else None
     return Dataset(X, y, error_var=known)
+
+
+def spec(propagation: Propagation = Propagation.EXACT) -> LevelSpec:
+    return LevelSpec(Kernel.MATERN52, FitOptions(), OutputUnits.SHARED, propagation, source=True)
 
 
 def dense(below: Beliefs, params: GPParams, task: Dataset, kernel: Kernel, propagation: Propagation) -> Layer:
@@ -122,12 +125,11 @@ def test_up_to_five_thousand_rows_the_layer_is_the_exact_one() -> None:
     """Block by block gives what all at once gives; a free offset is the one of the evidence."""
     task = task_of(1100, errors=True)
     exact = dense(NoBeliefs(torch.Size()), PARAMS, task, Kernel.MATERN52, Propagation.EXACT)
-    options: dict[str, Any] = {"kernel": Kernel.MATERN52, "propagation": Propagation.EXACT}
-    mine = source_layer(NoBeliefs(torch.Size()), PARAMS, task, **options)
+    mine = source_layer(NoBeliefs(torch.Size()), PARAMS, task, spec())
     for a, b in zip(mine.predict(X_NEW), exact.predict(X_NEW), strict=True):
         assert torch.allclose(a, b, atol=1e-10)
     before = torch.tensor(OFFSET_VAR, dtype=torch.float64)
-    free = source_layer(NoBeliefs(torch.Size()), PARAMS, task, offset_var=before, **options)
+    free = source_layer(NoBeliefs(torch.Size()), PARAMS, task, spec(), before)
     K = exact.L @ exact.L.mT + OFFSET_VAR
     known = PARAMS.offset + OFFSET_VAR * torch.linalg.solve(K, task.y - PARAMS.offset).sum()
     assert torch.allclose(free.params.offset, known, atol=1e-9)
@@ -141,13 +143,12 @@ def test_copies_of_rows_are_one_row_of_the_layer(monkeypatch: pytest.MonkeyPatch
     few = task_of(40)
     other = few.with_data(few.X, few.y + 0.3)
     task = Dataset(torch.cat([few.X, other.X]), torch.cat([few.y, other.y]))
-    options: dict[str, Any] = {"kernel": Kernel.MATERN52, "propagation": Propagation.EXACT}
-    mine = source_layer(NoBeliefs(torch.Size()), PARAMS, task, **options)
+    mine = source_layer(NoBeliefs(torch.Size()), PARAMS, task, spec())
     assert mine.L.shape == (40, 40)
     exact = dense(NoBeliefs(torch.Size()), PARAMS, task, Kernel.MATERN52, Propagation.EXACT)
     for a, b in zip(mine.predict(X_NEW), exact.predict(X_NEW), strict=True):
         assert torch.allclose(a, b, atol=1e-10)
-    assert learnt_through(NoBeliefs(torch.Size()), task, Propagation.EXACT) == "learnt from 80 rows at 40 places"
+    assert learnt_through(NoBeliefs(torch.Size()), task, spec()) == "learnt from 80 rows at 40 places"
 
 
 @pytest.mark.parametrize("propagation", list(Propagation))
@@ -155,10 +156,9 @@ def test_a_chain_of_large_tasks_stays_within_bounds(propagation: Propagation, mo
     """With room for 300 rows, levels of 400 take at most 300 and then 80 each, and still predict their task."""
     with_tuning(monkeypatch, every_row_up_to=100, exact_up_to_rows=300, inducing_points=120, rows_beside_others=80)
     below: Beliefs = NoBeliefs(torch.Size())
-    options: dict[str, Any] = {"kernel": Kernel.MATERN52, "propagation": propagation}
     sizes = []
     for seed, params in ((0, PARAMS), (1, TOP), (2, TOP)):
-        layer = source_layer(below, params, task_of(400, seed=seed), **options)
+        layer = source_layer(below, params, task_of(400, seed=seed), spec(propagation))
         sizes.append(layer.L.shape[-1])
         below = layer.as_beliefs()
     assert max(sizes) <= 300
@@ -171,9 +171,9 @@ def test_more_rows_than_can_be_worked_through_are_thinned_and_said(monkeypatch: 
     """The sentence has all three numbers."""
     with_tuning(monkeypatch, every_row_up_to=50, exact_up_to_rows=60, inducing_points=40, condensed_max_rows=100)
     task, nothing = task_of(400), NoBeliefs(torch.Size())
-    layer = source_layer(nothing, PARAMS, task, kernel=Kernel.RBF, propagation=Propagation.EXACT)
+    layer = source_layer(nothing, PARAMS, task, spec())
     assert layer.L.shape == (40, 40)
-    assert learnt_through(nothing, task, Propagation.EXACT) == (
+    assert learnt_through(nothing, task, spec()) == (
         "learnt from 400 rows, of which 100 all over them are used, predictions through 40 points"
     )
 
@@ -200,11 +200,11 @@ def test_many_large_sources_side_by_side_take_no_more_memory_than_four(monkeypat
     with_tuning(monkeypatch, every_row_up_to=50, exact_up_to_rows=100, inducing_points=40)
     sources = tuple(task_of(90, seed=i) for i in range(9))
     learnt = independent.fit_independently(
-        sources, STAR.using(output_map=OutputMap.NONE, fit=FitOptions(restarts=1)), 0
+        sources, STAR.using(output_map=OutputMap.NONE, fit=FitOptions(restarts=1)), 0, LearnContext()
     )
     assert {layer.L.shape[-1] for layer in learnt.layers} == {40}
     assert "through 40 points" in learnt.reports[0].note
     few = independent.fit_independently(
-        sources[:4], STAR.using(output_map=OutputMap.NONE, fit=FitOptions(restarts=1)), 0
+        sources[:4], STAR.using(output_map=OutputMap.NONE, fit=FitOptions(restarts=1)), 0, LearnContext()
     )
     assert {layer.L.shape[-1] for layer in few.layers} == {90}
