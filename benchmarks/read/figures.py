@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, PercentFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator, PercentFormatter
 from numpy.typing import ArrayLike
 from PIL import Image
 
 from benchmarks.read.analysis import Array, Cell, Results, mean_and_error
 from benchmarks.read.calibration import KNOWN, LEVELS, Forecasts, Known, coverage, groups
 from benchmarks.read.styles import in_order, is_table, setting, settings_of, style, title
-from headstart.draw.canvas import INK, evaluations_axis, legend_below, log_axis, panels, positive, tidy, values_axis
+from headstart.draw.canvas import INK, evaluations_axis, legend_below, panels, positive, tidy
 from headstart.errors import InputError
 from headstart.sources.files.safe import make_folder
 
@@ -49,6 +49,35 @@ def save_png(figure: Figure, folder: Path, name: str) -> Path:
         )
     few.save(path, optimize=True)
     return path
+
+
+def _number(value: float) -> str:
+    """A tick as people write it: 0.01, 10, 10⁻⁶."""
+    if value == 0 or 1e-4 <= abs(value) < 1e5:
+        return f"{value:g}"
+    digits, _, power = f"{value:.0e}".partition("e")
+    raised = str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"10{raised}" if digits == "1" else f"{digits}·10{raised}"
+
+
+def log_axis(axes: Axes) -> None:
+    """A log y axis whose ticks are numbers, with more of them where there are few decades."""
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    if high < 3 * low:
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 6, 8)))
+    elif high < 1000 * low:
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def values_axis(axes: Axes, values: Array) -> None:
+    """A log x axis whose ticks are just these values."""
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator([float(v) for v in values]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
 
 
 def curve(axes: Axes, method: str, x: ArrayLike, y: ArrayLike, *, floor: float, every: Any = None) -> None:

@@ -9,10 +9,10 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from benchmarks.read.analysis import Results, mean_and_error
-from benchmarks.read.figures import band, curve, draw_final, save_png
+from benchmarks.read.figures import band, curve, draw_final, log_axis, save_png, values_axis
 from benchmarks.read.styles import ORDER, setting, title
 from benchmarks.timing.complexity import N_TARGET, STATED, StepTiming
-from headstart.draw.canvas import legend_below, log_axis, panels, tidy, values_axis
+from headstart.draw.canvas import legend_below, panels, tidy
 
 _TINY = 1e-9
 
@@ -70,5 +70,5 @@ def draw_runtime(results: Results, folder: Path, name: str = "runtime") -> Path:
     families = ", ".join(dict.fromkeys(title(p) for p in results.problems))
     tidy(axes, xlabel="source points", ylabel="CPU seconds per step", title=families)
     steps = max(cell.steps for cell in results.cells)
-    legend_below(figure, [axes], f"mean ± standard error over runs of the mean of the first {steps} steps", columns=4)
+    legend_below(figure, [axes], f"mean ± standard error over runs of the mean of the first {steps} steps")
     return save_png(figure, folder, name)

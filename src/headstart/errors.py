@@ -24,7 +24,8 @@ somebody answers by going on in another way has a name of its own, so that no ot
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -130,6 +131,14 @@ def message_of(error: BaseException) -> Message:
     said = error.problems if isinstance(error, SeveralProblemsError) else (error.args[0] if error.args else "",)
     settings = dict.fromkeys(one for text in said if isinstance(text, Message) for one in text.settings)
     return Message(str(error), *settings)
+
+
+def nearest(word: str, known: Iterable[str], shown: Callable[[str], str] = repr) -> str:
+    """A hint at the known word that looks most like this one, or all of them, as they are ``shown``."""
+    known = list(known)
+    lower = {k.lower(): k for k in known}
+    close = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.6)
+    return f"Did you mean {shown(lower[close[0]])}?" if close else f"The known ones are {', '.join(map(shown, known))}."
 
 
 def refuse(problems: Sequence[str]) -> None:

@@ -156,6 +156,25 @@ def test_equal_folders_get_equal_suggestions(tmp_path: Path) -> None:
     assert len(set(rows)) == 4
 
 
+def test_another_seed_gives_other_suggestions(tmp_path: Path) -> None:
+    """Where nothing is known yet they are laid out by it."""
+    found = []
+    for seed in ("1", "1", "2"):
+        make(tmp_path)
+        toml = tmp_path / "headstart.toml"
+        toml.write_text(toml.read_text().replace('["a.csv", "b.csv"]', "[]"))
+        assert invoke("suggest", "-n", "2", "--folder", tmp_path, "--seed", seed).exit_code == 0
+        found.append((tmp_path / "current.csv").read_text())
+    assert found[0] == found[1] != found[2]
+
+
+@pytest.mark.parametrize("command", ["suggest", "status", "plot"])
+def test_a_model_of_the_command_line_takes_the_place_of_that_of_the_file(tmp_path: Path, command: str) -> None:
+    """So its name has to be one."""
+    make(tmp_path)
+    assert_refused(invoke(command, "--folder", tmp_path, "--model", "shpg"), "no model 'shpg'", "Did you mean 'shgp'")
+
+
 def test_a_campaign_can_begin_in_another_folder(tmp_path: Path) -> None:
     """Past files are found by relative paths, in the layout of the first one; lock files are left out."""
     make(tmp_path)
@@ -276,7 +295,10 @@ def _remove(name: str) -> Callable[[Path], None]:
     ("change", "parts"),
     [
         (_replace("headstart.toml", "high", "hihg"), ["headstart.toml, line 11", "'hihg'", "Did you mean 'high'?"]),
-        (_replace("headstart.toml", "high = 1.0", "high = -1.0"), ["low in [parameters.x] is 0.0", "Swap them"]),
+        (
+            _replace("headstart.toml", "high = 1.0", "high = -1.0"),
+            ["low in [parameters.x]: 0 is not below -1. Swap them"],
+        ),
         (_replace("headstart.toml", "= 1.0", "= 1,0"), ["headstart.toml is not valid TOML", "line 11"]),
         (_replace("headstart.toml", "past", 'model = "shpg"\npast'), ["no model 'shpg'", "Did you mean 'shgp'"]),
         (_remove("headstart.toml"), ["headstart.toml: there is no such file", "headstart init"]),

@@ -7,6 +7,7 @@ import re
 import runpy
 import shlex
 import shutil
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -129,6 +130,22 @@ def test_options_that_do_not_fit(
     before = fingerprint(tmp_path)
     assert_refused(invoke("init", "old.csv", "older.csv", *arguments), *parts)
     assert fingerprint(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("relation", "written"),
+    [*((sign, "at_most") for sign in ("<=", "≤", "<")), *((sign, "at_least") for sign in (">=", "≥", ">"))],
+)
+def test_a_limit_has_the_side_that_its_sign_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, relation: str, written: str
+) -> None:
+    """In headstart.toml."""
+    make_several(tmp_path)
+    (tmp_path / "headstart.toml").unlink()
+    monkeypatch.chdir(tmp_path)
+    result = invoke("init", "old.csv", "older.csv", "--objective", "y:maximize", "--limit", f"dirt{relation}2,5")
+    assert result.exit_code == 0, result.output
+    assert tomllib.loads((tmp_path / "headstart.toml").read_text())["limits"]["dirt"][written] == 2.5
 
 
 def _written(name: str, content: str) -> Callable[[Path], None]:

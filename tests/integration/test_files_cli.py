@@ -19,6 +19,16 @@ MESSY = Path(__file__).parent / "messy"
 INIT = ["--objective", "y", "--maximize"]
 
 
+def test_numbers_that_are_only_names_are_a_category(tmp_path: Path) -> None:
+    """Where --category says so; a range without it."""
+    path = tmp_path / "past.csv"
+    path.write_text("x,reactor,y\n" + "".join(f"{i / 10},{i % 3 + 1},{i % 7}\n" for i in range(12)))
+    assert invoke("init", path, *INIT, "--category", "reactor", "--folder", tmp_path).exit_code == 0
+    assert open_campaign(tmp_path).file.parameters[1].choices == ("1", "2", "3")
+    assert invoke("init", path, *INIT, "--force", "--folder", tmp_path).exit_code == 0
+    assert not open_campaign(tmp_path).file.parameters[1].is_text
+
+
 def test_three_messy_files_reach_a_suggestion_in_two_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Titles, units in cells, kelvin, hours, other spellings, people, dates and a workbook are understood, and told."""
     folder = tmp_path / "lab"

@@ -7,7 +7,7 @@ import io
 import pytest
 import rich.console
 
-from headstart.cli.tables import show, table
+from headstart.cli.output import show, table
 
 NAMES = [f"Parameter number {i} of the whole process [°C]" for i in range(12)]
 

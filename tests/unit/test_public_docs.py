@@ -45,8 +45,9 @@ def _of_class(public: type) -> Iterator[str]:
             and len(inspect.signature(function).parameters) > 1
         ):
             # what an override has to say in one line, the method that it overrides says in full
-            same = [vars(base)[name].__doc__ or "" for base in reversed(own) if name in vars(base)]
-            yield from (f"{public.__name__}.{name}: {what}" for what in _missing(function, same[0]))
+            same = [vars(base)[name].__doc__ or "" for base in public.__mro__ if name in vars(base)]
+            lacking = min((list(_missing(function, doc)) for doc in same), key=len)
+            yield from (f"{public.__name__}.{name}: {what}" for what in lacking)
 
 
 def test_a_public_name_documents_its_arguments_and_its_result() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
+from numpy.typing import NDArray
 
 from headstart.campaign.experiments import Experiment, State, experiments_in
 from headstart.campaign.file import TOML, CampaignFile
@@ -19,9 +22,8 @@ from headstart.campaign.toml.reading import read_campaign_file
 from headstart.decide.front import front_of
 from headstart.errors import InputError, refuse
 from headstart.sources.files.safe import write_whole
-from headstart.sources.files.tables import FileLayout, Table, appended, read_table, write_rows
+from headstart.sources.files.tables import FileLayout, Table, edited, read_table, write_rows
 from headstart.sources.files.workbooks import split_sheet
-from headstart.sources.parameters import Kind
 from headstart.sources.raw import RawTask
 
 
@@ -148,11 +150,8 @@ def _with_recorded(file: CampaignFile, past: Sequence[RawTask], experiments: Seq
     """With what rows say of parameters that are fixed now: a row that was run with another value is evidence of it."""
     parameters = []
     for p in file.parameters:
-        if p.kind is not Kind.FIXED:
-            parameters.append(p)
-            continue
-        old = [value for task in past if p.name in task.rows for value in task.rows[p.name]]
-        parameters.append(p.with_recorded([*old, *(e.values[p.name] for e in experiments)]))
+        old = (value for task in past if p.name in task.rows for value in task.rows[p.name])
+        parameters.append(p.with_recorded(chain(old, (e.values[p.name] for e in experiments))))
     return replace(file, parameters=tuple(parameters))
 
 
@@ -186,7 +185,7 @@ def with_rows(campaign: Campaign, rows: Sequence[Mapping[str, Any]]) -> tuple[Pa
     """
     table = campaign.table
     if not lost_by_writing(table, campaign.file):
-        return table.file, table.raw, appended(table, rows, campaign.mark)
+        return table.file, table.raw, edited(table, {}, campaign.mark, more=rows)
     path, mark = _beside(table), table.layout.mark or campaign.mark
     layout = FileLayout(";" if mark == "," else ",", mark, bom=b"\xef\xbb\xbf")
     lines = [table.order, *([row.get(column, "") for column in table.order] for row in rows)]
@@ -205,17 +204,14 @@ def append_experiments(campaign: Campaign, rows: Sequence[Mapping[str, Any]]) ->
     return path
 
 
-def repeat_spread(tasks: Sequence[tuple[Sequence[Mapping[str, Any]], Sequence[float]]]) -> tuple[float, int] | None:
+def repeat_spread(tasks: Iterable[tuple[pd.DataFrame, NDArray[np.float64]]]) -> tuple[float, int] | None:
     """The standard deviation of repeated experiments, and how many repeats it rests on; None without any.
 
     √(Σ (y − ȳ)² / Σ (n − 1)) over all groups of n rows with equal inputs, each within its own task.
     """
     squares, freedom = 0.0, 0
     for rows, results in tasks:
-        groups: dict[tuple[tuple[str, Any], ...], list[float]] = {}
-        for row, result in zip(rows, results, strict=True):
-            groups.setdefault(tuple(sorted(row.items())), []).append(result)
-        for group in groups.values():
-            squares += float(np.sum((np.array(group) - np.mean(group)) ** 2))
-            freedom += len(group) - 1
+        groups = pd.Series(results).groupby([rows[name].to_numpy() for name in rows], sort=False)
+        squares += float(((results - groups.transform("mean")) ** 2).sum())
+        freedom += int((groups.size() - 1).sum())
     return ((squares / freedom) ** 0.5, freedom) if freedom else None

@@ -18,9 +18,8 @@ from typing import Any
 
 from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.measured import copies_in, errors_in, results_in
-from headstart.errors import InputError
+from headstart.errors import InputError, nearest
 from headstart.sources.files.cells import is_missing
-from headstart.sources.files.names import nearest
 from headstart.sources.files.tables import Table
 from headstart.sources.parameters import Kind, Parameter
 
@@ -65,8 +64,7 @@ def experiments_in(table: Table, file: CampaignFile, remarks: list[str]) -> tupl
         if i in copies or (not any(told) and all(is_missing(cells[p.name], numeric=True) for p in free)):
             continue
         gone = {name: bool(cells[name]) and bool(table.values[name][i].word) for name in results}  # 'failed', 'n/a'
-        values = {p.name: _value(table, i, p, remarks) for p in free}
-        values |= {p.name: _fixed(table, i, p, remarks) for p in file.parameters if p.kind is Kind.FIXED}
+        values = {p.name: _value(table, i, p, remarks) for p in file.parameters}
         own = {name: result for name, each in results.items() if (result := each[i]) is not None}
         own_errors = {name: each[i] for name, each in errors.items() if each is not None and each[i] == each[i]}
         if all(gone.values()):
@@ -79,40 +77,28 @@ def experiments_in(table: Table, file: CampaignFile, remarks: list[str]) -> tupl
     return tuple(found)
 
 
-def _fixed(table: Table, row: int, p: Parameter, remarks: list[str]) -> Any:
-    """What the row was run with; where that was not written down, the value before, or the one it has now."""
-    if p.name not in table.columns or table.lacks(row, p.name):
-        return p.value if p.before is None else p.before
-    return _value(table, row, p, remarks)
-
-
 def _value(table: Table, row: int, p: Parameter, remarks: list[str]) -> Any:
-    place, cell = table.place(row, p.name), table.rows[row][table.columns.index(p.name)]
-    if table.lacks(row, p.name) and p.before is not None:
-        return p.before
-    missing = "Fill it in, or delete the row: an experiment needs all of its inputs."
-    value = as_setting(p, setting_at(table, row, p, missing=missing), f"{place}: ")
-    if isinstance(value, str):
-        return value
-    if p.kind is Kind.FIXED:
-        return value
-    if not p.low <= value <= p.high:
+    """What the row was run with; where that was not written down, the value before, or the fixed one it has now."""
+    if (p.name not in table.columns or table.lacks(row, p.name)) and (p.before is not None or p.kind is Kind.FIXED):
+        return p.value if p.before is None else p.before
+    value = setting_at(table, row, p, missing="Fill it in, or delete the row: an experiment needs all of its inputs.")
+    if p.kind is not Kind.FIXED and not isinstance(value, str) and not p.low <= value <= p.high:
         remarks.append(
-            f"{place}: {cell} lies outside {p.low:g} … {p.high:g}. It counts, but look whether it is a slip."
+            f"{table.place(row, p.name)}: {table.cells(p.name)[row]} lies outside {p.low:g} … {p.high:g}. It counts, "
+            "but look whether it is a slip."
         )
     return value
 
 
-def setting_at(table: Table, row: int, p: Parameter, *, missing: str) -> str | float:
-    """What a cell says of a parameter, a text or a number; else an ``InputError``, with what to do if it is empty."""
+def setting_at(table: Table, row: int, p: Parameter, *, missing: str, offered: bool = False) -> str | float:
+    """What a cell says of a parameter (``as_setting``); else an ``InputError``, with what to do if it is empty."""
     place, cell = table.place(row, p.name), table.rows[row][table.columns.index(p.name)]
     if table.lacks(row, p.name):
         raise InputError(f"{place}: {repr(cell) if cell else 'an empty cell'} is not a value. {missing}")
-    if p.is_text:
-        return cell
-    value = table.number_at(row, p.name, remedy="Write the number alone; the unit belongs into the header.")
+    remedy = "Write the number alone; the unit belongs into the header."
+    value = cell if p.is_text else table.number_at(row, p.name, remedy=remedy)
     assert value is not None
-    return value
+    return as_setting(p, value, f"{place}: ", offered=offered)
 
 
 def as_setting(p: Parameter, value: str | float, place: str = "", *, offered: bool = False) -> str | float:

@@ -47,14 +47,6 @@ class ResultColumn:
         return f"{'at most' if self.outcome.sign > 0 else 'at least'} {self.outcome.value:g}"
 
 
-@dataclass(frozen=True, slots=True)
-class RuleLine:
-    """A rule about the settings as it is written, and the line that it stands in."""
-
-    text: str
-    line: int | None = field(default=None, compare=False)
-
-
 @dataclass(frozen=True)
 class CampaignFile:
     """What ``headstart.toml`` says. Paths are relative to its folder. ``results`` are objectives, then limits."""
@@ -62,7 +54,8 @@ class CampaignFile:
     results: tuple[ResultColumn, ...]
     past: tuple[str, ...]
     parameters: tuple[Parameter, ...]
-    rules: tuple[RuleLine, ...] = ()
+    rules: tuple[str, ...] = ()
+    rule_lines: tuple[int, ...] = field(default=(), compare=False)  # where the rules stand, as far as that is known
     candidates: str = ""
     current: str = "current.csv"
     model: str = DEFAULT_MODEL
@@ -100,10 +93,12 @@ class CampaignFile:
         return self.results[len(self.outcomes.goals) :]
 
     @property
+    def describing(self) -> tuple[str, ...]:
+        """The columns of the past files that describe categories, each once."""
+        every = (c for p in self.parameters if isinstance(p.descriptors, tuple) for c in p.descriptors)
+        return tuple(dict.fromkeys(every))
+
+    @property
     def measured_columns(self) -> tuple[str, ...]:
         """The columns of results and of their errors: none of them is a parameter."""
         return tuple(name for column in self.results for name in (column.name, column.error) if name)
-
-    def result(self, name: str) -> ResultColumn:
-        """The column of this name."""
-        return next(column for column in self.results if column.name == name)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
 import torch
+from jaxtyping import Float
 from numpy.typing import NDArray
+from torch import Tensor
 
 from headstart.campaign.campaign import Campaign
 from headstart.campaign.experiments import Experiment
@@ -47,13 +49,15 @@ _ENOUGH_REPEATS = 4
 THIS = "this campaign"
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedResults:
-    """What is expected at some settings, in the user's units: the medians, and the ends of 95 % intervals."""
+_Numbers = TypeVar("_Numbers", float, NDArray[np.float64])
 
-    median: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+
+class Range(NamedTuple, Generic[_Numbers]):
+    """What is expected of one result or of many, in the user's units: the median, and the ends of a 95 % interval."""
+
+    median: _Numbers
+    low: _Numbers
+    high: _Numbers
 
     @property
     def errors(self) -> NDArray[np.float64]:
@@ -126,15 +130,17 @@ class FittedOutcome:
         """Whether results hardly scatter, compared with how much they vary."""
         return self.target.error_var is None and float(self.posterior.predictor.noise_var) < _NO_NOISE**2
 
-    def expected(self, rows: Sequence[Mapping[str, Any]], *, measured: bool = False) -> ExpectedResults | None:
+    def expected(
+        self, rows: Sequence[Mapping[str, Any]] | Float[Tensor, "m d"], *, measured: bool = False
+    ) -> Range[NDArray[np.float64]] | None:
         """What is expected of the true values, or (``measured``) of results; None where nothing is known."""
         if not self.knows:
             return None
-        X = self.alignment.space.encode(rows)
+        X = rows if isinstance(rows, Tensor) else self.alignment.space.encode(rows)
         with torch.no_grad():
             found = self.posterior.quantiles(X, (0.5, 0.5 - LEVEL / 2, 0.5 + LEVEL / 2), noise=measured)
         median, one, other = (self.sign * part.numpy() for part in found)
-        return ExpectedResults(median, np.minimum(one, other), np.maximum(one, other))
+        return Range(median, np.minimum(one, other), np.maximum(one, other))
 
     @property
     def outliers(self) -> NDArray[np.bool_]:
@@ -182,10 +188,6 @@ class Fitted:
     known: OutcomePosteriors
     device: ComputeDevice = CPU
 
-    def __getitem__(self, name: str) -> FittedOutcome:
-        """That of the column of this name."""
-        return next(own for own in self.outcomes if own.column.name == name)
-
     @property
     def first(self) -> FittedOutcome:
         """That of the first objective."""
@@ -216,10 +218,6 @@ class Fitted:
         """Sentences on categories of a row that nobody has tried yet, and what they are placed by."""
         seen = [data for own in self.outcomes for data in (*own.alignment.datasets, own.target)]
         return never_run(self.space, {name: row[name] for name in self.space.names}, seen)
-
-    def probability_within(self, rows: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
-        """How probable it is that all limits hold in a measurement at each of the rows."""
-        return np.asarray(self.known.probability_within(self.space.encode(rows)).numpy())
 
 
 def align_tasks(

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import numpy as np
 
-from headstart.campaign.file import DEFAULT_MODEL, TOML, CampaignFile, ResultColumn, RuleLine
+from headstart.campaign.file import DEFAULT_MODEL, TOML, CampaignFile, ResultColumn
 from headstart.campaign.measured import require_no_slips
 from headstart.campaign.past import clean_tables, read_candidates, readable
 from headstart.campaign.settings import read_settings
 from headstart.campaign.toml.reading import campaign_file_in
 from headstart.campaign.toml.writing import toml_text
 from headstart.data.outcomes import Goal, Limit, Outcomes
-from headstart.errors import InputError, Message, Setting, refuse
+from headstart.errors import InputError, Message, Setting, nearest, refuse
 from headstart.models.family import model_named
 from headstart.sources.column_guess import Guess, Proposal, find_result, outward, propose
 from headstart.sources.columns import column_unit, input_column
 from headstart.sources.described import read_descriptors
 from headstart.sources.files.cells import CellRules, in_unit
-from headstart.sources.files.names import meant_by, nearest, plain, split_unit
+from headstart.sources.files.names import meant_by, plain, split_unit
 from headstart.sources.files.safe import alone_in, write_whole
 from headstart.sources.files.sheet_rows import new_workbook
 from headstart.sources.files.tables import FileLayout, Table, is_lock_file, read_table, write_rows
@@ -160,7 +160,7 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
         results=results,
         past=tuple(_relative(path, folder) for path in files),
         parameters=tuple(guess.parameter for guess in proposal.guesses),
-        rules=tuple(RuleLine(text) for text in wanted.rules),
+        rules=wanted.rules,
         candidates="" if wanted.candidates is None else _relative(wanted.candidates, folder),
         model=wanted.model or DEFAULT_MODEL,
         current=wanted.current,

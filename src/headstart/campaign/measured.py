@@ -61,17 +61,24 @@ class SlippedResultsError(SeveralProblemsError):
 def results_in(table: Table, column: ResultColumn) -> list[float | None]:
     """The results of a column, None where there is none; one that cannot be is an ``InputError``."""
     found = result_column(table, column.name)
-    low, high = column.outcome.low, column.outcome.high
     for row, value in enumerate(found):
-        below = value is not None and low is not None and value < low
-        above = value is not None and high is not None and value > high
-        if below or above:
-            bound = f"low = {low:g}" if below else f"high = {high:g}"
-            raise InputError(
-                f"{table.place(row, column.name)}: {value:g} lies {'below' if below else 'above'} {bound} in {TOML}, "
-                "so it cannot be. Correct it, or the bound."
-            )
+        if value is not None and (why := impossible(column, value)):
+            raise InputError(f"{table.place(row, column.name)}: {why}")
     return found
+
+
+def impossible(column: ResultColumn, value: float) -> str:
+    """What is wrong with a result that lies beyond the bounds of its column; "" if it does not."""
+    low, high = column.outcome.low, column.outcome.high
+    if low is not None and value < low:
+        where = f"below low = {low:g}"
+    elif high is not None and value > high:
+        where = f"above high = {high:g}"
+    else:
+        return ""
+    slipped = next((value / 10**k for k in (1, 2, 3) if (low or 0.0) <= value / 10**k <= (high or 0.0)), None)
+    meant = "" if slipped is None else f" Has the decimal mark slipped ({slipped:g}?)"
+    return f"{value:g} lies {where} in {TOML}, so it cannot be.{meant} Correct it, or the bound."
 
 
 def errors_in(table: Table, column: ResultColumn, results: Sequence[float | None]) -> list[float] | None:

@@ -30,33 +30,27 @@ def readable(paths: Sequence[Path], rules: CellRules) -> tuple[list[Table], list
     return tables, problems
 
 
-def table_use(file: CampaignFile, *, past: bool) -> TableUse:
-    """What the columns of the campaign's files are to be."""
-    describing = [c for p in file.parameters if isinstance(p.descriptors, tuple) for c in p.descriptors]
+def clean_tables(tables: Sequence[Table], file: CampaignFile, *, past: bool = True) -> tuple[list[Table], list[str]]:
+    """The tables with the campaign's names, in its units and with plain cells, and all that cannot be read.
+
+    Case, outer spaces and the composition of umlauts do not matter in names.
+    """
     errors = {
         column.error: f"The standard error of {column.name} is a number; leave the cell empty where it is not known."
         for column in file.results
         if column.error
     }
     remedy = f'Write the number alone, or give the parameter the kind "category" in {TOML}.'
-    return TableUse(
+    use = TableUse(
         tuple(column.name for column in file.results),
         tuple(p.name for p in file.parameters if not p.is_text),
         {p.name: p.choices or (str(p.value),) for p in file.parameters if p.is_text},
-        {**dict.fromkeys(describing, ""), **errors},
+        {**dict.fromkeys(file.describing, ""), **errors},
         {**{p.name: p.unit for p in file.parameters}, **{c.name: c.unit for c in file.results}},
         past,
         remedy if past else "Write the number alone; the unit belongs into the header.",
         file.ignore,
     )
-
-
-def clean_tables(tables: Sequence[Table], file: CampaignFile, *, past: bool = True) -> tuple[list[Table], list[str]]:
-    """The tables with the campaign's names, in its units and with plain cells, and all that cannot be read.
-
-    Case, outer spaces and the composition of umlauts do not matter in names.
-    """
-    use = table_use(file, past=past)
     found = [typed(table, use) for table in tables]
     return found, [problem for table in found for problem in table.problems]
 
@@ -99,9 +93,7 @@ def past_tasks(tables: Sequence[Table], file: CampaignFile, remarks: list[str]) 
 
 def _past(table: Table, name: str, file: CampaignFile, remarks: list[str]) -> RawTask:
     outcomes = _outcomes(table, file)
-    has = np.zeros(len(table.rows), dtype=bool)
-    for outcome in outcomes.values():
-        has |= ~np.isnan(outcome.y)
+    has = np.any([~np.isnan(outcome.y) for outcome in outcomes.values()], axis=0)
     filled = [c for c in table.columns if not all(table.lacks(row, c) for row in range(len(table.rows)))]
     own = [p for p in file.parameters if p.name in filled]
     if not own:
@@ -111,11 +103,10 @@ def _past(table: Table, name: str, file: CampaignFile, remarks: list[str]) -> Ra
             f"Say what is the same in [rename] of {TOML}, or take the file out of past."
         )
     frame = pd.DataFrame({p.name: input_column(table, p.name, has.tolist()) for p in own})
-    describing = [c for p in file.parameters if isinstance(p.descriptors, tuple) for c in p.descriptors]
-    for column in dict.fromkeys(describing):
+    for column in file.describing:
         if column in filled:
             frame[column] = input_column(table, column, [False] * len(table.rows))
-    known = {*file.measured_columns, *file.ignore, *describing, *(p.name for p in file.parameters)}
+    known = {*file.measured_columns, *file.ignore, *file.describing, *(p.name for p in file.parameters)}
     remarks += [
         f"{table.path}: the column {column!r} is neither a parameter nor in ignore, and is left out."
         for column in table.columns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,11 +11,19 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from headstart.campaign.experiments import as_setting, setting_at
+from headstart.campaign.experiments import setting_at
 from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.past import read_candidates
 from headstart.data.descriptors import Descriptors
-from headstart.data.rules.rule import Clause, FixedValue, Forbidden, OnSteps, Relation, SettingRule
+from headstart.data.rules.rule import (
+    Clause,
+    FixedValue,
+    Forbidden,
+    OnSteps,
+    Relation,
+    SettingRule,
+    feasible_rows,
+)
 from headstart.data.rules.text import parse_rule
 from headstart.data.space import Space
 from headstart.decide.domain import Candidates, Domain, Mixed
@@ -68,8 +77,7 @@ class CampaignSettings:
         """
         exact = space.decode(x.unsqueeze(0))[0]
         if self.listed:
-            names = [p.name for p in self.parameters]
-            return dict(next(row for row in self.listed if all(_same(row[n], exact[n]) for n in names)))
+            return dict(next(row for row in self.listed if all(_same(row[name], exact[name]) for name in exact)))
         for digits in _DIGITS:
             rounded = {p.name: p.rounded(exact[p.name], digits) for p in self.parameters}
             if self.broken(rounded):
@@ -102,26 +110,19 @@ def read_settings(folder: Path, file: CampaignFile, past: Sequence[RawTask], *, 
     if not file.rules and not implied and not file.candidates:
         return CampaignSettings(file.parameters, descriptors=descriptors)
     space = Space.of({p.name: p.distribution() for p in file.parameters}, descriptors=descriptors)
-    rules = (
-        tuple(parse_rule(rule.text, space, f"{toml}, line {rule.line}" if rule.line else toml) for rule in file.rules)
-        + implied
-    )
-    if not file.candidates:
-        try:
-            Ruled(space, rules)
-        except NoSettingError as error:
-            raise NoSettingError(f"{toml}: {error}") from error
-        return CampaignSettings(file.parameters, rules, descriptors)
-    table = read_candidates(folder / file.candidates, file.parameters, file.rules_of_cells)
-    rows = _candidates(table, file)
-    names = [p.name for p in file.parameters]
-    kept = [row for row in rows if all(rule.holds(row) for rule in rules)]
-    if not kept:
-        raise NoSettingError(
-            f"{table.path}: none of its {len(rows)} rows keeps all rules in {toml}. Remove one, or add rows."
-        )
-    more = tuple(column for column in table.columns if column not in names)
-    return CampaignSettings(file.parameters, rules, descriptors, tuple(kept), more, table.remarks)
+    lines = [f"{toml}, line {line}" for line in file.rule_lines] or [toml] * len(file.rules)
+    rules = (*(parse_rule(rule, space, line) for rule, line in zip(file.rules, lines, strict=True)), *implied)
+    try:
+        if not file.candidates:
+            Ruled(space, rules)  # whether any setting satisfies the rules
+            return CampaignSettings(file.parameters, rules, descriptors)
+        table = read_candidates(folder / file.candidates, file.parameters, file.rules_of_cells)
+        rows = _candidates(table, file)
+        kept = tuple(rows[i] for i in feasible_rows(rows, rules))
+    except NoSettingError as error:
+        raise NoSettingError(f"{toml}: {error}") from error
+    more = tuple(column for column in table.columns if column not in space.names)
+    return CampaignSettings(file.parameters, rules, descriptors, kept, more, table.remarks)
 
 
 def _implied(parameters: Sequence[Parameter]) -> tuple[SettingRule, ...]:
@@ -142,40 +143,31 @@ def _descriptors(folder: Path, file: CampaignFile, past: Sequence[RawTask]) -> d
 
 
 def _candidates(table: Table, file: CampaignFile) -> list[dict[str, Any]]:
-    free = [p for p in file.parameters if p.kind is not Kind.FIXED]
-    for p in free:
-        table.require(p.name, "The list needs a column for every parameter that is not fixed.")
+    for p in file.parameters:
+        if p.kind is not Kind.FIXED:
+            table.require(p.name, "The list needs a column for every parameter that is not fixed.")
     if not table.rows:
         raise InputError(f"{table.path} has a header but no rows: there is nothing to choose. Add candidates.")
-    found = []
-    for i, cells in enumerate(table.rows):
-        row: dict[str, Any] = dict(zip(table.columns, cells, strict=True))
-        row |= {p.name: _candidate_value(table, i, p) for p in free}
-        row |= {p.name: p.value for p in file.parameters if p.kind is Kind.FIXED}
-        found.append(row)
-    return found
+    return [
+        {**dict(zip(table.columns, cells, strict=True)), **{p.name: _offered(table, i, p) for p in file.parameters}}
+        for i, cells in enumerate(table.rows)
+    ]
 
 
-def _candidate_value(table: Table, row: int, p: Parameter) -> Any:
-    place, cell = table.place(row, p.name), table.rows[row][table.columns.index(p.name)]
-    value = as_setting(p, setting_at(table, row, p, missing="Fill it in."), f"{place}: ", offered=True)
-    if isinstance(value, str):
+def _offered(table: Table, row: int, p: Parameter) -> Any:
+    """A candidate's value of a parameter, or an ``InputError`` where it could not be suggested."""
+    if p.kind is Kind.FIXED:
+        return p.value
+    value = setting_at(table, row, p, missing="Fill it in.", offered=True)
+    if isinstance(value, str) or (p.low <= value <= p.high and p.on_step(value)):
         return value
-    if not p.low <= value <= p.high:
-        raise InputError(
-            f"{place}: {cell} lies outside {p.low:g} … {p.high:g}. Widen the range in [parameters.{p.name}] in {TOML}, "
-            "or remove the row."
-        )
-    if not p.on_step(value):
-        by = f"steps of {p.step:g}" if p.step is not None else "whole numbers"
-        raise InputError(
-            f"{place}: {cell} is not on {by} from {p.low:g} on. Change [parameters.{p.name}] in {TOML}, or remove the "
-            "row."
-        )
-    return value
+    by = f"is not on {f'steps of {p.step:g}' if p.step is not None else 'whole numbers'} from {p.low:g} on"
+    why = by if p.low <= value <= p.high else f"lies outside {p.low:g} … {p.high:g}"
+    raise InputError(
+        f"{table.place(row, p.name)}: {table.cells(p.name)[row]} {why}. Change [parameters.{p.name}] in {TOML}, or "
+        "remove the row."
+    )
 
 
 def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, str) or isinstance(b, str):
-        return str(a) == str(b)
-    return bool(abs(a - b) <= 1e-9 * max(1.0, abs(a), abs(b)))
+    return bool(a == b) if isinstance(a, str) else math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9)

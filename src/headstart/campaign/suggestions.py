@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
 from headstart.campaign.campaign import repeat_spread
 from headstart.campaign.experiments import State
 from headstart.campaign.file import TOML
-from headstart.campaign.fitted import THIS, Fitted, FittedOutcome
+from headstart.campaign.fitted import THIS, Fitted, FittedOutcome, Range
 from headstart.decide.stopping import Outlook, outlook
 from headstart.decide.suggest import suggest
 from headstart.errors import InputError, Message, NoPointLeftError, Setting
@@ -25,30 +26,21 @@ _LIKELY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
-    """The median of a result and the ends of its 95 % interval, in the user's units; NaN where nothing is known."""
-
-    median: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-
-
-@dataclass(frozen=True, slots=True)
-class Suggestion:
+class RowOutlook:
     """An experiment to do: what to set, what to expect of every outcome, and what that rests on.
 
-    ``values`` may have columns of a list of candidates besides the parameters. ``within`` is how probable it is that
-    all limits hold.
+    ``values`` may have columns of a list of candidates besides the parameters; ``expected`` is NaN where nothing is
+    known. ``within`` is how probable it is that all limits hold in a measurement.
     """
 
     values: Mapping[str, Any]
-    expected: Mapping[str, Range]
+    expected: Mapping[str, Range[float]]
     within: float
     shares: tuple[tuple[str, float], ...]  # of the past campaigns in order, and of this one
 
 
 @single_thread()
-def next_experiments(fitted: Fitted, n: int, *, seed: int = 0) -> tuple[Suggestion, ...]:
+def next_experiments(fitted: Fitted, n: int, *, seed: int = 0) -> tuple[RowOutlook, ...]:
     """The n experiments that promise most, given those that are pending; failed ones are not asked for again."""
     if n < 1:
         raise InputError(f"The number of suggestions must be at least 1, but it is {n}.")
@@ -79,13 +71,7 @@ def next_experiments(fitted: Fitted, n: int, *, seed: int = 0) -> tuple[Suggesti
     rows: list[dict[str, Any]] = []
     for x in X:
         rows.append(campaign.settings.settable(space, x, [*waiting, *tried, *rows]))
-    expected = [ranges_at(own, rows) for own in fitted.outcomes]
-    names = [own.column.name for own in fitted.outcomes]
-    within = fitted.probability_within(rows)
-    return tuple(
-        Suggestion(row, dict(zip(names, each, strict=True)), float(p), share)
-        for row, each, p, share in zip(rows, zip(*expected, strict=True), within, rests_on(fitted, rows), strict=True)
-    )
+    return outlooks_at(fitted, rows)
 
 
 def _taken(fitted: Fitted) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
@@ -96,24 +82,24 @@ def _taken(fitted: Fitted) -> tuple[list[Mapping[str, Any]], list[Mapping[str, A
     return waiting, [e.values for e in campaign.those(State.FINISHED)] if deterministic else []
 
 
-def ranges_at(own: FittedOutcome, rows: Sequence[Mapping[str, Any]]) -> list[Range]:
-    """What a measurement of the outcome is expected to be at each of the rows."""
-    found = own.expected(rows, measured=True)
-    if found is None:
-        return [Range()] * len(rows)
-    return [Range(*map(float, numbers)) for numbers in zip(found.median, found.low, found.high, strict=True)]
+def outlooks_at(fitted: Fitted, rows: Sequence[Mapping[str, Any]]) -> tuple[RowOutlook, ...]:
+    """What a measurement of every outcome is expected to be at each of the rows, and what that rests on.
 
-
-def rests_on(fitted: Fitted, rows: Sequence[Mapping[str, Any]]) -> list[tuple[tuple[str, float], ...]]:
-    """How much of what is known about each of the rows comes from where; of several outcomes on average."""
+    That is how much of what is known comes from where, of several outcomes on average.
+    """
+    X, unknown = fitted.space.encode(rows), Range(math.nan, math.nan, math.nan)
     names = [*(task.name for task in fitted.campaign.past), THIS]
     total = np.zeros((len(rows), len(names)))
-    X = fitted.space.encode(rows)
+    expected: list[dict[str, Range[float]]] = [{} for _ in rows]
     for own in fitted.outcomes:
-        part = shares(own.prior, own.posterior, X).numpy()
         places = [names.index(task.name) for task in own.alignment.tasks] + [len(names) - 1]
-        total[:, places] += part / len(fitted.outcomes)
-    return [tuple(zip(names, row, strict=True)) for row in total.tolist()]
+        total[:, places] += shares(own.prior, own.posterior, X).numpy() / len(fitted.outcomes)
+        found = own.expected(X, measured=True)
+        for i, each in enumerate(expected):
+            each[own.column.name] = unknown if found is None else Range(*(float(part[i]) for part in found))
+    within = fitted.known.probability_within(X).tolist()
+    rests_on = (tuple(zip(names, row, strict=True)) for row in total.tolist())
+    return tuple(RowOutlook(*each) for each in zip(rows, expected, within, rests_on, strict=True))
 
 
 def reference_point(fitted: Fitted) -> dict[str, Any]:
@@ -141,12 +127,12 @@ def noise_of(own: FittedOutcome, reference: Mapping[str, Any]) -> tuple[float, i
 
     The guess is that at the reference point; NaN where nothing is known. Outliers do not count.
     """
-    kept = [(e, y) for e, y, far in zip(own.experiments, own.values, own.outliers, strict=True) if not far]
-    tasks: list[tuple[Sequence[Mapping[str, Any]], Sequence[float]]] = [
-        ([e.values for e, _ in kept], [float(y) for _, y in kept]),
-        *((rows.to_dict("records"), y.tolist()) for rows, y in own.ordinary_past),
-    ]
-    return repeat_spread(tasks) or (own.scatter(reference) if own.knows else math.nan, 0)
+    kept = ~own.outliers
+    rows = pd.DataFrame([e.values for e in own.experiments], columns=list(own.alignment.space.names))[kept]
+    return repeat_spread([(rows, own.values[kept]), *own.ordinary_past]) or (
+        own.scatter(reference) if own.knows else math.nan,
+        0,
+    )
 
 
 @single_thread()

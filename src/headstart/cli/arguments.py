@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from headstart.data.outcomes import Goal, Limit
 
 _LIMIT = re.compile(r"(?P<name>.+?)\s*(?P<relation><=|>=|≤|≥|<|>)\s*(?P<value>[^<>≤≥=]+)")
-_EXAMPLES = {"rename": "Temp=temperature", "descriptors": "solvent=solvents.csv", "cell": "n.d.=failed"}
+_EXAMPLES = {
+    "rename": "Temp=temperature",
+    "descriptors": "solvent=solvents.csv",
+    "cell": "n.d.=failed",
+    "error": "yield=yield_sd",
+}
 
 
 @dataclass(frozen=True)
@@ -147,16 +152,9 @@ def pairs(texts: Sequence[str] | None, option: str, form: str) -> dict[str, str]
 
 def error_columns(texts: Sequence[str] | None, goals: Sequence[Goal]) -> dict[str, str]:
     """The columns of standard errors by their results: what --error was given."""
-    found = {}
-    for text in texts or ():
-        name, equals, column = (part.strip() for part in text.partition("="))
-        if not equals and texts is not None and len(texts) == 1:
-            found[goals[0].name] = text.strip()
-        elif not (name and equals and column):
-            raise InputError(f"--error must be RESULT=COLUMN, as in 'yield=yield_sd', but it is {text!r}.")
-        else:
-            found[name] = column
-    return found
+    if texts and len(texts) == 1 and "=" not in texts[0]:
+        return {goals[0].name: texts[0].strip()}
+    return pairs(texts, "error", "RESULT=COLUMN")
 
 
 def _cells(texts: Sequence[str] | None) -> dict[str, str | float]:

@@ -12,14 +12,13 @@ import typer
 
 from headstart.campaign.desk.words import count
 from headstart.cli.arguments import FileOptions, FolderOptions, LearnOptions, command, elsewhere, error_columns, pairs
-from headstart.cli.output import say, with_options, working
-from headstart.cli.tables import in_plain_words, show
+from headstart.cli.output import say, show, with_options, working
 from headstart.errors import InputError, Message
 
 if TYPE_CHECKING:
     from headstart.campaign.campaign import Campaign
     from headstart.campaign.fitted import Fitted
-    from headstart.campaign.suggestions import Suggestion
+    from headstart.campaign.suggestions import RowOutlook
 
 
 @command
@@ -115,7 +114,7 @@ def suggest(
     typer.echo(f"{told}. Fill in the {which}, save it, and run this again.")
 
 
-def _tell(fitted: Fitted, suggestions: Sequence[Suggestion], rows: Sequence[int]) -> None:
+def _tell(fitted: Fitted, suggestions: Sequence[RowOutlook], rows: Sequence[int]) -> None:
     """Print the suggestions and what there is to say about them."""
     from headstart.campaign.check import explained, unusual_verdicts
     from headstart.cli.campaign_tables import suggestions_table
@@ -135,7 +134,7 @@ def _tell(fitted: Fitted, suggestions: Sequence[Suggestion], rows: Sequence[int]
     for own in fitted.outcomes:
         of = f", for {own.column.name}" if len(fitted.outcomes) > 1 else ""
         for source in unusual_verdicts(explained(own)):
-            typer.echo(f"{source.name} is {source.verdict}{of}. {in_plain_words(source.reason)}")
+            typer.echo(f"{source.name} is {source.verdict}{of}. {source.reason}")
 
 
 @command

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from headstart.campaign.desk.words import cell, count, percent, with_interval
-from headstart.cli.tables import table
+from headstart.cli.output import table
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from headstart.campaign.campaign import Campaign
     from headstart.campaign.experiments import Experiment
-    from headstart.campaign.file import CampaignFile
     from headstart.campaign.fitted import Fitted, FittedOutcome
     from headstart.campaign.init import Looked
-    from headstart.campaign.suggestions import Suggestion
+    from headstart.campaign.suggestions import RowOutlook
 
 _NAMED = 4  # past campaigns that a suggestion names; more are counted
 
@@ -33,11 +32,12 @@ def parameters_table(looked: Looked) -> Table:
     return table("Parameters", columns, rows, left=columns)
 
 
-def suggestions_table(fitted: Fitted, suggestions: Sequence[Suggestion], numbers: Sequence[int]) -> Table:
+def suggestions_table(fitted: Fitted, suggestions: Sequence[RowOutlook], numbers: Sequence[int]) -> Table:
     """What to try, what is expected of every outcome, and what that rests on."""
     file, more = fitted.campaign.file, fitted.campaign.settings.more_columns
     title = f"{count(len(suggestions), 'experiment')} to try"
     limited = ("limits hold",) if file.limits else ()
+    known = any(own.knows for own in fitted.outcomes[len(fitted.goals) :])
     results = [f"expected {column.label}" for column in file.results]
     columns = ("row", *more, *(p.label for p in file.parameters), *results, *limited, "rests on")
     rows = (
@@ -45,8 +45,8 @@ def suggestions_table(fitted: Fitted, suggestions: Sequence[Suggestion], numbers
             str(number),
             *(cell(s.values[name]) for name in more),
             *(cell(s.values[p.name]) for p in file.parameters),
-            *(with_interval(r.median, r.low, r.high) for r in s.expected.values()),
-            *((_probability(fitted, s.within),) if limited else ()),
+            *(with_interval(*r) for r in s.expected.values()),
+            *((percent(s.within) if known else "not known yet",) if limited else ()),
             _rests_on(s, fitted),
         )
         for number, s in zip(numbers, suggestions, strict=True)
@@ -54,12 +54,7 @@ def suggestions_table(fitted: Fitted, suggestions: Sequence[Suggestion], numbers
     return table(title, columns, rows, left=("rests on", *more))
 
 
-def _probability(fitted: Fitted, within: float) -> str:
-    limits = fitted.outcomes[len(fitted.goals) :]
-    return percent(within) if any(own.knows for own in limits) else "not known yet"
-
-
-def _rests_on(suggestion: Suggestion, fitted: Fitted) -> str:
+def _rests_on(suggestion: RowOutlook, fitted: Fitted) -> str:
     from headstart.campaign.fitted import THIS
 
     if not any(own.target.n for own in fitted.outcomes) and suggestion.shares[-1][1] == 1.0:
@@ -75,23 +70,17 @@ def _rests_on(suggestion: Suggestion, fitted: Fitted) -> str:
 
 def pending_table(fitted: Fitted, pending: Sequence[Experiment]) -> Table:
     """What is awaited, and what is expected of it; results that are there already as they are."""
-    from headstart.campaign.suggestions import Range, ranges_at
+    from headstart.campaign.suggestions import outlooks_at
 
     file = fitted.campaign.file
-    expected = [ranges_at(own, [e.values for e in pending]) for own in fitted.outcomes]
-
-    def told(e: Experiment, name: str, found: Range) -> str:
-        known = e.results.get(name)
-        return with_interval(found.median, found.low, found.high) if known is None else f"measured: {known:g}"
-
     columns = ("row", *(p.label for p in file.parameters), *(f"expected {column.label}" for column in file.results))
     rows = (
         (
             str(e.number),
             *(cell(e.values[p.name]) for p in file.parameters),
-            *(told(e, column.name, own[i]) for column, own in zip(file.results, expected, strict=True)),
+            *(f"measured: {e.results[n]:g}" if n in e.results else with_interval(*r) for n, r in own.expected.items()),
         )
-        for i, e in enumerate(pending)
+        for e, own in zip(pending, outlooks_at(fitted, [e.values for e in pending]), strict=True)
     )
     return table("Pending", columns, rows)
 
@@ -128,7 +117,8 @@ def best_in_words(campaign: Campaign) -> str:
     )
     known = f"{best.results[goal.name]:g}{_unit(goal.unit)}{others} in row {best.number}"
     within = " within the limits" if file.limits else ""
-    return f"Best so far{within}: {known}: {_settings(file, best.values)}"
+    settings = ", ".join(f"{p.name} {cell(best.values[p.name])}" for p in file.parameters)
+    return f"Best so far{within}: {known}: {settings}"
 
 
 def noise_in_words(fitted: Fitted, own: FittedOutcome) -> str:
@@ -152,16 +142,20 @@ def noise_in_words(fitted: Fitted, own: FittedOutcome) -> str:
 def contributions(fitted: Fitted) -> Table:
     """What every campaign has, and its share in what is known about the best point."""
     from headstart.campaign.fitted import THIS
-    from headstart.campaign.suggestions import reference_point, rests_on
+    from headstart.campaign.suggestions import outlooks_at, reference_point
 
     campaign, file = fitted.campaign, fitted.campaign.file
-    shares = dict(rests_on(fitted, [reference_point(fitted)])[0])
+    shares = dict(outlooks_at(fitted, [reference_point(fitted)])[0].shares)
     where = "best point" if campaign.best is not None else "most promising past point"
     columns = ("campaign", "results used", *(f"best {column.label}" for column in file.goals), "share")
     rows = []
     for name in [*(task.name for task in campaign.past), THIS]:
-        used = max(len(_values(own, name)) for own in fitted.outcomes)
-        rows.append((name, str(used), *(_best(own, name) for own in fitted.goals), percent(shares[name])))
+        values = [_values(own, name) for own in fitted.outcomes]
+        best = (
+            f"{(max if own.column.more_is_better else min)(each):g}" if each else "–"
+            for own, each in zip(fitted.goals, values, strict=False)
+        )
+        rows.append((name, str(max(map(len, values))), *best, percent(shares[name])))
     return table(f"What is known about the {where}", columns, rows, left=("campaign",))
 
 
@@ -171,18 +165,7 @@ def _values(own: FittedOutcome, name: str) -> list[float]:
 
     if name == THIS:
         return [float(y) for y in own.values]
-    used = zip(own.alignment.tasks, own.alignment.datasets, strict=True)
-    return next(((own.sign * data.y).tolist() for task, data in used if task.name == name), [])
-
-
-def _best(own: FittedOutcome, name: str) -> str:
-    values = _values(own, name)
-    pick = max if own.column.more_is_better else min
-    return f"{pick(values):g}" if values else "–"
-
-
-def _settings(file: CampaignFile, values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{p.name} {cell(values[p.name])}" for p in file.parameters)
+    return next(((own.sign * data.y).tolist() for data in own.alignment.datasets if data.name == name), [])
 
 
 def _unit(unit: str) -> str:

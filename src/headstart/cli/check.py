@@ -11,8 +11,7 @@ import typer
 from headstart.campaign.desk.words import count, percent
 from headstart.cli.arguments import FileOptions, FolderOptions, command
 from headstart.cli.campaign import fitted_campaign
-from headstart.cli.output import say, working
-from headstart.cli.tables import in_plain_words, show, table
+from headstart.cli.output import say, show, table, working
 from headstart.errors import InputError
 
 if TYPE_CHECKING:
@@ -148,7 +147,7 @@ def _past_table(found: Explanation, of: str) -> Table:
         others = (", ".join(names) or "–" for names in found.related(i))
         rows.append((s.name, str(s.rows), _itself(s), *(others if several else ()), str(s.verdict)))
     left = ("campaign", "predicts itself", "agrees with", "contradicts", "verdict")
-    return table(f"What the past campaigns say{_of(of)}", columns, rows, left=left)
+    return table(f"What the past campaigns say{of and f': {of}'}", columns, rows, left=left)
 
 
 def _itself(source: SourceVerdict) -> str:
@@ -174,17 +173,13 @@ def _verdict_table(explanation: Explanation, of: str) -> Table:
         )
         for s in explanation.sources
     ]
-    title = f"The past campaigns after {count(n, 'result')} of this one{_of(of)}"
+    title = f"The past campaigns after {count(n, 'result')} of this one{of and f': {of}'}"
     return table(title, columns, rows, left=("campaign", "predicts itself", "verdict"))
-
-
-def _of(outcome: str) -> str:
-    return f": {outcome}" if outcome else ""
 
 
 def _say_verdicts(verdicts: Sequence[SourceVerdict]) -> None:
     for s in verdicts:
-        typer.echo(f"{s.name} is {s.verdict}. {in_plain_words(s.reason, figures=True)}")
+        typer.echo(f"{s.name} is {s.verdict}. {s.explained}")
 
 
 def _say_contradictions(found: Explanation) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from logging.handlers import BufferingHandler
 from pathlib import Path
@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headstart.cli.arguments import command
-from headstart.cli.output import say
-from headstart.cli.tables import show, table
+from headstart.cli.output import say, show, table
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from headstart.demo.demo import Demo, DemoResult, Standing
+    from headstart.demo.demo import Demo, DemoResult, OnTrial, Start
 
 
 @command
@@ -30,9 +29,7 @@ def demo(
     ] = "cancer",
     trials: Annotated[int, typer.Option(help="Trials of every run.")] = 20,
     runs: Annotated[int, typer.Option(help="Runs of either kind, side by side.")] = 5,
-    model: Annotated[
-        str | None, typer.Option(help="Model that learns from the past.", show_default="the sampler's own")
-    ] = None,
+    model: Annotated[str, typer.Option(help="Model that learns from the past.")] = "auto",
     seed: Annotated[int, typer.Option(help="Equal seeds give equal results.")] = 0,
     out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("headstart-demo.png"),
 ) -> None:
@@ -50,7 +47,12 @@ def demo(
 
     settings = Demo(data_set=data, trials=trials, runs=runs, model=model, seed=seed)
     require_writable(out)
-    typer.echo(_introduction(settings), err=True)
+    typer.echo(
+        f"Tuning a support vector machine (cost, gamma, degree, kernel) on scikit-learn's {settings.described}: "
+        f"{trials} trials, {'one run' if runs == 1 else f'{runs} runs'} of either kind.\n"
+        f"The head start: {settings.past_trials} past trials on each of {', '.join(settings.sources)}.",
+        err=True,
+    )
     with single_thread(), _told_afterwards(), _two_lines(settings, Console(stderr=True)) as tell:
         result = run_demo(settings, on_trial=tell)
     if result.trials:
@@ -61,15 +63,6 @@ def demo(
         kept = f"{result.trials} of {trials} trials of every run are above" if result.trials else "Nothing to show"
         typer.echo(f"Interrupted. {kept}.", err=True)
         raise typer.Exit(130)
-
-
-def _introduction(demo: Demo) -> str:
-    one = demo.runs == 1
-    return (
-        f"Tuning a support vector machine (cost, gamma, degree, kernel) on scikit-learn's {demo.described}: "
-        f"{demo.trials} trials, {'one run' if one else f'{demo.runs} runs'} of either kind.\n"
-        f"The head start: {demo.past_trials} past trials on each of {', '.join(demo.sources)}."
-    )
 
 
 @contextmanager
@@ -100,7 +93,7 @@ def _told_afterwards() -> Iterator[None]:
 
 
 @contextmanager
-def _two_lines(demo: Demo, console: Console) -> Iterator[Callable[[Standing], None]]:
+def _two_lines(demo: Demo, console: Console) -> Iterator[OnTrial]:
     """A live line for either kind: trials done, the lowest error so far (median of the runs), the time left."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -122,9 +115,9 @@ def _two_lines(demo: Demo, console: Console) -> Iterator[Callable[[Standing], No
             for start, name in names.items()
         }
 
-        def show(now: Standing) -> None:
-            trial = (now.done - 1) // demo.runs + 1
-            progress.update(bars[now.start], completed=now.done, trial=trial, error=f"error {now.error:.2%}")
+        def show(start: Start, done: int, error: float) -> None:
+            trial = (done - 1) // demo.runs + 1
+            progress.update(bars[start], completed=done, trial=trial, error=f"error {error:.2%}")
 
         yield show
 

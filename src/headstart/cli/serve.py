@@ -44,7 +44,12 @@ def serve(
     if token is not None and (len(token) < _SHORTEST or not token.isascii() or not token.isprintable()):
         raise InputError(f"--token must have at least {_SHORTEST} plain letters, or leave it out for a random one.")
     door = token or ("" if is_local(host) else secrets.token_urlsafe(24))
-    listening = _listen(host, port)
+    try:
+        listening = socket.create_server((host, port), family=socket.getaddrinfo(host, port)[0][0])
+    except OSError as error:
+        raise InputError(
+            f"{host}:{port} cannot be listened on: {error.strerror or error}. Choose another --port, or --host."
+        ) from error
     port = listening.getsockname()[1]
     app = make_app(folder, host=host, port=port, token=door)
     name = f"[{host}]" if ":" in host else host
@@ -59,19 +64,3 @@ def serve(
         typer.echo("\nEnded.")
     finally:
         app.state.desk.worker.stop()
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    listening = None
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listening = socket.socket(family, socket.SOCK_STREAM)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-    except OSError as error:
-        if listening is not None:
-            listening.close()
-        raise InputError(
-            f"{host}:{port} cannot be listened on: {error.strerror or error}. Choose another --port, or --host."
-        ) from error
-    return listening

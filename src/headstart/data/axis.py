@@ -77,6 +77,11 @@ class Axis:
         return distinct(self._of.choices) if self.categorical else ()
 
     @property
+    def first(self) -> Any:
+        """Its first category, or its lowest number."""
+        return self.levels[0] if self.categorical else self._of.low
+
+    @property
     def integer(self) -> bool:
         """Whether its values are integers."""
         return not self.categorical and isinstance(self._of.low, int)

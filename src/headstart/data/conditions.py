@@ -19,6 +19,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import torch
@@ -54,8 +55,7 @@ class Condition:
     def met(self, parent: Axis, block: Float[Tensor, "*b n w"]) -> Bool[Tensor, "*b n"]:
         """Where the parameter is active, the parent having these coordinates."""
         if parent.width == 0:
-            only = parent.levels[0] if parent.categorical else getattr(parent.distribution, "low", None)
-            return torch.full(block.shape[:-1], self.allows(only), device=block.device)
+            return torch.full(block.shape[:-1], self.allows(parent.first), device=block.device)
         if parent.categorical:
             allowed = torch.tensor([self.allows(level) for level in parent.levels], device=block.device)
             return allowed[parent.level_at(block)]
@@ -65,6 +65,8 @@ class Condition:
             there &= u >= parent.place([self.least]).item()
         if math.isfinite(self.most):
             there &= u <= parent.place([self.most]).item()
+        if excluded := [float(value) for value in self.without if isinstance(value, Real)]:
+            there &= ~torch.isin(parent.numbers(u), u.new_tensor(excluded))
         return there
 
 

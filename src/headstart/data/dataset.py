@@ -84,12 +84,10 @@ class Dataset:
                 f"categories of {what} must be groups of columns among 0 … {X_.shape[-1] - 1}, each in one group at "
                 f"most, but are {groups}."
             )
-        object.__setattr__(self, "categories", groups)
-        object.__setattr__(self, "X", X_)
-        object.__setattr__(self, "y", y_)
-        object.__setattr__(self, "name", name)
-        object.__setattr__(self, "unseen", columns)
-        object.__setattr__(self, "error_var", None if error_var is None else _variances(error_var, y_, what))
+        known = None if error_var is None else _variances(error_var, y_, what)
+        own = {"X": X_, "y": y_, "name": name, "unseen": columns, "categories": groups, "error_var": known}
+        for field, given in own.items():
+            object.__setattr__(self, field, given)
 
     @classmethod
     def empty(

@@ -73,7 +73,14 @@ def pool_replicates(data: Dataset) -> tuple[Dataset, tuple[tuple[int, ...], ...]
     groups = tuple(tuple(rows.tolist()) for rows in place.argsort(stable=True).split([int(c) for c in counts]))
     error_var = None
     if data.error_var is not None:
-        _require_errors(data.error_var, groups)
+        for rows in groups:
+            unknown = [row for row in rows if not data.error_var[row] > 0]
+            if len(rows) > 1 and unknown:
+                other = rows[1] if unknown[0] == rows[0] else rows[0]
+                raise InputError(
+                    f"Row {unknown[0]} is a replicate of row {other}, but its error is not known (error_var is 0), so "
+                    "that it cannot be weighed against the others. Give the errors of all of them, or of none."
+                )
         precision = torch.where((counts > 1)[place], 1 / data.error_var, torch.ones_like(data.y))
         total = torch.zeros_like(mean).index_add_(0, place, precision)
         mean = mean + torch.zeros_like(mean).index_add_(0, place, precision * (data.y - mean[place])) / total
@@ -82,18 +89,6 @@ def pool_replicates(data: Dataset) -> tuple[Dataset, tuple[tuple[int, ...], ...]
         common, freedom = scatter.sum() / (counts - 1).sum(), PLAIN_TUNING.replicate_freedom
         error_var = (freedom * common + scatter) / (freedom + counts - 1) / counts
     return replace(data, X=data.X[first], y=mean, error_var=error_var), groups
-
-
-def _require_errors(error_var: Float[Tensor, "n"], groups: tuple[tuple[int, ...], ...]) -> None:
-    for rows in groups:
-        unknown = [row for row in rows if not error_var[row] > 0]
-        if len(rows) > 1 and unknown:
-            row = unknown[0]
-            raise InputError(
-                f"Row {row} is a replicate of row {rows[0] if row != rows[0] else rows[1]}, but its error is not known "
-                "(error_var is 0), so that it cannot be weighed against the others. Give the errors of all of them, or "
-                "of none."
-            )
 
 
 def _pooled(y: Float[Tensor, "n"], place: Int[Tensor, "n"]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -112,10 +107,5 @@ def _places(X: Float[Tensor, "n d"], error_var: Float[Tensor, "n"] | None) -> In
     cells = np.rint(X.cpu().numpy() / NEAR).astype(np.int64)
     if error_var is not None:
         cells = np.concatenate([cells, error_var.cpu().numpy().view(np.int64)[:, None]], axis=1)
-    order = np.lexsort(cells.T)  # stable: the first row of a place comes first
-    ordered = cells[order]
-    starts = (np.diff(ordered, axis=0, prepend=ordered[:1] - 1) != 0).any(-1)
-    rank = np.argsort(np.argsort(order[starts]))
-    place = np.empty(len(cells), dtype=np.int64)
-    place[order] = rank[np.cumsum(starts) - 1]
-    return torch.from_numpy(place).to(X.device)
+    _, first, which = np.unique(cells, axis=0, return_index=True, return_inverse=True)
+    return torch.from_numpy(np.argsort(np.argsort(first))[which.reshape(-1)]).to(X.device)

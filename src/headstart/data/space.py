@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -33,6 +32,8 @@ from headstart.data.ranges import (
     span_in_words,
 )
 from headstart.errors import InputError, NoPlaceError
+
+_OPTUNAS = ("FloatDistribution", "IntDistribution", "CategoricalDistribution")  # known by name: Optuna is not imported
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Space:
             InputError: A range is infinite, a distribution is of no known kind, or nothing is to be chosen.
         """
         extra, described = extra_levels or {}, descriptors or {}
-        _require_distributions(distributions, {**extra, **dict.fromkeys(described, ())})
+        _require_distributions(distributions, [*extra, *described])
         axes, start = [], 0
         for name, distribution in distributions.items():
             choices = distinct(getattr(distribution, "choices", ()))
@@ -145,19 +146,15 @@ class Space:
         for axis in self.axes:
             if axis.width == 0:
                 continue
-            there = [i for i, row in enumerate(rows) if axis.name in row]
-            if len(there) < len(rows) and axis.name not in self._condition_of:
-                i = next(i for i, row in enumerate(rows) if axis.name not in row)
+            absent = [i for i, row in enumerate(rows) if axis.name not in row]
+            if absent and axis.name not in self._condition_of:
                 raise NoPlaceError(
-                    f"Row {i} has no value for parameter {axis.name!r}: give every parameter of the space "
+                    f"Row {absent[0]} has no value for parameter {axis.name!r}: give every parameter of the space "
                     f"({', '.join(self.names)})."
                 )
-            if len(there) == len(rows):
-                blocks.append(axis.place([row[axis.name] for row in rows]))
-            else:
-                block = axis.at_rest.repeat(len(rows), 1)
-                block[there] = axis.place([rows[i][axis.name] for i in there])
-                blocks.append(block)
+            block = axis.place([row.get(axis.name, axis.first) for row in rows])
+            block[absent] = axis.at_rest
+            blocks.append(block)
         return torch.cat(blocks, dim=-1)
 
     def encode_exactly(self, rows: Sequence[Mapping[str, Any]]) -> Float[Tensor, "n d"]:
@@ -297,12 +294,17 @@ def _require_same(axis: Axis, row: int, value: Any, nearest: Any) -> None:
         raise NoPlaceError(f"Row {row}: parameter {axis.name!r} = {value!r} is {why}, or remove the row.")
 
 
-def _require_distributions(distributions: Mapping[str, Distribution], extra: Mapping[str, Sequence[Any]]) -> None:
+def _require_distributions(distributions: Mapping[str, Distribution], extra: Sequence[str]) -> None:
     """Raise an ``InputError`` unless the distributions can be placed in the unit cube."""
     if not distributions:
         raise InputError("The space has no parameters: give at least one, as in {'x': FloatRange(0, 1)}.")
     for name, distribution in distributions.items():
-        _require_kind(name, distribution)
+        optunas = {kind.__name__ for kind in type(distribution).__mro__ if kind.__module__ == "optuna.distributions"}
+        if not isinstance(distribution, FloatRange | IntRange | Choices) and not optunas & {*_OPTUNAS}:
+            raise InputError(
+                f"Parameter {name!r} must have one of Optuna's {', '.join(_OPTUNAS)}, or a FloatRange, an IntRange or "
+                f"Choices, but it has a {type(distribution).__name__}."
+            )
         low, high = getattr(distribution, "low", 0.0), getattr(distribution, "high", 0.0)
         if not (low <= high and math.isfinite(float(high) - float(low))):
             raise InputError(f"Parameter {name!r} must have a finite range with low ≤ high, but it is {low} … {high}.")
@@ -311,18 +313,3 @@ def _require_distributions(distributions: Mapping[str, Distribution], extra: Map
             raise InputError(
                 f"Extra levels or descriptors are given for {name!r}, which is no categorical parameter of the space."
             )
-
-
-def _require_kind(name: str, distribution: Distribution) -> None:
-    """Optuna is asked only about what is none of our own descriptions."""
-    if isinstance(distribution, FloatRange | IntRange | Choices):
-        return
-    with suppress(ImportError):
-        from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
-        if isinstance(distribution, CategoricalDistribution | FloatDistribution | IntDistribution):
-            return
-    raise InputError(
-        f"Parameter {name!r} must have one of Optuna's FloatDistribution, IntDistribution and "
-        f"CategoricalDistribution, or a FloatRange, an IntRange or Choices, but it has a {type(distribution).__name__}."
-    )

@@ -23,6 +23,8 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 
+_Choose = Callable[[Tensor, Tensor, int], Tensor]
+
 _COMPARED = 16  # rows of a stratum that are compared: the farthest of these is nearly the farthest of all
 _BLOCK = 1024  # rows whose distances are worked out at once
 
@@ -66,34 +68,28 @@ def take_rows(task: Dataset, which: Int[Tensor, "*b k"]) -> Dataset:
     return task.with_data(X, task.y.gather(-1, which), error_var)
 
 
-def representative_rows(X: Float[Tensor, "*b n d"], y: Float[Tensor, "*b n"], m: int) -> Int[Tensor, "*b k"]:
-    """m rows of every problem, in ascending order; the lowest and the highest result are among them."""
-    return _of_every_problem(_representative, X, y, m)
+def _of_every_problem(choose: _Choose) -> _Choose:
+    """The same for a batch: m rows of every problem, in ascending order, or all of them."""
+
+    def chosen(X: Float[Tensor, "*b n d"], y: Float[Tensor, "*b n"], m: int) -> Int[Tensor, "*b k"]:
+        *batch, n = y.shape
+        if m >= n:
+            return torch.arange(n, device=y.device).expand(y.shape)
+        found = [choose(X_i, y_i, m) for X_i, y_i in zip(X.reshape(-1, n, X.shape[-1]), y.reshape(-1, n), strict=True)]
+        return torch.stack(found).sort().values.reshape(*batch, m)
+
+    return chosen
 
 
-def inducing_rows(X: Float[Tensor, "*b n d"], y: Float[Tensor, "*b n"], m: int) -> Int[Tensor, "*b k"]:
-    """m rows of every problem, in ascending order: the m/2 lowest results, then always the row farthest from all.
-
-    X is as the kernel sees it, in lengthscales.
-    """
-    return _of_every_problem(_inducing, X, y, m)
-
-
-def _of_every_problem(choose: Callable[[Tensor, Tensor, int], Tensor], X: Tensor, y: Tensor, m: int) -> Tensor:
-    *batch, n = y.shape
-    if m >= n:
-        return torch.arange(n, device=y.device).expand(y.shape)
-    chosen = [choose(X_i, y_i, m) for X_i, y_i in zip(X.reshape(-1, n, X.shape[-1]), y.reshape(-1, n), strict=True)]
-    return torch.stack(chosen).reshape(*batch, m)
-
-
-def _representative(X_: Float[Tensor, "n d"], y_: Float[Tensor, "n"], m: int) -> Int[Tensor, "m"]:
+@_of_every_problem
+def representative_rows(X_: Float[Tensor, "n d"], y_: Float[Tensor, "n"], m: int) -> Int[Tensor, "m"]:
+    """Rows of all strata of the results; the lowest and the highest result are among them."""
     X, y = X_.cpu().numpy(), y_.cpu().numpy()
     order = np.argsort(y, kind="stable")
     chosen = np.empty(m, dtype=np.int64)
     chosen[:2] = order[[0, -1]][:m]
     if m <= 2:
-        return torch.from_numpy(np.sort(chosen)).to(y_.device)
+        return torch.from_numpy(chosen).to(y_.device)
     edges = np.linspace(1, len(y) - 1, m - 1).round().astype(int)  # strata of what is left
     strata = [order[low:high] for low, high in pairwise(edges)]
     strata = [rows if len(rows) <= _COMPARED else rows[_evenly(len(rows), _COMPARED)] for rows in strata]
@@ -105,7 +101,7 @@ def _representative(X_: Float[Tensor, "n d"], y_: Float[Tensor, "n"], m: int) ->
         best = ends[stratum] + near[ends[stratum] : ends[stratum + 1]].argmax()
         chosen[k + 2] = strata[stratum][best - ends[stratum]]
         near = np.minimum(near, np.square(pool - pool[best]).sum(-1))
-    return torch.from_numpy(np.sort(chosen)).to(y_.device)
+    return torch.from_numpy(chosen).to(y_.device)
 
 
 def _strided(n: int) -> NDArray[np.int64]:
@@ -116,7 +112,9 @@ def _strided(n: int) -> NDArray[np.int64]:
     return np.asarray(backwards)[backwards < n]
 
 
-def _inducing(X: Float[Tensor, "n d"], y: Float[Tensor, "n"], m: int) -> Int[Tensor, "m"]:
+@_of_every_problem
+def inducing_rows(X: Float[Tensor, "n d"], y: Float[Tensor, "n"], m: int) -> Int[Tensor, "m"]:
+    """The m/2 lowest results, then always the row farthest from all; X is as the kernel sees it, in lengthscales."""
     best = y.argsort(stable=True)[: max(1, m // 2)]
     near = torch.cat([torch.cdist(part, X[best]).amin(-1).square() for part in X.split(_BLOCK)])
     near[best] = -1.0  # not chosen again
@@ -126,4 +124,4 @@ def _inducing(X: Float[Tensor, "n d"], y: Float[Tensor, "n"], m: int) -> Int[Ten
         chosen[k] = row
         near = torch.minimum(near, (X - X[row]).square().sum(-1))
         near[row] = -1.0
-    return torch.cat([best, chosen]).sort().values
+    return torch.cat([best, chosen])

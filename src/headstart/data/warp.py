@@ -52,7 +52,7 @@ class Warp:
     @classmethod
     def of_sources(cls, sources: Sequence[Dataset]) -> tuple[tuple[Warp, ...], Warp]:
         """The maps of the sources, and that of a target without results: the median of the sources'."""
-        centres = torch.stack([_middle(source.y) for source in sources])
+        centres = torch.stack([source.y.quantile(0.5, dim=-1) for source in sources])
         spreads = torch.stack([robust_spread(source.y) for source in sources])
         typical = spreads.masked_fill(spreads <= 0, torch.nan).nanmedian(0).values
         typical = torch.where(typical > 0, typical, torch.ones_like(typical))
@@ -122,8 +122,10 @@ class Warp:
         return (self.centre.unsqueeze(-1) + self.spread.unsqueeze(-1) * self._back(w)).clamp(-LARGEST, LARGEST)
 
     def _back(self, w: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
-        """z of mapped values."""
-        return w.sign() * _shrunk(w.abs(), self._powers(w < 0))
+        """z of mapped values, by the inverse (1 + p w)^(1/p) − 1."""
+        a, p = w.abs(), self._powers(w < 0)
+        safe = p.clamp_min(_TINY)
+        return w.sign() * torch.where(p > _TINY, torch.expm1((safe * a).log1p() / safe), a.clamp_max(690.0).expm1())
 
     def log_slope(self, y: Float[Tensor, "*c n"]) -> Float[Tensor, "*c n"]:
         """log dw/dy; log p(y) = log p(w) + log dw/dy."""
@@ -182,16 +184,6 @@ def _stretched(a: Float[Tensor, "*#c"], p: Float[Tensor, "*#c"]) -> Float[Tensor
     """((1 + a)^p − 1)/p."""
     safe = p.clamp_min(_TINY)
     return torch.where(p > _TINY, torch.expm1(safe * a.log1p()) / safe, a.log1p())
-
-
-def _shrunk(w: Float[Tensor, "*#c"], p: Float[Tensor, "*#c"]) -> Float[Tensor, "*c"]:
-    """Its inverse, (1 + p w)^(1/p) − 1."""
-    safe = p.clamp_min(_TINY)
-    return torch.where(p > _TINY, torch.expm1((safe * w).log1p() / safe), torch.expm1(w.clamp_max(690.0)))
-
-
-def _middle(y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b"]:
-    return y.quantile(0.5, dim=-1) if y.shape[-1] else y.new_zeros(y.shape[:-1])
 
 
 def _pulled_in(

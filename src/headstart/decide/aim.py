@@ -4,19 +4,16 @@
     one objective and limits    improvement on the best result within the limits × probability that all limits hold
     several objectives          growth of the volume between the front and a reference point, × the same
 
-The formula is that of decide.value. A result is a point where every objective was measured; the value of an objective
-is its posterior mean. A result is within the limits if what was measured there says so, or, where a limited quantity
-was not measured, if its model expects so. A limit that can never bind changes nothing.
+The formula is that of decide.value, the numbers are in ``PLAIN_TUNING`` and ``AUTO_TUNING``. A result is a point where
+every objective was measured; its value is the posterior mean. It is within the limits if what was measured there says
+so, or, where a limited quantity was not measured, if its model expects so.
 
-The *reference* of several objectives lies a tenth beyond the worst values on the front of what is expected over the
-domain, results included, where the limits are likely to hold, and no nearer than what nine tenths of the domain are
-expected to be better than: by the front alone, one result that beats all others in everything leaves nothing to gain
-but in its neighbourhood.
+The *reference* of several objectives lies a tenth beyond the front of what is expected over the domain where the limits
+are likely to hold, and no nearer than what nine tenths of the domain are expected to be better than.
 
-Before any result is within the limits there is nothing to improve on but what is expected where they are likely to
-hold: the lowest mean before the first result, the median afterwards. The gain then counts only by its fourth root:
-counted in full, it leads to where the limits hardly hold; not counted at all, to where they hold most surely, however
-bad the objective is there.
+Before any result is within the limits the incumbent is what is expected where they are likely to hold: the lowest mean
+before the first result, the median afterwards. The gain then counts only by its fourth root: counted in full, it leads
+to where the limits hardly hold; not counted at all, to where they hold most surely, however bad the objective is there.
 
 While results are awaited the value is averaged over draws of them. With one objective
 
@@ -27,19 +24,10 @@ greedily. f* is no higher than what the mixture expects at P: a member that know
 in its own draws at P. A confidence bound needs one draw, the mean itself.
 
 **Limit on the mean.** Expected improvement goes where something good cannot be excluded, and the least sure member of a
-mixture often cannot exclude it where all others know it to be bad. So points are left out whose mean, by the mixture,
-is beyond a limit between the best and a typical one, the median over the points that are compared:
-
-    a point alone, by AUTO, with fewer than 5 results two fifths of the way from the best to a typical one, at most
-    the same, with fewer than 8                       no worse than typical
-    a point of a batch                                a fifth of the way from the best to a typical one, at most;
-                                                      one in four no worse than typical
-    a point of a batch without sources                no worse than typical
-
-Once the best points of a batch are awaited, the improvement that is left is one that no member expects. One in four may
-be further out: where the sources are wrong, that one finds out. With several objectives a point has to be good enough
-in one of them; where outcomes are limited, the points that are compared are those where the limits are likely to hold.
-AUTO's very first point is the one with the lowest mean: there is nothing to improve on yet.
+mixture often cannot exclude it where all others know it to be bad. So while results are few, and in a batch, points are
+left out whose mean is further from the best than some share of the way to a typical one, the median over the points
+that are compared (``_reach``). One point of a batch in four may be as far as a typical one: where the sources are
+wrong, it finds out. With several objectives a point has to be good enough in one of them.
 """
 
 from __future__ import annotations
@@ -57,7 +45,7 @@ from torch import Tensor
 
 from headstart.decide.acquisition import Acquisition, log_within
 from headstart.decide.front import Cells, reference_beyond
-from headstart.decide.members import Members, standard_draws
+from headstart.decide.members import Members
 from headstart.decide.value import AimValue, Limits
 from headstart.errors import InputError
 from headstart.gp.fit import generator_from
@@ -101,8 +89,8 @@ class Aim:
                 "improvement (Acquisition.LOG_EI, acquisition='logei'), or one objective with limits on the others."
             )
         every = [_Limited(own, limit.bound) for own, limit in zip(known.limits, known.outcomes.limits, strict=True)]
-        heard = tuple(own for own in every if not bool(own.posterior.knows_nothing))
         silent = tuple(own.posterior for own in every if bool(own.posterior.knows_nothing))
+        heard = tuple(own for own in every if not bool(own.posterior.knows_nothing))
         return cls(known.goals, heard, silent, bound)
 
     @property
@@ -149,12 +137,10 @@ class Aim:
             X = X[limit.holds(X)]
         return X
 
-    def _likely(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "k d"]:
-        """Those rows of X where the limits are likely to hold."""
-        return X[self._are_likely(X)] if self.limits else X
-
-    def _are_likely(self, X: Float[Tensor, "n d"]) -> Bool[Tensor, "n"]:
+    def _likely(self, X: Float[Tensor, "n d"]) -> Bool[Tensor, "n"]:
         """Where the limits are likely to hold, compared with where they are most likely to: a tenth of X at least."""
+        if not self.limits:
+            return X.new_ones(len(X), dtype=torch.bool)
         log_p = torch.stack([limit.log_within(X) for limit in self.limits]).sum(0)
         return log_p >= torch.minimum(log_p.amax() + math.log(PLAIN_TUNING.likely_share), log_p.quantile(0.9))
 
@@ -168,8 +154,7 @@ class Aim:
         if len(self.goals) > 1:
             with single_thread():
                 return -self.value(X, X[:0], generator_from(0))(X)
-        mean = self.expected[0].means(X)
-        return mean.masked_fill(~self._are_likely(X), torch.inf) if self.limits else mean
+        return self.expected[0].means(X).masked_fill(~self._likely(X), torch.inf)
 
     def mean_limit(self, X: Float[Tensor, "n d"], awaited: Float[Tensor, "p d"]) -> Filter | None:
         """Which points are below the limit on the mean among the points X that are compared; None for no limit.
@@ -179,7 +164,7 @@ class Aim:
         if self.limits and len(self.results) and not len(self.within(self.results)):
             return None
         reach = [_reach(goal, len(awaited)) for goal in self.goals]
-        compared = torch.cat([self._likely(X), awaited], dim=-2)
+        compared = torch.cat([X[self._likely(X)], awaited], dim=-2)
         limits = []
         for own, share in zip(self.expected, reach, strict=True):
             if share is None:
@@ -204,7 +189,7 @@ class Aim:
         if len(goals) > 1:
             expected, typical = (
                 torch.stack([own.reachable(own.means(at)) for own in goals], dim=-1)
-                for at in (results, self._likely(X))
+                for at in (results, X[self._likely(X)])
             )
             draws = torch.stack([y[0] for y in drawn], dim=-1)
             fronts = [torch.cat([expected, y[holds[q]]]) for q, y in enumerate(draws)]
@@ -215,7 +200,7 @@ class Aim:
         if len(results):
             best = own.means(results).amin()
         else:
-            means = own.means(self._likely(X))
+            means = own.means(X[self._likely(X)])
             best = means.quantile(0.5) if len(self.results) else means.amin()
         best_f = own.reachable(torch.cat([best.expand(*y.shape[:-1], 1), y], dim=-1).amin(-1))
         opening = self.goals[0].cautious and not len(self.goals[0].train_targets) and not len(awaited)
@@ -240,8 +225,9 @@ class Aim:
         seed = int(torch.randint(2**62, (), generator=generator))
 
         def draws(i: int) -> Float[Tensor, "q p"]:
-            """Independent of those of other outcomes."""
-            return standard_draws(pairs, p, generator_from((seed + i) % 2**62))
+            """Standard normal numbers, each row with its opposite; independent of those of other outcomes."""
+            half = torch.randn(pairs, p, generator=generator_from((seed + i) % 2**62), dtype=torch.float64)
+            return torch.cat([half, -half]) if pairs else torch.zeros(1, p, dtype=torch.float64)
 
         holds = awaited.new_ones(max(2 * pairs, 1), p, dtype=torch.bool)
         for i, bound in enumerate(bounds):

@@ -13,13 +13,20 @@ points: whoever has done an experiment before tries again what was best.
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.decide.domain import Domain
 
 _LOOKED_AT = 64  # points of which one is chosen
-SAME = 1e-6  # points whose coordinates all differ by less are the same
+_SAME = 1e-6  # points whose coordinates all differ by less are the same
+
+
+def are_among(X: Float[Tensor, "n d"], points: Float[Tensor, "k d"]) -> Bool[Tensor, "n"]:
+    """Which rows of X are the same as one of the points."""
+    if len(points) == 0:
+        return torch.zeros(len(X), dtype=torch.bool, device=X.device)
+    return torch.cdist(X, points, p=torch.inf).amin(-1) < _SAME
 
 
 def design_size(n_inputs: int) -> int:
@@ -36,9 +43,9 @@ def design_point(
     past: Float[Tensor, "s d"] | None = None,
 ) -> Float[Tensor, "d"]:
     """The next point of the design; of a list, one of its ``free`` rows. ``past`` are points that were good before."""
-    X = domain.listing() if free is None else free
+    X = domain.listing if free is None else free
     if past is not None and len(past) and 2 * len(tried) < design_size(domain.inputs):
-        new = past if len(tried) == 0 else past[torch.cdist(past, tried.to(past), p=torch.inf).amin(-1) > SAME]
+        new = past[~are_among(past, tried.to(past))]
         if len(new):
             return domain.snap(new[:1])[0] if X is None else X[(X - new[0]).square().sum(-1).argmin()]
     if X is None:

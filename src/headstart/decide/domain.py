@@ -61,6 +61,7 @@ class Domain(ABC):
         """Those of the groups that describe categories."""
         return ()
 
+    @property
     def listing(self) -> Float[Tensor, "m d"] | None:
         """All points, where they are few enough to be compared one by one; else None."""
         return None
@@ -222,12 +223,9 @@ class Mixed(Domain):
     def _axes(self) -> tuple[Axis, ...]:
         return tuple(axis for axis in self.space.axes if axis.width)
 
+    @cached_property
     def listing(self) -> Float[Tensor, "m d"] | None:
         """Every combination of values, if nothing is continuous and they are few; else None."""
-        return self._listed
-
-    @cached_property
-    def _listed(self) -> Float[Tensor, "m d"] | None:
         X = self._combinations(FEW_POINTS)
         return X if X is None or not (self.space.conditions or self.pinned) else self._in_space(X).unique(dim=0)
 
@@ -240,7 +238,8 @@ class Mixed(Domain):
         return torch.cat([block[rows[:, i]] for i, block in enumerate(blocks)], dim=-1)
 
     def _grid(self, axis: Axis, most: int) -> Float[Tensor, "k w"] | None:
-        return axis.grid() if axis.count is not None and axis.count <= most else None
+        """All categories, or the numbers of a grid of no more than ``most``; else None."""
+        return axis.grid() if axis.categorical or (axis.count or math.inf) <= most else None
 
     @property
     def _shares(self) -> int:
@@ -309,14 +308,14 @@ class Mixed(Domain):
 
     def _other_values(self, axis: Axis, X: Float[Tensor, "k d"]) -> Float[Tensor, "k m d"]:
         """Every other value of a category or a short grid, and steps of 1, 2, 4 … along a long one."""
-        count = axis.count or 1
-        if count <= FEW_VALUES or axis.categorical:
-            others = axis.grid().to(X.device).expand(len(X), -1, -1)
-        else:
-            others = axis.stepped(X[:, axis.columns], jumps(count).to(X.device)).unsqueeze(-1)
+        grid = self._grid(axis, FEW_VALUES)
+        others = self._stepped(axis, X).unsqueeze(-1) if grid is None else grid.expand(len(X), -1, -1)
         moved = X.unsqueeze(-2).repeat(1, others.shape[1], 1)
-        moved[..., axis.columns] = others  # what was not there before has to begin at one of its values
+        moved[..., axis.columns] = others.to(X)  # what was not there before has to begin at one of its values
         return self._in_space(moved) if self.space.conditions or self.pinned else moved
+
+    def _stepped(self, axis: Axis, X: Float[Tensor, "k d"]) -> Float[Tensor, "k m"]:
+        return axis.stepped(X[:, axis.columns], jumps(axis.count or 1).to(X.device))
 
 
 def jumps(count: int) -> Float[Tensor, "k"]:
@@ -379,6 +378,7 @@ class Candidates(Domain):
         """As given in ``levels``."""
         return self.levels
 
+    @property
     def listing(self) -> Float[Tensor, "m d"]:
         """All points of the domain: the rows themselves."""
         return self.X

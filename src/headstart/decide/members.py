@@ -62,12 +62,11 @@ class ByAutograd:
 
         def backward(by_mean: Array, by_var: Array) -> Array:
             slopes = zip(found, (by_mean, by_var), strict=True)
-            pairs = [(own, torch.from_numpy(np.ascontiguousarray(by)).to(self.device)) for own, by in slopes]
-            pairs = [(own, by) for own, by in pairs if own.requires_grad]  # a variance may be the same everywhere
+            pairs = [(own, by) for own, by in slopes if own.requires_grad]  # a variance may be the same everywhere
             if not pairs:
                 return np.zeros_like(X)
-            outputs, by_outputs = [own for own, _ in pairs], [by for _, by in pairs]
-            gradient: Array = torch.autograd.grad(outputs, x, by_outputs)[0].cpu().numpy()
+            by_outputs = [torch.from_numpy(np.ascontiguousarray(by)).to(self.device) for _, by in pairs]
+            gradient: Array = torch.autograd.grad([own for own, _ in pairs], x, by_outputs)[0].cpu().numpy()
             return gradient
 
         mean, var = (part.detach().cpu().numpy() for part in found)
@@ -205,11 +204,3 @@ class _Awaited:
             return mean[:, 0] + e @ w, cov[:, 0, 0] - w.square().sum(-2)
 
         return moments
-
-
-def standard_draws(pairs: int, p: int, generator: torch.Generator) -> Float[Tensor, "q p"]:
-    """Standard normal numbers, each row with its opposite; for ``pairs`` = 0 the mean alone."""
-    if pairs == 0:
-        return torch.zeros(1, p, dtype=torch.float64)
-    draws = torch.randn(pairs, p, generator=generator, dtype=torch.float64)
-    return torch.cat([draws, -draws])

@@ -86,42 +86,34 @@ class Region:
             return values, slopes * pace
 
         Y, every = self._inward(U), np.arange(len(U))
-        return self._outward(_descended(own_loss, Y, self._project, max_iterations), every)[0]
-
-
-def _descended(
-    loss: Loss, Y: Array, project: Callable[[Array, Index], tuple[Array, Flags]], max_iterations: int
-) -> Float[Array, "n f"]:
-    """The best point of each run, from a start Y inside its region."""
-    Y, every = Y.copy(), np.arange(len(Y))
-    f, g = loss(Y, every)
-    best, lowest = Y.copy(), f.copy()
-    last = np.tile(f[:, None], (1, _MEMORY))
-    idle = np.zeros(len(Y), dtype=np.int64)
-    pace = np.full(len(Y), 0.1) / np.abs(g).max(-1, initial=0.0).clip(1e-8)
-    going = every
-    for iteration in range(max_iterations):
-        P, ok = project(Y[going] - pace[going, None] * g[going], going)
-        D = np.where(ok[:, None], P - Y[going], 0.0)
-        fall = (g[going] * D).sum(-1)
-        keep = (np.abs(D).max(-1, initial=0.0) > 1e-7) & (fall < 0) & (idle[going] < _PATIENCE)
-        going, D, fall = going[keep], D[keep], fall[keep]
-        if len(going) == 0:
-            break
-        before = f[going]
-        X, values, slopes = _backtracked(loss, Y[going], before, D, fall, last[going].max(-1), going)
-        moved, change = X - Y[going], slopes - g[going]
-        curvature = (moved * change).sum(-1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            longest = np.where(curvature > 0, np.square(moved).sum(-1) / curvature, np.inf)
-        pace[going] = longest.clip(1e-8, 1e4)
-        Y[going], f[going], g[going] = X, values, slopes
-        last[going, iteration % _MEMORY] = values
-        better = values < lowest[going]
-        gained = lowest[going] - values > 1e-9 * np.abs(values).clip(1.0)
-        idle[going] = np.where(gained, 0, idle[going] + 1)
-        best[going[better]], lowest[going[better]] = X[better], values[better]
-    return best
+        f, g = own_loss(Y, every)
+        best, lowest = Y.copy(), f.copy()
+        last = np.tile(f[:, None], (1, _MEMORY))
+        idle = np.zeros(len(Y), dtype=np.int64)
+        pace = np.full(len(Y), 0.1) / np.abs(g).max(-1, initial=0.0).clip(1e-8)
+        going = every
+        for iteration in range(max_iterations):
+            P, ok = self._project(Y[going] - pace[going, None] * g[going], going)
+            D = np.where(ok[:, None], P - Y[going], 0.0)
+            fall = (g[going] * D).sum(-1)
+            keep = (np.abs(D).max(-1, initial=0.0) > 1e-7) & (fall < 0) & (idle[going] < _PATIENCE)
+            going, D, fall = going[keep], D[keep], fall[keep]
+            if len(going) == 0:
+                break
+            before = f[going]
+            X, values, slopes = _backtracked(own_loss, Y[going], before, D, fall, last[going].max(-1), going)
+            moved, change = X - Y[going], slopes - g[going]
+            curvature = (moved * change).sum(-1)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                longest = np.where(curvature > 0, np.square(moved).sum(-1) / curvature, np.inf)
+            pace[going] = longest.clip(1e-8, 1e4)
+            Y[going], f[going], g[going] = X, values, slopes
+            last[going, iteration % _MEMORY] = values
+            better = values < lowest[going]
+            gained = lowest[going] - values > 1e-9 * np.abs(values).clip(1.0)
+            idle[going] = np.where(gained, 0, idle[going] + 1)
+            best[going[better]], lowest[going[better]] = X[better], values[better]
+        return self._outward(best, every)[0]
 
 
 def _backtracked(

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.decide.aim import Aim, Filter
-from headstart.decide.design import SAME, design_point, design_size
+from headstart.decide.design import are_among, design_point, design_size
 from headstart.decide.domain import Domain
 from headstart.decide.members import ROWS
 from headstart.decide.value import AimValue
@@ -57,15 +57,15 @@ class Search:
         return self._best(awaited, taken) if begun or not self.aim.blind else self._laid_out(tried, taken)
 
     def _laid_out(self, tried: Float[Tensor, "n d"], taken: Float[Tensor, "k d"]) -> Float[Tensor, "d"]:
-        listing = self.domain.listing()
-        free = None if listing is None else listing[~_are_taken(listing, taken.cpu())]
+        listing = self.domain.listing
+        free = None if listing is None else listing[~are_among(listing, taken.cpu())]
         if listing is not None and free is not None and not len(free):
             raise _nothing_left(len(listing))
         past = self.aim.past_bests.cpu()
         return design_point(self.domain, tried.cpu(), self.design_generator, free=free, past=past).to(tried.device)
 
     def _best(self, awaited: Float[Tensor, "p d"], taken: Float[Tensor, "k d"]) -> Float[Tensor, "d"]:
-        listing = self.domain.listing()
+        listing = self.domain.listing
         parts = self._look_around() if listing is None else (listing.to(taken.device),)
         found = torch.cat(parts)
         value, limit = self.aim.value(found, awaited, self.generator), self.aim.mean_limit(found, awaited)
@@ -118,13 +118,7 @@ class _ScoredPoints:
         values = values.nan_to_num(nan=-torch.inf, neginf=-torch.inf)
         if self.below is not None:
             values = values - _PENALTY * (~self.below(X))
-        return values.masked_fill(_are_taken(X, self.taken), -torch.inf)
-
-
-def _are_taken(X: Float[Tensor, "n d"], taken: Float[Tensor, "k d"]) -> Bool[Tensor, "n"]:
-    if len(taken) == 0:
-        return torch.zeros(len(X), dtype=torch.bool, device=X.device)
-    return torch.cdist(X, taken, p=torch.inf).amin(-1) < SAME
+        return values.masked_fill(are_among(X, self.taken), -torch.inf)
 
 
 def _nothing_left(n: int) -> NoPointLeftError:
@@ -186,12 +180,11 @@ def polish(value: AimValue, domain: Domain, starts: Float[Tensor, "k d"]) -> Flo
         bad = ~(np.isfinite(loss) & np.isfinite(slope).all(-1))
         return np.where(bad, _WORST, loss), np.where(bad[:, None], 0.0, slope)
 
-    region = domain.region(starts)
+    region, n = domain.region(starts), PLAIN_TUNING.search_iterations
     if region is not None:
-        now[:, columns] = region.descend(objective, now[:, columns], max_iterations=PLAIN_TUNING.search_iterations)
+        now[:, columns] = region.descend(objective, now[:, columns], max_iterations=n)
     else:
-        lower, upper = np.zeros(len(columns)), np.ones(len(columns))
-        n = PLAIN_TUNING.search_iterations
-        run = Minimization(objective, now[:, columns], lower, upper, max_iterations=n, ftol=1e-9, gtol=1e-6)
+        box = np.zeros(len(columns)), np.ones(len(columns))
+        run = Minimization(objective, now[:, columns], *box, max_iterations=n, ftol=1e-9, gtol=1e-6)
         now[:, columns] = run.run().x
     return domain.snap(torch.from_numpy(now).to(starts.device))

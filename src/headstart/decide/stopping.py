@@ -13,21 +13,15 @@ gain is the volume beyond their front that the next point is expected to add, as
 
 The advice looks at the next few points together, as far as their results will show a gain: a single point may gain
 little where five gain much, and with noise some point may be better than the best without a result that shows it. The
-gain is *small* if it is below
-
-    of one objective       a tenth of the standard error of a measurement, or a hundredth of the distance from a typical
-                           result to the best, whichever is more
-    of several objectives  a fifth of a hundredth of the volume that their front has, for the next point alone; five
-                           further ones add at most five times as much
-
-With fewer than eight results it is too early: the model is then sure of its sources alone. Without sources it takes
-twice as many: a process on its own that has seen a dozen noisy results may take a valley for noise. Before any result
-is within the limits there is nothing to compare with, and the advice is to go on.
+bounds below which a gain is *small* are the ``stopping_`` numbers of ``PLAIN_TUNING``. With few results it is too
+early: the model is then sure of its sources alone. Without sources it takes twice as many: a process on its own that
+has seen a dozen noisy results may take a valley for noise. Before any result is within the limits it says to go on.
 """
 
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -200,11 +194,8 @@ def _next(
 ) -> Float[Tensor, "q d"] | None:
     """The next q points, or as many of them as there are left; None where none is."""
     for count in range(q, 0, -1):
-        try:
-            found = suggest(known, domain=domain, q=count, pending=pending, avoid=avoid, seed=seed)
-        except NoPointLeftError:  # a list or a grid that is nearly used up
-            continue
-        return found.reshape(count, -1)
+        with suppress(NoPointLeftError):  # a list or a grid may be nearly used up
+            return suggest(known, domain=domain, q=count, pending=pending, avoid=avoid, seed=seed).reshape(count, -1)
     return None
 
 
@@ -241,28 +232,21 @@ def further_gain(
     if len(results) == 0:
         return None
     if len(known.goals) > 1:
-        return Further(_share_of_volume(aim, points), None)
+        return Further(_share_of_volume(aim, results, points), None)
     posterior = known.goals[0]
     with torch.no_grad():
         best = posterior.predict(results)[0].amin()
         slope = 0.0 if posterior.warp is None else posterior.warp.log_slope(best.reshape(1))[0]
         unit = posterior.units.scale * torch.as_tensor(-slope).exp()  # of the model, near the best
-        known_var, noise_var = _known_error_var(posterior), posterior.predictor.noise_var
+        error_var, noise_var = observed(posterior).error_var, posterior.predictor.noise_var
+        stated = torch.empty(0) if error_var is None else error_var[error_var > 0]
+        known_var = float(stated.median()) if len(stated) else 0.0
         noise = float((noise_var * unit.square() + known_var).sqrt())
-        if shown:
-            gain = float(_of_many(known, points, best, noise_var + known_var / unit.square()))
-        elif len(points) == 1:
-            gain = float(_of_one(posterior, points, best) * known.probability_within(points)[0])
+        if len(points) == 1 and not shown:
+            gain = _of_one(posterior, points, best) * known.probability_within(points)[0]
         else:
-            gain = float(_of_many(known, points, best))
-    return Further(gain, noise)
-
-
-def _known_error_var(posterior: TransferPosterior) -> float:
-    """The median of the variances that are known; 0 where none is."""
-    error_var = observed(posterior).error_var
-    stated = error_var[error_var > 0] if error_var is not None else torch.empty(0)
-    return float(stated.median()) if len(stated) else 0.0
+            gain = _of_many(known, points, best, noise_var + known_var / unit.square() if shown else None)
+    return Further(float(gain), noise)
 
 
 def _of_one(posterior: TransferPosterior, x: Float[Tensor, "1 d"], best: Float[Tensor, ""]) -> Float[Tensor, ""]:
@@ -278,15 +262,12 @@ def _of_one(posterior: TransferPosterior, x: Float[Tensor, "1 d"], best: Float[T
         below = torch.special.ndtr((inner - mean) / sd)
         values = posterior.way.outward(mean + sd * torch.special.ndtri(below * v**3))
         own = below * (3 * v**2 * dv * (best - values).clamp_min(0.0).nan_to_num(nan=0.0)).sum()
-        total = total + (own if share is None else share * own)
+        total = total + (1.0 if share is None else share) * own
     return total
 
 
 def _of_many(
-    known: OutcomePosteriors,
-    X: Float[Tensor, "q d"],
-    best: Float[Tensor, ""],
-    noise_var: Float[Tensor, ""] | None = None,
+    known: OutcomePosteriors, X: Float[Tensor, "q d"], best: Float[Tensor, ""], noise_var: Float[Tensor, ""] | None
 ) -> Float[Tensor, ""]:
     """The mean over draws of f at all points together, and of whether the limits hold there.
 
@@ -311,12 +292,11 @@ def _of_many(
         noise = 1e-9 * cov.diagonal().clamp_min(0.0) + LEAST_VAR
         L = cholesky(cov + torch.diag_embed(noise), of="The covariance of the next points")
         better = (best - posterior.way.outward(mean + e @ L.mT)).clamp_min(0.0) * holds
-        own_gain = better.amax(-1).mean()
-        total = total + (own_gain if share is None else share * own_gain)
+        total = total + (1.0 if share is None else share) * better.amax(-1).mean()
     return total
 
 
-def _share_of_volume(aim: Aim, points: Float[Tensor, "q d"]) -> float:
+def _share_of_volume(aim: Aim, results: Float[Tensor, "n d"], points: Float[Tensor, "q d"]) -> float:
     if len(points) > 1:
         raise InputError(
             f"What several objectives gain is worked out for one point, but there are {len(points)}: give the first."
@@ -324,7 +304,6 @@ def _share_of_volume(aim: Aim, points: Float[Tensor, "q d"]) -> float:
     value = aim.value(torch.cat([aim.results, points]), points[:0], torch.Generator())
     assert value.cells is not None
     added = float(value(points)[0].exp())
-    results = aim.within(aim.results)
     outward = [goal.way.outward for goal in aim.goals]
     reference = torch.cat([way(value.cells.levels[m, 0].amax().reshape(1)) for m, way in enumerate(outward)])
     means = [own.means(results) for own in aim.expected]

@@ -85,20 +85,12 @@ def suggest(
         design = generator if design_seeds is None else generator_from(design_seeds[i % len(design_seeds)])
         one = posterior.problem(i) if batch and isinstance(posterior, TransferPosterior) else posterior
         search = Search(Aim.of(one, kind, beta), domain, n_candidates, n_starts, generator, design)
-        own = (X.reshape(batch.numel(), *X.shape[-2:])[i] for X in (awaited, others))
-        found.append(_next_points(search, q, *own))
+        own, avoided = (X.reshape(batch.numel(), *X.shape[-2:])[i] for X in (awaited, others))
+        for _ in range(q):
+            point = search.next_point(own, torch.cat([own, avoided], dim=-2))
+            own = torch.cat([own, point.unsqueeze(-2)], dim=-2)
+        found.append(own[-1] if q == 1 else own[-q:])
     return torch.stack(found).reshape(*batch, *found[0].shape)
-
-
-def _next_points(
-    search: Search, q: int, awaited: Float[Tensor, "p d"], others: Float[Tensor, "k d"]
-) -> Float[Tensor, "*out d"]:
-    """The points of a search, chosen one after the other: (d), or (q, d) for q > 1."""
-    chosen: list[Tensor] = []
-    for _ in range(q):
-        chosen.append(search.next_point(awaited, torch.cat([awaited, others], dim=-2)))
-        awaited = torch.cat([awaited, chosen[-1].unsqueeze(-2)], dim=-2)
-    return chosen[0] if q == 1 else torch.stack(chosen, dim=-2)
 
 
 def _given_points(X: Tensor | None, name: str, observed: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b k d"]:

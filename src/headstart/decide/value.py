@@ -9,16 +9,12 @@
     limits                  P_cq = Σ_k w_k Φ((c − mean_kq(x))/sd_k(x))         a measurement is within the limit c
 
 over the members k of every outcome's mixture and draws q of awaited results (decide.members); m(x) and σ are those of
-decide.acquisition, cells and the weights of their volume those of decide.front. One objective without limits is the
-case of no P. Outcomes are independent, so the mean of a product is the product of the means, and that over the members
-of each outcome is exact: all combinations of members are averaged at the cost of each of them once.
+decide.acquisition, cells those of decide.front, ``share`` that of decide.aim. Outcomes are independent, so the mean of
+a product is the product of the means: all combinations of members are averaged at the cost of each of them once.
 
-An improvement is averaged over members and draws before its logarithm is taken. With one objective every member has its
-own draws and its own incumbents f*_kq; with several the draws are those of the mixture, so that a draw belongs to one
-front. ``share`` is the power by which the gain counts beside the limits (decide.aim).
-
-The derivatives by every mean and variance are in closed form for one objective and limits, by automatic differentiation
-for a volume; the members take them on to x.
+With one objective every member has its own draws and its own incumbents f*_kq; with several the draws are those of the
+mixture, so that a draw belongs to one front. The derivatives by every mean and variance are in closed form for one
+objective and limits, by automatic differentiation for a volume; the members take them on to x.
 """
 
 from __future__ import annotations
@@ -113,10 +109,9 @@ class AimValue:
         (own,) = self.goals
         if self.beta is None:
             assert self.best_f is not None
-            noise_var, level = own.noise_var[:, None, None], self.best_f[..., None]
-            return _averaged(
-                own, *log_improvement(mean, var[:, None], level=level, noise_var=noise_var, floor=own.floor)
-            )
+            level, noise_var = self.best_f[..., None], own.noise_var[:, None, None]
+            gain = log_improvement(mean, var[:, None], level=level, noise_var=noise_var, floor=own.floor)
+            return _averaged(own, *gain)
         value, by_mean, by_var = confidence_bound(mean, var[:, None], self.beta)
         w = np.broadcast_to(own.weights[:, None, None], value.shape)
         return (w * value).sum(0), lambda by: [(by * w * by_mean, (by * w * by_var).sum(1))]

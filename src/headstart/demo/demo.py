@@ -7,7 +7,6 @@ folds are the same in all of them.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -37,29 +36,24 @@ class Start(Enum):
     HEAD_START = "head start"
 
 
-def default_model() -> str:
-    """What ``TransferSampler`` takes where no model is asked for, in upper case."""
-    return str(inspect.signature(TransferSampler).parameters["model"].default).upper()
-
-
 @dataclass(frozen=True, slots=True)
 class Demo:
     """What is run: ``runs`` times ``trials`` trials of either kind on one data set.
 
-    ``past_trials`` are known of each of the other data sets. ``model`` learns from them; None is the sampler's own.
+    ``past_trials`` are known of each of the other data sets. ``model`` learns from them.
     """
 
     data_set: str = "cancer"
     trials: int = 20
     runs: int = 5
     past_trials: int = 60
-    model: str | None = None
+    model: str = "auto"
     seed: int = 0
 
     def __post_init__(self) -> None:
         """Check every setting, before any computation."""
         known(self.data_set)
-        if self.model is not None and not model_named(self.model).needs_sources:
+        if not model_named(self.model).needs_sources:
             able = [name for name, model in FAMILY.items() if model.needs_sources]
             raise InputError(f"The model {self.model!r} uses no past data. The demo can use: {', '.join(able)}.")
         for name in ("trials", "runs", "past_trials"):
@@ -72,7 +66,7 @@ class Demo:
     @property
     def model_name(self) -> str:
         """The model that learns from the past, in upper case."""
-        return default_model() if self.model is None else self.model.upper()
+        return self.model.upper()
 
     @property
     def described(self) -> str:
@@ -146,16 +140,11 @@ class DemoResult:
         return f"{goal} took {scratch} trials from scratch, and {head_start} with the head start."
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """Where a kind of start is: so many trials of all runs are finished, and the median of their best errors."""
-
-    start: Start
-    done: int
-    error: float
+# Told after a trial: the kind of start, how many trials of all its runs are finished, the median of their best errors
+OnTrial = Callable[[Start, int, float], None]
 
 
-def run_demo(demo: Demo, on_trial: Callable[[Standing], None] = lambda _: None) -> DemoResult:
+def run_demo(demo: Demo, on_trial: OnTrial = lambda *_: None) -> DemoResult:
     """Run it; ``on_trial`` is called after every trial. A keyboard interrupt ends it with what is there."""
     studies: dict[Start, list[Study]] = {start: [] for start in Start}
     interrupted = False
@@ -171,7 +160,7 @@ def run_demo(demo: Demo, on_trial: Callable[[Standing], None] = lambda _: None) 
                     study.tell(asked, machine.error(**asked.params))
                     begun = studies[start][: run + 1 if trial == 0 else None]
                     best = torch.tensor([each.best_value for each in begun])
-                    on_trial(Standing(start, trial * demo.runs + run + 1, best.quantile(0.5).item()))
+                    on_trial(start, trial * demo.runs + run + 1, best.quantile(0.5).item())
     except KeyboardInterrupt:
         interrupted = True
     scratch, head_start = (_errors(studies[start], demo.runs) for start in (Start.SCRATCH, Start.HEAD_START))

@@ -91,13 +91,8 @@ def _draw_match(figure: Figure, axes: Axes, result: DemoResult, floor: float) ->
     arrow = {"arrowstyle": "<->", "color": INK, "linewidth": 1.2, "shrinkA": 0, "shrinkB": 0}
     ends: dict[str, Any] = {"xy": (head_start, goal), "xytext": (scratch, goal), "xycoords": above, "textcoords": above}
     axes.annotate("", **ends, arrowprops=arrow, zorder=4)
-    fewer = f"{scratch - head_start} trials fewer" if scratch - head_start > 1 else "1 trial fewer"
-    middle: dict[str, Any] = {
-        "xy": ((scratch + head_start) / 2, goal),
-        "xycoords": above,
-        "ha": "center",
-        "va": "bottom",
-    }
+    fewer, middle = scratch - head_start, ((scratch + head_start) / 2, goal)
     box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.75}
-    look: dict[str, Any] = {"fontsize": 9, "color": INK, "bbox": box, "zorder": 5}
-    axes.annotate(fewer, **middle, xytext=(0, 4), textcoords="offset points", **look)
+    look: dict[str, Any] = {"fontsize": 9, "color": INK, "bbox": box, "zorder": 5, "ha": "center", "va": "bottom"}
+    place: dict[str, Any] = {"xycoords": above, "xytext": (0, 4), "textcoords": "offset points"}
+    axes.annotate(f"{fewer} trial{'s' if fewer > 1 else ''} fewer", middle, **place, **look)

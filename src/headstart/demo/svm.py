@@ -1,13 +1,5 @@
 """What the demonstration tunes: a support vector machine on one of scikit-learn's data sets, and what is known before.
 
-    data set   rows   question                its past tuning run in ``problems.shared_tables``
-    cancer     569    malignant or benign     cancer
-    digits     500    odd or even             digits_parity
-    iris       150    which of 3 species      iris
-    wine       178    which of 3 growers      wine
-
-Of the 1797 digits 500 are drawn, once and for all.
-
 The machine is really trained and tested at every trial, as the rows of the table once were: inputs are standardised by
 the training folds, and the error is that of a repeated stratified 3-fold cross-validation with at least 1000
 predictions. The past tuning runs of a data set are those of the *other* three.
@@ -49,8 +41,7 @@ SPACE: dict[str, BaseDistribution] = {
 
 _FOLDS = 3
 _PREDICTIONS = 1000  # at least so many per error
-_MAX_ROWS = 600  # of a larger data set as many are drawn as the table has
-_SAMPLE = 500
+_SAMPLE = 500  # rows of the digits
 _MAX_ITERATIONS = 20_000  # of libsvm: no fit hangs, and a fit cut short is scored as it is
 
 _Array = NDArray[Any]
@@ -76,17 +67,11 @@ class SupportVectorMachine:
                 "pip install 'headstart[bench]'."
             ) from error
 
-        loaders = {
-            "cancer": datasets.load_breast_cancer,
-            "digits": datasets.load_digits,
-            "iris": datasets.load_iris,
-            "wine": datasets.load_wine,
-        }
-        X, y = loaders[known(data_set)](return_X_y=True)
-        y = y % 2 if data_set == "digits" else y
-        if len(y) > _MAX_ROWS:
+        load = getattr(datasets, "load_breast_cancer" if known(data_set) == "cancer" else f"load_{data_set}")
+        X, y = load(return_X_y=True)
+        if data_set == "digits":  # of the 1797 rows as many as the table has, drawn once and for all
             chosen = np.sort(np.random.default_rng(0).permutation(len(y))[:_SAMPLE])
-            X, y = X[chosen], y[chosen]
+            X, y = X[chosen], y[chosen] % 2
         repeats = math.ceil(_PREDICTIONS / len(y))
         folds = []
         for train, test in RepeatedStratifiedKFold(n_splits=_FOLDS, n_repeats=repeats, random_state=0).split(X, y):

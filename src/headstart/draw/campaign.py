@@ -11,6 +11,7 @@ Of several outcomes there are slices and sources for each, as in slices-yield.pn
 from __future__ import annotations
 
 import itertools
+import math
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,10 @@ from headstart.campaign.experiments import Experiment, State
 from headstart.campaign.fitted import Fitted, FittedOutcome
 from headstart.campaign.suggestions import reference_point
 from headstart.data.outcomes import Goal, Limit
-from headstart.draw.canvas import INK, legend_below, look_at, out_of_view, save_png, tidy
+from headstart.draw.canvas import INK, legend_below, look_at, out_of_view, panels, save_png, tidy
 from headstart.draw.looks import NOW, PastLook, heading, label, looks_of, named, past_label, short
 from headstart.draw.slices import slices_figure, slices_through, sources_figure
 from headstart.gp.threads import single_thread
-from headstart.sources.files.safe import make_folder
 
 _UNKNOWN = "pending: nothing is known about it yet"
 _PALE = "#9A9A9A"
@@ -39,7 +39,6 @@ _MARKS, _APART = 1.012, 0.017
 @single_thread()
 def draw_campaign(fitted: Fitted, out: Path) -> list[Path]:
     """Write the pictures into the folder, which is made if it is not there; none of predictions if nothing is known."""
-    make_folder(out)
     return save_png(campaign_figures(fitted), out)
 
 
@@ -65,41 +64,41 @@ def campaign_figures(fitted: Fitted) -> dict[str, Figure]:
 def _progress(fitted: Fitted) -> Figure:
     n = len(fitted.outcomes)
     width = 7.6 if len(fitted.campaign.past) <= _FEW else 8.8  # for two columns of names in the legend
-    figure = Figure(figsize=(width, 4.6 if n == 1 else 1.4 + 2.9 * n), dpi=150, layout="constrained")
-    panels = list(np.atleast_1d(np.asarray(figure.subplots(n, 1, squeeze=False))).ravel())
-    for own, axes in zip(fitted.outcomes, panels, strict=True):
-        _progress_of(own, axes, last=axes is panels[-1])
+    figure, grid = panels(n, columns=1, size=(width, 3.2 if n == 1 else 2.9), below=1.4)
+    for own, axes in zip(fitted.outcomes, grid, strict=True):
+        _progress_of(own, axes, last=axes is grid[-1])
     hidden = sum(int(own.outliers.sum()) for own in fitted.outcomes)
-    if n == 1:
-        column = fitted.first.column
-        note = f"{column.label}, {'higher' if column.more_is_better else 'lower'} is better"
-    else:
-        note = "; ".join(f"{column.label} {column.aim}" for column in fitted.campaign.file.results)
-    heading(figure, "Progress", f"{note}{out_of_view(hidden)}")
-    legend_below(figure, panels)
+    heading(figure, "Progress", f"{_aims(fitted)}{out_of_view(hidden)}")
+    legend_below(figure, grid)
     return figure
+
+
+def _aims(fitted: Fitted) -> str:
+    return "; ".join(f"{column.label} {column.aim}" for column in fitted.campaign.file.results)
 
 
 def _progress_of(own: FittedOutcome, axes: Axes, *, last: bool) -> None:
     campaign, column = own.campaign, own.column
     place = {e.number: i + 1 for i, e in enumerate(campaign.experiments)}
     measured, results = own.experiments, own.values
-    pick = np.max if column.more_is_better else np.min
+    better = np.maximum if column.more_is_better else np.minimum
     past = looks_of(campaign.past)
     bests = []
     for i, (task, (_, y)) in enumerate(zip(own.alignment.tasks, own.ordinary_past, strict=True)):
-        bests.append(float(pick(y)))
+        bests.append(float(better.reduce(y)))
         if isinstance(column.outcome, Goal):
             told = f"best of {short(task.name)} ({len(task.rows)} experiments)"
-            _draw_level(
-                axes, bests[-1], past[task.name], i, past_label(told, "best of each of {} past campaigns", len(past))
-            )
+            told = past_label(told, "best of each of {} past campaigns", len(past))
+            _draw_level(axes, bests[-1], past[task.name], i, told)
     if isinstance(column.outcome, Limit):
         axes.axhline(column.outcome.value, color=INK, linewidth=1.1, linestyle="--", label="limit", zorder=1)
     if len(measured):
         at = np.array([place[e.number] for e in measured])
-        _best_so_far(own, axes, at)
         good = np.array([campaign.within(e) for e in measured], dtype=bool)
+        if isinstance(column.outcome, Goal) and good.any():
+            best = better.accumulate(np.where(good, results, -math.inf if column.more_is_better else math.inf))
+            x, y, told = at[np.isfinite(best)], best[np.isfinite(best)], "best of this campaign"
+            axes.step(x, y, where="post", color=NOW, linewidth=2.0, label=told, zorder=2)
         axes.plot(at[good], results[good], "o", color=INK, markersize=6, label="results", zorder=3)
         axes.plot(at[~good], results[~good], "x", color=INK, markersize=6, label="outside the limits", zorder=3)
         if good.all():
@@ -131,20 +130,6 @@ def _draw_level(axes: Axes, y: float, look: PastLook, place: int, told: str) -> 
     axes.plot(ends, [y, y], **across, **marked)
 
 
-def _best_so_far(own: FittedOutcome, axes: Axes, at: np.ndarray) -> None:
-    """The best value of an objective among the results within the limits."""
-    if not isinstance(own.column.outcome, Goal):
-        return
-    within = np.array([own.campaign.within(e) for e in own.experiments])
-    if not within.any():
-        return
-    worst = -np.inf if own.column.more_is_better else np.inf
-    values = np.where(within, own.values, worst)
-    best = np.maximum.accumulate(values) if own.column.more_is_better else np.minimum.accumulate(values)
-    known = np.isfinite(best)
-    axes.step(at[known], best[known], where="post", color=NOW, linewidth=2.0, label="best of this campaign", zorder=2)
-
-
 def _draw_pending(own: FittedOutcome, axes: Axes, place: dict[int, int]) -> list[np.ndarray]:
     """What is awaited of the outcome, at its places; the ends of what is expected."""
     name = own.column.name
@@ -166,15 +151,13 @@ def _draw_pending(own: FittedOutcome, axes: Axes, place: dict[int, int]) -> list
 
 def _front(fitted: Fitted) -> Figure:
     couples = list(itertools.combinations(fitted.goals, 2))
-    figure = Figure(figsize=(1.6 + 5.4 * len(couples), 5.6), dpi=150, layout="constrained")
-    panels = list(np.asarray(figure.subplots(1, len(couples), squeeze=False)).ravel())
-    for (one, other), axes in zip(couples, panels, strict=True):
+    figure, grid = panels(len(couples), size=(5.4 + 1.6 / len(couples), 4.9))
+    for (one, other), axes in zip(couples, grid, strict=True):
         _couple(fitted, one, other, axes)
     n = len(fitted.campaign.front)
-    note = "; ".join(f"{column.label} {column.aim}" for column in fitted.campaign.file.results)
     told = f"{n} result{'' if n == 1 else 's'} that no other beats in everything" if n else "no result yet"
-    heading(figure, "The front", f"{told}. {note}")
-    legend_below(figure, panels)
+    heading(figure, "The front", f"{told}. {_aims(fitted)}")
+    legend_below(figure, grid)
     return figure
 
 

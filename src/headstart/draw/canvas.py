@@ -1,9 +1,10 @@
-"""What all figures share: panels, log axes with readable ticks, one legend below, PNG files, and SVG for a page."""
+"""What all figures share: panels, one legend below, PNG files, and SVG for a page."""
 
 from __future__ import annotations
 
 import io
 import math
+import textwrap
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,8 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
-from numpy.typing import ArrayLike, NDArray
+from matplotlib.ticker import FixedLocator
+from numpy.typing import ArrayLike
 
 from headstart.sources.files.safe import make_folder, write_whole
 
@@ -33,7 +34,7 @@ _ONE_AT_A_TIME = threading.Lock()  # Matplotlib's settings and its parser of for
 _DARK = {
     "#333333": "#e2e2e2", "#000000": "#e2e2e2", "#ffffff": "#16191d", "#e2e2e2": "#3b424a", "#f2f2f2": "#23282e",
     "#0072b2": "#5fb2ee", "#882255": "#e08bb5", "#12365e": "#7fa3d1", "#009e73": "#33c69c", "#d55e00": "#ff8f3f",
-    "#c8c8c8": "#6c747d", "#9a9a9a": "#a5adb5",
+    "#c8c8c8": "#6c747d", "#9a9a9a": "#a5adb5", "#56b4e9": "#3579b8",
 }  # fmt: skip
 _RULES = "".join(
     f'[style*="{what}: {light}" i]{{{what}:{dark} !important}}'
@@ -61,36 +62,6 @@ def positive(values: Sequence[ArrayLike]) -> float:
     flat = np.concatenate([np.ravel(np.asarray(v, dtype=float)) for v in values])
     above = flat[np.isfinite(flat) & (flat > _FLOOR)]
     return float(above.min()) if len(above) else _FLOOR
-
-
-def number(value: float) -> str:
-    """A tick as people write it: 0.01, 10, 10⁻⁶."""
-    if value == 0 or 1e-4 <= abs(value) < 1e5:
-        return f"{value:g}"
-    digits, _, power = f"{value:.0e}".partition("e")
-    raised = str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"10{raised}" if digits == "1" else f"{digits}·10{raised}"
-
-
-def log_axis(axes: Axes, *, x: bool = False) -> None:
-    """A log scale whose ticks are numbers, with more of them where there are few decades."""
-    axis = axes.xaxis if x else axes.yaxis
-    (axes.set_xscale if x else axes.set_yscale)("log")
-    low, high = axes.get_xlim() if x else axes.get_ylim()
-    if high < 3 * low:
-        axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 6, 8)))
-    elif high < 1000 * low:
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
-    axis.set_minor_formatter(NullFormatter())
-
-
-def values_axis(axes: Axes, values: NDArray[np.float64]) -> None:
-    """A log x axis whose ticks are just these values."""
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator([float(v) for v in values]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
 
 
 def evaluations_axis(axes: Axes, steps: int) -> None:
@@ -129,42 +100,31 @@ def out_of_view(count: int) -> str:
 
 def fitting(text: str, inches: float, *, size: float, lines: int) -> str:
     """The text in lines that are no longer than this, by the widths of its letters; what is too much ends in '…'."""
-    room, font = inches * _POINTS_AN_INCH, FontProperties(size=size)
+    room, font, text = inches * _POINTS_AN_INCH, FontProperties(size=size), " ".join(text.split())
 
-    def fits(line: str) -> bool:
-        return bool(text_to_path.get_text_width_height_descent(line, font, False)[0] <= room)
+    def width(line: str) -> float:
+        return float(text_to_path.get_text_width_height_descent(line, font, False)[0])
 
-    found = [""]
-    for word in text.split():
-        if fits(f"{found[-1]} {word}".strip()):
-            found[-1] = f"{found[-1]} {word}".strip()
-            continue
-        if found[-1]:
-            found.append("")
-        for letter in word:  # one that is longer than a line is broken
-            if found[-1] and not fits(found[-1] + letter):
-                found.append("")
-            found[-1] += letter
-    if len(found) > lines:
-        last = found[lines - 1]
-        while last and not fits(f"{last}…"):
-            last = last[:-1]
-        found = [*found[: lines - 1], f"{last.rstrip()}…"]
-    return "\n".join(found)
+    letters = 2 + int(1.3 * room * len(text) / max(width(text), 1.0))
+    while True:
+        found = textwrap.wrap(text, letters, max_lines=lines, placeholder="…")
+        if letters == 1 or all(width(line) <= room for line in found):
+            return "\n".join(found)
+        letters -= 1
 
 
-def legend_below(figure: Figure, axes: Sequence[Axes], note: str = "", *, columns: int | None = None) -> None:
+def legend_below(figure: Figure, axes: Sequence[Axes], note: str = "") -> None:
     """One legend for all panels, in which every label stands once, and a note on what is drawn.
 
-    By default it has as many columns as there is room for the longest label. For more than a few rows the figure grows,
-    so that the panels keep their height.
+    It has as many columns as there is room for the longest label. For more than a few rows the figure grows, so that
+    the panels keep their height.
     """
     found: dict[str, Any] = {}
     for panel in axes:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     longest = max(map(len, found), default=1)
-    most = columns or max(1, int(figure.get_figwidth() / (_INCHES_A_LETTER * longest + _INCHES_A_HANDLE)))
+    most = max(1, int(figure.get_figwidth() / (_INCHES_A_LETTER * longest + _INCHES_A_HANDLE)))
     rows = max(1, math.ceil(len(found) / most))
     figure.set_figheight(figure.get_figheight() + _INCHES_A_ROW * max(0, rows - _ROWS_OF_A_LEGEND))
     legend = figure.legend(

@@ -19,7 +19,6 @@ from headstart.data.outcomes import Limit
 from headstart.draw.canvas import INK, legend_below, look_at, out_of_view, panels, tidy
 from headstart.draw.looks import NOW, PastLook, heading, label, looks_of, noted, past_label, short
 from headstart.models.family import GPBO
-from headstart.models.posterior import TransferPosterior
 from headstart.sources.files.names import split_unit
 from headstart.sources.parameters import Kind, Parameter
 
@@ -84,7 +83,8 @@ def slices_figure(
         name = s.parameter.name
         for i, task in enumerate(fitted.alignment.tasks):
             if name in task.rows:
-                x = s.where(list(task.rows[name])) + (_beside(i, len(fitted.alignment.tasks)) if s.is_category else 0.0)
+                beside = _ROOM * (i + 1) / len(fitted.alignment.tasks) if s.is_category else 0.0
+                x = s.where(list(task.rows[name])) + beside
                 look: dict[str, Any] = {"color": past[task.name].color, "marker": past[task.name].marker, "mfc": "none"}
                 told = past_label(short(task.name), "results of {} past campaigns", len(past))
                 axes.plot(x, task.y, linestyle="none", markersize=4.5, alpha=0.75, label=told, zorder=1, **look)
@@ -127,8 +127,9 @@ def sources_figure(fitted: FittedOutcome, slices: Sequence[Slice], point: Mappin
         lines = [] if found is None else [("all together, this campaign", together, found.median)]
         for d, posterior, look in zip(fitted.alignment.datasets, alone, looks, strict=True):
             told = past_label(f"{short(d.name)} alone", "each of {} past campaigns alone", len(past))
-            y = np.clip(fitted.sign * _median(posterior, space.encode(s.rows)), outcome.low, outcome.high)
-            lines.append((told, look, y))
+            with torch.no_grad():
+                y = fitted.sign * posterior.quantile(space.encode(s.rows), 0.5, noise=False).numpy()
+            lines.append((told, look, np.clip(y, outcome.low, outcome.high)))
         for i, (told, look, y) in enumerate(lines):
             width, top = (2.4, 4) if look is together else (0.7, 2) if look.crowd else (1.6, 3)
             mark: dict[str, Any] = {"marker": look.marker, "color": look.color, "markersize": 5 if look.crowd else 7.5}
@@ -146,16 +147,6 @@ def sources_figure(fitted: FittedOutcome, slices: Sequence[Slice], point: Mappin
     heading(figure, "What each past campaign says", noted(_described(fitted, point, best=True), _outcome(fitted)))
     legend_below(figure, grid, note="a marker on a line is where it is best")
     return figure
-
-
-def _beside(i: int, n: int) -> float:
-    """How far to the right of a category the i-th of n past campaigns is drawn."""
-    return _ROOM * (i + 1) / n
-
-
-def _median(posterior: TransferPosterior, X: torch.Tensor) -> NDArray[np.float64]:
-    with torch.no_grad():
-        return np.asarray(posterior.quantile(X, 0.5, noise=False).numpy())
 
 
 # ── what the pictures share ───────────────────────────────────────────────────────────────────────────────────────
@@ -208,7 +199,8 @@ def _outcome(fitted: FittedOutcome) -> str:
 def _described(fitted: FittedOutcome, point: Mapping[str, Any], *, best: bool) -> str:
     """The point in words."""
     found, file, column = fitted.campaign.best, fitted.campaign.file, fitted.column
-    settings = (f"{split_unit(p.name)[0]} {_value(point[p.name])} {p.unit}".strip() for p in file.parameters)
+    values = {n: f"{value:.4g}" if isinstance(value, int | float) else str(value) for n, value in point.items()}
+    settings = (f"{split_unit(p.name)[0]} {values[p.name]} {p.unit}".strip() for p in file.parameters)
     what = ""
     if best and found is not None:
         known = found.results.get(column.name)
@@ -218,7 +210,3 @@ def _described(fitted: FittedOutcome, point: Mapping[str, Any], *, best: bool) -
     elif best:
         what = "the best prediction among past settings: "
     return f"{what}{', '.join(settings)}"
-
-
-def _value(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, int | float) else str(value)

@@ -19,7 +19,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from headstart.draw.canvas import INK, legend_below, save_png, tidy
 from headstart.draw.looks import MANY, NOW, PastLook, heading, named, noted, past_looks, short
-from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict, WhyUnusable
+from headstart.models.auto.explanation import Explanation, Verdict, WhyUnusable
 
 _PALE = "#C8C8C8"
 _INFORMED = (NOW, "#56B4E9", "#12365E", "#7F9FBF", "#A9CCE3")  # candidates that know the past, in their order
@@ -181,17 +181,15 @@ def _gains(axes: Axes, explanation: Explanation) -> None:
             )
         # beside the axes, so that it cannot be read as the verdict on the row above
         beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-        axes.annotate(_verdict(source), (1.0, y), xytext=(4, 0), va="center", fontsize=9, color=INK, **beside)
+        tested = source.interval is not None or source.verdict is not Verdict.USED
+        told = str(source.verdict) if tested else f"{source.verdict}, not tested yet"
+        axes.annotate(told, (1.0, y), xytext=(4, 0), va="center", fontsize=9, color=INK, **beside)
     if all(source.interval is None for source in explanation.sources):
         axes.set_xlim(-1, 1)
     axes.axvline(0.0, color=INK, linewidth=0.9)
     _names(axes, [source.name for source in explanation.sources])
     tidy(axes, "gain over a model from scratch [nats per result]", "")
     axes.set_title("what it added to the predictions, 95 %", loc="left", fontsize=10, color=INK)
-
-
-def _verdict(source: SourceVerdict) -> str:
-    return f"{source.verdict}{', not tested yet' if source.interval is None and source.verdict is Verdict.USED else ''}"
 
 
 def _believed(axes: Axes, explanation: Explanation) -> None:

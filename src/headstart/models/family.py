@@ -24,9 +24,7 @@ Options: ``SHGP.using(kernel=Kernel.MATERN52)``, and ``SHGP.paper()`` for the pa
 
 from __future__ import annotations
 
-import difflib
-
-from headstart.errors import InputError
+from headstart.errors import InputError, nearest
 from headstart.models.auto.auto import Auto
 from headstart.models.chain.layer import Propagation
 from headstart.models.ensemble import RankingWeighted
@@ -75,8 +73,7 @@ def model_named(name: str, *, where: str = "") -> TransferModel:
     """
     if (known := name.upper()) in FAMILY:
         return FAMILY[known]
-    close = difflib.get_close_matches(known, FAMILY, n=1, cutoff=0.6)
-    hint = f"Did you mean {close[0].lower()!r}?" if close else f"The known ones are {', '.join(FAMILY).lower()}."
+    hint = nearest(name, map(str.lower, FAMILY))
     raise InputError(f"{f'{where}: there' if where else 'There'} is no model {name!r}. {hint}")
 
 

@@ -39,12 +39,12 @@ from headstart.models.learning import LearningProgress
 from headstart.models.outcomes import OutcomePosteriors
 from headstart.sampler.explanation import Suggested
 from headstart.sampler.outcomes import SourceFitter, StudyPriors
-from headstart.sampler.settings import SettingConstraints, TrialDomain, values_of_late_parameter, warn_of_broken
+from headstart.sampler.settings import SettingConstraints, TrialDomain, not_kept, values_of_late_parameter
 from headstart.sampler.space import StudySnapshot, clip_value
 from headstart.sampler.trials import EncodedTrials, count_same, fixed_parameters, note, noted
 from headstart.sources.alignment import infinite_in_words, outliers_in_words
 from headstart.sources.forms.naming import errors_of_trials
-from headstart.sources.optuna_api import set_user_attributes
+from headstart.sources.optuna_api import set_attributes
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -59,25 +59,22 @@ _ELSEWHERE = 512  # points that are compared where the best one is pending
 _SINGLE = "it had a single value so far"
 
 LOGGER = "optuna.headstart"
-_logger = optuna.logging.get_logger(LOGGER)
+logger = optuna.logging.get_logger(LOGGER)
 # Seconds: progress is logged where learning takes longer than the first, and once in the second
 _LONG, _INTERVAL = 2.0, 10.0
 
 
 @dataclass
 class SamplerLog:
-    """The sampler's messages, through a child of Optuna's logger, so that Optuna's verbosity and handlers hold.
+    """The sampler's messages, through a child of Optuna's logger, so that Optuna's verbosity and handlers hold."""
 
-    ``said`` are the warnings that were logged, ``told`` when progress was.
-    """
-
-    said: set[str] = field(default_factory=set)
-    told: float = -math.inf
+    said: set[str] = field(default_factory=set)  # the warnings that were logged
+    told: float = -math.inf  # when progress was
 
     def warn(self, text: str, key: str = "") -> None:
         """Log a warning unless one of the same key, by default its text, was logged."""
         if self.is_new(key or text):
-            log_warning(text)
+            logger.warning(text)
 
     def is_new(self, key: str) -> bool:
         """Whether nothing of this key was logged; from now on it was."""
@@ -85,32 +82,16 @@ class SamplerLog:
         self.said.add(key)
         return new
 
-    def inform(self, text: str) -> None:
-        """Log a message that needs no action, every time."""
-        _logger.info("%s", text)
-
     def progress(self, now: LearningProgress) -> None:
         """Log how far learning is, every ten seconds where it takes long."""
-        if now.share < 1 and now.seconds + now.left >= _LONG and time.monotonic() - self.told >= _INTERVAL:
-            self.told = time.monotonic()
-            self.inform(f"{now}.")
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the time, which is one of this process."""
-        return vars(self) | {"told": -math.inf}
-
-
-def log_warning(text: str) -> None:
-    """Log a warning, every time."""
-    _logger.warning("%s", text)
+        if now.share < 1 and now.seconds + now.left >= _LONG and time.time() - self.told >= _INTERVAL:
+            self.told = time.time()
+            logger.info("%s.", now)
 
 
 @dataclass
 class Adviser:
-    """Makes the suggestions of one process; ``last`` is the latest.
-
-    ``deterministic`` says that repeating a finished trial is a waste.
-    """
+    """Makes the suggestions of one process; ``last`` is the latest."""
 
     fitter: SourceFitter
     settings: SettingConstraints
@@ -118,7 +99,7 @@ class Adviser:
     entropy: int
     acquisition: Acquisition
     beta: float
-    deterministic: bool
+    deterministic: bool  # repeating a finished trial is a waste
     last: Suggested | None = None
     _recent: dict[int, Suggested] = field(default_factory=dict)  # by trial number: threads have one each
     # what was read for the trial of that number, whose parameters Optuna asks for next
@@ -161,14 +142,18 @@ class Adviser:
             try:
                 found = self._suggested(now, trial)
             except NumericalError as error:
-                log_warning(f"Trial {trial.number} is not chosen by the model, which failed: {error}")
-                params = self._without_model(now, trial)
+                logger.warning("Trial %s is not chosen by the model, which failed: %s", trial.number, error)
+                params: dict[str, Any] = {}  # so that the independent sampler draws
+                if self.settings:  # it does not know of rules
+                    space = Space.of(now.distributions, conditions=now.conditions)
+                    allowed, seed = self._domain(now, space, trial), self.seed(trial.number, "drawn")
+                    params = allowed.params(allowed.domain.uniform(1, generator_from(seed))[0])
                 note(study, trial, params)
                 return params
             self.last = self._recent[trial.number] = found
             for number in list(self._recent)[:-_RECENT]:
                 del self._recent[number]
-        set_user_attributes(study, trial, found.attributes)
+        set_attributes(study, trial, found.attributes, user=True)
         return found.params
 
     def value(self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
@@ -205,8 +190,10 @@ class Adviser:
     def begin(self, study: Study, trial: FrozenTrial) -> None:
         """Raise an ``InputError`` if a rule is about an unknown parameter; warn of rules that the trial breaks."""
         if self.settings:
-            rules = self._rules(self.fitter.read(study))
-            warn_of_broken(rules, fixed_parameters(trial), trial.number, self.log.warn)
+            params = fixed_parameters(trial)
+            for rule in self._rules(self.fitter.read(study)):
+                if not rule.holds(params):
+                    self.log.warn(not_kept(trial.number, params, f"the rule {str(rule)!r}", rule.parameters))
 
     def forget(self, number: int) -> None:
         """Drop what the suggestion of a trial that has ended rests on."""
@@ -221,12 +208,11 @@ class Adviser:
         """
         number = trial.number
         fitted = self.fitter.fit(now)
-        self._warn_of(now, fitted)
         trials = fitted.encode(now.trials, own=number)
-        remarks = self._remarks(fitted, trials)
         known = fitted.condition(trials, seed=self.seed(number))
-        self._warn_of_untrusted(fitted, known)
-        allowed = self._domain(now, fitted.alignment.space, number, fixed_parameters(trial))
+        self._warn_of(now, fitted, known)
+        remarks = self._remarks(fitted, trials)
+        allowed = self._domain(now, fitted.alignment.space, trial)
         for round_ in range(_ROUNDS):
             x = self._choose(known, allowed.domain, trials, self.seed(number, round_))
             params = allowed.params(x)
@@ -337,18 +323,11 @@ class Adviser:
     def _rules(self, now: StudySnapshot) -> tuple[SettingRule, ...]:
         return self.settings.read(now.all_known, final=self.fitter.space is not None)
 
-    def _domain(self, now: StudySnapshot, space: Space, number: int, fixed: Mapping[str, Any]) -> TrialDomain:
-        """What trial ``number`` may run with, these parameters being fixed."""
+    def _domain(self, now: StudySnapshot, space: Space, trial: FrozenTrial | None = None) -> TrialDomain:
+        """What the trial, or the next one, may run with."""
+        fixed, number = ({}, len(now.trials)) if trial is None else (fixed_parameters(trial), trial.number)
         pinned = {name: value for name, value in fixed.items() if name in space.names}
         return self.settings.domain(space, pinned, self._rules(now), number, self.log.warn)
-
-    def _without_model(self, now: StudySnapshot, trial: FrozenTrial) -> dict[str, Any]:
-        """Random settings that keep the rules; nothing without rules, so that the independent sampler draws."""
-        if not self.settings:
-            return {}
-        space = Space.of(now.distributions, conditions=now.conditions)
-        allowed = self._domain(now, space, trial.number, fixed_parameters(trial))
-        return allowed.params(allowed.domain.uniform(1, generator_from(self.seed(trial.number, "drawn")))[0])
 
     @property
     def _why_unknown(self) -> str:
@@ -375,7 +354,7 @@ class Adviser:
                 return Outlook(None, 1, 0, thing="trial")
             fitted, number = self.fitter.fit(now), len(now.trials)
             trials = fitted.encode(now.trials)
-            allowed = self._domain(now, fitted.alignment.space, number, {})
+            allowed = self._domain(now, fitted.alignment.space)
             found = outlook(
                 fitted.condition(trials, seed=self.seed(number)),
                 allowed.domain,
@@ -386,7 +365,7 @@ class Adviser:
         name = fitted.outcomes.goals[0].name
         return replace(found, objective=found.objective if name == "0" else name, thing="trial")
 
-    def _warn_of(self, now: StudySnapshot, fitted: StudyPriors) -> None:
+    def _warn_of(self, now: StudySnapshot, fitted: StudyPriors, known: OutcomePosteriors) -> None:
         """Before the trial costs anything: what may be wrong with the sources, the space or the stated errors."""
         for decision in fitted.alignment.warnings:
             self.log.warn(f"{decision} (see sampler.report)")
@@ -395,8 +374,6 @@ class Adviser:
         for attribute in self.fitter.errors.every:
             for complaint in errors_of_trials(now.trials, attribute, f"Study {now.study.study_name!r}")[1]:
                 self.log.warn(f"{complaint} Until then it is taken as not known.")
-
-    def _warn_of_untrusted(self, fitted: StudyPriors, known: OutcomePosteriors) -> None:
         count = len(fitted.alignment.datasets)
         if count and all(bool(posterior.blind) for posterior in known.posteriors):
             which = "The source is not" if count == 1 else f"None of the {count} sources is"
@@ -419,8 +396,6 @@ class Adviser:
         """A seed of the trial's own, so that workers with equal seeds do not draw alike."""
         words = [self.entropy % (1 << 64), number, *str(purpose).encode()]
         return int(np.random.SeedSequence(words).generate_state(1)[0])
-
-    # ── pickling ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def __getstate__(self) -> dict[str, Any]:
         """The sources and the options: what was learnt is learnt again, or found in the folder of fits."""

@@ -109,23 +109,17 @@ class Suggested:
 
     def _expected(self) -> list[str]:
         """A line for every outcome, and one for the constraints."""
-        outcomes = self.known.outcomes
-        lines = [
-            f"{f'{own.name}: ' if len(outcomes.names) > 1 else ''}{self._range_of(posterior, own.sign)}"
-            for own, posterior in zip(outcomes, self.known.posteriors, strict=True)
-        ]
+        outcomes, X, lines = self.known.outcomes, self.x.unsqueeze(0), []
+        for own, posterior in zip(outcomes, self.known.posteriors, strict=True):
+            told = "nothing is known of its result"
+            if not bool(posterior.knows_nothing):
+                with torch.no_grad():
+                    ends = sorted(own.sign * float(posterior.quantile(X, p)) for p in (0.025, 0.5, 0.975))
+                told = "expected {1:.4g}, 95 % range {0:.4g} to {2:.4g}".format(*ends)
+            lines.append(f"{own.name}: {told}" if len(outcomes.names) > 1 else told)
         if outcomes.limits:
-            probability = float(self.known.probability_within(self.x.unsqueeze(0)))
-            lines.append(f"all constraints hold with a probability of {probability:.0%}")
+            lines.append(f"all constraints hold with a probability of {float(self.known.probability_within(X)):.0%}")
         return lines
-
-    def _range_of(self, posterior: TransferPosterior, sign: float) -> str:
-        if bool(posterior.knows_nothing):
-            return "nothing is known of its result"
-        with torch.no_grad():
-            found = [sign * float(posterior.quantile(self.x.unsqueeze(0), p)) for p in (0.025, 0.5, 0.975)]
-        low, middle, high = sorted(found)
-        return f"expected {middle:.4g}, 95 % range {low:.4g} to {high:.4g}"
 
 
 # ── user attributes ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -150,25 +144,16 @@ def _of_sources(prior: AutoPrior, posterior: AutoPosterior) -> Mapping[str, str 
     (mean, sd), (before, _) = found
     by_size = mean.abs().argsort(descending=True, stable=True).tolist()
     trust, names = prior.gate.trust.tolist(), _names(prior)
-    verdicts = [
-        f"{names[i]} {_in_words(prior, i, trust[i], float(mean[i]), float(sd[i]), float(before[i]))}"
-        for i in by_size[:_MAX_VERDICTS]
-    ]
+    verdicts = []
+    for i in by_size[:_MAX_VERDICTS]:
+        verdict = verdict_by_weight(trust[i], float(mean[i]), float(sd[i]), float(before[i]))
+        reversed_ = verdict is Verdict.USED and bool(mean[i] + sd[i] < 0)
+        why = f": {why_unusable(prior, i)}" if verdict is Verdict.IGNORED else ", upside down" if reversed_ else ""
+        verdicts.append(f"{names[i]} {verdict}{why}")
     if rest := by_size[_MAX_VERDICTS:]:
         verdicts.append(f"{len(rest)} others with weights up to {_rounded(abs(float(mean[rest[0]])))}")
     weights = {f"weight of {names[i]}": _rounded(float(mean[i])) for i in by_size[:_MAX_WEIGHTS]}
     return {"sources": "; ".join(verdicts), **weights}
-
-
-def _in_words(prior: AutoPrior, i: int, trust: float, weight: float, sd: float, before: float) -> str:
-    verdict = verdict_by_weight(trust, weight, sd, before)
-    match verdict:
-        case Verdict.IGNORED:
-            return f"{verdict}: {why_unusable(prior, i)}"
-        case Verdict.USED if weight + sd < 0:
-            return f"{verdict}, upside down"
-        case _:
-            return str(verdict)
 
 
 def _names(prior: AutoPrior) -> list[str]:

@@ -128,7 +128,10 @@ class SourceFitter:
         """Log what becomes of the sources in a given space, whatever the direction; raise if none is of use."""
         if self.space is None or not self.sources:
             return
-        tasks = [replace(_with_every_row(task), maximize=None) for task in self.sources]
+        # of a task with several outcomes all rows that have a result of one
+        every = [{"": RawObjective(task.y), **task.objectives} if task.undecided else {} for task in self.sources]
+        rows = zip(self.sources, every, strict=True)
+        tasks = [replace((with_any_result(task, own) if own else None) or task, maximize=None) for task, own in rows]
         found = align(tasks, self.space, fill=self.fill, strict=False)
         if not found.datasets:
             raise NothingInCommonError(
@@ -174,7 +177,12 @@ class SourceFitter:
         tasks = [_decided(task, now.study) if one else with_any_result(task, measured[task.name]) for task in sources]
         for source, task in zip(sources, tasks, strict=True):
             if task is None:
-                self.warn(_no_outcome_in_words(source, outcomes))
+                known = ", ".join(map(repr, (*source.objectives, *source.constraints)))
+                self.warn(
+                    f"{source.where} is left out: the study has {', '.join(map(repr, outcomes.names))}, the source "
+                    f"{known or 'one objective without a name'}. Give both the same names, or name the source's "
+                    "objectives in the order of the study's with objective=[...]."
+                )
         alignment = align(
             [task for task in tasks if task is not None],
             now.distributions,
@@ -211,12 +219,8 @@ class SourceFitter:
 # ── outcomes of a study, and of its sources ───────────────────────────────────────────────────────────────────────
 
 
-def objective_names(study: Study) -> tuple[str, ...]:
-    """The study's metric names, or the numbers of its objectives.
-
-    The part of a study that a pruner such as Hyperband shows has no metric names.
-    """
-    return tuple(getattr(study, "metric_names", None) or map(str, range(len(study.directions))))
+def _metric_names(study: Study) -> list[str] | None:
+    return getattr(study, "metric_names", None)  # the part of a study that Hyperband shows has none
 
 
 def _outcomes_of(study: Study, trials: Sequence[FrozenTrial], sources: Sequence[RawTask]) -> Outcomes:
@@ -229,7 +233,7 @@ def _outcomes_of(study: Study, trials: Sequence[FrozenTrial], sources: Sequence[
     finished = [trial for trial in trials if trial.state == TrialState.COMPLETE]
     known = [constraints_of(trial) for trial in finished] if finished else [task.constraints for task in sources]
     limits = sorted({f"{_CONSTRAINT}{key}" for own in known for key in own})
-    goals = zip(objective_names(study), study.directions, strict=True)
+    goals = zip(_metric_names(study) or map(str, range(len(study.directions))), study.directions, strict=True)
     return Outcomes(
         tuple(Goal(name, maximize=direction == StudyDirection.MAXIMIZE) for name, direction in goals),
         tuple(Limit(name, at_most=0.0) for name in limits),
@@ -240,7 +244,7 @@ def _decided(task: RawTask, study: Study) -> RawTask:
     """The task with the objective of the study's name, where it has several and none was chosen."""
     if not task.undecided:
         return task
-    own = task.objectives.get((getattr(study, "metric_names", None) or [""])[0])
+    own = task.objectives.get((_metric_names(study) or [""])[0])
     if own is None:
         raise InputError(
             f"{task.where} has {len(task.objectives)} objectives, {', '.join(map(repr, task.objectives))}, but the "
@@ -272,17 +276,3 @@ def _turned(own: RawObjective, goal: Goal) -> RawObjective:
     """The values with the sign changed if they went the other way."""
     turn = own.maximize is not None and own.maximize != goal.maximize
     return replace(own, y=-own.y if turn else own.y, maximize=goal.maximize)
-
-
-def _no_outcome_in_words(task: RawTask, outcomes: Outcomes) -> str:
-    known = ", ".join(map(repr, (*task.objectives, *task.constraints))) or "one objective without a name"
-    return (
-        f"{task.where} is left out: the study has {', '.join(map(repr, outcomes.names))}, the source {known}. Give "
-        "both the same names, or name the source's objectives in the order of the study's with objective=[...]."
-    )
-
-
-def _with_every_row(task: RawTask) -> RawTask:
-    """Of a task with several outcomes, all rows that have a result of one."""
-    every = {"": RawObjective(task.y), **task.objectives}
-    return (with_any_result(task, every) or task) if task.undecided else task

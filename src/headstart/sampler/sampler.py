@@ -24,22 +24,20 @@ from optuna.samplers import BaseSampler, TPESampler
 from headstart.data.rules.rule import SettingRule
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.stopping import Outlook
-from headstart.errors import InputError, NoPlaceError
+from headstart.errors import InputError, NoPlaceError, nearest
 from headstart.models.auto.explanation import Explanation
 from headstart.models.device import device_from
 from headstart.models.family import model_name, model_named
 from headstart.models.fitcache import FitCache
 from headstart.models.learning import LearnContext, require_n_jobs
 from headstart.models.model import TransferModel
-from headstart.sampler.adviser import Adviser, SamplerLog, log_warning
+from headstart.sampler.adviser import Adviser, SamplerLog, logger
 from headstart.sampler.explanation import Suggested
 from headstart.sampler.outcomes import SourceFitter
 from headstart.sampler.settings import SettingConstraints
-from headstart.sources.files.names import nearest
 from headstart.sources.forms.naming import ErrorNames
 from headstart.sources.optuna_api import write_constraints
 from headstart.sources.past import read_sources
-from headstart.sources.raw import RawTask
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -122,22 +120,21 @@ class TransferSampler(BaseSampler):
         log = SamplerLog()
         place = device_from(device, log.warn)
         learnt_by, chosen_by = _model(model).anywhere(), _acquisition(acquisition)
-        fits = None if cache_dir is None else FitCache(Path(cache_dir).expanduser(), log_warning)
+        fits = None if cache_dir is None else FitCache(Path(cache_dir).expanduser(), logger.warning)
         context = LearnContext(fits, require_n_jobs(n_jobs), on_progress=log.progress, device=place)
         settings.require(space)
         errors = ErrorNames.of(error)
         found = read_sources(
             sources, objective=objective, space=space, rename=rename, error=error, constraints=constraints
         )
-        if found and errors.every and not any(_knows_errors(task) for task in found):
-            log.warn(
-                f"error: no source has a column or user attribute {errors.every[0]!r}, so the errors of theirs are not "
-                "known."
-            )
+        known = (own for task in found for own in (task.error, *(o.error for o in task.objectives.values())))
+        if found and errors.every and all(own is None for own in known):
+            what = f"no source has a column or user attribute {errors.every[0]!r}"
+            log.warn(f"error: {what}, so the errors of theirs are not known.")
         for line in found.skipped:
             log.warn(line)
         if not found and learnt_by.needs_sources:
-            log.inform("No sources are given: the study starts from scratch.")
+            logger.info("No sources are given: the study starts from scratch.")
         fitter = SourceFitter(
             sources=found,
             model=learnt_by,
@@ -211,63 +208,34 @@ class TransferSampler(BaseSampler):
     # ── what Optuna calls ─────────────────────────────────────────────────────────────────────────────────────────
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """The parameters that are chosen before the objective asks.
-
-        Args:
-            study: The study.
-            trial: The trial that begins.
-
-        Returns:
-            Those that finished trials, or ``space``, know; none where there are rules.
-        """
+        """The parameters that are chosen before the objective asks; see ``Adviser.relative_space``."""
         return self._adviser.relative_space(study, trial)
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The next parameters, noted for all other workers to see.
-
-        Args:
-            study: The study.
-            trial: The trial that begins.
-            search_space: The parameters that ``infer_relative_search_space`` gave.
-
-        Returns:
-            Their values; nothing where the model failed.
-        """
+        """The next parameters, noted for all other workers to see; nothing where the model failed."""
         params = self._adviser.suggest(study, trial, search_space) if search_space else None
         return {name: value for name, value in (params or {}).items() if name in search_space}
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """One parameter: of the suggestion, or chosen now, or drawn where nothing is known of it.
-
-        Args:
-            study: The study.
-            trial: The trial that runs.
-            param_name: The name of the parameter.
-            param_distribution: The values that the objective asks for.
-
-        Returns:
-            The value.
-        """
+        """One parameter: of the suggestion, or chosen now, or drawn where nothing is known of it."""
         try:
             return self._adviser.value(study, trial, param_name, param_distribution)
         except NoPlaceError as error:
-            return self._draw(study, trial, param_name, param_distribution, str(error))
-
-    def _draw(self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution, reason: str) -> Any:
-        sampler = self._independent_sampler or TPESampler(seed=self._adviser.seed(trial.number, name))
-        by_whom_and_why, log = f"{type(sampler).__name__}: {reason}", self._adviser.log
+            reason = str(error)
+        sampler = self._independent_sampler or TPESampler(seed=self._adviser.seed(trial.number, param_name))
+        by_whom_and_why = f"{type(sampler).__name__}: {reason}"
         own = self.last if self.last is not None and self.last.trial_number == trial.number else None
         if own is not None:
-            own.drawn[name] = by_whom_and_why
-        said = f"{name} is drawn by {by_whom_and_why}"
+            own.drawn[param_name] = by_whom_and_why
+        said = f"{param_name} is drawn by {by_whom_and_why}"
         from_scratch = own is None and not self._adviser.fitter.sources
-        say = log_warning if not from_scratch and log.is_new(said) else log.inform
+        say = logger.warning if not from_scratch and self._adviser.log.is_new(said) else logger.info
         say(f"Trial {trial.number}: {said}.")
-        return sampler.sample_independent(study, trial, name, distribution)
+        return sampler.sample_independent(study, trial, param_name, param_distribution)
 
     def reseed_rng(self) -> None:
         """Go on with other random numbers."""
@@ -276,28 +244,13 @@ class TransferSampler(BaseSampler):
             self._independent_sampler.reseed_rng()
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Check the rules against the parameters that are known, and pass it on to the independent sampler.
-
-        Args:
-            study: The study.
-            trial: The trial that begins.
-
-        Raises:
-            InputError: A rule is about a parameter that is not known.
-        """
+        """Refuse rules about unknown parameters with an ``InputError``; pass it on to the independent sampler."""
         self._adviser.begin(study, trial)
         if self._independent_sampler is not None:
             self._independent_sampler.before_trial(study, trial)
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
-        """Write down the constraints, and pass it on to the independent sampler.
-
-        Args:
-            study: The study.
-            trial: The trial that has ended.
-            state: Its state.
-            values: Its results; they are read from the storage when the next trial asks.
-        """
+        """Write down the constraints, and pass it on to the independent sampler; results are read when needed."""
         if self._constraints_func is not None:
             write_constraints(self._constraints_func, study, trial, state)
         if self._independent_sampler is not None:
@@ -324,27 +277,16 @@ def _require(ok: bool, message: str) -> None:
 
 
 def _require_arguments(seed: Any, beta: Any, cache_dir: Any, constraints_func: Any, independent_sampler: Any) -> None:
-    _require(
-        seed is None or (isinstance(seed, Integral) and not isinstance(seed, bool)),
-        f"seed must be a whole number, or None for another one every time, but it is {seed!r}.",
-    )
-    _require(
-        isinstance(beta, Real) and not isinstance(beta, bool) and 0 <= float(beta) < math.inf,
-        f"beta is how much uncertainty attracts, a number from 0 on, but it is {beta!r}.",
-    )
-    _require(
-        cache_dir is None or isinstance(cache_dir, str | PathLike),
-        f"cache_dir must be the path of a folder, but it is {cache_dir!r}.",
-    )
-    _require(
-        constraints_func is None or callable(constraints_func),
-        f"constraints_func must be a function of a trial that gives numbers, but it is {constraints_func!r}.",
-    )
-    _require(
-        independent_sampler is None or isinstance(independent_sampler, BaseSampler),
-        f"independent_sampler must be one of Optuna's samplers, such as TPESampler(), but it is "
-        f"{independent_sampler!r}.",
-    )
+    ok = seed is None or (isinstance(seed, Integral) and not isinstance(seed, bool))
+    _require(ok, f"seed must be a whole number, or None for another one every time, but it is {seed!r}.")
+    ok = isinstance(beta, Real) and not isinstance(beta, bool) and 0 <= float(beta) < math.inf
+    _require(ok, f"beta is how much uncertainty attracts, a number from 0 on, but it is {beta!r}.")
+    ok = cache_dir is None or isinstance(cache_dir, str | PathLike)
+    _require(ok, f"cache_dir must be the path of a folder, but it is {cache_dir!r}.")
+    ok = constraints_func is None or callable(constraints_func)
+    _require(ok, f"constraints_func must be a function of a trial that gives numbers, not {constraints_func!r}.")
+    ok = independent_sampler is None or isinstance(independent_sampler, BaseSampler)
+    _require(ok, f"independent_sampler must be one of Optuna's, such as TPESampler(), not {independent_sampler!r}.")
 
 
 def _require_space_and_fill(space: Any, fill: Any) -> None:
@@ -353,11 +295,8 @@ def _require_space_and_fill(space: Any, fill: Any) -> None:
         what = f"{name} must map names to values, as in {{'x': …}}, but it is {type(given).__name__}."
         _require(given is None or isinstance(given, Mapping), what)
     for name, distribution in (space or {}).items():
-        _require(
-            isinstance(distribution, BaseDistribution),
-            f"space gives {distribution!r} for {name!r}, but it takes Optuna's distributions, such as "
-            "optuna.distributions.FloatDistribution(0, 1).",
-        )
+        what = f"space gives {distribution!r} for {name!r}, but it takes Optuna's distributions, such as "
+        _require(isinstance(distribution, BaseDistribution), f"{what}optuna.distributions.FloatDistribution(0, 1).")
     for name in fill or {} if space is not None else ():
         what = f"fill gives a value for {name!r}, which is no parameter of the space. {nearest(name, space)}"
         _require(name in space, what)
@@ -375,7 +314,3 @@ def _acquisition(kind: str | Acquisition) -> Acquisition:
     named = {"logei": Acquisition.LOG_EI, "ucb": Acquisition.LCB}
     _require(kind in named, f"acquisition must be one of {', '.join(named)}, but it is {kind!r}.")
     return named[kind]
-
-
-def _knows_errors(task: RawTask) -> bool:
-    return any(error is not None for error in (task.error, *(own.error for own in task.objectives.values())))

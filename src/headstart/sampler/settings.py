@@ -14,6 +14,7 @@ with, or has asked for already, are pinned: rules that they contradict do not bi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -45,6 +46,7 @@ from headstart.sources.raw import RawTask
 # Logs a warning
 Say = Callable[[str], None]
 
+_ROW = re.compile(r"Row (\d+)(.*)", re.DOTALL)  # how messages of a space begin
 _SAME = 1e-9  # of the unit cube: coordinates that differ by less are equal
 _LATE_VALUES = 64  # values of a parameter that is asked for late that are compared
 
@@ -102,28 +104,20 @@ class CandidateTable:
         rows = self._rows(space)
         try:
             X = space.encode_exactly(rows)
-        except NoPlaceError:
-            for i, row in enumerate(rows):
-                self._require(space, i, row)
-            raise
+        except NoPlaceError as error:
+            for axis in space.axes:
+                if axis.width and axis.name not in self.frame:
+                    raise InputError(self.lacks(axis.name)) from error
+            row = _ROW.match(str(error))
+            told = f", row {int(row[1]) + self.first_row}{row[2]}" if row else f": {error}"
+            raise InputError(f"{self.where}{told}") from error
         kept = feasible_rows(rows, rules)
-        fits = [i for i in kept if _agree(rows[i], X[i], pinned, space)]
+        there = _has_values(rows, X, pinned, space)
+        fits = [i for i in kept if there[i]]
         if not fits:
-            say(_not_kept(number, pinned, "the list of candidates", tuple(pinned)))
+            say(not_kept(number, pinned, "the list of candidates", tuple(pinned)))
         kept = fits or kept
         return TrialDomain(space, Candidates(X[kept], space.categories), tuple(rows[i] for i in kept))
-
-    def _require(self, space: Space, i: int, row: Mapping[str, Any]) -> None:
-        """Raise an ``InputError`` that names the row as the user does, if it is no point of the space."""
-        lacking = [axis.name for axis in space.axes if axis.name not in self.frame and axis.width]
-        if lacking:
-            raise InputError(self.lacks(lacking[0]))
-        try:
-            space.encode_exactly([row])
-        except NoPlaceError as error:
-            text = str(error)
-            rest = text.removeprefix("Row 0") if text.startswith("Row 0") else f": {text}"
-            raise InputError(f"{self.where}, row {i + self.first_row}{rest}") from error
 
     def _rows(self, space: Space) -> list[dict[str, Any]]:
         """The values as the parameters of the space have them: text of a number is one, an empty cell is no value."""
@@ -196,9 +190,7 @@ class SettingConstraints:
             return ()
         if known and all(has_single_value(distribution) for distribution in known.values()):
             return ()  # there is nothing to choose
-        hint = (
-            "" if final else " If the objective asks for it, give space={name: distribution, ...} with all parameters."
-        )
+        hint = "" if final else " If the objective asks for it, give space={name: distribution, ...} with all of them."
         if not known:
             raise InputError(f"No parameter is known before the first trial, so that no rule can be kept.{hint}")
         space = Space.of(known)
@@ -240,28 +232,23 @@ class SettingConstraints:
         kept = _possible(space, own, pinned) if pinned else own
         for rule in own:
             if rule not in kept:
-                say(_not_kept(number, pinned, f"the rule {str(rule)!r}", rule.parameters))
+                say(not_kept(number, pinned, f"the rule {str(rule)!r}", rule.parameters))
         return TrialDomain(space, Ruled(space, kept, pinned) if kept else Mixed(space, pinned))
 
 
-def _agree(row: Mapping[str, Any], x: Float[Tensor, "d"], pinned: Mapping[str, Any], space: Space) -> bool:
-    """Whether the row, whose point is x, has the pinned values, up to ``_SAME`` of the unit cube."""
+def _has_values(
+    rows: Sequence[Mapping[str, Any]], X: Float[Tensor, "n d"], pinned: Mapping[str, Any], space: Space
+) -> list[bool]:
+    """Which of the rows, whose points are X, have the pinned values, up to ``_SAME`` of the unit cube."""
+    found = torch.ones(len(rows), dtype=torch.bool)
     for axis in space.axes:
-        if axis.name not in pinned or axis.width == 0:
-            continue
-        matched = match([pinned[axis.name]], axis.distribution)
-        if axis.name not in row or matched.problem or matched.new_levels or not matched.ok.all():
-            return False
-        if float((x[axis.columns] - axis.place(matched.values)).abs().max()) > _SAME:
-            return False
-    return True
-
-
-def warn_of_broken(rules: Sequence[SettingRule], params: Mapping[str, Any], number: int, say: Say) -> None:
-    """Warn of the rules that the pinned values of trial ``number`` break."""
-    for rule in rules:
-        if not rule.holds(params):
-            say(_not_kept(number, params, f"the rule {str(rule)!r}", rule.parameters))
+        if axis.name in pinned and axis.width:
+            matched = match([pinned[axis.name]], axis.distribution)
+            if matched.problem or matched.new_levels or not matched.ok.all():
+                return [False] * len(rows)
+            found &= ((X[:, axis.columns] - axis.place(matched.values)).abs() <= _SAME).all(-1)
+            found &= torch.tensor([axis.name in row for row in rows])
+    return found.tolist()
 
 
 def _possible(space: Space, rules: Sequence[SettingRule], pinned: Mapping[str, Any]) -> tuple[SettingRule, ...]:
@@ -278,7 +265,8 @@ def _possible(space: Space, rules: Sequence[SettingRule], pinned: Mapping[str, A
     return kept
 
 
-def _not_kept(number: int, pinned: Mapping[str, Any], what: str, about: Sequence[str]) -> str:
+def not_kept(number: int, pinned: Mapping[str, Any], what: str, about: Sequence[str]) -> str:
+    """A message that the values a trial is given contradict a rule or a list."""
     values = ", ".join(f"{name} = {value}" for name, value in pinned.items() if name in about)
     return f"Trial {number} runs with {values}, with which {what} cannot be kept: its result counts all the same."
 
@@ -315,7 +303,7 @@ def _feasible_values(
     except NoSettingError:  # with the other values as they are nothing keeps them
         return grid
     place = next(other for other in small.axes if other.name == axis.name)
-    X = ruled.listing()
+    X = ruled.listing
     found = (ruled.spread(_LATE_VALUES, generator_from(0)) if X is None else X)[:, place.columns]
     # the levels of the whole space, some of which only sources have, are not those of the small one
     return axis.place(place.value(found.unique(dim=0)))

@@ -114,16 +114,13 @@ class SourceSpace:
 
 
 def _rows(task: RawTask) -> tuple[Mapping[str, Any], ...]:
-    """The parameters that every row was run with."""
-    columns = {name: task.rows[name].tolist() for name in task.parameters}
-    categories = {name: getattr(d, "choices", ()) for name, d in (task.distributions or {}).items()}
-    with_none = {name for name, choices in categories.items() if any(choice is None for choice in choices)}
-
-    def there(name: str, value: Any) -> bool:
-        return not is_missing(value) or (value is None and name in with_none)
-
+    """The parameters that every row was run with; None is a value where it is one of the categories."""
+    choices = {name: getattr(d, "choices", ()) for name, d in (task.distributions or {}).items()}
+    with_none = {name for name, own in choices.items() if any(choice is None for choice in own)}
+    columns = [(name, task.rows[name].tolist(), name in with_none) for name in task.parameters]
     return tuple(
-        {name: values[i] for name, values in columns.items() if there(name, values[i])} for i in range(len(task.rows))
+        {name: values[i] for name, values, none in columns if (none and values[i] is None) or not is_missing(values[i])}
+        for i in range(len(task.rows))
     )
 
 

@@ -18,7 +18,7 @@ system attributes, cut into pieces that a column of a database takes.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -35,7 +35,7 @@ from headstart.data.space import Space
 from headstart.errors import NoPlaceError
 from headstart.sources.forms.studies import estimated_finals
 from headstart.sources.matching import match
-from headstart.sources.optuna_api import enqueued_parameters, set_system_attributes, system_attributes
+from headstart.sources.optuna_api import enqueued_parameters, set_attributes, system_attributes
 from headstart.sources.raw import INFINITE
 
 if TYPE_CHECKING:
@@ -76,7 +76,11 @@ class EncodedTrials:
     def with_running(self, trials: Sequence[FrozenTrial]) -> EncodedTrials:
         """The same with the running and waiting trials as they are now: encoded again only if one has changed."""
         running = _running(trials, self.own)
-        return self if running == self.running else replace(self, running=running, awaited=_points(running, self.space))
+        return (
+            self
+            if running == self.running
+            else replace(self, running=running, awaited=_points(running.values(), self.space))
+        )
 
 
 def encode_trials(
@@ -92,18 +96,20 @@ def encode_trials(
     X, kept = _encode([{**fill, **t.params} for t in finished], space)
     finished = [finished[i] for i in kept]
     done = (TrialState.FAIL, TrialState.PRUNED, TrialState.COMPLETE)
-    failed = {t.number: t.params for t in others if t.state in done and t.number not in finals}
-    running = _running(others, own)
+    failed = [t.params for t in others if t.state in done and t.number not in finals]
+    running, now = _running(others, own), datetime.now()
+    older = [t for t in others if t.state == TrialState.RUNNING and t.number < own]
+    young = [t for t in older if t.datetime_start is not None and now - t.datetime_start < _ASKING]
     return EncodedTrials(
         own=own,
         space=space,
         finished=tuple(finished),
         X=X,
         values=np.array([finals[t.number] for t in finished], dtype=np.float64),
-        failed=_points(_latest(failed), space),
-        awaited=_points(running, space),
+        failed=_points(failed[-_MAX_PENDING:], space),
+        awaited=_points(running.values(), space),
         running=running,
-        asking=sum(_is_asking(t) for t in others if t.state == TrialState.RUNNING and t.number < own),
+        asking=sum(not parameters(t) for t in young),
     )
 
 
@@ -115,22 +121,13 @@ def count_same(X: Float[Tensor, "n d"], points: Float[Tensor, "p d"]) -> Int[Ten
 def _running(trials: Sequence[FrozenTrial], own: int) -> dict[int, dict[str, Any]]:
     """The parameters of the latest trials that run or wait, by number."""
     unfinished = [t for t in trials if not t.state.is_finished() and t.number != own]
-    return _latest({t.number: parameters(t) for t in unfinished})
+    return {t.number: parameters(t) for t in unfinished[-_MAX_PENDING:]}
 
 
-def _latest(params: dict[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    return dict(list(params.items())[-_MAX_PENDING:])
-
-
-def _is_asking(trial: FrozenTrial) -> bool:
-    start = trial.datetime_start
-    return not parameters(trial) and start is not None and datetime.now() - start < _ASKING
-
-
-def _points(params: Mapping[int, Mapping[str, Any]], space: Space) -> Float[Tensor, "n d"]:
+def _points(params: Iterable[Mapping[str, Any]], space: Space) -> Float[Tensor, "n d"]:
     """The points of the trials that have a place in the space; categories that were noted as text are turned back."""
     rows = []
-    for own in params.values():
+    for own in params:
         found = {}
         for axis in space.axes:
             if axis.name in own:
@@ -176,7 +173,8 @@ def note(study: Study, trial: FrozenTrial, params: Mapping[str, Any]) -> None:
     text = json.dumps(plain)
     pieces = [text[i : i + _PIECE] for i in range(0, len(text), _PIECE)]
     attributes = {f"{_KEY}:{i}": piece for i, piece in enumerate(pieces)}
-    set_system_attributes(study, trial, {**attributes, _KEY: len(pieces)})  # the count last: now they are complete
+    # the count last: now they are complete
+    set_attributes(study, trial, {**attributes, _KEY: len(pieces)}, user=False)
 
 
 def noted(trial: FrozenTrial) -> dict[str, Any] | None:

@@ -1,18 +1,7 @@
 """Past tasks in the new task's space, and a list of every decision that took.
 
-the source …                             what is done
-lacks a parameter                        it is a function that is constant along it, or ``fill`` gives the value
-has a parameter the new space lacks      dropped; a warning if it varied, for its effect now looks like noise
-was run in another range                 rows outside the present range stay as evidence
-used other categories                    each gets a level of its own, which is never suggested; where the categories
-                                         are described (``descriptors``), it must be as well
-lacks a value or the result in a row     the row is left out; without the values of most rows, the parameter is
-ran a row without a parameter            the row has it at rest (``data.conditions``)
-has infinite results                     they count as the worst or best finite one of the task
-has results far from all others          told as a warning: they are pulled in towards the others by the model's output
-                                         map (``data.warp``), in the order they were in, and may be slips
-has no error of some results             they have the median of the known ones
-shares no parameter with the new space   an InputError, or it is left out
+What is done about a source that lacks a parameter, has other ranges and categories, or has infinite and far results is
+told in ``docs/optuna.md``. Of results far from all others (``data.warp``) there is a warning: they may be slips.
 """
 
 from __future__ import annotations
@@ -35,7 +24,7 @@ from headstart.data.ranges import has_single_value
 from headstart.data.space import Space
 from headstart.errors import InputError, NothingInCommonError
 from headstart.models.model import Prior
-from headstart.sources.matching import Matched, match, outside
+from headstart.sources.matching import Matched, match
 from headstart.sources.raw import INFINITE, RawObjective, RawTask, error_var, finite
 
 if TYPE_CHECKING:
@@ -107,16 +96,6 @@ class Alignment:
 _UNSEEN = 0.5  # the placeholder of a coordinate that was not recorded
 
 
-@dataclass(frozen=True)
-class _Placed:
-    """One source with its columns matched, before the levels of all sources are known."""
-
-    task: RawTask
-    columns: dict[str, Matched]
-    keep: NDArray[np.bool_]
-    unseen: tuple[str, ...]
-
-
 def align(
     sources: Sequence[RawTask],
     distributions: Mapping[str, BaseDistribution],
@@ -137,11 +116,11 @@ def align(
     """
     described = dict(descriptors or {})
     decisions: list[Decision] = []
-    placed: list[_Placed] = []
+    placed: list[_Placing] = []
     for task in sources:
         work = _Placing(task, distributions, dict(fill or {}), elsewhere, described)
         try:
-            one = work.place(minimize)
+            placed += [work] if work.place(minimize) else []
         except NothingInCommonError:
             if strict:
                 raise
@@ -152,16 +131,13 @@ def align(
             decisions.append(Decision(task.name, "", what, warning=True))
             continue
         decisions += work.decisions
-        placed += [] if one is None else [one]
     extra: dict[str, list[Any]] = {}
-    for one in placed:
-        for name, matched in one.columns.items():
-            known = extra.setdefault(name, [])
-            known += [v for v in matched.new_levels if not any(type(v) is type(k) and v == k for k in known)]
+    for name, matched in (column for one in placed for column in one.columns.items() if column[1].new_levels):
+        extra.setdefault(name, []).extend(matched.new_levels)
     sometimes = {n: Condition() for one in placed for n, matched in one.columns.items() if matched.absent is not None}
     space = Space.of(
         distributions,
-        extra_levels={name: levels for name, levels in extra.items() if levels},
+        extra_levels=extra,
         conditions=sometimes | dict(conditions or {}),
         descriptors=described,
     )
@@ -176,7 +152,7 @@ def align(
 
 @dataclass
 class _Placing:
-    """Matches the columns of one source, and takes down what is decided about it."""
+    """Matches the columns of one source, before the levels of all are known, and takes down what is decided."""
 
     task: RawTask
     distributions: Mapping[str, BaseDistribution]
@@ -184,6 +160,12 @@ class _Placing:
     elsewhere: Collection[str]
     descriptors: Mapping[str, Descriptors]
     decisions: list[Decision] = field(default_factory=list)
+    columns: dict[str, Matched] = field(default_factory=dict)
+    keep: NDArray[np.bool_] = field(init=False)  # the rows that can be used
+
+    @property
+    def free(self) -> list[str]:
+        return [name for name, distribution in self.distributions.items() if not has_single_value(distribution)]
 
     def decide(self, parameter: str, what: str, *, warning: bool = False) -> None:
         self.decisions.append(Decision(self.task.name, parameter, what, warning))
@@ -192,13 +174,12 @@ class _Placing:
         if rows.any():
             self.decide(parameter, f"{int(rows.sum())} of {len(rows)} rows {what}")
 
-    def place(self, minimize: bool) -> _Placed | None:
-        """The source with its columns matched; None if it is left out."""
-        task = self.task
-        free = {name: d for name, d in self.distributions.items() if not has_single_value(d)}
+    def place(self, minimize: bool) -> bool:
+        """Match the source's columns; False if it is left out."""
+        task, free, columns = self.task, self.free, self.columns
         if not set(task.parameters) & set(free):
             self.leave_out()
-            return None
+            return False
         for note in task.notes:
             self.decide("", note)
         if task.maximize is not None and task.maximize == minimize:
@@ -208,7 +189,6 @@ class _Placing:
         self.count("", "have no result and are left out", ~keep)
         infinite = keep & (np.abs(task.y) >= INFINITE)
         self.count("", "have an infinite result, which counts as the worst or best finite one", infinite)
-        columns: dict[str, Matched] = {}
         for name in free:
             matched = self.column(name, keep)
             if matched is not None:
@@ -216,16 +196,17 @@ class _Placing:
                 keep = keep & matched.ok
         if not set(columns) & set(task.parameters):
             self.leave_out()
-            return None
+            return False
         if not keep.any():
             raise InputError(
                 f"{task.where}: none of its {len(task.rows)} rows has a result and values for "
                 f"{', '.join(columns)}. Fill them in, give fill={{...}}, or leave the source out."
             )
         for name, matched in columns.items():
-            distribution = self.distributions[name]
-            if away := outside(replace(matched, ok=keep), distribution):
-                low, high = getattr(distribution, "low", None), getattr(distribution, "high", None)
+            low, high = (getattr(self.distributions[name], end, None) for end in ("low", "high"))
+            there = keep if matched.absent is None else keep & ~matched.absent
+            numbers = [] if low is None else [matched.values[i] for i in np.flatnonzero(there)]
+            if away := sum(not low <= number <= high for number in numbers):
                 self.decide(name, f"{away} rows lie outside the present range {low} … {high} and stay as evidence")
             if matched.new_levels:
                 if name in self.descriptors:
@@ -233,44 +214,46 @@ class _Placing:
                 listed = ", ".join(repr(level) for level in matched.new_levels)
                 self.decide(name, f"{listed}: unknown here, gets a level of its own that is never suggested")
         self.report_dropped()
-        return _Placed(task, columns, keep, tuple(name for name in free if name not in columns))
+        self.keep = keep
+        return True
 
     def column(self, name: str, keep: NDArray[np.bool_]) -> Matched | None:
         """The source's values of one parameter, with gaps filled if a value is given; None if it did not record it."""
         task, fill, distribution = self.task, self.fill, self.distributions[name]
         matched = match(list(task.rows[name]), distribution) if name in task.rows else None
-        if matched is not None and task.conditional and not matched.problem and name not in fill:
-            matched = matched.with_absent(list(task.rows[name]))
-            if matched.absent is not None:
-                self.count(name, "were run without it", keep & matched.absent)
         if matched is not None and matched.problem:
             self.decide(name, f"{matched.problem}; it is taken as not recorded", warning=True)
             matched = None
-        elif matched is not None and (matched.ok & keep).sum() * 2 < keep.sum() and name not in fill:
-            lacking = int((keep & ~matched.ok).sum())
-            self.decide(name, f"{lacking} of {int(keep.sum())} rows lack it, so it is taken as not recorded")
-            return None
-        if matched is None and name not in fill:
-            if name not in task.rows:
-                self.decide(name, "not recorded: the source is taken as constant along it")
-            return None
-        if name in fill and (matched is None or not matched.ok.all()):
-            filled = match([fill[name]] * len(task.rows), distribution)
-            if filled.problem or not filled.ok.all():
-                raise InputError(
-                    f"fill gives {fill[name]!r} for {name!r}, which cannot be placed in {distribution}. "
-                    "Give a value of the parameter, or leave it out."
-                )
+        if name not in fill:
             if matched is None:
-                self.decide(name, f"not recorded: {fill[name]!r} is filled in")
-                return filled
-            self.count(name, f"lack it: {fill[name]!r} is filled in", keep & ~matched.ok)
-            values = [v if ok else f for v, f, ok in zip(matched.values, filled.values, matched.ok, strict=True)]
-            return replace(matched, values=values, ok=filled.ok, new_levels=(*matched.new_levels, *filled.new_levels))
-        assert matched is not None
-        lacking_rows = keep & ~matched.ok
-        self.count(name, "cannot be placed (empty, no number, or not positive) and are left out", lacking_rows)
-        return matched
+                if name not in task.rows:
+                    self.decide(name, "not recorded: the source is taken as constant along it")
+                return None
+            if task.conditional:
+                matched = matched.with_absent(list(task.rows[name]))
+                if matched.absent is not None:
+                    self.count(name, "were run without it", keep & matched.absent)
+            lacking = keep & ~matched.ok
+            if 2 * lacking.sum() > keep.sum():
+                told = f"{int(lacking.sum())} of {int(keep.sum())} rows lack it, so it is taken as not recorded"
+                self.decide(name, told)
+                return None
+            self.count(name, "cannot be placed (empty, no number, or not positive) and are left out", lacking)
+            return matched
+        if matched is not None and matched.ok.all():
+            return matched
+        filled = match([fill[name]] * len(task.rows), distribution)
+        if filled.problem or not filled.ok.all():
+            raise InputError(
+                f"fill gives {fill[name]!r} for {name!r}, which cannot be placed in {distribution}. "
+                "Give a value of the parameter, or leave it out."
+            )
+        if matched is None:
+            self.decide(name, f"not recorded: {fill[name]!r} is filled in")
+            return filled
+        self.count(name, f"lack it: {fill[name]!r} is filled in", keep & ~matched.ok)
+        values = [v if ok else f for v, f, ok in zip(matched.values, filled.values, matched.ok, strict=True)]
+        return replace(matched, values=values, ok=filled.ok, new_levels=(*matched.new_levels, *filled.new_levels))
 
     def report_dropped(self) -> None:
         for name in self.task.parameters:
@@ -293,8 +276,7 @@ class _Placing:
     def leave_out(self) -> None:
         """Leave out a source that knows other parts of a conditional space only; refuse one without common ground."""
         task, names = self.task, ", ".join(self.distributions)
-        free = {name for name, distribution in self.distributions.items() if not has_single_value(distribution)}
-        if set(task.parameters) & ({*self.elsewhere, *self.distributions} - free):
+        if set(task.parameters) & ({*self.elsewhere, *self.distributions} - {*self.free}):
             self.decisions = [Decision(task.name, "", f"it tells nothing about {names} and is left out")]
             return
         problems = [f"{d.parameter}: {d.what}" for d in self.decisions if d.warning and d.parameter]
@@ -306,30 +288,29 @@ class _Placing:
         )
 
 
-def _encode(one: _Placed, space: Space, minimize: bool) -> Dataset:
+def _encode(one: _Placing, space: Space, minimize: bool) -> Dataset:
     """The usable rows in the unit cube (or around it), smaller being better."""
     kept = np.flatnonzero(one.keep).tolist()
-    placeholder = {
-        axis.name: axis.levels[0] if axis.levels else getattr(axis.distribution, "low", None)
-        for axis in space.axes
-        if axis.name in one.unseen
-    }
-    rows = [placeholder | {k: v for name, m in one.columns.items() for k, v in m.value(name, i).items()} for i in kept]
+    unseen = [space.by_name[name] for name in one.free if name not in one.columns]
+    placeholder = {axis.name: axis.first for axis in unseen}
+    columns = one.columns.items()
+    rows = [
+        placeholder | {name: own.values[i] for name, own in columns if own.absent is None or not own.absent[i]}
+        for i in kept
+    ]
     X = space.encode(rows)
-    columns = [c for axis in space.axes if axis.name in one.unseen for c in range(*axis.columns.indices(space.d))]
-    X[:, columns] = _UNSEEN
+    places = [c for axis in unseen for c in range(*axis.columns.indices(space.d))]
+    X[:, places] = _UNSEEN
     larger_is_better = not minimize if one.task.maximize is None else one.task.maximize
     y = finite(one.task.y)[kept]
     y = -y if larger_is_better else y
     error = None if one.task.error is None else error_var(one.task.error[kept])
-    return Dataset(X, y, one.task.name, unseen=tuple(columns), categories=space.categories, error_var=error)
+    return Dataset(X, y, one.task.name, unseen=tuple(places), categories=space.categories, error_var=error)
 
 
 def with_any_result(task: RawTask, measured: Mapping[str, RawObjective]) -> RawTask | None:
     """The task with 0 for every row that knows one of the outcomes, so that all of these are aligned; None if none."""
-    known = np.zeros(len(task.rows), dtype=bool)
-    for outcome in measured.values():
-        known |= ~np.isnan(outcome.y)
+    known = np.any([~np.isnan(outcome.y) for outcome in measured.values()], axis=0)
     if not known.any():
         return None
     return replace(task, y=np.where(known, 0.0, np.nan), maximize=None, error=None)

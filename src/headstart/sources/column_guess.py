@@ -15,14 +15,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from headstart.errors import InputError, Message, Setting, refuse
+from headstart.errors import InputError, Message, Setting, nearest, refuse
 from headstart.sources.columns import TableUse, cell_unit, input_column, typed
 from headstart.sources.files.cells import MISSING, is_date
-from headstart.sources.files.names import folded, meant_by, nearest, plain, split_unit
+from headstart.sources.files.names import folded, meant_by, plain, split_unit
 from headstart.sources.files.tables import Table
 from headstart.sources.parameters import MOST_USED, Kind, Parameter
 
-_NOTHING_THERE = "nothing was measured there. Leave it out."
 _FEW_LEVELS, _MANY_LEVELS, _LONG_TEXT = 5, 20, 40
 _COUNTER = re.compile(
     r"(?:.*[^a-z])?(?:run|no|nr|num|number|id|index|exp|experiment|trial|row|sample|#)\.?", re.IGNORECASE
@@ -81,7 +80,8 @@ def propose(
     """
     known = {*results, *measured, *ignore}
     names = list(dict.fromkeys(c for t in tables for c in t.columns if c not in known))
-    refuse([f"{t.path} has a header but no rows: {_NOTHING_THERE}" for t in tables if not t.rows])
+    empty = "has a header but no rows: nothing was measured there. Leave it out."
+    refuse([f"{table.path} {empty}" for table in tables if not table.rows])
     has = [_has_result(table, results) for table in tables]
     ignored = dict.fromkeys(ignore, "left out as told")
     ignored |= {
@@ -96,12 +96,24 @@ def propose(
     plain_tables = [typed(table, use) for table in tables]
     refuse([problem for table in plain_tables for problem in table.problems])
     has = [_has_result(table, results) for table in plain_tables]
-    _require_results(plain_tables, has, results)
+    called = ", ".join(map(repr, results))
+    refuse(
+        [
+            f"{table.path}: no row has a result in column {called}{' and all inputs' if table.rows else ''}. Fill them "
+            "in, or leave the file out."
+            for table, own in zip(plain_tables, has, strict=True)
+            if not any(own)
+        ]
+    )
     guesses: list[Guess] = []
     for name, own in having.items():
         if name in mixed and name not in categories:
             _require_one_kind(name, [tables[i] for i in own])
-        guess = _guess(name, [(plain_tables[i], has[i]) for i in own], units.get(name, ""))
+        kept = [input_column(plain_tables[i], name, has[i])[np.asarray(has[i])].to_numpy() for i in own]
+        if not own:
+            guess: Guess | str = "it is empty"
+        else:
+            guess = _number(name, kept, units.get(name, "")) if name in numbers else _category(name, kept)
         if isinstance(guess, str):
             ignored[name] = guess
             continue
@@ -112,7 +124,7 @@ def propose(
         guesses.append(guess)
     if not guesses:
         raise InputError(
-            f"{tables[0].path}: no column besides {', '.join(map(repr, results))} varies, so there is nothing to "
+            f"{tables[0].path}: no column besides {called} varies, so there is nothing to "
             f"choose ({'; '.join(f'{name}: {why}' for name, why in ignored.items()) or 'there is no other'})."
         )
     ignored = {name: ignored[name] for name in (*ignore, *names) if name in ignored}
@@ -137,18 +149,6 @@ def _has_result(table: Table, results: Sequence[str]) -> list[bool]:
     """Which rows have a number for any of the results."""
     known = [table.values.get(name) or table.parsed(name) for name in results if name in table.columns]
     return [any(column[row].value is not None for column in known) for row in range(len(table.rows))]
-
-
-def _require_results(tables: Sequence[Table], has: Sequence[Sequence[bool]], results: Sequence[str]) -> None:
-    names = ", ".join(map(repr, results))
-    refuse(
-        [
-            f"{table.path}: no row has a result in column {names}{' and all inputs' if table.rows else ''}. Fill them "
-            "in, or leave the file out."
-            for table, own in zip(tables, has, strict=True)
-            if not any(own)
-        ]
-    )
 
 
 def _require_one_kind(name: str, tables: Sequence[Table]) -> None:
@@ -177,17 +177,11 @@ def _require_one_kind(name: str, tables: Sequence[Table]) -> None:
         )
 
 
-def _guess(name: str, own: Sequence[tuple[Table, Sequence[bool]]], unit: str) -> Guess | str:
-    """The parameter in this column of typed tables, each with the rows that have a result, or why it is none."""
-    if not own:
-        return "it is empty"
-    kept = [input_column(table, name, has)[np.asarray(has)].to_numpy() for table, has in own]
-    return _number(name, kept, unit) if name in own[0][0].values else _category(name, np.concatenate(kept))
-
-
-def _category(name: str, values: NDArray[np.object_]) -> Guess | str:
+def _category(name: str, columns: Sequence[NDArray[np.object_]]) -> Guess | str:
+    """The parameter in this column of every file, or why it is none."""
+    values = [str(value) for column in columns for value in column]
     spellings: dict[str, Counter[str]] = {}
-    for value in map(str, values):
+    for value in values:
         spellings.setdefault(folded(value), Counter())[value] += 1
     levels = sorted(max(sorted(own), key=lambda spelling: own[spelling]) for own in spellings.values())
     if len(levels) == 1:
@@ -201,6 +195,7 @@ def _category(name: str, values: NDArray[np.object_]) -> Guess | str:
 
 
 def _number(name: str, columns: Sequence[NDArray[np.float64]], unit: str) -> Guess | str:
+    """The parameter in this column of every file, or why it is none."""
     values = np.concatenate(columns)
     low, high = float(values.min()), float(values.max())
     if low == high:
@@ -311,27 +306,20 @@ def no_parameter(name: str, tables: Sequence[Table], has: Sequence[Sequence[bool
         return Message("who did it is no setting", Setting("parameter", name))
     if re.fullmatch(_REMARKS, words) and not numeric:
         return "remarks are no setting"
+    otherwise = Setting("parameter", name), Setting("limit", f"{name}>=VALUE")
     if numeric and (re.fullmatch(_RESULTS, words) or re.fullmatch(_SPREADS, words)):
-        return Message("by its name it is measured, not set", *_if_so(name))
-    if numeric and all(_stands_behind(t, name, results) and _mostly_differs(t, name) for t, _ in own):
+        return Message("by its name it is measured, not set", *otherwise)
+    if numeric and all(_looks_measured(table, name, results) for table, _ in own):
         behind = "it stands behind the result and hardly any value occurs twice, as if it was measured"
-        return Message(behind, *_if_so(name))
+        return Message(behind, *otherwise)
     return ""
 
 
-def _if_so(name: str) -> tuple[Setting, Setting]:
-    """What makes a column a parameter after all, or a result."""
-    return Setting("parameter", name), Setting("limit", f"{name}>=VALUE")
-
-
-def _stands_behind(table: Table, name: str, results: Sequence[str]) -> bool:
+def _looks_measured(table: Table, name: str, results: Sequence[str]) -> bool:
     places = [table.columns.index(result) for result in results if result in table.columns]
-    return bool(places) and table.columns.index(name) > max(places)
-
-
-def _mostly_differs(table: Table, name: str) -> bool:
     values = [cell.value for cell in table.parsed(name) if cell.plain and cell.value is not None]
-    return len(values) >= _FEWEST and len(np.unique(values)) >= _DISTINCT * len(values)
+    differ = len(values) >= _FEWEST and len(np.unique(values)) >= _DISTINCT * len(values)
+    return differ and bool(places) and table.columns.index(name) > max(places)
 
 
 # A positive column is on a log scale if it spans so much and its median lies in the lowest part of the range
@@ -344,7 +332,7 @@ def spans_log(values: NDArray[np.float64]) -> bool:
     Values that are spread evenly over 0.01 … 10 span as much, but half of them lie above the middle.
     """
     low, high = float(values.min()), float(values.max())
-    if low <= 0 or low == high or math.log10(high / low) < _DECADES:
+    if low <= 0 or math.log10(high / low) < _DECADES:
         return False
     return (float(np.median(values)) - low) / (high - low) < _LOW_PART
 
@@ -352,16 +340,10 @@ def spans_log(values: NDArray[np.float64]) -> bool:
 def outward(low: float, high: float, *, log: bool) -> tuple[float, float]:
     """The range rounded outward: to 1, 2 or 5 times a power of ten on a log scale, else by an eighth at most."""
     if log:
-        ends = []
-        for value, up in ((low, False), (high, True)):
-            power = 10.0 ** math.floor(math.log10(value) + 1e-12)
-            steps = [
-                m
-                for m in (1, 2, 5, 10)
-                if (m * power >= value * (1 - 1e-12) if up else m * power <= value * (1 + 1e-12))
-            ]
-            ends.append(_clean((min if up else max)(steps) * power))
-        return ends[0], ends[1]
+        powers = range(math.floor(math.log10(low)) - 1, math.floor(math.log10(high)) + 2)
+        round_ones = [float(f"{digit}e{power}") for power in powers for digit in (1, 2, 5)]
+        below = max(value for value in round_ones if value <= low * (1 + 1e-12))
+        return below, min(value for value in round_ones if value >= high * (1 - 1e-12))
     span = high - low
     power = 10.0 ** math.floor(math.log10(span))
     step = next(s for s in (power / 10, power / 5, power / 2, power) if span / s <= 20)
@@ -369,12 +351,7 @@ def outward(low: float, high: float, *, log: bool) -> tuple[float, float]:
     if low > 0 >= bottom:  # nobody stirs for 0 minutes
         digit = 10.0 ** math.floor(math.log10(low))
         bottom = math.floor(low / digit + 1e-9) * digit
-    return _clean(bottom), _clean(top)
-
-
-def _clean(value: float) -> float:
-    """Without the dust of arithmetic: 0.3, not 0.30000000000000004."""
-    return float(f"{value:.12g}")
+    return float(f"{bottom:.12g}"), float(f"{top:.12g}")  # 0.3, not 0.30000000000000004
 
 
 # Values that happen to lie on every k-th place do so with a chance of k^(1 − n); this must be rarer than 1 in so many
@@ -388,20 +365,12 @@ def common_step(values: Iterable[float]) -> float | None:
     0.1, 0.2, 0.4 have none: all numbers with one decimal lie on tenths.
     """
     exact = sorted({Fraction(f"{value:.12g}") for value in values})
-    if len(exact) < 3:
-        return None
-    digits = max(_decimals(value) for value in exact)
-    if digits > _MOST_DIGITS:
+    divisor = math.lcm(*(value.denominator for value in exact))
+    digits = next((n for n in range(_MOST_DIGITS + 1) if 10**n % divisor == 0), None)
+    if len(exact) < 3 or digits is None:
         return None
     places = [int((value - exact[0]) * 10**digits) for value in exact]
     step = math.gcd(*places)
     if step < 2 or float(step) ** (len(exact) - 1) < _CHANCE:
         return None
     return float(Fraction(step, 10**digits))
-
-
-def _decimals(value: Fraction) -> int:
-    digits = 0
-    while value.denominator != 1 and digits <= _MOST_DIGITS:
-        value, digits = value * 10, digits + 1
-    return digits

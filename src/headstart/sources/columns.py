@@ -127,7 +127,9 @@ class _Typing:
             elif reading.problem:
                 reading = CellReading(word=MISSING)
             elif reading.how:
-                self.columns[name][row] = _plain_text(reading, table.mark)
+                value = reading.value
+                plain = "failed" if reading.word == FAILED else "n/a"
+                self.columns[name][row] = plain if value is None else number_text(value, table.mark, clear=True)
                 if own != unit and parsed.plain:
                     whole_column += 1
                 else:
@@ -225,13 +227,6 @@ class _Typing:
             problems=tuple(problems),
             _parsed={},
         )
-
-
-def _plain_text(reading: CellReading, mark: str) -> str:
-    """The cell as it would stand in a tidy file."""
-    if reading.value is not None:
-        return number_text(reading.value, mark, clear=True)
-    return {MISSING: "n/a", FAILED: "failed"}[reading.word]
 
 
 def read_frame(path: Path | str, *, measured: Sequence[str] = ()) -> pd.DataFrame:

@@ -1,9 +1,4 @@
-"""Where the numbers that describe categories come from, and what they say of a category that was never run.
-
-read_descriptors       a CSV file: a row per category, a column with its name, the others are numbers
-descriptors_in_tasks   columns of the past tasks themselves, which have one value for every category
-never_run              the sentences about those values of a suggestion that nobody has tried yet
-"""
+"""Numbers that describe categories, from a CSV file or from columns of the past tasks, and categories never run."""
 
 from __future__ import annotations
 
@@ -147,8 +142,4 @@ def _sentence(parameter: str, category: Any, known: Sequence[Any], descriptors: 
     if not nearest:
         return f"{start}, nor was any other."
     how = "between" if between else "nearest to"
-    return f"{start}: it is placed by its {_listed(descriptors.names)} {how} {_listed([str(c) for c in nearest])}."
-
-
-def _listed(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return f"{start}: it is placed by its {' and '.join(descriptors.names)} {how} {' and '.join(map(str, nearest))}."

@@ -49,10 +49,6 @@ class Matched:
         empty = np.array([is_missing(v) and (v is not None or not ok) for v, ok in zip(column, self.ok, strict=True)])
         return replace(self, ok=self.ok | empty, absent=empty) if empty.any() and not empty.all() else self
 
-    def value(self, name: str, row: int) -> dict[str, Any]:
-        """The parameter of that row under its name; nothing where the row was run without it."""
-        return {} if self.absent is not None and self.absent[row] else {name: self.values[row]}
-
 
 def match(column: Sequence[Any], distribution: Distribution) -> Matched:
     """The column's values as values of the parameter."""
@@ -61,28 +57,16 @@ def match(column: Sequence[Any], distribution: Distribution) -> Matched:
     return _match_numbers(column, log=bool(getattr(distribution, "log", False)))
 
 
-def outside(matched: Matched, distribution: Distribution) -> int:
-    """How many usable numbers lie outside the parameter's range; none for a categorical one."""
-    low, high = getattr(distribution, "low", None), getattr(distribution, "high", None)
-    if low is None or high is None:
-        return 0
-    has_value = matched.ok if matched.absent is None else matched.ok & ~matched.absent
-    return sum(not low <= value <= high for value, ok in zip(matched.values, has_value, strict=True) if ok)
-
-
 def _match_numbers(column: Sequence[Any], *, log: bool) -> Matched:
     numbers = [_number(value) for value in column]
-    found = np.array([number is not None for number in numbers], dtype=bool)
-    given = np.array([not is_missing(value) for value in column], dtype=bool)
-    if given.any() and not found.any():
-        example = next(value for value in column if not is_missing(value))
-        return Matched(numbers, found, problem=f"numbers are needed, but it holds {example!r}")
-    if log:
-        ok = np.array([number is not None and number > 0 for number in numbers], dtype=bool)
-        if found.any() and not ok.any():
-            return Matched(numbers, ok, problem="positive numbers are needed for its log axis, but it has none")
-        return Matched(numbers, ok)
-    return Matched(numbers, found)
+    ok = np.array([number is not None and (number > 0 or not log) for number in numbers], dtype=bool)
+    given = [value for value in column if not is_missing(value)]
+    problem = ""
+    if given and all(number is None for number in numbers):
+        problem = f"numbers are needed, but it holds {given[0]!r}"
+    elif given and not ok.any():
+        problem = "positive numbers are needed for its log axis, but it has none"
+    return Matched(numbers, ok, problem=problem)
 
 
 def _match_levels(column: Sequence[Any], choices: Sequence[Any]) -> Matched:

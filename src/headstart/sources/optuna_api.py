@@ -1,14 +1,4 @@
-"""Every use of Optuna that its documentation does not promise.
-
-    what                                                      used for
-    Study._storage, FrozenTrial._trial_id                     attributes of a running trial
-    BaseStorage.set_trial_system_attr, set_trial_user_attr    the same
-    FrozenTrial.system_attrs                                  the notes of other workers
-    system_attrs["fixed_params"]                              what a trial was enqueued with
-    system_attrs["constraints"]                               the constraints of a trial in Optuna 4
-    optuna.samplers._base._process_constraints_after_trial    ``constraints_func``, as in Optuna's own samplers
-    _CachedStorage._backend                                   the URL of a storage, for messages
-    columns "system_attrs_constraints:…" of trials_dataframe  the constraints of a table of trials
+"""Every use of Optuna that its documentation does not promise; ``docs/optuna.md`` has a table of them.
 
 ``tests/unit/sources/test_optuna_api.py`` fails if one of them changes.
 """
@@ -25,16 +15,11 @@ if TYPE_CHECKING:
 CONSTRAINT_COLUMN = "system_attrs_constraints:"  # and the constraint's key
 
 
-def set_system_attributes(study: Study, trial: FrozenTrial, attributes: Mapping[str, Any]) -> None:
-    """Write system attributes of a running trial, in their order."""
+def set_attributes(study: Study, trial: FrozenTrial, attributes: Mapping[str, Any], *, user: bool) -> None:
+    """Write user attributes, or system attributes, of a running trial, in their order."""
+    write = study._storage.set_trial_user_attr if user else study._storage.set_trial_system_attr
     for key, value in attributes.items():
-        study._storage.set_trial_system_attr(trial._trial_id, key, value)
-
-
-def set_user_attributes(study: Study, trial: FrozenTrial, attributes: Mapping[str, Any]) -> None:
-    """Write user attributes of a running trial, in their order."""
-    for key, value in attributes.items():
-        study._storage.set_trial_user_attr(trial._trial_id, key, value)
+        write(trial._trial_id, key, value)
 
 
 def system_attributes(trial: FrozenTrial) -> Mapping[str, Any]:

@@ -66,15 +66,17 @@ class Parameter:
         """The field of a range that cannot be, and a sentence on what is wrong with it."""
         low, high, step = self.low, self.high, self.step
         if low >= high:
-            return "low", f"{low:g} is not below {high:g}."
+            how = "Swap them" if low > high else "Widen the range, or give it one fixed value"
+            return "low", f"{low:g} is not below {high:g}. {how}."
         if self.log and low <= 0:
-            return "low", "A log scale needs a lower end above 0."
+            return "low", f"A log scale needs a lower end above 0, but it is {low:g}. Raise it, or use no log scale."
         if step is not None and self.log:
-            return "step", "A step goes with no log scale."
+            return "step", "A step goes with no log scale. Leave one of the two out."
         if step is not None and not 0 < step <= high - low:
-            return "step", "A step must be positive and within the range."
-        if self.kind is Kind.INT and any(v is not None and v != int(v) for v in (low, high, step)):
-            return "low", "Whole numbers need whole ends and a whole step."
+            return "step", f"A step must be positive and within the range, but it is {step:g}."
+        for name, value in (("low", low), ("high", high), ("step", step)):
+            if self.kind is Kind.INT and value is not None and value != int(value):
+                return name, f"Whole numbers need whole ends and a whole step, but it is {value:g}."
         return None
 
     def distribution(self) -> BaseDistribution:

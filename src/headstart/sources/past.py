@@ -1,18 +1,4 @@
-"""Past data in the forms people have them, as ``RawTask``s.
-
-    what is given                       parameters                      objective
-    optuna.Study                        of its finished trials          their value, with the study's direction
-    (storage or URL, name of a study)   the same, read from there       the same
-    (storage or URL, StudySummary)      the same                        the same
-    a storage, or a URL                 the same, of every usable       the same
-                                        study in it
-    a list of FrozenTrials              the same                        their value
-    study.trials_dataframe()            its params_* columns            its column "value", or one of several
-    pandas.DataFrame                    every other column              the column named by ``objective``
-    path of a CSV, Parquet, .xlsx file  the same                        the same
-    headstart.Dataset                   the columns, in the order       y
-                                        and coordinates of ``space``
-    RawTask, Sources                    itself
+"""Past data in the forms people have them, as ``RawTask``s; ``docs/optuna.md`` has a table of all forms.
 
 Only an Optuna study says whether larger is better; everything else is taken in the direction of the new task.
 A source without anything to learn from is told and left out, as long as there are others; a mistaken call is an error.
@@ -20,20 +6,20 @@ A source without anything to learn from is told and left out, as long as there a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
 
 import numpy as np
 import pandas as pd
 
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError, UnusableSourceError
-from headstart.sources.forms.naming import Found, Renames, Wanted, of_no_source, told_apart
+from headstart.sources.forms.naming import Renames, Wanted, of_no_source, told_apart
 from headstart.sources.forms.storages import Storages, is_url, listed, reading, shown
 from headstart.sources.forms.studies import task_of_study, task_of_trials, thinned
 from headstart.sources.forms.tables import task_of_dataset, task_of_file, task_of_frame
@@ -42,6 +28,10 @@ from headstart.sources.raw import RawTask, finite
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.storages import BaseStorage
+
+# A source's name, known before its rows are, and how to read it: an ``UnusableSourceError`` where there is nothing to
+# learn from, any other ``InputError`` where the call is mistaken
+Found: TypeAlias = tuple[str, Callable[[Wanted], RawTask]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,10 +77,12 @@ class Sources(Sequence[RawTask]):
         Raises:
             InputError: If no study of that name can be learnt from.
         """
-        require_storage(storage)
+        _require_storage(storage)
         with Storages() as storages:
             names = storages.names(storage)
-            chosen, unmet = matching_names(names, include, exclude)
+            wanted, unwanted = _patterns(include, "include"), _patterns(exclude, "exclude") or []
+            chosen = [n for n in names if (wanted is None or _fits(n, wanted)) and not _fits(n, unwanted)]
+            unmet = [pattern for pattern in wanted or () if not any(_fits(name, [pattern]) for name in names)]
             missing = [f"{shown(storage)}: no study is called {what!r}. {listed(names, what)}" for what in unmet]
             others = f"{shown(storage)}: {len(names) - len(chosen)} of {len(names)} studies are not asked for."
             if names and not chosen:
@@ -171,13 +163,13 @@ def _read(
             raise InputError(mistake)
         skipped.extend([mistake] if mistake else [])
 
-    names = told_apart([one.name for one in found])
+    names = told_apart([name for name, _ in found])
     complain(of_no_source("objective", wanted.own, names))
     complain(of_no_source("rename", renames.own, names))
     tasks: list[RawTask] = []
-    for name, one in zip(names, found, strict=True):
+    for name, (_, read) in zip(names, found, strict=True):
         try:
-            task = one.read(wanted.of_source(name))
+            task = read(wanted.of_source(name))
         except UnusableSourceError as reason:
             skipped.append(str(reason))
             continue
@@ -193,22 +185,18 @@ def _read(
 
 def _require_list(sources: Any) -> None:
     """Raise an ``InputError`` where one source is given instead of a list of them."""
+    from optuna.storages import BaseStorage
+
     single = isinstance(sources, str | PathLike | pd.DataFrame | Dataset | RawTask) or not isinstance(sources, Sequence)
     what = type(sources).__name__
     if not single and isinstance(sources, tuple) and len(sources) == 2:
         first, second = sources
         single = (isinstance(first, str) and is_url(first) and not is_url(str(second))) or (
-            _is_storage_object(first) and isinstance(second, str)
+            isinstance(first, BaseStorage) and isinstance(second, str)
         )
         what = "pair (storage, study_name)"
     if single:
         raise InputError(f"sources must be a list, but it is a {what}: put it in brackets.")
-
-
-def _is_storage_object(value: Any) -> bool:
-    from optuna.storages import BaseStorage
-
-    return isinstance(value, BaseStorage)
 
 
 _KINDS = (
@@ -228,17 +216,17 @@ def found_in(
 
     match source:
         case RawTask():
-            return [Found(source.name, lambda _: source)]
+            return [(source.name, lambda _: source)]
         case Study():
             with reading("An Optuna Study"):
                 own = source.study_name
-            return [Found(own, partial(task_of_study, source, origin=f"Study {own!r}"))]
+            return [(own, partial(task_of_study, source, origin=f"Study {own!r}"))]
         case Dataset():
             own = source.name or name
-            return [Found(own, lambda _: task_of_dataset(source, space, own))]
+            return [(own, lambda _: task_of_dataset(source, space, own))]
         case pd.DataFrame():
             own = str(source.attrs.get("name", name))
-            return [Found(own, partial(task_of_frame, source, name=own, origin=f"{own} (DataFrame)"))]
+            return [(own, partial(task_of_frame, source, name=own, origin=f"{own} (DataFrame)"))]
         case (str() as text, str() | StudySummary()) if not is_url(text):
             raise InputError(
                 f"A pair is (storage, study_name), but {text!r} is no storage and no URL, as in 'sqlite:///past.db'. "
@@ -247,12 +235,12 @@ def found_in(
         case (str() | BaseStorage() as storage, str() | StudySummary() as which):
             return [_study_named(storages, storage, which if isinstance(which, str) else which.study_name)]
         case list() | tuple() if all(isinstance(trial, FrozenTrial) for trial in source):
-            return [Found(name, partial(task_of_trials, source, name=name))]
+            return [(name, partial(task_of_trials, source, name=name))]
         case BaseStorage() | str() if not isinstance(source, str) or is_url(source):
             return every_study(storages, source, storages.names(source))
         case str() | PathLike():
             path = Path(source)
-            return [Found(path.stem, partial(task_of_file, path))]
+            return [(path.stem, partial(task_of_file, path))]
         case StudySummary():
             raise InputError(
                 f"The summary of study {source.study_name!r} does not say where its trials are: give a pair "
@@ -278,22 +266,10 @@ def _study_named(
         origin = f"{shown(storage)}, study {name!r}"
         return task_of_study(storages.study(storage, name), wanted, origin, refusal=refusal)
 
-    return Found(name, read)
+    return name, read
 
 
-def matching_names(
-    names: Sequence[str], include: str | Iterable[str] | None, exclude: str | Iterable[str] | None
-) -> tuple[list[str], list[str]]:
-    """The names to take, in order, and what of ``include`` fits none of them."""
-    wanted, unwanted = _patterns(include, "include"), _patterns(exclude, "exclude")
-    chosen = [
-        name for name in names if (wanted is None or _fits(name, wanted)) and not (unwanted and _fits(name, unwanted))
-    ]
-    unmet = [pattern for pattern in wanted or () if not any(_fits(name, [pattern]) for name in names)]
-    return chosen, unmet
-
-
-def require_storage(storage: Any) -> None:
+def _require_storage(storage: Any) -> None:
     """Raise an ``InputError`` unless it is a storage or the URL of one."""
     from optuna.storages import BaseStorage
 

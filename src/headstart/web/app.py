@@ -18,7 +18,7 @@ from headstart.campaign.measured import SlippedResultsError
 from headstart.errors import HeadstartError
 from headstart.web.desk import Desk
 from headstart.web.guard import Guard
-from headstart.web.pages import begin, experiments, pictures, reading, works
+from headstart.web.pages import begin, experiments, page, pictures, reading
 from headstart.web.pages.page import StaleFormError, render
 from headstart.web.problems import for_the_page, in_words
 from headstart.web.worker import Worker
@@ -36,7 +36,7 @@ def make_app(
         *experiments.ROUTES,
         *pictures.ROUTES,
         *reading.ROUTES,
-        *works.ROUTES,
+        *page.ROUTES,
         Mount("/static", StaticFiles(directory=_HERE / "static")),
     ]
     app = Starlette(
@@ -53,21 +53,14 @@ def make_app(
     app.state.desk = Desk(folder, Worker(apart=apart))
     app.state.form_token = secrets.token_urlsafe(24)
     app.state.said = {}
-    app.state.pages = _environment()
-    return app
-
-
-def _environment() -> Environment:
-    made = Environment(
-        loader=FileSystemLoader(_HERE / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    templates = FileSystemLoader(_HERE / "templates")
+    pages = Environment(
+        loader=templates, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    made.filters["cell"] = cell
-    made.globals |= {"count": count, "with_interval": with_interval}
-    return made
+    pages.filters["cell"] = cell
+    pages.globals |= {"count": count, "with_interval": with_interval}
+    app.state.pages = pages
+    return app
 
 
 def _home(request: Request) -> Response:

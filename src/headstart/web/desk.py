@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,14 +21,14 @@ from headstart.campaign.desk.contents import FolderContents, PastKept, contents_
 from headstart.campaign.desk.history import digest
 from headstart.campaign.file import TOML
 from headstart.campaign.init import CampaignPlan, Looked, look_at
-from headstart.campaign.suggestions import ranges_at, rests_on
+from headstart.campaign.suggestions import RowOutlook, outlooks_at
 from headstart.draw.canvas import themed_svg
 from headstart.draw.slices import Slice, slices_figure, slices_through
 from headstart.gp.threads import single_thread
 from headstart.sources.files.tables import Table, read_table
 from headstart.sources.parameters import Kind
 from headstart.web import jobs
-from headstart.web.jobs import Compared, DrawnPictures, Judged, Learned, RowKey, RowOutlook
+from headstart.web.jobs import Compared, DrawnPictures, Judged, Learned, RowKey
 from headstart.web.problems import tried
 from headstart.web.worker import DeskWork, Job, Worker
 
@@ -48,11 +48,8 @@ class Snapshot:
     seen: str
 
 
-@dataclass(frozen=True, slots=True)
-class SlicesPictures:
+class SlicesThrough(list[tuple[str, bytes, list[dict[str, Any]]]]):
     """Slices through one point: for every outcome its label, the SVG, and what a script has to know of the panels."""
-
-    outcomes: tuple[tuple[str, bytes, list[dict[str, Any]]], ...]
 
 
 def row_key(campaign: Campaign, values: Mapping[str, Any]) -> RowKey:
@@ -87,8 +84,8 @@ class Desk:
             kept = self._kept.setdefault(type(result), {})
             kept.pop(key, None)
             kept[key] = result
-            while len(kept) > most:
-                kept.pop(next(iter(kept)))
+            for old in list(kept)[:-most]:
+                del kept[old]
         return result
 
     # ── what the files say ────────────────────────────────────────────────────────────────────────────────────────
@@ -121,35 +118,27 @@ class Desk:
 
     def warm(self) -> None:
         """Read the files and begin to learn from them before anybody asks; what is wrong with them is told then."""
-
-        def read() -> None:
-            if self.begun:
-                tried(lambda: self.learned(self.now()))
-
-        threading.Thread(target=read, daemon=True, name="headstart reads ahead").start()
+        read = (lambda: self.learned(self.now()) if self.begun else None,)
+        threading.Thread(target=tried, args=read, daemon=True, name="headstart reads ahead").start()
 
     def learned(self, now: Snapshot) -> Learned | DeskWork:
         """What the files say, or the work that finds out, which is begun if it is not on its way."""
-        return self._known(Learned, now.evidence) or self._begin(
-            f"learn {now.evidence}", "Learning from the files", partial(jobs.learn, self.folder)
-        )
+        return self._found(Learned, now.evidence, "Learning from the files", jobs.learn)
 
     def judged(self, now: Snapshot) -> Judged | DeskWork:
         """What the past is worth, or the work that finds out."""
-        return self._known(Judged, now.evidence) or self._begin(
-            f"judge {now.evidence}", "Asking what the past is worth", partial(jobs.judge, self.folder)
-        )
+        return self._found(Judged, now.evidence, "Asking what the past is worth", jobs.judge)
 
     def outlook(self, now: Snapshot) -> str:
         """Whether it pays to go on, if somebody has asked."""
-        judged = self._known(Judged, now.evidence)
-        return judged.outlook if judged is not None else ""
+        return getattr(self._known(Judged, now.evidence), "outlook", "")
 
     def drawn(self, now: Snapshot) -> DrawnPictures | DeskWork:
         """The pictures, or the work that draws them."""
-        return self._known(DrawnPictures, now.contents.key) or self._begin(
-            f"draw {now.contents.key}", "Drawing", partial(jobs.draw, self.folder)
-        )
+        return self._found(DrawnPictures, now.contents.key, "Drawing", jobs.draw)
+
+    def _found(self, kind: type[T], key: str, what: str, job: Callable[..., T]) -> T | DeskWork:
+        return self._known(kind, key) or self._begin(f"{kind.__name__} {key}", what, partial(job, self.folder))
 
     def ask(self, n: int) -> DeskWork:
         """Begin to choose n experiments, which are appended when they are found."""
@@ -194,20 +183,18 @@ class Desk:
         """What is expected of the rows; of those that nobody has asked about yet it is found out now."""
         asked = {row_key(now.campaign, row): row for row in rows}
         if missing := {key: row for key, row in asked.items() if key not in learned.rows}:
-            fitted, fresh = learned.fitted, list(missing.values())
             with single_thread():
-                ranges = zip(*(ranges_at(own, fresh) for own in fitted.outcomes), strict=True)
-                parts = zip(ranges, fitted.probability_within(fresh).tolist(), rests_on(fitted, fresh), strict=True)
-                learned.rows.update(zip(missing, (RowOutlook(*part) for part in parts), strict=True))
+                found = outlooks_at(learned.fitted, list(missing.values()))
+            learned.rows.update(zip(missing, found, strict=True))
         return {key: learned.rows[key] for key in asked}
 
-    def slices(self, now: Snapshot, learned: Learned, point: Mapping[str, Any]) -> SlicesPictures:
+    def slices(self, now: Snapshot, learned: Learned, point: Mapping[str, Any]) -> SlicesThrough:
         """The slices through a point, which are drawn now if nobody has asked for them yet."""
         key = (now.contents.key, row_key(now.campaign, point))
-        if (known := self._known(SlicesPictures, key)) is not None:
+        if (known := self._known(SlicesThrough, key)) is not None:
             return known
         fitted, best = with_campaign(learned.fitted, now.campaign), point == learned.reference
-        found = []
+        found = SlicesThrough()
         with single_thread():
             slices = slices_through(fitted, point)
             for own in fitted.outcomes:
@@ -216,7 +203,7 @@ class Desk:
                     svg = themed_svg(figure)  # which lays the panels out
                     panels = [_panel(now.campaign, s, axes) for s, axes in zip(slices, figure.axes, strict=False)]
                     found.append((own.column.label, svg, panels))
-        return self._keep(key, SlicesPictures(tuple(found)))
+        return self._keep(key, found)
 
 
 def _panel(campaign: Campaign, s: Slice, axes: Axes) -> dict[str, Any]:

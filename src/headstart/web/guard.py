@@ -59,21 +59,12 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        refusal = self._refusal(scope, headers)
-        if refusal is not None:
-            await refusal(scope, receive, _marked(send))
-            return
         most = MOST_UPLOAD if scope["path"] == UPLOADS else MOST_BODY
-        length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > most:
-            told = f"That is too much: at most {most // 1024**2} MB at once. Nothing was changed."
-            await PlainTextResponse(told, 413)(scope, receive, _marked(send))
-            return
-        await self.app(scope, _bounded(receive, most), _marked(send))
+        refusal = self._refusal(scope, Headers(scope=scope), most)
+        await (refusal or self.app)(scope, _bounded(receive, most), _marked(send))
 
-    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
-        host = headers.get("host", "")
+    def _refusal(self, scope: Scope, headers: Headers, most: int) -> Response | None:
+        host, length = headers.get("host", ""), headers.get("content-length", "0")
         if self.hosts and host.lower() not in self.hosts:
             return PlainTextResponse("This address is not served here.", 421)
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
@@ -93,6 +84,9 @@ class Guard:
             return PlainTextResponse("Only GET and POST.", 405)
         if scope["method"] == "POST" and not _same_origin(headers, host):
             return PlainTextResponse("A change must come from a page of this server. Nothing was changed.", 403)
+        if not length.isdigit() or int(length) > most:
+            told = f"That is too much: at most {most // 1024**2} MB at once. Nothing was changed."
+            return PlainTextResponse(told, 413)
         return None
 
 

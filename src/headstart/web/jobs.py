@@ -14,7 +14,14 @@ from headstart.campaign.desk.contents import PastKept, contents_of, evidence_of,
 from headstart.campaign.desk.history import digest
 from headstart.campaign.fitted import Fitted, fit_campaign
 from headstart.campaign.init import Looked
-from headstart.campaign.suggestions import Range, next_experiments, noise_of, outlook_of, reference_point, rests_on
+from headstart.campaign.suggestions import (
+    RowOutlook,
+    next_experiments,
+    noise_of,
+    outlook_of,
+    outlooks_at,
+    reference_point,
+)
 from headstart.draw.campaign import campaign_figures
 from headstart.draw.canvas import themed_svg
 from headstart.draw.looks import named
@@ -33,17 +40,8 @@ class PastOf:
     """What the past says about one outcome; None where no past file knows it."""
 
     outcome: str
-    check: Explanation | None
-    explanation: Explanation | None
-
-
-@dataclass(frozen=True, slots=True)
-class RowOutlook:
-    """What is expected of a row: every outcome in order, how probably limits hold, and what that rests on."""
-
-    ranges: tuple[Range, ...]
-    within: float
-    shares: tuple[tuple[str, float], ...]
+    check: Explanation | None = None
+    explanation: Explanation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +75,9 @@ class DrawnPictures:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Past campaigns before there is a campaign: for each outcome its name, the comparison and a picture of it."""
+    """Past campaigns before there is a campaign: for each outcome the comparison and a picture of it."""
 
-    outcomes: tuple[tuple[str, Explanation, bytes], ...]
+    outcomes: tuple[tuple[PastOf, bytes], ...]
 
 
 def learn(folder: Path, report: Report, memory: WorkerMemory) -> Learned:
@@ -95,7 +93,7 @@ def judge(folder: Path, report: Report, memory: WorkerMemory) -> Judged:
 
 def ask(folder: Path, n: int, report: Report, memory: WorkerMemory) -> str:
     """Choose n experiments and append them; where results come in meanwhile begin anew with them."""
-    for attempt in range(_ATTEMPTS):
+    for attempt in range(1, _ATTEMPTS + 1):
         _, campaign, learned = _learned(folder, _part(report, 0.0, 0.6), memory)
         require_closed(campaign)
         report(0.6, f"choosing {n} experiment{'' if n == 1 else 's'}")
@@ -105,7 +103,7 @@ def ask(folder: Path, n: int, report: Report, memory: WorkerMemory) -> str:
             seen, chosen = str(digest(campaign.table.raw)), [s.values for s in suggestions]
             numbers = add_suggestions(folder, seen, chosen, opening=memory["past"].opened)
         except ChangedMeanwhileError:
-            if attempt == _ATTEMPTS - 1:
+            if attempt == _ATTEMPTS:
                 raise
             continue
         if not numbers:
@@ -142,8 +140,8 @@ def compare(looked: Looked, report: Report, _: WorkerMemory) -> Compared:
             continue
         with single_thread():
             check = check_past(learn_past(alignment))
-        of = name if len(aligned) > 1 else ""
-        found.append((name, check, themed_svg(agreement_figure(check, of=of))))
+        svg = themed_svg(agreement_figure(check, of=name if len(aligned) > 1 else ""))
+        found.append((PastOf(name, check), svg))
     return Compared(tuple(found))
 
 
@@ -177,13 +175,13 @@ def _judged(learned: Learned, report: Report, memory: WorkerMemory) -> Judged:
         report(0.8 * i / len(fitted.outcomes), f"asking what the past is worth for {name}")
         with single_thread():
             prior = auto_prior(own)
-            known = (None, None) if prior is None else (check_past(prior), explain(prior, own.target))
+            known = () if prior is None else (check_past(prior), explain(prior, own.target))
         past.append(PastOf(name, *known))
     report(0.8, "looking ahead")
     kept = memory["judged"] = Judged(
         learned.key,
         tuple(past),
-        rests_on(fitted, [learned.reference])[0],
+        outlooks_at(fitted, [learned.reference])[0].shares,
         tuple(noise_of(outcome, learned.reference) for outcome in fitted.outcomes),
         str(outlook_of(fitted) or ""),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from headstart.errors import HeadstartError, InputError, Message, message_of
+from headstart.errors import HeadstartError, Message, message_of
 
 _CLICKS = {
     "begin": "begin one on the page Begin",
@@ -48,11 +48,3 @@ def tried(do: Callable[[], Any], *, but: tuple[type[Exception], ...] = ()) -> tu
         raise
     except (HeadstartError, OSError) as error:
         return None, in_words(error)
-
-
-def whole_number(text: str, what: str, low: int, high: int) -> int:
-    """The number in a field, or an ``InputError``."""
-    bare = text.strip()
-    if not (bare.isascii() and bare.isdigit() and low <= int(bare) <= high):
-        raise InputError(f"{what} must be a whole number between {low} and {high}, but it is {text!r}.")
-    return int(bare)

@@ -45,12 +45,7 @@ class DeskWork:
     began: float = field(default_factory=time.monotonic)
     result: Any = None
     error: str = ""
-    finished: threading.Event = field(default_factory=threading.Event)
-
-    @property
-    def done(self) -> bool:
-        """Whether it is over, well or not."""
-        return self.finished.is_set()
+    done: bool = False  # well or not
 
     @property
     def seconds(self) -> float:
@@ -98,7 +93,7 @@ class Worker:
                 on_end(work)
             except Exception as error:
                 work.error = _told(error)
-            work.finished.set()
+            work.done = True
 
     def _result(self, work: DeskWork) -> Any:
         if not self._apart:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from tests.unit.campaign.campaigns import fingerprint, make
 
@@ -136,6 +138,7 @@ def test_an_open_spreadsheet_is_noticed(tmp_path: Path, lock: str) -> None:
 
 def test_repeats_show_the_scatter() -> None:
     """√(Σ (y − ȳ)² / Σ (n − 1)), each task for itself; no repeats, no scatter."""
-    rows = [{"x": 1, "s": "u"}, {"s": "u", "x": 1}, {"x": 2, "s": "u"}]
-    assert repeat_spread([(rows, [1.0, 3.0, 9.0]), (rows, [5.0, 5.0, 2.0])]) == (1.0, 2)
-    assert repeat_spread([(rows[1:], [1.0, 2.0]), (rows[1:], [3.0, 4.0])]) is None
+    rows = pd.DataFrame({"x": [1, 1, 2], "s": ["u", "u", "u"]})
+    assert repeat_spread([(rows, np.array([1.0, 3.0, 9.0])), (rows, np.array([5.0, 5.0, 2.0]))]) == (1.0, 2)
+    assert repeat_spread([(rows[1:], np.array([1.0, 2.0])), (rows[1:], np.array([3.0, 4.0]))]) is None
+    assert repeat_spread([(rows[:0], np.array([]))]) is None

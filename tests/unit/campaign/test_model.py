@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,8 @@ from tests.unit.campaign.campaigns import make, value
 from headstart import InputError
 from headstart.campaign.campaign import open_campaign
 from headstart.campaign.fitted import Fitted, fit_campaign
-from headstart.campaign.suggestions import next_experiments, noise_of, reference_point
+from headstart.campaign.suggestions import next_experiments, noise_of, outlook_of, reference_point
+from headstart.decide.stopping import Advice
 from headstart.models.auto.shares import shares
 
 SOME = "x,s,y\n" + "".join(f"{x},u,{value(x, 'u')}\n" for x in (0.3, 0.5, 0.9))
@@ -49,6 +51,22 @@ def test_minimising_is_maximising_the_negative(tmp_path: Path) -> None:
     assert [r.median for r in high] == pytest.approx([-r.median for r in low])
     assert [r.low for r in high] == pytest.approx([-r.high for r in low])
     assert [r.high for r in high] == pytest.approx([-r.low for r in low])
+
+
+def test_pending_rows_are_no_further_experiments(tmp_path: Path) -> None:
+    """Where both settings are awaited there is nothing left to try."""
+    make(tmp_path, current="s,y\nu,3\nv,1\nv,\n")
+    toml = tmp_path / "headstart.toml"
+    toml.write_text(re.sub(r"\[parameters\.x\].*?\n\n", "", toml.read_text(), flags=re.DOTALL))
+    toml.write_text(toml.read_text().replace('["a.csv", "b.csv"]', "[]"))
+    found = outlook_of(fit_campaign(open_campaign(tmp_path)))
+    assert found is not None
+    assert found.advice is not Advice.NOTHING_LEFT
+    with (tmp_path / "current.csv").open("a") as file:
+        file.write("u,\n")
+    found = outlook_of(fit_campaign(open_campaign(tmp_path)))
+    assert found is not None
+    assert found.advice is Advice.NOTHING_LEFT
 
 
 def test_pending_and_failed_rows_are_not_suggested_again(tmp_path: Path) -> None:

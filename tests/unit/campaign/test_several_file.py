@@ -24,10 +24,7 @@ def test_objectives_limits_errors_and_rules_are_read(tmp_path: Path) -> None:
     ]
     assert [column.error for column in file.results] == ["y_sd", "", ""]
     assert [column.aim for column in file.results] == ["maximised", "minimised", "at most 2"]
-    assert [(rule.text, rule.line) for rule in file.rules] == [
-        ("a + b <= 1", 29),
-        ("forbid: a > 0.8 and s = v", 33),
-    ]
+    assert (file.rules, file.rule_lines) == (("a + b <= 1", "forbid: a > 0.8 and s = v"), (29, 33))
     assert file.measured_columns == ("y", "y_sd", "cost", "dirt")
 
 
@@ -72,7 +69,7 @@ direction = "minimize"
         ),
         ('rule = "a + b <= 1"', 'regel = "a + b <= 1"', 'line 29: a rule is a table [[rules]] with rule = "A + B'),
         ("why =", "because =", "line 29: unknown key 'because' in [[rules]]"),
-        ('why = "there is no more room"', "why = 3", "line 29: rule and why must be texts"),
+        ('why = "there is no more room"', "why = 3", "line 29: why must be a text in quotation marks, but it is 3"),
         (
             "a + b <= 1",
             "a + c <= 1",

@@ -13,7 +13,7 @@ from tests.unit.campaign.several import HEADER, TOML, make_several, measured, so
 
 from headstart.campaign.campaign import open_campaign
 from headstart.campaign.fitted import Fitted, Pooled, fit_campaign
-from headstart.campaign.suggestions import next_experiments, outlook_of, reference_point, rests_on
+from headstart.campaign.suggestions import next_experiments, outlook_of, outlooks_at, reference_point
 from headstart.data.dataset import Dataset
 from headstart.decide.stopping import Advice
 from headstart.draw.campaign import draw_campaign
@@ -62,15 +62,15 @@ def test_suggestions_keep_the_rules_and_tell_of_every_outcome(several: Fitted) -
         assert sum(share for _, share in s.shares) == pytest.approx(1.0)
     rows = [s.values for s in batch]
     X = several.space.encode(rows)
-    own = several["dirt"].posterior.cdf(X, torch.full((3,), 2.0, dtype=torch.float64))
+    own = several.outcomes[2].posterior.cdf(X, torch.full((3,), 2.0, dtype=torch.float64))
     assert [s.within for s in batch] == pytest.approx(own.tolist(), abs=1e-6)
-    far = several.probability_within([{"a": 0.95, "b": 0.0, "s": "u"}, {"a": 0.1, "b": 0.1, "s": "u"}])
-    assert far[0] < 0.2 < 0.8 < far[1]
+    far = outlooks_at(several, [{"a": 0.95, "b": 0.0, "s": "u"}, {"a": 0.1, "b": 0.1, "s": "u"}])
+    assert far[0].within < 0.2 < 0.8 < far[1].within
 
 
 def test_shares_are_those_of_all_outcomes_on_average(several: Fitted) -> None:
     """A file that lacks the cost has no share of it."""
-    (shares,) = rests_on(several, [{"a": 0.9, "b": 0.05, "s": "v"}])
+    shares = outlooks_at(several, [{"a": 0.9, "b": 0.05, "s": "v"}])[0].shares
     assert [name for name, _ in shares] == ["old", "older", "this campaign"]
     assert sum(share for _, share in shares) == pytest.approx(1.0)
     assert all(share > 0 for _, share in shares)
@@ -81,7 +81,7 @@ def test_one_objective_with_a_limit_goes_where_both_are_good(tmp_path: Path) -> 
     fitted = fit_campaign(open_campaign(make_several(tmp_path, toml=ONE_GOAL)))
     reference = reference_point(fitted)
     assert fitted.campaign.settings.broken(reference) is None
-    assert fitted.probability_within([reference])[0] > 0.4
+    assert outlooks_at(fitted, [reference])[0].within > 0.4
     (first,) = next_experiments(fitted, 1)
     assert first.within > 0.4
     assert first.values["s"] == "u"

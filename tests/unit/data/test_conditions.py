@@ -65,6 +65,15 @@ def test_conditions_are_seen_from_the_rows() -> None:
     assert found["units_2"] == Condition("layers", least=1.5)
 
 
+def test_a_parameter_may_be_there_up_to_a_number() -> None:
+    table = [{"layers": n} | ({"bias": 0.1 * n} if n <= 2 else {}) for n in (1, 2, 3, 4, 1, 3)]
+    found = learn_conditions([table])
+    assert found == {"bias": Condition("layers", most=2.5)}
+    space = Space.of({"layers": SPACE["layers"], "bias": FloatDistribution(0, 1)}, conditions=found)
+    decoded = space.decode(Mixed(space).uniform(30, generator_from(0)))
+    assert {(r["layers"], "bias" in r) for r in decoded} == {(1, True), (2, True), (3, False)}
+
+
 def test_tasks_that_never_have_a_parameter_say_nothing_about_it() -> None:
     without = [{name: v for name, v in r.items() if name not in ("model", "depth")} for r in rows(30, 1)]
     assert learn_conditions([rows(60), without])["depth"].parent == "model"
@@ -124,7 +133,7 @@ def test_a_condition_on_a_parameter_that_is_gone_is_none() -> None:
 
 def test_a_list_of_all_points_has_each_once() -> None:
     kinds = {"a": CategoricalDistribution(["p", "q"]), "n": IntDistribution(1, 3)}
-    listing = Mixed(Space.of(kinds, conditions={"n": Condition("a", without=("q",))})).listing()
+    listing = Mixed(Space.of(kinds, conditions={"n": Condition("a", without=("q",))})).listing
     assert listing is not None
     assert len(listing) == 4
 
@@ -133,3 +142,23 @@ def test_a_parent_with_a_single_value_decides_once_and_for_all() -> None:
     kinds = {"a": CategoricalDistribution(["q"]), "n": IntDistribution(1, 3), "x": FloatDistribution(0, 1)}
     space = Space.of(kinds, conditions={"n": Condition("a", without=("q",))})
     assert space.decode(torch.full((1, space.d), 0.3, dtype=torch.float64)) == [{"a": "q", "x": 0.3}]
+
+
+def test_a_parameter_that_is_absent_at_one_integer_is_not_suggested_there() -> None:
+    """Rows with units at 1 and 3 layers and without them at 2 say so, and decoding keeps to it on any scale."""
+    seen = [{"layers": n} | ({} if n == 2 else {"units": 8}) for n in (1, 2, 3)] * 4
+    conditions = learn_conditions([seen])
+    assert conditions["units"] == Condition("layers", without=(2,))
+    for log in (False, True):
+        layers = IntDistribution(1, 4, log=log)
+        space = Space.of({"layers": layers, "units": IntDistribution(4, 64)}, conditions=conditions)
+        points = space.decode(torch.linspace(0, 1, 41, dtype=torch.float64)[:, None].expand(-1, 2))
+        assert {point["layers"] for point in points if "units" not in point} == {2}
+        assert {point["layers"] for point in points if "units" in point} == {1, 3, 4}
+
+
+def test_a_bad_value_of_a_conditional_parameter_is_named_with_its_row() -> None:
+    """Rows that lack the parameter are counted as well."""
+    space = Space.of({"n": IntDistribution(1, 3), "m": FloatDistribution(0, 1)}, conditions={"m": Condition("n", (2,))})
+    with pytest.raises(NoPlaceError, match="Row 2: parameter 'm' = 'x' is not a number"):
+        space.encode([{"n": 2}, {"n": 1, "m": 0.5}, {"n": 3, "m": "x"}])

@@ -95,14 +95,14 @@ def test_a_small_space_is_listed() -> None:
     small = Mixed(
         Space.of({"k": CategoricalDistribution([None, 7]), "one": IntDistribution(1, 1), "n": IntDistribution(1, 5)})
     )
-    listing = small.listing()
+    listing = small.listing
     assert listing is not None
     rows = {(row["k"], row["one"], row["n"]) for row in small.space.decode(listing)}
     assert rows == {(k, 1, n) for k in (None, 7) for n in range(1, 6)}
     assert len(listing) == 10
-    assert Mixed(Space.of({"n": IntDistribution(1, 2001)})).listing() is None
-    assert MIXED.listing() is None
-    assert Cube(2).listing() is None
+    assert Mixed(Space.of({"n": IntDistribution(1, 2001)})).listing is None
+    assert MIXED.listing is None
+    assert Cube(2).listing is None
 
 
 @pytest.mark.parametrize("domain", [Cube(3), MIXED, Candidates(torch.zeros(5, 3, dtype=torch.float64))])

@@ -40,7 +40,7 @@ DOMAINS: dict[str, Domain] = {
 
 def _draw(domain: Domain, n: int, seed: int) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
-    listing = domain.listing()
+    listing = domain.listing
     if listing is not None:
         return listing[torch.randperm(len(listing), generator=generator)[:n]]
     return domain.spread(max(n, 1), generator)[:n]
@@ -65,7 +65,7 @@ def _posterior(
 
 
 def _inside(domain: Domain, X: torch.Tensor) -> bool:
-    listing = domain.listing()
+    listing = domain.listing
     if listing is not None:
         return all(bool((row == listing).all(-1).any()) for row in X)
     return bool((domain.snap(X) - X).abs().max() < 1e-12) and bool(((X >= 0) & (X <= 1)).all())
@@ -191,7 +191,7 @@ def test_a_list_is_compared_point_by_point(name: str, kind: Acquisition) -> None
     """The suggestion is the best row, and the best of the rest where that is to be avoided."""
     domain = DOMAINS[name]
     posterior = _posterior(domain)
-    listing = domain.listing()
+    listing = domain.listing
     assert listing is not None
     order = _values(posterior, kind, listing).argsort(descending=True)
     assert torch.equal(suggest(posterior, domain=domain, kind=kind), listing[order[0]])
@@ -202,7 +202,7 @@ def test_a_list_is_compared_point_by_point(name: str, kind: Acquisition) -> None
 def test_a_list_is_used_up_point_by_point() -> None:
     """All 15 points can be had at once, one more cannot; finished points are open again unless avoided."""
     domain = DOMAINS["small grid"]
-    listing = domain.listing()
+    listing = domain.listing
     posterior = _posterior(domain, n=5)
     assert listing is not None
     everything = suggest(posterior, domain=domain, q=15)
@@ -220,7 +220,7 @@ def test_the_last_free_point_of_a_large_grid_is_found() -> None:
     """Looking further around finds it where everything seen at first is used up."""
     domain = Mixed(Space.of({"n": IntDistribution(1, 2500)}))
     grid = domain.space.axes[0].grid()
-    assert domain.listing() is None
+    assert domain.listing is None
     posterior = _posterior(domain)
     free = 1234
     used = torch.cat([grid[:free], grid[free + 1 :]])

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.problems.shared_tables import svm_sklearn
 from headstart import InputError, MissingExtraError
-from headstart.demo.demo import Demo, DemoResult, Standing, Start, run_demo
+from headstart.demo.demo import Demo, DemoResult, Start, run_demo
 from headstart.demo.figure import draw_demo
 from headstart.demo.svm import SPACE, TASKS, SupportVectorMachine, past_runs
 
@@ -78,16 +78,16 @@ def test_more_of_the_past_than_there_is_is_refused() -> None:
 
 def test_equal_seeds_repeat_the_demo_and_both_starts_are_told_apart() -> None:
     """All runs of a trial come before the next trial, and errors are those of the best so far."""
-    standings: list[Standing] = []
-    first = run_demo(TINY, standings.append)
+    standings: list[tuple[Start, int, float]] = []
+    first = run_demo(TINY, lambda *now: standings.append(now))
     again = run_demo(TINY)
     assert torch.equal(first.scratch, again.scratch)
     assert torch.equal(first.head_start, again.head_start)
     assert not torch.equal(first.scratch, first.head_start)
     assert first.scratch.shape == (2, 3)
     assert bool((first.scratch.diff(dim=-1) <= 0).all())
-    assert [(s.start, s.done) for s in standings] == [(start, k) for k in range(1, 7) for start in Start]
-    assert standings[-1].error == pytest.approx(first.medians[1][-1].item(), abs=1e-6)
+    assert [now[:2] for now in standings] == [(start, k) for k in range(1, 7) for start in Start]
+    assert standings[-1][2] == pytest.approx(first.medians[1][-1].item(), abs=1e-6)
     assert first.best is not None
     start, params = first.best
     lowest = first.scratch.min() if start is Start.SCRATCH else first.head_start.min()
@@ -98,10 +98,10 @@ def test_equal_seeds_repeat_the_demo_and_both_starts_are_told_apart() -> None:
 @pytest.mark.parametrize(("after", "trials"), [(1, 0), (7, 1), (12, 3)])
 def test_an_interrupt_keeps_the_trials_that_all_runs_have_finished(after: int, trials: int) -> None:
     """Four studies take turns: with seven trials in all, each has one and some have two."""
-    seen: list[Standing] = []
+    seen: list[int] = []
 
-    def stop(now: Standing) -> None:
-        seen.append(now)
+    def stop(_: Start, done: int, __: float) -> None:
+        seen.append(done)
         if len(seen) == after:
             raise KeyboardInterrupt
 

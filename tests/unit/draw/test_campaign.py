@@ -62,7 +62,7 @@ def test_progress_shows_results_the_best_and_what_is_expected(
     line, _, (bars,) = pending.lines  # type: ignore[attr-defined]
     assert np.allclose(np.ravel(line.get_data()), [4, expected.median[0]])
     assert np.allclose(np.ravel(bars.get_segments()[0][:, 1]), [expected.low[0], expected.high[0]])
-    assert ("higher" if direction == "maximize" else "lower") in str(figures[0].get_suptitle())
+    assert ("maximised" if direction == "maximize" else "minimised") in str(figures[0].get_suptitle())
 
 
 def test_slices_show_the_prediction_through_the_best_point(tmp_path: Path, figures: list[Figure]) -> None:

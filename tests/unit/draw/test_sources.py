@@ -23,7 +23,7 @@ def _verdict(i: int, results: int) -> SourceVerdict:
     why = (None, None, WhyUnusable.NOISE, WhyUnusable.CONSTANT, WhyUnusable.TOO_FEW)[i % 5]
     weight = (history[-1][1], 0.2 * (i % 3), history)
     return SourceVerdict(
-        f"{name} {i}", 12 + i, kinds[i % 3], "So it is.", 0.7 * i - 1, 0.2, why, 0.1 * i, interval, *weight
+        f"{name} {i}", 12 + i, kinds[i % 3], "So it is.", "", 0.7 * i - 1, 0.2, why, 0.1 * i, interval, *weight
     )
 
 
@@ -107,6 +107,21 @@ def test_the_picture_of_verdicts_shows_weights_gains_and_beliefs() -> None:
     assert np.allclose(heights.T, [shares for _, shares in explanation.history])
     assert "after 6 results" in str(figure.get_suptitle())
     assert weights.get_xlabel() == believed.get_xlabel() == "results of this study"
+
+
+def test_the_picture_of_verdicts_shows_how_sure_a_weight_is_and_what_is_not_tested() -> None:
+    """An error bar of one standard deviation at every weight; of a used source without a gain it is said."""
+    explanation = _explanation(3, 2)
+    weights, gains, _ = plot_sources(explanation).axes
+    for source, bar in zip(explanation.sources, weights.containers, strict=True):
+        ((_, low), (_, high)) = bar[2][0].get_segments()[0]
+        assert (low, high) == pytest.approx((source.weight - source.weight_sd, source.weight + source.weight_sd))
+    told = {source.name: text.get_text() for source, text in zip(explanation.sources, gains.texts, strict=True)}
+    assert told == {
+        s.name: f"{s.verdict}, not tested yet" if s.verdict is Verdict.USED else str(s.verdict)
+        for s in explanation.sources
+    }
+    assert Verdict.USED in {s.verdict for s in explanation.sources}
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:

@@ -77,6 +77,14 @@ def test_map_weighs_the_evidence_against_the_prior() -> None:
     assert torch.allclose(theta, (MINIMUM[0] + precision * centre) / (1 + precision), atol=1e-6)
 
 
+@pytest.mark.parametrize("loose", [replace(LIKELIHOOD, gtol=1e6), replace(LIKELIHOOD, ftol=1e6)], ids=["gtol", "ftol"])
+def test_a_restart_ends_where_the_options_say(loose: FitOptions) -> None:
+    """A wide tolerance of either kind is met sooner than the default."""
+    early, late = (_fit(Bowl(MINIMUM), options)[1] for options in (loose, LIKELIHOOD))
+    assert bool(early.converged.all())
+    assert int(early.evaluations.sum()) < int(late.evaluations.sum())
+
+
 def test_an_optimum_beyond_a_bound_ends_on_it() -> None:
     """θ stays inside the bounds of its layout."""
     theta, _ = _fit(Bowl(tensor([[-99.0, 99.0, -3.0]])), LIKELIHOOD)

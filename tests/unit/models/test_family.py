@@ -65,7 +65,7 @@ def test_an_unknown_name_is_met_with_the_nearest_or_with_all() -> None:
     """And with the place where it was read, if that is known."""
     with pytest.raises(InputError, match=r"^There is no model 'SHPG'\. Did you mean 'shgp'\?$"):
         model_named("SHPG")
-    with pytest.raises(InputError, match=r"^a\.toml: there is no model 'forest'\. The known ones are gpbo, .*auto"):
+    with pytest.raises(InputError, match=r"^a\.toml: there is no model 'forest'\. The known ones are 'gpbo', .*'auto'"):
         model_named("forest", where="a.toml")
 
 

@@ -26,10 +26,7 @@ SPACE = {"x": FloatDistribution(0, 1), "dropout": FloatDistribution(0, 0.5)}
         ({"n_jobs": 0}, "n_jobs is how many processes learn at once, from 1 on, or -1 .*, but it is 0"),
         ({"n_jobs": "two"}, "n_jobs is a number of processes, or \"ray\", but it is 'two'"),
         ({"device": "gpu"}, 'device must be "cpu", "cuda" or one of several, .*, but it is \'gpu\''),
-        (
-            {"independent_sampler": "tpe"},
-            "independent_sampler must be one of Optuna's samplers",
-        ),
+        ({"independent_sampler": "tpe"}, "independent_sampler must be one of Optuna's, such as TPESampler"),
         ({"fill": ["x"]}, "fill must map names to values"),
         ({"space": SPACE, "fill": {"dropuot": 0.1}}, "fill gives a value for 'dropuot', .*dropout"),
     ],

@@ -9,7 +9,7 @@ import numpy as np
 import optuna
 import pytest
 from optuna.distributions import BaseDistribution, FloatDistribution
-from optuna.trial import create_trial
+from optuna.trial import TrialState, create_trial
 
 from headstart.decide.stopping import Advice
 from headstart.gp.fit import FitOptions
@@ -65,6 +65,16 @@ def test_a_list_that_is_used_up_leaves_nothing_to_try() -> None:
     tell(study, (i / 10 for i in range(8)))
     assert sampler.outlook(study).ahead == 2
     tell(study, (0.8, 0.9))
+    assert sampler.outlook(study).advice is Advice.NOTHING_LEFT
+
+
+def test_trials_that_run_are_no_further_ones() -> None:
+    """Of a list whose last setting is being tried nothing is left."""
+    sampler = make(candidates=[{"x": i / 10} for i in range(4)])
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    tell(study, (0.0, 0.1, 0.2))
+    assert sampler.outlook(study).ahead == 1
+    study.add_trial(create_trial(state=TrialState.RUNNING, params={"x": 0.3}, distributions=SPACE))
     assert sampler.outlook(study).advice is Advice.NOTHING_LEFT
 
 

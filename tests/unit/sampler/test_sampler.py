@@ -160,6 +160,32 @@ def test_other_acquisitions_and_models_run(options: dict[str, Any]) -> None:
 # ── trials of every state ─────────────────────────────────────────────────────────────────────────────────────────
 
 
+def test_a_source_is_read_under_other_names() -> None:
+    """Those that ``rename`` gives its columns."""
+    sampler = make([past().rename(columns={"x": "old"})], rename={"old": "x"})
+    assert "25 rows of x, lr, kind" in sampler.report
+
+
+def test_beta_is_how_much_uncertainty_attracts() -> None:
+    """Without any the best of what is known is repeated; with much of it the next trial is far from all others."""
+    space: dict[str, BaseDistribution] = {"x": FloatDistribution(0, 1)}
+    found = []
+    for beta in (0.0, 50.0):
+        sampler = TransferSampler(model=QUICK, seed=0, space=space, acquisition="ucb", beta=beta)
+        study = optuna.create_study(sampler=sampler)
+        for x in (0.0, 0.1, 0.2, 0.3, 0.4):
+            study.add_trial(optuna.create_trial(params={"x": x}, distributions=space, value=(x - 0.2) ** 2))
+        found.append(study.ask(space).params["x"])
+    assert abs(found[0] - 0.2) < 0.1
+    assert found[1] > 0.8
+
+
+def test_every_trial_draws_values_of_its_own() -> None:
+    """Of a parameter that is no part of the space, too: random numbers depend on the trial, not on the seed alone."""
+    study = optuna.create_study(sampler=TransferSampler(model=QUICK, seed=0, space={"y": FloatDistribution(0, 1)}))
+    assert len({study.ask().suggest_float("x", 0, 1) for _ in range(4)}) == 4
+
+
 def test_equal_seeds_give_equal_trials() -> None:
     """And other seeds, or a reseeded sampler, others."""
 

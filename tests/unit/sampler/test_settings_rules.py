@@ -273,7 +273,7 @@ def test_no_suggestion_breaks_a_rule_whatever_the_space(seed: int) -> None:
         ({"rules": ["A + B >= 3"]}, r"No setting of the space keeps the rule 'A \+ B ≥ 3'. Change or remove it"),
         ({"rules": ["A >= 0.6", "A + B <= 0.5"]}, "No setting of the space keeps all of these rules"),
         ({"rules": ["A <"]}, r"Rule 'A <', character 3"),
-        ({"fixed": {"D": 1}}, "fixed: there is no parameter 'D'. The parameters are A, B, C"),
+        ({"fixed": {"D": 1}}, "fixed: there is no parameter 'D'. The known ones are A, B, C"),
         ({"fixed": {"A": 7}}, "'A' may have 0 … 1, but 7 is none of them"),
         ({"fixed": [1]}, r"fixed must map parameters to values, as in \{'A': 3\}, but it is \[1\]"),
         ({"steps": {"A": 0}}, "The step of 'A' must be a number above 0, but it is 0"),

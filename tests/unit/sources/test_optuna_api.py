@@ -15,8 +15,7 @@ from headstart.sources.optuna_api import (
     backend_of,
     constraints_of,
     enqueued_parameters,
-    set_system_attributes,
-    set_user_attributes,
+    set_attributes,
     system_attributes,
     write_constraints,
 )
@@ -32,8 +31,8 @@ def test_attributes_of_a_running_trial_come_back(database: bool, tmp_path: Path)
     study.enqueue_trial({"x": 0.5})
     trial = study.ask()
     (running,) = study.get_trials(deepcopy=False)
-    set_system_attributes(study, running, {"a": 1, "b": "text"})
-    set_user_attributes(study, running, {"c": 2.5})
+    set_attributes(study, running, {"a": 1, "b": "text"}, user=False)
+    set_attributes(study, running, {"c": 2.5}, user=True)
     (seen,) = study.get_trials(deepcopy=False)
     assert {name: system_attributes(seen)[name] for name in "ab"} == {"a": 1, "b": "text"}
     assert seen.user_attrs == {"c": 2.5}

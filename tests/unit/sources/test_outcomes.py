@@ -76,6 +76,16 @@ def test_every_outcome_has_the_rows_that_know_it_behind_its_sign() -> None:
     assert found["yield"].tasks[0].y[0] == 10.0
 
 
+def test_results_stay_with_their_rows_where_a_row_before_them_has_none() -> None:
+    measured = {"yield": RawObjective(np.array([NAN, 10.0, 20.0])), "cost": RawObjective(np.array([NAN, NAN, 5.0]))}
+    any_result = with_any_result(task([NAN] * 3), measured)
+    assert any_result is not None
+    found = split(align([any_result], SPACE), {"past": measured}, Outcomes((Goal("yield"), Goal("cost"))))
+    assert found["yield"].datasets[0].y.tolist() == [10.0, 20.0]
+    assert found["cost"].datasets[0].y.tolist() == [5.0]
+    assert found["cost"].datasets[0].X.tolist() == [[0.2]]
+
+
 def test_a_task_that_knows_no_outcome_has_no_place() -> None:
     assert with_any_result(task([1.0]), {}) is None
     assert with_any_result(task([1.0]), {"yield": RawObjective(np.array([NAN]))}) is None

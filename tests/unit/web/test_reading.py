@@ -16,9 +16,9 @@ from tests.unit.campaign.several import make_several, some_rows
 from tests.unit.web.pages import Visitor, visiting, words
 
 from headstart.campaign.campaign import open_campaign
-from headstart.campaign.desk.words import with_interval
 from headstart.campaign.fitted import fit_campaign
-from headstart.campaign.suggestions import ranges_at
+from headstart.campaign.suggestions import outlooks_at
+from headstart.web.pages.reading import _listed
 
 SETTINGS = [(0.2, 0.2, "u"), (0.5, 0.3, "u"), (0.4, 0.4, "v"), (0.3, 0.1, "u")]
 
@@ -53,16 +53,23 @@ def test_pictures_are_svg_that_follows_the_theme(visitor: Visitor) -> None:
 
 
 def test_predictions_of_a_point_are_the_models(visitor: Visitor, folder: Path) -> None:
-    """Of every outcome, with intervals, and how probably the limits hold."""
+    """Median and 95 % range of a measurement of every outcome, to the digits shown, and how probably limits hold."""
     visitor.settled("/experiments")
     answer = visitor.get("/pictures/predict?v0=0,25&v1=0.3&v2=v").json()
     row = {"a": 0.25, "b": 0.3, "s": "v"}
     assert answer["point"] == row
     fitted = fit_campaign(open_campaign(folder))
+    (outlook,) = outlooks_at(fitted, [row])
     for own, found in zip(fitted.outcomes, answer["expected"], strict=True):
-        r = ranges_at(own, [row])[0]
-        assert found == {"outcome": own.column.label, "text": with_interval(r.median, r.low, r.high)}
-    assert answer["within"] == f"{100 * float(fitted.probability_within([row])[0]):.0f} %"
+        assert found["outcome"] == own.column.label
+        X = own.alignment.space.encode([row])
+        low, middle, high = sorted(own.sign * float(own.posterior.quantile(X, p)) for p in (0.025, 0.5, 0.975))
+        shown = re.findall(r"-?\d+\.?\d*", found["text"])
+        half = 0.5 * 10.0 ** -len(shown[0].partition(".")[2])
+        assert len(shown) == 3
+        assert high - low > 10 * half
+        assert [float(text) for text in shown] == pytest.approx([middle, low, high], rel=0, abs=1.001 * half)
+    assert answer["within"] == f"{100 * outlook.within:.0f} %"
 
 
 @pytest.mark.parametrize("query", ["v0=abc", "v0=7", "v2=w", "v0=nan", "v1=1e999"])
@@ -105,6 +112,13 @@ def test_the_past_page_has_a_verdict_and_a_reason_for_every_outcome(visitor: Vis
     page = words(visitor.settled("/past"))
     for text in ("old", "older", "used", "nats", "believed", "after 4 results"):
         assert text in page
+
+
+def test_of_many_campaigns_a_table_names_a_few() -> None:
+    """With how many more there are; six are all named."""
+    assert _listed([]) == "–"
+    assert _listed(list("abcdef")) == "a, b, c, d, e, f"
+    assert _listed(list("abcdefg")) == "a, b, c, d, e and 2 more"
 
 
 def test_the_report_says_everything_on_one_page(visitor: Visitor) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from headstart.campaign.desk.history import Step, digest, make_step
@@ -27,14 +27,6 @@ _LONGEST = 100
 _NAME = re.compile(r"[^\W_][\w .,()+\[\]°%#=&-]*", re.UNICODE)
 
 
-@dataclass(frozen=True, slots=True)
-class UploadedFile:
-    """A file that somebody drops: the name it had, and what it holds."""
-
-    name: str
-    content: bytes
-
-
 def past_files(folder: Path) -> tuple[Path, ...]:
     """The tables in the folder's ``past``, by name; nothing that leads out of the folder."""
     inside = (folder / PAST).resolve()
@@ -42,25 +34,25 @@ def past_files(folder: Path) -> tuple[Path, ...]:
     return tuple(p for p in found if p.is_file() and p.resolve().parent == inside and not p.name.startswith("."))
 
 
-def add_past(folder: Path, files: Sequence[UploadedFile]) -> Step | None:
-    """Put files into ``past``. One of the same name and content is there already; another content is refused."""
+def add_past(folder: Path, files: Sequence[tuple[str, bytes]]) -> Step | None:
+    """Put files (names and contents) into ``past``; one that is there with another content is refused."""
     with alone_in(folder):
         there = {path.name: path.read_bytes() for path in past_files(folder)}
         new: dict[str, tuple[bytes | None, bytes | None]] = {}
-        for file in files:
-            name = _safe_name(file.name)
-            if name in there and there[name] != file.content:
+        for told, content in files:
+            name = _safe_name(told)
+            if name in there and there[name] != content:
                 raise InputError(
                     f"{PAST}/{name} is there already, with other content. Take it out first, or rename one."
                 )
             if name not in there:
-                same = next((n for n, content in there.items() if content == file.content), None)
+                same = next((n for n, old in there.items() if old == content), None)
                 if same is not None:
                     raise InputError(f"{name} is the same file as {same}, byte by byte. Leave one of them out.")
-                if not file.content.strip():
+                if not content.strip():
                     raise InputError(f"{name} is empty. Its first row must name the columns.")
-                there[name] = file.content
-                new[f"{PAST}/{name}"] = (None, file.content)
+                there[name] = content
+                new[f"{PAST}/{name}"] = (None, content)
         if len(there) > MOST_FILES:
             raise InputError(f"{len(there)} past files are too many: at most {MOST_FILES}. Leave the oldest ones out.")
         if not new:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from headstart.campaign.campaign import Campaign, lost_by_writing, open_campaign, require_closed, with_rows
 from headstart.campaign.desk.history import Step, digest, make_step
 from headstart.campaign.experiments import State, as_setting
-from headstart.campaign.file import TOML, CampaignFile, RuleLine
-from headstart.campaign.measured import SlippedResultsError
+from headstart.campaign.file import TOML
+from headstart.campaign.measured import SlippedResultsError, impossible
 from headstart.campaign.settings import read_settings
 from headstart.campaign.toml.writing import with_rules, with_told_cells
 from headstart.data.rules.text import parse_rule
@@ -19,7 +19,7 @@ from headstart.data.space import Space
 from headstart.errors import ChangedMeanwhileError, HeadstartError, InputError, UnusableCellsError
 from headstart.sources.files.cells import is_failure, number
 from headstart.sources.files.safe import alone_in
-from headstart.sources.files.tables import Table, appended, edited
+from headstart.sources.files.tables import edited
 from headstart.sources.parameters import Kind
 
 # A cell by its row's number and its column
@@ -57,7 +57,10 @@ def _typed_cell(campaign: Campaign, column: str, text: str) -> Any:
     if not text or is_failure(text):
         return text
     value = _typed_number(text)
-    _require_possible(campaign.file, column, value)
+    result = next((r for r in campaign.file.results if r.name == column), None)
+    error = f"A standard error must be above 0, but it is {value:g}." if value <= 0 else ""
+    if why := error if result is None else impossible(result, value):
+        raise InputError(why)
     return value
 
 
@@ -74,31 +77,9 @@ def _typed_number(text: str) -> float:
     raise InputError(f"{text!r} is not a number. Write the number alone; leave it empty while it is awaited.")
 
 
-def _require_possible(file: CampaignFile, column: str, value: float) -> None:
-    result = next((r for r in file.results if r.name == column), None)
-    if result is None:
-        if value <= 0:
-            raise InputError(f"A standard error must be above 0, but it is {value:g}.")
-        return
-    low, high = result.outcome.low, result.outcome.high
-    if (low is not None and value < low) or (high is not None and value > high):
-        below = low is not None and value < low
-        slipped = next((value / 10**k for k in (1, 2, 3) if (low or 0.0) <= value / 10**k <= (high or 0.0)), None)
-        meant = "" if slipped is None else f" Has the decimal mark slipped ({slipped:g}?)"
-        where = f"below {low:g}" if below else f"above {high:g}"
-        raise InputError(f"{value:g} lies {where}, where no {column} can be.{meant}")
-
-
 FAILED = "failed"
 # How a folder is opened, as ``open_campaign`` does: whoever has read its past files before need not read them again
 Opening = Callable[..., Campaign]
-
-
-@dataclass(frozen=True, slots=True)
-class OwnRow:
-    """An experiment that somebody plans or has done: cells as they were typed, by column."""
-
-    cells: Mapping[str, str]
 
 
 def save_results(
@@ -123,26 +104,30 @@ def save_results(
         wanted = {(row, c): text for (row, c), text in typed.items() if c in settings or row not in failed}
         cells = _typed(campaign, wanted)
         cells |= {(row, column.name): FAILED for row in failed for column in file.results}
-        now = _texts(table)
+        # numbers as numbers: a result that is typed again is no change
+        now = {
+            (row, column): cell.value if cell.plain and cell.value is not None else text
+            for column in table.columns
+            for row, text, cell in zip(table.numbers, table.cells(column), table.parsed(column), strict=True)
+        }
         cells = {place: value for place, value in cells.items() if now.get(place) != value}
         if not cells:
             return None
-        set_anew = sorted({row for row, column in cells if column in settings})
-        rows = sorted({row for row, column in cells if column not in settings})
-        return _told(rows, failed, set_anew), edited(table, cells, campaign.mark)
+        told = {
+            "results were written into": {row for row, column in cells if column not in settings and row not in failed},
+            "settings were corrected in": {row for row, column in cells if column in settings},
+            "marked as failed:": set(failed),
+        }
+        words = [f"{what} {_rows(sorted(rows))}" for what, rows in told.items() if rows]
+        return "; ".join(words), edited(table, cells, campaign.mark)
 
     return _changed(folder, seen, change, opening, right)
 
 
 def add_row(
-    folder: Path,
-    seen: str,
-    row: OwnRow,
-    *,
-    right: Collection[str] = (),
-    opening: Opening = open_campaign,
+    folder: Path, seen: str, row: Mapping[str, str], *, right: Collection[str] = (), opening: Opening = open_campaign
 ) -> Step | None:
-    """Add an experiment of one's own; its results may be there already, or come later.
+    """Add an experiment of one's own, as it was typed; its results may be there already, or come later.
 
     ``right`` are columns whose result somebody says is right, far outside anything seen as it is.
     """
@@ -150,10 +135,10 @@ def add_row(
     def change(campaign: Campaign) -> tuple[str, bytes]:
         file = campaign.file
         names = [*(p.name for p in file.parameters if p.kind is not Kind.FIXED), *file.measured_columns]
-        found = _typed(campaign, {(OWN_ROW, name): row.cells.get(name, "") for name in names})
+        found = _typed(campaign, {(OWN_ROW, name): row.get(name, "") for name in names})
         values = {p.name: p.value for p in file.parameters if p.kind is Kind.FIXED}
         values |= {name: value for (_, name), value in found.items()}
-        return "an own experiment was added", appended(campaign.table, [values], campaign.mark)
+        return "an own experiment was added", edited(campaign.table, {}, campaign.mark, more=[values])
 
     return _changed(folder, seen, change, opening, [(OWN_ROW, column) for column in right])
 
@@ -181,7 +166,7 @@ def add_suggestions(
         path, before, after = with_rows(campaign, rows)
         added = opening(folder, content=after).table.numbers[-len(rows) :] if path == campaign.table.file else ()
         told = "1 suggestion was" if len(rows) == 1 else f"{len(rows)} suggestions were"
-        make_step(folder, f"{told} added", {_relative(campaign, path): (before, after)})
+        make_step(folder, f"{told} added", {path.relative_to(folder).as_posix(): (before, after)})
         return added
 
 
@@ -202,10 +187,6 @@ def _opened(folder: Path, seen: str, opening: Opening) -> Campaign:
         )
     require_closed(campaign)
     return campaign
-
-
-def _relative(campaign: Campaign, path: Path) -> str:
-    return path.relative_to(campaign.folder).as_posix()
 
 
 def _changed(
@@ -229,7 +210,7 @@ def _changed(
         files: dict[str, tuple[bytes | None, bytes | None]] = {}
         if told := _said_right(folder, campaign, content, opening, right):
             files[TOML] = _toml_with(folder, told)
-        path = _relative(campaign, campaign.table.file)
+        path = campaign.table.file.relative_to(folder).as_posix()
         return make_step(folder, what, {path: (campaign.table.raw, content), **files})
 
 
@@ -260,28 +241,9 @@ def _toml_with(folder: Path, told: Mapping[str, float]) -> tuple[bytes, bytes]:
     return old, with_told_cells(old, folder / TOML, told)
 
 
-def _texts(table: Table) -> dict[CellPlace, str | float]:
-    """What the cells hold, numbers as numbers: a result that is typed again is no change."""
-    found: dict[CellPlace, str | float] = {}
-    for column in table.columns:
-        for row, text, cell in zip(table.numbers, table.cells(column), table.parsed(column), strict=True):
-            found[row, column] = cell.value if cell.plain and cell.value is not None else text
-    return found
-
-
-def _told(rows: Sequence[int], failed: Collection[int], set_anew: Sequence[int]) -> str:
-    bad = sorted(failed)
-    good = [row for row in rows if row not in bad]
-    words = []
-    for numbers, what in (
-        (good, "results were written into"),
-        (set_anew, "settings were corrected in"),
-        (bad, "marked as failed:"),
-    ):
-        if numbers:
-            shown = ", ".join(map(str, numbers[:6])) + (" …" if len(numbers) > 6 else "")
-            words.append(f"{what} row{'s' if len(numbers) > 1 else ''} {shown}")
-    return "; ".join(words)
+def _rows(numbers: Sequence[int]) -> str:
+    shown = ", ".join(map(str, numbers[:6])) + (" …" if len(numbers) > 6 else "")
+    return f"row{'s' if len(numbers) > 1 else ''} {shown}"
 
 
 def save_rules(folder: Path, seen: str, rules: Sequence[str], *, opening: Opening = open_campaign) -> Step | None:
@@ -307,10 +269,9 @@ def save_rules(folder: Path, seen: str, rules: Sequence[str], *, opening: Openin
                 wrong[i, "rule"] = str(error)
         if wrong:
             raise UnusableCellsError(wrong)
-        kept = tuple(RuleLine(rule) for rule in rules if rule)
+        kept = tuple(filter(None, rules))
         if kept == file.rules:
             return None
-        read_settings(
-            folder, replace(file, rules=kept), campaign.past, place="The rules"
-        )  # whether any setting keeps all
+        # whether any setting keeps all
+        read_settings(folder, replace(file, rules=kept, rule_lines=()), campaign.past, place="The rules")
         return make_step(folder, f"rules were changed: {len(kept)} now", {TOML: (old, with_rules(old, path, rules))})

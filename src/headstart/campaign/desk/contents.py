@@ -39,12 +39,9 @@ def contents_of(folder: Path) -> FolderContents:
     file = read_campaign_file(folder / TOML)
     described = [p.descriptors for p in file.parameters if isinstance(p.descriptors, str) and p.descriptors]
     names = [TOML, *file.past, *described, *([file.candidates] if file.candidates else []), file.current]
-    return FolderContents({name: _digest_at(folder / name) for name in names}, file.current)
-
-
-def _digest_at(path: Path) -> str | None:
-    path = (split_sheet(path) or (path,))[0]  # a sheet is named with its workbook
-    return digest(path.read_bytes()) if path.is_file() else None
+    paths = {name: (split_sheet(folder / name) or (folder / name,))[0] for name in names}  # a sheet's is its workbook
+    files = {name: digest(path.read_bytes()) if path.is_file() else None for name, path in paths.items()}
+    return FolderContents(files, file.current)
 
 
 class PastKept:

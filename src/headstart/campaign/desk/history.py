@@ -76,10 +76,10 @@ def make_step(folder: Path, what: str, changes: Mapping[str, tuple[bytes | None,
     own = make_folder(folder / HISTORY / f"{number:04d}")
     files = []
     for i, (path, (before, after)) in enumerate(changes.items()):
-        copy = None if before is None else f"{i}-{Path(path).name}"
-        if copy is not None and before is not None:
+        copy = f"{i}-{Path(path).name}"
+        if before is not None:
             write_whole(own / copy, before)
-        files.append(ChangedFile(path, copy, digest(after)))
+        files.append(ChangedFile(path, None if before is None else copy, digest(after)))
     step = Step(number, _now(), what, tuple(files))
     _note(folder, step)
     done: list[str] = []

@@ -1,21 +1,6 @@
 """``headstart.toml`` is read: every key is known and every value fits, or an error names the line and the remedy.
 
-[objectives.yield]             one to three objectives,
-direction = "maximize"
-error = "yield_sd"             with the column of their standard errors, and the values that there can be at all
-low = 0
-high = 100
-
-[limits.impurity]              what must stay within a limit
-at_most = 0.5
-
-[[rules]]                      what must hold for the settings (data.rules.text)
-rule = "A + B + C = 1"
-
-[parameters.temperature]       what may be set
-
-[cells]                        what cells of the files mean, if not what is usual (sources.files.cells)
-"n.d." = "failed"
+What it holds is written, with comments, by ``campaign.toml.writing``, and told in docs/folder.md and docs/files.md.
 """
 
 from __future__ import annotations
@@ -28,11 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headstart.campaign.file import CampaignFile, ResultColumn, RuleLine
+from headstart.campaign.file import CampaignFile, ResultColumn
 from headstart.data.outcomes import MOST_GOALS, Goal, Limit
-from headstart.errors import InputError, Message, Setting
+from headstart.errors import InputError, Message, Setting, nearest
 from headstart.sources.files.cells import wrong_meaning
-from headstart.sources.files.names import nearest
 from headstart.sources.parameters import Kind, Parameter
 
 # What a value must be, as a message says it
@@ -127,49 +111,26 @@ def parameter_of(toml: TomlText, name: str, data: Any) -> Parameter:
     for key in data:
         if key not in allowed:
             raise wrong(key, f"does not go with kind {kind.value!r}. Delete it, or change the kind.")
-    unit, before = data.get("unit", ""), data.get("before")
-    if (
-        before is not None
-        and kind is not Kind.CATEGORY
-        and isinstance(before, str) != isinstance(data.get("value", 0.0), str)
-    ):
-        raise wrong("before", f"must be a number, but it is {before!r}.")
+    given: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in data.items() if key != "kind"
+    }
     if kind is Kind.CATEGORY:
-        choices = tuple(_category(c) for c in data["choices"])
-        if len(set(choices)) < 2 or len(set(choices)) < len(choices):
-            raise wrong("choices", f"must be two or more different values, but they are {list(choices)}.")
-        withdrawn = tuple(_category(c) for c in data.get("withdrawn", ()))
-        both = next((c for c in withdrawn if c in choices), None)
-        if both is not None:
-            raise wrong("withdrawn", f"has {both!r}, which is one of the choices too. Delete one of the two.")
-        if before is not None and _category(before) not in (*choices, *withdrawn):
-            raise wrong("before", f"is {before!r}, which is none of the choices. Correct it, or add it to withdrawn.")
-        told = data.get("descriptors", "")
-        return Parameter(
-            name,
-            kind,
-            choices=choices,
-            unit=unit,
-            descriptors=told if isinstance(told, str) else tuple(told),
-            withdrawn=withdrawn,
-            before=None if before is None else _category(before),
-        )
-    if kind is Kind.FIXED:
-        return Parameter(name, kind, value=data["value"], unit=unit, before=before)
-    low, high, step, log = data["low"], data["high"], data.get("step"), data.get("log", False)
-    for key, value in (("low", low), ("high", high), ("step", step)):
-        if value is not None and kind is Kind.INT and value != int(value):
-            raise wrong(key, f'must be a whole number, but it is {value}. Or use kind = "float".')
-    if low >= high:
-        how = "Swap them" if low > high else 'Widen the range, or use kind = "fixed" with a value'
-        raise wrong("low", f"is {low}, which is not below high = {high}. {how}.")
-    if log and low <= 0:
-        raise wrong("low", f"is {low}, but a log scale needs low above 0. Raise it, or delete log = true.")
-    if step is not None and not 0 < step <= high - low:
-        raise wrong("step", f"must be positive and no wider than the range, but it is {step}.")
-    if step is not None and log:
-        raise wrong("step", "does not go with log = true. Delete one of the two.")
-    return Parameter(name, kind, low=low, high=high, log=log, step=step, unit=unit, before=before)
+        given |= {key: tuple(map(_category, given[key])) for key in ("choices", "withdrawn") if key in given}
+        given |= {"before": _category(given["before"])} if "before" in given else {}
+    p = Parameter(name, kind, **given)
+    if kind is Kind.CATEGORY:
+        if len(set(p.choices)) < max(2, len(p.choices)):
+            raise wrong("choices", f"must be two or more different values, but they are {list(p.choices)}.")
+        if both := [choice for choice in p.withdrawn if choice in p.choices]:
+            raise wrong("withdrawn", f"has {both[0]!r}, which is one of the choices too. Delete one of the two.")
+        if p.before is not None and p.before not in (*p.choices, *p.withdrawn):
+            raise wrong("before", f"is {p.before!r}, which is none of the choices. Correct it, or add it to withdrawn.")
+    elif p.before is not None and isinstance(p.before, str) != p.is_text:
+        raise wrong("before", f"must be a {'text' if p.is_text else 'number'}, but it is {p.before!r}.")
+    if p.wrong:
+        key, why = p.wrong
+        raise toml.fail(f"{key} in [{table}]: {why}", key, table)
+    return p
 
 
 def _category(value: Any) -> str:
@@ -183,7 +144,7 @@ _RESULT_KEYS = {
     "objectives": {"direction": TEXT, **_EVERY_KEYS},
     "limits": {"at_most": NUMBER, "at_least": NUMBER, **_EVERY_KEYS},
 }
-_RULE_KEYS = {"rule": TEXT, "why": TEXT}
+_RULE_KEYS = ("rule", "why")
 
 
 def results_of(toml: TomlText, data: Mapping[str, Any]) -> tuple[ResultColumn, ...]:
@@ -240,22 +201,20 @@ def _result(toml: TomlText, part: str, name: str, data: Any) -> ResultColumn:
     return ResultColumn(outcome, data.get("unit", ""), data.get("error", ""))
 
 
-def rules_of(toml: TomlText, data: Any) -> tuple[RuleLine, ...]:
-    """The rules about the settings, each with its line."""
+def rules_of(toml: TomlText, data: list[Any]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The rules about the settings, and their lines; no lines where the file writes rules in another way."""
     lines = toml.lines_of("rules")
-    found = []
+    lines = lines if len(lines) == len(data) else []
     for i, rule in enumerate(data):
-        line = lines[i] if len(lines) == len(data) else None
-        place = f"{toml.path}, line {line}" if line else f"{toml.path}, rule {i + 1}"
+        place = f"{toml.path}, {f'line {lines[i]}' if lines else f'rule {i + 1}'}"
         if not isinstance(rule, dict) or "rule" not in rule:
             raise InputError(f'{place}: a rule is a table [[rules]] with rule = "A + B <= 100".')
-        unknown = next((key for key in rule if key not in _RULE_KEYS), None)
-        if unknown is not None:
-            raise InputError(f"{place}: unknown key {unknown!r} in [[rules]]. {nearest(unknown, _RULE_KEYS)}")
-        if not all(isinstance(value, str) for value in rule.values()):
-            raise InputError(f"{place}: rule and why must be texts in quotation marks.")
-        found.append(RuleLine(rule["rule"], line))
-    return tuple(found)
+        for key, value in rule.items():
+            if key not in _RULE_KEYS:
+                raise InputError(f"{place}: unknown key {key!r} in [[rules]]. {nearest(key, _RULE_KEYS)}")
+            if not isinstance(value, str):
+                raise InputError(f"{place}: {key} must be a text in quotation marks, but it is {value!r}.")
+    return tuple(rule["rule"] for rule in data), tuple(lines)
 
 
 _EQUAL_ROWS = {"copies": False, "repeats": True}
@@ -288,11 +247,7 @@ def campaign_file_in(text: str, path: Path) -> CampaignFile:
         raise InputError(
             f"{path} is not valid TOML: {str(error).rstrip('.')}. Texts need quotation marks, numbers a decimal point."
         ) from error
-    return _campaign(TomlText(path, text), data)
-
-
-def _campaign(toml: TomlText, data: dict[str, Any]) -> CampaignFile:
-    """The whole file, checked."""
+    toml = TomlText(path, text)
     toml.check(data, _KEYS, "")
     results = results_of(toml, data)
     if "parameters" not in data:
@@ -312,11 +267,13 @@ def _campaign(toml: TomlText, data: dict[str, Any]) -> CampaignFile:
     equal_rows = data.get("equal_rows", "copies")
     if equal_rows not in _EQUAL_ROWS:
         raise toml.fail(f"equal_rows must be 'copies' or 'repeats', but it is {equal_rows!r}.", "equal_rows")
+    rules, rule_lines = rules_of(toml, data.get("rules", []))
     found = CampaignFile(
         results=results,
         past=tuple(data.get("past", ())),
         parameters=parameters,
-        rules=rules_of(toml, data.get("rules", ())),
+        rules=rules,
+        rule_lines=rule_lines,
         ignore=tuple(data.get("ignore", ())),
         equal_rows_are_repeats=_EQUAL_ROWS[equal_rows],
         **{key: data[key] for key in _AS_WRITTEN if key in data},

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from headstart.campaign.file import CampaignFile, ResultColumn, RuleLine
+from headstart.campaign.file import CampaignFile, ResultColumn
 from headstart.campaign.toml.reading import TomlText, campaign_file_in
 from headstart.data.outcomes import Goal
 from headstart.errors import InputError
@@ -26,28 +27,30 @@ def toml_text(campaign: CampaignFile, proposal: Proposal) -> str:
         "# What this campaign optimises, and what it starts from. Everything below was guessed from the past files:",
         "# look through it and change what is wrong. 'headstart suggest' reads it anew every time.",
         "",
-        *_commented(_top(campaign)),
+        *_settings(
+            ("current", campaign.current, "the experiments of this campaign; fill in results there"),
+            ("candidates", campaign.candidates or None, "every suggestion is one of its rows"),
+            ("model", campaign.model, "it weighs the past campaigns by what they predict: see 'headstart check'"),
+            ("max_rows", MOST_USED, "of a longer past file so many rows are used, the best among them"),
+        ),
         "",
         '# Past campaigns, as paths from this folder. Their order matters to chains alone (model = "shgp", "bhgp",',
         '# "mhgp", "hgp"): there the one that is most like the new one stands last.',
         "past = [",
-        *(f"    {_text(path)}," for path in campaign.past),
+        *(f"    {_value(path)}," for path in campaign.past),
         "]",
         "",
         "# Columns of the past files that are not parameters. To make one a parameter, delete it here and add a table.",
         "ignore = [",
-        *_commented([(f"    {_text(name)},", why) for name, why in proposal.ignored.items()]),
+        *_commented([(f"    {_value(name)},", why) for name, why in proposal.ignored.items()]),
         "]",
     ]
     if campaign.rename:
         lines += ["", "# Columns with another name in some past file: old = new.", "[rename]"]
-        lines += [f"{_key(old)} = {_text(new)}" for old, new in campaign.rename.items()]
+        lines += [f"{_key(old)} = {_value(new)}" for old, new in campaign.rename.items()]
     if campaign.cells:
         lines += ["", "# What cells of the files mean, other than usual.", "[cells]"]
-        lines += [
-            f"{_key(text)} = {_text(meaning) if isinstance(meaning, str) else repr(meaning)}"
-            for text, meaning in campaign.cells.items()
-        ]
+        lines += [f"{_key(text)} = {_value(meaning)}" for text, meaning in campaign.cells.items()]
     lines += [
         "",
         "# Results. An [objectives.NAME] is to be high or low; up to three are weighed against each other. What only",
@@ -67,80 +70,66 @@ def toml_text(campaign: CampaignFile, proposal: Proposal) -> str:
     if campaign.rules:
         lines += ["", "# Rules that every suggestion keeps. Past results that break one still count."]
     for rule in campaign.rules:
-        lines += ["", "[[rules]]", f"rule = {_text(rule.text)}"]
+        lines += ["", "[[rules]]", f"rule = {_value(rule)}"]
     return "\n".join(lines) + "\n"
-
-
-def _top(campaign: CampaignFile) -> list[tuple[str, str]]:
-    listed = [(f"candidates = {_text(campaign.candidates)}", "every suggestion is one of its rows")]
-    return [
-        (f"current = {_text(campaign.current)}", "the experiments of this campaign; fill in results there"),
-        *(listed if campaign.candidates else ()),
-        (
-            f"model = {_text(campaign.model)}",
-            "it weighs the past campaigns by what they predict: see 'headstart check'",
-        ),
-        (
-            f"max_rows = {MOST_USED}",
-            "of a longer past file so many rows are used, the best among them",
-        ),
-    ]
 
 
 def _result(column: ResultColumn) -> list[str]:
     outcome = column.outcome
+    first: tuple[str, Any, str]
     if isinstance(outcome, Goal):
-        header = f"[objectives.{_key(column.name)}]"
-        settings = [(f"direction = {_text('maximize' if outcome.maximize else 'minimize')}", "or the reverse")]
+        first = ("direction", "maximize" if outcome.maximize else "minimize", "or the reverse")
     else:
-        header = f"[limits.{_key(column.name)}]"
-        settings = [
-            (f"{'at_most' if outcome.sign > 0 else 'at_least'} = {outcome.value!r}", "every good result keeps it")
-        ]
-    settings.append((f"unit = {_text(column.unit)}", "for tables and pictures"))
-    settings += [(f"error = {_text(column.error)}", "the column of standard errors")] if column.error else []
-    settings += [(f"low = {outcome.low!r}", "a percentage: no result can be lower")] if outcome.low is not None else []
-    settings += [(f"high = {outcome.high!r}", "or higher")] if outcome.high is not None else []
-    return [header, *_commented(settings)]
+        first = ("at_most" if outcome.sign > 0 else "at_least", outcome.value, "every good result keeps it")
+    return [
+        f"[{'objectives' if isinstance(outcome, Goal) else 'limits'}.{_key(column.name)}]",
+        *_settings(
+            first,
+            ("unit", column.unit, "for tables and pictures"),
+            ("error", column.error or None, "the column of standard errors"),
+            ("low", outcome.low, "a percentage: no result can be lower"),
+            ("high", outcome.high, "or higher"),
+        ),
+    ]
 
 
-def _text(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def _parameter(guess: Guess) -> list[str]:
+    p, whole = guess.parameter, guess.parameter.kind is Kind.INT
+    ends = (p.low, p.high, p.step) if p.kind in (Kind.INT, Kind.FLOAT) else (None, None, None)
+    low, high, step = (None if end is None else int(end) if whole else float(end) for end in ends)
+    why = {"descriptors": "numbers that describe them: alike is near", **guess.reasons}
+    settings = {
+        "kind": p.kind.value,
+        "choices": p.choices or None,
+        "descriptors": p.descriptors or None,
+        "value": p.value if p.kind is Kind.FIXED else None,
+        "low": low,
+        "high": high,
+        "log": p.log or None,
+        "step": step,
+        "unit": None if p.kind is Kind.CATEGORY else p.unit,
+    }
+    told = ((key, value, why.get(key, "")) for key, value in settings.items())
+    return [f"[parameters.{_key(p.name)}]", *_settings(*told)]
 
 
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
-
-
-def _number(value: float, kind: Kind) -> str:
-    return str(int(value)) if kind is Kind.INT else repr(float(value))
+def _settings(*settings: tuple[str, Any, str]) -> list[str]:
+    """Keys, values and comments as lines; a value None is left out."""
+    return _commented([(f"{key} = {_value(value)}", why) for key, value, why in settings if value is not None])
 
 
 def _commented(lines: Sequence[tuple[str, str]]) -> list[str]:
-    """Settings with their comments in one column."""
+    """Lines with their comments in one column."""
     width = max((len(line) for line, comment in lines if comment and len(line) < 44), default=0)
     return [f"{line:<{width}}  # {comment}" if comment else line for line, comment in lines]
 
 
-def _parameter(guess: Guess) -> list[str]:
-    p, why = guess.parameter, guess.reasons
-    settings = [(f"kind = {_text(p.kind.value)}", why.get("kind", ""))]
-    if p.kind is Kind.CATEGORY:
-        settings.append((f"choices = [{', '.join(_text(c) for c in p.choices)}]", ""))
-        if isinstance(p.descriptors, str) and p.descriptors:
-            settings.append((f"descriptors = {_text(p.descriptors)}", "numbers that describe them: alike is near"))
-    elif p.kind is Kind.FIXED:
-        settings.append(
-            (f"value = {_text(p.value) if isinstance(p.value, str) else repr(p.value)}", why.get("value", ""))
-        )
-        settings.append((f"unit = {_text(p.unit)}", why.get("unit", "")))
-    else:
-        settings.append((f"low = {_number(p.low, p.kind)}", why.get("low", "")))
-        settings.append((f"high = {_number(p.high, p.kind)}", ""))
-        settings += [("log = true", why.get("log", ""))] if p.log else []
-        settings += [(f"step = {_number(p.step, p.kind)}", why.get("step", ""))] if p.step is not None else []
-        settings.append((f"unit = {_text(p.unit)}", why.get("unit", "")))
-    return [f"[parameters.{_key(p.name)}]", *_commented(settings)]
+def _value(value: str | float | Sequence[str]) -> str:
+    return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
 
 
 _BOM = "\ufeff"
@@ -152,7 +141,7 @@ def with_told_cells(raw: bytes, path: Path, told: Mapping[str, float]) -> bytes:
     """The file with more lines in its table [cells], which is added where it has none."""
     lines, newline = _lines(raw)
     before = _understood(lines, path)
-    new = [f"{_text(text)} = {value!r}" for text, value in told.items()]
+    new = [f"{_value(text)} = {value!r}" for text, value in told.items()]
     line = TomlText(path, "\n".join(lines)).line("", "cells")
     changed = [*lines[:line], *new, *lines[line:]] if line else [*lines, "", "[cells]", *new]
     return _checked(changed, newline, path, replace(before, cells={**before.cells, **told}), "[cells]")
@@ -166,7 +155,7 @@ def with_rules(raw: bytes, path: Path, rules: Sequence[str]) -> bytes:
     changed = list(lines)
     for i, head in reversed(list(enumerate(heads))):
         wanted = rules[i] if i < len(rules) else ""
-        if i < len(before.rules) and wanted == before.rules[i].text:
+        if i < len(before.rules) and wanted == before.rules[i]:
             continue
         end = next((k for k in range(head + 1, len(changed)) if _HEADER.match(changed[k])), len(changed))
         if not wanted:
@@ -174,11 +163,10 @@ def with_rules(raw: bytes, path: Path, rules: Sequence[str]) -> bytes:
             continue
         for k in range(head + 1, end):
             if found := _RULE.fullmatch(changed[k]):
-                changed[k] = f"{found[1]}{_text(wanted)}{found[2]}"
+                changed[k] = f"{found[1]}{_value(wanted)}{found[2]}"
     for wanted in rules[len(heads) :]:
-        changed += ["", "[[rules]]", f"rule = {_text(wanted)}"] if wanted else []
-    kept = tuple(RuleLine(text) for text in rules if text)
-    return _checked(changed, newline, path, replace(before, rules=kept), "[[rules]]")
+        changed += ["", "[[rules]]", f"rule = {_value(wanted)}"] if wanted else []
+    return _checked(changed, newline, path, replace(before, rules=tuple(filter(None, rules))), "[[rules]]")
 
 
 def _lines(raw: bytes) -> tuple[list[str], str]:

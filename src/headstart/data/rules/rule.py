@@ -12,7 +12,6 @@ values; a row is a column of length one.
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from abc import ABC, abstractmethod
@@ -29,7 +28,7 @@ from numpy.typing import NDArray
 from headstart.data.axis import Axis
 from headstart.data.ranges import ROUNDING, same_category, span_in_words
 from headstart.data.space import Space
-from headstart.errors import InputError, NoSettingError, UnknownParameterError
+from headstart.errors import InputError, NoSettingError, UnknownParameterError, nearest
 
 Numbers = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -304,8 +303,8 @@ def feasible_rows(rows: Sequence[Mapping[str, Any]], rules: Sequence[SettingRule
     return [int(i) for i in np.flatnonzero(kept)]
 
 
-def require_rule(rule: SettingRule, space: Space, cited: str = "") -> None:
-    """Raise an ``InputError`` unless a rule is about parameters of the space, each of the kind that it needs."""
+def require_rule(rule: SettingRule, space: Space, cited: str = "") -> SettingRule:
+    """The rule; an ``InputError`` unless it is about parameters of the space, each of the kind that it needs."""
     cited = cited or f"Rule {str(rule)!r}"
     axes = {name: axis_named(space, name, cited) for name in rule.parameters}
     match rule:
@@ -325,13 +324,14 @@ def require_rule(rule: SettingRule, space: Space, cited: str = "") -> None:
         case FixedValue(parameter=name, value=value):
             axis = axes[name]
             _require_clause(Clause(name, Relation.EQUAL, value), axis, cited)
-            if axis.categorical:
-                return
-            if (axis.log and value <= 0) or not rule.holds({name: axis.value(axis.place([value]))[0]}):
+            if (axis.log and value <= 0) or not (
+                axis.categorical or rule.holds({name: axis.value(axis.place([value]))[0]})
+            ):
                 raise InputError(
                     f"{cited}: {name!r} may have {span_in_words(axis.distribution)}, but {_shown(value)} is none of "
                     "them. Fix it to one of its values, or widen its range."
                 )
+    return rule
 
 
 def _require_clause(clause: Clause, axis: Axis, cited: str) -> None:
@@ -352,13 +352,7 @@ def axis_named(space: Space, name: str, where: object) -> Axis:
     """The parameter of this name; an ``UnknownParameterError`` that says where it was named, and what may be meant."""
     if name in space.by_name:
         return space.by_name[name]
-    lower = {known.lower(): known for known in space.names}
-    close = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.6)
-    hint = (
-        f"Did you mean {shown_name(lower[close[0]])}?"
-        if close
-        else f"The parameters are {', '.join(map(shown_name, space.names))}."
-    )
+    hint = nearest(name, space.names, shown_name)
     raise UnknownParameterError(f"{where}: there is no parameter {name!r}. {hint}")
 
 

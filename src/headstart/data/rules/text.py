@@ -63,17 +63,12 @@ def parse_rule(text: str, space: Space, where: str = "") -> SettingRule:
             holds the text, the place and what to write instead.
     """
     cited = f"{where}: rule {text!r}" if where else f"Rule {text!r}"
-    rule = _Parser(cited, space, text).rule()
-    require_rule(rule, space, cited)
-    return rule
+    return require_rule(_Parser(cited, space, text).rule(), space, cited)
 
 
 def read_rules(rules: Sequence[SettingRule | str], space: Space) -> tuple[SettingRule, ...]:
     """The rules, those given as text parsed; fails on one that is not about the space."""
-    for rule in rules:
-        if isinstance(rule, SettingRule):
-            require_rule(rule, space)
-    return tuple(parse_rule(rule, space) if isinstance(rule, str) else rule for rule in rules)
+    return tuple(parse_rule(rule, space) if isinstance(rule, str) else require_rule(rule, space) for rule in rules)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from headstart.decide.domain import jumps
 from headstart.decide.ruled.numeric import NumericRange
-from headstart.decide.ruled.polytope import ROUNDING, Polytope, chebyshev_centre
+from headstart.decide.ruled.polytope import ROUNDING, Polytope
 
 Array = NDArray[np.float64]
 
@@ -120,8 +120,13 @@ class Block:
     # ── points inside ─────────────────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
+    def _every(self) -> Polytope:
+        """The polytope of all inputs, the grids taken as continuous."""
+        return Polytope(self._sides[0], self._sides[2])
+
+    @cached_property
     def _centre(self) -> tuple[Array, float] | None:
-        return chebyshev_centre(*self._sides)
+        return self._every.centre(self._sides[1], self._sides[3])
 
     @cached_property
     def found(self) -> Float[Array, "k p"]:
@@ -250,9 +255,8 @@ class Block:
 
     def nearest(self, X: Float[Array, "n p"]) -> Float[Array, "n p"]:
         """Projection onto the block: exact without grids, by local search with them."""
-        A, b, E, e = self._sides
-        every = Polytope(A, E)
-        Y, ok = every.nearest(X, np.tile(b, (len(X), 1)), np.tile(e, (len(X), 1)))
+        _, b, _, e = self._sides
+        Y, ok = self._every.nearest(X, np.tile(b, (len(X), 1)), np.tile(e, (len(X), 1)))
         if len(self.grids):
             Y, ok = self._rounded(np.where(ok[:, None], Y, X))
         for i in np.flatnonzero(~ok):

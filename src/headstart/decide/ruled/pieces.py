@@ -95,7 +95,7 @@ class Pieces:
     rules: tuple[SettingRule, ...]
     pinned: Mapping[str, Any] = field(default_factory=dict)
     _known: dict[Levels, tuple[Piece, ...]] = field(default_factory=dict)
-    _blocks: dict[tuple[Any, ...], Block] = field(default_factory=dict)
+    _blocks: dict[str, Block] = field(default_factory=dict)
 
     @cached_property
     def numbers(self) -> tuple[NumericRange, ...]:
@@ -144,19 +144,17 @@ class Pieces:
 
     @cached_property
     def _combinations(self) -> list[Levels]:
-        options = [self._options(axis) for axis in self.categories]
+        options = []
+        for axis in self.categories:
+            own = list(range(len(axis.choices)))
+            if axis.name in self.pinned:
+                own = [i for i, level in enumerate(axis.levels) if level == self.pinned[axis.name]]
+            options.append([*own, ABSENT] if axis.name in self._conditions else own)
         if np.prod([float(len(option)) for option in options]) <= _MOST_LEVELS:
             return list(product(*options))
         rng = np.random.default_rng(0)
         drawn = np.stack([rng.choice(option, size=_MOST_LEVELS) for option in options], axis=-1)
         return list(dict.fromkeys(tuple(row) for row in drawn.tolist()))
-
-    def _options(self, axis: Axis) -> list[int]:
-        if axis.name in self.pinned:
-            own = [i for i, level in enumerate(axis.levels) if level == self.pinned[axis.name]]
-        else:
-            own = list(range(len(axis.choices)))
-        return [*own, *([ABSENT] if axis.name in self._conditions else [])]
 
     def of(self, levels: Levels) -> tuple[Piece, ...]:
         """The pieces with these levels of the relevant categories."""
@@ -175,12 +173,10 @@ class Pieces:
             if not any(map(without.of, without._combinations)):
                 needed = fewer
         given = " with " + ", ".join(f"{name} = {value}" for name, value in self.pinned.items()) if self.pinned else ""
+        which, it = "all of these rules: " + "; ".join(map(str, needed)), "one"
         if len(needed) == 1:
-            raise NoSettingError(
-                f"No setting of the space{given} keeps the rule {str(needed[0])!r}. Change or remove it."
-            )
-        every = "; ".join(map(str, needed))
-        raise NoSettingError(f"No setting of the space{given} keeps all of these rules: {every}. Change or remove one.")
+            which, it = f"the rule {str(needed[0])!r}", "it"
+        raise NoSettingError(f"No setting of the space{given} keeps {which}. Change or remove {it}.")
 
     # ── how a piece comes about ───────────────────────────────────────────────────────────────────────────────────
 
@@ -283,22 +279,17 @@ class Pieces:
         made = replace(part, low=tuple(low), high=tuple(high), tied=tied)
         if not tied:
             return made
-        block = self._block(rows, tied, np.array(low)[[*tied]], np.array(high)[[*tied]])
-        return replace(made, block=block) if len(block.found) else None
-
-    def _block(
-        self, rows: list[tuple[bool, list[tuple[int, float]], float]], tied: Levels, low: Array, high: Array
-    ) -> Block:
-        key = (tied, low.tobytes(), high.tobytes(), repr(rows))
-        if key not in self._blocks:
+        ends = [(low[j], high[j]) for j in tied]
+        key = repr((tied, ends, rows))
+        if key not in self._blocks:  # which the pieces of other categories may share
             sides = [(is_equal, [dict(terms).get(j, 0.0) for j in tied] + [bound]) for is_equal, terms, bound in rows]
             A, E = (
                 np.array([side for is_equal, side in sides if is_equal is equal]).reshape(-1, len(tied) + 1)
                 for equal in (False, True)
             )
-            own = tuple(self.numbers[j] for j in tied)
-            self._blocks[key] = Block(own, low, high, A[:, :-1], A[:, -1], E[:, :-1], E[:, -1])
-        return self._blocks[key]
+            own, (least, most) = tuple(self.numbers[j] for j in tied), np.array(ends).T
+            self._blocks[key] = Block(own, least, most, A[:, :-1], A[:, -1], E[:, :-1], E[:, -1])
+        return replace(made, block=self._blocks[key]) if len(self._blocks[key].found) else None
 
 
 def _intervals(relation: Relation, v: float) -> list[tuple[float, float]]:

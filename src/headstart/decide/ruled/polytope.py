@@ -45,6 +45,11 @@ class Polytope:
         return np.ascontiguousarray(Vt[rank:].T)
 
     @cached_property
+    def _across(self) -> Float[Array, "m f"]:
+        """The inequalities in that basis."""
+        return np.asarray(self.A @ self.along)
+
+    @cached_property
     def back(self) -> Float[Array, "p q"]:
         """The pseudo-inverse of E."""
         return np.asarray(np.linalg.pinv(self.E, rcond=1e-9), dtype=np.float64)
@@ -60,13 +65,25 @@ class Polytope:
         Y = self.onto(X, e)
         ok = np.abs(Y @ self.E.T - e).max(-1, initial=-np.inf) <= ROUNDING
         left = b - Y @ self.A.T
-        G = self.A @ self.along
         for i in np.flatnonzero(ok & (left.min(-1, initial=np.inf) < 0)):
-            t = _shortest(-G, -left[i])
+            t = _shortest(-self._across, -left[i])
             if t is not None:
                 Y[i] += self.along @ t
             ok[i] = (self.A @ Y[i] - b[i]).max() <= ROUNDING
         return Y, ok
+
+    def centre(self, b: Float[Array, "m"], e: Float[Array, "q"]) -> tuple[Float[Array, "p"], float] | None:
+        """The Chebyshev centre and its distance to the inequalities within E x = e; None if the polytope is empty."""
+        p = self.A.shape[1]
+        found = linprog(
+            np.r_[np.zeros(p), -1.0],
+            A_ub=np.c_[self.A, np.linalg.norm(self._across, axis=-1)],
+            b_ub=b + ROUNDING / 10,  # a polytope may be a point
+            A_eq=np.c_[self.E, np.zeros(len(self.E))],
+            b_eq=e,
+            bounds=[(None, None)] * p + [(0.0, 1.0)],
+        )
+        return None if found.x is None or found.status != 0 else (found.x[:p], float(found.x[p]))
 
     def slide(
         self,
@@ -152,20 +169,3 @@ def _shortest(G: Float[Array, "m f"], h: Float[Array, "m"]) -> Float[Array, "f"]
     # the sides that hold it, as equations: what the squares have lost is found again
     exact = np.linalg.lstsq(G[u > 0], h[u > 0], rcond=1e-10)[0]
     return np.asarray(exact if (h - G @ exact).max() <= max(_NONE, (h - G @ rough).max()) else rough)
-
-
-def chebyshev_centre(
-    A: Float[Array, "m p"], b: Float[Array, "m"], E: Float[Array, "q p"], e: Float[Array, "q"]
-) -> tuple[Float[Array, "p"], float] | None:
-    """The Chebyshev centre and its distance to the inequalities within E x = e; None if the polytope is empty."""
-    p = A.shape[1]
-    norms = np.linalg.norm(A @ Polytope(A, E).along, axis=-1)
-    found = linprog(
-        np.r_[np.zeros(p), -1.0],
-        A_ub=np.c_[A, norms],
-        b_ub=b + ROUNDING / 10,  # a polytope may be a point
-        A_eq=np.c_[E, np.zeros(len(E))],
-        b_eq=e,
-        bounds=[(None, None)] * p + [(0.0, 1.0)],
-    )
-    return None if found.x is None or found.status != 0 else (found.x[:p], float(found.x[p]))

@@ -22,7 +22,7 @@ from headstart.data.axis import Axis
 from headstart.data.rules.rule import CategoryColumn, Column, FixedValue, SettingRule
 from headstart.data.rules.text import read_rules
 from headstart.data.space import Space
-from headstart.decide.domain import FEW_POINTS, FEW_VALUES, NEAR, Mixed, jumps
+from headstart.decide.domain import FEW_POINTS, NEAR, Mixed, jumps
 from headstart.decide.region import Region
 from headstart.decide.ruled.numeric import NumericRange
 from headstart.decide.ruled.pieces import ABSENT, Piece, Pieces
@@ -84,8 +84,8 @@ class Ruled(Mixed):
         return self._pieces.numbers
 
     @cached_property
-    def _number_of(self) -> dict[str, NumericRange]:
-        return {number.name: number for number in self._numbers}
+    def _on_steps(self) -> dict[str, NumericRange]:
+        return {number.name: number for number in self._numbers if number.stepped}
 
     def _kept(self, X: Float[Tensor, "n d"]) -> Bool[Tensor, "n"]:
         """Which points of the space satisfy all rules."""
@@ -100,7 +100,8 @@ class Ruled(Mixed):
         return torch.from_numpy(kept).to(X.device)
 
     @cached_property
-    def _listed(self) -> Float[Tensor, "m d"] | None:
+    def listing(self) -> Float[Tensor, "m d"] | None:
+        """Every combination of values that satisfies the rules, if they can be listed and are few; else None."""
         X = self._combinations(_MOST_LISTED)
         if X is None:
             return None
@@ -112,10 +113,18 @@ class Ruled(Mixed):
         fixed = {rule.parameter: rule.value for rule in self.rules if isinstance(rule, FixedValue)} | dict(self.pinned)
         if axis.name in fixed:
             return axis.place([fixed[axis.name]])
-        number = self._number_of.get(axis.name)
-        if number is None or not number.stepped or number.count is None or number.count > most:
+        number = self._on_steps.get(axis.name)
+        if number is None or (number.count or 0) > most:
             return super()._grid(axis, most)
-        return torch.from_numpy(number.coordinates(number.on_grid(np.arange(float(number.count))))).unsqueeze(-1)
+        return torch.from_numpy(number.coordinates(number.on_grid(np.arange(float(number.count or 0))))).unsqueeze(-1)
+
+    def _stepped(self, axis: Axis, X: Float[Tensor, "k d"]) -> Float[Tensor, "k m"]:
+        number = self._on_steps.get(axis.name)
+        if number is None:
+            return super()._stepped(axis, X)
+        count, here = number.count or 1, np.round(number.index(number.values(X.cpu().numpy())))
+        index = (here[:, None] + jumps(count).numpy()).clip(0, count - 1)
+        return torch.from_numpy(number.coordinates(number.on_grid(index)))
 
     # ── points all over it, and near others ───────────────────────────────────────────────────────────────────────
 
@@ -199,15 +208,10 @@ class Ruled(Mixed):
 
     def exchanges(self, X: Float[Tensor, "k d"]) -> Float[Tensor, "k m d"] | None:
         """The points with another value of one discrete parameter, or of several that rules tie together."""
-        summed, moves = self._pieces.in_sums, []
-        for axis in self._axes:
-            number = self._number_of.get(axis.name)
-            if axis.name in self.pinned or axis.name in summed:
-                continue
-            if number is not None and number.stepped:
-                moves.append(_along(number, X))
-            elif axis.count is not None:
-                moves.append(self._other_values(axis, X))
+        summed = self._pieces.in_sums
+        discrete = [axis for axis in self._axes if axis.count is not None or axis.name in self._on_steps]
+        alone = [axis for axis in discrete if axis.name not in self.pinned and axis.name not in summed]
+        moves = [self._other_values(axis, X) for axis in alone]
         if any(number.count is not None and number.name in summed for number in self._numbers):
             moves.append(self._along_tied(X))
         if not moves:
@@ -268,7 +272,12 @@ class Ruled(Mixed):
         wrong = [rows for levels, rows in _groups(own.levels) if not self._pieces.of(levels)]
         if wrong:
             rows = np.concatenate(wrong)
-            given = self._possible(own.levels[rows], rng) if instead is None else self._values(instead[rows]).levels
+            if instead is None:  # the combination with a piece that differs in the fewest levels
+                possible = np.array(self._pieces.possible)
+                apart = (own.levels[rows][:, None] != possible).sum(-1) + 1e-3 * rng.random((len(rows), len(possible)))
+                given = possible[apart.argmin(-1)]
+            else:
+                given = self._values(instead[rows]).levels
             for c, axis in enumerate(self._pieces.categories):
                 for level in range(len(axis.levels) if axis.width else 0):
                     X[rows[given[:, c] == level], axis.columns] = axis.place([axis.levels[level]])
@@ -304,12 +313,6 @@ class Ruled(Mixed):
                 found.setdefault(pieces[i], []).append(rows[index == i])
         return [(piece, np.concatenate(parts)) for piece, parts in found.items()]
 
-    def _possible(self, levels: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-        """The combination of levels with a piece that differs from each of these in the fewest."""
-        possible = np.array(self._pieces.possible)
-        apart = (levels[:, None] != possible).sum(-1) + 1e-3 * rng.random((len(levels), len(possible)))
-        return np.asarray(possible[apart.argmin(-1)])
-
 
 def _groups(levels: NDArray[np.int64]) -> list[tuple[tuple[int, ...], Index]]:
     """The combinations of levels that occur, each with the points that have it."""
@@ -317,19 +320,6 @@ def _groups(levels: NDArray[np.int64]) -> list[tuple[tuple[int, ...], Index]]:
         return [((), np.arange(len(levels)))]
     found, index = np.unique(levels, axis=0, return_inverse=True)
     return [(tuple(row), np.flatnonzero(index.ravel() == i)) for i, row in enumerate(found.tolist())]
-
-
-def _along(number: NumericRange, X: Float[Tensor, "k d"]) -> Float[Tensor, "k m d"]:
-    """Every other value of the grid that rules have left, or steps of 1, 2, 4 … along a long one."""
-    count = number.count or 1
-    if count <= FEW_VALUES:
-        index = np.broadcast_to(np.arange(count, dtype=np.float64), (len(X), count))
-    else:
-        here = np.round(number.index(number.values(X.cpu().numpy())))
-        index = (here[:, None] + jumps(count).numpy()).clip(0, count - 1)
-    moved = X.unsqueeze(-2).repeat(1, index.shape[1], 1)
-    moved[..., number.column] = torch.from_numpy(number.coordinates(number.on_grid(index))).to(X)
-    return moved
 
 
 def _rng(generator: torch.Generator) -> np.random.Generator:

@@ -83,6 +83,7 @@ class SourceVerdict:
     rows: int
     verdict: Verdict
     reason: str
+    figures: str  # behind the reason, in nats
     informative: float  # nats per observation of its own, over a constant
     informative_error: float  # standard error of it
     unusable: WhyUnusable | None  # why it is not trusted, where it is not
@@ -91,6 +92,11 @@ class SourceVerdict:
     weight: float
     weight_sd: float
     history: tuple[tuple[int, float], ...]
+
+    @property
+    def explained(self) -> str:
+        """The reason, with the figures behind it."""
+        return f"{self.reason[:-1]} ({self.figures})." if self.figures else self.reason
 
     @property
     def upside_down(self) -> bool:
@@ -137,7 +143,7 @@ class Explanation:
 
     def __str__(self) -> str:
         """A line per source, one for the candidates, which says what is not known yet, and one per point."""
-        lines = [f"{s.name}: {s.verdict}. {s.reason}" for s in self.sources]
+        lines = [f"{s.name}: {s.verdict}. {s.explained}" for s in self.sources]
         believed = ", ".join(f"{name} {share:.0%}" for name, share in self.candidates.items())
         unknown = ""
         if self.n_observations == 0:
@@ -172,7 +178,7 @@ class Explanation:
                 "source": source.name,
                 "rows": source.rows,
                 "verdict": str(source.verdict),
-                "reason": source.reason,
+                "reason": source.explained,
                 "weight": source.weight,
                 "weight_sd": source.weight_sd,
                 "gain": source.gain if self.n_observations > 1 else math.nan,
@@ -259,7 +265,7 @@ def explain(
         selected = prior.selected(target)
         gains = (scores_alone(selected, model, target) - scores[model.plain])[:, 1:]
         of_source = dict(zip(selected.index, gains, strict=True))
-        verdicts = tuple(_verdict(prior, i, of_source.get(i), weights) for i in range(len(prior.sources)))
+        verdicts = tuple(_verdict(prior, i, of_source.get(i), weights, target.name) for i in range(len(prior.sources)))
         history = tuple(enumerate(map(tuple, believed.mT.tolist())))
         each = None if X is None else shares(prior, posterior, X)
     return Explanation(
@@ -328,7 +334,9 @@ def source_weights(prior: AutoPrior, posterior: AutoPosterior) -> tuple[_Weights
 # ── verdicts ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _verdict(prior: AutoPrior, i: int, gains: Float[Tensor, "n"] | None, weights: dict[int, _Weights]) -> SourceVerdict:
+def _verdict(
+    prior: AutoPrior, i: int, gains: Float[Tensor, "n"] | None, weights: dict[int, _Weights], target: str
+) -> SourceVerdict:
     """The verdict on source i; ``gains`` per observation are None where it is not selected."""
     source, history = prior.sources[i], tuple((n, float(mean[i])) for n, (mean, _) in weights.items())
     gain, interval = math.nan, None
@@ -342,6 +350,7 @@ def _verdict(prior: AutoPrior, i: int, gains: Float[Tensor, "n"] | None, weights
         rows=source.n,
         verdict=Verdict.REDUCED,
         reason=f"Of {len(prior.sources)} sources others stand for it at the moment.",
+        figures="",
         informative=float(prior.gate.gain[i]),
         informative_error=float(prior.gate.error[i]),
         unusable=why_unusable(prior, i),
@@ -354,8 +363,8 @@ def _verdict(prior: AutoPrior, i: int, gains: Float[Tensor, "n"] | None, weights
     trust = float(prior.gate.trust[i])
     if gains is None and trust > 0:
         return found
-    verdict, reason = _judge(found, trust, little=says_little(source))
-    return replace(found, verdict=verdict, reason=reason)
+    verdict, reason, figures = _judge(found, trust, target or "the target", little=says_little(source))
+    return replace(found, verdict=verdict, reason=reason, figures=figures)
 
 
 def verdict_by_weight(trust: float, weight: float, sd: float, before: float) -> Verdict:
@@ -367,39 +376,38 @@ def verdict_by_weight(trust: float, weight: float, sd: float, before: float) -> 
     return Verdict.REDUCED if trust < _FULL_TRUST or abs(weight) <= _REDUCED_BELOW * before else Verdict.USED
 
 
-def _judge(found: SourceVerdict, trust: float, *, little: bool) -> tuple[Verdict, str]:
-    """The verdict and its reason from the numbers; ``little`` says that the source has few rows for its inputs."""
+def _judge(found: SourceVerdict, trust: float, target: str, *, little: bool) -> tuple[Verdict, str, str]:
+    """The verdict, its reason and the figures behind it; ``little``: the source has few rows for its inputs."""
     itself = f"{found.informative:+.2f} ± {found.informative_error:.2f} nats per row"
     small = f"{found.rows} rows say little on their own" if little else ""
     if found.unusable is WhyUnusable.TOO_FEW:
         rows = f"{found.rows} row{'s'[: found.rows - 1]}"
-        return Verdict.IGNORED, f"It has {rows}: too few to see whether it predicts itself."
+        return Verdict.IGNORED, f"It has {rows}: too few to see whether it predicts itself.", ""
     if found.unusable is WhyUnusable.CONSTANT:
-        return Verdict.IGNORED, "All its results are the same: nothing shows what matters."
+        return Verdict.IGNORED, "All its results are the same: nothing shows what matters.", ""
     if trust == 0 and small:
-        return Verdict.IGNORED, f"Its {small} ({itself}): its best point is tried, and nothing else is learnt from it."
+        return Verdict.IGNORED, f"Its {small}: its best point is tried, and nothing else is learnt from it.", itself
     if trust == 0:
-        return Verdict.IGNORED, f"It does not predict itself better than a constant does ({itself})."
+        return Verdict.IGNORED, "It does not predict itself better than a constant does.", itself
     if found.interval is None and trust < _FULL_TRUST:
         why = f"its {small}" if small else "it hardly predicts itself"
-        return Verdict.REDUCED, f"It counts for {trust:.0%}, for {why} ({itself}); the target has not tested it yet."
+        return Verdict.REDUCED, f"It counts for {trust:.0%}, for {why}; no result has tested it yet.", itself
     if found.interval is None:
-        well = f"It predicts itself well ({found.informative:+.2f} nats per row)"
-        return Verdict.USED, f"{well}; the target has not tested it yet."
+        return Verdict.USED, "It predicts itself well; no result has tested it yet.", itself
     low, high = found.interval
     told = f"{found.gain:+.2f} nats per observation, 95 % interval {low:+.2f} to {high:+.2f}"
     if high < 0:
-        return Verdict.IGNORED, f"What it says about the target is worse than knowing nothing ({told})."
+        return Verdict.IGNORED, f"What it says about {target} is worse than knowing nothing.", told
     if low > 0 and found.upside_down:
-        return Verdict.USED, f"Upside down: where it is high the target is low, which helps as much ({told})."
+        return Verdict.USED, f"Upside down: where it is high {target} is low, which helps as much.", told
     if low > 0:
-        return Verdict.USED, f"It helps to predict the target ({told})."
+        return Verdict.USED, f"It helps to predict {target}.", told
     if found.weight + 2 * found.weight_sd < 0:  # one surprise makes the interval wide, the weight none the less sure
-        reverse = "where it is high the target is low"
-        return Verdict.USED, f"Upside down: {reverse}; whether that helps to predict it is not sure yet ({told})."
+        reverse = f"where it is high {target} is low"
+        return Verdict.USED, f"Upside down: {reverse}; whether that helps to predict it is not sure yet.", told
     if abs(found.weight) < _REDUCED_BELOW * found.history[0][1]:
-        return Verdict.REDUCED, f"It has not helped to predict the target so far ({told})."
-    return Verdict.USED, f"Whether it helps to predict the target is not sure yet ({told})."
+        return Verdict.REDUCED, f"It has not helped to predict {target} so far.", told
+    return Verdict.USED, f"Whether it helps to predict {target} is not sure yet.", told
 
 
 def why_unusable(prior: AutoPrior, i: int) -> WhyUnusable | None:

@@ -1,17 +1,7 @@
 """What one cell of a spreadsheet means: a number in either decimal convention, a date, or nothing.
 
-'12.5'  '12,5'  '1e-3'  '−4'  '1 234,5'  '1.234.567,8'     numbers
-'1,234' in a file with decimal points                      ambiguous: 1.234 or 1234, so nobody guesses
-'1.200' in a file where nothing shows the decimal mark     ambiguous: 1.2 or 1200
-''  'n/a'  'k.A.'  'n.d.'  '#NV'                           nothing; in a column of numbers '-' and 'none' too
-'failed'  'fehlgeschlagen'  'aborted'                      a result that there will never be
-'2024-03-01'  '1.3.2024'  '12:30'  '3. Mai'  'Mar-24'      dates and times
-'60 °C'   '8.5 %'                                          60 and 8.5, converted to the column's unit where possible
-'~5'  'ca. 5'  '5 ± 0.2'                                   5
-'<0.1'  '>100'                                             0.05, half the limit as is usual; and 100
-
-A table [cells] in ``headstart.toml`` says otherwise, for cells of any form: "n.d." = "failed", "<0.1" = 0.1.
-``docs/files.md`` has the whole table.
+``docs/files.md`` has a table of all forms. A cell that could be two numbers is refused: nobody guesses. A table [cells]
+in ``headstart.toml`` says otherwise, for cells of any form.
 """
 
 from __future__ import annotations
@@ -264,7 +254,10 @@ def _parse_form(text: str, mark: str | None, sure: bool) -> CellReading:
     if value is None and is_ambiguous(digits, mark):
         return CellReading(problem=ambiguity(text, mark), unit=word)
     if value is None or (not how and not bound and not word):
-        return CellReading(problem=_no_number(text, rest))
+        is_range = _RANGE.fullmatch(rest) is not None
+        return CellReading(
+            problem=f"{text!r} is a range, not a number. Write one number" if is_range else f"{text!r} is not a number"
+        )
     if bound:
         below = bound[1] in ("<", "<=", "≤")
         if value <= 0 and below:
@@ -307,9 +300,3 @@ def ambiguity(text: str, mark: str | None) -> str:
         f"{text!r} can be read as {bare} or as {decimal}. Decimals in this file have a "
         f"{'point' if mark == '.' else 'comma'}: write the one that is meant"
     )
-
-
-def _no_number(text: str, rest: str) -> str:
-    if _RANGE.fullmatch(rest):
-        return f"{text!r} is a range, not a number. Write one number"
-    return f"{text!r} is not a number"

@@ -9,7 +9,6 @@ An exact name always wins. All names of files, settings and arguments are resolv
 
 from __future__ import annotations
 
-import difflib
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
@@ -37,14 +36,6 @@ def meant_by(names: Iterable[str], columns: Sequence[str], *, alike: Callable[[s
     names = list(names)
     spelled = {alike(name): name for name in names if name not in columns}
     return {c: c if c in names else spelled[alike(c)] for c in columns if c in names or alike(c) in spelled}
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """A hint at the known word that looks most like this one, or all of them."""
-    known = list(known)
-    lower = {k.lower(): k for k in known}
-    close = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.6)
-    return f"Did you mean {lower[close[0]]!r}?" if close else f"The known ones are {', '.join(map(repr, known))}."
 
 
 def split_unit(column: str) -> tuple[str, str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,17 +29,14 @@ def write_whole(path: Path, content: bytes, *, instead_of: bytes | None = None) 
     ``instead_of`` is what the file held when it was read; if somebody changed it since, nothing is written.
     """
     path = path.resolve()  # a link stays a link
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    except OSError as error:
-        raise UnwritableError(f"{path} cannot be written: {error.strerror}.") from error
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(path.stat().st_mode & 0o7777 if path.exists() else 0o666 & ~_umask())
+        if path.exists():
+            temporary.chmod(path.stat().st_mode & 0o7777)
         if instead_of is not None and path.read_bytes() != instead_of:
             raise UnwritableError(
                 f"{path} was changed by another program meanwhile; nothing was written. Run it again."
@@ -47,23 +44,13 @@ def write_whole(path: Path, content: bytes, *, instead_of: bytes | None = None) 
         temporary.replace(path)
     except OSError as error:
         raise UnwritableError(
-            f"{path} cannot be written: {error.strerror}. Close it if it is open in another program."
+            f"{path} cannot be written: {error.strerror}. Look at the folder, and close the file in other programs."
         ) from error
     finally:
-        temporary.unlink(missing_ok=True)
-    _sync_folder(path.parent)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def _sync_folder(folder: Path) -> None:
-    """A rename is on the disk when its folder is; not every system can do that."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
+        with suppress(OSError):
+            temporary.unlink()
+    with suppress(OSError):  # a rename is on the disk when its folder is; not every system can do that
+        handle = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:

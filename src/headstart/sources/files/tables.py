@@ -1,8 +1,7 @@
 """A CSV file as laboratories have it, cell by cell: any delimiter, either decimal mark, any encoding.
 
     read_table   the cells as text, with the row numbers that a spreadsheet program shows (the header is row 1)
-    appended     the bytes of the file with more rows, written as the file itself is written
-    edited       the bytes of the file with other cells, and everything else as it is, byte by byte
+    edited       the bytes of the file with other cells and more rows, and everything else as it is, byte by byte
 
 Whatever cannot be read for certain is an ``InputError`` that names the file, the row, the column and the remedy.
 """
@@ -82,8 +81,7 @@ class Table:
     @property
     def file(self) -> Path:
         """Where it is on the disk: ``path`` may name a sheet too."""
-        named = split_sheet(self.path)
-        return self.path if named is None else named[0]
+        return (split_sheet(self.path) or (self.path,))[0]
 
     def cells(self, column: str) -> list[str]:
         """A column from top to bottom."""
@@ -109,11 +107,8 @@ class Table:
                 "one out."
             )
         units = {names.get(c, c): unit for c, unit in self.units.items()}
-        units |= {
-            new: split_unit(old)[1]
-            for old, new in names.items()
-            if old != new and split_unit(old)[1] and new not in units
-        }
+        shown = {new: split_unit(old)[1] for old, new in names.items() if old != new}
+        units = {new: unit for new, unit in shown.items() if unit} | units
         return replace(self, columns=columns, order=tuple(names.get(c, c) for c in self.order), units=units)
 
     def require(self, column: str, hint: str = "", *settings: Setting) -> None:
@@ -202,18 +197,19 @@ def _of_workbook(path: Path, raw: bytes | None) -> Table:
 def _table(path: Path, records: Sequence[Sequence[str]], raw: bytes, delimiter: str, remarks: tuple[str, ...]) -> Table:
     if not any(cell for record in records for cell in record):
         raise UnreadableTableError(f"{path} is empty. {_FIRST_ROW}")
-    header = find_header(records, path, delimiter)
-    filled = [(i + 1, r) for i, r in enumerate(records) if i >= header.first and any(r)]
+    names, first, more = find_header(records, path, delimiter)
+    kept = [i for i, name in enumerate(names) if name]
+    filled = [(i + 1, r) for i, r in enumerate(records) if i >= first and any(r)]
     return Table(
         path=path,
         layout=FileLayout(),
-        columns=tuple(header.names[i] for i in header.kept),
-        rows=tuple(tuple(r[i] if i < len(r) else "" for i in header.kept) for _, r in filled),
+        columns=tuple(names[i] for i in kept),
+        rows=tuple(tuple(r[i] if i < len(r) else "" for i in kept) for _, r in filled),
         numbers=tuple(n for n, _ in filled),
         raw=raw,
-        remarks=(*remarks, *header.remarks),
-        order=header.names,
-        next_row=filled[-1][0] + 1 if filled else header.first + 1,
+        remarks=(*remarks, *more),
+        order=names,
+        next_row=filled[-1][0] + 1 if filled else first + 1,
     )
 
 
@@ -227,70 +223,62 @@ def write_rows(layout: FileLayout, rows: Sequence[Sequence[str | float | int]]) 
     return out.getvalue()
 
 
-def appended(table: Table, rows: Sequence[Mapping[str, str | float | int]], mark: str) -> bytes:
-    """The file's bytes with more rows: what was there stays as it is, and columns that a row lacks stay empty."""
-    if table.sheet:
-        places = {column: place for place, column in enumerate(table.order)}
-        numbered = enumerate(rows, start=table.next_row)
-        cells = {(number, places[c]): value for number, row in numbered for c, value in row.items() if c in places}
-        return with_cells(table.raw, table.sheet, cells)
-    layout = replace(table.layout, mark=table.layout.mark or mark)
-    lines = [[row.get(column, "") for column in table.order] for row in rows]
-    if table.layout.mark is None:
-        lines = [[c if isinstance(c, str) else number_text(c, mark, clear=True) for c in row] for row in lines]
-    text = write_rows(layout, lines)
-    ends = table.raw.endswith((b"\n", b"\r", "\n".encode("utf-16-le"), "\n".encode("utf-16-be")))
-    try:
-        return table.raw + ("" if ends else layout.newline).encode(layout.encoding) + text.encode(layout.encoding)
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"{table.path} is written as {layout.encoding}, which has no {text[error.start]!r}. Save it as UTF-8."
-        ) from error
-
-
 def edited(
     table: Table,
     cells: Mapping[tuple[int, str], str | float],
     mark: str,
     *,
     without: Collection[int] = (),
+    more: Sequence[Mapping[str, str | float | int]] = (),
 ) -> bytes:
-    """The file's bytes with other cells, each named by the row's number and the column, and without some rows.
+    """The file's bytes with other cells, each named by the row's number and the column, without some rows, and more.
 
-    In a workbook rows that are taken out are emptied: what refers to others stays right.
+    ``mark`` is the decimal mark where nothing in the file shows it. Columns that a new row lacks stay empty. In a
+    workbook rows that are taken out are emptied: what refers to others stays right.
     """
+    places = {name: i for i, name in enumerate(table.order)}
     rows = dict(zip(table.numbers, table.rows, strict=True))
     unknown = next((row for row in (*(number for number, _ in cells), *without) if row not in rows), None)
     if unknown is not None:
         raise InputError(f"{table.path}: there is no experiment in row {unknown}.")
     if table.sheet:
-        gone = {(row, place): "" for row in without for place in range(len(table.order)) if place not in table.formulas}
-        written = {(row, table.order.index(column)): value for (row, column), value in cells.items()}
-        return with_cells(table.raw, table.sheet, {**written, **gone})
+        gone = {(row, place): "" for row in without for place in places.values() if place not in table.formulas}
+        written = {(row, places[column]): value for (row, column), value in cells.items()}
+        numbered = enumerate(more, start=table.next_row)
+        added = {(number, places[c]): value for number, row in numbered for c, value in row.items() if c in places}
+        return with_cells(table.raw, table.sheet, {**written, **gone, **added})
+
+    def in_layout(row: Sequence[str | float], newline: str) -> str:
+        clear = table.layout.mark is None
+        texts = [c if isinstance(c, str) else number_text(c, table.layout.mark or mark, clear=clear) for c in row]
+        return write_rows(replace(table.layout, newline=newline), [texts])
+
     text, encoding, bom, _ = decoded(table.raw, table.path)
     _, before = named_delimiter(text)
-    layout = replace(table.layout, mark=table.layout.mark or mark)
     parts = [text[:before]]
-    for number, (lines, record) in enumerate(records_in(text[before:], layout.delimiter, table.path), start=1):
+    for number, (lines, record) in enumerate(records_in(text[before:], table.layout.delimiter, table.path), start=1):
         own = {column: value for (row, column), value in cells.items() if row == number}
         if number in without:
             continue
         if not own:
             parts.append(lines)
             continue
-        places = {name: i for i, name in enumerate(table.order)}
         whole: list[str | float] = [*record, *[""] * (len(table.order) - len(record))]
         seen = tuple(str(whole[places[name]]).strip() for name in table.columns)
         if seen != rows[number]:
             raise InputError(f"{table.path}, row {number}: it cannot be found in the file. Change it there.")
         for column, value in own.items():
             whole[places[column]] = value
-        end = lines[len(lines.rstrip("\r\n")) :]
-        parts.append(write_rows(replace(layout, newline=end), [whole]))
+        parts.append(in_layout(whole, lines[len(lines.rstrip("\r\n")) :]))
+    if more and not parts[-1].endswith(("\n", "\r")):
+        parts.append(table.layout.newline)
+    parts += [in_layout([row.get(column, "") for column in table.order], table.layout.newline) for row in more]
+    whole_text = "".join(parts)
     try:
-        return bom + "".join(parts).encode(encoding)
+        return bom + whole_text.encode(encoding)
     except UnicodeEncodeError as error:
-        raise InputError(f"{table.path} is written as {encoding}, which has no such sign. Save it as UTF-8.") from error
+        sign = whole_text[error.start]
+        raise InputError(f"{table.path} is written as {encoding}, which has no {sign!r}. Save it as UTF-8.") from error
 
 
 def named_delimiter(text: str) -> tuple[str, int]:

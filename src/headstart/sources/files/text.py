@@ -10,7 +10,6 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from headstart.errors import UnreadableTableError
@@ -41,10 +40,9 @@ def raw_bytes(path: Path) -> bytes:
         return path.read_bytes()
     except FileNotFoundError as error:
         raise UnreadableTableError(f"{path}: there is no such file. Look at the spelling and at the folder.") from error
-    except PermissionError as error:
-        raise UnreadableTableError(f"{path} cannot be read. Close it if it is open in another program.") from error
     except OSError as error:
-        raise UnreadableTableError(f"{path} cannot be read: {error.strerror}.") from error
+        told = f"{path} cannot be read: {error.strerror}. Close it if it is open in another program."
+        raise UnreadableTableError(told) from error
 
 
 def bytes_of(path: Path) -> bytes:
@@ -95,16 +93,6 @@ _ROWS_LOOKED_AT, _MOST_TITLES = 200, 20
 _WIDE_ENOUGH = 0.6  # a header names at least so much of the columns that rows have; a title has one cell or two
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
-    """The names of the columns, "" where there is none; ``first`` is the first row below, counted from 0."""
-
-    names: tuple[str, ...]
-    first: int
-    kept: tuple[int, ...]  # the columns with a name
-    remarks: tuple[str, ...] = ()
-
-
 def delimiter_of(text: str) -> str:
     """The delimiter whose columns are many and of equal number in most rows; a comma where there is only one column."""
     head = "\n".join(text.splitlines()[:_ROWS_LOOKED_AT])
@@ -124,10 +112,12 @@ def delimiter_of(text: str) -> str:
     return best if fit(best)[1] else ","
 
 
-def find_header(records: Sequence[Sequence[str]], path: Path, delimiter: str) -> Header:
-    """The header of a table; ``UnreadableTableError`` if it has none.
+def find_header(
+    records: Sequence[Sequence[str]], path: Path, delimiter: str
+) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
+    """The names of the columns, "" where there is none, the place of the first row below, and remarks.
 
-    Rows above it that name hardly any of the columns are a title.
+    Rows above the header that name hardly any of the columns are a title. An ``UnreadableTableError`` if there is none.
     """
     filled = [i for i, record in enumerate(records) if any(record)]
     at = _header_row(records, filled)
@@ -147,9 +137,8 @@ def find_header(records: Sequence[Sequence[str]], path: Path, delimiter: str) ->
                 names[i] = f"{names[i]} [{unit}]"
         remarks.append(f"{path}: row {below + 1} has the units of the columns.")
     _require_names(names, path, at + 1, delimiter)
-    below_it = [(i + 1, records[i]) for i in filled if i >= start]
-    _require_named(names, below_it, path, delimiter)
-    return Header(tuple(names), start, tuple(i for i, name in enumerate(names) if name), tuple(remarks))
+    _require_named(names, [(i + 1, records[i]) for i in filled if i >= start], path, delimiter)
+    return tuple(names), start, tuple(remarks)
 
 
 def _header_row(records: Sequence[Sequence[str]], filled: Sequence[int]) -> int:

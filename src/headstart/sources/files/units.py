@@ -1,9 +1,6 @@
 """Units of measurement: how they are spelled, and what one is in another.
 
-°C K °F     ms s min h d     Pa kPa MPa mbar bar psi torr atm     nm µm mm cm m     µg mg g kg     µL mL L
-µmol mmol mol     µmol/L mmol/L mol/L     Hz kHz rpm     mV V kV     mA A     W kW     N kN
-
-Units of one row are converted into each other. No others are: a mass is no share, and a wt% is no vol%.
+Units of one quantity are converted into each other. No others are: a mass is no share, and a wt% is no vol%.
 """
 
 from __future__ import annotations

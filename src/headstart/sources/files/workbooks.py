@@ -186,23 +186,18 @@ def _ods(archive: ZipFile) -> dict[str, list[list[CellValue]]]:
     for table in ElementTree.fromstring(content).iter(f"{_TABLE}table"):
         rows: list[list[CellValue]] = []
         for row in table.iter(f"{_TABLE}table-row"):
-            cells = _ods_row(row)
+            cells: list[CellValue] = []
+            for cell in row:
+                if cell.tag in (f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"):
+                    times = min(int(cell.get(f"{_TABLE}number-columns-repeated", "1")), _MOST_COLUMNS)
+                    cells += [_ods_value(cell)] * times
+            cells = next(iter(_trimmed([cells])), [])
             times = int(row.get(f"{_TABLE}number-rows-repeated", "1"))
             rows += [cells] * (times if cells else min(times, 1000))
             if len(rows) > MOST_ROWS:
                 raise ValueError("it has too many rows")
         found[str(table.get(f"{_TABLE}name"))] = _trimmed(rows)
     return found
-
-
-def _ods_row(row: ElementTree.Element) -> list[CellValue]:
-    cells: list[CellValue] = []
-    for cell in row:
-        if cell.tag not in (f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"):
-            continue
-        times = min(int(cell.get(f"{_TABLE}number-columns-repeated", "1")), _MOST_COLUMNS)
-        cells += [_ods_value(cell)] * times
-    return _trimmed([cells])[0] if any(cell != "" for cell in cells) else []
 
 
 def _ods_value(cell: ElementTree.Element) -> CellValue:

@@ -1,15 +1,7 @@
 """What is asked for of past sources by name: objectives, errors, constraints, and parameters under new names.
 
-rename={"eta": "lr"}                       wherever a source has eta
-rename={"last year": {"eta": "lr"}}        in the source of that name alone
-rename={"eta": "lr", "last year": {...}}   both; what is said of one source goes before what is said of all
-objective="loss"                           wherever there is a choice
-objective=["loss", "size"]                 both, wherever they are
-objective={"last year": "loss"}            of the source of that name alone
-error="yield_sd"                           the standard error of the one objective that a source has, or that counts
-error={"yield": "yield_sd", "0": "s"}      that of the objective of that name, or number
-
-A result without an error has a typical one (``sources.raw.error_var``).
+``docs/optuna.md`` has the arguments. What is said of one source, {source: ...}, goes before what is said of all; an
+objective is told by its name or its number, as text. A result without an error has a typical one (``raw.error_var``).
 """
 
 from __future__ import annotations
@@ -23,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from headstart.errors import InputError
-from headstart.sources.files.names import meant_by, nearest
+from headstart.errors import InputError, nearest
+from headstart.sources.files.names import meant_by
 from headstart.sources.matching import is_missing
 from headstart.sources.raw import INFINITE, RawTask
 
@@ -54,7 +46,7 @@ class ErrorNames:
     @property
     def every(self) -> tuple[str, ...]:
         """All columns and attributes that are named."""
-        return tuple(dict.fromkeys([*([] if self.common is None else [self.common]), *self.own.values()]))
+        return tuple(dict.fromkeys(name for name in (self.common, *self.own.values()) if name is not None))
 
     def of_objective(self, name: str, place: int, count: int, where: str, chosen: int | None = None) -> str | None:
         """That of objective number ``place`` of ``count``; None where nothing is said of it.
@@ -230,15 +222,3 @@ def of_no_source(argument: str, named: Mapping[str, Any], sources: Sequence[str]
         if name not in sources:
             return f"{argument}: there is no source {name!r}. {nearest(name, sources)}"
     return ""
-
-
-@dataclass(frozen=True)
-class Found:
-    """A source's name, known before its rows are, and how to read it.
-
-    ``read`` raises an ``UnusableSourceError`` where there is nothing to learn from, and any other ``InputError`` where
-    the call is mistaken.
-    """
-
-    name: str
-    read: Callable[[Wanted], RawTask]

@@ -1,12 +1,7 @@
 """Optuna's storages: opened once, read and never written to, waited for only so long, closed in the end.
 
-    what is wrong                       what is said
-    there is no such SQLite file        so, and it is not made
-    no database, or not one of Optuna   so, and no tables are made in it
-    locked, or no answer                the database's own words, after some seconds
-    the study is not there              those that are, the nearest first
-
-Each is an ``UnusableSourceError``, so that other sources can go on. No message shows a password.
+Whatever is wrong with one is an ``UnusableSourceError``, so that other sources can go on. No message shows a password,
+and neither files nor tables are made.
 """
 
 from __future__ import annotations
@@ -63,24 +58,23 @@ class Storages(ExitStack):
 
     def __init__(self) -> None:
         super().__init__()
-        self._opened: dict[str, RDBStorage] = {}
-        self._failed: dict[str, UnusableSourceError] = {}
+        self._opened: dict[str, RDBStorage | UnusableSourceError] = {}
 
     def open(self, storage: str | BaseStorage) -> BaseStorage:
         """The storage of a URL, or the storage itself."""
         if not isinstance(storage, str):
             return storage
-        if storage in self._failed:
-            raise self._failed[storage]
         if storage not in self._opened:
             try:
                 made = self._opened[storage] = _opened(storage)
+                self.callback(made.engine.dispose)
+                self.callback(made.remove_session)
             except UnusableSourceError as error:
-                self._failed[storage] = error
-                raise
-            self.callback(made.engine.dispose)
-            self.callback(made.remove_session)
-        return self._opened[storage]
+                self._opened[storage] = error
+        found = self._opened[storage]
+        if isinstance(found, UnusableSourceError):
+            raise found
+        return found
 
     def names(self, storage: str | BaseStorage) -> list[str]:
         """The names of all studies, sorted; no trial is loaded."""

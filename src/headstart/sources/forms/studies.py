@@ -1,14 +1,7 @@
-"""Optuna's studies and lists of trials.
+"""Optuna's studies and lists of trials: a row per finished trial, NaN where it was run without a parameter.
 
-    of a study                              becomes
-    the parameters of finished trials       rows; NaN where a trial was run without the parameter
-    the objective asked for                 the results, and in its direction
-    pruned trials that reported a value     rows, with what they would have ended at (``estimated_finals``)
-    other pruned, failed, running trials    a note: they have no final value
-    its name, the start of its first trial  the identity
-
-A list of trials says neither which way is better nor of which study it is. Of a study of very many trials the best
-tenth and an even spread of the others are used (``data.thinning``).
+Pruned trials that reported a value count as what they would have ended at (``estimated_finals``); other trials without
+a final value are noted. A list of trials says neither which way is better nor of which study it is.
 """
 
 from __future__ import annotations
@@ -17,12 +10,10 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from headstart.data.thinning import best_and_spread
 from headstart.errors import InputError, UnusableSourceError
@@ -36,9 +27,7 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 
-def task_of_study(
-    study: Study, wanted: Wanted, origin: str, *, refusal: type[InputError] = InputError, name: str | None = None
-) -> RawTask:
+def task_of_study(study: Study, wanted: Wanted, origin: str, *, refusal: type[InputError] = InputError) -> RawTask:
     """The finished trials of a study.
 
     ``refusal`` is raised where the objective that is wanted is not there: a study that somebody named must have it, of
@@ -47,15 +36,17 @@ def task_of_study(
     from optuna.study import StudyDirection
 
     with reading(origin):
-        own, directions, metrics = study.study_name, study.directions, study.metric_names
+        name, directions, metrics = study.study_name, study.directions, study.metric_names
     place, notes = _objective(wanted, metrics, len(directions), origin, refusal)
     ways = [direction == StudyDirection.MAXIMIZE for direction in directions]
     undecided = len(ways) > 1 and wanted.objective is None
     with reading(origin):
         trials = study.get_trials(deepcopy=False)
     named = dict(zip(metrics or map(str, range(len(ways))), ways, strict=True))
-    task = _task(name or own, origin, trials, place, notes, wanted, named)
-    return replace(task, maximize=ways[place], identity=_identity(own, trials), undecided=undecided)
+    task = _task(name, origin, trials, place, notes, wanted, named)
+    began = next((trial.datetime_start for trial in trials if trial.datetime_start is not None), None)
+    identity = None if began is None else (name, began)
+    return replace(task, maximize=ways[place], identity=identity, undecided=undecided)
 
 
 def task_of_trials(trials: Sequence[FrozenTrial], wanted: Wanted, name: str) -> RawTask:
@@ -137,8 +128,16 @@ def _task(
     if others:
         notes += (f"trials without a final value are left out: {others}",)
     names = dict.fromkeys(name for trial in finished for name in trial.params)
-    errors = _errors(finished, wanted, list(objectives or ("0",)), place, origin)
+    errors, chosen = [], None if wanted.objective is None else place
+    for i, own in enumerate(objectives or ("0",)):
+        attribute = wanted.errors.of_objective(own, i, max(len(ways), 1), origin, chosen)
+        error, complaints = errors_of_trials(finished, attribute, origin)
+        if complaints:
+            raise InputError(complaints[0])
+        errors.append(error)
     columns = {n: pd.Series([t.params.get(n, math.nan) for t in finished], dtype=object) for n in names}
+    limited = [constraints_of(trial) for trial in finished]
+    keys = dict.fromkeys(key for own in limited for key in own)
     return RawTask(
         name=name,
         rows=pd.DataFrame(columns, index=range(len(finished))),
@@ -151,41 +150,13 @@ def _task(
             own: RawObjective(np.array([_value(t, i) for t in finished], dtype=np.float64), larger, errors[i])
             for i, (own, larger) in enumerate((objectives or {}).items())
         },
-        constraints=_constraints(finished),
+        constraints={key: np.array([own.get(key, math.nan) for own in limited]) for key in keys},
         error=errors[place if objectives else 0],
     )
 
 
-def _errors(
-    trials: Sequence[FrozenTrial], wanted: Wanted, names: Sequence[str], place: int, origin: str
-) -> list[NDArray[np.float64] | None]:
-    """The known errors of every objective; an ``InputError`` where one is no number above 0."""
-    found = []
-    for i, own in enumerate(names):
-        chosen = None if wanted.objective is None else place
-        attribute = wanted.errors.of_objective(own, i, len(names), origin, chosen)
-        error, complaints = errors_of_trials(trials, attribute, origin)
-        if complaints:
-            raise InputError(complaints[0])
-        found.append(error)
-    return found
-
-
 def _value(trial: FrozenTrial, place: int) -> float:
     return trial.values[place] if trial.values else math.nan
-
-
-def _constraints(trials: Sequence[FrozenTrial]) -> dict[str, NDArray[np.float64]]:
-    """What must not be above 0, by key; NaN where a trial has none."""
-    found = [constraints_of(trial) for trial in trials]
-    keys = dict.fromkeys(key for own in found for key in own)
-    return {key: np.array([own.get(key, math.nan) for own in found], dtype=np.float64) for key in keys}
-
-
-def _identity(name: str, trials: Sequence[FrozenTrial]) -> tuple[str, datetime] | None:
-    """The study's name and the start of the first trial that has begun."""
-    began = next((trial.datetime_start for trial in trials if trial.datetime_start is not None), None)
-    return None if began is None else (name, began)
 
 
 MAX_ROWS = 20_000  # of one source: AUTO learns them in a dozen seconds (models.chain.condensed)
@@ -233,16 +204,12 @@ def estimated_finals(trials: Sequence[FrozenTrial], *, minimize: bool | None) ->
         value = trial.intermediate_values[step]
         if not abs(value) < INFINITE:  # nor NaN
             continue
-        rises = [final - at for final, reported in finished if math.isfinite(at := _at(reported, step))]
+        earlier = [(final, values, [s for s in values if s <= step]) for final, values in finished]
+        rises = [final - values[max(steps)] for final, values, steps in earlier if steps]
+        rises = [rise for rise in rises if math.isfinite(rise)]
         estimate = value + (float(np.median(rises)) if len(rises) >= _ENOUGH else 0.0)
         if finished and minimize is not None:
             values = [final for final, _ in finished]
             estimate = max(estimate, min(values)) if minimize else min(estimate, max(values))
         found[trial.number] = estimate
     return found
-
-
-def _at(values: Mapping[int, float], step: int) -> float:
-    """The value at the latest step up to this one; NaN if there is none."""
-    known = [s for s in values if s <= step]
-    return values[max(known)] if known else math.nan

@@ -1,16 +1,9 @@
 """Tables as past tasks: DataFrames, those that ``Study.trials_dataframe`` makes, files, and ``Dataset``s.
 
-columns                           are
-params_x, (params, x)             the parameter x of a table of trials; an empty cell: the trial was run without it
-value, value_loss                 its one objective, the second with a name
-values_0, values_loss             one of its objectives, by number or name
-user_attrs_sd                     its errors, if ``error`` is "sd"
-system_attrs_constraints:heat     the values of its constraint "heat"
-state                             tells which trials are finished
-anything else                     nothing, in a table of trials; in any other one a parameter, unless somebody says that
-                                  it is an objective, the error of one, or a constraint
-
-A file is read by its ending: .parquet and .pq by pyarrow, any other as ``sources.files`` reads a campaign's files.
+In a table of trials, params_x or (params, x) is the parameter x, and an empty cell of it says that the trial was run
+without it; value, value_loss, values_0 and values_loss are objectives, user_attrs_sd the errors if ``error`` is "sd",
+and system_attrs_constraints:heat the constraint "heat". Of any other table every column is a parameter, unless somebody
+says that it is an objective, the error of one, or a constraint. Files in .parquet and .pq are read by pyarrow.
 """
 
 from __future__ import annotations
@@ -52,14 +45,18 @@ def task_of_frame(frame: pd.DataFrame, wanted: Wanted, name: str, origin: str, *
     if len(twice):
         raise InputError(f"{origin}: column {twice[0]!r} appears more than once. Rename or delete one.")
     parameters = [column for column in frame.columns if column.startswith(_PARAMETER)]
-    metrics = {_metric(column): column for column in frame.columns if column == "value" or column.startswith(_RESULTS)}
+    results = [column for column in frame.columns if column == "value" or column.startswith(_RESULTS)]
+    metrics = {column.partition("_")[2] or column: column for column in results}  # loss of value_loss, 0 of values_0
     of_trials = bool(parameters) and bool(metrics or {*wanted.objectives} & {*frame.columns})
     if not of_trials:
         frame = frame.rename(columns=meant_by(wanted.columns, list(frame.columns)))
     columns, notes = _objectives(frame, metrics if of_trials else {}, wanted, origin)
-    if of_trials:
-        frame, more = _finished(frame, origin)
-        notes += more
+    if of_trials and "state" in frame.columns:
+        done = frame["state"].astype(str).str.rpartition(".")[2].str.upper() == "COMPLETE"
+        if not done.any():
+            raise UnusableSourceError(f"{origin} has no finished trial to learn from ({len(frame)} trials).")
+        notes += () if done.all() else (f"{int((~done).sum())} unfinished trials are left out",)
+        frame = frame[done]
     listed = [c for c in frame.columns if of_trials and c.startswith(CONSTRAINT_COLUMN)]
     constraints = {c.removeprefix(CONSTRAINT_COLUMN): c for c in listed}
     constraints |= {key: column for key, column in wanted.constraints.items() if column in frame.columns}
@@ -82,16 +79,6 @@ def task_of_frame(frame: pd.DataFrame, wanted: Wanted, name: str, origin: str, *
         constraints={key: _numbers(frame[column], origin) for key, column in constraints.items()},
         error=first.error,
     )
-
-
-def _finished(frame: pd.DataFrame, origin: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """The finished trials of a table of trials, and a note on the others."""
-    if "state" not in frame.columns:
-        return frame, ()
-    done = frame["state"].astype(str).str.rpartition(".")[2].str.upper() == "COMPLETE"
-    if not done.any():
-        raise UnusableSourceError(f"{origin} has no finished trial to learn from ({len(frame)} trials).")
-    return frame[done], () if done.all() else (f"{int((~done).sum())} unfinished trials are left out",)
 
 
 def _objectives(
@@ -153,11 +140,6 @@ def _flat(column: Any) -> str:
     return "_".join(str(part) for part in column if str(part)) if isinstance(column, tuple) else str(column)
 
 
-def _metric(column: str) -> str:
-    """The name of the objective in a column: loss for value_loss, 0 for values_0, value for value."""
-    return column.partition("_")[2] or column
-
-
 def _numbers(column: pd.Series[Any], origin: str) -> NDArray[np.float64]:
     """The numbers in a column; NaN where the cell is empty."""
     is_time = column.dtype.kind in "mM"  # which pandas would count in nanoseconds
@@ -201,11 +183,8 @@ def _parquet(path: Path) -> pd.DataFrame:
             f"{path}: reading Parquet needs pyarrow. Install it with pip install 'headstart[parquet]', or use CSV."
         ) from error
     except (OSError, ValueError) as error:  # pyarrow's own errors are among both
-        raise InputError(f"{path}: the file is not what its name says, or it is cut off ({_line(error)}).") from error
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"{path}: the file is not what its name says, or it is cut off ({why}).") from error
 
 
 def task_of_dataset(data: Dataset, space: Mapping[str, BaseDistribution] | None, name: str) -> RawTask:

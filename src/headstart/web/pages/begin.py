@@ -1,11 +1,12 @@
-"""Begin: past files are dropped, columns are looked at and corrected, and the campaign is written."""
+"""Begin: past files are dropped, columns and rules are looked at and corrected, and the campaign is written."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
@@ -13,29 +14,99 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from headstart.campaign.desk.beginning import (
-    MOST_FILES,
-    SUFFIXES,
-    UploadedFile,
-    add_past,
-    begin,
-    past_files,
-    remove_past,
-    with_parameters,
-)
+from headstart.campaign.desk import beginning
+from headstart.campaign.desk.changes import save_rules
 from headstart.campaign.desk.history import digest, last_step
-from headstart.campaign.file import TOML
-from headstart.campaign.init import Looked
+from headstart.campaign.file import TOML, CampaignFile
+from headstart.campaign.init import CURRENT, CampaignPlan, Looked
 from headstart.campaign.measured import ResultSlip, SlippedResultsError
-from headstart.errors import ChangedMeanwhileError, InputError
+from headstart.campaign.settings import read_settings
+from headstart.campaign.toml.reading import read_campaign_file
+from headstart.errors import ChangedMeanwhileError, InputError, UnusableCellsError
+from headstart.sources.files.cells import FAILED, MARK_KEY, MISSING, number
 from headstart.sources.files.tables import Table
 from headstart.web.desk import Desk
 from headstart.web.jobs import Compared, PastOf
 from headstart.web.pages.columns import KINDS, ROLES, ColumnForm, forms_in, forms_of, parameters_in, plan_of
 from headstart.web.pages.page import desk_of, go, posted, render, waiting
 from headstart.web.pages.reading import past_rows
-from headstart.web.pages.settings import MARKS, MoreForm, change_rules, more_in, more_of, show_settings, wrong_rules
 from headstart.web.problems import for_the_page, tried
+from headstart.web.worker import DeskWork
+
+_MARKS = {"": "as the files show", ",": "comma (1,5)", ".": "point (1.5)"}
+_FIELDS = ("mark", "cells", "rules", "current")
+_KEPT_IN = (CURRENT, "current.xlsx")
+
+
+@dataclass(frozen=True)
+class MoreForm:
+    """What was typed besides the columns; ``wrong`` by field. ``old`` is the campaign that is written anew."""
+
+    mark: str = ""
+    cells: str = ""
+    rules: str = ""
+    current: str = CURRENT
+    wrong: Mapping[str, str] = field(default_factory=dict)
+    old: CampaignFile | None = None
+
+    @property
+    def kept_in(self) -> tuple[str, ...]:
+        """The files that experiments can be kept in."""
+        return tuple(dict.fromkeys((self.current, *_KEPT_IN)))
+
+    @property
+    def used(self) -> bool:
+        """Whether anything in it is not as it is usually."""
+        return bool(self.mark or self.cells or self.rules or self.wrong or self.current != CURRENT)
+
+    def meaning(self) -> dict[str, Any]:
+        """What cells mean, as a table [cells] has it; an ``InputError`` names the line."""
+        found: dict[str, Any] = {MARK_KEY: self.mark} if self.mark in (".", ",") else {}
+        for line in filter(None, map(str.strip, self.cells.splitlines())):
+            text, equals, told = (part.strip() for part in line.rpartition("="))
+            value = told if told in (MISSING, FAILED) else number(told, ".")
+            if not (equals and text) or value is None:
+                raise InputError(f"{line!r} is not understood: write the cell, =, and missing, failed or a number.")
+            found[text] = value
+        return found
+
+    def plan(self, columns: CampaignPlan, folder: Path) -> CampaignPlan:
+        """The plan of the columns with the rest; lists and descriptors are those of the campaign before."""
+        old = self.old
+        described = {} if old is None else {p.name: p.descriptors for p in old.parameters}
+        return replace(
+            columns,
+            cells=self.meaning(),
+            rules=tuple(filter(None, map(str.strip, self.rules.splitlines()))),
+            current=self.current,
+            model="" if old is None else old.model,
+            candidates=folder / old.candidates if old is not None and old.candidates else None,
+            descriptors={name: folder / file for name, file in described.items() if isinstance(file, str) and file},
+        )
+
+
+def _more_of(desk: Desk) -> MoreForm:
+    """What the campaign says that is there already, or nothing."""
+    old, _ = tried(lambda: read_campaign_file(desk.folder / TOML)) if desk.begun else (None, "")
+    if old is None:
+        return MoreForm()
+    cells = [f"{text} = {told if isinstance(told, str) else f'{told:g}'}" for text, told in old.cells.items()]
+    return MoreForm(
+        str(old.cells.get(MARK_KEY, "")),
+        "\n".join(line for line in cells if not line.startswith(f"{MARK_KEY} =")),
+        "\n".join(old.rules),
+        old.current,
+        old=old,
+    )
+
+
+def _more_in(form: FormData, before: MoreForm) -> MoreForm:
+    """What was typed."""
+    mark, cells, rules, current = (str(form.get(name, getattr(before, name))) for name in _FIELDS)
+    if cell := str(form.get("right", ""))[:60]:  # a result that is said to be right
+        cells = "\n".join(filter(None, (cells.strip(), f"{cell} = {cell.replace(',', '.')}")))
+    current = current if current in before.kept_in else before.current
+    return replace(before, mark=mark, cells=cells, rules=rules, current=current)
 
 
 @dataclass
@@ -62,8 +133,8 @@ class Beginning:
 
 
 def _beginning(desk: Desk, form: FormData | None = None) -> Beginning:
-    found = Beginning([], [], [], more_of(desk))
-    for path in past_files(desk.folder):
+    found = Beginning([], [], [], _more_of(desk))
+    for path in beginning.past_files(desk.folder):
         table, wrong = tried(partial(desk.table, path))
         found.files.append((path, table))
         found.problems += [wrong] if wrong else []
@@ -71,7 +142,7 @@ def _beginning(desk: Desk, form: FormData | None = None) -> Beginning:
         return found
     found.columns = forms_of(found.tables)
     if form is not None:
-        found.columns, found.more = forms_in(form, found.columns), more_in(form, found.more)
+        found.columns, found.more = forms_in(form, found.columns), _more_in(form, found.more)
     _, wrong = tried(found.more.meaning)
     found.more = replace(found.more, wrong={"cells": wrong} if wrong else {})
     try:
@@ -84,18 +155,17 @@ def _beginning(desk: Desk, form: FormData | None = None) -> Beginning:
 def _look(desk: Desk, found: Beginning) -> None:
     """Find what the campaign would be, and what was understood of the columns."""
     plan = found.more.plan(plan_of(found.columns), desk.folder)
-    looked = desk.looked(past_files(desk.folder), plan)
+    looked = desk.looked(beginning.past_files(desk.folder), plan)
     parameters, found.columns = parameters_in(found.columns, looked)
-    found.looked = with_parameters(looked, parameters)
-    if wrong := wrong_rules(desk.folder, found.looked.file):
+    found.looked = looked = beginning.with_parameters(looked, parameters)
+    _, wrong = tried(lambda: read_settings(desk.folder, looked.file, (), place="Rules"))
+    if wrong:
         found.more = replace(found.more, wrong={**found.more.wrong, "rules": for_the_page(wrong)})
 
 
 def _show(request: Request) -> Response:
-    desk = desk_of(request)
-    if desk.begun and "anew" not in request.query_params:
-        return show_settings(request)
-    return _page(request)
+    begun = desk_of(request).begun and "anew" not in request.query_params
+    return _show_settings(request) if begun else _page(request)
 
 
 def _page(
@@ -115,14 +185,14 @@ def _page(
         "several": len(found.tables) > 1,
         "roles": ROLES,
         "kinds": KINDS,
-        "marks": MARKS,
+        "marks": _MARKS,
         "told": for_the_page(told or found.wrong),
         "remarks": [for_the_page(remark) for remark in looked.remarks] if looked is not None else [],
         "work": desk.compare(looked) if looked is not None and compare and found.ready else None,
         "anew": desk.begun,
         "seen": digest(toml.read_bytes()) if desk.begun else "",
-        "suffixes": ",".join(SUFFIXES),
-        "most": MOST_FILES,
+        "suffixes": ",".join(beginning.SUFFIXES),
+        "most": beginning.MOST_FILES,
         "last": last_step(desk.folder),
     }
     return render(request, "begin.html", content, status=status)
@@ -136,11 +206,13 @@ def _upload(request: Request, form: FormData) -> Response:
     sent = [part for part in form.getlist("files") if isinstance(part, UploadFile) and part.filename]
     if not sent:
         return _page(request, told="No file was chosen.", status=422)
-    if len(sent) > MOST_FILES:
-        return _page(request, told=f"{len(sent)} files at once are too many: at most {MOST_FILES}.", status=422)
-    files = [UploadedFile(str(part.filename), part.file.read()) for part in sent]
+    if len(sent) > beginning.MOST_FILES:
+        return _page(
+            request, told=f"{len(sent)} files at once are too many: at most {beginning.MOST_FILES}.", status=422
+        )
+    files = [(str(part.filename), part.file.read()) for part in sent]
     with desk.changing:
-        _, wrong = tried(lambda: add_past(desk.folder, files))
+        _, wrong = tried(lambda: beginning.add_past(desk.folder, files))
     if wrong:
         return _page(request, told=f"Nothing was added: {wrong}", status=422)
     return go(request, "/begin?anew" if desk.begun else "/begin")
@@ -149,7 +221,7 @@ def _upload(request: Request, form: FormData) -> Response:
 def _remove(request: Request, form: FormData) -> Response:
     desk = desk_of(request)
     with desk.changing:
-        step = remove_past(desk.folder, str(form.get("file", "")))
+        step = beginning.remove_past(desk.folder, str(form.get("file", "")))
     return go(request, "/begin", "" if desk.begun else f"Done: {step.what}.")
 
 
@@ -165,7 +237,7 @@ def _columns(request: Request, form: FormData) -> Response:
         return _page(request, found, found.wrong or "Nothing was written: some fields need another look.", 422)
     try:
         with desk.changing:
-            begin(desk.folder, found.looked, seen=str(form.get("seen", "")) or None)
+            beginning.begin(desk.folder, found.looked, seen=str(form.get("seen", "")) or None)
     except ChangedMeanwhileError as error:
         return _page(request, found, f"Somebody else was faster: {error}", 409)
     return go(request, "/experiments", f"{TOML} was written. Ask for the first experiments.")
@@ -174,36 +246,76 @@ def _columns(request: Request, form: FormData) -> Response:
 def _agreement(request: Request) -> Response:
     """How far past campaigns agree; a page of its own, or a part of one for the script."""
     work = desk_of(request).work(request.path_params["ident"])
-    if work is None:
-        raise HTTPException(404)
-    if not work.done or work.error:
-        return waiting(request, work, work.what)
-    found = enumerate(_compared(request).outcomes)
-    outcomes = [
-        {"name": name, "rows": past_rows(PastOf(name, check, None)), "picture": i} for i, (name, check, _) in found
-    ]
-    return render(request, "agreement.html", {"title": "Do they agree?", "outcomes": outcomes, "ident": work.id})
+    if work is not None and (not work.done or work.error):
+        return waiting(request, work)
+    found = enumerate(_compared(work))
+    outcomes = [{"name": own.outcome, "rows": past_rows(own), "picture": i} for i, (own, _) in found]
+    ident = request.path_params["ident"]
+    return render(request, "agreement.html", {"title": "Do they agree?", "outcomes": outcomes, "ident": ident})
 
 
 def _agreement_picture(request: Request) -> Response:
-    outcomes, i = _compared(request).outcomes, request.path_params["i"]
-    if i >= len(outcomes):
+    found, i = _compared(desk_of(request).work(request.path_params["ident"])), request.path_params["i"]
+    if i >= len(found):
         raise HTTPException(404)
-    return Response(outcomes[i][2], media_type="image/svg+xml")
+    return Response(found[i][1], media_type="image/svg+xml")
 
 
-def _compared(request: Request) -> Compared:
-    work = desk_of(request).work(request.path_params["ident"])
+def _compared(work: DeskWork | None) -> tuple[tuple[PastOf, bytes], ...]:
     if work is None or not isinstance(work.result, Compared):
         raise HTTPException(404)
-    return work.result
+    return work.result.outcomes
+
+
+# ── the campaign that has begun ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _show_settings(
+    request: Request, typed: list[tuple[str, str]] | None = None, told: str = "", status: int = 200
+) -> Response:
+    """What ``headstart.toml`` says and how it was understood; rules can be changed, ``typed`` with what is wrong."""
+    desk = desk_of(request)
+    raw = (desk.folder / TOML).read_bytes()
+    file, problem = tried(lambda: read_campaign_file(desk.folder / TOML))
+    now, other = tried(desk.now) if file is not None else (None, "")
+    rules = [(rule, "") for rule in file.rules] + [("", "")] if file is not None else []
+    settings = now.campaign.settings if now is not None else None
+    content = {
+        "title": "The campaign",
+        "told": told or for_the_page(problem or other),
+        "text": raw.decode("utf-8", errors="replace"),
+        "file": file,
+        "rules": [(i, *rule) for i, rule in enumerate(rules if typed is None else typed)],
+        "listed": len(settings.listed) if settings is not None else None,
+        "described": {} if settings is None else {n: own.names for n, own in settings.descriptors.items()},
+        "seen": digest(raw),
+        "last": last_step(desk.folder),
+    }
+    return render(request, "begun.html", content, status=status)
+
+
+def _change_rules(request: Request, form: FormData) -> Response:
+    """Save the rules; one that cannot be understood is told beside its field."""
+    desk = desk_of(request)
+    rules = [str(rule).strip() for rule in form.getlist("rule")][:50]
+    typed = [(rule, "") for rule in (*rules, *([""] if rules and rules[-1] else []))]
+    try:
+        with desk.changing:
+            step = save_rules(desk.folder, str(form.get("seen", "")), rules, opening=desk.opening)
+    except UnusableCellsError as error:
+        wrong = {row: told for (row, _), told in error.cells.items()}
+        typed = [(rule, wrong.get(i, "")) for i, (rule, _) in enumerate(typed)]
+        return _show_settings(request, typed, "Nothing was saved: a rule needs another look.", 422)
+    except ChangedMeanwhileError as error:
+        return _show_settings(request, typed, f"Somebody else was faster: {error}", 409)
+    return go(request, "/begin", "Nothing was new." if step is None else f"Saved: {step.what}.")
 
 
 ROUTES = (
     Route("/begin", _show),
     Route("/begin/rules", partial(go, path="/begin")),
     Route("/begin/columns", partial(go, path="/begin")),
-    Route("/begin/rules", posted(change_rules), methods=["POST"]),
+    Route("/begin/rules", posted(_change_rules), methods=["POST"]),
     Route("/begin/files", posted(_upload), methods=["POST"]),
     Route("/begin/remove", posted(_remove), methods=["POST"]),
     Route("/begin/columns", posted(_columns), methods=["POST"]),

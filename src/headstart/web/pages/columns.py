@@ -9,7 +9,7 @@ from typing import Any
 
 from headstart.campaign.init import CampaignPlan, Looked
 from headstart.data.outcomes import Goal, Limit
-from headstart.errors import HeadstartError, InputError
+from headstart.errors import InputError
 from headstart.sources.files.cells import number
 from headstart.sources.files.names import split_unit
 from headstart.sources.files.tables import Table
@@ -86,7 +86,6 @@ def forms_in(form: Mapping[str, Any], shown: Sequence[ColumnForm]) -> list[Colum
         if isinstance(name, str):
             typed[name] = {field: str(form.get(f"{field}{i}", "")).strip() for field in _FIELDS}
             typed[name]["log"] = "on" if form.get(f"log{i}") else ""
-            typed[name]["was_log"] = "on" if form.get(f"waslog{i}") else ""
     return [replace(c, fields=typed[c.name]) if c.name in typed else c for c in shown]
 
 
@@ -99,7 +98,8 @@ def plan_of(columns: Sequence[ColumnForm]) -> CampaignPlan:
         if c["role"] in ("maximise", "minimise"):
             goals.append(Goal(c.name, maximize=c["role"] == "maximise"))
         elif c["role"] in ("at most", "at least"):
-            value = _number(c, "limit", f"{c.name}: say which value it must be {c['role']}.")
+            if (value := number(c["limit"], ".")) is None:
+                raise InputError(f"{c.name}: say which value it must be {c['role']}.")
             limits.append(Limit(c.name, **{c["role"].replace(" ", "_"): value}))
         elif c["role"] not in ROLES:
             raise InputError(f"{c.name}: {c['role']!r} is nothing that a column can be for.")
@@ -167,7 +167,6 @@ def _fields_of(c: ColumnForm, p: Parameter) -> dict[str, str]:
         "unit": p.unit,
         "choices": ", ".join(p.choices),
         "log": "on" if p.log else "",
-        "was_log": "on" if p.log else "",
     }
 
 
@@ -191,7 +190,7 @@ def _corrected(c: ColumnForm, guess: Parameter, wrong: dict[str, str]) -> Parame
         return guess
     low, high = (_field(c, name, getattr(guess, name), wrong) for name in ("low", "high"))
     step = _field(c, "step", guess.step, wrong) if c["step"] else None if "step" in c.fields else guess.step
-    log = c["log"] == "on" if c["log"] != c["was_log"] else guess.log if "was_log" not in c.fields else c["log"] == "on"
+    log = c["log"] == "on" if "log" in c.fields else guess.log
     if wrong or low is None or high is None:
         return guess
     corrected = Parameter(c.name, kind, low=low, high=high, log=log, step=step, unit=unit)
@@ -200,17 +199,7 @@ def _corrected(c: ColumnForm, guess: Parameter, wrong: dict[str, str]) -> Parame
 
 
 def _field(c: ColumnForm, name: str, guess: float | None, wrong: dict[str, str]) -> float | None:
-    if not c[name]:
-        return guess
-    try:
-        return _number(c, name, f"{c[name]!r} is not a number.")
-    except HeadstartError as error:
-        wrong[name] = str(error)
-        return guess
-
-
-def _number(c: ColumnForm, field: str, told: str) -> float:
-    value = number(c[field], ".")
-    if value is None:
-        raise InputError(told)
-    return value
+    value = number(c[name], ".") if c[name] else guess
+    if c[name] and value is None:
+        wrong[name] = f"{c[name]!r} is not a number."
+    return guess if value is None else value

@@ -2,29 +2,177 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from headstart.campaign.desk.changes import OwnRow, add_row, remove_row, save_results, say_right
+from headstart.campaign.campaign import Campaign
+from headstart.campaign.desk.changes import OWN_ROW, CellPlace, add_row, remove_row, save_results, say_right
 from headstart.campaign.desk.contents import with_campaign
 from headstart.campaign.desk.history import Step, last_step, steps_of, undo_step
-from headstart.campaign.experiments import State
-from headstart.campaign.measured import SlippedResultsError
+from headstart.campaign.desk.words import cell as cell_text
+from headstart.campaign.desk.words import percent, with_interval
+from headstart.campaign.experiments import Experiment, State
+from headstart.campaign.measured import ResultSlip, SlippedResultsError
+from headstart.campaign.suggestions import RowOutlook
 from headstart.errors import ChangedMeanwhileError, InputError, UnusableCellsError
+from headstart.sources.parameters import Kind
 from headstart.web.desk import row_key
 from headstart.web.pages.page import desk_of, go, posted, render
-from headstart.web.pages.rows import Typed, own_fields, row_of, typed_in
-from headstart.web.problems import for_the_page, tried, whole_number
+from headstart.web.problems import for_the_page, tried
 from headstart.web.worker import DeskWork
 
 _MOST_ASKED = 100
 _SHOWN_STEPS = 20
+_CELL = re.compile(r"([rs](?P<row>\d+)\.|[pm])(?P<column>\d+)")
+
+
+@dataclass
+class FieldShown:
+    """A cell to type into: what the file has, what was typed, what is wrong with it, and what is asked about it."""
+
+    name: str
+    column: str
+    label: str
+    there: str = ""
+    typed: str = ""
+    wrong: str = ""
+    note: str = ""
+    asked: str = ""  # a question that has yes and no for an answer
+    meant: str = ""  # what it is if the answer is no
+    right: bool = False  # it was answered with yes
+    expected: str = ""
+    hint: str = ""
+    choices: tuple[str, ...] = ()
+
+
+@dataclass
+class ShownRow:
+    """A row of the table. ``fields`` are its settings where somebody changes them, by the parameter's name."""
+
+    number: int
+    state: str
+    settings: list[tuple[str, Any]]
+    cells: list[FieldShown]
+    fields: dict[str, FieldShown] = field(default_factory=dict)
+    within: str = ""
+    rests: list[tuple[str, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Typed:
+    """What somebody typed before something was wrong with it, or asked about it; ``edit`` are rows with settings."""
+
+    cells: Mapping[CellPlace, str] = field(default_factory=dict)
+    before: Mapping[CellPlace, str] = field(default_factory=dict)
+    wrong: Mapping[CellPlace, str] = field(default_factory=dict)
+    edit: frozenset[int] = frozenset()
+    right: frozenset[CellPlace] = frozenset()
+    slips: Mapping[CellPlace, ResultSlip] = field(default_factory=dict)
+
+    def part(self, *, own: bool) -> Typed:
+        """What was typed into an experiment of one's own, or into the rows of the file."""
+        return replace(self, cells={place: text for place, text in self.cells.items() if (place[0] == OWN_ROW) == own})
+
+
+def _row_of(campaign: Campaign, e: Experiment, outlook: RowOutlook | None, typed: Typed) -> ShownRow:
+    """An experiment with a cell for every result and standard error, and what is expected of it."""
+    file, at = campaign.file, campaign.table.numbers.index(e.number)
+    texts = dict(zip(campaign.table.columns, campaign.table.rows[at], strict=True))
+    labels = {column.name: column.label for column in file.results}
+    labels |= {column.error: f"standard error of {column.name}" for column in file.results if column.error}
+    cells = []
+    for i, column in enumerate(file.measured_columns):
+        shown = _field(f"r{e.number}.{i}", (e.number, column), labels[column], typed, texts.get(column, ""))
+        if outlook is not None and column in outlook.expected and column not in e.results:
+            shown.expected = with_interval(*outlook.expected[column])
+        cells.append(shown)
+    row = ShownRow(e.number, e.state, [(p.name, e.values[p.name]) for p in file.parameters], cells)
+    if e.number in typed.edit:
+        for i, p in enumerate(file.parameters):
+            if p.kind is not Kind.FIXED:
+                there = texts.get(p.name, "") or cell_text(e.values[p.name])
+                choices = (*p.choices, *p.withdrawn) if p.is_text else ()
+                place = (e.number, p.name)
+                row.fields[p.name] = _field(f"s{e.number}.{i}", place, p.label, typed, there, choices=choices)
+    if outlook is not None:
+        row.within = percent(outlook.within)
+        known = [(name, share) for name, share in outlook.shares if share >= 0.005]
+        row.rests = [(name, percent(share)) for name, share in sorted(known, key=lambda each: -each[1])]
+    return row
+
+
+def _field(name: str, place: CellPlace, label: str, typed: Typed, there: str = "", **more: Any) -> FieldShown:
+    """The field with what was typed into it, what is wrong with that, and what is asked about it."""
+    slip = typed.slips.get(place)
+    told = "" if slip is None else f"{slip.cell} is {slip.times:.0f} times the largest of all other results."
+    meanwhile = place in typed.cells and typed.before.get(place, "") != there
+    return FieldShown(
+        name,
+        place[1],
+        label,
+        there,
+        typed.cells.get(place, there),
+        typed.wrong.get(place, ""),
+        note=f"somebody else wrote {there or 'nothing'} here meanwhile" if meanwhile else "",
+        asked=told and f"{told} Is it right, or has the decimal mark slipped?",
+        meant="" if slip is None else f"{slip.meant:g}",
+        right=place in typed.right,
+        **more,
+    )
+
+
+def _own_fields(campaign: Campaign, typed: Typed) -> list[FieldShown]:
+    """The fields of an experiment of one's own."""
+    fields = []
+    for i, p in enumerate(campaign.file.parameters):
+        if p.kind is not Kind.FIXED:
+            more: dict[str, Any] = {"choices": p.choices} if p.is_text else {"hint": f"{p.low:g} … {p.high:g}"}
+            fields.append(_field(f"p{i}", (OWN_ROW, p.name), p.label, typed, **more))
+    for i, column in enumerate(campaign.file.measured_columns):
+        fields.append(_field(f"m{i}", (OWN_ROW, column), column, typed, hint="if there is one"))
+    return fields
+
+
+def _typed_in(campaign: Campaign, form: FormData) -> Typed:
+    """The cells that somebody changed: those that are not what the form was sent out with.
+
+    Fields are called r3.0 (the first result of row 3), s3.0 (its first setting), p0 and m0 (those of one's own); o3.0
+    and os3.0 are what stood there, and 'right' and 'meant' are answers: the field, and the number that is meant.
+    """
+    results, settings = campaign.file.measured_columns, [p.name for p in campaign.file.parameters]
+    cells: dict[CellPlace, str] = {}
+    before: dict[CellPlace, str] = {}
+    edit, places, right = set(), {}, set()
+    for name, value in form.multi_items():
+        columns = settings if name[:1] in ("s", "p") else results
+        found = _CELL.fullmatch(name)
+        if found is None or int(found["column"]) >= len(columns):
+            continue
+        place = places[name] = (int(found["row"] or OWN_ROW), columns[int(found["column"])])
+        was, text = str(form.get(f"o{name.removeprefix('r')}", "")), str(value).strip()
+        if name[0] == "s":
+            edit.add(place[0])
+        if text != was:
+            cells[place], before[place] = text, was
+    for answer in form.getlist("right"):
+        name, _, text = str(answer).partition(" ")
+        if name in places and text and text == cells.get(places[name]):  # it was typed anew else
+            right.add(places[name])
+    name, _, text = str(form.get("meant", "")).partition(" ")
+    if name in places:
+        cells[places[name]] = text
+    return Typed(cells, before, {}, frozenset(edit), frozenset(right))
+
+
+# ── the page ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _page(
@@ -36,7 +184,7 @@ def _page(
     campaign, learned = now.campaign, desk.learned(now)
     known = None if isinstance(learned, DeskWork) else learned
     found = desk.outlooks(now, known, [e.values for e in campaign.those(State.PENDING)]) if known else {}
-    rows = [row_of(campaign, e, found.get(row_key(campaign, e.values)), typed) for e in campaign.experiments]
+    rows = [_row_of(campaign, e, found.get(row_key(campaign, e.values)), typed) for e in campaign.experiments]
     own = with_campaign(known.fitted, campaign).remarks if known else ()
     content = {
         "title": "Experiments",
@@ -48,7 +196,7 @@ def _page(
         "limited": bool(campaign.file.limits),
         "work": learned if isinstance(learned, DeskWork) else None,
         "knows": known.fitted.knows if known else True,
-        "own": own_fields(campaign, typed),
+        "own": _own_fields(campaign, typed),
         "told": told,
         "opened": opened,
         "remarks": [for_the_page(remark) for remark in dict.fromkeys([*own, *campaign.remarks])],
@@ -64,14 +212,14 @@ def _page(
 
 def show_again(request: Request, form: FormData, told: str) -> Response:
     """The page with what was typed, and why it was not taken."""
-    typed = typed_in(desk_of(request).now().campaign, form)
+    typed = _typed_in(desk_of(request).now().campaign, form)
     return _page(request, typed, told, 409)
 
 
 def _save(request: Request, form: FormData) -> Response:
     desk = desk_of(request)
-    typed = typed_in(desk.now().campaign, form)
-    rows = {do: whole_number(str(form[do]), "The row", 1, 10**9) for do in ("edit", "failed", "remove") if do in form}
+    typed = _typed_in(desk.now().campaign, form).part(own=False)
+    rows = {do: _whole_number(str(form[do]), "The row", 1, 10**9) for do in ("edit", "failed", "remove") if do in form}
     if "edit" in rows:
         return _page(request, replace(typed, edit=typed.edit | {rows["edit"]}), opened=rows["edit"])
     seen, failed = str(form.get("seen", "")), [rows["failed"]] if "failed" in rows else []
@@ -81,18 +229,18 @@ def _save(request: Request, form: FormData) -> Response:
             return remove_row(desk.folder, seen, rows["remove"], opening=desk.opening)
         return save_results(desk.folder, seen, typed.cells, failed=failed, right=typed.right, opening=desk.opening)
 
-    return _changed(request, replace(typed, own={}), change, "saved")
+    return _changed(request, typed, change, "saved")
 
 
 def _add(request: Request, form: FormData) -> Response:
     desk = desk_of(request)
-    typed = typed_in(desk.now().campaign, form)
-    right = [column for _, column in typed.right]
+    typed = _typed_in(desk.now().campaign, form).part(own=True)
+    row, right = {column: text for (_, column), text in typed.cells.items()}, [c for _, c in typed.right]
 
     def change() -> Step | None:
-        return add_row(desk.folder, str(form.get("seen", "")), OwnRow(typed.own), right=right, opening=desk.opening)
+        return add_row(desk.folder, str(form.get("seen", "")), row, right=right, opening=desk.opening)
 
-    return _changed(request, Typed(own=typed.own, right=typed.right), change, "added")
+    return _changed(request, typed, change, "added")
 
 
 def _changed(request: Request, typed: Typed, change: Callable[[], Step | None], done: str) -> Response:
@@ -141,7 +289,7 @@ def _right(request: Request, form: FormData) -> Response:
 
 def _undo(request: Request, form: FormData) -> Response:
     desk = desk_of(request)
-    number = whole_number(str(form.get("step", "")), "The step", 1, 10**6)
+    number = _whole_number(str(form.get("step", "")), "The step", 1, 10**6)
     with desk.changing:
         step = undo_step(desk.folder, number)
     return go(request, "/experiments" if desk.begun else "/begin", f"Undone: {step.what}.")
@@ -149,12 +297,20 @@ def _undo(request: Request, form: FormData) -> Response:
 
 def _ask(request: Request, form: FormData) -> Response:
     desk = desk_of(request)
-    n, wrong = tried(lambda: whole_number(str(form.get("n", "")), "The number of experiments", 1, _MOST_ASKED))
+    n, wrong = tried(lambda: _whole_number(str(form.get("n", "")), "The number of experiments", 1, _MOST_ASKED))
     if wrong:
         return _page(request, None, wrong, 422)
     if not desk.begun:
         raise InputError("There is no campaign yet. Begin one first.")
     return go(request, f"/job/{desk.ask(n).id}")
+
+
+def _whole_number(text: str, what: str, low: int, high: int) -> int:
+    """The number in a field, or an ``InputError``."""
+    bare = text.strip()
+    if not (bare.isascii() and bare.isdigit() and low <= int(bare) <= high):
+        raise InputError(f"{what} must be a whole number between {low} and {high}, but it is {text!r}.")
+    return int(bare)
 
 
 ROUTES = (

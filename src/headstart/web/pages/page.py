@@ -1,4 +1,4 @@
-"""What all pages share: the frame around them, where they go next, and the forms that they take."""
+"""What all pages share: the frame around them, where they go next, forms, and work that takes a while."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
 
 from headstart.web.desk import Desk
 from headstart.web.worker import DeskWork
@@ -24,6 +25,8 @@ _TABS = (
     ("/past", "Past"),
     ("/report", "Report"),
 )
+_GONE = "Nothing is known of this work: the server was started anew. What was finished is in the folder."
+_STATE = ("done", "error", "share", "doing")
 
 
 class StaleFormError(Exception):
@@ -79,6 +82,43 @@ def go(request: Request, path: str, said: str = "") -> Response:
     return RedirectResponse(f"{path}?said={ident}", 303)
 
 
-def waiting(request: Request, work: DeskWork, title: str) -> HTMLResponse:
+def waiting(request: Request, work: DeskWork, title: str = "") -> HTMLResponse:
     """The page of work that is not done yet, or went wrong; it comes back here by itself."""
-    return render(request, "work.html", {"work": work, "title": title, "then": request.url.path})
+    return render(request, "work.html", {"work": work, "title": title or work.what, "then": request.url.path})
+
+
+# ── work that takes a while ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _show(request: Request) -> Response:
+    """A page that renews itself, and goes on when the work is done."""
+    work = desk_of(request).work(request.path_params["ident"])
+    if work is None:
+        return render(request, "problem.html", {"told": _GONE, "title": "Not found"}, status=404)
+    if work.done and not work.error:
+        return go(request, work.then, work.result if isinstance(work.result, str) else "")
+    return waiting(request, work)
+
+
+def _state(request: Request) -> Response:
+    """The same for the script."""
+    work = desk_of(request).work(request.path_params["ident"])
+    if work is None:
+        return JSONResponse({"done": True, "error": _GONE, "share": 0, "doing": "", "seconds": 0})
+    return JSONResponse({name: getattr(work, name) for name in _STATE} | {"seconds": round(work.seconds)})
+
+
+def _again(request: Request, form: FormData) -> Response:
+    """Work that went wrong is forgotten; the page that needs it begins it anew."""
+    work = desk_of(request).work(str(form.get("work", "")))
+    if work is not None and work.error:
+        desk_of(request).again(work)
+    back = str(form.get("back", "/"))
+    return go(request, back if back in ("/experiments", "/pictures", "/past", "/report") else "/")
+
+
+ROUTES = (
+    Route("/job/again", posted(_again), methods=["POST"]),
+    Route("/job/{ident}", _show),
+    Route("/job/{ident}/state", _state),
+)

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from headstart.campaign.desk.words import percent, with_interval
-from headstart.campaign.suggestions import Range, ranges_at
+from headstart.campaign.suggestions import outlooks_at
 from headstart.errors import InputError
 from headstart.gp.threads import single_thread
 from headstart.sources.files.cells import number
@@ -83,10 +83,11 @@ def _value(p: Parameter, text: str) -> Any:
 
 
 @single_thread()
-def _expected(now: Snapshot, learned: Learned, point: Mapping[str, Any]) -> tuple[list[tuple[str, Range]], str]:
+def _expected(now: Snapshot, learned: Learned, point: Mapping[str, Any]) -> tuple[list[tuple[str, str]], str]:
     """What a measurement of every outcome is expected to be at a point, and how probably limits hold."""
-    within = percent(float(learned.fitted.probability_within([point])[0])) if now.campaign.file.limits else ""
-    return [(own.column.label, ranges_at(own, [point])[0]) for own in learned.fitted.outcomes], within
+    file, (found,) = now.campaign.file, outlooks_at(learned.fitted, [point])
+    told = [(c.label, with_interval(*r)) for c, r in zip(file.results, found.expected.values(), strict=True)]
+    return told, percent(found.within) if file.limits else ""
 
 
 def _slices(request: Request, now: Snapshot, learned: Learned) -> dict[str, Any]:
@@ -97,10 +98,10 @@ def _slices(request: Request, now: Snapshot, learned: Learned) -> dict[str, Any]
     typed = {i: request.query_params.get(f"v{i}", "")[:60] if wrong else point[p.name] for i, p in parameters}
     expected, within = _expected(now, learned, point)
     return {
-        "slices": desk_of(request).slices(now, learned, point).outcomes,
+        "slices": desk_of(request).slices(now, learned, point),
         "query": {"v": now.contents.key[:12]} | ({} if reference else {f"v{i}": point[p.name] for i, p in parameters}),
         "parameters": [(i, p, typed[i]) for i, p in parameters],
-        "expected": [(label, with_interval(r.median, r.low, r.high)) for label, r in expected],
+        "expected": expected,
         "within": within,
         "wrong": wrong,
         "is_reference": reference,
@@ -119,7 +120,7 @@ def _predict(request: Request) -> Response:
     if point is None:
         return JSONResponse({"wrong": wrong}, 422)
     expected, within = _expected(now, learned, point)
-    rows = [{"outcome": label, "text": with_interval(r.median, r.low, r.high)} for label, r in expected]
+    rows = [{"outcome": label, "text": text} for label, text in expected]
     return JSONResponse({"point": point, "expected": rows, "within": within})
 
 
@@ -134,7 +135,7 @@ def _picture(request: Request) -> Response:
 
 def _slices_picture(request: Request) -> Response:
     now, learned = _fitted(request)
-    found = desk_of(request).slices(now, learned, _point(request, now, learned)).outcomes
+    found = desk_of(request).slices(now, learned, _point(request, now, learned))
     if request.path_params["i"] >= len(found):
         raise HTTPException(404)
     return _svg(request, found[request.path_params["i"]][1])

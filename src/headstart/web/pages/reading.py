@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from datetime import date
 from importlib.metadata import version
 from typing import Any
@@ -20,8 +21,7 @@ from headstart.web.pages.page import desk_of, render, waiting
 from headstart.web.worker import DeskWork
 
 _VERSIONS = ("headstart", "torch", "botorch", "gpytorch", "numpy", "scipy", "optuna")
-
-
+_LISTED = 5  # names of past campaigns in a cell
 _REVERSE = (
     "It shows the reverse of the others or of this campaign: look whether its result counts the other way round (loss "
     "instead of yield), or two columns are swapped."
@@ -47,18 +47,25 @@ def past_rows(own: PastOf) -> list[dict[str, Any]]:
     rows = []
     for i, s in enumerate((own.explanation or own.check).sources):
         agrees, contradicts = own.check.related(i)
-        row = {
-            "name": s.name,
-            "rows": s.rows,
-            "verdict": str(s.verdict),
-            "reason": s.reason.replace("the target", "this campaign"),
-            "weight": f"{s.weight:+.2f} ± {s.weight_sd:.2f}",
-            "agrees": ", ".join(agrees) or "–",
-            "contradicts": ", ".join(contradicts) or "–",
-            "look": _look(s, reverse=len(contradicts) > len(agrees)),
-        }
-        rows.append(row)
+        rows.append(
+            {
+                "name": s.name,
+                "rows": s.rows,
+                "verdict": str(s.verdict),
+                "reason": s.explained,
+                "weight": f"{s.weight:+.2f} ± {s.weight_sd:.2f}",
+                "agrees": _listed(agrees),
+                "contradicts": _listed(contradicts),
+                "look": _look(s, reverse=len(contradicts) > len(agrees)),
+            }
+        )
     return rows
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first few names: of 20 campaigns nobody reads the rest in a table."""
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED + 1 else ""
+    return f"{', '.join(names[:_LISTED] if more else names)}{more}" or "–"
 
 
 def _look(source: SourceVerdict, *, reverse: bool) -> str:
@@ -113,7 +120,7 @@ def _report(request: Request) -> Response:
         "outcomes": _outcomes(judged),
         "noise": [(name, *own) for name, own in zip(labels, judged.noise, strict=True) if own[0] == own[0]],
         "shares": [(n, percent(share)) for n, share in judged.reference_shares if share >= 0.005 or n == THIS],
-        "expected": list(zip(labels, at_best.ranges, strict=True)),
+        "expected": list(zip(labels, at_best.expected.values(), strict=True)),
         "outlook": judged.outlook,
         "drawing": drawn if isinstance(drawn, DeskWork) else None,
         "pictures": names,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.unit.campaign.campaigns import fingerprint, make
 
 from headstart.campaign.campaign import open_campaign
-from headstart.campaign.desk.beginning import UploadedFile, add_past, begin, past_files, remove_past, with_parameters
-from headstart.campaign.desk.changes import OwnRow, add_row, add_suggestions, remove_row, save_results
+from headstart.campaign.desk.beginning import add_past, begin, past_files, remove_past, with_parameters
+from headstart.campaign.desk.changes import add_row, add_suggestions, remove_row, save_results, save_rules, say_right
 from headstart.campaign.desk.contents import PastKept, contents_of, evidence_of
 from headstart.campaign.desk.history import HISTORY, digest, last_step, make_step, steps_of, undo_step
 from headstart.campaign.experiments import State
@@ -17,6 +18,7 @@ from headstart.campaign.init import CampaignPlan, look_at
 from headstart.campaign.toml.reading import read_campaign_file
 from headstart.data.outcomes import Goal
 from headstart.errors import ChangedMeanwhileError, InputError, UnusableCellsError, UnwritableError
+from headstart.sources.files.safe import alone_in
 from headstart.sources.files.tables import edited, read_table
 from headstart.sources.parameters import Kind, Parameter
 
@@ -39,6 +41,7 @@ def _current(folder: Path) -> str:
         (b'note,a,y\n"two\nlines",1,\n"x, y",2,\n', {(3, "y"): 7.0}, b'note,a,y\n"two\nlines",1,\n"x, y",2,7\n'),
         (b"sep=;\na;y\n1;2\n\n 3;4\n", {(4, "y"): "failed"}, b"sep=;\na;y\n1;2\n\n3;failed\n"),
         (b"a,y,\n1\n2,3,\n", {(2, "y"): 9.0}, b"a,y,\n1,9,\n2,3,\n"),
+        (b"a,y\n1,\n", {(2, "y"): 1.234}, b"a,y\n1,1.2340\n"),  # 1.234 alone could be 1234
         ("µ,y\n1,\n".encode("utf-16"), {(2, "y"): 1.0}, "µ,y\n1,1\n".encode("utf-16")),
     ],
 )
@@ -100,7 +103,7 @@ def test_who_comes_second_writes_nothing(tmp_path: Path) -> None:
     now = _current(tmp_path)
     for late in (
         lambda: save_results(tmp_path, old, {(4, "y"): "3"}),
-        lambda: add_row(tmp_path, old, OwnRow({"x": "0.5", "s": "u"})),
+        lambda: add_row(tmp_path, old, {"x": "0.5", "s": "u"}),
         lambda: remove_row(tmp_path, old, 4),
         lambda: add_suggestions(tmp_path, old, [{"x": 0.5, "s": "u"}]),
     ):
@@ -109,13 +112,40 @@ def test_who_comes_second_writes_nothing(tmp_path: Path) -> None:
     assert _current(tmp_path) == now
 
 
+def test_nothing_is_changed_while_another_process_works_in_the_folder(tmp_path: Path) -> None:
+    """Every change takes the lock, and so does the way back."""
+    make(tmp_path, current=ROWS)
+    save_results(tmp_path, _seen(tmp_path), {(3, "y"): "2"})
+    seen, now = _seen(tmp_path), _current(tmp_path)
+    toml = str(digest((tmp_path / "headstart.toml").read_bytes()))
+    looked = look_at([tmp_path / "a.csv"], tmp_path, CampaignPlan((Goal("y", maximize=True),)))
+    changes: list[Callable[[], object]] = [
+        lambda: save_results(tmp_path, seen, {(4, "y"): "3"}),
+        lambda: add_row(tmp_path, seen, {"x": "0.5", "s": "u"}),
+        lambda: remove_row(tmp_path, seen, 4),
+        lambda: add_suggestions(tmp_path, seen, [{"x": 0.5, "s": "u"}]),
+        lambda: say_right(tmp_path, {"88": 88.0}),
+        lambda: save_rules(tmp_path, toml, ["x <= 0.9"]),
+        lambda: add_past(tmp_path, [("new.csv", b"x,y\n1,2\n")]),
+        lambda: remove_past(tmp_path, "a.csv"),
+        lambda: begin(tmp_path, looked, seen=toml),
+        lambda: undo_step(tmp_path, 1),
+    ]
+    with alone_in(tmp_path):
+        for change in changes:
+            with pytest.raises(InputError, match="another headstart is working in this folder"):
+                change()
+    assert _current(tmp_path) == now
+    assert len(steps_of(tmp_path)) == 1
+
+
 def test_own_rows_are_added_and_checked_like_rows_of_the_file(tmp_path: Path) -> None:
     """Settings are needed, choices known, results may be there."""
     make(tmp_path, current=ROWS)
-    add_row(tmp_path, _seen(tmp_path), OwnRow({"x": "0,55", "s": "v", "y": "7,5"}))
+    add_row(tmp_path, _seen(tmp_path), {"x": "0,55", "s": "v", "y": "7,5"})
     assert _current(tmp_path).endswith("0.3,u,\n0.55,v,7.5\n")
     with pytest.raises(UnusableCellsError) as caught:
-        add_row(tmp_path, _seen(tmp_path), OwnRow({"x": "", "s": "w", "y": "n"}))
+        add_row(tmp_path, _seen(tmp_path), {"x": "", "s": "w", "y": "n"})
     told = caught.value.cells
     assert set(told) == {(0, "x"), (0, "s"), (0, "y")}
     assert "none of the choices" in told[0, "s"]
@@ -178,15 +208,15 @@ def test_a_step_is_done_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_past_files_are_put_in_and_taken_out(tmp_path: Path) -> None:
     """The same file again is no step; another one of the same name, or the same one under another, is refused."""
     table = b"x,s,y\n1,u,2\n2,v,3\n3,u,5\n"
-    add_past(tmp_path, [UploadedFile("C:\\data\\old one.csv", table)])
+    add_past(tmp_path, [("C:\\data\\old one.csv", table)])
     assert [p.name for p in past_files(tmp_path)] == ["old one.csv"]
-    assert add_past(tmp_path, [UploadedFile("old one.csv", table)]) is None
+    assert add_past(tmp_path, [("old one.csv", table)]) is None
     with pytest.raises(InputError, match="with other content"):
-        add_past(tmp_path, [UploadedFile("old one.csv", table + b"4,u,6\n")])
+        add_past(tmp_path, [("old one.csv", table + b"4,u,6\n")])
     with pytest.raises(InputError, match="the same file as old one"):
-        add_past(tmp_path, [UploadedFile("other.csv", table)])
+        add_past(tmp_path, [("other.csv", table)])
     with pytest.raises(InputError, match="is empty"):
-        add_past(tmp_path, [UploadedFile("none.csv", b"\n")])
+        add_past(tmp_path, [("none.csv", b"\n")])
     remove_past(tmp_path, "old one.csv")
     assert past_files(tmp_path) == ()
     undo_step(tmp_path, 2)
@@ -201,7 +231,7 @@ def test_a_name_leads_nowhere_but_into_past(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "f"
     folder.mkdir()
     try:
-        add_past(folder, [UploadedFile(name, b"x,y\n1,2\n")])
+        add_past(folder, [(name, b"x,y\n1,2\n")])
     except UnwritableError:
         raise
     except ValueError:
@@ -221,7 +251,7 @@ def test_a_link_out_of_the_folder_is_no_past_file(tmp_path: Path) -> None:
 def test_columns_are_corrected_before_the_campaign_is_written(tmp_path: Path) -> None:
     """A step, a fixed value, a range: what was set by hand is what the file says, and undoing removes it."""
     rows = "".join(f"{i},{i / 10},{'uv'[i % 2]},{i % 4}\n" for i in range(1, 12))
-    add_past(tmp_path, [UploadedFile("a.csv", f"t,p,s,y\n{rows}".encode())])
+    add_past(tmp_path, [("a.csv", f"t,p,s,y\n{rows}".encode())])
     plan = CampaignPlan((Goal("y", maximize=True),))
     own = {
         "t": Parameter("t", Kind.FLOAT, low=0, high=20, step=0.5, unit="min"),
@@ -245,7 +275,7 @@ def test_what_a_model_learns_from_changes_with_results_and_not_with_plans(tmp_pa
     kept = PastKept()
     campaign = kept.opened(tmp_path)
     evidence = evidence_of(campaign, first.besides)
-    add_row(tmp_path, _seen(tmp_path), OwnRow({"x": "0.9", "s": "u"}))
+    add_row(tmp_path, _seen(tmp_path), {"x": "0.9", "s": "u"})
     second, again = contents_of(tmp_path), kept.opened(tmp_path)
     assert second.key != first.key
     assert second.besides == first.besides

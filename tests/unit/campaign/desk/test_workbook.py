@@ -12,7 +12,7 @@ from openpyxl.styles import Font
 from tests.unit.campaign.campaigns import fingerprint, make
 
 from headstart.campaign.campaign import append_experiments, open_campaign
-from headstart.campaign.desk.changes import OwnRow, add_row, add_suggestions, remove_row, save_results
+from headstart.campaign.desk.changes import add_row, add_suggestions, remove_row, save_results
 from headstart.campaign.desk.contents import contents_of
 from headstart.campaign.desk.history import digest, undo_step
 from headstart.errors import InputError
@@ -72,7 +72,7 @@ def test_results_and_settings_are_written_and_all_else_stays(tmp_path: Path, nam
 def test_rows_are_added_and_emptied(tmp_path: Path) -> None:
     """A row that is taken out leaves its place, so that whatever refers to others stays right."""
     path = _book(tmp_path)
-    add_row(tmp_path, _seen(path), OwnRow({"x": "0,9", "s": "u", "y": "3"}))
+    add_row(tmp_path, _seen(path), {"x": "0,9", "s": "u", "y": "3"})
     assert add_suggestions(tmp_path, _seen(path), [{"x": 0.5, "s": "v"}]) == (6,)
     remove_row(tmp_path, _seen(path), 4)
     found = {e.number: (e.values["x"], e.results) for e in open_campaign(tmp_path).experiments}

@@ -63,7 +63,7 @@ def test_a_rule_is_read(text: str, rule: SettingRule) -> None:
         ("A + B", "character 6: expected a relation, but there is the end. Write <="),
         ("A + temprature <= 1", "character 5: there is no parameter 'temprature'. Did you mean temperature"),
         ("learning-rate <= 1", "no parameter 'learning'. Did you mean `learning-rate`"),
-        ("A + xyz <= 1", "no parameter 'xyz'. The parameters are A, B, C, `T"),
+        ("A + xyz <= 1", "no parameter 'xyz'. The known ones are A, B, C, `T"),
         ("2*(A + B) <= 1", "character 3: brackets cannot be used in a sum. Write 2"),
         ("A < B", "character 3: a linear rule has <=, >= or =, not '<'"),
         ("A <= 0,5", "character 7: a comma means nothing there. Write decimals with a point"),

@@ -114,7 +114,7 @@ def offered(domain: Ruled, seed: int, n: int = 16) -> dict[str, torch.Tensor]:
     anywhere = 2 * torch.rand(n, domain.d, generator=generator, dtype=torch.float64) - 0.5
     found["snap"] = domain.snap(anywhere)
     found["near"] = domain.near(anywhere[:3], 4, generator)
-    moves, listing = domain.exchanges(found["spread"][:2]), domain.listing()
+    moves, listing = domain.exchanges(found["spread"][:2]), domain.listing
     if moves is not None:
         found["exchanges"] = moves.reshape(-1, domain.d)
     if listing is not None:

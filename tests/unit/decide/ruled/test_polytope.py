@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from headstart.decide.ruled.polytope import Polytope, chebyshev_centre
+from headstart.decide.ruled.polytope import Polytope
 
 
 def _simplex(d: int) -> tuple[Polytope, np.ndarray, np.ndarray]:
@@ -65,12 +65,12 @@ def test_where_nothing_is_inside_there_is_no_nearest_point() -> None:
     b = np.array([0.0, -1.0])
     _, ok = Polytope(A, E).nearest(np.zeros((1, 2)), b[None], np.zeros((1, 0)))
     assert not ok.any()
-    assert chebyshev_centre(A, b, E, np.zeros(0)) is None
+    assert Polytope(A, E).centre(b, np.zeros(0)) is None
 
 
 def test_the_centre_is_as_deep_as_can_be() -> None:
     """That of a simplex is its middle."""
     simplex, b, e = _simplex(4)
-    found = chebyshev_centre(simplex.A, b[0], simplex.E, e[0])
+    found = simplex.centre(b[0], e[0])
     assert found is not None
     np.testing.assert_allclose(found[0], 0.25, atol=1e-6)

@@ -70,11 +70,11 @@ def test_points_near_others_are_near() -> None:
 def test_a_whole_mixture_is_reached() -> None:
     """Of 231 mixtures in steps of 5 % each is listed; of whole numbers with other factors all are walked to."""
     grid = Ruled(Space.of({name: FloatRange(0, 1, step=0.05) for name in "ABC"}), ["A + B + C = 1"])
-    listing = grid.listing()
+    listing = grid.listing
     assert listing is not None
     assert len(listing) == 231
     domain = DOMAINS["coefficients"]
-    listing = domain.listing()
+    listing = domain.listing
     assert listing is None  # 41³ combinations before the rule is asked
     found = {tuple(row.values()) for row in domain.space.decode(domain.spread(3000, generator()))}
     every = {(a, b, c) for a in range(41) for b in range(41) for c in range(18) if 3 * a + 5 * b + 7 * c == 120}
@@ -84,7 +84,7 @@ def test_a_whole_mixture_is_reached() -> None:
 def test_a_fixed_parameter_and_steps_leave_a_list() -> None:
     """Whatever is continuous without the rules."""
     domain = Ruled(REACTION, ["T in steps of 100 from 50", "p = 1", "n = 7", "catalyst = Ni"])
-    listing = domain.listing()
+    listing = domain.listing
     assert listing is not None
     rows = {(row["T"], row["solvent"]) for row in domain.space.decode(listing)}
     assert rows == {(t, s) for t in (50, 150, 250) for s in ("toluene", "water", "DMF")}

@@ -158,7 +158,7 @@ def test_before_the_first_result_only_the_gate_speaks(prior: AutoPrior) -> None:
     for name in ("like it", "upside down", "another"):
         s = verdicts[name]
         assert s.verdict is Verdict.USED
-        assert "not tested" in s.reason
+        assert "no result has tested it" in s.reason
         assert (s.gain, s.interval) == (0.0, None)
         assert s.history == ((0, s.weight),)
 
@@ -196,7 +196,7 @@ def test_a_verdict_follows_from_its_numbers(explained: Explanation, prior: AutoP
     [
         (0.0, (0.1, 0.5), 0.9, Verdict.IGNORED, "does not predict itself"),
         (0.4, None, 0.3, Verdict.REDUCED, "counts for 40%"),
-        (1.0, None, 0.3, Verdict.USED, "has not tested it yet"),
+        (1.0, None, 0.3, Verdict.USED, "no result has tested it yet"),
         (1.0, (-0.5, -0.1), 0.9, Verdict.IGNORED, "worse than knowing nothing"),
         (1.0, (0.1, 0.5), 0.1, Verdict.USED, "It helps to predict"),
         (1.0, (0.1, 0.5), -0.9, Verdict.USED, "Upside down"),
@@ -214,9 +214,12 @@ def test_a_verdict_waits_for_evidence(
     """Help is claimed of an interval above 0, harm of one below; in between, whether half the weight (0.3) is left."""
     gain = 0.0 if interval is None else sum(interval) / 2
     numbers = (1.0, 0.1, None, gain, interval, weight, 0.2, ((0, 0.3),))
-    found, told = _judge(SourceVerdict("it", 20, Verdict.USED, "", *numbers), trust, little=False)
+    found, told, figures = _judge(
+        SourceVerdict("it", 20, Verdict.USED, "", "", *numbers), trust, "the target", little=False
+    )
     assert found is verdict
     assert reason in told
+    assert "nats per" in figures
 
 
 def test_candidates_without_weights_can_be_explained() -> None:
@@ -238,7 +241,7 @@ def test_few_rows_are_called_few_and_not_noise() -> None:
     X = points(15, seed=0)
     assert not says_little(Dataset(X, _hill(X)))
     numbers = (0.1, 0.2, WhyUnusable.LITTLE, 0.0, None, 0.0, 0.1, ((0, 0.3),))
-    ignored, told = _judge(SourceVerdict("it", 12, Verdict.USED, "", *numbers), 0.0, little=True)
+    ignored, told, _ = _judge(SourceVerdict("it", 12, Verdict.USED, "", "", *numbers), 0.0, "the target", little=True)
     assert ignored is Verdict.IGNORED
     assert "12 rows say little" in told
     assert "best point is tried" in told

@@ -135,7 +135,7 @@ def test_the_table_has_a_row_per_source_with_the_numbers_of_its_verdict() -> Non
     assert frame["source"].tolist() == ["like it", "noise"]
     assert frame["rows"].tolist() == [12, 20]
     for row, source, share in zip(frame.itertuples(), reasons.sources, reasons.shares[-1], strict=False):
-        assert (row.verdict, row.reason) == (source.verdict.value, source.reason)
+        assert (row.verdict, row.reason) == (source.verdict.value, source.explained)
         assert (row.weight, row.weight_sd, row.gain) == (source.weight, source.weight_sd, source.gain)
         assert (row.gain_low, row.gain_high) == source.interval
         assert (row.informative, row.share) == (source.informative, float(share))

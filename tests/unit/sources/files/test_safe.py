@@ -33,6 +33,17 @@ def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["a.csv"]
 
 
+def test_a_reader_sees_the_old_file_or_the_new_one(tmp_path: Path) -> None:
+    """Whoever has opened it goes on reading what it held, and no byte of it changes under his hands."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"old content")
+    with path.open("rb", buffering=0) as reader:
+        assert reader.read(3) == b"old"
+        write_whole(path, b"new")
+        assert reader.read() == b" content"
+    assert path.read_bytes() == b"new"
+
+
 def test_a_file_that_somebody_changed_is_left_alone(tmp_path: Path) -> None:
     """A spreadsheet program that saved in the meantime wins."""
     path = tmp_path / "a.csv"

@@ -8,7 +8,7 @@ import pytest
 
 from headstart import InputError
 from headstart.sources.files import text
-from headstart.sources.files.tables import Table, appended, is_lock_file, read_table
+from headstart.sources.files.tables import Table, edited, is_lock_file, read_table
 
 ROWS = [["T", "solvent", "yield"], ["20.5", "DMF", "50"], ["30", "MeCN, dry", "61.5"]]
 
@@ -51,6 +51,13 @@ def test_leftovers_of_a_spreadsheet_are_left_out(tmp_path: Path) -> None:
     assert table.columns == ("T", "y")
     assert table.rows == (("1", "2"), ("3", ""))
     assert table.numbers == (2, 5)
+
+
+def test_cells_stay_below_their_names_beside_an_empty_column(tmp_path: Path) -> None:
+    """Between two columns as well as before them."""
+    table = _read(tmp_path, ",T,,y\n,1,,2\n,3,,4\n")
+    assert table.columns == ("T", "y")
+    assert table.rows == (("1", "2"), ("3", "4"))
 
 
 def test_titles_above_the_header_are_left_out(tmp_path: Path) -> None:
@@ -163,20 +170,20 @@ def test_columns_can_be_renamed_but_not_into_one(tmp_path: Path) -> None:
 def test_rows_are_appended_in_the_files_own_manner(tmp_path: Path, content: str, expected: str) -> None:
     """Delimiter, decimal mark, line ends, byte-order mark, column order and foreign columns are kept."""
     table = _read(tmp_path, content)
-    assert appended(table, [{"T": 3.5}], ".").decode() == expected
+    assert edited(table, {}, ".", more=[{"T": 3.5}]).decode() == expected
 
 
 def test_a_utf16_file_stays_one(tmp_path: Path) -> None:
     """What was appended is read back with the rest."""
     path = _file(tmp_path, "T\ty\r\n1\t2\r\n", "utf-16")
-    path.write_bytes(appended(read_table(path), [{"T": 3.5}], "."))
+    path.write_bytes(edited(read_table(path), {}, ".", more=[{"T": 3.5}]))
     assert read_table(path).rows == (("1", "2"), ("3.5", ""))
 
 
 def test_an_empty_table_takes_the_decimal_mark_it_is_given(tmp_path: Path) -> None:
     """A header shows none; a comma among commas is quoted."""
     table = _read(tmp_path, "T,y\n")
-    assert appended(table, [{"T": 3.5}], ",").decode() == 'T,y\n"3,5",\n'
+    assert edited(table, {}, ",", more=[{"T": 3.5}]).decode() == 'T,y\n"3,5",\n'
 
 
 def test_lock_files_of_spreadsheet_programs_are_known() -> None:

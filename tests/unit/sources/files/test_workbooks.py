@@ -19,7 +19,7 @@ from tests.integration.odd_files import ods_bytes
 
 from headstart import InputError
 from headstart.sources.files.sheet_rows import new_workbook
-from headstart.sources.files.tables import appended, read_table
+from headstart.sources.files.tables import edited, read_table
 
 ROWS: list[list[object]] = [["T [°C]", "solvent", "yield"], [60, "DMF", 50.5], [70.125, "Öl & <x>", None]]
 
@@ -137,7 +137,7 @@ def test_appended_rows_leave_what_a_laboratory_has_in_its_workbook(tmp_path: Pat
         {"T [°C]": 80.5, "solvent": "a <b> & c"},
         {"T [°C]": 90, "solvent": "=DMF"},
     ]
-    path.write_bytes(appended(table, rows, "."))
+    path.write_bytes(edited(table, {}, ".", more=rows))
     again = read_table(path)
     assert [row[:2] for row in again.rows[2:]] == [("80.5", "a <b> & c"), ("90", "=DMF")]
     assert again.numbers == (2, 3, 4, 5)
@@ -201,7 +201,7 @@ def test_a_merged_cell_is_not_written(tmp_path: Path) -> None:
     book["Sheet"].merge_cells("A4:B4")
     book.save(path)
     with pytest.raises(InputError, match="The cell B4 of the sheet 'Sheet' is part of a merged one"):
-        appended(read_table(path), [{"T [°C]": 80, "solvent": "DMF"}], ".")
+        edited(read_table(path), {}, ".", more=[{"T [°C]": 80, "solvent": "DMF"}])
 
 
 def test_a_format_in_percent_does_not_change_what_is_appended(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_a_format_in_percent_does_not_change_what_is_appended(tmp_path: Path) ->
     book = load_workbook(path)
     book["Sheet"]["A2"].number_format = "0%"
     book.save(path)
-    path.write_bytes(appended(read_table(path), [{"x": 8.0}], "."))
+    path.write_bytes(edited(read_table(path), {}, ".", more=[{"x": 8.0}]))
     assert read_table(path).rows == (("5 %", "1"), ("8 %", ""))
 
 
@@ -222,7 +222,7 @@ def test_rows_that_are_formatted_in_advance_are_filled(tmp_path: Path) -> None:
         book["Sheet"].cell(row, 1).number_format = "0.0"
         book["Sheet"].cell(row, 4).number_format = "0.0"
     book.save(path)
-    path.write_bytes(appended(read_table(path), [{"T [°C]": 80}, {"T [°C]": 81}], "."))
+    path.write_bytes(edited(read_table(path), {}, ".", more=[{"T [°C]": 80}, {"T [°C]": 81}]))
     assert read_table(path).numbers == (2, 3, 4, 5)
     assert load_workbook(path)["Sheet"]["D4"].number_format == "0.0"
 
@@ -231,5 +231,5 @@ def test_a_new_workbook_takes_rows(tmp_path: Path) -> None:
     """From its header on."""
     path = tmp_path / "current.xlsx"
     path.write_bytes(new_workbook(["T", "y"]))
-    path.write_bytes(appended(read_table(path), [{"T": 1.5}], ","))
+    path.write_bytes(edited(read_table(path), {}, ",", more=[{"T": 1.5}]))
     assert read_table(path).rows == (("1.5", ""),)
