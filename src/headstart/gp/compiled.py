@@ -1,9 +1,7 @@
 """Compiled evaluation of small problems: loads the numba functions, and holds the data in the form they take.
 
-numba is an optional dependency. It compiles once for a machine and a version of this package (some seconds) and keeps
-the result next to the module, or in NUMBA_CACHE_DIR; a later process reads it. Where numba is missing, cannot compile
-or has no place to keep the result, ``compiled_loops`` returns None and everything goes through torch, which is also the
-reference for the compiled functions.
+numba is optional, and compiles once (docs/scale.md). Where it is missing, cannot compile or has no place to keep the
+result, ``compiled_loops`` returns None and everything goes through torch, the reference for the compiled functions.
 """
 
 from __future__ import annotations

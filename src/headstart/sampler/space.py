@@ -1,10 +1,8 @@
 """The space of a study: every parameter that its trials or its sources know, and when it is there.
 
-    a parameter was asked for by           its range                      it is in the space
-    a trial of the study                   as it was asked for last       until the latest three trials that should
-                                                                          have asked for it have not
-    none so far, but it is in a source     as the last such source had    until a trial should have asked for it
-                                           it                             and has not
+A parameter that trials have asked for has its latest range, and is in the space until the latest three trials that
+should have asked for it have not. One that only sources have has the range of the last such source, and is in the space
+until one trial has not.
 
 Whether a trial should have asked for a parameter is a question of the parameter's ``Condition``. So a branch that no
 trial has been to keeps its parameters, and they have informed values when a trial takes the branch.

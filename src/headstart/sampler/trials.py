@@ -1,15 +1,8 @@
 """The trials of a study in a space: results, points whose result is awaited, and the notes that workers leave.
 
-    trial is      its parameters are                    it counts as
-    COMPLETE      its own                               a result; ±inf is the worst or best finite value. Where no
-                                                        value is finite: a pending point
-    RUNNING       those asked for, and those noted      a pending point
-    WAITING       those it was enqueued with            a pending point
-    FAIL          its own                               a pending point: not tried again, and no value is made up
-    PRUNED        its own                               a result, its estimated final value (``estimated_finals``); as a
-                                                        failed trial if it reported nothing
-
-A trial that was run without a parameter of the space has it at rest, or at the value that ``fill`` gives.
+What counts as a result: docs/optuna.md, results. All other trials, those that run, wait or have failed, are pending
+points, with the parameters that are known of them. A trial that was run without a parameter of the space has it at
+rest, or at the value that ``fill`` gives.
 
 A running trial shows no parameter before the objective asks for it. What was suggested is therefore noted at once in
 system attributes, cut into pieces that a column of a database takes.

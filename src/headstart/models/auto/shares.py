@@ -133,13 +133,11 @@ def _silenced(task: Dataset) -> Dataset:
 def predict_heard(
     layer: Layer, X: Float[Tensor, "m d"], heard: Bool[Tensor, "c k"]
 ) -> tuple[Float[Tensor, "c m"], Float[Tensor, "c m"]]:
-    """Mean and variance of f at X in every case: ``heard`` says which sources, and last if the target, have data.
-
-    The layer is a star's, of one problem. Cases that differ in sources that are not selected are worked out once.
-    """
+    """Mean and variance of f at X under a star: ``heard`` says which sources, and last if the target, have data."""
     below = layer.below
     assert isinstance(below, StarBeliefs)
     selected = range(len(below.members)) if below.index is None else below.index
+    # cases that differ in sources that are not selected are worked out once
     heard, case = heard[:, [*selected, -1]].unique(dim=0, return_inverse=True)
     weights, n = below.weights, layer.X.shape[-2]
     h = heard[:, :-1].to(X)

@@ -33,15 +33,11 @@ _FTOL, _GTOL = 1e-6, 1e-3
 
 @dataclass(frozen=True, slots=True)
 class LevelFit:
-    """The most probable hyperparameters of a level, the report, and the evidence, with which others can be tried.
+    """The most probable hyperparameters of a level, the report, and the evidence, with which others can be tried."""
 
-    Of a task of many rows the evidence is that of some of them, and the offset the one before any data:
-    it is determined with the layer, which sees all rows.
-    """
-
-    params: GPParams
+    params: GPParams  # of many rows with the offset before any data: it is determined with the layer, which sees all
     report: FitReport
-    evidence: GaussianEvidence
+    evidence: GaussianEvidence  # of many rows that of some of them
     theta: Float[Tensor, "P p"]
     as_params: Callable[[Float[Tensor, "P p"]], GPParams]
     at: BeliefsAt | None = None  # the beliefs at the rows
