@@ -59,8 +59,6 @@ class Axis:
     columns: slice = field(hash=False)  # Python hashes slices from 3.12 on
     descriptors: Descriptors | None = None
 
-    # ── what kind it is ───────────────────────────────────────────────────────────────────────────────────────────
-
     @property
     def width(self) -> int:
         """How many columns it owns."""
@@ -125,8 +123,6 @@ class Axis:
         own = _OWN * torch.eye(len(self.levels), dtype=torch.float64)
         return own if self.descriptors is None else torch.cat([own, self.descriptors.points(self.levels)], dim=-1)
 
-    # ── into the cube ─────────────────────────────────────────────────────────────────────────────────────────────
-
     def place(self, values: Sequence[Any]) -> Float[Tensor, "n w"]:
         """The coordinates of the values, in this parameter's own columns."""
         if self.width == 0:
@@ -183,8 +179,6 @@ class Axis:
 
     def _what(self, row: int) -> str:
         return f"Row {row}: parameter {self.name!r}"
-
-    # ── and back ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def value(self, block: Float[Tensor, "n w"]) -> list[Any]:
         """The nearest values that may be suggested, of the types the distribution promises."""
@@ -252,8 +246,6 @@ class Axis:
         """(i + ½) / k for number i of the k values of an even grid."""
         assert self.count is not None
         return (index + 0.5) / self.count
-
-    # ── numbers as whole columns ──────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
     def scale(self) -> tuple[float, float]:

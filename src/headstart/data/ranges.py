@@ -111,9 +111,6 @@ def _require_range(own: FloatRange | IntRange) -> None:
         raise InputError(f"A range cannot have both log and a step, but step is {step}. Leave one out.")
 
 
-# ── properties of any distribution, ours or Optuna's ──────────────────────────────────────────────────────────────────
-
-
 def has_single_value(distribution: Any) -> bool:
     """Whether there is nothing to choose, also where the ends of a log range are equal up to rounding."""
     if hasattr(distribution, "choices"):

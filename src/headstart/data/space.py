@@ -217,8 +217,6 @@ class Space:
         self._require(X)
         return self.rested(torch.cat([axis.snap(X[..., axis.columns]) for axis in self.axes], dim=-1))
 
-    # ── conditional parameters ────────────────────────────────────────────────────────────────────────────────────
-
     @cached_property
     def _condition_of(self) -> dict[str, Condition]:
         return dict(self.conditions)

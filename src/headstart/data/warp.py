@@ -101,8 +101,6 @@ class Warp:
         middle = first + PLAIN_TUNING.first_value_below_median * self.spread
         return replace(self, centre=torch.where(far, middle, self.centre))
 
-    # ── values ────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _powers(self, negative: Bool[Tensor, "*c"]) -> Float[Tensor, "*c"]:
         λ = self.power.unsqueeze(-1)
         return torch.where(negative, 2 - λ, λ)
@@ -149,8 +147,6 @@ class Warp:
         first, second = torch.where(straight, mean, first), torch.where(straight, var, second)
         centre, spread = self.centre.unsqueeze(-1), self.spread.unsqueeze(-1)
         return centre + spread * first, spread.square() * second
-
-    # ── tasks ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def task_inward(self, task: Dataset, among: int | None = None) -> Dataset:
         """The task in mapped units, its outliers pulled in; known errors go by the map's slope at their values.

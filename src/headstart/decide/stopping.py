@@ -199,9 +199,6 @@ def _next(
     return None
 
 
-# ── the expected gain ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def further_gain(
     known: OutcomePosteriors | TransferPosterior, X: Float[Tensor, "*q d"], *, shown: bool = False
 ) -> Further | None:

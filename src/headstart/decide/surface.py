@@ -213,9 +213,6 @@ def _solve(L: Float[Array, "n n"], B: Float[Array, "m n"], *, transpose: bool = 
     return solved
 
 
-# ── from a layer ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def surface_of(predictor: Predictor) -> Surface | None:
     """The surface of a layer; None for a batch, on a GPU, and for predictors of another kind (MEAN, BOOSTED …)."""
     if not isinstance(predictor, Layer) or predictor.propagation is not Propagation.EXACT:
