@@ -27,7 +27,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.data.axis import Axis
-from headstart.data.ranges import same_category
+from headstart.data.ranges import distinct, same_category
 
 _FEW_LEVELS = 12  # integers with no more different values may stand for categories
 _LEAST_ROWS = 2  # with and without a parameter, for a threshold to be more than a coincidence
@@ -133,8 +133,4 @@ def _distinct(values: Sequence[Any]) -> list[Any]:
     try:
         return list(dict.fromkeys(values))
     except TypeError:
-        found: list[Any] = []
-        for value in values:
-            if not any(same_category(value, other) for other in found):
-                found.append(value)
-        return found
+        return list(distinct(values))

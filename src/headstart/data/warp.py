@@ -155,7 +155,7 @@ class Warp:
         without being pulled in: they became no better known by that.
         """
         w = self.inward(task.y)
-        y = self._pulled_in(w, w[..., :among])[0]
+        y = _pulled_in(w, w[..., :among], self.known_spread, self._rounding)[0]
         if task.error_var is None:
             return task.with_data(task.X, y)
         error_var = (task.error_var.log() + 2 * self.log_slope(task.y)).exp()  # (dw/dy)² error_var; 0 stays 0
@@ -163,17 +163,12 @@ class Warp:
 
     def bound(self, c: Float[Tensor, "*b 1"], y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b 1"]:
         """A limit on values like y in mapped units, pulled in where it is among the outliers."""
-        return self._pulled_in(self.inward(c), self.inward(y))[0]
+        return _pulled_in(self.inward(c), self.inward(y), self.known_spread, self._rounding)[0]
 
     def outliers(self, task: Dataset) -> Bool[Tensor, "*b n"]:
         """Which values of the task are pulled in."""
         w = self.inward(task.y)
-        return self._pulled_in(w, w)[1]
-
-    def _pulled_in(
-        self, w: Float[Tensor, "*b m"], among: Float[Tensor, "*b n"]
-    ) -> tuple[Float[Tensor, "*b m"], Bool[Tensor, "*b m"]]:
-        return _pulled_in(w, among, self.known_spread, self._rounding)
+        return _pulled_in(w, w, self.known_spread, self._rounding)[1]
 
 
 def _stretched(a: Float[Tensor, "*#c"], p: Float[Tensor, "*#c"]) -> Float[Tensor, "*c"]:

@@ -8,7 +8,7 @@ folds are the same in all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -165,8 +165,8 @@ def run_demo(demo: Demo, on_trial: OnTrial = lambda *_: None) -> DemoResult:
         interrupted = True
     scratch, head_start = (_errors(studies[start], demo.runs) for start in (Start.SCRATCH, Start.HEAD_START))
     finished = min(scratch.shape[-1], head_start.shape[-1])
-    result = DemoResult(demo, scratch[:, :finished], head_start[:, :finished], interrupted=interrupted)
-    return replace(result, best=_best(studies, finished)) if finished else result
+    chosen = _best(studies, finished) if finished else None
+    return DemoResult(demo, scratch[:, :finished], head_start[:, :finished], chosen, interrupted)
 
 
 def _errors(studies: Sequence[Study], runs: int) -> Float[Tensor, "runs trials"]:
