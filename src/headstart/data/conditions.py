@@ -71,10 +71,7 @@ class Condition:
 
 
 def learn_conditions(tasks: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, Condition]:
-    """The condition of every parameter that some rows of a task lack.
-
-    A task none of whose rows has the parameter is not counted: it may have been run in another space.
-    """
+    """The condition of every parameter that some rows of a task lack, while others of that task have it."""
     found: dict[str, Condition] = {}
     counted = [(rows, Counter(name for row in rows for name in row)) for rows in tasks if rows]
     names = dict.fromkeys(name for _, counts in counted for name in counts)

@@ -90,10 +90,7 @@ class Warp:
         return replace(warp, known_spread=robust_spread(warp.inward(target.y), rounding=warp._rounding, counts=counts))
 
     def moved_to(self, target: Dataset) -> Warp:
-        """Centred at the target's level, where its first value is far from the sources' median.
-
-        The first value alone decides, a good one as suggested values are: later ones do not change mapped values.
-        """
+        """Centred at the target's level where its first value, which alone decides, is far from the sources' median."""
         if target.n == 0:
             return self
         first = target.y[..., 0]
@@ -133,10 +130,7 @@ class Warp:
     def moments(
         self, mean: Float[Tensor, "*c n"], var: Float[Tensor, "*c n"]
     ) -> tuple[Float[Tensor, "*c n"], Float[Tensor, "*c n"]]:
-        """Mean and variance in the user's units of what is normal in mapped units, by Gauss-Hermite quadrature of z.
-
-        For λ = 1 they are exact.
-        """
+        """Mean and variance in the user's units of what is normal in mapped units, by Gauss-Hermite quadrature of z."""
         nodes, weights = (torch.from_numpy(a).to(mean).unsqueeze(-1) for a in hermegauss(_NODES))
         weights = weights / weights.sum()
         at = mean.unsqueeze(-2) + var.clamp_min(0.0).sqrt().unsqueeze(-2) * nodes

@@ -75,10 +75,7 @@ class ByAutograd:
 
 @dataclass(frozen=True)
 class Members:
-    """An outcome as a function of x: k members of its predictor, each with a mean for every draw q, in model units.
-
-    Members of negligible weight are left out.
-    """
+    """An outcome as a function of x: the k members of its predictor that have weight, with a mean for every draw q."""
 
     predictor: Predictor
     predictors: tuple[Predictor, ...]  # of the members

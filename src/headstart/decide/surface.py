@@ -118,10 +118,7 @@ class Features:
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """Mean and variance of f, in model units, of a single problem. There is a mean per row of ``h``, usually one.
-
-    In NumPy, whose small steps take a fraction of torch's.
-    """
+    """Mean and variance of f, in model units, of a single problem. There is a mean per row of ``h``, usually one."""
 
     features: Features
     blocks: tuple[Float[Array, "_ _"], ...]  # of L_s

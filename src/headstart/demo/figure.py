@@ -70,9 +70,8 @@ def _draw(axes: Axes, errors: Float[Tensor, "runs trials"], color: str, marker: 
     if 1 < len(shown) <= _RUNS_SHOWN:
         axes.plot(trials, shown.mT.numpy(), color=color, alpha=0.35, linewidth=0.9, drawstyle="steps-post")
     median = shown.quantile(0.5, dim=0).numpy()
-    axes.plot(trials, median, color=color, linewidth=2.4, drawstyle="steps-post", zorder=3)
-    axes.plot(trials, median, color=color, linestyle="", marker=marker, markersize=5, zorder=3)
-    axes.plot([], [], color=color, linewidth=2.4, marker=marker, markersize=5, label=label)
+    look: dict[str, Any] = {"linewidth": 2.4, "drawstyle": "steps-post", "marker": marker, "markersize": 5}
+    axes.plot(trials, median, color=color, label=label, zorder=3, **look)
 
 
 def _draw_match(figure: Figure, axes: Axes, result: DemoResult, floor: float) -> None:

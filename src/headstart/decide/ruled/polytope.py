@@ -116,10 +116,7 @@ class Polytope:
         return np.asarray(X + t[:, None] * D)
 
     def _directions(self, X: Float[Array, "n p"], rng: np.random.Generator, *, as_others: bool) -> Float[Array, "n p"]:
-        """Random unit vectors in the null space of E; half of the time differences of two of the points.
-
-        Those have the shape of the polytope, however thin it is.
-        """
+        """Random unit vectors in the null space of E; half the time along differences of points, for thin polytopes."""
         N = self.along
         D = rng.standard_normal((len(X), N.shape[1]))
         if as_others and len(X) > 2 and rng.random() < 0.5:
