@@ -38,10 +38,8 @@ from headstart.data.ranges import (
 )
 from headstart.errors import NoPlaceError
 
-# How far from a grid value, in steps, a number is still that value
-_ON_GRID = 1e-8
-# The coordinate of a level in its own column, which puts any two levels at distance 1
-_OWN = 1 / math.sqrt(2)
+_ON_GRID = 1e-8  # how far from a grid value, in steps, a number is still that value
+_OWN = 1 / math.sqrt(2)  # the coordinate of a level in its own column, which puts any two levels at distance 1
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,7 @@ from torch import Tensor
 from headstart.data.ranges import same_category
 from headstart.errors import InputError
 
-# Of the largest magnitude: a column that varies by less is constant
-_CONSTANT = 1e-12
+_CONSTANT = 1e-12  # of the largest magnitude: a column that varies by less is constant
 _LISTED = 10  # categories that a message names
 
 

@@ -19,9 +19,7 @@ from headstart.errors import InputError
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-
-# Of the largest term of a sum, and of 1 at least: numbers that differ by less count as equal
-ROUNDING = 1e-9
+ROUNDING = 1e-9  # of the largest term of a sum, and of 1 at least: numbers that differ by less count as equal
 
 
 @dataclass(frozen=True)

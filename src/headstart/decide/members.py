@@ -31,10 +31,8 @@ Array = NDArray[np.float64]
 # Means (q, n), one for every draw of the awaited results, and the variance (n)
 Moments: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
 
-# Rows of a long list that are predicted together
-ROWS = 4096
-# f is taken as known at the pending points up to this share of its variance, so that they may also repeat
-_KNOWN_UP_TO = 1e-4
+ROWS = 4096  # of a long list that are predicted together
+_KNOWN_UP_TO = 1e-4  # of its variance f is taken as known at the pending points, so that they may also repeat
 
 
 @dataclass(frozen=True, slots=True)

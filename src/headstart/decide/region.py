@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Index = NDArray[np.intp]
-# (points, which of the runs they belong to) → (loss, gradient)
-Loss = Callable[[Array, Index], tuple[Array, Array]]
+Loss = Callable[[Array, Index], tuple[Array, Array]]  # (points, which of the runs they belong to) → (loss, gradient)
 # (columns that linear constraints tie together, the projection of a point onto their polytope and whether it was found)
 Tie = tuple[Index, Callable[[Array], tuple[Array, Flags]]]
 

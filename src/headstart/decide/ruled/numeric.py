@@ -22,8 +22,7 @@ from headstart.data.ranges import rounding
 from headstart.data.rules.rule import OnSteps
 
 Array = NDArray[np.float64]
-# The first value, the step and the number of values
-_Progression = tuple[Fraction, Fraction, int]
+_Progression = tuple[Fraction, Fraction, int]  # the first value, the step and the number of values
 
 
 @dataclass(frozen=True)
