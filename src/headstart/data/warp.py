@@ -174,11 +174,9 @@ def _stretched(a: Float[Tensor, "*#c"], p: Float[Tensor, "*#c"]) -> Float[Tensor
 def _pulled_in(
     w: Float[Tensor, "*b m"], among: Float[Tensor, "*b n"], spread: Float[Tensor, "*b"], rounding: Float[Tensor, "*b"]
 ) -> tuple[Float[Tensor, "*b m"], Bool[Tensor, "*b m"]]:
-    """Values with outliers, relative to those they are ``among`` and at least ``spread``, moved in, and which were.
-
-    Of an even number the lower median is the centre: of two values, one may well be a failed run.
-    """
+    """Values with outliers, relative to those they are ``among`` and at least ``spread``, moved in, and which were."""
     few, fence = among.shape[-1] < FEW, PLAIN_TUNING.outlier_fence
+    # the lower median, for of two values one may well be a failed run
     centre = among.quantile(0.5, dim=-1, interpolation="lower") if among.shape[-1] else torch.zeros_like(spread)
     size = spread if few else torch.maximum(robust_spread(among, rounding=rounding), spread)
     size = torch.where(size > 0, size, torch.full_like(size, torch.inf)).unsqueeze(-1)

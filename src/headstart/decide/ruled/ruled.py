@@ -40,14 +40,11 @@ _MOST_LISTED = 50_000  # combinations of values before the rules are asked
 
 @dataclass(frozen=True, eq=False)
 class _Values:
-    """What the parameters are at n points: values Z of numeric ones, level numbers of the categories in rules.
-
-    ``active`` says where each parameter is active; the level of a category that is not is ``ABSENT``.
-    """
+    """What the parameters are at n points: values Z of numeric ones, level numbers of the categories in rules."""
 
     Z: Float[Array, "n p"]
-    levels: Int[NDArray[np.int64], "n c"]
-    active: Mapping[str, Flags]
+    levels: Int[NDArray[np.int64], "n c"]  # ``ABSENT`` where the category is not active
+    active: Mapping[str, Flags]  # where each parameter is
 
 
 @dataclass(frozen=True, init=False)
