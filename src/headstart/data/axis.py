@@ -30,7 +30,6 @@ from torch import Tensor
 
 from headstart.data.descriptors import Descriptors
 from headstart.data.ranges import (
-    Distribution,
     distinct,
     has_single_value,
     identical_category,
@@ -39,10 +38,8 @@ from headstart.data.ranges import (
 )
 from headstart.errors import NoPlaceError
 
-# How far from a grid value, in steps, a number is still that value
-_ON_GRID = 1e-8
-# The coordinate of a level in its own column, which puts any two levels at distance 1
-_OWN = 1 / math.sqrt(2)
+_ON_GRID = 1e-8  # how far from a grid value, in steps, a number is still that value
+_OWN = 1 / math.sqrt(2)  # the coordinate of a level in its own column, which puts any two levels at distance 1
 
 
 @dataclass(frozen=True)
@@ -54,12 +51,10 @@ class Axis:
     """
 
     name: str
-    distribution: Distribution
+    distribution: Any  # a ``Distribution``, each kind of which has its own attributes
     levels: tuple[Any, ...]
     columns: slice = field(hash=False)  # Python hashes slices from 3.12 on
     descriptors: Descriptors | None = None
-
-    # ── what kind it is ───────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def width(self) -> int:
@@ -74,22 +69,22 @@ class Axis:
     @cached_property
     def choices(self) -> tuple[Any, ...]:
         """The categories that may be suggested."""
-        return distinct(self._of.choices) if self.categorical else ()
+        return distinct(self.distribution.choices) if self.categorical else ()
 
     @property
     def first(self) -> Any:
         """Its first category, or its lowest number."""
-        return self.levels[0] if self.categorical else self._of.low
+        return self.levels[0] if self.categorical else self.distribution.low
 
     @property
     def integer(self) -> bool:
         """Whether its values are integers."""
-        return not self.categorical and isinstance(self._of.low, int)
+        return not self.categorical and isinstance(self.distribution.low, int)
 
     @property
     def log(self) -> bool:
         """Whether ratios count, not differences."""
-        return not self.categorical and bool(self._of.log)
+        return not self.categorical and bool(self.distribution.log)
 
     @cached_property
     def count(self) -> int | None:
@@ -98,14 +93,12 @@ class Axis:
             return len(self.choices)
         if has_single_value(self.distribution):
             return 1
-        if self._of.step is None:
+        if self.distribution.step is None:
             return None
-        low, high, step = (Decimal(str(v)) for v in (self._of.low, self._of.high, self._of.step))
+        low, high, step = (
+            Decimal(str(v)) for v in (self.distribution.low, self.distribution.high, self.distribution.step)
+        )
         return round((high - low) / step) + 1
-
-    @property
-    def _of(self) -> Any:  # each kind of distribution has its own attributes
-        return self.distribution
 
     @property
     def at_rest(self) -> Float[Tensor, "w"]:
@@ -125,8 +118,6 @@ class Axis:
         own = _OWN * torch.eye(len(self.levels), dtype=torch.float64)
         return own if self.descriptors is None else torch.cat([own, self.descriptors.points(self.levels)], dim=-1)
 
-    # ── into the cube ─────────────────────────────────────────────────────────────────────────────────────────────
-
     def place(self, values: Sequence[Any]) -> Float[Tensor, "n w"]:
         """The coordinates of the values, in this parameter's own columns."""
         if self.width == 0:
@@ -135,13 +126,13 @@ class Axis:
             return self._table[torch.tensor(self._indices(values), dtype=torch.int64)]
         numbers = [self._number(value, i) for i, value in enumerate(values)]
         if self._even:  # differences of large integers are exact before they are floats
-            low, step = self._of.low, self._of.step
+            low, step = self.distribution.low, self.distribution.step
             u = self._at_index(_onto_grid(torch.tensor([(v - low) / step for v in numbers], dtype=torch.float64)))
         else:
             u = self.coordinates(torch.tensor(numbers, dtype=torch.float64))
         if not bool(u.isfinite().all()):
             row = int((~u.isfinite()).nonzero()[0])
-            span = f"{self._of.low} … {self._of.high}"
+            span = f"{self.distribution.low} … {self.distribution.high}"
             raise NoPlaceError(f"{self._what(row)} = {values[row]!r} is too far outside {span} to be used.")
         return u.unsqueeze(-1)
 
@@ -184,14 +175,12 @@ class Axis:
     def _what(self, row: int) -> str:
         return f"Row {row}: parameter {self.name!r}"
 
-    # ── and back ──────────────────────────────────────────────────────────────────────────────────────────────────
-
     def value(self, block: Float[Tensor, "n w"]) -> list[Any]:
         """The nearest values that may be suggested, of the types the distribution promises."""
         if self.categorical:
             picked = self._pick(block) if self.width else torch.zeros(len(block), dtype=torch.int64)
             return [self.choices[i] for i in picked.tolist()]
-        low, high = self._of.low, self._of.high
+        low, high = self.distribution.low, self.distribution.high
         if self.count == 1:
             return [low] * len(block)
         u = block.squeeze(-1)
@@ -201,8 +190,8 @@ class Axis:
             return [int(v) for v in self.numbers(u).tolist()]
         cells = [min(int(i), self.count - 1) for i in self._cell(u).tolist()]
         if self.integer:
-            return [low + self._of.step * i for i in cells]
-        start, step = Decimal(str(low)), Decimal(str(self._of.step))  # 0.3, not 3 · 0.1 = 0.30000000000000004
+            return [low + self.distribution.step * i for i in cells]
+        start, step = Decimal(str(low)), Decimal(str(self.distribution.step))  # 0.3, not 3 · 0.1 = 0.30000000000000004
         return [min(max(float(start + i * step), low), high) for i in cells]
 
     def snap(self, block: Float[Tensor, "*b n w"]) -> Float[Tensor, "*b n w"]:
@@ -219,7 +208,7 @@ class Axis:
         """The coordinates of the values ``by`` places further on a grid of numbers, or its end; shapes broadcast."""
         assert self.count is not None
         if self.log:
-            return self.coordinates((self.numbers(u) + by).clamp(self._of.low, self._of.high))
+            return self.coordinates((self.numbers(u) + by).clamp(self.distribution.low, self.distribution.high))
         return self._at_index((self._cell(u) + by).clamp(0, self.count - 1))
 
     def grid(self) -> Float[Tensor, "k w"]:
@@ -230,7 +219,7 @@ class Axis:
         if self.categorical:
             return self._table[: self.count]
         index = torch.arange(self.count, dtype=torch.float64)
-        return (self._at_index(index) if self._even else self.coordinates(self._of.low + index)).unsqueeze(-1)
+        return (self._at_index(index) if self._even else self.coordinates(self.distribution.low + index)).unsqueeze(-1)
 
     def level_at(self, block: Float[Tensor, "*b n w"]) -> Int[Tensor, "*b n"]:
         """The number of the level at these coordinates."""
@@ -253,27 +242,25 @@ class Axis:
         assert self.count is not None
         return (index + 0.5) / self.count
 
-    # ── numbers as whole columns ──────────────────────────────────────────────────────────────────────────────────
-
     @cached_property
     def scale(self) -> tuple[float, float]:
         """What the coordinates 0 and 1 of a parameter that is no even grid stand for, as logs on a log axis."""
-        return scale_ends(self._of)
+        return scale_ends(self.distribution)
 
     def coordinates(self, values: Float[Tensor, "*c"]) -> Float[Tensor, "*c"]:
         """The coordinates of numbers, also of those outside the range or between the values of a grid."""
         if self._even:
-            return self._at_index(_onto_grid((values - self._of.low) / self._of.step))
+            return self._at_index(_onto_grid((values - self.distribution.low) / self.distribution.step))
         start, end = self.scale
         return ((values.log() if self.log else values) - start) / (end - start)
 
     def numbers(self, u: Float[Tensor, "*c"]) -> Float[Tensor, "*c"]:
         """The nearest numbers that may be suggested."""
-        low, high = self._of.low, self._of.high
+        low, high = self.distribution.low, self.distribution.high
         if self.count == 1:
             return torch.full_like(u, low)
         if self._even:
-            return torch.clamp(self._cell(u) * self._of.step + low, low, high)
+            return torch.clamp(self._cell(u) * self.distribution.step + low, low, high)
         start, end = self.scale
         values = start + u.clamp(0.0, 1.0) * (end - start)
         values = values.exp() if self.log else values

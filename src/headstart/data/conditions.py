@@ -27,7 +27,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.data.axis import Axis
-from headstart.data.ranges import same_category
+from headstart.data.ranges import distinct, same_category
 
 _FEW_LEVELS = 12  # integers with no more different values may stand for categories
 _LEAST_ROWS = 2  # with and without a parameter, for a threshold to be more than a coincidence
@@ -71,10 +71,7 @@ class Condition:
 
 
 def learn_conditions(tasks: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, Condition]:
-    """The condition of every parameter that some rows of a task lack.
-
-    A task none of whose rows has the parameter is not counted: it may have been run in another space.
-    """
+    """The condition of every parameter that some rows of a task lack, while others of that task have it."""
     found: dict[str, Condition] = {}
     counted = [(rows, Counter(name for row in rows for name in row)) for rows in tasks if rows]
     names = dict.fromkeys(name for _, counts in counted for name in counts)
@@ -133,8 +130,4 @@ def _distinct(values: Sequence[Any]) -> list[Any]:
     try:
         return list(dict.fromkeys(values))
     except TypeError:
-        found: list[Any] = []
-        for value in values:
-            if not any(same_category(value, other) for other in found):
-                found.append(value)
-        return found
+        return list(distinct(values))

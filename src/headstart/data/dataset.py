@@ -12,8 +12,7 @@ from torch import Tensor
 
 from headstart.errors import InputError
 
-# How far outside the unit cube rounding may put a point
-_CUBE_TOLERANCE = 1e-9
+_CUBE_TOLERANCE = 1e-9  # how far outside the unit cube rounding may put a point
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)

@@ -27,22 +27,18 @@ from torch import Tensor
 from headstart.data.ranges import same_category
 from headstart.errors import InputError
 
-# Of the largest magnitude: a column that varies by less is constant
-_CONSTANT = 1e-12
+_CONSTANT = 1e-12  # of the largest magnitude: a column that varies by less is constant
 _LISTED = 10  # categories that a message names
 
 
 @dataclass(frozen=True)
 class Descriptors:
-    """Numbers under their ``names``, a row of ``values`` per category. ``Descriptors.of`` makes and checks them.
-
-    ``remarks`` are sentences about constant columns, which are left out, and categories with equal numbers.
-    """
+    """Numbers under their ``names``, a row of ``values`` per category. ``Descriptors.of`` makes and checks them."""
 
     names: tuple[str, ...]
     categories: tuple[Any, ...]
     values: tuple[tuple[float, ...], ...]
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()  # on constant columns, which are left out, and on categories with equal numbers
 
     @classmethod
     def of(cls, table: Mapping[Any, Mapping[str, float]], parameter: str = "the parameter") -> Descriptors:

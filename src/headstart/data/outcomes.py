@@ -21,8 +21,7 @@ from headstart.data.bounds import Bounds
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError
 
-# Objectives that are weighed against each other: with more, nearly every point is best in some way
-MOST_GOALS = 3
+MOST_GOALS = 3  # weighed against each other: with more, nearly every point is best in some way
 
 _T = TypeVar("_T")
 

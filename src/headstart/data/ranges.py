@@ -19,9 +19,7 @@ from headstart.errors import InputError
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-
-# Of the largest term of a sum, and of 1 at least: numbers that differ by less count as equal
-ROUNDING = 1e-9
+ROUNDING = 1e-9  # of the largest term of a sum, and of 1 at least: numbers that differ by less count as equal
 
 
 @dataclass(frozen=True)
@@ -109,9 +107,6 @@ def _require_range(own: FloatRange | IntRange) -> None:
         raise InputError(f"high must be a number of positive steps from low, but it is {low} … {high} by {step}.")
     if own.log and step != (1 if isinstance(own, IntRange) else None):
         raise InputError(f"A range cannot have both log and a step, but step is {step}. Leave one out.")
-
-
-# ── properties of any distribution, ours or Optuna's ──────────────────────────────────────────────────────────────────
 
 
 def has_single_value(distribution: Any) -> bool:

@@ -28,8 +28,7 @@ from headstart.data.dataset import Dataset
 from headstart.errors import InputError
 from headstart.tuning import PLAIN_TUNING
 
-# Rows whose inputs differ by less are at one place: the shortest lengthscale of a kernel is 0.05
-NEAR = 1e-6
+NEAR = 1e-6  # rows whose inputs differ by less are at one place: the shortest lengthscale of a kernel is 0.05
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -217,8 +217,6 @@ class Space:
         self._require(X)
         return self.rested(torch.cat([axis.snap(X[..., axis.columns]) for axis in self.axes], dim=-1))
 
-    # ── conditional parameters ────────────────────────────────────────────────────────────────────────────────────
-
     @cached_property
     def _condition_of(self) -> dict[str, Condition]:
         return dict(self.conditions)
@@ -270,11 +268,9 @@ class Space:
             Their coordinates, equal in all parameters that are not active.
         """
         absent = self.resting(X)
-        return X if absent is None else torch.where(absent, self._at_rest.to(X), X)
-
-    @cached_property
-    def _at_rest(self) -> Float[Tensor, "d"]:
-        return torch.cat([axis.at_rest for axis in self.axes])
+        if absent is None:
+            return X
+        return torch.where(absent, torch.cat([axis.at_rest for axis in self.axes]).to(X), X)
 
     def _require(self, X: Tensor) -> None:
         if X.shape[-1] != self.d:

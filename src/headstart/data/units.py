@@ -80,8 +80,6 @@ def robust_spread(
     It is at most ``max_spread_ratio`` times that of the lower half. ``counts`` are weights of the values, by default
     equal. Quartiles that differ by no more than ``rounding`` are equal; by default it is that of the quartiles.
     """
-    if y.shape[-1] == 0:
-        return y.new_zeros(y.shape[:-1])
     every = spread_of(y, y.mean(-1))
     if y.shape[-1] < FEW:
         return every

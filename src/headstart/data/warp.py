@@ -90,18 +90,13 @@ class Warp:
         return replace(warp, known_spread=robust_spread(warp.inward(target.y), rounding=warp._rounding, counts=counts))
 
     def moved_to(self, target: Dataset) -> Warp:
-        """Centred at the target's level, where its first value is far from the sources' median.
-
-        The first value alone decides, a good one as suggested values are: later ones do not change mapped values.
-        """
+        """Centred at the target's level where its first value, which alone decides, is far from the sources' median."""
         if target.n == 0:
             return self
         first = target.y[..., 0]
         far = (first - self.centre).abs() > PLAIN_TUNING.moved_from_spreads * self.spread
         middle = first + PLAIN_TUNING.first_value_below_median * self.spread
         return replace(self, centre=torch.where(far, middle, self.centre))
-
-    # ── values ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _powers(self, negative: Bool[Tensor, "*c"]) -> Float[Tensor, "*c"]:
         λ = self.power.unsqueeze(-1)
@@ -135,10 +130,7 @@ class Warp:
     def moments(
         self, mean: Float[Tensor, "*c n"], var: Float[Tensor, "*c n"]
     ) -> tuple[Float[Tensor, "*c n"], Float[Tensor, "*c n"]]:
-        """Mean and variance in the user's units of what is normal in mapped units, by Gauss-Hermite quadrature of z.
-
-        For λ = 1 they are exact.
-        """
+        """Mean and variance in the user's units of what is normal in mapped units, by Gauss-Hermite quadrature of z."""
         nodes, weights = (torch.from_numpy(a).to(mean).unsqueeze(-1) for a in hermegauss(_NODES))
         weights = weights / weights.sum()
         at = mean.unsqueeze(-2) + var.clamp_min(0.0).sqrt().unsqueeze(-2) * nodes
@@ -150,8 +142,6 @@ class Warp:
         centre, spread = self.centre.unsqueeze(-1), self.spread.unsqueeze(-1)
         return centre + spread * first, spread.square() * second
 
-    # ── tasks ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def task_inward(self, task: Dataset, among: int | None = None) -> Dataset:
         """The task in mapped units, its outliers pulled in; known errors go by the map's slope at their values.
 
@@ -159,7 +149,7 @@ class Warp:
         without being pulled in: they became no better known by that.
         """
         w = self.inward(task.y)
-        y = self._pulled_in(w, w[..., :among])[0]
+        y = _pulled_in(w, w[..., :among], self.known_spread, self._rounding)[0]
         if task.error_var is None:
             return task.with_data(task.X, y)
         error_var = (task.error_var.log() + 2 * self.log_slope(task.y)).exp()  # (dw/dy)² error_var; 0 stays 0
@@ -167,17 +157,12 @@ class Warp:
 
     def bound(self, c: Float[Tensor, "*b 1"], y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b 1"]:
         """A limit on values like y in mapped units, pulled in where it is among the outliers."""
-        return self._pulled_in(self.inward(c), self.inward(y))[0]
+        return _pulled_in(self.inward(c), self.inward(y), self.known_spread, self._rounding)[0]
 
     def outliers(self, task: Dataset) -> Bool[Tensor, "*b n"]:
         """Which values of the task are pulled in."""
         w = self.inward(task.y)
-        return self._pulled_in(w, w)[1]
-
-    def _pulled_in(
-        self, w: Float[Tensor, "*b m"], among: Float[Tensor, "*b n"]
-    ) -> tuple[Float[Tensor, "*b m"], Bool[Tensor, "*b m"]]:
-        return _pulled_in(w, among, self.known_spread, self._rounding)
+        return _pulled_in(w, w, self.known_spread, self._rounding)[1]
 
 
 def _stretched(a: Float[Tensor, "*#c"], p: Float[Tensor, "*#c"]) -> Float[Tensor, "*c"]:
@@ -189,11 +174,9 @@ def _stretched(a: Float[Tensor, "*#c"], p: Float[Tensor, "*#c"]) -> Float[Tensor
 def _pulled_in(
     w: Float[Tensor, "*b m"], among: Float[Tensor, "*b n"], spread: Float[Tensor, "*b"], rounding: Float[Tensor, "*b"]
 ) -> tuple[Float[Tensor, "*b m"], Bool[Tensor, "*b m"]]:
-    """Values with outliers, relative to those they are ``among`` and at least ``spread``, moved in, and which were.
-
-    Of an even number the lower median is the centre: of two values, one may well be a failed run.
-    """
+    """Values with outliers, relative to those they are ``among`` and at least ``spread``, moved in, and which were."""
     few, fence = among.shape[-1] < FEW, PLAIN_TUNING.outlier_fence
+    # the lower median, for of two values one may well be a failed run
     centre = among.quantile(0.5, dim=-1, interpolation="lower") if among.shape[-1] else torch.zeros_like(spread)
     size = spread if few else torch.maximum(robust_spread(among, rounding=rounding), spread)
     size = torch.where(size > 0, size, torch.full_like(size, torch.inf)).unsqueeze(-1)

@@ -98,13 +98,10 @@ def log_within(
 
 
 def _log_h_and_shares(u: Float[Array, "*c"]) -> tuple[Float[Array, "*c"], Float[Array, "*c"], Float[Array, "*c"]]:
-    """log h(u), Φ(u)/h(u) and φ(u)/h(u).
-
-    Below −1 by Mills' ratio m = Φ/φ, h/φ = 1 + u m, which is a difference of like numbers: below −40 a series in 1/u².
-    """
+    """log h(u), Φ(u)/h(u) and φ(u)/h(u); below −1 by Mills' ratio m = Φ/φ, with h/φ = 1 + u m."""
     low, high = np.minimum(u, -1.0), np.maximum(u, -1.0)
     mills = _ROOT_HALF_PI * erfcx(-_ROOT_HALF * low)
-    t = 1 / (low * low)
+    t = 1 / (low * low)  # below −40 a series in it, for 1 + u m is a difference of like numbers
     series = t * (1 - t * (3 - t * (15 - t * (105 - t * (945 - t * 10395)))))
     over = np.where(low < -40.0, series, 1 + low * mills)
     log_below = np.log(over) - 0.5 * low * low - _LOG_ROOT_2PI

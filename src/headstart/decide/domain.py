@@ -29,13 +29,10 @@ from headstart.data.space import Space
 from headstart.decide.region import Region
 from headstart.errors import InputError
 
-# Spaces with no more points than this are compared point by point
-FEW_POINTS = 2000
-# Grids with more values than this are polished as if they were continuous, and stepped along afterwards
-FEW_VALUES = 20
-# The spread of near points, in shares of a range, and how often they have another category
-NEAR = 0.05
-_OTHER_CATEGORY = 0.25
+FEW_POINTS = 2000  # spaces with no more points are compared point by point
+FEW_VALUES = 20  # grids with more values are polished as if they were continuous, and stepped along afterwards
+NEAR = 0.05  # the spread of near points, in shares of a range
+_OTHER_CATEGORY = 0.25  # how often near points have another category
 
 
 class Domain(ABC):

@@ -32,8 +32,7 @@ from torch import Tensor
 from headstart.decide.acquisition import CLOSEST
 from headstart.tuning import PLAIN_TUNING
 
-# Levels below the lowest of a front, in model units: results vary by about 1
-_LEVELS_BELOW = (8.0, 4.0, 2.0, 1.0, 0.5, 0.25)
+_LEVELS_BELOW = (8.0, 4.0, 2.0, 1.0, 0.5, 0.25)  # the lowest of a front, in model units: results vary by about 1
 
 
 def front_of(Y: Float[Tensor, "n m"]) -> Bool[Tensor, "n"]:

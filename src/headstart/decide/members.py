@@ -31,10 +31,8 @@ Array = NDArray[np.float64]
 # Means (q, n), one for every draw of the awaited results, and the variance (n)
 Moments: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
 
-# Rows of a long list that are predicted together
-ROWS = 4096
-# f is taken as known at the pending points up to this share of its variance, so that they may also repeat
-_KNOWN_UP_TO = 1e-4
+ROWS = 4096  # of a long list that are predicted together
+_KNOWN_UP_TO = 1e-4  # of its variance f is taken as known at the pending points, so that they may also repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +73,7 @@ class ByAutograd:
 
 @dataclass(frozen=True)
 class Members:
-    """An outcome as a function of x: k members of its predictor, each with a mean for every draw q, in model units.
-
-    Members of negligible weight are left out.
-    """
+    """An outcome as a function of x: the k members of its predictor that have weight, with a mean for every draw q."""
 
     predictor: Predictor
     predictors: tuple[Predictor, ...]  # of the members

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Index = NDArray[np.intp]
-# (points, which of the runs they belong to) → (loss, gradient)
-Loss = Callable[[Array, Index], tuple[Array, Array]]
+Loss = Callable[[Array, Index], tuple[Array, Array]]  # (points, which of the runs they belong to) → (loss, gradient)
 # (columns that linear constraints tie together, the projection of a point onto their polytope and whether it was found)
 Tie = tuple[Index, Callable[[Array], tuple[Array, Flags]]]
 
@@ -55,11 +54,6 @@ class Region:
         zero, one = (partial(np.full, (n, f), value) for value in (0.0, 1.0))
         return cls(zero(), one(), zero(), one(), np.zeros((n, f), dtype=bool), zero(), one(), [None] * n)
 
-    def _inward(self, U: Float[Array, "n f"]) -> Float[Array, "n f"]:
-        """y of coordinates."""
-        T = self.start + self.width * U
-        return (np.where(self.log, np.exp(np.where(self.log, T, 0.0)), T) - self.offset) / self.scale
-
     def _outward(self, Y: Float[Array, "k f"], which: Index) -> tuple[Float[Array, "k f"], Float[Array, "k f"]]:
         """The coordinates of y, and their derivatives."""
         log, scale, width = self.log[which], self.scale[which], self.width[which]
@@ -85,7 +79,8 @@ class Region:
             values, slopes = loss(coordinates, which)
             return values, slopes * pace
 
-        Y, every = self._inward(U), np.arange(len(U))
+        T, every = self.start + self.width * U, np.arange(len(U))
+        Y = (np.where(self.log, np.exp(np.where(self.log, T, 0.0)), T) - self.offset) / self.scale
         f, g = own_loss(Y, every)
         best, lowest = Y.copy(), f.copy()
         last = np.tile(f[:, None], (1, _MEMORY))

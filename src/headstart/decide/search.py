@@ -86,10 +86,7 @@ class Search:
         return found[values.argmax()]
 
     def _look_around(self) -> tuple[Float[Tensor, "n d"], Float[Tensor, "m d"]]:
-        """Points all over, and points near the most promising of those, the observed and the past bests.
-
-        The past bests are always among them.
-        """
+        """Points all over; the past bests, and points near the most promising of all of these and of the observed."""
         observed, domain, n = self.aim.observed, self.domain, self.n_candidates
         past = domain.snap(self.aim.past_bests)
         wide = domain.spread(n, self.generator).to(observed.device)
@@ -160,10 +157,7 @@ def _improve(scored: _ScoredPoints, domain: Domain, starts: Float[Tensor, "k d"]
 
 
 def polish(value: AimValue, domain: Domain, starts: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:
-    """The starts after L-BFGS-B in the domain's free columns, many runs in lockstep; inside rules, by their regions.
-
-    A line search that ends in rounding is no trouble: the points looked at stay in the comparison.
-    """
+    """The starts after L-BFGS-B in the domain's free columns, many runs in lockstep; inside rules, by their regions."""
     if len(domain.free) == 0:
         return starts
     now, columns = starts.cpu().numpy().copy(), domain.free.numpy()

@@ -199,9 +199,6 @@ def _next(
     return None
 
 
-# ── the expected gain ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def further_gain(
     known: OutcomePosteriors | TransferPosterior, X: Float[Tensor, "*q d"], *, shown: bool = False
 ) -> Further | None:
@@ -269,10 +266,7 @@ def _of_one(posterior: TransferPosterior, x: Float[Tensor, "1 d"], best: Float[T
 def _of_many(
     known: OutcomePosteriors, X: Float[Tensor, "q d"], best: Float[Tensor, ""], noise_var: Float[Tensor, ""] | None
 ) -> Float[Tensor, ""]:
-    """The mean over draws of f at all points together, and of whether the limits hold there.
-
-    With a ``noise_var`` the draws are of the mean of f after results with that noise.
-    """
+    """The mean over draws of f, or of its mean after results with this noise, and of whether the limits hold."""
     posterior, q, n_draws = known.goals[0], len(X), PLAIN_TUNING.stopping_draws
     uniform = SobolEngine(q, scramble=True, seed=0).draw(n_draws, dtype=torch.float64).clamp(1e-9, 1 - 1e-9)
     e = torch.special.ndtri(uniform)

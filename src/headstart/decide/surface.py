@@ -118,10 +118,7 @@ class Features:
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """Mean and variance of f, in model units, of a single problem. There is a mean per row of ``h``, usually one.
-
-    In NumPy, whose small steps take a fraction of torch's.
-    """
+    """Mean and variance of f, in model units, of a single problem. There is a mean per row of ``h``, usually one."""
 
     features: Features
     blocks: tuple[Float[Array, "_ _"], ...]  # of L_s
@@ -211,9 +208,6 @@ def _solve(L: Float[Array, "n n"], B: Float[Array, "m n"], *, transpose: bool = 
     A, turned = (L, transpose) if by_columns else (L.T, not transpose)
     solved: Array = dtrsm(1.0, A, B.T, lower=int(by_columns), trans_a=int(turned)).T
     return solved
-
-
-# ── from a layer ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def surface_of(predictor: Predictor) -> Surface | None:

@@ -34,8 +34,7 @@ from headstart.decide.front import Cells
 from headstart.decide.members import ROWS, Members
 
 Array = NDArray[np.float64]
-# Limited outcomes with their upper limits, in model units
-Limits: TypeAlias = tuple[tuple[Members, float], ...]
+Limits: TypeAlias = tuple[tuple[Members, float], ...]  # limited outcomes with their upper limits, in model units
 # Means (k, q, n) and variances (k, n) of one outcome, or derivatives by them
 _Moments: TypeAlias = tuple[Array, Array]
 # A logarithm (q, n), and the function from derivatives by it to those by the moments of its outcomes

@@ -8,7 +8,7 @@ folds are the same in all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +25,6 @@ from headstart.sampler.sampler import TransferSampler
 if TYPE_CHECKING:
     from optuna import Study
 
-# After how many trials the errors are compared
-MARKS = (1, 3, 5, 10, 20)
-
 
 class Start(Enum):
     """The two that are compared."""
@@ -38,10 +35,7 @@ class Start(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """What is run: ``runs`` times ``trials`` trials of either kind on one data set.
-
-    ``past_trials`` are known of each of the other data sets. ``model`` learns from them.
-    """
+    """Settings: ``runs`` of each kind on a data set; ``model`` learns from ``past_trials`` of each of the others."""
 
     data_set: str = "cancer"
     trials: int = 20
@@ -108,7 +102,7 @@ class DemoResult:
     @property
     def marks(self) -> tuple[int, ...]:
         """After how many trials to compare: 1, 3, 5, 10, 20 as far as they were reached, and the last."""
-        return (*(mark for mark in MARKS if mark < self.trials), self.trials)
+        return (*(mark for mark in (1, 3, 5, 10, 20) if mark < self.trials), self.trials)
 
     @property
     def medians(self) -> tuple[Float[Tensor, "trials"], Float[Tensor, "trials"]]:
@@ -116,10 +110,7 @@ class DemoResult:
         return self.scratch.quantile(0.5, dim=0), self.head_start.quantile(0.5, dim=0)
 
     def trials_to_match(self) -> tuple[int, int | None]:
-        """How many trials scratch and head start need for the median error that scratch has at the end.
-
-        None where the head start does not get there.
-        """
+        """How many trials scratch and head start (None: never) need for the median error of scratch at the end."""
         scratch, head_start = self.medians
         there = head_start <= scratch[-1]
         matched = int(there.int().argmax()) + 1 if bool(there.any()) else None
@@ -165,8 +156,8 @@ def run_demo(demo: Demo, on_trial: OnTrial = lambda *_: None) -> DemoResult:
         interrupted = True
     scratch, head_start = (_errors(studies[start], demo.runs) for start in (Start.SCRATCH, Start.HEAD_START))
     finished = min(scratch.shape[-1], head_start.shape[-1])
-    result = DemoResult(demo, scratch[:, :finished], head_start[:, :finished], interrupted=interrupted)
-    return replace(result, best=_best(studies, finished)) if finished else result
+    chosen = _best(studies, finished) if finished else None
+    return DemoResult(demo, scratch[:, :finished], head_start[:, :finished], chosen, interrupted)
 
 
 def _errors(studies: Sequence[Study], runs: int) -> Float[Tensor, "runs trials"]:

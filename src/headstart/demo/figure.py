@@ -15,7 +15,7 @@ from matplotlib.transforms import offset_copy
 from torch import Tensor
 
 from headstart.demo.demo import DemoResult
-from headstart.draw.canvas import INK, evaluations_axis, positive
+from headstart.draw.canvas import INK, evaluations_axis, positive, tidy
 from headstart.errors import InputError
 
 _RUNS_SHOWN = 12  # more single runs than these hide the median
@@ -54,8 +54,7 @@ def draw_demo(result: DemoResult, path: Path) -> None:
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
     evaluations_axis(axes, result.trials)
-    axes.set_xlabel("trials: a support vector machine is trained and tested")
-    axes.set_ylabel("lowest cross-validated error so far")
+    tidy(axes, "trials: a support vector machine is trained and tested", "lowest cross-validated error so far")
     axes.set_title(f"Tuning a support vector machine on {demo.described}", loc="left", fontweight="bold", pad=44)
     note = f"bold: median of {demo.runs} runs" if demo.runs > 1 else "one run"
     note += "; thin: each run" * (1 < demo.runs <= _RUNS_SHOWN) + f"; head start by {demo.model_name}"
@@ -63,9 +62,6 @@ def draw_demo(result: DemoResult, path: Path) -> None:
         note += f"; interrupted after {result.trials} of {demo.trials} trials"
     axes.annotate(note, (0, 1), xytext=(0, 30), xycoords="axes fraction", textcoords="offset points", color=INK)
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2, frameon=False, borderaxespad=0.2, borderpad=0.2)
-    axes.grid(True, which="major", color="#DDDDDD", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path)
 
 
@@ -74,9 +70,8 @@ def _draw(axes: Axes, errors: Float[Tensor, "runs trials"], color: str, marker: 
     if 1 < len(shown) <= _RUNS_SHOWN:
         axes.plot(trials, shown.mT.numpy(), color=color, alpha=0.35, linewidth=0.9, drawstyle="steps-post")
     median = shown.quantile(0.5, dim=0).numpy()
-    axes.plot(trials, median, color=color, linewidth=2.4, drawstyle="steps-post", zorder=3)
-    axes.plot(trials, median, color=color, linestyle="", marker=marker, markersize=5, zorder=3)
-    axes.plot([], [], color=color, linewidth=2.4, marker=marker, markersize=5, label=label)
+    look: dict[str, Any] = {"linewidth": 2.4, "drawstyle": "steps-post", "marker": marker, "markersize": 5}
+    axes.plot(trials, median, color=color, label=label, zorder=3, **look)
 
 
 def _draw_match(figure: Figure, axes: Axes, result: DemoResult, floor: float) -> None:

@@ -44,15 +44,13 @@ _PREDICTIONS = 1000  # at least so many per error
 _SAMPLE = 500  # rows of the digits
 _MAX_ITERATIONS = 20_000  # of libsvm: no fit hangs, and a fit cut short is scored as it is
 
-_Array = NDArray[Any]
-
 
 @dataclass(frozen=True, eq=False)
 class SupportVectorMachine:
     """The cross-validated error of a support vector machine on one data set; all configurations meet the same folds."""
 
     data_set: str
-    folds: tuple[tuple[_Array, _Array, _Array, _Array], ...]
+    folds: tuple[tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]], ...]
 
     @classmethod
     def on(cls, data_set: str) -> SupportVectorMachine:

@@ -345,9 +345,6 @@ def _require_clause(clause: Clause, axis: Axis, cited: str) -> None:
         raise InputError(f"{cited}: {axis.name!r} is one of {known}, but never {clause.value}. Correct the value.")
 
 
-# ── how a rule names a parameter and its values ───────────────────────────────────────────────────────────────────────
-
-
 def axis_named(space: Space, name: str, where: object) -> Axis:
     """The parameter of this name; an ``UnknownParameterError`` that says where it was named, and what may be meant."""
     if name in space.by_name:

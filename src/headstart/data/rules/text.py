@@ -212,8 +212,6 @@ class _Parser:
             self._fail(f"{name!r} is multiplied by {self._now}", "A linear rule has sums of parameters only")
         self._fail(f"expected a parameter or a number, but there is {self._now}", "Write rules as '2*A + B <= 100'")
 
-    # ── tokens ────────────────────────────────────────────────────────────────────────────────────────────────────
-
     @property
     def _now(self) -> _Token:
         return self.tokens[self.at]

@@ -49,8 +49,6 @@ class Block:
     E: Float[Array, "q p"]
     e: Float[Array, "q"]
 
-    # ── shares of the ranges ──────────────────────────────────────────────────────────────────────────────────────
-
     @cached_property
     def _range(self) -> Float[Array, "p"]:
         return self.high - self.low
@@ -117,8 +115,6 @@ class Block:
         E, e = np.vstack([E, A[~loose]]), np.r_[e, b[~loose]]
         return A[loose], b[loose], E, e
 
-    # ── points inside ─────────────────────────────────────────────────────────────────────────────────────────────
-
     @cached_property
     def _every(self) -> Polytope:
         """The polytope of all inputs, the grids taken as continuous."""
@@ -179,8 +175,6 @@ class Block:
         rng = np.random.default_rng(0)
         starts = self.found[np.arange(_POOL) % len(self.found)]
         return np.vstack([self.found, self.walk(starts, 2 * _MIXING * len(self.numbers), rng)])
-
-    # ── moving ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def draw(self, n: int, rng: np.random.Generator) -> Float[Array, "n p"]:
         """A sample of the block: chains that start from the pool."""
@@ -250,8 +244,6 @@ class Block:
             out = ~self.contains(Y)
             Y[np.ix_(out, self.smooth)], _ = self.polytope.nearest(Y[np.ix_(out, self.smooth)], *self.left_over(Y[out]))
         return Y[self.contains(Y)]
-
-    # ── the nearest point ─────────────────────────────────────────────────────────────────────────────────────────
 
     def nearest(self, X: Float[Array, "n p"]) -> Float[Array, "n p"]:
         """Projection onto the block: exact without grids, by local search with them."""

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import torch
@@ -23,8 +22,7 @@ from headstart.data.ranges import rounding
 from headstart.data.rules.rule import OnSteps
 
 Array = NDArray[np.float64]
-# The first value, the step and the number of values
-_Progression = tuple[Fraction, Fraction, int]
+_Progression = tuple[Fraction, Fraction, int]  # the first value, the step and the number of values
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class NumericRange:
         """What these rules leave of an axis, which may be pinned to a value."""
         if pinned is not None:
             return cls(axis, float(pinned), float(pinned), pinned=True)
-        own: Any = axis.distribution  # each kind has its own attributes
+        own = axis.distribution
         low, high = float(own.low), float(own.low if axis.count == 1 else own.high)
         grid: _Progression | None = None
         if axis.count == 1 and steps:

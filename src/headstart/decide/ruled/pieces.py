@@ -178,8 +178,6 @@ class Pieces:
             which, it = f"the rule {str(needed[0])!r}", "it"
         raise NoSettingError(f"No setting of the space{given} keeps {which}. Change or remove {it}.")
 
-    # ── how a piece comes about ───────────────────────────────────────────────────────────────────────────────────
-
     def _built(self, levels: Levels) -> list[Piece]:
         if any(number.count == 0 and number.name not in self._conditions for number in self.numbers):
             return []

@@ -6,9 +6,8 @@
 Many points are moved at once, each with right sides b, e of its own: they depend on the grids, A and E do not. Rows of
 A and E have length 1, so that the slack of an inequality is a distance.
 
-BoTorch 0.18 has both for one right side, without log axes. Of ten parts that sum to 1, ``HitAndRunPolytopeSampler``
-draws 256 points in 2600 ms and ``project_to_feasible_space_via_slsqp`` projects 64 in 83 ms (one by one); the functions
-here take 33 ms and 7 ms. Its ``find_interior_point`` refuses equalities.
+BoTorch 0.18 has both for one right side, without log axes, and slower: ``HitAndRunPolytopeSampler`` 80 times and
+``project_to_feasible_space_via_slsqp`` 12 times for ten parts that sum to 1.
 """
 
 from __future__ import annotations
@@ -116,10 +115,7 @@ class Polytope:
         return np.asarray(X + t[:, None] * D)
 
     def _directions(self, X: Float[Array, "n p"], rng: np.random.Generator, *, as_others: bool) -> Float[Array, "n p"]:
-        """Random unit vectors in the null space of E; half of the time differences of two of the points.
-
-        Those have the shape of the polytope, however thin it is.
-        """
+        """Random unit vectors in the null space of E; half the time along differences of points, for thin polytopes."""
         N = self.along
         D = rng.standard_normal((len(X), N.shape[1]))
         if as_others and len(X) > 2 and rng.random() < 0.5:

@@ -40,14 +40,11 @@ _MOST_LISTED = 50_000  # combinations of values before the rules are asked
 
 @dataclass(frozen=True, eq=False)
 class _Values:
-    """What the parameters are at n points: values Z of numeric ones, level numbers of the categories in rules.
-
-    ``active`` says where each parameter is active; the level of a category that is not is ``ABSENT``.
-    """
+    """What the parameters are at n points: values Z of numeric ones, level numbers of the categories in rules."""
 
     Z: Float[Array, "n p"]
-    levels: Int[NDArray[np.int64], "n c"]
-    active: Mapping[str, Flags]
+    levels: Int[NDArray[np.int64], "n c"]  # ``ABSENT`` where the category is not active
+    active: Mapping[str, Flags]  # where each parameter is
 
 
 @dataclass(frozen=True, init=False)
@@ -126,8 +123,6 @@ class Ruled(Mixed):
         index = (here[:, None] + jumps(count).numpy()).clip(0, count - 1)
         return torch.from_numpy(number.coordinates(number.on_grid(index)))
 
-    # ── points all over it, and near others ───────────────────────────────────────────────────────────────────────
-
     def _at(self, u: Float[Tensor, "n p"], generator: torch.Generator) -> Float[Tensor, "n d"]:
         """Quantiles of what the rules leave; of parameters that linear rules tie together a sample of hit-and-run."""
         X = super()._at(u, generator)
@@ -172,8 +167,6 @@ class Ruled(Mixed):
             there, rng = snapped[broken].cpu(), np.random.default_rng(0)
             snapped[broken] = self._moved(there, lambda piece, Z, _: piece.nearest(Z), rng).to(X.device)
         return snapped
-
-    # ── polishing and exchanging ──────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
     def free(self) -> Int[Tensor, "f"]:
@@ -239,8 +232,6 @@ class Ruled(Mixed):
         most = max(len(moves) for moves in found)
         filled = [torch.cat([moves, moves[:1].expand(most - len(moves), -1)]) for moves in found]
         return torch.stack(filled).to(X)
-
-    # ── pieces ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _values(self, X: Float[Tensor, "n d"]) -> _Values:
         """The values at points of the space."""

@@ -94,7 +94,7 @@ def _forbidden(space: Space, row: dict[str, Any], rng: np.random.Generator) -> F
             relation = (Relation.EQUAL, Relation.OTHER)[rng.integers(2)]
             clauses.append(Clause(axis.name, relation, axis.choices[rng.integers(len(axis.choices))]))
         else:
-            low, high = axis.distribution.low, axis.distribution.high  # type: ignore[union-attr]
+            low, high = axis.distribution.low, axis.distribution.high
             value = row[name] if rng.random() < 0.3 else float(np.round(low + rng.random() * (high - low), 3))
             clauses.append(Clause(axis.name, list(Relation)[rng.integers(6)], value))
     return Forbidden(tuple(clauses))
