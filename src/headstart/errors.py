@@ -1,8 +1,22 @@
 """Every exception headstart raises on purpose.
 
-All are a ``HeadstartError``: an ``InputError`` where what came in is not what was asked for, so that nothing was
-computed; a ``NumericalError`` where the data are fine and the arithmetic was not; a ``MissingExtraError`` where an
-optional dependency is not installed.
+    HeadstartError
+    ├── InputError(ValueError)            what came in is not what was asked for; nothing was computed
+    │   ├── NoPlaceError                  a value or a row that the space has no place for
+    │   ├── NoPointLeftError              every point that could be suggested is pending or to be avoided
+    │   ├── NoSettingError                rules about the settings that none of them keeps
+    │   ├── NothingInCommonError          a source that shares no parameter with the space
+    │   ├── UnknownParameterError         a rule about a parameter that the space does not have
+    │   ├── UnusableSourceError           a source that cannot be reached, or has nothing to learn from
+    │   ├── MissingDataError              a table that does not come with headstart, and is not where it was looked for
+    │   ├── NotComparableError            methods whose runs have no problem or no seed in common
+    │   ├── SeveralProblemsError          all that is wrong with some files, each of it in a line
+    │   ├── UnreadableTableError          a file that is no table, next to others that may be one
+    │   ├── UnwritableError               a file or a folder that cannot be written
+    │   ├── ChangedMeanwhileError         somebody else was faster: what was looked at is not there any more
+    │   └── UnusableCellsError            cells that somebody typed, with what is wrong with each
+    ├── NumericalError(ArithmeticError)   the data are fine, the arithmetic was not
+    └── MissingExtraError(ImportError)    an optional dependency is not installed
 
 A message says what was expected, what came (value, shape, argument, task, row) and what to do. An ``InputError`` that
 somebody answers by going on in another way has a name of its own, so that no other one is mistaken for it.

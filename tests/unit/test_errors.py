@@ -53,6 +53,11 @@ def test_every_error_is_ours_and_a_builtin(error: type[Exception], builtin: type
     assert issubclass(error, builtin)
 
 
+def test_the_tree_is_drawn_whole() -> None:
+    """Every class of the module stands in its docstring."""
+    assert all(f" {name}" in str(errors.__doc__) for name in vars(errors) if name.endswith("Error"))
+
+
 def test_bad_input_is_not_control_flow() -> None:
     """Who goes on after an error names the one that is meant: any other ``InputError`` is the user's to see."""
     modules = {path: path.read_text() for path in sorted(Path(headstart.__file__).parent.rglob("*.py"))}
