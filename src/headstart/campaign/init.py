@@ -27,7 +27,7 @@ from headstart.sources.files.safe import alone_in, write_whole
 from headstart.sources.files.sheet_rows import new_workbook
 from headstart.sources.files.tables import FileLayout, Table, is_lock_file, read_table, write_rows
 from headstart.sources.files.units import converts
-from headstart.sources.files.workbooks import split_sheet
+from headstart.sources.files.workbooks import split_sheet, workbook_file
 from headstart.sources.parameters import Kind, Parameter, parameter_of_text
 
 CURRENT = "current.csv"
@@ -97,7 +97,7 @@ def first_files(folder: Path, looked: Looked) -> tuple[bytes, bytes | None, int]
     campaign_file_in(text, folder / TOML)  # whether it can be read again
     more = read_settings(folder, looked.file, (), place="rules").more_columns
     current = folder / looked.file.current
-    file = (split_sheet(current) or (current,))[0]
+    file = workbook_file(current)
     rows = len(read_table(current).rows) if file.exists() and file.read_bytes().strip() else 0
     return text.encode(), None if rows else current_header(looked.file, looked.tables, more), rows
 
