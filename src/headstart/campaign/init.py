@@ -233,10 +233,8 @@ def find_results(
         spelled |= own
         unit = split_unit(name)[1]
         error = errors.get(outcome.name, "")
-        if error and tables and not any(error in table.columns for table in renamed):
-            columns = list(dict.fromkeys(column for table in renamed for column in table.columns))
-            told = f"error names {error!r}, but no file has such a column. {nearest(error, columns)}"
-            raise InputError(Message(told, Setting("error")))
+        if error and tables:
+            (error,) = _require_names(renamed, [error], "error")
         found.append(ResultColumn(_bounded(replace(outcome, name=name), unit, renamed), unit, error))
     results = [outcome.name for outcome in every]
     unknown = [name for name in errors if name not in results]
