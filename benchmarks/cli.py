@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -279,23 +278,16 @@ def _needing_extras(what: str) -> Iterator[None]:
 
 
 def _require(**counts: int) -> None:
-    for name, count in counts.items():
-        if count < 1:
-            raise InputError(f"--{name} must be at least 1, but it is {count}.")
-
-
-class TimedPart(StrEnum):
-    """What is timed."""
-
-    FITS = "fits"
-    SAMPLER = "sampler"
-    SCALE = "scale"
-    GPU = "gpu"
+    if wrong := [f"--{name} must be at least 1, but it is {n}." for name, n in counts.items() if n < 1]:
+        raise InputError(wrong[0])
 
 
 @app.command()
 def time(
-    part: Annotated[TimedPart, typer.Argument(help="Fits, suggestions, large data, or the paper on a GPU.")],
+    part: Annotated[
+        Literal["fits", "sampler", "scale", "gpu"],
+        typer.Argument(help="What is timed."),
+    ],
     only: Annotated[str, typer.Option(help="Only what has this word in its name.")] = "",
     quick: Quick = False,
     jobs: Jobs = 1,
@@ -310,32 +302,32 @@ def time(
         from benchmarks.timing.measurement import measured, timing_sheets
 
         kept = Store(store or Path("out") / f"time-{part}{'-quick' * quick}")
-        device = "cuda" if part is TimedPart.GPU else "cpu"
+        device = "cuda" if part == "gpu" else "cpu"
         require_device(device)
         units: Iterable[Timing]
         sheets_of: Callable[[Sequence[Run]], Sequence[Sheet]] = timing_sheets
         with _needing_extras("The timings"):
             match part:
-                case TimedPart.FITS:
+                case "fits":
                     from benchmarks.timing.fits import fit_timings
 
                     units = fit_timings(quick=quick)
-                case TimedPart.SAMPLER:
+                case "sampler":
                     from benchmarks.timing.sampler import sampler_timings
 
                     units = sampler_timings(quick=quick)
-                case TimedPart.SCALE:
+                case "scale":
                     from benchmarks.timing.scale import scale_sheets, scale_timings
 
                     units, sheets_of = scale_timings(quick=quick), scale_sheets
-                case TimedPart.GPU:
+                case "gpu":
                     from benchmarks.timing.gpu import all_cells, gpu_sheets, gpu_timings
 
                     cells = all_cells(device, ("fig2",) if quick else ())
                     units, sheets_of = gpu_timings(cells, device), partial(gpu_sheets, cells, jobs)
         wanted = [unit for unit in units if only in unit.what]
         _work(f"time {part}", wanted, kept, jobs=jobs, minutes=minutes, device=device)
-        _report(sheets_of(measured(kept)), out, name=part.value, heading="Timings")
+        _report(sheets_of(measured(kept)), out, name=part, heading="Timings")
 
 
 @app.command()

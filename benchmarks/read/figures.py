@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator, PercentFormatter
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import ArrayLike
 from PIL import Image
 
@@ -51,33 +51,21 @@ def save_png(figure: Figure, folder: Path, name: str) -> Path:
     return path
 
 
-def _number(value: float) -> str:
-    """A tick as people write it: 0.01, 10, 10⁻⁶."""
-    if value == 0 or 1e-4 <= abs(value) < 1e5:
-        return f"{value:g}"
-    digits, _, power = f"{value:.0e}".partition("e")
-    raised = str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"10{raised}" if digits == "1" else f"{digits}·10{raised}"
-
-
 def log_axis(axes: Axes) -> None:
     """A log y axis whose ticks are numbers, with more of them where there are few decades."""
     axes.set_yscale("log")
     low, high = axes.get_ylim()
-    if high < 3 * low:
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 6, 8)))
-    elif high < 1000 * low:
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
+    if high < 1000 * low:
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7) if high < 3 * low else (1, 2, 5)))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def values_axis(axes: Axes, values: Array) -> None:
     """A log x axis whose ticks are just these values."""
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator([float(v) for v in values]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
+    axes.set_xticks([float(v) for v in values], [f"{v:g}" for v in values])
+    axes.set_xticks([], minor=True)
 
 
 def curve(axes: Axes, method: str, x: ArrayLike, y: ArrayLike, *, floor: float, every: Any = None) -> None:
@@ -267,10 +255,8 @@ def _draw_coverage(axes: Axes, part: Sequence[Forecasts], known: Known) -> None:
         error = np.nan_to_num(error)
         band(axes, method, _NOMINAL, share - error, share + error, floor=0.0, alpha=0.16)
         curve(axes, method, _NOMINAL, share, floor=0.0, every=_MARKED)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(FixedLocator([0.0, *LEVELS]))
-        axis.set_major_formatter(PercentFormatter(xmax=1.0, decimals=0))
+    ticks, labels = [0.0, *LEVELS], [f"{level:.0%}" for level in (0.0, *LEVELS)]
     # markers at 0 and 100 % are not cut
-    axes.set_xlim(-0.02, 1.02)
-    axes.set_ylim(-0.02, 1.02)
-    axes.set_aspect("equal")
+    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+    axes.set_xticks(ticks, labels)
+    axes.set_yticks(ticks, labels)

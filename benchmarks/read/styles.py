@@ -87,22 +87,18 @@ _NAMES = {
     "hartmann3": "Hartmann-3",
     "hartmann6": "Hartmann-6",
     "svm_sklearn": "SVM",
-    "alpine_c": "Alpine (c)",
     "xgboost": "XGBoost",
     "mlp_hpobench": "MLP (HPOBench)",
     "mlp_lcbench": "MLP (LCBench)",
-    "deepar_forecasts": "DeepAR",
     "x264_encoder": "x264",
-    "aryl_halides": "Aryl halides",
     "oer_catalysts": "OER catalysts",
-    "suzuki_reizman": "Suzuki couplings",
 }
 
 
 def title(problem: str) -> str:
     """The problem for people, without what ``setting`` gives: Hartmann-6."""
     name, _ = settings_of(problem)
-    return _NAMES.get(name, name.capitalize() if name.islower() and name.isalpha() else name)
+    return _NAMES.get(name, name.replace("_", " ").capitalize() if name.islower() else name)
 
 
 def problem_order(problem: str) -> tuple[str, list[tuple[str, float]]]:

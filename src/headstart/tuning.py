@@ -4,7 +4,7 @@
 frozen. To try another value, replace the instance in a fresh process before anything else of headstart is imported:
 
     import dataclasses, headstart.tuning as tuning
-    tuning.AUTO_TUNING = dataclasses.replace(tuning.AUTO_TUNING, plain_turn_every=6)
+    tuning.AUTO_TUNING = dataclasses.replace(tuning.AUTO_TUNING, switch_rate=0.5)
 
 Guards against rounding, sizes of blocks and caches, and thresholds of sentences are not here: no suggestion depends
 on them.
@@ -26,15 +26,13 @@ class AutoTuning:
     star_belief: float = 0.15
     chain_belief: float = 0.1
     plain_belief: float = 0.15
-    # Weights that a candidate keeps whatever its scores: a reversed source, or a misleading past, may show late
-    star_min_weight: float = 0.05
-    plain_min_weight: float = 0.1
     # Of more sources the order says next to nothing, and a chain costs more than all the rest
     chain_max_sources: int = 5
 
     # ── weights from predictive scores ────────────────────────────────────────────────────────────────────────────
-    # Nats by which one value can speak against a candidate, or one row for or against a source: an outlier must not
-    # decide for good
+    # After result t the best candidate is drawn anew with probability switch_rate/t: a change costs log t nats
+    switch_rate: float = 1.0
+    # Nats by which one row can speak for or against a source: an outlier must not decide
     max_log_ratio: float = 10.0
     # With less weight the plain process is used at its most probable hyperparameters: the other candidates explore
     plain_mixture_from_weight: float = 0.5
@@ -43,12 +41,9 @@ class AutoTuning:
     own_scale_from_results: int = 5
     own_scale_ratio: float = 10.0
 
-    # ── first points and turns ────────────────────────────────────────────────────────────────────────────────────
-    # Up to so many results the past decides: every point lies near the best that is expected, and no candidate has a
-    # turn of its own
+    # ── first points ──────────────────────────────────────────────────────────────────────────────────────────────
+    # Up to so many results every point lies near the best that is expected
     first_points: int = 5
-    # From then on every third point is the plain process's: candidates are scored on points that they chose themselves
-    plain_turn_every: int = 3
 
     # ── star prior: weights of sources ────────────────────────────────────────────────────────────────────────────
     # Mean of all weights together, in spreads: with 0.3 a single source counts with the wrong sign with probability 0.4

@@ -33,13 +33,13 @@ def test_numbers_are_plain(name: str) -> None:
 
 
 def test_a_number_can_be_replaced_before_anything_is_imported() -> None:
-    """In a fresh process another value reaches the model that a user takes."""
+    """In a fresh process another value reaches what uses it."""
     program = """
 import dataclasses
 import headstart.tuning as tuning
-tuning.AUTO_TUNING = dataclasses.replace(tuning.AUTO_TUNING, plain_turn_every=6)
-from headstart import AUTO
-print(AUTO.plain_every)
+tuning.AUTO_TUNING = dataclasses.replace(tuning.AUTO_TUNING, switch_rate=0.5)
+from headstart.models.auto import candidates
+print(candidates.AUTO_TUNING.switch_rate)
 """
     done = subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.PIPE, text=True)
-    assert done.stdout.strip() == "6"
+    assert done.stdout.strip() == "0.5"

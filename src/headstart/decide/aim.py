@@ -118,7 +118,7 @@ class Aim:
 
     @cached_property
     def expected(self) -> tuple[Members, ...]:
-        """The members of every objective's predictor, by which the limits on the mean are found."""
+        """The members of every objective's predictor."""
         return tuple(Members.of(goal.predictor, goal.floor) for goal in self.goals)
 
     # ── results and limits ────────────────────────────────────────────────────────────────────────────────────────
@@ -181,11 +181,7 @@ class Aim:
 
     def value(self, X: Float[Tensor, "n d"], awaited: Float[Tensor, "p d"], generator: torch.Generator) -> AimValue:
         """The acquisition value of the next point after those awaited; X are the points that are compared."""
-        deciding = [goal.deciding(len(self.observed) + len(awaited)) for goal in self.goals]
-        goals = tuple(
-            own if by is own.predictor else Members.of(by, goal.floor)
-            for goal, by, own in zip(self.goals, deciding, self.expected, strict=True)
-        )
+        goals = self.expected
         # a pending point counts as a result with the value that is expected of it
         results = self.within(torch.cat([self.results, awaited], dim=-2))
         share = 1.0 if len(results) or not self.limits else PLAIN_TUNING.gain_power_before_feasible

@@ -145,17 +145,6 @@ class TransferPosterior(Model, FantasizeMixin):
         """Whether a point is to be expected no worse than most while there are few results (decide.aim)."""
         return False
 
-    def deciding(self, n: int) -> Predictor:  # noqa: ARG002
-        """The posterior by which point number n, counted from 0, is chosen: for all but AUTO the same.
-
-        Args:
-            n: The number of the point.
-
-        Returns:
-            A predictor in model units.
-        """
-        return self._predictor
-
     @property
     def units(self) -> Units:
         """The affine map between model units and mapped units."""

@@ -335,5 +335,5 @@ def test_a_problems_name_tells_its_settings() -> None:
     """Numbers, and whether it is a table."""
     assert setting(FUNCTION, "points") == 120
     assert setting(FUNCTION, "rows") is None
-    assert (title(FUNCTION), title(TABLE), title("my_table")) == ("Hartmann-6", "Past", "my_table")
+    assert (title(FUNCTION), title(TABLE), title("my_table")) == ("Hartmann-6", "Past", "My table")
     assert (is_table(TABLE), is_table(FUNCTION)) == (True, False)

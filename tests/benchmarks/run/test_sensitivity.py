@@ -24,7 +24,7 @@ from benchmarks.run.sensitivity import (
 from benchmarks.store import Run, Store
 from headstart import tuning
 
-TRIED = Variant("AUTO_TUNING", "plain_turn_every", 3, 6)
+TRIED = Variant("AUTO_TUNING", "switch_rate", 3, 6)
 
 
 def _run(variant: Variant, seed: int, regret: list[float]) -> Run:
@@ -40,8 +40,8 @@ def test_numbers_are_scaled_by_their_kind() -> None:
 
 def test_every_number_is_tried_halved_and_doubled_where_that_is_another_value() -> None:
     """The values are those of headstart.tuning; a word picks some of them."""
-    found = list(variants("plain_turn_every"))
-    assert {v.before for v in found} == {tuning.AUTO_TUNING.plain_turn_every}
+    found = list(variants("switch_rate"))
+    assert {v.before for v in found} == {tuning.AUTO_TUNING.switch_rate}
     assert [v.value for v in found] == [scaled(found[0].before, factor, "") for factor in (0.5, 2.0)]
     assert all(v.value != v.before for v in variants())
     assert {v.section for v in variants()} == {"AUTO_TUNING", "PLAIN_TUNING"}
@@ -55,7 +55,7 @@ def test_runs_are_paired_by_problem_and_seed() -> None:
     assert sorted(pairs(runs, TRIED, "auto")) == [[0.0, -2.0], [1.0, 0.0]]
     assert pairs(runs, TRIED, "gpbo") == []
     (row,) = sensitivity_sheet([TRIED], runs).rows
-    assert row[:7] == ("plain_turn_every", "3", "6", "auto", 2, 2, "+0.500 [+0.000, +1.000]")
+    assert row[:7] == ("switch_rate", "3", "6", "auto", 2, 2, "+0.500 [+0.000, +1.000]")
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_a_variant_is_set_before_anything_reads_it() -> None:
     """In a fresh process it is what is imported from then on; in one that has imported models it is refused."""
     code = (
         "from benchmarks.run.sensitivity import Variant; "
-        "Variant('AUTO_TUNING', 'plain_turn_every', 3, 6).set(); "
-        "import headstart.models.family; from headstart.tuning import AUTO_TUNING; print(AUTO_TUNING.plain_turn_every)"
+        "Variant('AUTO_TUNING', 'switch_rate', 3, 6).set(); "
+        "import headstart.models.family; from headstart.tuning import AUTO_TUNING; print(AUTO_TUNING.switch_rate)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "6\n"
     with pytest.raises(RuntimeError, match="may have read"):
@@ -98,4 +98,4 @@ def test_a_small_run_is_kept_and_reported(tmp_path: Path) -> None:
     assert [(run.method, len(run.regret)) for run in runs] == [("auto", 5), ("gpbo", 5), ("auto", 5)]
     assert pairs(runs, TRIED, "auto") == [[0.0]]
     assert units_of(1, [TRIED], problems, runs, steps=5) == [VariantUnit(Variant(), problems, 1, 5)]
-    assert "half to double: plain_turn_every." in sensitivity_sheet([TRIED], runs).note
+    assert "half to double: switch_rate." in sensitivity_sheet([TRIED], runs).note

@@ -19,7 +19,6 @@ from headstart import (
     TransferPosterior,
 )
 from headstart.decide.acquisition import Acquisition
-from headstart.decide.aim import Aim
 from headstart.decide.design import design_point
 from headstart.decide.domain import Candidates, Cube
 from headstart.decide.members import Members
@@ -181,19 +180,6 @@ def test_a_first_batch_stays_where_something_is_expected(d: int, kind: Acquisiti
     share = (mean - best) / (all_over.median() - best)
     assert float(share.max()) < 1.1
     assert float(share[[0, 1, 2, 4, 5, 6]].max()) < 0.3
-
-
-def test_a_batch_without_the_belief_goes_to_the_corners(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which is what the limit is for: where it is the plain process's turn to choose, it knows of no better place."""
-    posterior = _shifted_bowls(3)
-    own = Members.of(posterior.predictor)
-    typical = own.means(points(4000, d=3, seed=5)).median()
-    assert bool((own.means(suggest(posterior, q=12)) <= typical).all())
-    monkeypatch.setattr(Aim, "mean_limit", lambda *_: None)
-    X = suggest(posterior, q=12)
-    bad = own.means(X) > typical
-    assert bad.nonzero().squeeze(-1).tolist() == [5, 8, 11]
-    assert int(((X < 0.02) | (X > 0.98)).all(-1).sum()) >= 2
 
 
 def test_a_point_that_is_not_believed_in_counts_less_than_any_that_is() -> None:

@@ -61,7 +61,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "2:6f5e5d352b133d6b"
+FINGERPRINT = "2:43642a8db27fce5f"
 
 
 def fingerprint() -> str:

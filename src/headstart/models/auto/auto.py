@@ -8,15 +8,14 @@
                 before it plus a little (SHGP); with up to five sources
     plain       unrelated to the sources (GPBO)                            the past misleads, or is noise
 
-Four things decide. A *gate*: a source that does not predict itself better than a constant is not trusted
+Three things decide. A *gate*: a source that does not predict itself better than a constant is not trusted
 (``models.auto.gate``). *Likeness*: the belief in each candidate before the first result is learnt from predicting every
 source from the others (``models.auto.likeness``). *Weights*: from then on candidates are weighted by the log scores of
-their predictions of every value of the target before it was seen (``models.auto.scores``): posterior probabilities.
-*Minimum weights* that some candidates keep whatever their scores.
+their predictions of every value of the target before it was seen (``models.auto.scores``): posterior probabilities
+under a prior by which the best candidate may change (``models.auto.candidates``).
 
-Predictions are those of the mixture. The next point maximises the mixture's acquisition value, but from the sixth point
-on every third one is chosen by the plain process: by then the sources have shown where to look, and candidates are
-scored on points that they chose themselves. All numbers are in ``headstart.tuning``.
+Predictions are those of the mixture, and the next point maximises the mixture's acquisition value. All numbers are in
+``headstart.tuning``.
 """
 
 from __future__ import annotations
@@ -76,7 +75,6 @@ class Auto(TransferModel):
 
     Args:
         candidates: The models, with their prior beliefs. Exactly one of them is plain (GPBO), without sources.
-        plain_every: After the first five points the plain process alone chooses one in this many.
         kernel: The kernel of all candidates.
         fit: How the hyperparameters of all candidates are found.
         units: Where output units come from; of AUTO always the sources, in common.
@@ -84,7 +82,6 @@ class Auto(TransferModel):
     """
 
     candidates: tuple[Candidate, ...] = DEFAULT
-    plain_every: int = AUTO_TUNING.plain_turn_every
 
     paper_units = OutputUnits.SHARED
 
@@ -92,8 +89,6 @@ class Auto(TransferModel):
         """Check the candidates."""
         super().__post_init__()
         require_candidates(self.candidates)
-        if self.plain_every < 1:
-            raise InputError(f"plain_every must be at least 1, but it is {self.plain_every}.")
         if self.units is not OutputUnits.SHARED:
             raise InputError("AUTO's candidates are compared in one unit: units must be OutputUnits.SHARED.")
 
@@ -201,10 +196,6 @@ class AutoPrior(Prior):
     gate: Informative
     believed: Float[Tensor, "*b k"]  # of every candidate before the first result
 
-    def weights_given(self, scores: Float[Tensor, "*b k n"]) -> Float[Tensor, "*b k"]:
-        """The candidates' weights that follow from these scores."""
-        return candidate_weights(scores, self.believed, self.model.candidates)
-
     @property
     def stars(self) -> list[int]:
         """The indices of the candidates that are stars, and so have weights of sources."""
@@ -231,10 +222,8 @@ class AutoPrior(Prior):
     def _condition(self, target: Dataset, seed: Seed) -> AutoPosterior:  # noqa: ARG002
         units = self.alone.units.completed(target)
         posteriors, scores, k = self.given(target), self._scores(target), self.model.plain
-        weights = self.weights_given(scores)
+        weights = candidate_weights(scores, self.believed)[..., -1]
         members = tuple(in_units(units, posterior, target) for posterior in posteriors)
-        one_hot = torch.zeros_like(weights)
-        one_hot[..., k] = 1.0
         plain = with_point_estimate(members[k], weights[..., k] < AUTO_TUNING.plain_mixture_from_weight)
         outcome = AutoFitResult(
             units,
@@ -242,8 +231,6 @@ class AutoPrior(Prior):
             (*self.fit_reports, *(posterior.fit_reports[-1] for posterior in posteriors)),
             blind=~self.gate.open.any(-1),
             scores=scores,
-            plain=Mixture(members, one_hot),
-            plain_every=self.model.plain_every,
         )
         return AutoPosterior(Mixture((*members[:k], plain, *members[k + 1 :]), weights), outcome, target.y)
 

@@ -1,4 +1,11 @@
-"""AUTO's candidates: the models that are averaged, and their weights, from prior beliefs, trust and scores."""
+"""AUTO's candidates: the models that are averaged, and their weights, from prior beliefs, trust and scores.
+
+The best candidate changes: at first the past knows more, later the target's own results do. An average over whole
+histories would follow too slowly, since a candidate that was better for ten results has to lose all that it gained
+(van Erven, Grünwald and de Rooij 2012, the catch-up phenomenon). So the prior is one over sequences of candidates
+(fixed share, Herbster and Warmuth 1998): after result t the candidate is drawn anew from the beliefs with probability
+α_t = min(1, r/t), r = ``switch_rate``, and stays what it is otherwise.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +33,6 @@ class Candidate:
         name: What it is called; every candidate has a name of its own.
         model: A model of the family. Its kernel, fit options and output map are AUTO's.
         believed: Prior belief, as a proportion of those of all candidates.
-        at_least: Weight that the candidate keeps whatever its scores.
         meaning: Completes the sentence "the target is …", for explanations.
         label: The same in a few words, for pictures.
     """
@@ -34,7 +40,6 @@ class Candidate:
     name: str
     model: TransferModel
     believed: float
-    at_least: float = 0.0
     meaning: str = ""
     label: str = ""
 
@@ -61,7 +66,6 @@ DEFAULT = (
         "star",
         Star(weighting=Integrated()),
         AUTO_TUNING.star_belief,
-        at_least=AUTO_TUNING.star_min_weight,
         meaning="a weighted sum of the past campaigns, of any sign, and something of its own",
         label="weighted sum of the past (star)",
     ),
@@ -76,7 +80,6 @@ DEFAULT = (
         "plain",
         Single(),
         AUTO_TUNING.plain_belief,
-        at_least=AUTO_TUNING.plain_min_weight,
         meaning="nothing that the past knows: a model from scratch",
         label="from scratch (plain)",
     ),
@@ -90,26 +93,30 @@ def require_candidates(candidates: Sequence[Candidate]) -> None:
         raise InputError(f"Candidates must have names of their own, but they are {', '.join(names)}.")
     if not all(candidate.believed > 0 for candidate in candidates):
         raise InputError("Every candidate must be believed to some degree: believed must be positive.")
-    shares = [candidate.at_least for candidate in candidates]
-    if min(shares, default=0.0) < 0 or sum(shares) > 1:
-        raise InputError(f"at_least are shares that add up to at most 1, but they are {shares}.")
     if sum(not candidate.informed for candidate in candidates) != 1:
         raise InputError("One candidate, and one only, must be a plain process (GPBO).")
 
 
-def candidate_weights(
-    scores: Float[Tensor, "*b k n"], believed: Float[Tensor, "*b k"], candidates: Sequence[Candidate]
-) -> Float[Tensor, "*b k"]:
-    """w_k ∝ believed_k · exp(Σ_i score_ki), mixed with the minimum weights: (1 − Σ at_least) w_k + at_least_k.
+def candidate_weights(scores: Float[Tensor, "*b k n"], believed: Float[Tensor, "*b k"]) -> Float[Tensor, "*b k n+1"]:
+    """The weights w_kt of the candidates for value number t + 1, given their scores of the t values before.
 
-    Where only the plain process has any belief it has all the weight.
+        w_k0 = believed_k
+        p_kt ∝ w_k,t−1 · exp(score_kt)                  the posterior of the candidate that predicts value t
+        w_kt = (1 − α_t) p_kt + α_t believed_k          the candidate of value t + 1
+
+    Every sequence of candidates k_1 … k_n with m changes is followed at a cost that grows with m and log n alone; for
+    switch_rate = 1, and as the first value scores 0 with all of them (models.auto.scores):
+
+        Σ_t log Σ_k w_k,t−1 exp(score_kt) ≥ Σ_t score_{k_t,t} − (m + 1) (log n + max_t log 1/believed_{k_t})
+
+    A switch goes to what is believed, so what the gate keeps out does not come back.
     """
-    # one outlier, a value in other units say, must not decide for good
-    scored = torch.maximum(scores, scores.amax(-2, keepdim=True) - AUTO_TUNING.max_log_ratio).sum(-1)
-    weights = torch.softmax(believed.log() + scored, dim=-1)
-    shares = scores.new_tensor([candidate.at_least for candidate in candidates])
-    alone = (believed > 0).sum(-1, keepdim=True) == 1
-    return torch.where(alone, weights, (1 - shares.sum()) * weights + shares)
+    weights = [believed]
+    for t, score in enumerate(scores.unbind(-1), start=1):
+        drawn_anew = min(1.0, AUTO_TUNING.switch_rate / t)
+        posterior = torch.softmax(weights[-1].log() + score, dim=-1)
+        weights.append(torch.lerp(posterior, believed, drawn_anew))
+    return torch.stack(weights, dim=-1)
 
 
 def beliefs_given_trust(

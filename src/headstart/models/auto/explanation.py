@@ -29,6 +29,7 @@ from headstart.data.units import spread_of
 from headstart.errors import InputError
 from headstart.gp.linalg import solve_lower, solve_upper
 from headstart.models.auto.auto import AutoPrior
+from headstart.models.auto.candidates import candidate_weights
 from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.auto.scores import REFITS, scores_alone
 from headstart.models.auto.shares import shares
@@ -258,13 +259,14 @@ def explain(
     with torch.no_grad():
         target = prior.inward(target)
         times = [n for n in (0, *REFITS) if n < target.n] + [target.n]
-        weights = {n: _weights(prior, target, n, scores) for n in times}
+        believed = candidate_weights(scores, prior.believed)
+        weights = {n: _weights(prior, target, n, believed[..., n]) for n in times}
         # the first observation only says where the target lies
         selected = prior.selected(target)
         gains = (scores_alone(selected, model, target) - scores[model.plain])[:, 1:]
         of_source = dict(zip(selected.index, gains, strict=True))
         verdicts = tuple(_verdict(prior, i, of_source.get(i), weights, target.name) for i in range(len(prior.sources)))
-        history = tuple((n, tuple(prior.weights_given(scores[..., :n]).tolist())) for n in range(target.n + 1))
+        history = tuple(enumerate(map(tuple, believed.mT.tolist())))
         each = None if X is None else shares(prior, posterior, X)
     return Explanation(
         verdicts,
@@ -279,12 +281,11 @@ def explain(
     )
 
 
-def _weights(prior: AutoPrior, target: Dataset, n: int, scores: Float[Tensor, "k n"]) -> _Weights:
-    """The sources' weights after the first n observations of a target behind its output map."""
+def _weights(prior: AutoPrior, target: Dataset, n: int, believed: Float[Tensor, "k"]) -> _Weights:
+    """The sources' weights after the first n observations of a target behind its output map, of these candidates."""
     if not (stars := prior.stars):  # no candidate has weights
         return (unknown := torch.full((len(prior.sources),), torch.nan, dtype=torch.float64)), unknown
-    believed = prior.weights_given(scores[..., :n])[stars]
-    return _averaged(believed, [prior.after(target, n, k).predictor for k in stars])
+    return _averaged(believed[stars], [prior.after(target, n, k).predictor for k in stars])
 
 
 def posterior_weights(star: Predictor) -> tuple[Float[Tensor, "*b s"], Float[Tensor, "*b s"]]:
@@ -327,7 +328,7 @@ def source_weights(prior: AutoPrior, posterior: AutoPosterior) -> tuple[_Weights
         now = _averaged(posterior.weights[stars], [posterior.mixture.members[k] for k in stars])
         if posterior.train_targets.shape[-1] == 0:
             return now, now
-        return now, _weights(prior, Dataset.empty(prior.sources[0].d), 0, posterior.scores)
+        return now, _weights(prior, Dataset.empty(prior.sources[0].d), 0, prior.believed)
 
 
 # ── verdicts ──────────────────────────────────────────────────────────────────────────────────────────────────────

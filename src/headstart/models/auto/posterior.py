@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
 
 import torch
 from jaxtyping import Bool, Float
@@ -14,20 +13,13 @@ from headstart.data.units import Units
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture
 from headstart.models.posterior import FitResult, TransferPosterior
-from headstart.tuning import AUTO_TUNING
 
 
 @dataclass(frozen=True, slots=True)
 class AutoFitResult(FitResult):
-    """Also what the weights follow from, and who chooses the next point; None where the weights were given.
+    """Also log p of every value of the target before it was seen, by candidate; None where the weights were given."""
 
-    ``scores`` are log p of every value of the target before it was seen, by candidate, in mapped units. After the first
-    points one in ``plain_every`` is chosen by ``plain``: a mixture in which the plain process has all the weight.
-    """
-
-    scores: Float[Tensor, "*b k n"] | None = None
-    plain: Mixture | None = None
-    plain_every: int = 1
+    scores: Float[Tensor, "*b k n"] | None = None  # in mapped units
 
 
 class AutoPosterior(TransferPosterior):
@@ -60,17 +52,6 @@ class AutoPosterior(TransferPosterior):
     def cautious(self) -> bool:
         """True: the least certain candidate alone would explore where all others expect bad values."""
         return True
-
-    def deciding(self, n: int) -> Mixture:
-        """The mixture that chooses point number n, counted from 0; in a turn of the plain process that one alone."""
-        plain, every = self._outcome.plain, self._outcome.plain_every
-        turn = n >= AUTO_TUNING.first_points and n % every == every - 1
-        return plain if plain is not None and turn else self.mixture
-
-    def condition_on_observations(self, X: Tensor, Y: Tensor, noise: Tensor | None = None, **options: Any) -> Self:
-        """As of every model; of a fantasy the plain process has no turns."""
-        found = super().condition_on_observations(X, Y, noise, **options)
-        return type(self)(found.mixture, replace(self._outcome, plain=None), found.train_targets, self._warp)
 
 
 def with_point_estimate(plain: Layer | Mixture, where: Bool[Tensor, "*b"]) -> Layer | Mixture:

@@ -266,17 +266,15 @@ def test_a_category_is_one_input_whatever_describes_it(described: tuple[str, ...
 
 
 def test_the_history_begins_with_the_prior_and_ends_now(explained: Explanation, prior: AutoPrior) -> None:
-    """Of the sources' weights and of the candidates, whose shares sum to 1 and leave the plain one its own."""
+    """Of the sources' weights and of the candidates, whose weights sum to 1."""
     assert [n for n, _ in explained.history] == list(range(10))
     assert tuple(explained.candidates) == prior.model.names == tuple(explained.meanings) == tuple(explained.labels)
     first, last = explained.history[0][1], explained.history[-1][1]
-    shares = torch.tensor([c.at_least for c in prior.model.candidates], dtype=torch.float64)
-    assert first == pytest.approx(tuple(((1 - shares.sum()) * prior.believed + shares).tolist()))
+    assert first == pytest.approx(tuple(prior.believed.tolist()))
     assert first[2] == 0  # the chain runs through a source that is not trusted
     assert last == pytest.approx(tuple(explained.candidates.values()))
     for _, believed in explained.history:
         assert sum(believed) == pytest.approx(1)
-        assert believed[-1] >= shares[-1]
     for s in explained.sources:
         assert s.history[0][0] == 0
         assert s.history[-1] == (9, s.weight)
