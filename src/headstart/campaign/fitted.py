@@ -291,7 +291,5 @@ def _own_results(campaign: Campaign, column: ResultColumn, space: Space) -> Data
 
 def _with_outliers(alignment: Alignment, past: Sequence[Pooled], prior: Prior) -> Alignment:
     """The alignment, row by row, with decisions on outliers, which were found among pooled rows."""
-    if not prior.outliers:
-        return alignment
-    masks = [torch.from_numpy(one.spread_out(mask.numpy())) for one, mask in zip(past, prior.outliers, strict=True)]
+    masks = [torch.from_numpy(one.spread_out(mask.numpy())) for one, mask in zip(past, prior.outliers, strict=False)]
     return with_outliers(alignment, masks)

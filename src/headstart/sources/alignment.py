@@ -325,29 +325,28 @@ def split(
     alignment: Alignment, measured: Mapping[str, Mapping[str, RawObjective]], outcomes: Outcomes
 ) -> dict[str, Alignment]:
     """What every outcome has of sources with several; ``measured`` is what each knows, by its name."""
-    return {name: _of_one(alignment, measured, outcomes, name) for name in outcomes.names}
 
+    def of_one(name: str) -> Alignment:
+        tasks, datasets, every_row = [], [], []
+        for task, (X, unseen), rows in zip(alignment.tasks, alignment.inputs, alignment.rows, strict=True):
+            own = measured[task.name].get(name)
+            if own is None:
+                continue
+            y, places = finite(own.y), np.array(rows, dtype=int)
+            there = ~np.isnan(y[places])
+            if not there.any():
+                continue
+            kept = places[there]
+            error = None if own.error is None else error_var(own.error[kept])
+            own_X = X[torch.from_numpy(there)]
+            as_measured = Dataset(own_X, y[kept], task.name, unseen, alignment.space.categories, error)
+            tasks.append(replace(task, y=own.y, maximize=own.maximize, error=own.error))
+            datasets.append(outcomes[name].signed(as_measured))
+            every_row.append(tuple(kept.tolist()))
+        inputs = tuple((data.X, data.unseen) for data in datasets)
+        return replace(alignment, tasks=tuple(tasks), datasets=tuple(datasets), rows=tuple(every_row), inputs=inputs)
 
-def _of_one(
-    alignment: Alignment, measured: Mapping[str, Mapping[str, RawObjective]], outcomes: Outcomes, name: str
-) -> Alignment:
-    tasks, datasets, every_row = [], [], []
-    for task, (X, unseen), rows in zip(alignment.tasks, alignment.inputs, alignment.rows, strict=True):
-        own = measured[task.name].get(name)
-        if own is None:
-            continue
-        y, places = finite(own.y), np.array(rows, dtype=int)
-        there = ~np.isnan(y[places])
-        if not there.any():
-            continue
-        kept = places[there]
-        error = None if own.error is None else error_var(own.error[kept])
-        own_X = X[torch.from_numpy(there)]
-        as_measured = Dataset(own_X, y[kept], task.name, unseen, alignment.space.categories, error)
-        tasks.append(replace(task, y=own.y, maximize=own.maximize, error=own.error))
-        datasets.append(outcomes[name].signed(as_measured))
-        every_row.append(tuple(kept.tolist()))
-    return replace(alignment, tasks=tuple(tasks), datasets=tuple(datasets), rows=tuple(every_row))
+    return {name: of_one(name) for name in outcomes.names}
 
 
 _LISTED = 5  # more than this are counted
