@@ -177,18 +177,27 @@ def _result(toml: TomlText, part: str, name: str, data: Any) -> ResultColumn:
     table = f"{part}.{name}"
     if not isinstance(data, dict):
         raise toml.fail(f"{name} must be a table [{table}].", name, part)
+    if not name.strip():
+        raise toml.fail(f"a column in [{part}] needs a name.", name, part)
     toml.check(data, _RESULT_KEYS[part], table)
-    given = {key: value for key, value in data.items() if key not in ("unit", "error")}
+    low, high = data.get("low"), data.get("high")
+    if low is not None and high is not None and low >= high:
+        raise toml.fail(f"low in [{table}] is {low}, which is not below high = {high}.", "low", table)
+    outcome: Goal | Limit
     if part == "objectives":
-        direction = given.pop("direction", "").lower()
+        direction = data.get("direction", "").lower()
         if direction not in DIRECTIONS:
             told = f", but it is {direction!r}." if direction else ": it is missing."
             raise toml.fail(f"direction in [{table}] must be 'maximize' or 'minimize'{told}", "direction", table)
-        given["maximize"] = DIRECTIONS[direction]
-    try:
-        outcome = Goal(name, **given) if part == "objectives" else Limit(name, **given)
-    except InputError as error:
-        raise toml.fail(str(error), name, part) from error
+        outcome = Goal(name, maximize=DIRECTIONS[direction], low=low, high=high)
+    else:
+        bounds = {key: data[key] for key in ("at_most", "at_least") if key in data}
+        if len(bounds) != 1:
+            raise toml.fail(f"[{table}] needs one of at_most and at_least, as in at_most = 0.5.", name, "limits")
+        ((key, value),) = bounds.items()
+        if (low is not None and value < low) or (high is not None and value > high):
+            raise toml.fail(f"{key} in [{table}] lies outside low and high. Correct one of them.", key, table)
+        outcome = Limit(name, **bounds, low=low, high=high)
     return ResultColumn(outcome, data.get("unit", ""), data.get("error", ""))
 
 
