@@ -71,7 +71,7 @@ def test_past_files_are_judged(tmp_path: Path) -> None:
     assert re.search(r"^turned +12 .* – +a, b +used", result.stdout, flags=re.MULTILINE)
     assert re.search(r"^single +1 +too few rows +– +– +ignored", result.stdout, flags=re.MULTILINE)
     assert re.search(r"^flat +12 +constant +– +– +ignored", result.stdout, flags=re.MULTILINE)
-    assert "turned shows the reverse of a, b. Look whether its result counts the other way round" in result.stdout
+    assert "It shows the reverse of a, b: look whether its result counts the other way round" in result.stdout
     assert "single is ignored. It has 1 row: too few" in result.stdout
     assert "Not a parameter: run (it only counts the rows)." in result.stdout
     assert rows["Picture:"].endswith("agreement.png")

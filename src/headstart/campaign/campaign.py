@@ -23,7 +23,7 @@ from headstart.decide.front import front_of
 from headstart.errors import InputError, refuse
 from headstart.sources.files.safe import write_whole
 from headstart.sources.files.tables import FileLayout, Table, edited, read_table, write_rows
-from headstart.sources.files.workbooks import split_sheet
+from headstart.sources.files.workbooks import workbook_file
 from headstart.sources.raw import RawTask
 
 
@@ -124,7 +124,7 @@ def open_campaign(
     file, tables, past, remarks = read.file, read.tables, read.tasks, list(read.remarks)
     file = replace(file, cells={**file.cells, **right}) if right else file
     current = folder / file.current
-    if not (split_sheet(current) or (current,))[0].exists():
+    if not workbook_file(current).exists():
         header = ",".join([*(p.name for p in file.parameters), *file.measured_columns])
         raise InputError(f"{current}: there is no such file. Make one whose first row is {header}")
     table = read_table(current, content, file.rules_of_cells)

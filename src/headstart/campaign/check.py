@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from headstart.campaign.file import DEFAULT_MODEL
 from headstart.campaign.fitted import FittedOutcome, align_tasks
 from headstart.campaign.init import Looked
 from headstart.campaign.past import past_tasks
 from headstart.models.auto.auto import AutoPrior
-from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict, auto_only, explain
+from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict, WhyUnusable, auto_only, explain
 from headstart.models.family import model_named
 from headstart.models.learning import LearnContext, OnProgress
 from headstart.sources.alignment import Alignment
+
+_UNUSABLE = {
+    WhyUnusable.TOO_FEW: "Add the rest of its rows, if there are any.",
+    WhyUnusable.LITTLE: "That is no fault of its rows: more of them, or fewer parameters, would make it count.",
+    WhyUnusable.CONSTANT: "Look whether the right column was taken for the result.",
+    WhyUnusable.NOISE: "Look for a slip of the decimal mark, a swapped column, another unit, or something that "
+    "mattered and was not recorded.",
+}
 
 
 def align_files(looked: Looked) -> dict[str, Alignment]:
@@ -44,3 +54,21 @@ def unusual_verdicts(explanation: Explanation | None) -> tuple[SourceVerdict, ..
     if explanation is None:
         return ()
     return tuple(s for s in explanation.sources if s.verdict is not Verdict.USED or s.upside_down)
+
+
+def what_to_look_at(source: SourceVerdict, related: tuple[Sequence[str], Sequence[str]]) -> str:
+    """What to look at when a campaign is ignored, small, or upside down; "" where all is well.
+
+    ``related`` are the campaigns that show the same, and those that show the reverse (``Explanation.related``).
+    """
+    same, others = related
+    if source.upside_down or len(others) > len(same):
+        reverse = ", ".join(others) if len(others) > len(same) else "this campaign"
+        return (
+            f"It shows the reverse of {reverse}: look whether its result counts the other way round (loss instead of "
+            "yield), or two columns are swapped."
+        )
+    if source.unusable is not None:
+        return _UNUSABLE[source.unusable]
+    same_process = "Look whether it was really the same process, and the same way of measuring."
+    return "" if source.verdict is Verdict.USED else same_process

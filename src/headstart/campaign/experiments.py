@@ -67,12 +67,8 @@ def experiments_in(table: Table, file: CampaignFile, remarks: list[str]) -> tupl
         values = {p.name: _value(table, i, p, remarks) for p in file.parameters}
         own = {name: result for name, each in results.items() if (result := each[i]) is not None}
         own_errors = {name: each[i] for name, each in errors.items() if each is not None and each[i] == each[i]}
-        if all(gone.values()):
-            state = State.FAILED
-        elif all(name in own or gone[name] for name in results):
-            state = State.FINISHED
-        else:
-            state = State.PENDING
+        done = all(name in own or gone[name] for name in results)
+        state = State.FAILED if all(gone.values()) else State.FINISHED if done else State.PENDING
         found.append(Experiment(table.numbers[i], values, state, own, own_errors))
     return tuple(found)
 

@@ -31,10 +31,10 @@ from headstart.sources.alignment import (
     Alignment,
     Decision,
     align,
+    any_result,
     outliers_in_words,
     own_outliers,
     split,
-    with_any_result,
     with_outliers,
 )
 from headstart.sources.described import never_run
@@ -224,14 +224,14 @@ def align_tasks(
     past: Sequence[RawTask], file: CampaignFile, descriptors: Mapping[str, Descriptors] | None = None
 ) -> dict[str, Alignment]:
     """The past files in the campaign's space: for every outcome those that know it, behind its sign."""
-    known = [with_any_result(task, task.objectives) for task in past]
     distributions = {p.name: p.distribution() for p in file.parameters}
     before = {p.name: p.before for p in file.parameters if p.before is not None}
     found = align(
-        [task for task in known if task is not None],
+        past,
         distributions,
         fill=before | dict(file.fill),
         descriptors=descriptors,
+        known={task.name: any_result(task.objectives) for task in past},
     )
     return split(found, {task.name: task.objectives for task in past}, file.outcomes)
 
@@ -291,7 +291,5 @@ def _own_results(campaign: Campaign, column: ResultColumn, space: Space) -> Data
 
 def _with_outliers(alignment: Alignment, past: Sequence[Pooled], prior: Prior) -> Alignment:
     """The alignment, row by row, with decisions on outliers, which were found among pooled rows."""
-    if not prior.outliers:
-        return alignment
-    masks = [torch.from_numpy(one.spread_out(mask.numpy())) for one, mask in zip(past, prior.outliers, strict=True)]
+    masks = [torch.from_numpy(one.spread_out(mask.numpy())) for one, mask in zip(past, prior.outliers, strict=False)]
     return with_outliers(alignment, masks)

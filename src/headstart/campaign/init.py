@@ -27,7 +27,7 @@ from headstart.sources.files.safe import alone_in, write_whole
 from headstart.sources.files.sheet_rows import new_workbook
 from headstart.sources.files.tables import FileLayout, Table, is_lock_file, read_table, write_rows
 from headstart.sources.files.units import converts
-from headstart.sources.files.workbooks import split_sheet
+from headstart.sources.files.workbooks import split_sheet, workbook_file
 from headstart.sources.parameters import Kind, Parameter, parameter_of_text
 
 CURRENT = "current.csv"
@@ -97,7 +97,7 @@ def first_files(folder: Path, looked: Looked) -> tuple[bytes, bytes | None, int]
     campaign_file_in(text, folder / TOML)  # whether it can be read again
     more = read_settings(folder, looked.file, (), place="rules").more_columns
     current = folder / looked.file.current
-    file = (split_sheet(current) or (current,))[0]
+    file = workbook_file(current)
     rows = len(read_table(current).rows) if file.exists() and file.read_bytes().strip() else 0
     return text.encode(), None if rows else current_header(looked.file, looked.tables, more), rows
 
@@ -233,10 +233,8 @@ def find_results(
         spelled |= own
         unit = split_unit(name)[1]
         error = errors.get(outcome.name, "")
-        if error and tables and not any(error in table.columns for table in renamed):
-            columns = list(dict.fromkeys(column for table in renamed for column in table.columns))
-            told = f"error names {error!r}, but no file has such a column. {nearest(error, columns)}"
-            raise InputError(Message(told, Setting("error")))
+        if error and tables:
+            (error,) = _require_names(renamed, [error], "error")
         found.append(ResultColumn(_bounded(replace(outcome, name=name), unit, renamed), unit, error))
     results = [outcome.name for outcome in every]
     unknown = [name for name in errors if name not in results]

@@ -79,8 +79,7 @@ def _check_files(past: Sequence[Path], plan: CampaignPlan, pictures: Path, optio
     say([*dict.fromkeys(warned), *looked.remarks])
     for name, one in found:
         show(_past_table(one, name))
-        _say_verdicts(one.sources)
-        _say_contradictions(one)
+        _say_verdicts(one.sources, one)
     typer.echo(f"'Predicts itself' is each row predicted from the others, against a constant. {_NATS}")
     typer.echo(f"Parameters: {', '.join(p.name for p in looked.file.parameters)}")
     for name, why in looked.proposal.ignored.items():
@@ -127,9 +126,7 @@ def _check_outcome(own: FittedOutcome, pictures: Path, quiet: bool) -> tuple[Pat
         explanation = explain(prior, own.target)
         drawn = (draw_verdicts(explanation, pictures, of=name), draw_agreement(found, pictures, of=name))
     show(_verdict_table(explanation, name))
-    _say_verdicts(explanation.sources)
-    if explanation.n_observations == 0:
-        _say_contradictions(found)
+    _say_verdicts(explanation.sources, found)
     columns = ("candidate", "the new campaign is ...", "believed")
     believed = ((name, explanation.meanings[name], percent(share)) for name, share in explanation.candidates.items())
     show(table("How far the candidates are believed", columns, believed, left=columns[:2]))
@@ -177,17 +174,9 @@ def _verdict_table(explanation: Explanation, of: str) -> Table:
     return table(title, columns, rows, left=("campaign", "predicts itself", "verdict"))
 
 
-def _say_verdicts(verdicts: Sequence[SourceVerdict]) -> None:
-    for s in verdicts:
-        typer.echo(f"{s.name} is {s.verdict}. {s.explained}")
+def _say_verdicts(verdicts: Sequence[SourceVerdict], past: Explanation) -> None:
+    """The verdicts, and what to look at; ``past`` compares the campaigns with each other."""
+    from headstart.campaign.check import what_to_look_at
 
-
-def _say_contradictions(found: Explanation) -> None:
-    """What to look at where campaigns show the reverse of each other."""
-    for i, name in enumerate(found.names):
-        same, others = found.related(i)
-        if len(others) > len(same):
-            typer.echo(
-                f"{name} shows the reverse of {', '.join(others)}. Look whether its result counts the other way round, "
-                "or two columns are swapped; left as it is, it is turned round or ignored once results show it."
-            )
+    for i, s in enumerate(verdicts):
+        typer.echo(f"{s.name} is {s.verdict}. {s.explained} {what_to_look_at(s, past.related(i))}".rstrip())

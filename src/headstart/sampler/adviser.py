@@ -366,7 +366,7 @@ class Adviser:
         for attribute in self.fitter.errors.every:
             for complaint in errors_of_trials(now.trials, attribute, f"Study {now.study.study_name!r}")[1]:
                 self.log.warn(f"{complaint} Until then it is taken as not known.")
-        count = len(fitted.alignment.datasets)
+        count = len(fitted.alignment.tasks)
         if count and all(bool(posterior.blind) for posterior in known.posteriors):
             which = "The source is not" if count == 1 else f"None of the {count} sources is"
             self.log.warn(

@@ -96,7 +96,8 @@ class Suggested:
     def __repr__(self) -> str:
         """On one screen: what is to be tried, what is expected of it, and from how much."""
         values = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
-        sources = ", ".join(f"{data.name} ({data.n} rows)" for data in self.alignment.datasets) or "no sources"
+        used = zip(self.alignment.tasks, self.alignment.rows, strict=True)
+        sources = ", ".join(f"{task.name} ({len(rows)} rows)" for task, rows in used) or "no sources"
         known = f"known: {self.posterior.train_targets.shape[-1]} results of this study; {sources}"
         lines = [f"Trial {self.trial_number}: {values}", *self._expected(), known]
         drawn = [f"{name} was drawn by {by_whom_and_why}" for name, by_whom_and_why in self.drawn.items()]

@@ -27,7 +27,7 @@ from headstart.models.model import Prior, TransferModel
 from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
 from headstart.sampler.space import SourceSpace, StudySnapshot
 from headstart.sampler.trials import EncodedTrials, encode_trials
-from headstart.sources.alignment import Alignment, align, split, with_any_result, with_outliers
+from headstart.sources.alignment import Alignment, align, any_result, split, with_outliers
 from headstart.sources.forms.naming import ErrorNames, errors_of_trials
 from headstart.sources.forms.studies import is_same_study
 from headstart.sources.optuna_api import constraints_of
@@ -113,11 +113,12 @@ class SourceFitter:
         if self.space is None or not self.sources:
             return
         # of a task with several outcomes all rows that have a result of one
-        every = [{"": RawObjective(task.y), **task.objectives} if task.undecided else {} for task in self.sources]
-        rows = zip(self.sources, every, strict=True)
-        tasks = [replace((with_any_result(task, own) if own else None) or task, maximize=None) for task, own in rows]
-        found = align(tasks, self.space, fill=self.fill, strict=False)
-        if not found.datasets:
+        known = {
+            task.name: any_result({"": RawObjective(task.y), **(task.objectives if task.undecided else {})})
+            for task in self.sources
+        }
+        found = align(self.sources, self.space, fill=self.fill, strict=False, known=known)
+        if not found.tasks:
             raise NothingInCommonError(
                 f"No source has anything in common with the space ({', '.join(self.space)}): "
                 f"{'; '.join(str(decision) for decision in found.decisions)}."
@@ -158,23 +159,25 @@ class SourceFitter:
         one, names = len(outcomes.names) == 1, outcomes.names[: len(outcomes.goals)]
         errors = tuple(self.errors.of_objective(n, i, len(names), "The study") for i, n in enumerate(names))
         measured = {} if one else {task.name: _measured_by(task, outcomes, self.order) for task in sources}
-        tasks = [_decided(task, now.study) if one else with_any_result(task, measured[task.name]) for task in sources]
-        for source, task in zip(sources, tasks, strict=True):
-            if task is None:
-                known = ", ".join(map(repr, (*source.objectives, *source.constraints)))
+        known = None if one else {name: any_result(own) for name, own in measured.items()}
+        tasks = [_decided(task, now.study) if one else task for task in sources]
+        for source in sources:
+            if known is not None and not known[source.name].any():
+                theirs = ", ".join(map(repr, (*source.objectives, *source.constraints)))
                 self.warn(
                     f"{source.where} is left out: the study has {', '.join(map(repr, outcomes.names))}, the source "
-                    f"{known or 'one objective without a name'}. Give both the same names, or name the source's "
+                    f"{theirs or 'one objective without a name'}. Give both the same names, or name the source's "
                     "objectives in the order of the study's with objective=[...]."
                 )
         alignment = align(
-            [task for task in tasks if task is not None],
+            [task for task in tasks if known is None or known[task.name].any()],
             now.distributions,
             fill=self.fill,
             minimize=not outcomes.goals[0].maximize,
             elsewhere=elsewhere,
             conditions=now.conditions,
             strict=False,
+            known=known,
         )
         parts = {outcomes.names[0]: alignment} if one else split(alignment, measured, outcomes)
         priors = {name: self._learn(own.datasets) for name, own in parts.items()}

@@ -32,7 +32,7 @@ from headstart.errors import InputError, NoPlaceError, NoSettingError, UnknownPa
 from headstart.gp.fit import generator_from
 from headstart.sampler.space import SourceSpace, clip_value
 from headstart.sources.columns import read_frame
-from headstart.sources.files.workbooks import split_sheet
+from headstart.sources.files.workbooks import workbook_file
 from headstart.sources.matching import is_missing, match
 from headstart.sources.raw import RawTask
 
@@ -61,7 +61,7 @@ class CandidateTable:
             found = cls(given.reset_index(drop=True))
         elif isinstance(given, str | PathLike):
             path = Path(given).expanduser()
-            if not (split_sheet(path) or (path,))[0].exists():
+            if not workbook_file(path).exists():
                 raise InputError(f"candidates: there is no file {path}. Look at the spelling and at the folder.")
             found = cls(read_frame(path), str(path), 2)
         elif isinstance(given, Sequence) and all(isinstance(row, Mapping) for row in given):

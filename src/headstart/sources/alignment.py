@@ -53,13 +53,15 @@ class Decision:
 class Alignment:
     """The sources as data sets of one space, smaller being better, and how they got there.
 
-    ``rows`` are the rows of every task that its data set has.
+    ``rows`` are the rows of every task that are used, ``inputs`` their places in the space, and the columns that were
+    not recorded. There are no ``datasets`` where several outcomes have some of their own (``split``).
     """
 
     space: Space
     tasks: tuple[RawTask, ...]
     datasets: tuple[Dataset, ...]
     rows: tuple[tuple[int, ...], ...]
+    inputs: tuple[tuple[Tensor, tuple[int, ...]], ...]
     decisions: tuple[Decision, ...]
 
     @property
@@ -75,14 +77,11 @@ class Alignment:
     def __str__(self) -> str:
         """The report: a heading per source and a line per decision, warnings marked with an exclamation mark."""
         lines = [f"Search space: {', '.join(self.space.names)}"]
-        used = {task.name: (task, data) for task, data in zip(self.tasks, self.datasets, strict=True)}
+        pairs = zip(self.tasks, self.rows, strict=True)
+        used = {task.name: f"{len(rows)} of {len(task.rows)} rows used" for task, rows in pairs}
         names = dict.fromkeys([*used, *(decision.source for decision in self.decisions)])
         for name in names:
-            if name in used:
-                task, data = used[name]
-                lines.append(f"{name}: {data.n} of {len(task.rows)} rows used")
-            else:
-                lines.append(f"{name}: not used")
+            lines.append(f"{name}: {used.get(name, 'not used')}")
             own = [decision for decision in self.decisions if decision.source == name]
             width = max((len(decision.parameter) for decision in own), default=0)
             lines += [f"  {'!' if d.warning else ' '} {d.parameter or '·':<{width}}  {d.what}" for d in own]
@@ -106,13 +105,15 @@ def align(
     conditions: Mapping[str, Condition] | None = None,
     strict: bool = True,
     descriptors: Mapping[str, Descriptors] | None = None,
+    known: Mapping[str, NDArray[np.bool_]] | None = None,
 ) -> Alignment:
     """The sources in the space of ``distributions``, for a task that is to be minimised or maximised.
 
     ``fill`` gives the value of parameters that a source lacks, ``conditions`` when the parameters are there that are
     not always, ``descriptors`` numbers that describe the categories of a parameter. ``elsewhere`` are parameters that
     exist, but not in this space, as in a conditional one: a source that knows only those is left out, not refused.
-    Unless it is ``strict``, so is, with a warning, one that has nothing in common with either.
+    Unless it is ``strict``, so is, with a warning, one that has nothing in common with either. Where several outcomes
+    were measured, ``known`` are the rows of every source that have a result of any.
     """
     described = dict(descriptors or {})
     decisions: list[Decision] = []
@@ -120,7 +121,7 @@ def align(
     for task in sources:
         work = _Placing(task, distributions, dict(fill or {}), elsewhere, described)
         try:
-            placed += [work] if work.place(minimize) else []
+            placed += [work] if work.place(minimize, None if known is None else known[task.name]) else []
         except NothingInCommonError:
             if strict:
                 raise
@@ -141,13 +142,23 @@ def align(
         conditions=sometimes | dict(conditions or {}),
         descriptors=described,
     )
-    return Alignment(
+    whole = Alignment(
         space=space,
         tasks=tuple(one.task for one in placed),
-        datasets=tuple(_encode(one, space, minimize) for one in placed),
+        datasets=(),
         rows=tuple(tuple(np.flatnonzero(one.keep).tolist()) for one in placed),
+        inputs=tuple(_encode(one, space) for one in placed),
         decisions=tuple(decisions),
     )
+    if known is not None:
+        return whole
+    datasets = []
+    for task, rows, (X, unseen) in zip(whole.tasks, whole.rows, whole.inputs, strict=True):
+        kept, larger_is_better = list(rows), not minimize if task.maximize is None else task.maximize
+        y = -finite(task.y)[kept] if larger_is_better else finite(task.y)[kept]
+        error = None if task.error is None else error_var(task.error[kept])
+        datasets.append(Dataset(X, y, task.name, unseen=unseen, categories=space.categories, error_var=error))
+    return replace(whole, datasets=tuple(datasets))
 
 
 @dataclass
@@ -174,21 +185,22 @@ class _Placing:
         if rows.any():
             self.decide(parameter, f"{int(rows.sum())} of {len(rows)} rows {what}")
 
-    def place(self, minimize: bool) -> bool:
-        """Match the source's columns; False if it is left out."""
+    def place(self, minimize: bool, known: NDArray[np.bool_] | None) -> bool:
+        """Match the source's columns; False if it is left out. ``known`` are the rows that have any result."""
         task, free, columns = self.task, self.free, self.columns
         if not set(task.parameters) & set(free):
             self.leave_out()
             return False
         for note in task.notes:
             self.decide("", note)
-        if task.maximize is not None and task.maximize == minimize:
+        if known is None and task.maximize is not None and task.maximize == minimize:
             goal = ("maximised", "minimised") if task.maximize else ("minimised", "maximised")
             self.decide("", f"it was {goal[0]} and the new task is {goal[1]}: its sign is turned round", warning=True)
-        keep = ~np.isnan(finite(task.y))
+        keep = ~np.isnan(finite(task.y)) if known is None else known
         self.count("", "have no result and are left out", ~keep)
-        infinite = keep & (np.abs(task.y) >= INFINITE)
-        self.count("", "have an infinite result, which counts as the worst or best finite one", infinite)
+        if known is None:
+            infinite = keep & (np.abs(task.y) >= INFINITE)
+            self.count("", "have an infinite result, which counts as the worst or best finite one", infinite)
         for name in free:
             matched = self.column(name, keep)
             if matched is not None:
@@ -288,8 +300,8 @@ class _Placing:
         )
 
 
-def _encode(one: _Placing, space: Space, minimize: bool) -> Dataset:
-    """The usable rows in the unit cube (or around it), smaller being better."""
+def _encode(one: _Placing, space: Space) -> tuple[Tensor, tuple[int, ...]]:
+    """The usable rows in the unit cube (or around it), and the columns that were not recorded."""
     kept = np.flatnonzero(one.keep).tolist()
     unseen = [space.by_name[name] for name in one.free if name not in one.columns]
     placeholder = {axis.name: axis.first for axis in unseen}
@@ -301,48 +313,40 @@ def _encode(one: _Placing, space: Space, minimize: bool) -> Dataset:
     X = space.encode(rows)
     places = [c for axis in unseen for c in range(*axis.columns.indices(space.d))]
     X[:, places] = _UNSEEN
-    larger_is_better = not minimize if one.task.maximize is None else one.task.maximize
-    y = finite(one.task.y)[kept]
-    y = -y if larger_is_better else y
-    error = None if one.task.error is None else error_var(one.task.error[kept])
-    return Dataset(X, y, one.task.name, unseen=tuple(places), categories=space.categories, error_var=error)
+    return X, tuple(places)
 
 
-def with_any_result(task: RawTask, measured: Mapping[str, RawObjective]) -> RawTask | None:
-    """The task with 0 for every row that knows one of the outcomes, so that all of these are aligned; None if none."""
-    known = np.any([~np.isnan(outcome.y) for outcome in measured.values()], axis=0)
-    if not known.any():
-        return None
-    return replace(task, y=np.where(known, 0.0, np.nan), maximize=None, error=None)
+def any_result(measured: Mapping[str, RawObjective]) -> NDArray[np.bool_]:
+    """The rows that have a result of one of these; a single False where nothing is measured."""
+    return np.asarray(np.any([~np.isnan(own.y) for own in measured.values()], axis=0))
 
 
 def split(
     alignment: Alignment, measured: Mapping[str, Mapping[str, RawObjective]], outcomes: Outcomes
 ) -> dict[str, Alignment]:
-    """What every outcome has of the tasks ``with_any_result``; ``measured`` is what each knows, by its name."""
-    return {name: _of_one(alignment, measured, outcomes, name) for name in outcomes.names}
+    """What every outcome has of sources with several; ``measured`` is what each knows, by its name."""
 
+    def of_one(name: str) -> Alignment:
+        tasks, datasets, every_row = [], [], []
+        for task, (X, unseen), rows in zip(alignment.tasks, alignment.inputs, alignment.rows, strict=True):
+            own = measured[task.name].get(name)
+            if own is None:
+                continue
+            y, places = finite(own.y), np.array(rows, dtype=int)
+            there = ~np.isnan(y[places])
+            if not there.any():
+                continue
+            kept = places[there]
+            error = None if own.error is None else error_var(own.error[kept])
+            own_X = X[torch.from_numpy(there)]
+            as_measured = Dataset(own_X, y[kept], task.name, unseen, alignment.space.categories, error)
+            tasks.append(replace(task, y=own.y, maximize=own.maximize, error=own.error))
+            datasets.append(outcomes[name].signed(as_measured))
+            every_row.append(tuple(kept.tolist()))
+        inputs = tuple((data.X, data.unseen) for data in datasets)
+        return replace(alignment, tasks=tuple(tasks), datasets=tuple(datasets), rows=tuple(every_row), inputs=inputs)
 
-def _of_one(
-    alignment: Alignment, measured: Mapping[str, Mapping[str, RawObjective]], outcomes: Outcomes, name: str
-) -> Alignment:
-    tasks, datasets, every_row = [], [], []
-    for task, data, rows in zip(alignment.tasks, alignment.datasets, alignment.rows, strict=True):
-        own = measured[task.name].get(name)
-        if own is None:
-            continue
-        y, places = finite(own.y), np.array(rows, dtype=int)
-        there = ~np.isnan(y[places])
-        if not there.any():
-            continue
-        kept = places[there]
-        error = None if own.error is None else error_var(own.error[kept])
-        X = data.X[torch.from_numpy(there)]
-        as_measured = Dataset(X, torch.from_numpy(y[kept]), data.name, data.unseen, data.categories, error)
-        tasks.append(replace(task, y=own.y, maximize=own.maximize, error=own.error))
-        datasets.append(outcomes[name].signed(as_measured))
-        every_row.append(tuple(kept.tolist()))
-    return replace(alignment, tasks=tuple(tasks), datasets=tuple(datasets), rows=tuple(every_row))
+    return {name: of_one(name) for name in outcomes.names}
 
 
 _LISTED = 5  # more than this are counted

@@ -89,13 +89,12 @@ def _match_levels(column: Sequence[Any], choices: Sequence[Any]) -> Matched:
         if other is None:
             new.append(value)
         values.append(value if other is None else new[other])
+    problem = ""
     if len(new) > _MAX_NEW_LEVELS:
-        return Matched(
-            values, ok, problem=f"it holds {len(new)} different values that are no category, such as {new[0]!r}"
-        )
-    if new and not known and all(isinstance(value, float) for value in new):
-        return Matched(values, ok, problem=f"categories are needed, but it holds numbers such as {new[0]!r}")
-    return Matched(values, ok, tuple(new))
+        problem = f"it holds {len(new)} different values that are no category, such as {new[0]!r}"
+    elif new and not known and all(isinstance(value, float) for value in new):
+        problem = f"categories are needed, but it holds numbers such as {new[0]!r}"
+    return Matched(values, ok, () if problem else tuple(new), problem)
 
 
 def _choice(value: Any, choices: Sequence[Any]) -> int | None:

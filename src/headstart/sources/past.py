@@ -262,11 +262,8 @@ def every_study(storages: Storages, storage: str | BaseStorage, names: Iterable[
 def _study_named(
     storages: Storages, storage: str | BaseStorage, name: str, refusal: type[InputError] = InputError
 ) -> Found:
-    def read(wanted: Wanted) -> RawTask:
-        origin = f"{shown(storage)}, study {name!r}"
-        return task_of_study(storages.study(storage, name), wanted, origin, refusal=refusal)
-
-    return name, read
+    origin = f"{shown(storage)}, study {name!r}"
+    return name, lambda wanted: task_of_study(storages.study(storage, name), wanted, origin, refusal=refusal)
 
 
 def _require_storage(storage: Any) -> None:

@@ -202,4 +202,4 @@ def test_a_source_without_any_outcome_of_the_study_is_named(caplog: pytest.LogCa
     said = [r.getMessage() for r in caplog.records if "is left out: the study has" in r.getMessage()]
     assert len(said) == 1
     assert "'cost', 'gain', the source 'price', 'worth'" in said[0]
-    assert [data.name for data in last_of(sampler).alignment.datasets] == ["source 2"]
+    assert [task.name for task in last_of(sampler).alignment.tasks] == ["source 2"]

@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 
 from headstart.data.outcomes import Goal, Limit, Outcomes
-from headstart.sources.alignment import align, split, with_any_result
+from headstart.sources.alignment import align, any_result, split
 from headstart.sources.raw import RawObjective, RawTask
 
 NAN = float("nan")
@@ -60,9 +60,9 @@ def test_every_outcome_has_the_rows_that_know_it_behind_its_sign() -> None:
         "impurity": RawObjective(np.array([NAN, 0.2, 0.3, NAN]), error=np.array([NAN, 0.01, 0.02, NAN])),
     }
     past = task([NAN] * 4)
-    any_result = with_any_result(past, measured)
-    assert any_result is not None
-    found = split(align([any_result], SPACE), {"past": measured}, outcomes)
+    whole = align([past], SPACE, known={"past": any_result(measured)})
+    assert whole.datasets == ()
+    found = split(whole, {"past": measured}, outcomes)
     ours = found["yield"].datasets[0]
     assert ours.y.tolist() == [-10.0, -30.0]
     assert found["yield"].rows == ((0, 2),)
@@ -78,14 +78,13 @@ def test_every_outcome_has_the_rows_that_know_it_behind_its_sign() -> None:
 
 def test_results_stay_with_their_rows_where_a_row_before_them_has_none() -> None:
     measured = {"yield": RawObjective(np.array([NAN, 10.0, 20.0])), "cost": RawObjective(np.array([NAN, NAN, 5.0]))}
-    any_result = with_any_result(task([NAN] * 3), measured)
-    assert any_result is not None
-    found = split(align([any_result], SPACE), {"past": measured}, Outcomes((Goal("yield"), Goal("cost"))))
+    whole = align([task([NAN] * 3)], SPACE, known={"past": any_result(measured)})
+    found = split(whole, {"past": measured}, Outcomes((Goal("yield"), Goal("cost"))))
     assert found["yield"].datasets[0].y.tolist() == [10.0, 20.0]
     assert found["cost"].datasets[0].y.tolist() == [5.0]
     assert found["cost"].datasets[0].X.tolist() == [[0.2]]
 
 
-def test_a_task_that_knows_no_outcome_has_no_place() -> None:
-    assert with_any_result(task([1.0]), {}) is None
-    assert with_any_result(task([1.0]), {"yield": RawObjective(np.array([NAN]))}) is None
+def test_a_task_that_knows_no_outcome_has_no_rows() -> None:
+    assert not any_result({}).any()
+    assert not any_result({"yield": RawObjective(np.array([NAN]))}).any()

@@ -17,7 +17,7 @@ from headstart.errors import ChangedMeanwhileError, InputError
 from headstart.sources.column_guess import Guess
 from headstart.sources.files.safe import alone_in
 from headstart.sources.files.tables import is_lock_file
-from headstart.sources.files.workbooks import split_sheet
+from headstart.sources.files.workbooks import workbook_file
 from headstart.sources.parameters import Parameter
 
 PAST = "past"
@@ -103,7 +103,7 @@ def begin(folder: Path, looked: Looked, *, seen: str | None) -> Step:
     ``seen`` is the digest of the ``headstart.toml`` that is written over, None where there was none.
     """
     toml, told = folder / TOML, folder / looked.file.current
-    current = (split_sheet(told) or (told,))[0]
+    current = workbook_file(told)
     with alone_in(folder):
         text, header, _ = first_files(folder, looked)
         old, kept = (path.read_bytes() if path.exists() else None for path in (toml, current))

@@ -13,7 +13,7 @@ from headstart.campaign.desk.history import digest
 from headstart.campaign.file import TOML
 from headstart.campaign.fitted import Fitted
 from headstart.campaign.toml.reading import read_campaign_file
-from headstart.sources.files.workbooks import split_sheet
+from headstart.sources.files.workbooks import workbook_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def contents_of(folder: Path) -> FolderContents:
     file = read_campaign_file(folder / TOML)
     described = [p.descriptors for p in file.parameters if isinstance(p.descriptors, str) and p.descriptors]
     names = [TOML, *file.past, *described, *([file.candidates] if file.candidates else []), file.current]
-    paths = {name: (split_sheet(folder / name) or (folder / name,))[0] for name in names}  # a sheet's is its workbook
+    paths = {name: workbook_file(folder / name) for name in names}  # a sheet's is its workbook
     files = {name: digest(path.read_bytes()) if path.is_file() else None for name, path in paths.items()}
     return FolderContents(files, file.current)
 

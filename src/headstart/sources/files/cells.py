@@ -124,11 +124,9 @@ def decimal_mark(cells: Iterable[str], delimiter: str) -> str | None:
             clear[grouped.group(2)] += 1
     if clear["."] != clear[","]:
         return max(clear, key=lambda m: clear[m])
-    if weak["."] and not weak[","] and delimiter != ";":
-        return "." if 2 * round_ones < weak["."] else None
-    if weak["."]:
-        return None
-    return "," if weak[","] and delimiter == ";" else None
+    if delimiter == ";":
+        return "," if weak[","] and not weak["."] else None
+    return "." if 2 * round_ones < weak["."] and not weak[","] else None
 
 
 def number_text(value: float, mark: str, *, clear: bool = False) -> str:

@@ -31,7 +31,7 @@ from headstart.sources.files.cells import (
 from headstart.sources.files.names import meant_by, split_unit
 from headstart.sources.files.sheet_rows import with_cells
 from headstart.sources.files.text import bytes_of, decoded, delimiter_of, find_header
-from headstart.sources.files.workbooks import read_sheet, split_sheet
+from headstart.sources.files.workbooks import read_sheet, split_sheet, workbook_file
 
 _FIRST_ROW = "Its first row must name the columns, and every other row is an experiment."
 
@@ -81,7 +81,7 @@ class Table:
     @property
     def file(self) -> Path:
         """Where it is on the disk: ``path`` may name a sheet too."""
-        return (split_sheet(self.path) or (self.path,))[0]
+        return workbook_file(self.path)
 
     def cells(self, column: str) -> list[str]:
         """A column from top to bottom."""

@@ -69,6 +69,11 @@ def split_sheet(path: Path) -> tuple[Path, str] | None:
     return None if named is None else (Path(named["file"]), named["sheet"])
 
 
+def workbook_file(path: Path) -> Path:
+    """The file that holds what a path names: the workbook of a sheet, or the path itself."""
+    return (split_sheet(path) or (path,))[0]
+
+
 def read_sheet(path: Path, raw: bytes | None = None) -> WorkbookSheet:
     """The sheet that the path names, or the first one that has cells; others that have some are remarked on.
 

@@ -22,7 +22,7 @@ from headstart.data.space import Space
 from headstart.errors import InputError, MissingExtraError, UnusableSourceError
 from headstart.sources.columns import read_frame
 from headstart.sources.files.names import meant_by
-from headstart.sources.files.workbooks import split_sheet
+from headstart.sources.files.workbooks import workbook_file
 from headstart.sources.forms.naming import Wanted, stated_errors
 from headstart.sources.optuna_api import CONSTRAINT_COLUMN
 from headstart.sources.raw import RawObjective, RawTask
@@ -164,7 +164,7 @@ def task_of_file(path: Path, wanted: Wanted) -> RawTask:
     ending = path.suffix.lower()
     if ending in _DATABASE:
         raise InputError(f"{path} looks like a database: give its URL, 'sqlite:///{path}'.")
-    if not (split_sheet(path) or (path,))[0].exists():
+    if not workbook_file(path).exists():
         raise UnusableSourceError(f"{path}: there is no such file. Look at the spelling and at the folder.")
     if ending in _PARQUET:
         return task_of_frame(_parquet(path), wanted, path.stem, str(path))

@@ -12,32 +12,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from headstart.campaign.check import what_to_look_at
 from headstart.campaign.desk.words import percent
 from headstart.campaign.experiments import State
 from headstart.campaign.fitted import THIS
-from headstart.models.auto.explanation import SourceVerdict, Verdict, WhyUnusable
 from headstart.web.jobs import Judged, PastOf
 from headstart.web.pages.page import desk_of, render, waiting
 from headstart.web.worker import DeskWork
 
 _VERSIONS = ("headstart", "torch", "botorch", "gpytorch", "numpy", "scipy", "optuna")
 _LISTED = 5  # names of past campaigns in a cell
-_REVERSE = (
-    "It shows the reverse of the others or of this campaign: look whether its result counts the other way round (loss "
-    "instead of yield), or two columns are swapped."
-)
-_OTHER = (
-    "It says something else than this campaign's results: look whether it was really the same process, and the same "
-    "way of measuring."
-)
-_UNUSABLE = {
-    WhyUnusable.TOO_FEW: "{rows} rows are too few to judge it by. Add the rest of its rows, if there are any.",
-    WhyUnusable.LITTLE: "{rows} rows for so many parameters say little on their own: that is no fault of theirs. Only "
-    "its best point is tried. More rows, or fewer parameters, would make it count.",
-    WhyUnusable.CONSTANT: "All of its results are the same: look whether the right column was taken for the result.",
-    WhyUnusable.NOISE: "Its results do not follow from its settings: look for a slip of the decimal mark, a swapped "
-    "column, another unit, or something that mattered and was not recorded.",
-}
 
 
 def past_rows(own: PastOf) -> list[dict[str, Any]]:
@@ -56,7 +40,7 @@ def past_rows(own: PastOf) -> list[dict[str, Any]]:
                 "weight": f"{s.weight:+.2f} ± {s.weight_sd:.2f}",
                 "agrees": _listed(agrees),
                 "contradicts": _listed(contradicts),
-                "look": _look(s, reverse=len(contradicts) > len(agrees)),
+                "look": what_to_look_at(s, own.check.related(i)),
             }
         )
     return rows
@@ -66,15 +50,6 @@ def _listed(names: Sequence[str]) -> str:
     """The first few names: of 20 campaigns nobody reads the rest in a table."""
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED + 1 else ""
     return f"{', '.join(names[:_LISTED] if more else names)}{more}" or "–"
-
-
-def _look(source: SourceVerdict, *, reverse: bool) -> str:
-    """What to look at when a campaign is ignored, small, or upside down; "" where all is well."""
-    if source.upside_down or reverse:
-        return _REVERSE
-    if source.unusable is not None:
-        return _UNUSABLE[source.unusable].format(rows=source.rows)
-    return "" if source.verdict is Verdict.USED else _OTHER
 
 
 def _past(request: Request) -> Response:
