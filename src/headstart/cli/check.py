@@ -133,9 +133,6 @@ def _check_outcome(own: FittedOutcome, pictures: Path, quiet: bool) -> tuple[Pat
     return drawn
 
 
-# ── tables and sentences ──────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _past_table(found: Explanation, of: str) -> Table:
     several = len(found.names) > 1
     columns = ("campaign", "rows", "predicts itself", *(("agrees with", "contradicts") if several else ()), "verdict")

@@ -121,8 +121,6 @@ class Aim:
         """The members of every objective's predictor."""
         return tuple(Members.of(goal.predictor, goal.floor) for goal in self.goals)
 
-    # ── results and limits ────────────────────────────────────────────────────────────────────────────────────────
-
     @cached_property
     def results(self) -> Float[Tensor, "n d"]:
         """Where every objective was measured."""
@@ -143,8 +141,6 @@ class Aim:
             return X.new_ones(len(X), dtype=torch.bool)
         log_p = torch.stack([limit.log_within(X) for limit in self.limits]).sum(0)
         return log_p >= torch.minimum(log_p.amax() + math.log(PLAIN_TUNING.likely_share), log_p.quantile(0.9))
-
-    # ── what a search asks ────────────────────────────────────────────────────────────────────────────────────────
 
     def rank(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
         """The mean of the objective where the limits are likely to hold, or minus the value of several objectives.

@@ -58,9 +58,6 @@ def campaign_figures(fitted: Fitted) -> dict[str, Figure]:
     return pictures
 
 
-# ── progress ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _progress(fitted: Fitted) -> Figure:
     n = len(fitted.outcomes)
     width = 7.6 if len(fitted.campaign.past) <= _FEW else 8.8  # for two columns of names in the legend
@@ -144,9 +141,6 @@ def _draw_pending(own: FittedOutcome, axes: Axes, place: dict[int, int]) -> list
     look: dict[str, Any] = {"fmt": "o", "color": INK, "mfc": "white", "capsize": 3}
     axes.errorbar(at, found.median, found.errors, label="pending: expected, 95 %", **look)
     return [found.low, found.high]
-
-
-# ── the front ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _front(fitted: Fitted) -> Figure:

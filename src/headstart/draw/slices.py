@@ -149,9 +149,6 @@ def sources_figure(fitted: FittedOutcome, slices: Sequence[Slice], point: Mappin
     return figure
 
 
-# ── what the pictures share ───────────────────────────────────────────────────────────────────────────────────────
-
-
 def _panels(slices: Sequence[Slice]) -> tuple[Figure, list[Axes]]:
     n = len(slices)
     columns = min(n, 2 if n in (2, 4) else 3)

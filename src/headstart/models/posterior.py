@@ -123,8 +123,6 @@ class TransferPosterior(Model, FantasizeMixin):
         bounds.require(self._y, "the target")
         return self._with_facts(bounds=bounds)
 
-    # ── what was learnt ───────────────────────────────────────────────────────────────────────────────────────────
-
     @property
     def hyperparameters(self) -> ModelParams:
         """In mapped units: ``model.at`` with these and the mapped data reproduces this posterior behind the map."""
@@ -191,8 +189,6 @@ class TransferPosterior(Model, FantasizeMixin):
         """log p(y_t | sources) in the user's units."""
         mapped = self._predictor.log_evidence() - self._y.shape[-1] * self.units.scale.log()
         return mapped if self._warp is None else mapped + self._warp.log_slope(self._y).sum(-1)
-
-    # ── BoTorch ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def num_outputs(self) -> int:
@@ -282,8 +278,6 @@ class TransferPosterior(Model, FantasizeMixin):
         """
         self._require_query(X)
         return self.way.predicted(self._predictor, X)
-
-    # ── the next measurement, noise included ──────────────────────────────────────────────────────────────────────
 
     def cdf(self, X: Float[Tensor, "*b m d"], y: Float[Tensor, "*#b m"]) -> Float[Tensor, "*c m"]:
         """P(result ≤ y) of a measurement at every row of X; of AUTO the mixture's, each candidate with its own noise.

@@ -106,8 +106,6 @@ class Adviser:
     _read: tuple[int, StudySnapshot] | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
-    # ── what a trial runs with ────────────────────────────────────────────────────────────────────────────────────
-
     def relative_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """The parameters that are chosen before the objective asks: those that finished trials, or ``space``, know."""
         if self.settings:
@@ -326,8 +324,6 @@ class Adviser:
         if self.fitter.space is not None:
             return "it is no part of the space that was given"
         return "no source and no finished trial has it"
-
-    # ── what it rests on ──────────────────────────────────────────────────────────────────────────────────────────
 
     def explain(self, study: Study, outcome: str | None = None) -> Explanation:
         """Verdicts on the sources of an outcome after the study's own results, without a suggestion."""

@@ -118,9 +118,6 @@ class Suggested:
         return lines
 
 
-# ── user attributes ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def attributes_of(prior: Prior, posterior: TransferPosterior) -> dict[str, str | float]:
     """The user attributes of a trial that was chosen by the posterior of one outcome; JSON can write the values."""
     model = f"{model_name(prior.model)} after {posterior.train_targets.shape[-1]} results"

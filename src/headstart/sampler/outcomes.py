@@ -203,9 +203,6 @@ class SourceFitter:
         return vars(self) | {"_of_study": {}, "_latest": None, "_priors": OrderedDict()}
 
 
-# ── outcomes of a study, and of its sources ───────────────────────────────────────────────────────────────────────
-
-
 def _metric_names(study: Study) -> list[str] | None:
     return getattr(study, "metric_names", None)  # the part of a study that Hyperband shows has none
 

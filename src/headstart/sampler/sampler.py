@@ -149,8 +149,6 @@ class TransferSampler(BaseSampler):
         self._independent_sampler = independent_sampler
         self._constraints_func = constraints_func
 
-    # ── what it did ───────────────────────────────────────────────────────────────────────────────────────────────
-
     @property
     def last(self) -> Suggested | None:
         """The latest suggestion of this process and what it rests on; None before the first."""
@@ -199,8 +197,6 @@ class TransferSampler(BaseSampler):
             and an ``advice``. See ``headstart.decide.stopping`` for what counts as small.
         """
         return self._adviser.outlook(study)
-
-    # ── what Optuna calls ─────────────────────────────────────────────────────────────────────────────────────────
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """The parameters that are chosen before the objective asks; see ``Adviser.relative_space``."""
@@ -261,9 +257,6 @@ class TransferSampler(BaseSampler):
 
 def _fresh_entropy() -> int:
     return int.from_bytes(urandom(8), "little")
-
-
-# ── arguments ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _require(ok: bool, message: str) -> None:

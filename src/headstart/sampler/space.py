@@ -148,9 +148,6 @@ def _expected(name: str, row: Mapping[str, Any], conditions: Mapping[str, Condit
     return _expected(condition.parent, row, conditions)  # one that should have been there, and was not, is gone itself
 
 
-# ── parameters and values of sources ──────────────────────────────────────────────────────────────────────────────
-
-
 def known_space(sources: Sequence[RawTask]) -> dict[str, BaseDistribution]:
     """The parameters of all sources, sorted, each as the last source that has it knows it, or as its values span it."""
     found: dict[str, BaseDistribution] = {}

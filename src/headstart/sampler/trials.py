@@ -140,9 +140,6 @@ def _encode(rows: Sequence[Mapping[str, Any]], space: Space) -> tuple[Float[Tens
     return torch.cat(blocks), kept
 
 
-# ── the parameters of a running trial ─────────────────────────────────────────────────────────────────────────────
-
-
 def parameters(trial: FrozenTrial) -> dict[str, Any]:
     """The parameters of an unfinished trial as far as they are known."""
     return {**(noted(trial) or {}), **fixed_parameters(trial)}

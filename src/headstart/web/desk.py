@@ -88,8 +88,6 @@ class Desk:
                 del kept[old]
         return result
 
-    # ── what the files say ────────────────────────────────────────────────────────────────────────────────────────
-
     def now(self) -> Snapshot:
         """The folder as it is; an ``InputError`` where its files cannot be used."""
         contents = contents_of(self.folder)
@@ -113,8 +111,6 @@ class Desk:
         """What past files are taken for; looked at once as long as neither they nor the plan change."""
         key = repr((plan, [(path, digest(path.read_bytes())) for path in past]))
         return self._known(Looked, key) or self._keep(key, look_at(past, self.folder, plan))
-
-    # ── what takes a while ────────────────────────────────────────────────────────────────────────────────────────
 
     def warm(self) -> None:
         """Read the files and begin to learn from them before anybody asks; what is wrong with them is told then."""
@@ -176,8 +172,6 @@ class Desk:
     def _end(self, work: DeskWork) -> None:
         if isinstance(work.result, Learned | Judged | DrawnPictures):
             self._keep(work.result.key, work.result)
-
-    # ── what is asked of the models ───────────────────────────────────────────────────────────────────────────────
 
     def outlooks(self, now: Snapshot, learned: Learned, rows: Sequence[Mapping[str, Any]]) -> dict[RowKey, RowOutlook]:
         """What is expected of the rows; of those that nobody has asked about yet it is found out now."""

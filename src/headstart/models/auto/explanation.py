@@ -331,9 +331,6 @@ def source_weights(prior: AutoPrior, posterior: AutoPosterior) -> tuple[_Weights
         return now, _weights(prior, Dataset.empty(prior.sources[0].d), 0, prior.believed)
 
 
-# ── verdicts ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _verdict(
     prior: AutoPrior, i: int, gains: Float[Tensor, "n"] | None, weights: dict[int, _Weights], target: str
 ) -> SourceVerdict:
@@ -438,9 +435,6 @@ def _count_inputs(source: Dataset) -> int:
     single = [len(g) > 1 and bool((source.X[..., list(g)] != 0).sum(-1).le(1).all()) for g in groups]
     levels = [g for g, one in zip(groups, single, strict=True) if one or g[0] - 1 not in ends]
     return source.d - len(grouped | set(source.unseen)) + len(levels)
-
-
-# ── the past, before the first result ─────────────────────────────────────────────────────────────────────────────
 
 
 def check_past(prior: Prior) -> Explanation:

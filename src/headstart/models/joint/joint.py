@@ -248,9 +248,6 @@ class ArrowEvidence(JointEvidence):
         return value, gradient, ok.all(-1) & ok_t, alpha
 
 
-# ── the models ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def believe_sources(
     params: CoregionalParams, sources: Sequence[Dataset], *, like: Dataset, coregion: Coregion, kernel: Kernel
 ) -> ExactBeliefs:

@@ -147,9 +147,6 @@ class StarBeliefs(Beliefs):
         )
 
 
-# ── weightings: which weights are integrated out, and which are fitted ────────────────────────────────────────────
-
-
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
     """What a weighting depends on: the sources' spreads in model units, and how far each source is trusted."""

@@ -126,9 +126,6 @@ def _trimmed(rows: Sequence[Sequence[CellValue]]) -> list[list[CellValue]]:
     return found
 
 
-# ── Excel ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _xlsx(raw: bytes, path: Path) -> tuple[dict[str, list[list[CellValue]]], dict[str, set[int]], list[str]]:
     """The cells of every sheet, the places of the columns that have formulas, and what openpyxl does not know."""
     try:
@@ -178,9 +175,6 @@ def _value(value: object, shown: str) -> CellValue:
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     return str(value)
-
-
-# ── OpenDocument ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _ods(archive: ZipFile) -> dict[str, list[list[CellValue]]]:

@@ -198,9 +198,6 @@ def _page(
     return render(request, "begin.html", content, status=status)
 
 
-# ── what comes in ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _upload(request: Request, form: FormData) -> Response:
     desk = desk_of(request)
     sent = [part for part in form.getlist("files") if isinstance(part, UploadFile) and part.filename]
@@ -262,9 +259,6 @@ def _compared(work: DeskWork | None) -> tuple[tuple[PastOf, bytes], ...]:
     if work is None or not isinstance(work.result, Compared):
         raise HTTPException(404)
     return work.result.outcomes
-
-
-# ── the campaign that has begun ───────────────────────────────────────────────────────────────────────────────────
 
 
 def _show_settings(

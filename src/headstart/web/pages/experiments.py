@@ -172,9 +172,6 @@ def _typed_in(campaign: Campaign, form: FormData) -> Typed:
     return Typed(cells, before, {}, frozenset(edit), frozenset(right))
 
 
-# ── the page ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _page(
     request: Request, typed: Typed | None = None, told: str = "", status: int = 200, *, opened: int | None = None
 ) -> Response:
@@ -205,9 +202,6 @@ def _page(
         "outlook": desk.outlook(now),
     }
     return render(request, "experiments.html", content, status=status)
-
-
-# ── what comes in ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def show_again(request: Request, form: FormData, told: str) -> Response:

@@ -87,9 +87,6 @@ def waiting(request: Request, work: DeskWork, title: str = "") -> HTMLResponse:
     return render(request, "work.html", {"work": work, "title": title or work.what, "then": request.url.path})
 
 
-# ── work that takes a while ───────────────────────────────────────────────────────────────────────────────────────
-
-
 def _show(request: Request) -> Response:
     """A page that renews itself, and goes on when the work is done."""
     work = desk_of(request).work(request.path_params["ident"])
