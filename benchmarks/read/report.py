@@ -14,7 +14,7 @@ from benchmarks.read.sheet import Cellular, Interval, Sheet, compact
 from benchmarks.read.styles import style
 from headstart.errors import InputError, NotComparableError
 
-_SMALLEST = 1e-4  # mean regret, in that of the baseline at the first mark: what is less counts as that
+_SMALLEST = 1e-4  # share of a problem's largest mean regret: a smaller regret counts as that
 _ENOUGH = 10  # pairs for a verdict: the bootstrap of a handful says little
 
 
@@ -134,10 +134,10 @@ def overall_sheet(results: Results, baseline: str, at: Sequence[int] | None = No
     cells = [[results.on(p)[m] for m in methods] for p in results.problems]
     columns = at or marks(min(cell.steps for row in cells for cell in row))
     mean = np.array([[cell.regret.mean(0)[np.array(columns) - 1] for cell in row] for row in cells])
-    base = [methods.index(baseline)]
-    mean = np.maximum(mean, _SMALLEST * mean[:, base, :1])
+    largest = mean.max(axis=(1, 2), keepdims=True)
+    mean = np.maximum(mean, np.where(largest > 0, _SMALLEST * largest, 1.0))
     rank = stats.rankdata(mean, axis=1).mean(0)
-    ratio = np.exp(np.log(mean / mean[:, base]).mean(0))
+    ratio = np.exp(np.log(mean / mean[:, [methods.index(baseline)]]).mean(0))
     return (
         Sheet(
             name="overall",

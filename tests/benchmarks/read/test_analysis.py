@@ -210,11 +210,11 @@ def test_a_method_without_runs_on_every_problem_is_not_ranked() -> None:
 
 
 def test_over_several_problems_regrets_are_ranked_and_divided_by_the_baselines() -> None:
-    """Mean rank · geometric mean of the ratios of mean regrets; a regret of nothing counts as a ten thousandth."""
+    """Mean rank · geometric mean of the ratios of mean regrets; no regret counts as a ten thousandth of the largest."""
     runs = [_run("gpbo", s, [2.0 + s, 4.0]) for s in (-1, 1)] + [_run("shgp", s, [1.0, 2.0]) for s in (-1, 1)]
     runs += [_run("gpbo", 0, [1.0, 1.0], TABLE), _run("shgp", 0, [8.0, 0.0], TABLE)]
     (sheet,) = overall_sheet(collect(runs), "gpbo", [1, 2])
-    assert [row[1:] for row in sheet.rows] == [("1.50 · 1.00", "2.00 · 1.00"), ("1.50 · 2.00", "1.00 · 0.01")]
+    assert [row[1:] for row in sheet.rows] == [("1.50 · 1.00", "2.00 · 1.00"), ("1.50 · 2.00", "1.00 · 0.02")]
     assert overall_sheet(_results({"gpbo": [[1.0]], "shgp": [[1.0]]}), "gpbo") == ()
 
 
