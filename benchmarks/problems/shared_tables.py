@@ -1,4 +1,4 @@
-"""Eleven tables that others measured, by name. They are no part of headstart: a folder with the files is needed.
+"""Sixteen tables that others measured, by name. They are no part of headstart: a folder with the files is needed.
 
     name                file                              tasks × rows   inputs                            sources
     random_forest       openml_random_forest.csv.gz       92 × 500       3 categorical, 3 numeric          10
@@ -12,15 +12,21 @@
     aryl_halides        aryl_halides.csv.gz               15 × 274–276   3 categorical                     10
     oer_catalysts       oer_catalysts.csv.gz              4 × 2120       11 numeric, which add up to 1     3
     suzuki_reizman      suzuki_reizman.csv.gz             4 × 80–95      1 categorical, 3 numeric          3
+    gpu_dedispersion    gpu_dedispersion.csv.gz           6 × 2000       5 numeric, 1 log                  5
+    laser_graphene      laser_graphene.csv.gz             3 × 208–210    1 categorical, 3 numeric          2
+    text_classifiers    text_classifiers.csv.gz           50 × 384       5 categorical, 1 numeric          10
+    forest_surrogate    forest_surrogate.csv.gz           106 × 250      3 categorical, 5 numeric          10
+    tree_surrogate      tree_surrogate.csv.gz             115 × 250      1 categorical, 3 numeric, 1 log   10
 
 They are from: van Rijn and Hutter (KDD 2018), the first two, of 94 random forest tasks two are constant; Salinas et al.
 (ICML 2020), who leave out the task skin_nonskin, and so does ``shared_problem``; Shields et al. (2021), where a task is
 a temperature; HPOBench; LCBench; Salinas et al. again; Jamshidi et al. (ASE 2017); Ahneman et al. (2018); Olympus;
-Reizman et al. (2016). Yields, scores and accuracies are maximised, everything else is minimised. Further outcomes of
+Reizman et al. (2016); the Auto-Tuning Association's benchmark_hub; lig-model-opt; openml-defaults; YAHPO's rbv2_ranger
+and rbv2_rpart. Yields, scores, accuracies and gd_ratio are maximised, everything else is minimised. Further outcomes of
 LCBench and of the Suzuki couplings are no inputs. Sources have 60 random rows. The folder is that of the environment
 variable HEADSTART_DATA.
 
-A twelfth, ``svm``, lies with it: a support vector machine tuned on 24 classification tasks, 300 configurations
+A seventeenth, ``svm``, lies with it: a support vector machine tuned on 24 classification tasks, 300 configurations
 each. ``scripts/make_svm_table.py`` made it from the data sets inside scikit-learn, and says which it left out and why;
 loading it needs no scikit-learn. The four hyperparameters are those of the paper's SVM benchmark, the objective is a
 repeated 3-fold cross-validated error.
@@ -63,6 +69,31 @@ class SharedTable:
     maximize: bool = False
     left_out: tuple[str, ...] = ()
     n_sources: int = 10
+
+
+def switches() -> TaskTable:
+    """Twelve made-up tasks of 50 switches, 1000 random rows each: seconds = exp(Σ w_i s_i + Σ v_ij s_i s_j).
+
+    Of the effects w eight are large, and twelve pairs have an effect v; a task has each of them times 1 + 0.3 N(0, 1),
+    and ten large effects of its own.
+    """
+    import numpy as np
+    import pandas as pd
+
+    draw, n, pairs = np.random.default_rng(0), 50, 12
+    w, v = 0.02 * draw.standard_normal(n), 0.2 * draw.standard_normal(pairs)
+    w[draw.permutation(n)[:8]] = 0.2 * draw.standard_normal(8)
+    first, second = draw.permutation(n)[: 2 * pairs].reshape(2, pairs)
+    frames = []
+    for task in range(12):
+        x = draw.integers(0, 2, (1000, n))
+        own = w * (1 + 0.3 * draw.standard_normal(n))
+        own[draw.permutation(n)[:10]] += 0.3 * draw.standard_normal(10)
+        log = x @ own + (x[:, first] * x[:, second]) @ (v * (1 + 0.3 * draw.standard_normal(pairs)))
+        frame = pd.DataFrame(x, columns=[f"s{i}" for i in range(n)])
+        frames.append(frame.assign(task=f"task {task}", seconds=np.exp(log + 0.01 * draw.standard_normal(1000))))
+    inputs = [f"s{i}" for i in range(n)]
+    return read_table(pd.concat(frames), name="switches", objective="seconds", inputs=inputs)
 
 
 SHARED: dict[str, SharedTable] = {
@@ -133,6 +164,32 @@ SHARED: dict[str, SharedTable] = {
         maximize=True,
         n_sources=3,
     ),
+    "gpu_dedispersion": SharedTable(
+        "gpu_dedispersion.csv.gz",
+        "milliseconds",
+        "block_size_x block_size_y tile_size_x tile_size_y tile_stride_x tile_stride_y",
+        "block_size_x",
+        n_sources=5,
+    ),
+    "laser_graphene": SharedTable(
+        "laser_graphene.csv.gz", "gd_ratio", "power time pressure gas", maximize=True, n_sources=2
+    ),
+    "text_classifiers": SharedTable(
+        "text_classifiers.csv.gz",
+        "accuracy",
+        "algorithm representation stopword stemmer feature_selection sparsity",
+        maximize=True,
+    ),
+    "forest_surrogate": SharedTable(
+        "forest_surrogate.csv.gz",
+        "accuracy",
+        "num_trees sample_fraction mtry_power min_node_size num_random_splits respect_unordered_factors replace "
+        "imputation",
+        maximize=True,
+    ),
+    "tree_surrogate": SharedTable(
+        "tree_surrogate.csv.gz", "accuracy", "cp maxdepth minbucket minsplit imputation", "cp", maximize=True
+    ),
 }
 
 
@@ -141,6 +198,9 @@ def svm_sklearn() -> TaskTable:
     path = Path(__file__).parent / "data" / "svm_sklearn.csv.gz"
     inputs = ("cost", "gamma", "degree", "kernel")
     return read_table(path, name="svm_sklearn", objective="error", inputs=inputs, log=("cost", "gamma"))
+
+
+OWN = {"svm": svm_sklearn, "switches": switches}  # tables that need no folder
 
 
 def shared_table(name: str, *, outcome: str | None = None) -> TaskTable:
@@ -165,9 +225,9 @@ def table_problem(
     in_turn: bool = False,
     repeats: bool = False,
 ) -> TableProblem:
-    """``svm`` or a name of ``SHARED``. Without ``sources`` there are as many as usual; ``rows=None`` takes all rows."""
-    table = svm_sklearn() if name == "svm" else shared_table(name)
-    usual, left_out = (10, ()) if name == "svm" else (SHARED[name].n_sources, SHARED[name].left_out)
+    """``svm``, ``switches`` or a name of ``SHARED``. Without ``sources`` there are as many as usual; ``rows=None`` takes all rows."""
+    table = OWN[name]() if name in OWN else shared_table(name)
+    usual, left_out = (10, ()) if name in OWN else (SHARED[name].n_sources, SHARED[name].left_out)
     tasks = tuple(task for task in table.tasks if task not in left_out)
     return TableProblem(table, usual if sources is None else sources, rows, tasks, in_turn=in_turn, repeats=repeats)
 
@@ -180,7 +240,7 @@ def is_here(name: str) -> bool:
 
 def _named(name: str) -> SharedTable:
     if name not in SHARED:
-        raise InputError(f"There is no table {name!r}. Known are: svm, {', '.join(SHARED)}.")
+        raise InputError(f"There is no table {name!r}. Known are: {', '.join((*OWN, *SHARED))}.")
     return SHARED[name]
 
 

@@ -1,4 +1,4 @@
-"""The eleven tables that others measured: read where the folder is there, and a clear message where it is not."""
+"""The sixteen tables that others measured: read where the folder is there, and a clear message where it is not."""
 
 from __future__ import annotations
 
@@ -34,6 +34,11 @@ here = pytest.mark.skipif(
         ("aryl_halides", 15, (274, 276), 30),
         ("oer_catalysts", 4, (2119, 2121), 11),
         ("suzuki_reizman", 4, (80, 95), 11),
+        ("gpu_dedispersion", 6, 2000, 6),
+        ("laser_graphene", 3, (208, 210), 6),
+        ("text_classifiers", 50, 384, 18),
+        ("forest_surrogate", 106, 250, 13),
+        ("tree_surrogate", 115, 250, 7),
     ],
 )
 def test_a_shared_table_has_its_tasks_and_rows(name: str, tasks: int, rows: int | tuple[int, int], d: int) -> None:
@@ -63,6 +68,10 @@ def test_the_yield_is_maximised() -> None:
         "mlp_lcbench",
         "aryl_halides",
         "suzuki_reizman",
+        "laser_graphene",
+        "text_classifiers",
+        "forest_surrogate",
+        "tree_surrogate",
     }
 
 
@@ -86,6 +95,9 @@ def test_no_outcome_is_an_input() -> None:
         ("aryl_halides", 10),
         ("oer_catalysts", 3),
         ("suzuki_reizman", 3),
+        ("gpu_dedispersion", 5),
+        ("laser_graphene", 2),
+        ("text_classifiers", 10),
     ],
 )
 def test_a_shared_problem_has_the_usual_sources(name: str, n_sources: int) -> None:
@@ -115,7 +127,7 @@ def test_xgboost_goes_without_skin_nonskin_and_with_all_rows() -> None:
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
     """The message has all their names."""
-    with pytest.raises(InputError, match=r"'none'. Known are: svm, random_forest, adaboost, xgboost, direct_arylation"):
+    with pytest.raises(InputError, match=r"'none'. Known are: svm, switches, random_forest, adaboost, xgboost, direct_arylation"):
         shared_table("none")
 
 

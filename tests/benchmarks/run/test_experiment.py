@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from benchmarks.methods.method import Settings
-from benchmarks.problems.shared_tables import SHARED
+from benchmarks.problems.shared_tables import OWN, SHARED
 from benchmarks.queue import Unit
 from benchmarks.run.experiment import (
     BenchExperiment,
@@ -39,7 +39,7 @@ CHEAP = BenchExperiment("cheap", (ProblemSpec(family="forrester", points=5),), (
         ({}, "either a family or a table"),
         ({"family": "alpine", "table": "svm"}, "either a family or a table"),
         ({"family": "rosenbrock"}, r"no function family 'rosenbrock'\. Known are: forrester"),
-        ({"table": "svmm"}, r"no table 'svmm'\. Known are: svm, random_forest, "),
+        ({"table": "svmm"}, r"no table 'svmm'\. Known are: svm, switches, random_forest, "),
         ({"family": "alpine", "points": 0}, "0 points"),
     ],
 )
@@ -97,7 +97,7 @@ def test_presets_go_without_shared_tables_that_are_not_there(
     """They are named in a warning; one whose file is in the folder of HEADSTART_DATA stays."""
     monkeypatch.delenv("HEADSTART_DATA", raising=False)
     (experiment,) = preset(name)
-    assert {spec.table for spec in experiment.problems} - {None} == {"svm"}
+    assert {spec.table for spec in experiment.problems} - {None} <= set(OWN)
     (said,) = caplog.messages
     assert said.startswith(f"{name}: left out")
     assert all(str(table) in said for table in {spec.table for spec in PRESETS[name][0].problems} & set(SHARED))
@@ -105,7 +105,7 @@ def test_presets_go_without_shared_tables_that_are_not_there(
     (tmp_path / SHARED["adaboost"].file).touch()
     monkeypatch.setenv("HEADSTART_DATA", str(tmp_path))
     (experiment,) = preset(name)
-    assert {spec.table for spec in experiment.problems} - {None} == {"svm", "adaboost"}
+    assert {spec.table for spec in experiment.problems} - {None, *OWN} == {"adaboost"}
     assert "adaboost" not in caplog.messages[0]
     for table in SHARED.values():
         (tmp_path / table.file).touch()
@@ -117,7 +117,7 @@ def test_presets_go_without_shared_tables_that_are_not_there(
 def test_misleading_and_scarce_sources_stay_with_five_tables() -> None:
     """Those that results were published for; ``tables`` has every one."""
     tables = {name: {spec.table for spec in PRESETS[name][0].problems} - {None} for name in PRESETS}
-    assert tables["tables"] == {"svm", *SHARED}
+    assert tables["tables"] == {*OWN, *SHARED}
     five = {"svm", "random_forest", "adaboost", "xgboost", "direct_arylation"}
     assert tables["adversarial"] == tables["scarce"] == five
 
