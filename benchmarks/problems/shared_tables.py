@@ -28,7 +28,7 @@ variable HEADSTART_DATA.
 
 A seventeenth, ``svm``, lies with it: a support vector machine tuned on 24 classification tasks, 300 configurations
 each. ``scripts/make_svm_table.py`` made it from the data sets inside scikit-learn, and says which it left out and why;
-loading it needs no scikit-learn. The four hyperparameters are those of the paper's SVM benchmark, the objective is a
+loading it needs no scikit-learn. ``switches`` is made up. The four hyperparameters are those of the paper's SVM benchmark, the objective is a
 repeated 3-fold cross-validated error.
 
     column   values                                     used by the kernel
@@ -225,7 +225,7 @@ def table_problem(
     in_turn: bool = False,
     repeats: bool = False,
 ) -> TableProblem:
-    """``svm``, ``switches`` or a name of ``SHARED``. Without ``sources`` there are as many as usual; ``rows=None`` takes all rows."""
+    """A name of ``OWN`` or ``SHARED``. Without ``sources`` there are as many as usual; ``rows=None`` takes all rows."""
     table = OWN[name]() if name in OWN else shared_table(name)
     usual, left_out = (10, ()) if name in OWN else (SHARED[name].n_sources, SHARED[name].left_out)
     tasks = tuple(task for task in table.tasks if task not in left_out)

