@@ -28,8 +28,8 @@ variable HEADSTART_DATA.
 
 A seventeenth, ``svm``, lies with it: a support vector machine tuned on 24 classification tasks, 300 configurations
 each. ``scripts/make_svm_table.py`` made it from the data sets inside scikit-learn, and says which it left out and why;
-loading it needs no scikit-learn. ``switches`` is made up. The four hyperparameters are those of the paper's SVM benchmark, the objective is a
-repeated 3-fold cross-validated error.
+loading it needs no scikit-learn. The four hyperparameters are those of the paper's SVM benchmark, the objective is a
+repeated 3-fold cross-validated error. ``switches`` is made up.
 
     column   values                                     used by the kernel
     cost     2⁻¹⁰ … 2¹⁰, log-uniform                    all
