@@ -308,10 +308,12 @@ def params_for(name: str, *, d: int = 2, n_sources: int = 2, batch_shape: tuple[
             return star_params(levels, 3 * mean[..., :-1], 0.2 + own, own)
         case "AUTO":
             weights = mean.abs()[..., :1] + tensor([0.3, 0.2, 0.1, 0.4])
-            chain, plain = ChainParams(levels), ChainParams(levels[-1:])
+            plain = ChainParams(levels[-1:])
             star: StarParams = params_for("STAR", d=d, n_sources=n_sources, batch_shape=batch_shape, seed=seed)
             kin = replace(star, weights=star.weights + 0.5, balance=star.balance + 0.8)
-            return AutoParams((kin, star, chain, plain), weights / weights.sum(-1, keepdim=True))
+            one = {name: getattr(kin, name)[..., :1] for name in ("weights", "weight_var", "own")}
+            pooled = replace(kin, levels=(levels[0], levels[-1]), **one, doubt=star.weight_var)
+            return AutoParams((kin, star, pooled, plain), weights / weights.sum(-1, keepdim=True))
     return ChainParams(levels)
 
 

@@ -24,10 +24,10 @@ class AutoTuning:
     # Prior beliefs, as proportions: most pasts are of one kind, and each of the other cases does happen
     kin_belief: float = 0.6
     star_belief: float = 0.15
-    chain_belief: float = 0.1
+    pooled_belief: float = 0.1
     plain_belief: float = 0.15
-    # Of more sources the order says next to nothing, and a chain costs more than all the rest
-    chain_max_sources: int = 5
+    # Rows of all sources that are pooled: they share one matrix
+    pooled_rows: int = 400
 
     # ── weights from predictive scores ────────────────────────────────────────────────────────────────────────────
     # After result t the best candidate is drawn anew with probability switch_rate/t: a change costs log t nats

@@ -235,7 +235,8 @@ def test_auto_is_the_mixture_of_candidates_that_know_the_errors(kernel: Kernel) 
     """AUTO's mean and covariance are those of its candidates' dense posteriors together."""
     sources, target, Xq = tasks()
     params = params_for("AUTO")
-    models = [FAMILY[name].using(kernel=kernel) for name in ("STAR", "STAR", "SHGP", "GPBO")]
+    star = FAMILY["STAR"].using(kernel=kernel)
+    models = [star, star, star.using(pooled=True), FAMILY["GPBO"].using(kernel=kernel)]
     posterior = FAMILY["AUTO"].using(kernel=kernel).at(params, sources=sources, target=target)
     each = [
         model.at(own, sources=sources if model.needs_sources else (), target=target).posterior(Xq).distribution

@@ -63,7 +63,7 @@ def without_sources(model: TransferModel, problem: Problem) -> ModelParams:
         return star
     if model is AUTO:
         chain = problem.last().chain
-        return AutoParams((star, star, chain, chain), torch.tensor([0.4, 0.1, 0.3, 0.2], dtype=torch.float64))
+        return AutoParams((star, star, star, chain), torch.tensor([0.4, 0.1, 0.3, 0.2], dtype=torch.float64))
     return ensemble_params((level,), [1.0]) if model is RGPE else problem.last().chain
 
 

@@ -139,6 +139,7 @@ class StarParams:
         own: The share of every source's kernel that the target has of its own, (*b, s).
         balance: How far the weights' deviations cancel out between the sources, (*b, 1): from 0, where they are
             independent, to 1, where they sum to 0.
+        doubt: Where the sources are pooled into one, further noise variance of each one's rows, (*b, sources).
     """
 
     levels: tuple[GPParams, ...]
@@ -146,6 +147,7 @@ class StarParams:
     weight_var: Float[Tensor, "*b s"]
     own: Float[Tensor, "*b s"]
     balance: Float[Tensor, "*b 1"]
+    doubt: Float[Tensor, "*b _"] | None = None
 
     def require(self) -> None:
         """Raise an ``InputError`` unless there is one finite weight per source, and no negative variance or share."""

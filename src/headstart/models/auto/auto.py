@@ -4,15 +4,14 @@
     kin         one more task of the sources' kind: their average, and     the past agrees
                 different from it as they are from each other
     star        a weighted sum of the sources, weights of any sign         some of the sources are useless, or reversed
-    chain       the last source plus a little, as each source is the one   sources ever more like the target
-                before it plus a little (SHGP); with up to five sources
+    pooled      what the rows of all sources together show, taken for one  each source has few rows for its inputs
     plain       unrelated to the sources (GPBO)                            the past misleads, or is noise
 
-Three things decide. A *gate*: a source that does not predict itself better than a constant is not trusted
-(``models.auto.gate``). *Likeness*: the belief in each candidate before the first result is learnt from predicting every
-source from the others (``models.auto.likeness``). *Weights*: from then on candidates are weighted by the log scores of
-their predictions of every value of the target before it was seen (``models.auto.scores``): posterior probabilities
-under a prior by which the best candidate may change (``models.auto.candidates``).
+Three things decide. A *gate*: a source is not trusted that neither its own rows nor those of all sources predict better
+than a constant (``models.auto.gate``). *Likeness*: the belief in each candidate before the first result is learnt from
+predicting every source from the others (``models.auto.likeness``). *Weights*: from then on candidates are weighted by
+the log scores of their predictions of every value of the target before it was seen (``models.auto.scores``): posterior
+probabilities under a prior by which the best candidate may change (``models.auto.candidates``).
 
 Predictions are those of the mixture, and the next point maximises the mixture's acquisition value. All numbers are in
 ``headstart.tuning``.
@@ -21,6 +20,7 @@ Predictions are those of the mixture, and the next point maximises the mixture's
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self
@@ -41,11 +41,11 @@ from headstart.models.auto.candidates import (
     require_candidates,
     weighting_of,
 )
-from headstart.models.auto.gate import Informative, informative
+from headstart.models.auto.gate import Informative, informative, informative_together
 from headstart.models.auto.likeness import likeness
 from headstart.models.auto.posterior import AutoFitResult, AutoPosterior, in_units, with_point_estimate
 from headstart.models.auto.scores import REFITS, refits_up_to, scores_of
-from headstart.models.auto.source_selection import selected_sources, selection_size
+from headstart.models.auto.source_selection import max_sources_of, selected_sources, selection_size
 from headstart.models.chain.layer import Layer
 from headstart.models.learning import LearnContext
 from headstart.models.mixture import Mixture
@@ -60,8 +60,8 @@ from headstart.models.refits import (
     refit_size,
     with_appended_rows,
 )
-from headstart.models.sequential import Sequential, SequentialPrior, SinglePrior
-from headstart.models.star.independent import IndependentSources, fit_independently
+from headstart.models.sequential import SequentialPrior, SinglePrior
+from headstart.models.star.independent import IndependentSources, fit_independently, fit_pooled, rows_pooled
 from headstart.models.star.star import Star, StarPrior
 from headstart.tuning import AUTO_TUNING
 
@@ -109,30 +109,38 @@ class Auto(TransferModel):
             for candidate in self.candidates
         )
 
-    def _for(self, n_sources: int) -> Self:
-        """The model that is learnt from this many sources: of many, no candidate depends on their order."""
-        if n_sources <= AUTO_TUNING.chain_max_sources:
+    def _for(self, sources: Sequence[Dataset]) -> Self:
+        """The model that is learnt from these sources: one, or so many that some are selected, are not pooled."""
+        if 1 < len(sources) <= max_sources_of(sources):
             return self
-        return self.using(candidates=tuple(candidate for candidate in self.candidates if not candidate.ordered))
+        return self.using(candidates=tuple(candidate for candidate in self.candidates if not candidate.pooled))
 
     def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> AutoPrior:
-        auto, generator = self._for(len(sources)), generator_from(seed)
+        auto, generator = self._for(sources), generator_from(seed)
         models = auto._models()
-        # stars and the plain process are compared on the sources; a chain has an order, and nothing to be compared on
+        # stars and the plain process are compared on the sources
         compared = [k for k, model in enumerate(models) if weighting_of(model) is not None or k == auto.plain]
 
         # 1. every source on its own
         alone = fit_independently(sources, auto, seed, context)
-        # 2. gate: how far each source is trusted
-        gate = informative(alone.layers, [alone.known.inward(source) for source in sources])
+        # 2. gate: how far each source is trusted, on its own or together with the others
+        gate, as_one = informative(alone.layers, [alone.known.inward(source) for source in sources]), None
+        if any(candidate.pooled for candidate in auto.candidates):
+            as_one = fit_pooled(alone, auto, seed, context)
+            rows = as_one.known.inward(as_one.sources[0])
+            together = informative_together(as_one.layers[0], rows, rows_pooled(sources))
+            gate = gate.where(gate.trust >= together.trust, together)
         alone = replace(alone, trust=gate.trust)
+        if as_one is not None and bool((gate.trust < 1).any()):
+            as_one = fit_pooled(alone, auto, seed, context)
         # 3. and 4. likeness: every source, or those selected of many, predicted from the others by the candidates
         alike = likeness(
             selected_sources(alone),
-            [weighting_of(models[k]) for k in compared],
+            [one if isinstance(one := models[k], Star) else None for k in compared],
             [auto.candidates[k].believed for k in compared],
             auto.kernel,
             context,
+            as_one,
         )
         # 5. beliefs: as the candidates predicted the sources, as far as the sources are trusted
         believed = gate.trust.new_tensor([candidate.believed for candidate in auto.candidates])
@@ -143,13 +151,13 @@ class Auto(TransferModel):
         priors: list[Prior] = []
         for k, model in enumerate(models):
             match model:
+                case Star() if as_one is not None and model.pooled:
+                    priors.append(model.upon(as_one))
                 case Star():
                     star = model.upon(alone)
                     if k == compared[0]:
                         star = replace(star, own=alike.own, expected=alike.expected)
                     priors.append(star)
-                case Sequential():
-                    priors.append(model._learn(sources, generator, context, (alone.layers[0], alone.reports[0])))
                 case _:
                     priors.append(model.learn(sources, seed=generator, context=context))
         # those of the sources on their own, then of the candidates that learnt the sources in another way
@@ -169,7 +177,7 @@ class Auto(TransferModel):
             raise InputError(f"AUTO takes AutoParams, but got {type(params).__name__}.")
         params.require()
         n = len(params.candidates)
-        auto = self if n == len(self.candidates) else self._for(len(sources))
+        auto = self if n == len(self.candidates) else self._for(sources)
         if n != len(auto.candidates):
             raise InputError(f"AUTO has {len(auto.candidates)} candidates, but {n} are given.")
         posteriors = [
@@ -198,8 +206,8 @@ class AutoPrior(Prior):
 
     @property
     def stars(self) -> list[int]:
-        """The indices of the candidates that are stars, and so have weights of sources."""
-        return [k for k, one in enumerate(self.priors) if isinstance(one, StarPrior)]
+        """The indices of the candidates that have a weight for every source."""
+        return [k for k, one in enumerate(self.priors) if isinstance(one, StarPrior) and not one.model.pooled]
 
     def after(self, target: Dataset, n: int, k: int) -> TransferPosterior:
         """Candidate k, which uses the sources, given the first n observations of the target."""
@@ -265,8 +273,10 @@ class AutoPrior(Prior):
         if seen.n == target.n:
             return tuple(posterior for posterior, _ in fitted)
         at = self.selected(seen).locate(target.X[..., seen.n :, :])
+        informed = (k for k in range(len(self.priors)) if k != self.model.plain)
         return tuple(
-            with_appended_rows(posterior, target, None if theta is None else at) for posterior, theta in fitted
+            with_appended_rows(posterior, target, at if k in self.stars else None)
+            for k, (posterior, _) in zip(informed, fitted, strict=True)
         )
 
     def _informed_at(self, seen: Dataset) -> tuple[_Fitted, ...]:
@@ -283,7 +293,8 @@ class AutoPrior(Prior):
         fitted: list[_Fitted] = []
         for k, prior in enumerate(prior for prior in self.priors if not isinstance(prior, SinglePrior)):
             if isinstance(prior, StarPrior):
-                fitted.append(prior.found(seen, n, selected, at, None if before is None else before[k][1]))
+                used = (prior.alone, prior.alone.locate(seen.X)) if prior.model.pooled else (selected, at)
+                fitted.append(prior.found(seen, n, *used, None if before is None else before[k][1]))
             elif isinstance(prior, SequentialPrior) and is_long(n):
                 later = replace(prior, model=prior.model.using(fit=fit_of_long(prior.model.fit)))
                 fitted.append((fitted_on_representative_rows(partial(later._fitted, seed=n), seen), None))

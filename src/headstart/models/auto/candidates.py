@@ -17,9 +17,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.errors import InputError
-from headstart.models.chain.layer import Propagation
 from headstart.models.model import TransferModel
-from headstart.models.sequential import Sequential, Single
+from headstart.models.sequential import Single
 from headstart.models.star.star import Star
 from headstart.models.star.weights import Integrated
 from headstart.tuning import AUTO_TUNING
@@ -44,9 +43,9 @@ class Candidate:
     label: str = ""
 
     @property
-    def ordered(self) -> bool:
-        """Whether the order of the sources matters: a chain through all of them, the last one nearest to the target."""
-        return isinstance(self.model, Sequential)
+    def pooled(self) -> bool:
+        """Whether it takes all sources for one."""
+        return isinstance(self.model, Star) and self.model.pooled
 
     @property
     def informed(self) -> bool:
@@ -70,11 +69,11 @@ DEFAULT = (
         label="weighted sum of the past (star)",
     ),
     Candidate(
-        "chain",
-        Sequential(propagation=Propagation.EXACT),
-        AUTO_TUNING.chain_belief,
-        meaning="the last past campaign, which was like the one before it, and a little change",
-        label="each like the one before (chain)",
+        "pooled",
+        Star(weighting=Integrated(mean=1.0, balance=AUTO_TUNING.kin_balance), pooled=True),
+        AUTO_TUNING.pooled_belief,
+        meaning="what all past campaigns together show, taken for one, and a little change",
+        label="all of the past as one (pooled)",
     ),
     Candidate(
         "plain",
@@ -122,16 +121,10 @@ def candidate_weights(scores: Float[Tensor, "*b k n"], believed: Float[Tensor, "
 def beliefs_given_trust(
     believed: Float[Tensor, "*b k"], trust: Float[Tensor, "*b s"], candidates: Sequence[Candidate]
 ) -> Float[Tensor, "*b k"]:
-    """Beliefs times the trust in the sources that each candidate rests on; the plain process has the rest.
-
-    A chain runs through all sources, so it rests on the one that is trusted least. It also takes the last source for
-    the one most like the target, which with s sources is right with probability 1/s.
-    """
+    """Beliefs times the trust in the sources that each candidate rests on; the plain process has the rest."""
     found = believed.clone()
     for k, candidate in enumerate(candidates):
-        if candidate.ordered:
-            found[..., k] = believed[..., k] / trust.shape[-1] * trust.amin(-1)
-        elif candidate.informed:
+        if candidate.informed:
             found[..., k] = believed[..., k] * trust.amax(-1)
         else:
             found[..., k] = believed[..., k] + believed.sum(-1) * (1 - trust.amax(-1))

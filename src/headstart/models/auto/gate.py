@@ -7,7 +7,9 @@ from noise, too: as in Akaike's criterion one nat for each of its p hyperparamet
 observation. Noise, and a source too small for its roughness, then gain nothing. Where errors of the values are known
 the constant has them, too (``_constant``): which values are poor says nothing about the inputs.
 
-A few rows in many inputs cannot show that they are not noise. So trust rises from 0 to 1 with the gain in standard
+A few rows in many inputs cannot show on their own that they are not noise, but those of all sources together may: a
+value is also predicted from all other values of all sources, pooled into one (``informative_together``), and what
+counts is whichever of both says more for a source. Trust rises from 0 to 1 with the gain in standard
 errors: sources of noise have around −1 of them, one in ten above 0.8.
 """
 
@@ -42,6 +44,12 @@ class Informative:
         z = self.gain / self.error.clamp_min(_NO_ERROR)
         trust: Tensor = torch.special.ndtr(AUTO_TUNING.gate_trust_slope * (z - AUTO_TUNING.gate_trust_midpoint))
         return torch.where(trust > AUTO_TUNING.gate_trust_cutoff, trust, 0.0)
+
+    def where(self, condition: Bool[Tensor, "*b s"], other: Informative) -> Informative:
+        """These gains where the condition holds, those of ``other`` elsewhere."""
+        return Informative(
+            torch.where(condition, self.gain, other.gain), torch.where(condition, self.error, other.error)
+        )
 
     @property
     def open(self) -> Bool[Tensor, "*b s"]:
@@ -92,9 +100,14 @@ def _gain(layer: Layer, source: Dataset) -> tuple[Float[Tensor, "*b"], Float[Ten
     if source.n > AUTO_TUNING.gate_max_rows:
         source = representative(source, AUTO_TUNING.gate_max_rows)
         layer = layer.with_observations(source)
+    return _summary(_row_gains(layer, source), _n_parameters(layer) / source.n)
+
+
+def _row_gains(layer: Layer, source: Dataset) -> Float[Tensor, "*b n"]:
+    """log p of every value, given the others, by the process over that by a constant."""
     y, n = source.y, source.n
     if n < 3:  # no spread without the point that is left out
-        return torch.zeros_like(y[..., 0]), torch.ones_like(y[..., 0])
+        return torch.zeros_like(y)
     mean, var = layer.leave_one_out(y)
     total = y.sum(-1, keepdim=True)
     others = (total - y) / (n - 1)
@@ -107,12 +120,33 @@ def _gain(layer: Layer, source: Dataset) -> tuple[Float[Tensor, "*b"], Float[Ten
         others, constant = _constant(y, source.error_var)
     # one outlier, a penalty for a failed run say, must not decide
     most = AUTO_TUNING.max_log_ratio
-    gains = (_log_normal(y, mean, var) - _log_normal(y, others, constant)).clamp(-most, most)
-    p = _n_parameters(layer)
-    return gains.mean(-1) - (p / n).clamp_max(AUTO_TUNING.gate_max_complexity_penalty), gains.std(-1) / math.sqrt(n)
+    return (_log_normal(y, mean, var) - _log_normal(y, others, constant)).clamp(-most, most)
+
+
+def _summary(
+    gains: Float[Tensor, "*b n"], penalty: Float[Tensor, "*b"]
+) -> tuple[Float[Tensor, "*b"], Float[Tensor, "*b"]]:
+    """The mean of the gains, less a penalty for what was fitted, and its standard error."""
+    n = gains.shape[-1]
+    if n < 3:
+        return torch.zeros_like(penalty), torch.ones_like(penalty)
+    return gains.mean(-1) - penalty.clamp_max(AUTO_TUNING.gate_max_complexity_penalty), gains.std(-1) / math.sqrt(n)
 
 
 def informative(layers: Sequence[Layer], sources: Sequence[Dataset]) -> Informative:
     """The gains of all sources from their processes and their data, all in the same units."""
     gains, errors = zip(*map(_gain, layers, sources), strict=True)
     return Informative(torch.stack(gains, dim=-1), torch.stack(errors, dim=-1))
+
+
+def informative_together(layer: Layer, pooled: Dataset, sizes: Sequence[int]) -> Informative:
+    """The gains of sources that are parts, of these sizes, of one data set: every value predicted from all others.
+
+    The constant is that of all values, too: it knows as much of their level and spread as the process does. A source is
+    not trusted more than all of them together are.
+    """
+    every, penalty = _row_gains(layer, pooled), _n_parameters(layer) / pooled.n
+    gains, errors = zip(*(_summary(part, penalty) for part in every.split(list(sizes), dim=-1)), strict=True)
+    found = Informative(torch.stack(gains, dim=-1), torch.stack(errors, dim=-1))
+    gain, error = (own.unsqueeze(-1).expand(found.gain.shape) for own in _summary(every, penalty))
+    return found.where(Informative(gain, error).trust >= found.trust, Informative(gain, error))

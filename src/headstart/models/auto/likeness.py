@@ -29,9 +29,11 @@ from headstart.gp.fit import FitOptions, fit
 from headstart.gp.hyperparameters import Layout, ThetaPrior
 from headstart.gp.kernels import Kernel
 from headstart.gp.threads import single_thread
+from headstart.models.chain.beliefs import ExactBeliefs
 from headstart.models.fitcache import Arrays, fit_key
 from headstart.models.learning import LearnContext, count_in_words
-from headstart.models.star.independent import IndependentSources
+from headstart.models.star.independent import IndependentSources, exact_beliefs, rows_pooled
+from headstart.models.star.star import Star
 from headstart.models.star.weights import Integrated, SourceFacts, StarBeliefs, star_evidence
 from headstart.tuning import AUTO_TUNING
 
@@ -51,15 +53,16 @@ class Likeness:
 
 def likeness(
     alone: IndependentSources,
-    candidates: Sequence[Integrated | None],
+    candidates: Sequence[Star | None],
     believed: Sequence[float],
     kernel: Kernel,
     context: LearnContext,
+    as_one: IndependentSources | None = None,
 ) -> Likeness:
     """What is to be expected of a target, from comparing the sources, each as far as it is trusted.
 
-    ``candidates`` are the weightings of the stars among AUTO's candidates, in which there were prior beliefs
-    ``believed``; None is a candidate without sources. Where that comes first there is nothing to learn.
+    ``candidates`` are the stars among AUTO's candidates, in which there were prior beliefs ``believed``; None is a
+    candidate without sources. Where that comes first there is nothing to learn. ``as_one`` are the sources pooled.
     """
     trust = alone.trust
     chances = trust.new_tensor(believed)
@@ -76,7 +79,7 @@ def likeness(
     seconds = 0.03 * len(alone.sources)
     done = context.meter(f"Comparing {count_in_words(alone.sources)} with each other", seconds)
     with single_thread():
-        own, shares, prior = _compared(alone, candidates, chances, kernel)
+        own, shares, prior = _compared(alone, candidates, chances, kernel, as_one)
     done(seconds)
     if cache is not None:
         parts = zip(_CACHED, (own, shares, prior.centre, prior.spread), strict=True)
@@ -100,14 +103,20 @@ def _from_arrays(arrays: Arrays, trust: Float[Tensor, "*b s"], shape: torch.Size
 
 
 def _compared(
-    alone: IndependentSources, candidates: Sequence[Integrated | None], chances: Float[Tensor, "*b k"], kernel: Kernel
+    alone: IndependentSources,
+    candidates: Sequence[Star | None],
+    chances: Float[Tensor, "*b k"],
+    kernel: Kernel,
+    as_one: IndependentSources | None,
 ) -> tuple[Float[Tensor, "*b 1"], Float[Tensor, "*b k"], ThetaPrior]:
     """``own``, ``believed`` and ``expected`` from predicting every source, or the first of many, from the others."""
     first, n_own, tried = candidates[0], len(AUTO_TUNING.own_shares), alone.trust[..., : AUTO_TUNING.max_sources]
     assert first is not None
-    weightings = [*(replace(first, own=own) for own in AUTO_TUNING.own_shares), *candidates[1:]]
+    assert isinstance(first.weighting, Integrated)
+    shared = [first.using(weighting=replace(first.weighting, own=own)) for own in AUTO_TUNING.own_shares]
+    weightings = [*shared, *candidates[1:]]
     # evidence (*b, source, candidate); a source counts as far as it is trusted
-    found = [_evidences(alone, i, weightings, kernel) for i in range(tried.shape[-1])]
+    found = [_evidences(alone, i, weightings, kernel, as_one) for i in range(tried.shape[-1])]
     evidence, thetas = torch.stack([one[0] for one in found], -2), torch.stack([one[1] for one in found], -3)
     trust = tried.unsqueeze(-1)
     of_own, others = evidence[..., :n_own], evidence[..., n_own:]
@@ -142,8 +151,16 @@ def _proportions(
     return found
 
 
+def _pooled_without(as_one: IndependentSources, i: int, sizes: Sequence[int]) -> ExactBeliefs:
+    """What the pooled sources say without the rows of source i, at the same hyperparameters."""
+    data, layer = as_one.known.inward(as_one.sources[0]), as_one.layers[0]
+    rows, begin = torch.arange(data.n, device=data.X.device), sum(sizes[:i])
+    others = (rows < begin) | (rows >= begin + sizes[i])
+    return exact_beliefs(layer.with_observations(data.rows(rows[others])))
+
+
 def _evidences(
-    alone: IndependentSources, i: int, tried: Sequence[Integrated | None], kernel: Kernel
+    alone: IndependentSources, i: int, tried: Sequence[Star | None], kernel: Kernel, as_one: IndependentSources | None
 ) -> tuple[Float[Tensor, "*b k"], Float[Tensor, "*b k p"], Layout]:
     """log p(some rows of source i | the other sources), at the most probable hyperparameters, and these."""
     some = alone.sources[i].rows(slice(None, None, math.ceil(alone.sources[i].n / AUTO_TUNING.likeness_rows)))
@@ -156,17 +173,26 @@ def _evidences(
     at = alone.locate(source.X)
     kernels = torch.stack([member.prior_cov(source.X, source.X) for member in alone.members])
     means, covs = [], []
-    for weighting in tried:
-        if weighting is None:
+    for star in tried:
+        if star is None:
             means.append(torch.zeros_like(source.y).reshape(P, n))
             covs.append(source.y.new_zeros(P, n, n))
             continue
-        below = StarBeliefs(alone.members, weighting.unit(facts))
-        own = below.weigh(at)
+        assert isinstance(star.weighting, Integrated)
+        if star.pooled:
+            assert as_one is not None
+            members = (_pooled_without(as_one, i, rows_pooled(alone.sources)),)
+            below = StarBeliefs(members, star.weighting.unit(SourceFacts(as_one.spread, as_one.trust)))
+            own = below.at(source.X)
+            cov = below.cov(own, own)
+        else:
+            below = StarBeliefs(alone.members, star.weighting.unit(facts))
+            own = below.weigh(at)
+            cov = below.cov_from(kernels, own)
         means.append(own.mean.reshape(P, n))
-        covs.append(below.cov_from(kernels, own).reshape(P, n, n))
+        covs.append(cov.reshape(P, n, n))
     k = len(tried)
-    scale = next(weighting.coefficients for weighting in tried if weighting is not None)
+    scale = next(w.coefficients for w in (star.weighting for star in tried if star) if isinstance(w, Integrated))
     terms = WeightedTerms(torch.cat(means).unsqueeze(1), torch.cat(covs).unsqueeze(1), scale)
     known = source.error_var if source.error_var is None else source.error_var.expand(k, *b, n)
     repeated = replace(source, X=source.X.expand(k, *b, n, -1), y=source.y.expand(k, *b, n), error_var=known)

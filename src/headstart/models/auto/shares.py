@@ -36,6 +36,7 @@ from headstart.models.mixture import Predictor
 from headstart.models.model import Prior, TransferModel, observed
 from headstart.models.params import AutoParams, ModelParams
 from headstart.models.posterior import TransferPosterior
+from headstart.models.star.star import Star
 from headstart.models.star.weights import StarBeliefs
 
 _FAR = 1e3  # a coordinate so far off that nothing there is related to the unit cube
@@ -96,7 +97,8 @@ def _predicted(
         each = [(1.0, prior.model, params, posterior.predictor)]
     with torch.no_grad():
         for believed, model, own, predictor in each:
-            if isinstance(predictor, Layer) and isinstance(predictor.below, StarBeliefs):
+            pooled = isinstance(model, Star) and model.pooled
+            if isinstance(predictor, Layer) and isinstance(predictor.below, StarBeliefs) and not pooled:
                 yield believed, *predict_heard(predictor, X, heard)
             else:
                 yield believed, *_case_by_case(model, own, tasks, X, heard)
@@ -110,7 +112,7 @@ def _case_by_case(
     heard: Bool[Tensor, "c k"],
 ) -> tuple[Float[Tensor, "c m"], Float[Tensor, "c m"]]:
     """The model at these hyperparameters, given the data of the tasks that are heard."""
-    silent = [_silenced(task) for task in tasks]
+    silent = [*(_silenced(task) for task in tasks[:-1]), tasks[-1].head(0)]
     known: dict[tuple[bool, ...], tuple[Tensor, Tensor]] = {}
     cases = [tuple(case if model.needs_sources else case[-1:]) for case in heard.tolist()]
     for case in cases:

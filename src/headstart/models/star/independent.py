@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset, task_name
+from headstart.data.thinning import representative
 from headstart.data.units import OutputUnits, Units, spread_of
 from headstart.gp.fit import FitReport, Seed
 from headstart.gp.hyperparameters import OFFSET_VAR, GPParams
@@ -24,10 +25,11 @@ from headstart.models.fitcache import fit_as_arrays, fit_from_arrays, fit_key, o
 from headstart.models.learning import FitJob, LearnContext, count_in_words, expected_seconds, integer_seed
 from headstart.models.model import TransferModel
 from headstart.models.posterior import map_tensors
-from headstart.tuning import PLAIN_TUNING
+from headstart.tuning import AUTO_TUNING, PLAIN_TUNING
 
 # Elements of all covariance matrices that are worked on in lockstep: more of them gain nothing
 _TOGETHER = 1 << 19
+_LEAST_TRUST = 1e-6
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class IndependentSources:
     reports: tuple[FitReport, ...]
     trust: Float[Tensor, "*b s"]
     index: tuple[int, ...]  # their positions among all, of which these may be ``some``
+    doubt: Float[Tensor, "*b _"] | None = None  # of the sources that are pooled into one
 
     @property
     def known(self) -> Units:
@@ -174,6 +177,49 @@ def _stacked(sources: tuple[Dataset, ...]) -> Dataset:
     X, y = (torch.stack([getattr(source, what) for source in sources]) for what in ("X", "y"))
     known = [source.error_var for source in sources if source.error_var is not None]
     return replace(sources[0], X=X, y=y, error_var=torch.stack(known) if known else None)
+
+
+def pooled(sources: Sequence[Dataset], doubt: Float[Tensor, "*b s"] | None = None) -> Dataset:
+    """All sources as one task: representative rows of each (``rows_pooled``), around the mean of all its values.
+
+    Columns that some source did not record are not seen. ``doubt`` is further noise variance of each source's rows.
+    """
+    parts = [representative(source, rows) for source, rows in zip(sources, rows_pooled(sources), strict=True)]
+    y = torch.cat([p.y - source.y.mean(-1, keepdim=True) for p, source in zip(parts, sources, strict=True)], dim=-1)
+    error_var = None
+    if doubt is not None or any(part.error_var is not None for part in parts):
+        extra = y.new_zeros(*y.shape[:-1], len(sources)) if doubt is None else doubt
+        known = (torch.zeros_like(part.y) if part.error_var is None else part.error_var for part in parts)
+        error_var = torch.cat([one + extra[..., i, None] for i, one in enumerate(known)], dim=-1)
+    unseen = sorted({column for source in sources for column in source.unseen})
+    X = torch.cat([part.X for part in parts], dim=-2)
+    return Dataset(X, y, "all sources", unseen=unseen, categories=sources[0].categories, error_var=error_var)
+
+
+def rows_pooled(sources: Sequence[Dataset]) -> list[int]:
+    """How many rows of each source are pooled: all of the small ones, and the same number of each of the others."""
+    left, found = AUTO_TUNING.pooled_rows, [0] * len(sources)
+    by_size = sorted(range(len(sources)), key=lambda i: sources[i].n)
+    for place, i in enumerate(by_size):
+        found[i] = min(sources[i].n, max(2, left // (len(sources) - place)))
+        left -= found[i]
+    return found
+
+
+def fit_pooled(
+    alone: IndependentSources, model: TransferModel, seed: Seed, context: LearnContext
+) -> IndependentSources:
+    """The sources pooled into one, and its Gaussian process, in their common units.
+
+    The rows of a source that is trusted by τ have noise of (1/τ − 1) times the variance of all rows besides.
+    """
+    doubt = None
+    if bool((alone.trust < 1).any()):
+        doubt = alone.known.scale.square().unsqueeze(-1) * (1 / alone.trust.clamp_min(_LEAST_TRUST) - 1)
+    together = pooled(alone.sources, doubt)
+    layers, reports = fit_each((together,), [alone.known], alone.known.scale, model, seed, context)
+    certain = torch.ones_like(alone.trust[..., :1])
+    return IndependentSources((together,), alone.units, layers, reports, certain, (0,), doubt)
 
 
 def exact_beliefs(layer: Layer) -> ExactBeliefs:

@@ -22,7 +22,7 @@ from headstart.models.params import ModelParams, StarParams, rescaled
 from headstart.models.posterior import FitResult, TransferPosterior
 from headstart.models.refits import fit_of_long, with_its_offset
 from headstart.models.sequential import expanded_levels
-from headstart.models.star.independent import IndependentSources, exact_beliefs, fit_independently
+from headstart.models.star.independent import IndependentSources, exact_beliefs, fit_independently, fit_pooled, pooled
 from headstart.models.star.weights import SourceFacts, StarBeliefs, StarWeights, Weighting, star_evidence
 from headstart.tuning import PLAIN_TUNING
 
@@ -77,17 +77,30 @@ class StarPrior(Prior):
         levels = (*(source.params for source in self.alone.layers), layer.params)
         sums = (below.of_all(weights.mean), below.of_all(weights.var), below.of_all(weights.own))
         params = rescaled(StarParams(levels, *sums, weights.balance), units.scale, units.offset)
+        assert isinstance(params, StarParams)
+        params = replace(params, doubt=selected.doubt)  # which is in the units of the data already
         return TransferPosterior(layer, FitResult(units, params, (*self.fit_reports, report)), target.y), theta
 
 
 @dataclass(frozen=True, kw_only=True)
 class Star(TransferModel):
-    """Independent sources below the target; ``weighting`` says how they add up."""
+    """Independent sources below the target.
+
+    Args:
+        weighting: How the sources add up.
+        pooled: Whether their rows are pooled into one source first.
+        kernel: Of all tasks.
+        fit: How hyperparameters are found.
+        units: Where the model's output units come from.
+        output_map: Whether outputs go through a monotone map first.
+    """
 
     weighting: Weighting
+    pooled: bool = False
 
     def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> StarPrior:
-        return self.upon(fit_independently(sources, self, seed, context))
+        alone = fit_independently(sources, self, seed, context)
+        return self.upon(fit_pooled(alone, self, seed, context) if self.pooled else alone)
 
     def upon(self, alone: IndependentSources) -> StarPrior:
         """The prior from sources that were fitted already."""
@@ -97,10 +110,12 @@ class Star(TransferModel):
         if not isinstance(params, StarParams):
             raise InputError(f"A star model takes StarParams, but got {type(params).__name__}.")
         params.require()
+        if self.pooled and sources:
+            sources = (pooled(sources, params.doubt),)
         levels = expanded_levels(params.levels, len(sources) + 1, target)
         b = target.batch_shape
         own = (params.weights, params.weight_var, params.own, params.balance)
-        params = StarParams(levels, *(w.expand(*b, -1) for w in own))
+        params = replace(StarParams(levels, *(w.expand(*b, -1) for w in own)), doubt=params.doubt)
         spec = LevelSpec(self.kernel, self.fit, self.units, source=True)
         each = (source_layer(NoBeliefs(b), *pair, spec) for pair in zip(levels, sources, strict=False))
         members = tuple(map(exact_beliefs, each))

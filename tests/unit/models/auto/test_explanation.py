@@ -271,7 +271,6 @@ def test_the_history_begins_with_the_prior_and_ends_now(explained: Explanation, 
     assert tuple(explained.candidates) == prior.model.names == tuple(explained.meanings) == tuple(explained.labels)
     first, last = explained.history[0][1], explained.history[-1][1]
     assert first == pytest.approx(tuple(prior.believed.tolist()))
-    assert first[2] == 0  # the chain runs through a source that is not trusted
     assert last == pytest.approx(tuple(explained.candidates.values()))
     for _, believed in explained.history:
         assert sum(believed) == pytest.approx(1)

@@ -10,10 +10,13 @@ from tests.problems import gp_params, quick, tensor
 from torch import Tensor
 
 from headstart import STAR, Dataset, GPParams, Kernel
+from headstart.data.units import OutputMap
 from headstart.gp.hyperparameters import blind_to
-from headstart.models.auto.gate import Informative, informative
+from headstart.models.auto.gate import Informative, informative, informative_together
 from headstart.models.chain.beliefs import NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
+from headstart.models.learning import LearnContext
+from headstart.models.star.independent import fit_pooled, rows_pooled
 from headstart.models.star.star import StarPrior
 
 
@@ -39,6 +42,55 @@ def gate_of(*sources: Dataset) -> Informative:
 
 def smooth(X: Tensor) -> Tensor:
     return torch.sin(5 * X).sum(-1)
+
+
+def together(*sources: Dataset) -> Informative:
+    """As AUTO asks for it."""
+    prior = quick(STAR).using(output_map=OutputMap.NONE).learn(sources)
+    assert isinstance(prior, StarPrior)
+    as_one = fit_pooled(prior.alone, prior.model, 0, LearnContext())
+    return informative_together(as_one.layers[0], as_one.known.inward(as_one.sources[0]), rows_pooled(sources))
+
+
+def test_a_part_of_the_pooled_rows_gains_over_the_constant_of_all_rows() -> None:
+    """Every value is predicted from all others of all sources, by the process and by a constant."""
+    X, y, params = draw(9, 2, seed=1).sigmoid(), 0.3 * smooth(draw(9, 2, seed=1).sigmoid()), gp_params(2)
+    gains = []
+    for i in range(9):
+        others = [j for j in range(9) if j != i]
+        mean, var = layer_of(X[others], y[others], params).predict_marginal(X[i : i + 1])
+        process = log_normal(y[i].item(), mean.item(), var.item() + params.noise_var.item())
+        seen = y[others]
+        gains.append(process - log_normal(y[i].item(), seen.mean().item(), seen.var().item() * (1 + 1 / 8)))
+    found = informative_together(layer_of(X, y, params), Dataset(X, y), [4, 5])
+    each, whole = [tensor(gains[:4]), tensor(gains[4:])], tensor(gains)
+    parts = Informative(
+        torch.stack([g.mean() for g in each]) - 4 / 9, torch.stack([g.std() / len(g) ** 0.5 for g in each])
+    )
+    limit = Informative((whole.mean() - 4 / 9).expand(2), (whole.std() / 3).expand(2))
+    torch.testing.assert_close(found.trust, torch.minimum(parts.trust, limit.trust))
+
+
+def test_sources_too_small_on_their_own_are_trusted_together() -> None:
+    """Nine rows in twelve inputs show little; those of six sources do, and a seventh of noise is not let in."""
+    X = [draw(9, 12, seed=i).sigmoid() for i in range(7)]
+    sources = [Dataset(x, x @ torch.linspace(1, 2, 12, dtype=torch.float64) + 0.1 * i) for i, x in enumerate(X[:6])]
+    sources.append(Dataset(X[6], draw(9, seed=99)))
+    alone, all_of_them = gate_of(*sources).trust, together(*sources).trust
+    assert alone[:6].mean().item() < 0.5
+    assert all_of_them[:6].min().item() > 0.9
+    assert all_of_them[6].item() == 0
+
+
+def test_noise_is_no_more_trusted_together_than_alone() -> None:
+    """Sources of nothing but noise: a process that knows the level and spread of all has nothing over a constant."""
+    trust = []
+    for seed in range(6):
+        sources = [
+            Dataset(draw(20, 2, seed=10 * seed + i).sigmoid(), draw(20, seed=500 + 10 * seed + i)) for i in range(4)
+        ]
+        trust.append(together(*sources).trust)
+    assert torch.cat(trust).mean().item() < 0.1
 
 
 @pytest.mark.parametrize("rough", [False, True], ids=["smooth", "rough"])

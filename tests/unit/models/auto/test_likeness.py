@@ -16,16 +16,23 @@ from headstart.gp.fit import FitOptions, fit
 from headstart.gp.hyperparameters import ThetaPrior
 from headstart.gp.kernels import Kernel
 from headstart.models.auto.auto import AutoPrior
-from headstart.models.auto.likeness import Likeness, _expected, _proportions, likeness
+from headstart.models.auto.likeness import Likeness, _expected, _pooled_without, _proportions, likeness
 from headstart.models.learning import LearnContext
-from headstart.models.star.independent import IndependentSources, fit_independently
+from headstart.models.star.independent import (
+    IndependentSources,
+    fit_independently,
+    fit_pooled,
+    pooled,
+    rows_pooled,
+)
 from headstart.models.star.star import Star, StarPrior
 from headstart.models.star.weights import Integrated, SourceFacts, star_evidence
 from headstart.tuning import AUTO_TUNING
 
 KIN, FREE = Integrated(mean=1.0, spread=1.0, balance=0.9), Integrated()
+ALL = Star(weighting=KIN, pooled=True)
 OWN, STRENGTH = AUTO_TUNING.own_shares, AUTO_TUNING.likeness_prior_sources
-CANDIDATES, BELIEVED = (KIN, FREE, None), (0.6, 0.2, 0.2)
+CANDIDATES, BELIEVED = (Star(weighting=KIN), Star(weighting=FREE), None), (0.6, 0.2, 0.2)
 
 
 def points(seed: int, n: int = 20) -> Tensor:
@@ -74,6 +81,37 @@ def test_sources_that_are_alike_make_kin_believed() -> None:
     assert different.believed[2].item() > 0.35  # .2 before any comparison
     assert alike.own.item() < different.own.item()
     assert OWN[0] <= alike.own.item() <= OWN[-1]
+
+
+def pooled_belief(sources: list[Dataset]) -> float:
+    """The belief in the pooled sources against kin, .5 before any comparison."""
+    alone = learnt(sources)
+    as_one = fit_pooled(alone, quick(AUTO), 0, LearnContext())
+    candidates = (Star(weighting=KIN), ALL, None)
+    return likeness(alone, candidates, (0.4, 0.4, 0.2), Kernel.MATERN52, LearnContext(), as_one).believed[1].item()
+
+
+def test_small_sources_of_one_kind_are_better_predicted_from_all_rows() -> None:
+    """Of six rows each the average knows little, their pooled rows much; of rows enough both know the same."""
+
+    def task(n: int, seed: int) -> Dataset:
+        X = torch.rand(n, 4, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        return Dataset(X, torch.sin(3 * X).sum(-1) + 0.1 * seed)
+
+    assert pooled_belief([task(6, i) for i in range(8)]) > 0.7
+
+
+def test_the_pooled_rows_of_a_source_do_not_predict_it() -> None:
+    """Without the rows of one, the pooled sources say what the others say, pooled at the same hyperparameters."""
+    alone = learnt(DIFFERENT)
+    as_one = fit_pooled(alone, quick(AUTO), 0, LearnContext())
+    sizes = rows_pooled(DIFFERENT)
+    for i in (0, 2, 4):
+        others = pooled([source for j, source in enumerate(DIFFERENT) if j != i])
+        layer = as_one.layers[0].with_observations(as_one.known.inward(others))
+        expected = layer.predict_marginal(DIFFERENT[i].X)[0]
+        without = _pooled_without(as_one, i, sizes)
+        torch.testing.assert_close(without.at(DIFFERENT[i].X).mean, expected)
 
 
 def test_one_source_leaves_the_priors() -> None:
