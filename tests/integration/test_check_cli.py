@@ -47,7 +47,7 @@ def test_the_python_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None
     first, *lines = capsys.readouterr().out.splitlines()
     assert first == "((), ('reverse',))"
     assert [line.split(".")[0] for line in lines[:3]] == ["alike: used", "reverse: used", "noise: ignored"]
-    assert re.fullmatch(r"believed after 10 observations: kin \d+%, star \d+%, chain \d+%, plain \d+%", lines[3])
+    assert re.fullmatch(r"believed after 10 observations: kin \d+%, star \d+%, pooled \d+%, plain \d+%", lines[3])
     assert re.fullmatch(r"rests on: (\w+ \d+%(, )?)+", lines[4])
 
 
@@ -101,8 +101,8 @@ def test_a_folder_is_judged(tmp_path: Path, current: str) -> None:
         row = rf"^{name} +12 +\+\d\.\d\d ± \d\.\d\d +{gain} +{number} ± \d\.\d\d +(used|down-weighted|ignored)"
         assert re.search(row, result.stdout, flags=re.MULTILINE), result.stdout
         assert re.search(rf"^{name} is (used|down-weighted|ignored)\. [A-Z]", result.stdout, flags=re.MULTILINE)
-    shares = dict(re.findall(r"^(kin|star|chain|plain) .* (\d+) %", result.stdout, flags=re.MULTILINE))
-    assert list(shares) == ["kin", "star", "chain", "plain"]
+    shares = dict(re.findall(r"^(kin|star|pooled|plain) .* (\d+) %", result.stdout, flags=re.MULTILINE))
+    assert list(shares) == ["kin", "star", "pooled", "plain"]
     assert 98 <= sum(int(share) for share in shares.values()) <= 102
     after = fingerprint(tmp_path)
     assert {name: after[name] for name in before} == before

@@ -24,7 +24,7 @@ from benchmarks.run.sensitivity import (
 from benchmarks.store import Run, Store
 from headstart import tuning
 
-TRIED = Variant("AUTO_TUNING", "chain_max_sources", 5, 10)
+TRIED = Variant("AUTO_TUNING", "first_points", 5, 10)
 
 
 def _run(variant: Variant, seed: int, regret: list[float]) -> Run:
@@ -55,7 +55,7 @@ def test_runs_are_paired_by_problem_and_seed() -> None:
     assert sorted(pairs(runs, TRIED, "auto")) == [[0.0, -2.0], [1.0, 0.0]]
     assert pairs(runs, TRIED, "gpbo") == []
     (row,) = sensitivity_sheet([TRIED], runs).rows
-    assert row[:7] == ("chain_max_sources", "5", "10", "auto", 2, 2, "+0.500 [+0.000, +1.000]")
+    assert row[:7] == ("first_points", "5", "10", "auto", 2, 2, "+0.500 [+0.000, +1.000]")
 
 
 @pytest.mark.parametrize(
@@ -98,4 +98,4 @@ def test_a_small_run_is_kept_and_reported(tmp_path: Path) -> None:
     assert [(run.method, len(run.regret)) for run in runs] == [("auto", 5), ("gpbo", 5), ("auto", 5)]
     assert pairs(runs, TRIED, "auto") == [[0.0]]
     assert units_of(1, [TRIED], problems, runs, steps=5) == [VariantUnit(Variant(), problems, 1, 5)]
-    assert "half to double: chain_max_sources." in sensitivity_sheet([TRIED], runs).note
+    assert "half to double: first_points." in sensitivity_sheet([TRIED], runs).note

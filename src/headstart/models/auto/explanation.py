@@ -1,6 +1,6 @@
 """Explanations: a verdict on every source, from its predictions of the target and of itself, and why.
 
-trust       how far the source predicts itself better than a constant (models.auto.gate)
+trust       how far the source is predicted better than by a constant, from its own or all past rows (models.auto.gate)
 gain        log score of the target's values under a star of this source alone, minus that of a process without
             sources: nats per observation, with a 95 % interval over the observations
 weight      how much of the source's shape the target has, given all data: 1 is all of it, below 0 upside down
