@@ -19,7 +19,7 @@ from tests.problems import (
 )
 from torch import Tensor
 
-from headstart import FAMILY
+from headstart import FAMILY, GPBO, STAR
 from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture
@@ -89,7 +89,8 @@ def test_a_problem_of_a_batch_is_this_problem_alone(batch_shape: tuple[int, ...]
     i = tuple(size - 1 for size in batch_shape)
     one = batch.problem(batch.batch_shape.numel() - 1)
     assert isinstance(one, AutoPosterior)
-    for k, name in enumerate(("STAR", "STAR", "SHGP", "GPBO")):
+    models = (STAR, STAR, STAR.using(pooled=True), GPBO)
+    for k, model in enumerate(models):
         alone = candidate(one, k)
         assert alone.batch_shape == ()
         together = [part[i] for part in candidate(batch, k).predict(problem.Xq)]
@@ -97,8 +98,8 @@ def test_a_problem_of_a_batch_is_this_problem_alone(batch_shape: tuple[int, ...]
             assert agree(a, b, rtol=1e-10)
         assert torch.equal(alone.train_targets, problem.target.y[i])
         # what it says of itself makes it again
-        sources = () if name == "GPBO" else [item_of(s, i) for s in problem.sources]
-        again = FAMILY[name].at(alone.hyperparameters, sources=sources, target=item_of(problem.target, i))
+        sources = [item_of(s, i) for s in problem.sources] if model.needs_sources else ()
+        again = model.at(alone.hyperparameters, sources=sources, target=item_of(problem.target, i))
         for a, b in zip(again.predict(problem.Xq[i]), together, strict=True):
             assert agree(a, b, rtol=1e-9)
 

@@ -367,7 +367,7 @@ def test_nothing_is_known_without_sources_and_before_two_results() -> None:
 
 
 def test_stars_of_the_same_sources_ask_them_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """AUTO's two stars share what the sources say at a point; what is stated is what each says by itself."""
+    """AUTO's kin and star share what the sources say at a point; what is stated is what each says by itself."""
     generator = torch.Generator().manual_seed(0)
     X = torch.rand(3, 25, 2, generator=generator, dtype=torch.float64)
     sources = [Dataset(x, (x - 0.1 * i).square().sum(-1)) for i, x in enumerate(X)]
@@ -384,7 +384,7 @@ def test_stars_of_the_same_sources_ask_them_once(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(ExactBeliefs, "_at", counted)
     together = measurement(posterior.predictor, points, None, noise=False)
     stars = [m for m, _ in components(posterior.predictor) if isinstance(m.below, StarBeliefs)]
-    assert len(stars) == 2
+    assert [len(star.below.members) for star in stars] == [3, 3, 1]
     assert sum(any(one is member for member in stars[0].below.members) for one in asked) == 3
     assert agree(together.means, torch.stack([mean for mean, _ in apart], -1), rtol=1e-12)
     assert agree(together.sds, torch.stack([var.sqrt() for _, var in apart], -1), rtol=1e-9)

@@ -111,11 +111,12 @@ class Star(TransferModel):
             raise InputError(f"A star model takes StarParams, but got {type(params).__name__}.")
         params.require()
         if self.pooled and sources:
-            sources = (pooled(sources, params.doubt),)
+            sources = (pooled(sources, None if params.doubt is None else params.doubt.to(target.X.device)),)
         levels = expanded_levels(params.levels, len(sources) + 1, target)
         b = target.batch_shape
         own = (params.weights, params.weight_var, params.own, params.balance)
-        params = replace(StarParams(levels, *(w.expand(*b, -1) for w in own)), doubt=params.doubt)
+        doubt = None if params.doubt is None else params.doubt.expand(*b, -1)
+        params = replace(StarParams(levels, *(w.expand(*b, -1) for w in own)), doubt=doubt)
         spec = LevelSpec(self.kernel, self.fit, self.units, source=True)
         each = (source_layer(NoBeliefs(b), *pair, spec) for pair in zip(levels, sources, strict=False))
         members = tuple(map(exact_beliefs, each))
