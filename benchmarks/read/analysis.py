@@ -29,6 +29,7 @@ Array = NDArray[np.float64]
 class Cell:
     """The runs of one method on one problem: ``regret[i, n − 1]`` is that of ``seeds[i]`` after n evaluations.
 
+    ``labels[i]`` names the target, the task that the run is about; seeds of a table with few tasks share them.
     ``step_seconds[i]`` is the mean CPU time of a step (fit and choice), ``learn_seconds[i]`` that of learning the
     sources, which is done once.
     """
@@ -36,6 +37,7 @@ class Cell:
     problem: str
     method: str
     seeds: tuple[int, ...]
+    labels: tuple[str, ...]
     regret: Array
     step_seconds: Array
     learn_seconds: Array
@@ -49,6 +51,11 @@ class Cell:
         """The regrets of these seeds, in this order."""
         row = {seed: i for i, seed in enumerate(self.seeds)}
         return self.regret[[row[seed] for seed in seeds]]
+
+    def tasks(self, seeds: Sequence[int]) -> tuple[str, ...]:
+        """The targets of these seeds, in this order."""
+        label = dict(zip(self.seeds, self.labels, strict=True))
+        return tuple(label[seed] for seed in seeds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,6 +152,7 @@ def _cell(problem: str, method: str, runs: Sequence[Run]) -> Cell:
         problem=problem,
         method=method,
         seeds=tuple(run.seed for run in ordered),
+        labels=tuple(run.label for run in ordered),
         regret=np.array([run.regret for run in ordered], dtype=np.float64),
         step_seconds=np.array(seconds, dtype=np.float64),
         learn_seconds=np.array([run.learn_seconds for run in ordered], dtype=np.float64),
