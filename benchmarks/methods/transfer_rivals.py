@@ -38,8 +38,14 @@ _SELECTED = 3  # results from which Ax's choice between its models can be cross-
 
 def begin(name: str, instance: Instance, problem: str, seeds: Sequence[int]) -> Proposer:
     """The method of that name at work."""
-    rival = {"botorch-mtgp": _MultiTask, "ax": _Ax, "baybe": _BayBE}[name]
-    return rival(instance, problem, seeds)
+    match name:
+        case "botorch-mtgp":
+            return _MultiTask(instance, problem, seeds)
+        case "ax":
+            return _Ax(instance, problem, seeds)
+        case "baybe":
+            return _BayBE(instance, problem, seeds)
+    raise InputError(f"There is no rival {name!r}.")
 
 
 def standardised(y: Float[Tensor, "n"]) -> Float[Tensor, "n"]:
@@ -103,7 +109,7 @@ class _MultiTask(_Rival):
         """LogEI on the lowest result of the target, which is the last task."""
         from botorch.acquisition.analytic import LogExpectedImprovement
         from botorch.fit import fit_gpytorch_mll
-        from botorch.models import MultiTaskGP
+        from botorch.models.multitask import MultiTaskGP
         from gpytorch.mlls import ExactMarginalLogLikelihood
 
         tasks = [*self._past(problem), (X, y)]

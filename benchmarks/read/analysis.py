@@ -29,7 +29,8 @@ Array = NDArray[np.float64]
 class Cell:
     """The runs of one method on one problem: ``regret[i, n − 1]`` is that of ``seeds[i]`` after n evaluations.
 
-    ``labels[i]`` names the target, the task that the run is about; seeds of a table with few tasks share them.
+    ``labels[i]`` names the target, the task that the run is about; seeds of a table with few tasks share them. Without
+    them every seed is a task of its own.
     ``step_seconds[i]`` is the mean CPU time of a step (fit and choice), ``learn_seconds[i]`` that of learning the
     sources, which is done once.
     """
@@ -37,10 +38,10 @@ class Cell:
     problem: str
     method: str
     seeds: tuple[int, ...]
-    labels: tuple[str, ...]
     regret: Array
     step_seconds: Array
     learn_seconds: Array
+    labels: tuple[str, ...] = ()
 
     @property
     def steps(self) -> int:
@@ -54,7 +55,7 @@ class Cell:
 
     def tasks(self, seeds: Sequence[int]) -> tuple[str, ...]:
         """The targets of these seeds, in this order."""
-        label = dict(zip(self.seeds, self.labels, strict=True))
+        label = dict(zip(self.seeds, self.labels or map(str, self.seeds), strict=True))
         return tuple(label[seed] for seed in seeds)
 
 
