@@ -239,7 +239,7 @@ class _BayBE(_Rival):
         from baybe.objectives import SingleTargetObjective
         from baybe.parameters import CategoricalParameter, NumericalDiscreteParameter, TaskParameter
         from baybe.recommenders import BotorchRecommender
-        from baybe.searchspace import SearchSpace
+        from baybe.searchspace import SearchSpace, SubspaceDiscrete
         from baybe.targets import NumericalTarget
 
         left = free.nonzero().squeeze(-1)
@@ -264,7 +264,8 @@ class _BayBE(_Rival):
             )
         chosen = BotorchRecommender().recommend(
             1,
-            SearchSpace.from_dataframe(rows, parameters),
+            # not ``from_dataframe``, which spends seconds on looking every value up
+            SearchSpace(discrete=SubspaceDiscrete(parameters=parameters, exp_rep=rows)),
             SingleTargetObjective(NumericalTarget("y", minimize=True)),
             known,
         )
