@@ -131,9 +131,9 @@ def compare(
     ] = None,
     out: OutFolder = None,
 ) -> None:
-    """Paired differences with bootstrap intervals, speed-ups, and ranks with a critical difference."""
+    """Paired differences and tests, speed-ups, solve rates, profiles, when the past pays, ranks, wins and losses."""
     with errors_in_one_line():
-        from benchmarks.read import analysis, report
+        from benchmarks.read import analysis, figures, report
 
         results = analysis.load(folder)
         say(results.remarks)
@@ -141,6 +141,8 @@ def compare(
         results = results.only((reference, *names(methods))) if methods else results
         sheets = report.compare(results, reference, at=analysis.require_marks(at), level=level)
         _report(sheets, out, name="compare", heading=f"Against {reference}", series=analysis.series(results))
+        for path in figures.draw_profiles(results, out) if out is not None else ():
+            typer.echo(f"Picture: {path}")
 
 
 @app.command()
@@ -149,15 +151,15 @@ def plot(
     methods: Methods = None,
     out: Annotated[Path | None, typer.Option(help="Where the pictures go.", show_default="DIR itself")] = None,
 ) -> None:
-    """Regret against evaluations, mean ± standard error and median with quantiles, as PNG."""
+    """Regret against evaluations, mean ± standard error and median with quantiles, and profiles, as PNG."""
     with errors_in_one_line():
         from benchmarks.read.analysis import load
-        from benchmarks.read.figures import draw_regret
+        from benchmarks.read.figures import draw_profiles, draw_regret
 
         results = load(folder)
         say(results.remarks)
         results = results.only(names(methods)) if methods else results
-        for path in draw_regret(results, out or folder):
+        for path in (*draw_regret(results, out or folder), *draw_profiles(results, out or folder)):
             typer.echo(f"Picture: {path}")
 
 

@@ -39,7 +39,10 @@ def commit() -> str:
 def provenance(device: str = "cpu") -> dict[str, Any]:
     """What a result depends on besides its settings: versions, commit, hardware."""
     found: dict[str, Any] = {"python": platform.python_version(), "commit": commit(), "device": device}
-    for name in ("headstart", "torch", "botorch", "gpytorch", "scipy", "numpy", "numba", "optuna", "scikit-learn"):
+    for name in (
+        *("headstart", "torch", "botorch", "gpytorch", "scipy", "numpy", "numba", "optuna", "scikit-learn"),
+        *("ax-platform", "baybe"),
+    ):
         try:
             found[name] = version(name)
         except PackageNotFoundError:

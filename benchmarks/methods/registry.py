@@ -65,22 +65,37 @@ class CopulaMethod(Method):
 
 @dataclass(frozen=True)
 class Rival(Method):
-    """A method of ``benchmarks.methods.scratch``, which is loaded when it begins."""
+    """A method of ``methods.scratch`` or ``methods.transfer_rivals``, which is loaded when it begins."""
 
     name: str
 
     def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Proposer:
         """Most of them learn nothing from the sources."""
-        from benchmarks.methods.scratch import begin
+        from benchmarks.methods import scratch, transfer_rivals
 
-        return begin(self.name, instance, problem, seeds, settings)
+        if self.name in TRANSFER_RIVALS:
+            return transfer_rivals.begin(self.name, instance, problem, seeds)
+        return scratch.begin(self.name, instance, problem, seeds, settings)
+
+
+@dataclass(frozen=True)
+class Again(ModelMethod):
+    """The same model on the same tasks with other random numbers: a negative control, whose difference must be 0."""
+
+    def begin(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Proposer:
+        """Learn the sources; points are drawn from streams of its own."""
+        return super().begin(instance, f"{problem}, again", seeds, settings)
+
+
+TRANSFER_RIVALS = ("botorch-mtgp", "ax", "baybe")
 
 
 METHODS: dict[str, Method] = {
     **{name.lower(): ModelMethod(name.lower(), model) for name, model in FAMILY.items()},
     "gc3p": CopulaMethod(),
     "random": RandomSearch(),
-    **{name: Rival(name) for name in ("gpbo-0.1", "optuna-gp", "optuna-tpe", "botorch", "best-past")},
+    "gpbo-again": Again("gpbo-again", FAMILY["GPBO"]),
+    **{name: Rival(name) for name in ("gpbo-0.1", "optuna-gp", "optuna-tpe", "botorch", "best-past", *TRANSFER_RIVALS)},
 }
 
 

@@ -15,8 +15,10 @@ Problems are done one after the other, each with random numbers of its own seed,
 
 from __future__ import annotations
 
+import logging
 import time
 import warnings
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 _MOST_SOBOL = 8
-_RESTARTS, _RAW_SAMPLES = 4, 128
+_SEARCH: dict[str, Any] = {"q": 1, "num_restarts": 4, "raw_samples": 128}
 
 
 def begin(name: str, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> Proposer:
@@ -157,8 +159,7 @@ def quietly() -> Iterator[None]:
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with silence():
             yield
     finally:
         optuna.logging.set_verbosity(before)
@@ -167,8 +168,62 @@ def quietly() -> Iterator[None]:
 # ── BoTorch ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _BoTorch(Proposer):
-    """BoTorch's own loop, problem by problem."""
+class OneByOne(Proposer):
+    """A method of others that works on one problem at a time, with torch's own generator and in one thread."""
+
+    def propose(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:
+        """The choice of every problem, one after the other."""
+        device = target.X.device
+        points, fitting, choosing = [], 0.0, 0.0
+        for i, seed in enumerate(self.seeds):
+            begun = time.process_time()
+            with torch.random.fork_rng(devices=[]), silence(), single_thread():
+                torch.manual_seed(_seed(self.problem, seed, "botorch", target.n))
+                free = None if allowed is None else allowed[i].cpu()
+                fitted, point = self.choose(i, target.X[i].cpu(), target.y[i].cpu(), free)
+                points.append(point)
+            fitting, choosing = fitting + fitted - begun, choosing + time.process_time() - fitted
+        chosen = torch.stack(points).to(device)
+        return Choice(chosen, None, fitting, choosing) if allowed is None else self.at_row(chosen, fitting, choosing)
+
+    @abstractmethod
+    def choose(
+        self, problem: int, X: Float[Tensor, "n d"], y: Float[Tensor, "n"], free: Bool[Tensor, "M"] | None
+    ) -> tuple[float, Tensor]:
+        """The time at which the model was fitted, and the next point or, where rows are ``free``, the next row."""
+
+    def best_of(self, value: Any, problem: int, free: Bool[Tensor, "M"]) -> Int[Tensor, ""]:
+        """The free row with the highest value of the acquisition function."""
+        assert self.instance.candidates is not None
+        with torch.no_grad():
+            values: Tensor = value(self.instance.candidates.X[problem].cpu().unsqueeze(-2))
+        return values.masked_fill(~free, -torch.inf).argmax(-1)
+
+
+def highest_in_cube(value: Any, d: int) -> Float[Tensor, "d"]:
+    """The point of the unit cube where the acquisition function is highest."""
+    from botorch.optim.optimize import optimize_acqf
+
+    bounds = torch.tensor([[0.0], [1.0]], dtype=torch.float64).expand(2, d)
+    point: Tensor = optimize_acqf(value, bounds=bounds, **_SEARCH)[0][0]
+    return point
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """Without warnings and log lines below an error; both are as they were afterwards."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+class _BoTorch(OneByOne):
+    """BoTorch's own loop."""
 
     def __init__(self, instance: Instance, problem: str, seeds: Sequence[int]) -> None:
         super().__init__(instance, problem, seeds)
@@ -178,35 +233,27 @@ class _BoTorch(Proposer):
 
     def propose(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:
         """A Sobol point, or the one with the highest LogEI."""
-        device = target.X.device
-        if target.n < self._start.shape[1]:
-            x = self._start[:, target.n].to(device)
-            return Choice(x, None, 0.0, 0.0) if allowed is None else self.at_row(_nearest(self, x, allowed))
-        points, fitting, choosing = [], 0.0, 0.0
-        for i, seed in enumerate(self.seeds):
-            begun = time.process_time()
-            # BoTorch draws from torch's own generator
-            with torch.random.fork_rng(devices=[]), warnings.catch_warnings(), single_thread():
-                warnings.simplefilter("ignore")
-                torch.manual_seed(_seed(self.problem, seed, "botorch", target.n))
-                X, y = target.X[i].cpu(), target.y[i].cpu()
-                fitted, point = self._highest(X, y) if allowed is None else self._best_row(X, y, i, allowed[i].cpu())
-                points.append(point)
-            fitting, choosing = fitting + fitted - begun, choosing + time.process_time() - fitted
-        chosen = torch.stack(points).to(device)
-        return Choice(chosen, None, fitting, choosing) if allowed is None else self.at_row(chosen, fitting, choosing)
+        if target.n >= self._start.shape[1]:
+            return super().propose(target, allowed)
+        x = self._start[:, target.n].to(target.X.device)
+        return Choice(x, None, 0.0, 0.0) if allowed is None else self.at_row(_nearest(self, x, allowed))
+
+    def choose(
+        self, problem: int, X: Float[Tensor, "n d"], y: Float[Tensor, "n"], free: Bool[Tensor, "M"] | None
+    ) -> tuple[float, Tensor]:
+        if free is None:
+            return self._highest(X, y)
+        value, fitted = _log_ei(X, y), time.process_time()
+        return fitted, self.best_of(value, problem, free)
 
     def _highest(self, X: Float[Tensor, "n d"], y: Float[Tensor, "n"]) -> tuple[float, Float[Tensor, "d"]]:
         """The point of the domain with the highest LogEI, and when the model was fitted."""
-        from botorch.optim.optimize import optimize_acqf
         from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
 
-        options: dict[str, Any] = {"q": 1, "num_restarts": _RESTARTS, "raw_samples": _RAW_SAMPLES}
         space = self.instance.space
         if space is None:
             value, fitted = _log_ei(X, y), time.process_time()
-            bounds = torch.tensor([[0.0], [1.0]], dtype=torch.float64).expand(2, self.domain.d)
-            return fitted, optimize_acqf(value, bounds=bounds, **options)[0][0]
+            return fitted, highest_in_cube(value, self.domain.d)
         compact = _Compact(space)
         value, fitted = _log_ei(X, y, compact), time.process_time()
         z, _ = optimize_acqf_mixed_alternating(
@@ -214,19 +261,9 @@ class _BoTorch(Proposer):
             bounds=compact.bounds,
             cat_dims={i: list(range(axis.width)) for i, axis in compact.categories.items()},
             discrete_dims={i: axis.grid().flatten().tolist() for i, axis in compact.grids.items()},
-            **options,
+            **_SEARCH,
         )
         return fitted, self.domain.snap(z if compact.transform is None else compact.transform.transform(z))[0]
-
-    def _best_row(
-        self, X: Float[Tensor, "n d"], y: Float[Tensor, "n"], problem: int, free: Bool[Tensor, "M"]
-    ) -> tuple[float, Int[Tensor, ""]]:
-        """The free row with the highest LogEI, and when the model was fitted."""
-        assert self.instance.candidates is not None
-        value, fitted = _log_ei(X, y), time.process_time()
-        with torch.no_grad():
-            values: Tensor = value(self.instance.candidates.X[problem].cpu().unsqueeze(-2))
-        return fitted, values.masked_fill(~free, -torch.inf).argmax(-1)
 
 
 class _Compact:

@@ -29,6 +29,8 @@ Array = NDArray[np.float64]
 class Cell:
     """The runs of one method on one problem: ``regret[i, n − 1]`` is that of ``seeds[i]`` after n evaluations.
 
+    ``labels[i]`` names the target, the task that the run is about; seeds of a table with few tasks share them. Without
+    them every seed is a task of its own.
     ``step_seconds[i]`` is the mean CPU time of a step (fit and choice), ``learn_seconds[i]`` that of learning the
     sources, which is done once.
     """
@@ -39,6 +41,7 @@ class Cell:
     regret: Array
     step_seconds: Array
     learn_seconds: Array
+    labels: tuple[str, ...] = ()
 
     @property
     def steps(self) -> int:
@@ -49,6 +52,11 @@ class Cell:
         """The regrets of these seeds, in this order."""
         row = {seed: i for i, seed in enumerate(self.seeds)}
         return self.regret[[row[seed] for seed in seeds]]
+
+    def tasks(self, seeds: Sequence[int]) -> tuple[str, ...]:
+        """The targets of these seeds, in this order."""
+        label = dict(zip(self.seeds, self.labels or map(str, self.seeds), strict=True))
+        return tuple(label[seed] for seed in seeds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,6 +153,7 @@ def _cell(problem: str, method: str, runs: Sequence[Run]) -> Cell:
         problem=problem,
         method=method,
         seeds=tuple(run.seed for run in ordered),
+        labels=tuple(run.label for run in ordered),
         regret=np.array([run.regret for run in ordered], dtype=np.float64),
         step_seconds=np.array(seconds, dtype=np.float64),
         learn_seconds=np.array([run.learn_seconds for run in ordered], dtype=np.float64),

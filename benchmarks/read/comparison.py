@@ -1,18 +1,22 @@
 """Methods against a baseline, and against one another.
 
     difference    of regret and of log₁₀ regret, paired over the seeds both have, with a bootstrap 95 % interval
+    test          Wilcoxon's signed ranks of the paired log₁₀ differences, and the size of the effect
+    over tasks    the same where a unit is a task: the mean over the seeds that have it as their target
     ranks         the mean rank over (problem, seed) blocks, Friedman's test and Nemenyi's critical difference
     speed-up      evaluations until the mean regret reaches a level, the baseline's over the method's
 
 All intervals are percentiles over 10,000 resamples of the seeds with replacement, the same ones at every call. They
-say how much the mean could differ with other seeds; they are not corrected for the number of comparisons.
+say how much the mean could differ with other seeds; they are not corrected for the number of comparisons. The tests
+are: p-values are Holm's over all comparisons of a method, so that the chance that any verdict on a method that is like
+the baseline is wrong is at most 5 %, however many problems there are.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -25,6 +29,9 @@ from benchmarks.read.styles import is_table
 from headstart.errors import InputError, NotComparableError
 
 RESAMPLES = 10_000
+ALPHA = 0.05
+ENOUGH = 10  # pairs for a verdict: a test of a handful says little
+OVERALL = "all problems"
 _LEVELS = (0.025, 0.975)
 # A log has no zero: lower regrets count as these. On a table 1e-4 is a ten-thousandth of its range.
 _FLOOR, _TABLE_FLOOR = 1e-6, 1e-4
@@ -37,6 +44,8 @@ class Difference:
     """Regret of ``method`` − regret of ``baseline`` after some evaluations; below 0 the method is better.
 
     ``log10`` is the same of log₁₀ regret: −1 is a regret ten times lower. A win is a lower regret on a seed.
+    ``p_value`` is Wilcoxon's, Holm-corrected over all comparisons of the method; ``effect`` is the rank-biserial
+    correlation: −1 where the method is better in every pair, 1 where it is worse in every pair.
     """
 
     problem: str
@@ -49,6 +58,50 @@ class Difference:
     wins: int
     ties: int
     losses: int
+    effect: float
+    p_value: float
+
+    @property
+    def verdict(self) -> str:
+        """Better or worse, where the corrected test says so and there are enough pairs; else nothing."""
+        if self.pairs < ENOUGH or self.p_value >= ALPHA:
+            return ""
+        return "better" if self.effect < 0 else "worse"
+
+
+def signed_ranks(differences: Array) -> tuple[float, float]:
+    """Wilcoxon's two-sided p-value, and the rank-biserial correlation of paired differences.
+
+        (Σ ranks of |d| with d > 0 − Σ ranks of |d| with d < 0) / Σ ranks        over the pairs with d ≠ 0
+
+    Without such a pair they are 1 and 0.
+    """
+    moved = differences[np.abs(differences) > _TIE]
+    if not len(moved):
+        return 1.0, 0.0
+    # what is equal up to the digits of a record shares its rank
+    rank = stats.rankdata(np.round(np.abs(moved) / _TIE))
+    effect = float((rank * np.sign(moved)).sum() / rank.sum())
+    return float(stats.wilcoxon(np.round(moved / _TIE)).pvalue), effect
+
+
+def holm(p_values: Sequence[float]) -> tuple[float, ...]:
+    """Holm's corrected p-values: the i-th smallest of m times m − i + 1, at most 1, and never below a smaller one's."""
+    order = np.argsort(p_values, kind="stable")
+    m = len(order)
+    raised = np.maximum.accumulate([(m - i) * p_values[j] for i, j in enumerate(order)]) if m else np.empty(0)
+    corrected = np.empty(m)
+    corrected[order] = np.minimum(raised, 1.0)
+    return tuple(float(p) for p in corrected)
+
+
+def _corrected(found: Sequence[Difference]) -> tuple[Difference, ...]:
+    """With p-values that are corrected over all comparisons of the same method."""
+    of_method = {m: [i for i, d in enumerate(found) if d.method == m] for m in {d.method for d in found}}
+    corrected = {
+        i: p for own in of_method.values() for i, p in zip(own, holm([found[i].p_value for i in own]), strict=True)
+    }
+    return tuple(replace(d, p_value=corrected[i]) for i, d in enumerate(found))
 
 
 @lru_cache(maxsize=8)
@@ -71,7 +124,7 @@ def ratio_interval(values: Array, over: Array) -> Interval:
     return Interval(float(values.mean() / over.mean()), float(low), float(high))
 
 
-def _pairs(results: Results, baseline: str) -> list[tuple[Cell, Cell, list[int]]]:
+def pairs(results: Results, baseline: str) -> list[tuple[Cell, Cell, list[int]]]:
     """(method, baseline, common seeds) of every problem where there are any."""
     if baseline not in results.methods:
         there = ", ".join(results.methods) or "nothing"
@@ -90,35 +143,60 @@ def log_regret(problem: str, regret: ArrayLike) -> Array:
     return np.asarray(np.log10(np.maximum(regret, _TABLE_FLOOR if is_table(problem) else _FLOOR)))
 
 
-def differences(
-    results: Results,
-    baseline: str,
-    at: Sequence[int] | None = None,
-) -> tuple[Difference, ...]:
-    """Every method against the baseline at ``at``, or at the marks both reached."""
+def differences(results: Results, baseline: str, at: Sequence[int] | None = None) -> tuple[Difference, ...]:
+    """Every method against the baseline at ``at``, or at the marks both reached, on every problem."""
     found = []
-    for cell, base, seeds in _pairs(results, baseline):
+    for cell, base, seeds in pairs(results, baseline):
         ours, theirs = cell.of(seeds), base.of(seeds)
         steps = min(cell.steps, base.steps)
         for n in marks(steps) if at is None else [n for n in at if n <= steps]:
             a, b = ours[:, n - 1], theirs[:, n - 1]
             logs = log_regret(cell.problem, a) - log_regret(cell.problem, b)
-            wins, losses = int((a < b - _TIE).sum()), int((a > b + _TIE).sum())
-            found.append(
-                Difference(
-                    problem=cell.problem,
-                    method=cell.method,
-                    baseline=baseline,
-                    evaluations=n,
-                    pairs=len(seeds),
-                    regret=mean_interval(a - b),
-                    log10=mean_interval(logs),
-                    wins=wins,
-                    ties=len(seeds) - wins - losses,
-                    losses=losses,
-                )
-            )
-    return tuple(found)
+            found.append(_difference(cell.problem, cell.method, baseline, n, a - b, logs))
+    return _corrected(found)
+
+
+def over_tasks(results: Results, baseline: str, at: Sequence[int] | None = None) -> tuple[Difference, ...]:
+    """Every method against the baseline over all problems together, where a unit is a task of a problem.
+
+    Seeds with the same target are no independent evidence about tasks: their mean difference is one unit.
+    """
+    units: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    for cell, base, seeds in pairs(results, baseline):
+        ours, theirs, labels = cell.of(seeds), base.of(seeds), np.array(cell.tasks(seeds))
+        steps = min(cell.steps, base.steps)
+        logs = log_regret(cell.problem, ours[:, :steps]) - log_regret(cell.problem, theirs[:, :steps])
+        for n in marks(steps) if at is None else [n for n in at if n <= steps]:
+            regrets = ours[:, n - 1] - theirs[:, n - 1]
+            for label in dict.fromkeys(labels.tolist()):
+                own = labels == label
+                units.setdefault((cell.method, n), []).append((regrets[own].mean(), logs[own, n - 1].mean()))
+    return _corrected(
+        [
+            _difference(OVERALL, method, baseline, n, *np.array(values).T)
+            for (method, n), values in sorted(units.items(), key=lambda item: results.methods.index(item[0][0]))
+        ]
+    )
+
+
+def _difference(problem: str, method: str, baseline: str, n: int, regret: Array, logs: Array) -> Difference:
+    """Of paired differences of regret and log regret; the p-value is not corrected."""
+    wins, losses = int((regret < -_TIE).sum()), int((regret > _TIE).sum())
+    p_value, effect = signed_ranks(logs)
+    return Difference(
+        problem=problem,
+        method=method,
+        baseline=baseline,
+        evaluations=n,
+        pairs=len(regret),
+        regret=mean_interval(regret),
+        log10=mean_interval(logs),
+        wins=wins,
+        ties=len(regret) - wins - losses,
+        losses=losses,
+        effect=effect,
+        p_value=p_value,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +286,7 @@ def speed_ups(
     if level is not None and not level >= 0:
         raise InputError(f"The level is a regret and must not be negative, but it is {level}.")
     found = []
-    for cell, base, seeds in _pairs(results, baseline):
+    for cell, base, seeds in pairs(results, baseline):
         ours, theirs = cell.of(seeds), base.of(seeds)
         n, n_base, goal = _needed(ours.mean(0), theirs.mean(0), level)
         weights = resampling_weights(len(seeds), RESAMPLES, 0)

@@ -21,6 +21,7 @@ from PIL import Image
 from benchmarks.read.analysis import Array, Cell, Results, mean_and_error
 from benchmarks.read.calibration import KNOWN, LEVELS, Forecasts, Known, coverage, groups
 from benchmarks.read.styles import in_order, is_table, setting, settings_of, style, title
+from benchmarks.read.targets import TARGETS, profile
 from headstart.draw.canvas import INK, evaluations_axis, legend_below, panels, positive, tidy
 from headstart.errors import InputError
 from headstart.sources.files.safe import make_folder
@@ -113,6 +114,26 @@ def draw_regret(
         legend_below(figure, axes, f"{statistic}; {_runs(results)}")
         paths.append(save_png(figure, folder, f"{name}{suffix}"))
     return paths
+
+
+def draw_profiles(results: Results, folder: Path, name: str = "profiles") -> list[Path]:
+    """A panel per target regret: the share of (problem, seed) pairs solved, against evaluations."""
+    found = [one for target in TARGETS if (one := profile(results, target)) is not None]
+    if not found:
+        return []
+    figure, axes = panels(len(found))
+    for panel, one in zip(axes, found, strict=True):
+        steps = np.arange(1, one.steps + 1)
+        every = max(1, one.steps // 6)
+        for i, method in enumerate(one.budgets):
+            shares = one.within(method, steps.astype(np.float64))
+            curve(panel, method, steps, shares, floor=0.0, every=(i * every // len(one.budgets), every))
+        panel.set_ylim(-0.02, 1.02)
+        evaluations_axis(panel, one.steps)
+        tidy(panel, xlabel="evaluations", ylabel="share solved", title=f"Within a regret of {one.target:g}")
+    pairs = len(next(iter(found[0].budgets.values())))
+    legend_below(figure, axes, f"data profiles over {pairs} pairs (problem, seed)")
+    return [save_png(figure, folder, name)]
 
 
 def panel_title(problem: str, among: Sequence[str]) -> str:

@@ -9,30 +9,107 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.read.analysis import Results, marks, mean_and_error
-from benchmarks.read.comparison import Difference, SpeedUp, differences, ranks, speed_ups
-from benchmarks.read.sheet import Cellular, Interval, Sheet, compact
-from benchmarks.read.styles import style
+from benchmarks.read.comparison import (
+    ALPHA,
+    ENOUGH,
+    Difference,
+    SpeedUp,
+    differences,
+    over_tasks,
+    ranks,
+    speed_ups,
+)
+from benchmarks.read.relation import relation_sheets
+from benchmarks.read.sheet import Cellular, Sheet, compact
+from benchmarks.read.styles import CONTROL, style
+from benchmarks.read.targets import target_sheets
 from headstart.errors import InputError, NotComparableError
 
 _SMALLEST = 1e-4  # share of a problem's largest mean regret: a smaller regret counts as that
-_ENOUGH = 10  # pairs for a verdict: the bootstrap of a handful says little
 
 
 def compare(
     results: Results, baseline: str, *, at: Sequence[int] | None = None, level: float | None = None
 ) -> tuple[Sheet, ...]:
-    """Differences to the baseline and speed-ups for every problem; ranks and regret ratios over all of them."""
+    """Every problem on its own, then what holds over all of them, and at the end every clear loss beside the wins."""
     found = differences(results, baseline, at)
     speeds = speed_sheets(results, baseline, level)
     if not speeds:
         raise InputError(f"There is nothing to compare: no method has a seed in common with {baseline}.")
     of_problem = {p: [d for d in found if d.problem == p] for p in results.problems}
+    longest = sorted({d.evaluations for d in found})
     return (
         *(_difference_sheet(p, baseline, ds) for p, ds in of_problem.items() if ds),
         *speeds,
+        *target_sheets(results),
+        *(relation_sheets(results, baseline, longest) if longest else ()),
         *rank_sheet(results),
         *overall_sheet(results, baseline, at),
+        _task_sheet(over_tasks(results, baseline, at), baseline),
+        *_verdict_sheets(found, baseline),
     )
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _task_sheet(found: Sequence[Difference], baseline: str) -> Sheet:
+    """Over all problems, where a unit is a task."""
+    name = style(baseline).label
+    control = f" {style(CONTROL).label} is the baseline with other random numbers and must read 0." * any(
+        d.method == CONTROL for d in found
+    )
+    return Sheet(
+        name="tasks",
+        title=f"All problems against {name}, paired by task",
+        columns=("method", "after", "tasks", "log10 regret", "", "effect", "Holm p", "win/tie/loss"),
+        rows=tuple(
+            (
+                *(style(d.method).label, d.evaluations, d.pairs, f"{d.log10:.2f}", d.verdict),
+                *(f"{d.effect:.2f}", _p(d.p_value), f"{d.wins}/{d.ties}/{d.losses}"),
+            )
+            for d in found
+        ),
+        note="A unit is a task of a problem: the mean over the seeds that have it as their target. Below 0 the method "
+        f"is better; the effect is the rank-biserial correlation, −1 where it is better on every task.{control}",
+    )
+
+
+def _verdict_sheets(found: Sequence[Difference], baseline: str) -> tuple[Sheet, ...]:
+    """How often each method is clearly better or worse, and every place where it is, losses first."""
+    name = style(baseline).label
+    methods = list(dict.fromkeys(d.method for d in found))
+    by_method = {m: [d for d in found if d.method == m and d.pairs >= ENOUGH] for m in methods}
+    counts = {m: [sum(d.verdict == v for d in ds) for v in ("better", "", "worse")] for m, ds in by_method.items()}
+    # a loss is listed before the correction already, a win only after it
+    lost = [d for d in found if d.verdict != "better" and d.log10.low > 0 and d.pairs >= ENOUGH]
+    clear = [*lost, *(d for d in found if d.verdict == "better")]
+    summary = Sheet(
+        name="verdicts",
+        title=f"Clearly better or worse than {name}, of all comparisons (problem × evaluations)",
+        columns=("method", "better", "undecided", "worse"),
+        rows=tuple((style(m).label, *n) for m, n in counts.items()),
+        note="By Wilcoxon's signed ranks on paired seeds, Holm-corrected over all comparisons of a method, "
+        f"p < {ALPHA:g}; comparisons of fewer than {ENOUGH} pairs are left out.",
+    )
+    if not clear:
+        return (summary,)
+    listed = Sheet(
+        name="clear",
+        title=f"Every loss against {name}, and every clear win",
+        columns=("", "method", "problem", "after", "pairs", "log10 regret", "effect", "Holm p"),
+        rows=tuple(
+            (
+                *(d.verdict or "leans to worse", style(d.method).label, d.problem, d.evaluations, d.pairs),
+                *(f"{d.log10:.2f}", f"{d.effect:.2f}", _p(d.p_value)),
+            )
+            for d in clear
+        ),
+        note="A loss that leans to worse is one by its own interval alone, which no correction has widened; wins are "
+        "listed only where the corrected test says so.",
+    )
+    return summary, listed
 
 
 def speed_sheets(results: Results, baseline: str, level: float | None = None) -> tuple[Sheet, ...]:
@@ -42,28 +119,23 @@ def speed_sheets(results: Results, baseline: str, level: float | None = None) ->
     return tuple(_speed_sheet(p, baseline, ss, given=level is not None) for p, ss in of_problem.items() if ss)
 
 
-def _verdict(interval: Interval, pairs: int) -> str:
-    if pairs < _ENOUGH:
-        return ""
-    return "better" if interval.high < 0 else "worse" if interval.low > 0 else ""
-
-
 def _difference_sheet(problem: str, baseline: str, found: Sequence[Difference]) -> Sheet:
     name = style(baseline).label
     return Sheet(
         name="differences",
         title=f"{problem} against {name}",
-        columns=("method", "after", "pairs", "log10 regret", "", "regret", "win/tie/loss"),
+        columns=("method", "after", "pairs", "log10 regret", "", "effect", "Holm p", "regret", "win/tie/loss"),
         rows=tuple(
             (
-                *(style(d.method).label, d.evaluations, d.pairs, f"{d.log10:.2f}", _verdict(d.log10, d.pairs)),
-                *(f"{d.regret:.2g}", f"{d.wins}/{d.ties}/{d.losses}"),
+                *(style(d.method).label, d.evaluations, d.pairs, f"{d.log10:.2f}", d.verdict),
+                *(f"{d.effect:.2f}", _p(d.p_value), f"{d.regret:.2g}", f"{d.wins}/{d.ties}/{d.losses}"),
             )
             for d in found
         ),
         note=f"Paired differences to {name} with bootstrap 95 % intervals; below 0 the method is better, −1 in log10 "
-        "is a regret ten times lower. There is a verdict where the interval of the log10 difference leaves out 0 and "
-        f"there are at least {_ENOUGH} pairs.",
+        "is a regret ten times lower. The effect is the rank-biserial correlation; p is Wilcoxon's, Holm-corrected "
+        f"over all comparisons of the method; there is a verdict where it is below {ALPHA:g} and there are at least "
+        f"{ENOUGH} pairs.",
     )
 
 

@@ -45,9 +45,14 @@ _STYLES = {
     "optuna-gp": Style("Optuna, GP", "#117733", _DASHED, "1"),
     "optuna-tpe": Style("Optuna, TPE", "#DDAA33", _DOTTED, "4"),
     "botorch": Style("BoTorch", "#AA4499", _DASHED, "8"),
+    "botorch-mtgp": Style("BoTorch, MTGP", "#CC3311", _DASH_DOT, "2"),
+    "ax": Style("Ax", "#0077BB", _DASH_DOT, "3"),
+    "baybe": Style("BayBE", "#EE3377", _DASH_DOT, "|"),
     "best-past": Style("best past row", "#DDCC77", _DASHED, "+"),
+    "gpbo-again": Style("GPBO again (control)", "#BBBBBB", _DASHED, "_"),
     "random": Style("random", "#888888", _DOTTED, "x"),
 }
+CONTROL = "gpbo-again"  # the negative control of ``methods.registry``
 # The order of rows and legends
 ORDER = tuple(_STYLES)
 

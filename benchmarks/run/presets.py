@@ -17,8 +17,11 @@
     scarce       nowhere: do joint models pay with few data     families: 3 and 5 points per input; five tables: 15
     large        nowhere: a source of many rows                 Hartmann-6, 2000 source points
     calibration  nowhere: are results where they were expected  the families and all tables
+    compare      nowhere: AUTO against what others do           all tables, LCBench also with 30 × 200 rows, families
+    rivals       nowhere: AUTO against others' libraries        six tables with one source of 40 rows: a fit of theirs
+                                                                takes a second, with three sources ten
 
-Settings of the last seven are headstart's defaults with LogEI; shared tables that are not there are left out. Those of
+Settings of the last nine are headstart's defaults with LogEI; shared tables that are not there are left out. Those of
 the others are the paper's (``Settings()``): maximum likelihood from ten softplus starts, lower confidence bound with
 β = 3, no initial samples. The paper gives HGP and WSGP three starts and twenty steps on the SVM table "for complexity
 reasons"; so does fig4 there, and MTKGP with them.
@@ -59,6 +62,11 @@ _SEVERAL = (
     ProblemSpec(family="alpine", sources=5, points=20),
 )
 _TABLES = tuple(ProblemSpec(table=name) for name in (*OWN, *SHARED))
+_MANY_ROWS = ProblemSpec(table="mlp_lcbench", sources=30, rows=200)
+_FEW_ROWS = tuple(
+    ProblemSpec(table=name, sources=1, rows=40)
+    for name in ("adaboost", "random_forest", "mlp_lcbench", "tree_surrogate", "laser_graphene", "suzuki_reizman")
+)
 _FIVE_TABLES = tuple(
     ProblemSpec(table=name) for name in ("svm", "random_forest", "adaboost", "xgboost", "direct_arylation")
 )
@@ -102,6 +110,16 @@ PRESETS: dict[str, tuple[BenchExperiment, ...]] = {
     ),
     "scarce": (_ours("scarce", _SCARCE, "gpbo shgp hgp auto"),),
     "large": (_ours("large", (ProblemSpec(family="hartmann6", points=2000),), "gpbo shgp auto", runs=10, steps=15),),
+    "compare": (
+        _ours(
+            "compare",
+            (*_TABLES, _MANY_ROWS, *_FAMILIES),
+            "gpbo gpbo-again auto rgpe gc3p best-past",
+            runs=25,
+            steps=30,
+        ),
+    ),
+    "rivals": (_ours("rivals", _FEW_ROWS, "gpbo auto rgpe gc3p best-past botorch-mtgp ax baybe", runs=10, steps=15),),
     "calibration": (_ours("calibration", (*_FAMILIES, *_TABLES), "gpbo shgp auto"),),
     "fig2": (
         BenchExperiment(

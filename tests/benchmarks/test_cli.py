@@ -91,14 +91,14 @@ def test_the_table_of_a_run(results: tuple[Path, Result], tmp_path: Path) -> Non
 
 
 def test_the_comparison_of_a_run(results: tuple[Path, Result], tmp_path: Path) -> None:
-    """Differences, speed-ups and ranks against any baseline."""
+    """Differences, speed-ups and ranks against any baseline, and a picture of the profiles."""
     out, _ = results
     result = invoke("compare", out, "--baseline", "random", "--level", 0.1, "--out", tmp_path)
     assert result.exit_code == 0, result.output
     assert "against random" in result.stdout
     assert "evaluations to a mean regret of 0.1" in result.stdout
     assert "Mean ranks after the last evaluation, 3 blocks" in result.stdout
-    assert {path.name for path in tmp_path.iterdir()} == {"compare.md", "runs.csv.gz"}
+    assert {path.name for path in tmp_path.iterdir()} == {"compare.md", "runs.csv.gz", "profiles.png"}
 
 
 def test_the_safety_of_auto(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_the_pictures_of_a_run(results: tuple[Path, Result], tmp_path: Path) -> 
     for folder in (tmp_path / "one", tmp_path / "two"):
         result = invoke("plot", out, "--out", folder)
         assert result.exit_code == 0, result.output
-    names = {"regret.png", "regret-median.png"}
+    names = {"regret.png", "regret-median.png", "profiles.png"}
     assert {path.name for path in (tmp_path / "one").iterdir()} == names
     assert (tmp_path / "one" / "regret.png").read_bytes().startswith(PNG)
     for name in names:

@@ -265,10 +265,21 @@ def test_a_comparison_has_differences_speed_ups_and_ranks() -> None:
     """A verdict takes at least ten pairs."""
     few = compare(_results({"gpbo": [[1.0]] * 9, "shgp": [[0.5]] * 9}), "gpbo")
     many = compare(_results({"gpbo": [[1.0]] * 10, "shgp": [[0.5]] * 10, "mhgp": [[2.0]] * 10}), "gpbo")
-    assert [sheet.name for sheet in many] == ["differences", "speed-up", "ranks"]
+    names = [
+        "differences",
+        "speed-up",
+        "targets",
+        *["profile"] * 3,
+        "correlation",
+        "ranks",
+        "tasks",
+        "verdicts",
+        "clear",
+    ]
+    assert [sheet.name for sheet in many] == names
     assert [row[4] for row in few[0].rows] == [""]
     assert [row[4] for row in many[0].rows] == ["worse", "better"]
-    assert [row[0] for row in many[2].rows] == ["SHGP", "GPBO", "MHGP"]
+    assert [row[0] for row in many[names.index("ranks")].rows] == ["SHGP", "GPBO", "MHGP"]
     with pytest.raises(InputError, match="nothing to compare"):
         compare(_results({"gpbo": [[1.0]]}), "gpbo")
 
