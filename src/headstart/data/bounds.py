@@ -4,8 +4,9 @@ The model is fitted as if there were no bounds, and what it predicts beyond one 
 
 - Some result was at the bound (``Seen``), such as a yield of 0 %: a measurement is min(max(f + noise, low), high), and
   all probability beyond the bound lies at the bound itself.
-- None ever was: the bound is approached (``SoftBounds``). So is 0, with no bound given, by results that were all of one
-  sign.
+- None ever was: the bound is approached (``SoftBounds``).
+
+0 is a bound, in one way or the other, of results none of which was on its other side (``Support``).
 
 Means, variances and draws of f are cut off at given bounds in either case: the mean is, with f = g(z), z ~ N(μ, s²) in
 mapped units, a = (g⁻¹(low) − μ)/s and b = (g⁻¹(high) − μ)/s
@@ -136,22 +137,43 @@ class Seen:
         n = sum(y.shape[-1] for y in some) + (0 if before is None else before.n)
         return cls(torch.stack(low).amin(0), torch.stack(high).amax(0), n)
 
-    def never_reached(self, bounds: Bounds | None) -> tuple[Float[Tensor, "*b"], Float[Tensor, "*b"]]:
-        """The bounds that no result was at, in the user's units; infinite where there is none.
 
-        Results that were all positive, or all negative, have 0 for a bound where none is given, unless they are few.
-        """
-        given = Bounds() if bounds is None else bounds
-        nothing, sure = torch.full_like(self.lowest, torch.inf), self.n >= FEW
-        if math.isfinite(given.low):
-            low = torch.where(self.lowest > given.low + given.slack, given.low, -nothing)
-        else:
-            low = torch.where((self.lowest > 0) & sure, 0.0, -nothing)
-        if math.isfinite(given.high):
-            high = torch.where(self.highest < given.high - given.slack, given.high, nothing)
-        else:
-            high = torch.where((self.highest < 0) & sure, 0.0, nothing)
-        return low, high
+@dataclass(frozen=True, slots=True)
+class Support:
+    """Where results can be, in the user's units: cut off at low and high, and approaching the others; else infinite.
+
+    A bound that is given cuts off. It is approached as well while no result was at it. Results that were all positive,
+    or all negative, approach 0 where no bound is given, and 0 cuts off where some were 0; unless there are few.
+    """
+
+    low: Float[Tensor, "*b"]
+    high: Float[Tensor, "*b"]
+    low_approached: Float[Tensor, "*b"]
+    high_approached: Float[Tensor, "*b"]
+
+    @classmethod
+    def of(cls, bounds: Bounds | None, seen: Seen | None, like: Float[Tensor, "*b"]) -> Support:
+        """From the bounds that are given and the results so far; ``like`` has the shape of the batch."""
+        given, nowhere = Bounds() if bounds is None else bounds, torch.full_like(like, torch.inf)
+        low, high = (torch.full_like(like, end) for end in (given.low, given.high))
+        if seen is None:
+            return cls(low, high, -nowhere, nowhere)
+        # the upper side is the lower one of −1 times all
+        above = _side(given, seen)
+        below = _side(given.signed(-1), Seen(-seen.highest, -seen.lowest, seen.n))
+        return cls(above[0], -below[0], above[1], -below[1])
+
+
+def _side(given: Bounds, seen: Seen) -> tuple[Float[Tensor, "*b"], Float[Tensor, "*b"]]:
+    """The lower bound that cuts off, and the one that is approached."""
+    nowhere = torch.full_like(seen.lowest, -torch.inf)
+    if math.isfinite(given.low):
+        reached = seen.lowest <= given.low + given.slack
+        return torch.full_like(nowhere, given.low), torch.where(reached, nowhere, given.low)
+    if seen.n < FEW:
+        return nowhere, nowhere
+    reached = (seen.lowest == 0) & (seen.highest > 0)
+    return torch.where(reached, 0.0, nowhere), torch.where(seen.lowest > 0, 0.0, nowhere)
 
 
 @dataclass(frozen=True, slots=True)

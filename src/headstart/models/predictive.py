@@ -29,7 +29,7 @@ from jaxtyping import Float
 from scipy.special import chdtri
 from torch import Tensor
 
-from headstart.data.bounds import Bounds, Seen, SoftBounds
+from headstart.data.bounds import Bounds, Seen, SoftBounds, Support
 from headstart.data.units import Units
 from headstart.data.warp import Warp
 from headstart.errors import InputError
@@ -214,11 +214,14 @@ class OutputTransform:
             variance_transform=partial(moment, 1),
         )
 
+    @property
+    def _support(self) -> Support:
+        """Where results can be."""
+        return Support.of(self.bounds, self.seen, self.units.offset)
+
     def _soft(self, said: NormalMixture) -> SoftBounds | None:
         """The bounds that a measurement approaches, in model units; None where there are none."""
-        if self.seen is None:
-            return None
-        ends = [end.unsqueeze(-1) for end in self.seen.never_reached(self.bounds)]
+        ends = [end.unsqueeze(-1) for end in (self._support.low_approached, self._support.high_approached)]
         there = [end.isfinite() for end in ends]
         if not bool(torch.cat(there, -1).any()):
             return None
@@ -228,17 +231,17 @@ class OutputTransform:
 
     def quantile(self, said: NormalMixture, p: float) -> Float[Tensor, "*c m"]:
         """The y with P(result ≤ y) = p, in the user's units."""
-        free, soft = said.quantile(p), self._soft(said)
-        if soft is None or self.seen is None:
-            return self.outward(free)
-        kept = soft.outward(free)
-        ends = torch.minimum(free, kept), torch.maximum(free, kept)
-        inner = _where_reached(lambda v: self._softly(said, soft, v, said.cdf(v)), p, *ends)
-        low, high = (end.unsqueeze(-1) for end in self.seen.never_reached(self.bounds))
-        y = self.outward(inner)
+        inner, soft, ends = said.quantile(p), self._soft(said), self._support
+        low, high = ends.low.unsqueeze(-1), ends.high.unsqueeze(-1)
+        if soft is None:
+            return self.outward(inner).clamp(low, high)
+        kept = soft.outward(inner)
+        between = torch.minimum(inner, kept), torch.maximum(inner, kept)
+        inner = _where_reached(lambda v: self._softly(said, soft, v, said.cdf(v)), p, *between)
+        y = self.outward(inner).clamp(low, high)
         # rounding may carry a value next to a bound beyond it
-        y = torch.where(inner > soft.low, torch.maximum(y, low), y)
-        return torch.where(inner < soft.high, torch.minimum(y, high), y)
+        y = torch.where(inner > soft.low, torch.maximum(y, ends.low_approached.unsqueeze(-1)), y)
+        return torch.where(inner < soft.high, torch.minimum(y, ends.high_approached.unsqueeze(-1)), y)
 
     @staticmethod
     def _softly(said: NormalMixture, soft: SoftBounds, inner: Tensor, free: Float[Tensor, "*c m"]) -> Tensor:
@@ -250,23 +253,21 @@ class OutputTransform:
     ) -> Float[Tensor, "*c m"]:
         """P(result ≤ y); ``inner`` is y in model units, where that is not as of a result."""
         inner = self.inward(y) if inner is None else inner
-        found, soft = said.cdf(inner), self._soft(said)
+        found, soft, ends = said.cdf(inner), self._soft(said), self._support
         found = found if soft is None else self._softly(said, soft, inner, found)
-        if self.bounds is None:
-            return found
-        found = torch.where(y < self.bounds.low, torch.zeros_like(found), found)
-        return torch.where(y >= self.bounds.high, torch.ones_like(found), found)
+        found = torch.where(y < ends.low.unsqueeze(-1), torch.zeros_like(found), found)
+        return torch.where(y >= ends.high.unsqueeze(-1), torch.ones_like(found), found)
 
     def log_density(self, said: NormalMixture, y: Float[Tensor, "*#c #m"]) -> Float[Tensor, "*c m"]:
         """log p(y) in the user's units; at a bound the logarithm of the probability that lies there."""
-        inner, soft = self.inward(y), self._soft(said)
+        inner, soft, ends = self.inward(y), self._soft(said), self._support
+        low, high = ends.low.unsqueeze(-1), ends.high.unsqueeze(-1)
         slope = -self.units.scale.log().unsqueeze(-1)
         slope = slope if self.warp is None else slope + self.warp.log_slope(y)
         found = said.log_density(inner) + slope
-        if self.bounds is not None:
-            found = torch.where(y <= self.bounds.low, said.cdf(inner).log(), found)
-            found = torch.where(y >= self.bounds.high, said.cdf(inner, above=True).log(), found)
-            found = torch.where(self.bounds.clip(y) == y, found, torch.full_like(found, -torch.inf))
+        found = torch.where(y <= low, said.cdf(inner).log(), found)
+        found = torch.where(y >= high, said.cdf(inner, above=True).log(), found)
+        found = torch.where((y < low) | (y > high), torch.full_like(found, -torch.inf), found)
         if soft is None:
             return found
         u, by_bounds = soft.inward(inner)

@@ -11,7 +11,7 @@ from scipy import stats
 from tests.problems import points, tensor
 
 from headstart import Dataset, InputError
-from headstart.data.bounds import Bounds, Seen, SoftBounds
+from headstart.data.bounds import Bounds, Seen, SoftBounds, Support
 from headstart.data.outcomes import Goal, Limit, Outcomes
 from headstart.data.warp import Warp
 
@@ -173,27 +173,39 @@ def _seen(*values: float) -> Seen:
     return found
 
 
+NONE = math.inf
+
+
+@pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize(
-    ("values", "bounds", "expected"),
+    ("values", "bounds", "cut_off", "approached"),
     [
-        ((3.0, 1.0, 2.0, 9.0, 5.0), None, (0.0, math.inf)),
-        ((-3.0, -1.0, -2.0, -9.0, -5.0), None, (-math.inf, 0.0)),
-        ((3.0, 0.0, 2.0, 9.0, 5.0), None, (-math.inf, math.inf)),
-        ((3.0, -1.0, 2.0, 9.0, 5.0), None, (-math.inf, math.inf)),
-        ((3.0, 1.0, 2.0, 9.0), None, (-math.inf, math.inf)),
-        ((3.0,), Bounds(0.0, 100.0), (0.0, 100.0)),
-        ((0.0, 50.0), Bounds(0.0, 100.0), (-math.inf, 100.0)),
-        ((1e-9, 100.0), Bounds(0.0, 100.0), (-math.inf, math.inf)),
-        ((3.0, 1.0, 2.0, 9.0, 5.0), Bounds(high=9.5), (0.0, 9.5)),
-        ((3.0, 1.0, 2.0, 9.0, 5.0), Bounds(low=-1.0), (-1.0, math.inf)),
+        ((3.0, 1.0, 2.0, 9.0, 5.0), None, (-NONE, NONE), (0.0, NONE)),
+        ((3.0, 0.0, 2.0, 9.0, 5.0), None, (0.0, NONE), (-NONE, NONE)),
+        ((3.0, -1.0, 2.0, 9.0, 5.0), None, (-NONE, NONE), (-NONE, NONE)),
+        ((0.0, 0.0, 0.0, 0.0, 0.0), None, (-NONE, NONE), (-NONE, NONE)),
+        ((3.0, 1.0, 2.0, 9.0), None, (-NONE, NONE), (-NONE, NONE)),
+        ((3.0,), Bounds(0.0, 100.0), (0.0, 100.0), (0.0, 100.0)),
+        ((0.0, 50.0), Bounds(0.0, 100.0), (0.0, 100.0), (-NONE, 100.0)),
+        ((1e-9, 100.0), Bounds(0.0, 100.0), (0.0, 100.0), (-NONE, NONE)),
+        ((3.0, 1.0, 2.0, 9.0, 5.0), Bounds(high=9.5), (-NONE, 9.5), (0.0, 9.5)),
+        ((3.0, 0.0, 2.0, 9.0, 5.0), Bounds(high=9.5), (0.0, 9.5), (-NONE, 9.5)),
+        ((3.0, 1.0, 2.0, 9.0, 5.0), Bounds(low=-1.0), (-1.0, NONE), (-1.0, NONE)),
     ],
 )
-def test_bounds_are_approached_where_no_result_was(
-    values: tuple[float, ...], bounds: Bounds | None, expected: tuple[float, float]
+def test_a_bound_is_approached_where_no_result_was(
+    values: tuple[float, ...],
+    bounds: Bounds | None,
+    cut_off: tuple[float, float],
+    approached: tuple[float, float],
+    sign: int,
 ) -> None:
-    """0 too, by five results of one sign and more; a bound that was reached, up to rounding, is not."""
-    low, high = _seen(*values).never_reached(bounds)
-    assert (low.item(), high.item()) == expected
+    """0 too, by five results of one sign and more; results at a bound, up to rounding, are cut off there."""
+    given = None if bounds is None else bounds.signed(sign)
+    found = Support.of(given, _seen(*(sign * v for v in values)), tensor(0.0))
+    ends = ((found.low, found.high), (found.low_approached, found.high_approached))
+    for pair, expected in zip(ends, (cut_off, approached), strict=True):
+        assert sorted(sign * end.item() for end in pair) == list(expected)
 
 
 def test_what_was_seen_adds_up() -> None:

@@ -133,13 +133,18 @@ def test_a_result_of_the_other_sign_ends_the_belief() -> None:
     assert torch.equal(posterior.quantile(X, 0.025), _free(posterior).quantile(X, 0.025))
 
 
-def test_zeros_are_values_that_can_be() -> None:
-    """With a zero among the past results and 0 as a bound, what is predicted beyond it lies at it."""
+@pytest.mark.parametrize("given", [False, True])
+def test_zeros_are_values_that_can_be(given: bool) -> None:
+    """With a zero among the past results, what is predicted beyond it lies at it, whether 0 is a given bound or not."""
     sources = [s.with_data(s.X, (s.y - 40.0).clamp_min(0.0)) for s in _sources()]
-    posterior = quick(AUTO).learn(sources).condition().within_bounds(Bounds(0.0))
-    assert torch.equal(posterior.quantile(X, 0.025), _free(posterior).quantile(X, 0.025))
+    known = quick(AUTO).learn(sources).condition()
+    posterior = known.within_bounds(Bounds(0.0)) if given else known
+    assert torch.equal(posterior.quantile(X, 0.025), _free(known).quantile(X, 0.025).clamp_min(0.0))
     assert float(posterior.quantile(X, 0.025).min()) == 0.0
-    assert bool((posterior.cdf(X, torch.zeros(len(X), dtype=torch.float64)) > DOUBT).any())
+    zero = torch.zeros(len(X), dtype=torch.float64)
+    torch.testing.assert_close(posterior.cdf(X, zero), _free(known).cdf(X, zero))
+    torch.testing.assert_close(posterior.log_density(X, zero).exp(), _free(known).cdf(X, zero))
+    assert bool((posterior.cdf(X, zero - 1e-9) == 0).all())
 
 
 @pytest.mark.parametrize("n", [0, 6])
