@@ -321,7 +321,7 @@ def candidate(posterior: AutoPosterior, k: int) -> TransferPosterior:
     """A candidate of AUTO as a model of its own."""
     known, params = posterior._outcome, posterior.hyperparameters
     assert isinstance(params, AutoParams)
-    outcome = FitResult(known.units, params.candidates[k], doubt=known.doubt, bounds=known.bounds)
+    outcome = FitResult(known.units, params.candidates[k], doubt=known.doubt, bounds=known.bounds, seen=known.seen)
     return TransferPosterior(posterior.mixture.members[k], outcome, posterior.train_targets, posterior.warp)
 
 

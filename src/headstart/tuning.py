@@ -217,6 +217,13 @@ class PlainTuning:
     moved_from_spreads: float = 3.0
     first_value_below_median: float = 1.0
 
+    # ── bounds of results (data) ──────────────────────────────────────────────────────────────────────────────────
+    # Standard deviations of a measurement within which a bound is approached: with half of it medians lie nearly at the
+    # bound itself, and with twice of it ranges leave out results that come close to the bound
+    bound_reach: float = 0.25
+    # Probability that a bound which no result was at is none, or is reached: below 1/40 no 95 % range crosses it
+    bound_doubt: float = 0.01
+
     # ── several outcomes (decide) ─────────────────────────────────────────────────────────────────────────────────
     # Power of the gain before any result is within the limits: with 1 the first such result came later by a seventh
     gain_power_before_feasible: float = 0.25

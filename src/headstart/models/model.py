@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from headstart.data.bounds import Seen
 from headstart.data.dataset import Dataset, require_compatible, require_unit_cube, task_name
 from headstart.data.units import OutputMap, OutputUnits
 from headstart.data.warp import Warp
@@ -33,6 +34,7 @@ class Prior(ABC):
         fit_reports: How the sources' hyperparameters were found; empty where they are only learnt with the target.
         warp: The map of a target of which nothing is known yet; None where values are taken as they are.
         outliers: Which values of every source were pulled in.
+        seen: The range of the sources' results as measured.
     """
 
     model: TransferModel
@@ -40,6 +42,7 @@ class Prior(ABC):
     fit_reports: tuple[FitReport, ...] = ()
     warp: Warp | None = None
     outliers: tuple[Bool[Tensor, "*b _"], ...] = ()
+    seen: Seen | None = None
     _cache: TargetCache = field(default_factory=TargetCache, repr=False, compare=False)
 
     def condition(self, target: Dataset | None = None, *, seed: Seed = 0) -> TransferPosterior:
@@ -72,7 +75,8 @@ class Prior(ABC):
             inward = target if warp is None else warp.task_inward(target, refit_size(target.n))
             posterior = self._condition(inward, seed)
             posterior = posterior if warp is None else posterior._seen_through(warp, target.y)
-            return posterior._with_facts(error_var=target.error_var, past_bests=self._past_bests())
+            seen = Seen.of([target], self.seen)
+            return posterior._with_facts(error_var=target.error_var, past_bests=self._past_bests(), seen=seen)
 
     def _past_bests(self) -> Float[Tensor, "*b s d"] | None:
         """The best point of every source; None where some source has none."""
@@ -213,12 +217,15 @@ class TransferModel(ABC):
             for i, source in enumerate(sources):
                 require_unit_cube(source, task_name(source, i))
         with torch.no_grad():
-            if self.output_map is OutputMap.NONE or not self.needs_sources:
+            if not self.needs_sources:
                 return self._learn(sources, seed, context)
+            seen = Seen.of(sources)
+            if self.output_map is OutputMap.NONE:
+                return replace(self._learn(sources, seed, context), seen=seen)
             maps, warp = Warp.of_sources(sources)
             inward = tuple(own.task_inward(source) for own, source in zip(maps, sources, strict=True))
             outliers = tuple(own.outliers(source) for own, source in zip(maps, sources, strict=True))
-            return replace(self._learn(inward, seed, context), warp=warp, outliers=outliers)
+            return replace(self._learn(inward, seed, context), warp=warp, outliers=outliers, seen=seen)
 
     @abstractmethod
     def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> Prior: ...

@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float
 from linear_operator import to_linear_operator
 from torch import Tensor
 
-from headstart.data.bounds import Bounds
+from headstart.data.bounds import Bounds, Seen
 from headstart.data.units import Units
 from headstart.data.warp import Warp
 from headstart.errors import InputError
@@ -40,7 +40,8 @@ class FitResult:
 
     ``blind`` says that no source is behind it, in all problems of a batch or in some; ``doubt`` is what the predictor
     does not know of its own uncertainty; ``past_bests`` are the best point of every source; ``error_var`` are the known
-    variances of the target's values and ``bounds`` the values that it can have, in the user's units.
+    variances of the target's values, ``bounds`` the values that it can have and ``seen`` is the range of those that it
+    and its sources had, in the user's units.
     """
 
     units: Units
@@ -51,6 +52,7 @@ class FitResult:
     past_bests: Float[Tensor, "*b s d"] | None = None
     error_var: Float[Tensor, "*b n"] | None = None
     bounds: Bounds | None = None
+    seen: Seen | None = None
 
 
 class TransferPosterior(Model, FantasizeMixin):
@@ -109,7 +111,10 @@ class TransferPosterior(Model, FantasizeMixin):
         return map_tensors(self, lambda t: t.flatten(0, dims - 1)[i] if t.shape[:dims] == batch else t, shape)
 
     def within_bounds(self, bounds: Bounds) -> Self:
-        """The same model of a result that cannot be outside: all that is predicted is cut off at the bounds.
+        """The same model of a result that cannot be outside.
+
+        Quantiles and probabilities approach a bound that no result was ever at; otherwise, and in moments and draws,
+        what is predicted beyond a bound is at the bound (data.bounds).
 
         Args:
             bounds: The values that a result can have, in the user's units.
@@ -166,7 +171,7 @@ class TransferPosterior(Model, FantasizeMixin):
     @property
     def way(self) -> OutputTransform:
         """From model units to the user's."""
-        return OutputTransform(self.units, self._warp, self.bounds)
+        return OutputTransform(self.units, self._warp, self.bounds, self._outcome.seen)
 
     @property
     def blind(self) -> Bool[Tensor, "*b"]:
@@ -327,8 +332,8 @@ class TransferPosterior(Model, FantasizeMixin):
         Returns:
             Quantiles, (*b, m), one tensor for every level.
         """
-        found = self._measurement(X, noise=noise)
-        return tuple(self.way.outward(found.quantile(p)) for p in levels)
+        found, way = self._measurement(X, noise=noise), self.way
+        return tuple(way.quantile(found, p) for p in levels)
 
     def interval(
         self, X: Float[Tensor, "*b m d"], level: float, *, noise: bool = True

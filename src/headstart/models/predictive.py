@@ -16,6 +16,7 @@ taken.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -28,13 +29,14 @@ from jaxtyping import Float
 from scipy.special import chdtri
 from torch import Tensor
 
-from headstart.data.bounds import Bounds
+from headstart.data.bounds import Bounds, Seen, SoftBounds, Support
 from headstart.data.units import Units
 from headstart.data.warp import Warp
 from headstart.errors import InputError
 from headstart.models.chain.beliefs import BeliefsAt, sources_at
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import components
+from headstart.tuning import PLAIN_TUNING
 
 # Halvings of the bracket of a quantile: 2⁻⁶⁰ of it is below the rounding of its ends
 _HALVINGS = 60
@@ -70,11 +72,13 @@ class NormalMixture:
         counts = self.weights.expand(own.shape) > 0
         low = own.masked_fill(~counts, torch.inf).amin(-1)
         high = own.masked_fill(~counts, -torch.inf).amax(-1)
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            below = self.cdf(middle) < p
-            low, high = torch.where(below, middle, low), torch.where(below, high, middle)
-        return 0.5 * (low + high)
+        return _where_reached(self.cdf, p, low, high)
+
+    @property
+    def sd(self) -> Float[Tensor, "*c m"]:
+        """The standard deviation of the mixture."""
+        away = self.means - (self.weights * self.means).sum(-1, keepdim=True)
+        return (self.weights * (self.sds.square() + away.square())).sum(-1).sqrt()
 
     def with_unknown_scale(self, freedom: float) -> NormalMixture:
         """The same with Student's distribution, of so many degrees of freedom, in place of every normal one."""
@@ -87,6 +91,17 @@ class NormalMixture:
 
     def _standardised(self, y: Float[Tensor, "*#c #m"]) -> Float[Tensor, "*c m k"]:
         return (y.unsqueeze(-1) - self.means) / self.sds
+
+
+def _where_reached(
+    cdf: Callable[[Tensor], Tensor], p: float, low: Float[Tensor, "*c m"], high: Float[Tensor, "*c m"]
+) -> Float[Tensor, "*c m"]:
+    """Where a distribution function reaches p, which is between low and high."""
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        below = cdf(middle) < p
+        low, high = torch.where(below, middle, low), torch.where(below, high, middle)
+    return 0.5 * (low + high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +147,18 @@ class OutputTransform:
         model units  –(units)→  mapped units  –(warp)→  –(bounds)→  the user's units
 
     Where there is no warp mapped units are the user's; bounds cut off what lies beyond them (data.bounds).
+
+    What is stated of a measurement, its quantiles and probabilities, approaches a bound that no result was ``seen`` at.
+    With v the result in model units, u → v the ``SoftBounds`` that reach ``bound_reach`` standard deviations of the
+    measurement, F the predictor's distribution function and ε = ``bound_doubt``
+
+        P(result ≤ y) = (1 − ε) F(u(v)) + ε F(v)        and 0 or 1 beyond a bound that is given
     """
 
     units: Units
     warp: Warp | None
     bounds: Bounds | None
+    seen: Seen | None = None
 
     def inward(self, y: Float[Tensor, "*c m"]) -> Float[Tensor, "*c m"]:
         """Values in the user's units as a predictor means them."""
@@ -192,23 +214,62 @@ class OutputTransform:
             variance_transform=partial(moment, 1),
         )
 
+    @property
+    def _support(self) -> Support:
+        """Where results can be."""
+        return Support.of(self.bounds, self.seen, self.units.offset)
+
+    def _soft(self, said: NormalMixture) -> SoftBounds | None:
+        """The bounds that a measurement approaches, in model units; None where there are none."""
+        ends = [end.unsqueeze(-1) for end in (self._support.low_approached, self._support.high_approached)]
+        there = [end.isfinite() for end in ends]
+        if not bool(torch.cat(there, -1).any()):
+            return None
+        inner = [self.inward(end.masked_fill(~known, 0.0)) for end, known in zip(ends, there, strict=True)]
+        low, high = (torch.where(*each) for each in zip(there, inner, ends, strict=True))
+        return SoftBounds.between(low, high, PLAIN_TUNING.bound_reach * said.sd)
+
+    def quantile(self, said: NormalMixture, p: float) -> Float[Tensor, "*c m"]:
+        """The y with P(result ≤ y) = p, in the user's units."""
+        inner, soft, ends = said.quantile(p), self._soft(said), self._support
+        low, high = ends.low.unsqueeze(-1), ends.high.unsqueeze(-1)
+        if soft is None:
+            return self.outward(inner).clamp(low, high)
+        kept = soft.outward(inner)
+        between = torch.minimum(inner, kept), torch.maximum(inner, kept)
+        inner = _where_reached(lambda v: self._softly(said, soft, v, said.cdf(v)), p, *between)
+        y = self.outward(inner).clamp(low, high)
+        # rounding may carry a value next to a bound beyond it
+        y = torch.where(inner > soft.low, torch.maximum(y, ends.low_approached.unsqueeze(-1)), y)
+        return torch.where(inner < soft.high, torch.minimum(y, ends.high_approached.unsqueeze(-1)), y)
+
+    @staticmethod
+    def _softly(said: NormalMixture, soft: SoftBounds, inner: Tensor, free: Float[Tensor, "*c m"]) -> Tensor:
+        """P(result ≤ y) with bounds that are approached, from that without."""
+        return torch.lerp(said.cdf(soft.inward(inner)[0]), free, PLAIN_TUNING.bound_doubt)
+
     def cdf(
         self, said: NormalMixture, y: Float[Tensor, "*#c #m"], inner: Float[Tensor, "*#c #m"] | None = None
     ) -> Float[Tensor, "*c m"]:
         """P(result ≤ y); ``inner`` is y in model units, where that is not as of a result."""
-        found = said.cdf(self.inward(y) if inner is None else inner)
-        if self.bounds is None:
-            return found
-        found = torch.where(y < self.bounds.low, torch.zeros_like(found), found)
-        return torch.where(y >= self.bounds.high, torch.ones_like(found), found)
+        inner = self.inward(y) if inner is None else inner
+        found, soft, ends = said.cdf(inner), self._soft(said), self._support
+        found = found if soft is None else self._softly(said, soft, inner, found)
+        found = torch.where(y < ends.low.unsqueeze(-1), torch.zeros_like(found), found)
+        return torch.where(y >= ends.high.unsqueeze(-1), torch.ones_like(found), found)
 
     def log_density(self, said: NormalMixture, y: Float[Tensor, "*#c #m"]) -> Float[Tensor, "*c m"]:
         """log p(y) in the user's units; at a bound the logarithm of the probability that lies there."""
-        inner = self.inward(y)
-        found = said.log_density(inner) - self.units.scale.log().unsqueeze(-1)
-        found = found if self.warp is None else found + self.warp.log_slope(y)
-        if self.bounds is None:
+        inner, soft, ends = self.inward(y), self._soft(said), self._support
+        low, high = ends.low.unsqueeze(-1), ends.high.unsqueeze(-1)
+        slope = -self.units.scale.log().unsqueeze(-1)
+        slope = slope if self.warp is None else slope + self.warp.log_slope(y)
+        found = said.log_density(inner) + slope
+        found = torch.where(y <= low, said.cdf(inner).log(), found)
+        found = torch.where(y >= high, said.cdf(inner, above=True).log(), found)
+        found = torch.where((y < low) | (y > high), torch.full_like(found, -torch.inf), found)
+        if soft is None:
             return found
-        found = torch.where(y <= self.bounds.low, said.cdf(inner).log(), found)
-        found = torch.where(y >= self.bounds.high, said.cdf(inner, above=True).log(), found)
-        return torch.where(self.bounds.clip(y) == y, found, torch.full_like(found, -torch.inf))
+        u, by_bounds = soft.inward(inner)
+        kept = said.log_density(u) + by_bounds + slope + math.log1p(-PLAIN_TUNING.bound_doubt)
+        return torch.logaddexp(kept, found + math.log(PLAIN_TUNING.bound_doubt))

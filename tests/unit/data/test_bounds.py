@@ -11,7 +11,7 @@ from scipy import stats
 from tests.problems import points, tensor
 
 from headstart import Dataset, InputError
-from headstart.data.bounds import Bounds
+from headstart.data.bounds import Bounds, Seen, SoftBounds, Support
 from headstart.data.outcomes import Goal, Limit, Outcomes
 from headstart.data.warp import Warp
 
@@ -115,3 +115,107 @@ def test_a_value_outside_is_named_by_its_row() -> None:
         outcomes["yield"].signed(task)
     fine = Dataset(points(2, seed=0), tensor([-1e-9, 100 + 1e-9]))
     assert outcomes["yield"].signed(fine).y.tolist() == [1e-9, -100 - 1e-9]
+
+
+# ── bounds that are approached ────────────────────────────────────────────────────────────────────────────────────
+
+SOFT = {
+    "below": SoftBounds.between(tensor([0.0]), tensor([math.inf]), tensor([2.0])),
+    "above": SoftBounds.between(tensor([-math.inf]), tensor([3.0]), tensor([0.5])),
+    "both": SoftBounds.between(tensor([-1.0]), tensor([3.0]), tensor([1.5])),
+    "both, close": SoftBounds.between(tensor([-1.0]), tensor([3.0]), tensor([40.0])),
+}
+each_soft = pytest.mark.parametrize("soft", SOFT.values(), ids=SOFT.keys())
+
+
+@each_soft
+def test_soft_bounds_map_there_and_back(soft: SoftBounds) -> None:
+    """Onto what is between the bounds, in order."""
+    u = torch.linspace(-30, 30, 2001, dtype=torch.float64)
+    v = soft.outward(u)
+    assert bool(((v >= soft.low) & (v <= soft.high)).all())
+    assert bool((v.diff() >= 0).all())
+    inside = (v - soft.low > 1e-3) & (soft.high - v > 1e-3)
+    assert int(inside.sum()) > 100
+    torch.testing.assert_close(soft.inward(v)[0][inside], u[inside], rtol=1e-9, atol=1e-9)
+
+
+@each_soft
+def test_soft_bounds_change_nothing_out_of_their_reach_and_join_smoothly(soft: SoftBounds) -> None:
+    """Value and slope are those of the identity where the reach ends."""
+    u = torch.linspace(-5, 5, 1001, dtype=torch.float64)
+    far = (u >= soft.low + soft.reach) & (u <= soft.high - soft.reach)
+    assert torch.equal(soft.outward(u)[far], u[far])
+    h = 1e-6
+    for end, there in ((soft.low + soft.reach, soft.low), (soft.high - soft.reach, soft.high)):
+        if float(there.abs()) > 1e9:
+            continue
+        steps = soft.outward(torch.cat([end - h, end, end + h])).diff() / h
+        torch.testing.assert_close(steps, torch.ones_like(steps), rtol=0, atol=1e-5)
+
+
+@each_soft
+def test_the_slope_of_soft_bounds_is_the_derivative(soft: SoftBounds) -> None:
+    """log du/dv by automatic differentiation; there is no density at a bound or beyond it."""
+    v = torch.linspace(-0.97, 2.97, 41, dtype=torch.float64)
+    v = v[(v > soft.low) & (v < soft.high)].requires_grad_()
+    u, log_slope = soft.inward(v)
+    (slope,) = torch.autograd.grad(u.sum(), v)
+    torch.testing.assert_close(log_slope.detach(), slope.log(), rtol=1e-9, atol=1e-12)
+    ends = torch.cat([soft.low, soft.low - 1, soft.high, soft.high + 1])
+    at = ends[(ends.abs() < 1e9) & ((ends <= soft.low) | (ends >= soft.high))]
+    assert bool((soft.inward(at)[1] == -torch.inf).all())
+
+
+def _seen(*values: float) -> Seen:
+    found = Seen.of([Dataset(points(len(values), seed=0), tensor(values))])
+    assert found is not None
+    return found
+
+
+NONE = math.inf
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(
+    ("values", "bounds", "cut_off", "approached"),
+    [
+        ((3.0, 1.0, 2.0, 9.0, 5.0), None, (-NONE, NONE), (0.0, NONE)),
+        ((3.0, 0.0, 2.0, 9.0, 5.0), None, (0.0, NONE), (-NONE, NONE)),
+        ((3.0, -1.0, 2.0, 9.0, 5.0), None, (-NONE, NONE), (-NONE, NONE)),
+        ((0.0, 0.0, 0.0, 0.0, 0.0), None, (-NONE, NONE), (-NONE, NONE)),
+        ((3.0, 1.0, 2.0, 9.0), None, (-NONE, NONE), (-NONE, NONE)),
+        ((3.0,), Bounds(0.0, 100.0), (0.0, 100.0), (0.0, 100.0)),
+        ((0.0, 50.0), Bounds(0.0, 100.0), (0.0, 100.0), (-NONE, 100.0)),
+        ((1e-9, 100.0), Bounds(0.0, 100.0), (0.0, 100.0), (-NONE, NONE)),
+        ((3.0, 1.0, 2.0, 9.0, 5.0), Bounds(high=9.5), (-NONE, 9.5), (0.0, 9.5)),
+        ((3.0, 0.0, 2.0, 9.0, 5.0), Bounds(high=9.5), (0.0, 9.5), (-NONE, 9.5)),
+        ((3.0, 1.0, 2.0, 9.0, 5.0), Bounds(low=-1.0), (-1.0, NONE), (-1.0, NONE)),
+    ],
+)
+def test_a_bound_is_approached_where_no_result_was(
+    values: tuple[float, ...],
+    bounds: Bounds | None,
+    cut_off: tuple[float, float],
+    approached: tuple[float, float],
+    sign: int,
+) -> None:
+    """0 too, by five results of one sign and more; results at a bound, up to rounding, are cut off there."""
+    given = None if bounds is None else bounds.signed(sign)
+    found = Support.of(given, _seen(*(sign * v for v in values)), tensor(0.0))
+    ends = ((found.low, found.high), (found.low_approached, found.high_approached))
+    for pair, expected in zip(ends, (cut_off, approached), strict=True):
+        assert sorted(sign * end.item() for end in pair) == list(expected)
+
+
+def test_what_was_seen_adds_up() -> None:
+    """Of sources and target; an empty task adds nothing."""
+    sources = [Dataset(points(3, seed=i), tensor(y)) for i, y in enumerate(([1.0, 4.0, 2.0], [7.0, 3.0, 5.0]))]
+    before = Seen.of(sources)
+    assert before is not None
+    assert (before.lowest.item(), before.highest.item(), before.n) == (1.0, 7.0, 6)
+    assert Seen.of([Dataset.empty(2)], before) is before
+    after = Seen.of([Dataset(points(2, seed=5), tensor([0.5, 6.0]))], before)
+    assert after is not None
+    assert (after.lowest.item(), after.highest.item(), after.n) == (0.5, 7.0, 8)
+    assert Seen.of([]) is None

