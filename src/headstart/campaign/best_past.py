@@ -53,21 +53,14 @@ def best_past(fitted: Fitted, n: int = _SHOWN) -> tuple[PastBest, ...]:
     that of the fronts: first what no other past settings beat in everything, the most balanced first, then what only
     those beat, and so on. Outliers, settings that lack an objective, and those that broke a limit do not count.
     """
-    runs = _past_runs(fitted)
     goals = fitted.campaign.file.outcomes.goals
-    limits = fitted.campaign.file.outcomes.limits
-    good = [
-        run
-        for run in runs
-        if all(goal.name in run.measured for goal in goals)
-        and all(limit.holds(run.measured[limit.name]) for limit in limits if limit.name in run.measured)
-    ]
+    good = [run for run in past_runs(fitted) if all(goal.name in run.measured for goal in goals)]
     if not good:
         return ()
     campaign, space = fitted.campaign, fitted.space
     domain = campaign.settings.domain(space)
     Y = np.array([[goal.sign * run.measured[goal.name] for goal in goals] for run in good])
-    found: list[tuple[_PastRun, dict[str, Any], tuple[str, ...]]] = []
+    found: list[tuple[PastRun, dict[str, Any], tuple[str, ...]]] = []
     for i in _best_first(Y):
         run = good[i]
         row = campaign.settings.settable(space, domain.snap(run.x.unsqueeze(0))[0], ())
@@ -86,7 +79,7 @@ def best_past(fitted: Fitted, n: int = _SHOWN) -> tuple[PastBest, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _PastRun:
+class PastRun:
     """Settings of a past campaign: their place in the space, the columns not recorded, mean results, number of runs."""
 
     campaign: str
@@ -96,8 +89,8 @@ class _PastRun:
     runs: int
 
 
-def _past_runs(fitted: Fitted) -> list[_PastRun]:
-    """All past settings with what was measured there, outliers left out."""
+def past_runs(fitted: Fitted) -> list[PastRun]:
+    """All past settings with what was measured there; outliers and settings that broke a limit are left out."""
     places: dict[tuple[str, bytes], tuple[torch.Tensor, tuple[int, ...]]] = {}
     results: dict[tuple[str, bytes], dict[str, list[float]]] = {}
     for own in fitted.outcomes:
@@ -110,14 +103,12 @@ def _past_runs(fitted: Fitted) -> list[_PastRun]:
                 key = (task.name, at[row].numpy().tobytes())
                 places[key] = (at[row], unseen)
                 results.setdefault(key, {}).setdefault(own.column.name, []).append(value)
+    means = {key: {name: float(np.mean(values)) for name, values in each.items()} for key, each in results.items()}
+    limits = fitted.campaign.file.outcomes.limits
     return [
-        _PastRun(
-            key[0],
-            *places[key],
-            {name: float(np.mean(values)) for name, values in each.items()},
-            max(map(len, each.values())),
-        )
-        for key, each in results.items()
+        PastRun(key[0], *places[key], measured, max(map(len, results[key].values())))
+        for key, measured in means.items()
+        if all(limit.holds(measured[limit.name]) for limit in limits if limit.name in measured)
     ]
 
 

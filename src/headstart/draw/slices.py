@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from headstart.campaign.fitted import Fitted, FittedOutcome
 from headstart.data.outcomes import Limit
-from headstart.draw.canvas import INK, legend_below, look_at, out_of_view, panels, tidy
+from headstart.draw.canvas import INK, NARROW, legend_below, look_at, out_of_view, panels, tidy
 from headstart.draw.looks import NOW, PastLook, heading, label, looks_of, noted, past_label, short
 from headstart.models.family import GPBO
 from headstart.sources.files.names import split_unit
@@ -71,11 +71,11 @@ def _slice(p: Parameter, point: Mapping[str, Any], fitted: Fitted) -> Slice:
 
 
 def slices_figure(
-    fitted: FittedOutcome, slices: Sequence[Slice], point: Mapping[str, Any], *, best: bool = True
+    fitted: FittedOutcome, slices: Sequence[Slice], point: Mapping[str, Any], *, best: bool = True, narrow: bool = False
 ) -> Figure:
     """The prediction of all campaigns together through a point, the best or another, with past and present results."""
     column = fitted.column
-    figure, grid = _panels(slices)
+    figure, grid = _panels(slices, narrow=narrow)
     measured, results = fitted.experiments, fitted.values
     past = looks_of(fitted.campaign.past)
     medians: list[Any] = []
@@ -114,10 +114,12 @@ def slices_figure(
     return figure
 
 
-def sources_figure(fitted: FittedOutcome, slices: Sequence[Slice], point: Mapping[str, Any]) -> Figure:
+def sources_figure(
+    fitted: FittedOutcome, slices: Sequence[Slice], point: Mapping[str, Any], *, narrow: bool = False
+) -> Figure:
     """The prediction of every past campaign alone through the best point, inside the bounds of the outcome."""
     column, space, outcome = fitted.column, fitted.alignment.space, fitted.column.outcome
-    figure, grid = _panels(slices)
+    figure, grid = _panels(slices, narrow=narrow)
     alone = [GPBO.anywhere().learn().condition(d) for d in fitted.alignment.datasets]
     past = looks_of(fitted.campaign.past)
     looks = [past[task.name] for task in fitted.alignment.tasks]
@@ -149,20 +151,20 @@ def sources_figure(fitted: FittedOutcome, slices: Sequence[Slice], point: Mappin
     return figure
 
 
-def _panels(slices: Sequence[Slice]) -> tuple[Figure, list[Axes]]:
+def _panels(slices: Sequence[Slice], *, narrow: bool) -> tuple[Figure, list[Axes]]:
     n = len(slices)
-    columns = min(n, 2 if n in (2, 4) else 3)
+    columns = 1 if narrow else min(n, 2 if n in (2, 4) else 3)
     # letters of slanted names, which take height from their row
     letters = [max((len(short(c)) for c in s.parameter.choices), default=0) * _is_slanted(s.parameter) for s in slices]
     slanted = sum(_INCHES_A_LETTER * max(letters[i : i + columns]) for i in range(0, n, columns))
-    size = (5.8 if columns == 1 else 4.3, 3.1)
+    size = (NARROW, 2.5) if narrow else (5.8 if columns == 1 else 4.3, 3.1)
     return panels(n, columns=columns, size=size, below=1.5 + slanted, sharey=True)
 
 
 def _axis(axes: Axes, s: Slice, ylabel: str) -> None:
     p = s.parameter
     first = axes.get_subplotspec().is_first_col()  # type: ignore[union-attr]
-    tidy(axes, label(p.label, 3.4), label(ylabel, 2.2) if first else "")
+    tidy(axes, label(p.label, 2.9), label(ylabel, 2.0) if first else "")
     if s.is_category:
         axes.xaxis.set_major_locator(FixedLocator(range(len(p.choices))))
         slant: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if _is_slanted(p) else {}

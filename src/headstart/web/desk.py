@@ -125,10 +125,6 @@ class Desk:
         """What the past is worth, or the work that finds out."""
         return self._found(Judged, now.evidence, "Asking what the past is worth", jobs.judge)
 
-    def outlook(self, now: Snapshot) -> str:
-        """Whether it pays to go on, if somebody has asked."""
-        return getattr(self._known(Judged, now.evidence), "outlook", "")
-
     def drawn(self, now: Snapshot) -> DrawnPictures | DeskWork:
         """The pictures, or the work that draws them."""
         return self._found(DrawnPictures, now.contents.key, "Drawing", jobs.draw)

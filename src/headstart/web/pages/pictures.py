@@ -18,7 +18,7 @@ from headstart.sources.files.cells import number
 from headstart.sources.parameters import Kind, Parameter
 from headstart.web.desk import Snapshot
 from headstart.web.jobs import Learned
-from headstart.web.pages.page import desk_of, render, waiting
+from headstart.web.pages.page import desk_of, render, svg, waiting
 from headstart.web.problems import tried
 from headstart.web.worker import DeskWork
 
@@ -126,7 +126,7 @@ def _picture(request: Request) -> Response:
     name = request.path_params["name"]
     if isinstance(drawn, DeskWork) or name not in drawn.pictures:
         raise HTTPException(404)
-    return _svg(request, drawn.pictures[name])
+    return svg(request, drawn.pictures[name])
 
 
 def _slices_picture(request: Request) -> Response:
@@ -134,13 +134,7 @@ def _slices_picture(request: Request) -> Response:
     found = desk_of(request).slices(now, learned, _point(request, now, learned))
     if request.path_params["i"] >= len(found):
         raise HTTPException(404)
-    return _svg(request, found[request.path_params["i"]][1])
-
-
-def _svg(request: Request, content: bytes) -> Response:
-    """A picture, which a browser may keep if its address says which files it shows."""
-    kept = {"cache-control": "private, max-age=86400"} if "v" in request.query_params else {}
-    return Response(content, media_type="image/svg+xml", headers=kept)
+    return svg(request, found[request.path_params["i"]][1])
 
 
 ROUTES = (
