@@ -95,9 +95,7 @@ def table_text(campaign: Campaign, outlooks: Mapping[int, RowOutlook]) -> bytes:
     """
     file, mark = campaign.file, campaign.table.layout.mark or campaign.mark
     names = [p.name for p in file.parameters]
-    expected = [
-        f"{what} {c.name}" for c in file.results for what in ("expected", "lowest expected", "highest expected")
-    ]
+    expected = [f"expected {c.name}{end}" for c in file.results for end in ("", " from", " to")]
     limits = ["limits hold"] if file.limits else []
     lines: list[list[Any]] = [["row", "state", *names, *file.measured_columns, *expected, *limits]]
     for e in campaign.experiments:
