@@ -78,7 +78,8 @@ def test_the_page_on_the_folder_is_true(tmp_path: Path, monkeypatch: pytest.Monk
             assert result.exit_code == 0, result.output
             ran.append(arguments[0])
     assert ran == ["init", "suggest", "suggest", "status", "plot", "check"]
-    pictures = ["agreement.png", "progress.png", "slices.png", "sources.png", "verdicts.png"]
+    campaign = ["importance.png", "predicted.png", "progress.png", "slices.png", "sources.png"]
+    pictures = ["agreement.png", *campaign, "verdicts.png"]
     assert [path.name for path in sorted((folder / "plots").iterdir())] == pictures
     _fill_in(folder, draw)
     with (folder / "current.csv").open(encoding="utf-8-sig", newline="") as file:

@@ -2,6 +2,7 @@
 
 progress.png   results and the best so far, what is expected of open rows, and the best of the past, by outcome
 front.png      several objectives against each other: past and present results, the front, and what is pending
+predicted.png and importance.png   results against predictions, and which parameters matter (``draw.insight``)
 slices.png     the prediction along each parameter through the best point, with past and present results
 sources.png    the same slices as each past campaign alone would predict them
 
@@ -22,6 +23,7 @@ from headstart.campaign.experiments import Experiment, State
 from headstart.campaign.fitted import Fitted, FittedOutcome
 from headstart.campaign.suggestions import reference_point
 from headstart.draw.canvas import INK, NARROW, legend_below, panels, save_png, tidy
+from headstart.draw.insight import importance_figure, predicted_figure
 from headstart.draw.looks import NOW, heading, label, looks_of, named, past_label, short
 from headstart.draw.progress import PALE, aims, progress_figure
 from headstart.draw.slices import slices_figure, slices_through, sources_figure
@@ -41,6 +43,9 @@ def campaign_figures(fitted: Fitted, *, narrow: bool = False) -> dict[str, Figur
     pictures = {"progress": progress_figure(fitted, narrow=narrow)}
     if len(fitted.goals) > 1:
         pictures["front"] = _front(fitted, narrow=narrow)
+    for name, draw in (("predicted", predicted_figure), ("importance", importance_figure)):
+        if (figure := draw(fitted, narrow=narrow)) is not None:
+            pictures[name] = figure
     for own in fitted.outcomes:
         of = own.column.name if len(fitted.outcomes) > 1 else ""
         if own.knows or own.alignment.datasets:

@@ -26,7 +26,7 @@ _EXPECTED = "open rows: expected, 95 %"
 PALE = "#9A9A9A"
 _BAND, _PAST = "#56B4E9", "#009E73"
 _INCHES_A_NUMBER = 0.56  # of width that an open row needs for its median beside it
-_MOST_OPEN = 0.7  # of the width that open rows may take for that
+_MOST_OPEN = 0.75  # of the width that open rows may take for that
 _INCHES_A_TICK = 0.3
 _FEW_ROWS = 3  # a shorter axis looks empty
 

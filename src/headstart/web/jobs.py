@@ -72,10 +72,11 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class DrawnPictures:
-    """SVG by name, for light and dark; ``key`` is the digest of the files it shows."""
+    """SVG by name, for light and dark, and ``narrow`` for a telephone; ``key`` is the digest of the files it shows."""
 
     key: str
     pictures: Mapping[str, bytes]
+    narrow: Mapping[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,21 +117,26 @@ def ask(folder: Path, n: int, report: Report, memory: WorkerMemory, attempts: in
 
 
 def draw(folder: Path, report: Report, memory: WorkerMemory) -> DrawnPictures:
-    """Draw progress, slices, the front, sources and verdicts."""
+    """Draw what the command line draws, and verdicts, for both widths."""
     key, campaign, learned = _learned(folder, _part(report, 0.0, 0.4), memory)
     judged = _judged(learned, _part(report, 0.4, 0.6), memory)
-    report(0.6, "drawing")
-    with single_thread():
-        figures = campaign_figures(with_campaign(learned.fitted, campaign))
-        for own in judged.past:
-            if own.explanation is not None:
-                of = own.outcome if len(judged.past) > 1 else ""
-                figures[named("verdicts", of)] = plot_sources(own.explanation, of=of)
-    drawn = {}
-    for i, (name, figure) in enumerate(figures.items()):
-        report(0.6 + 0.4 * i / len(figures), f"drawing {name}")
-        drawn[name] = themed_svg(figure)
-    return DrawnPictures(key, drawn)
+    fitted = with_campaign(learned.fitted, campaign)
+    every: list[dict[str, bytes]] = []
+    for narrow in (False, True):
+        begun = 0.8 if narrow else 0.6
+        report(begun, "drawing")
+        with single_thread():
+            figures = campaign_figures(fitted, narrow=narrow)
+            for own in judged.past:
+                if own.explanation is not None:
+                    of = own.outcome if len(judged.past) > 1 else ""
+                    figures[named("verdicts", of)] = plot_sources(own.explanation, of=of, narrow=narrow)
+        drawn = {}
+        for i, (name, figure) in enumerate(figures.items()):
+            report(begun + 0.2 * i / len(figures), f"drawing {name}")
+            drawn[name] = themed_svg(figure)
+        every.append(drawn)
+    return DrawnPictures(key, *every)
 
 
 def compare(looked: Looked, report: Report, _: WorkerMemory) -> Compared:

@@ -26,10 +26,12 @@ SOME = "x,s,y\n" + "".join(f"{x},u,{value(x, 'u')}\n" for x in (0.3, 0.5, 0.9))
     [pytest.param("x,s,y\n", marks=pytest.mark.slow, id="no results yet"), pytest.param(SOME, id="some results")],
 )
 def test_the_pictures_are_drawn(tmp_path: Path, current: str) -> None:
-    """Three PNG files, equal for equal folders, in a folder that need not be there."""
+    """PNG files, equal for equal folders, in a folder that need not be there."""
     fitted = fit_campaign(open_campaign(make(tmp_path, current=current)))
     paths = draw_campaign(fitted, tmp_path / "new" / "plots")
-    assert [path.name for path in paths] == ["progress.png", "slices.png", "sources.png"]
+    predicted = ["predicted.png"] if current == SOME else []
+    names = ["progress.png", *predicted, "importance.png", "slices.png", "sources.png"]
+    assert [path.name for path in paths] == names
     first = [path.read_bytes() for path in paths]
     assert all(content.startswith(b"\x89PNG") and len(content) > 3_000 for content in first)
     assert [path.read_bytes() for path in draw_campaign(fitted, tmp_path / "new" / "plots")] == first
@@ -73,7 +75,7 @@ def test_slices_show_the_prediction_through_the_best_point(tmp_path: Path, figur
     """Along every parameter, the others as at the best point; and what each past campaign says of the same line."""
     fitted = fit_campaign(open_campaign(make(tmp_path, current=SOME)))
     draw_campaign(fitted, tmp_path / "plots")
-    _, slices, sources = figures
+    *_, slices, sources = figures
     along_x, along_s = slices.axes[:2]
     x, median = _line(along_x, "prediction: median, 95 %")
     expected = fitted.first.expected([{"x": float(at), "s": "u"} for at in x])
