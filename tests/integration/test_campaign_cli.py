@@ -78,7 +78,8 @@ def test_the_page_on_the_folder_is_true(tmp_path: Path, monkeypatch: pytest.Monk
             assert result.exit_code == 0, result.output
             ran.append(arguments[0])
     assert ran == ["init", "suggest", "suggest", "status", "plot", "check"]
-    pictures = ["agreement.png", "progress.png", "slices.png", "sources.png", "verdicts.png"]
+    campaign = ["importance.png", "predicted.png", "progress.png", "slices.png", "sources.png"]
+    pictures = ["agreement.png", *campaign, "verdicts.png"]
     assert [path.name for path in sorted((folder / "plots").iterdir())] == pictures
     _fill_in(folder, draw)
     with (folder / "current.csv").open(encoding="utf-8-sig", newline="") as file:
@@ -101,6 +102,8 @@ def test_what_suggest_and_status_print(tmp_path: Path) -> None:
     )
     assert re.search(rf"^ *5 .* {number} \({number} … {number}\) ", result.stdout, flags=re.MULTILINE)
     assert "In brackets is a 95 % range: 19 of 20 results should lie in it." in result.stdout
+    past = result.stdout[result.stdout.index("The best past settings") :]
+    assert re.search(rf"^a +0\.542 +u +9\.992 +{number} \({number} … {number}\)", past, flags=re.MULTILINE)
     result = invoke("status", "--folder", folder)
     assert result.exit_code == 0, result.output
     assert "y, to be maximised: 2 finished, 2 pending\n" in result.stdout

@@ -82,9 +82,13 @@ class Campaign:
         if not front:
             return None
         Y = np.array([[goal.sign * e.results[goal.name] for goal in self.file.outcomes.goals] for e in front])
-        span = Y.max(axis=0) - Y.min(axis=0)
-        far = np.linalg.norm((Y - Y.min(axis=0)) / np.where(span > 0, span, 1.0), axis=1)
-        return front[int(far.argmin())]
+        return front[int(far_from_balance(Y).argmin())]
+
+
+def far_from_balance(Y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How far every row of a front is from the best of every objective, in shares of the front's range."""
+    span = Y.max(axis=0) - Y.min(axis=0)
+    return np.asarray(np.linalg.norm((Y - Y.min(axis=0)) / np.where(span > 0, span, 1.0), axis=1))
 
 
 @dataclass(frozen=True, slots=True)

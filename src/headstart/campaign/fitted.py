@@ -260,7 +260,7 @@ def fit_campaign(
         name: (chosen if own else alone).learn([one.data for one in own], seed=seed, context=context)
         for name, own in past.items()
     }
-    measured = {column.name: Pooled.of(_own_results(campaign, column, space)) for column in file.results}
+    measured = {column.name: Pooled.of(own_results(campaign, column, space)) for column in file.results}
     results = {name: one.data for name, one in measured.items()}
     known = OutcomePriors(file.outcomes, tuple(priors.values()), space.d).condition(results, seed=seed)
     outcomes = tuple(
@@ -278,7 +278,7 @@ def fit_campaign(
     return Fitted(campaign, space, outcomes, known, place)
 
 
-def _own_results(campaign: Campaign, column: ResultColumn, space: Space) -> Dataset:
+def own_results(campaign: Campaign, column: ResultColumn, space: Space) -> Dataset:
     """The campaign's results of a column, as measured."""
     measured = campaign.measured(column.name)
     if not measured:

@@ -60,12 +60,12 @@ class CampaignSettings:
         """The first rule that a row breaks."""
         return next((rule for rule in self.rules if not rule.holds(row)), None)
 
-    def kept(self, space: Space, row: Mapping[str, Any], name: str) -> dict[str, Any] | None:
-        """The row, moved inside the rules if it breaks one, with this parameter as it is; None where none is."""
+    def kept(self, space: Space, row: Mapping[str, Any], *names: str) -> dict[str, Any] | None:
+        """The row, moved inside the rules if it breaks one, with these parameters as they are; None where none is."""
         if self.broken(row) is None:
             return dict(row)
         try:
-            domain = Ruled(space, self.rules, pinned={name: row[name]})
+            domain = Ruled(space, self.rules, pinned={name: row[name] for name in names})
         except NoSettingError:
             return None
         return {**row, **space.decode(domain.snap(space.encode([row])))[0]}

@@ -116,11 +116,15 @@ def suggest(
 
 def _tell(fitted: Fitted, suggestions: Sequence[RowOutlook], rows: Sequence[int]) -> None:
     """Print the suggestions and what there is to say about them."""
+    from headstart.campaign.best_past import best_past
     from headstart.campaign.check import explained, unusual_verdicts
-    from headstart.cli.campaign_tables import suggestions_table
+    from headstart.cli.campaign_tables import best_past_table, suggestions_table
 
     file = fitted.campaign.file
     show(suggestions_table(fitted, suggestions, rows))
+    if best := best_past(fitted):
+        show(best_past_table(fitted, best))
+        typer.echo("'Then' is what the past campaign measured there; expected is what a result would be now.")
     if fitted.knows:
         typer.echo("In brackets is a 95 % range: 19 of 20 results should lie in it.")
         if file.limits:

@@ -11,6 +11,7 @@ from headstart.cli.output import table
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from headstart.campaign.best_past import PastBest
     from headstart.campaign.campaign import Campaign
     from headstart.campaign.experiments import Experiment
     from headstart.campaign.fitted import Fitted, FittedOutcome
@@ -52,6 +53,36 @@ def suggestions_table(fitted: Fitted, suggestions: Sequence[RowOutlook], numbers
         for number, s in zip(numbers, suggestions, strict=True)
     )
     return table(title, columns, rows, left=("rests on", *more))
+
+
+def best_past_table(fitted: Fitted, best: Sequence[PastBest]) -> Table:
+    """The best past settings: what was measured there then, and what is expected of them now."""
+    file, campaign = fitted.campaign.file, fitted.campaign
+    limited = ("limits hold",) if file.limits else ()
+    then = [f"{column.label} then" for column in file.results]
+    now = [f"expected {column.label}" for column in file.results]
+    notes = [_noted(one, campaign) for one in best]
+    noted = ("note",) if any(notes) else ()
+    columns = ("past campaign", *(p.label for p in file.parameters), *then, *now, *limited, *noted)
+    rows = (
+        (
+            one.campaign,
+            *(cell(one.now.values[p.name]) for p in file.parameters),
+            *(one.told(column.name) for column in file.results),
+            *(with_interval(*r) for r in one.now.expected.values()),
+            *((percent(one.now.within),) if limited else ()),
+            *((note,) if noted else ()),
+        )
+        for one, note in zip(best, notes, strict=True)
+    )
+    return table("The best past settings", columns, rows, left=("past campaign", "note"))
+
+
+def _noted(one: PastBest, campaign: Campaign) -> str:
+    """Where these settings stand in the campaign already, and what differs from those that were run."""
+    number = one.row_in(campaign)
+    notes = [f"row {number}"] if number is not None else []
+    return ", ".join([*notes, *([f"moved: {', '.join(one.moved)}"] if one.moved else [])])
 
 
 def _rests_on(suggestion: RowOutlook, fitted: Fitted) -> str:

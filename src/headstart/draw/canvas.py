@@ -22,10 +22,12 @@ from numpy.typing import ArrayLike
 from headstart.sources.files.safe import make_folder, write_whole
 
 INK = "#333333"
+NARROW = 3.9  # inches of a picture that a telephone shows without making its letters small
 
 # A log axis has no zero. Lower values are drawn at the floor.
 _FLOOR = 1e-9
 # Room in a legend
+_LEGEND = 9  # points
 _INCHES_A_LETTER, _INCHES_A_HANDLE, _HANDLE = 0.066, 0.8, 3.0
 _ROWS_OF_A_LEGEND, _INCHES_A_ROW = 3, 0.2  # for more of them a figure grows
 _POINTS_AN_INCH = 72
@@ -123,9 +125,11 @@ def legend_below(figure: Figure, axes: Sequence[Axes], note: str = "") -> None:
     for panel in axes:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
-    longest = max(map(len, found), default=1)
+    room = figure.get_figwidth() - _INCHES_A_HANDLE
+    found = {fitting(label, room, size=_LEGEND, lines=2): handle for label, handle in found.items()}
+    longest = max((len(line) for label in found for line in label.split("\n")), default=1)
     most = max(1, int(figure.get_figwidth() / (_INCHES_A_LETTER * longest + _INCHES_A_HANDLE)))
-    rows = max(1, math.ceil(len(found) / most))
+    rows = max(1, math.ceil(sum(1 + label.count("\n") for label in found) / most))
     figure.set_figheight(figure.get_figheight() + _INCHES_A_ROW * max(0, rows - _ROWS_OF_A_LEGEND))
     legend = figure.legend(
         list(found.values()),
@@ -133,10 +137,10 @@ def legend_below(figure: Figure, axes: Sequence[Axes], note: str = "") -> None:
         loc="outside lower center",
         ncols=max(1, math.ceil(len(found) / rows)),
         frameon=False,
-        fontsize=9,
+        fontsize=_LEGEND,
         handlelength=_HANDLE,
-        title=note or None,
-        title_fontproperties={"size": 9},
+        title=fitting(note, 0.95 * figure.get_figwidth(), size=_LEGEND, lines=2) or None,
+        title_fontproperties={"size": _LEGEND},
     )
     legend.get_title().set_color(INK)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from headstart.campaign.fitted import Fitted, FittedOutcome
 from headstart.data.outcomes import Limit
-from headstart.draw.canvas import INK, legend_below, look_at, out_of_view, panels, tidy
+from headstart.draw.canvas import INK, NARROW, legend_below, look_at, out_of_view, panels, tidy
 from headstart.draw.looks import NOW, PastLook, heading, label, looks_of, noted, past_label, short
 from headstart.models.family import GPBO
 from headstart.sources.files.names import split_unit
@@ -59,23 +59,30 @@ def slices_through(fitted: Fitted, point: Mapping[str, Any]) -> list[Slice]:
     return [_slice(p, point, fitted) for p in fitted.campaign.file.parameters if p.kind is not Kind.FIXED]
 
 
+def slice_along(p: Parameter, point: Mapping[str, Any], n: int, *, whole: bool = False) -> Slice:
+    """n values of a parameter over its range, or all categories; ``whole`` numbers only, of one that has no others."""
+    spaced = np.geomspace if p.log else np.linspace
+    values: list[Any] = [*p.choices] if p.kind is Kind.CATEGORY else spaced(p.low, p.high, n).tolist()
+    if whole and p.kind is Kind.INT:
+        values = sorted({round(value) for value in values})
+    return Slice(p, values, [{**point, p.name: value} for value in values])
+
+
 def _slice(p: Parameter, point: Mapping[str, Any], fitted: Fitted) -> Slice:
     settings = fitted.campaign.settings
-    spaced, n = np.geomspace if p.log else np.linspace, _POINTS_BY_RULES if settings.rules else _POINTS
-    values: list[Any] = [*p.choices] if p.kind is Kind.CATEGORY else spaced(p.low, p.high, n).tolist()
-    if settings.rules and p.kind is Kind.INT:
-        values = sorted({round(value) for value in values})  # a rule may tie it to others by its steps
-    rows = [settings.kept(fitted.space, {**point, p.name: value}, p.name) for value in values]
-    there = [(value, row) for value, row in zip(values, rows, strict=True) if row is not None]
+    # a rule may tie whole numbers to others by their steps
+    along = slice_along(p, point, _POINTS_BY_RULES if settings.rules else _POINTS, whole=bool(settings.rules))
+    rows = [settings.kept(fitted.space, row, p.name) for row in along.rows]
+    there = [(value, row) for value, row in zip(along.values, rows, strict=True) if row is not None]
     return Slice(p, [value for value, _ in there], [row for _, row in there])
 
 
 def slices_figure(
-    fitted: FittedOutcome, slices: Sequence[Slice], point: Mapping[str, Any], *, best: bool = True
+    fitted: FittedOutcome, slices: Sequence[Slice], point: Mapping[str, Any], *, best: bool = True, narrow: bool = False
 ) -> Figure:
     """The prediction of all campaigns together through a point, the best or another, with past and present results."""
     column = fitted.column
-    figure, grid = _panels(slices)
+    figure, grid = _panels(slices, narrow=narrow)
     measured, results = fitted.experiments, fitted.values
     past = looks_of(fitted.campaign.past)
     medians: list[Any] = []
@@ -114,10 +121,12 @@ def slices_figure(
     return figure
 
 
-def sources_figure(fitted: FittedOutcome, slices: Sequence[Slice], point: Mapping[str, Any]) -> Figure:
+def sources_figure(
+    fitted: FittedOutcome, slices: Sequence[Slice], point: Mapping[str, Any], *, narrow: bool = False
+) -> Figure:
     """The prediction of every past campaign alone through the best point, inside the bounds of the outcome."""
     column, space, outcome = fitted.column, fitted.alignment.space, fitted.column.outcome
-    figure, grid = _panels(slices)
+    figure, grid = _panels(slices, narrow=narrow)
     alone = [GPBO.anywhere().learn().condition(d) for d in fitted.alignment.datasets]
     past = looks_of(fitted.campaign.past)
     looks = [past[task.name] for task in fitted.alignment.tasks]
@@ -149,32 +158,39 @@ def sources_figure(fitted: FittedOutcome, slices: Sequence[Slice], point: Mappin
     return figure
 
 
-def _panels(slices: Sequence[Slice]) -> tuple[Figure, list[Axes]]:
+def _panels(slices: Sequence[Slice], *, narrow: bool) -> tuple[Figure, list[Axes]]:
     n = len(slices)
-    columns = min(n, 2 if n in (2, 4) else 3)
+    columns = 1 if narrow else min(n, 2 if n in (2, 4) else 3)
     # letters of slanted names, which take height from their row
     letters = [max((len(short(c)) for c in s.parameter.choices), default=0) * _is_slanted(s.parameter) for s in slices]
     slanted = sum(_INCHES_A_LETTER * max(letters[i : i + columns]) for i in range(0, n, columns))
-    size = (5.8 if columns == 1 else 4.3, 3.1)
+    size = (NARROW, 2.5) if narrow else (5.8 if columns == 1 else 4.3, 3.1)
     return panels(n, columns=columns, size=size, below=1.5 + slanted, sharey=True)
 
 
 def _axis(axes: Axes, s: Slice, ylabel: str) -> None:
     p = s.parameter
     first = axes.get_subplotspec().is_first_col()  # type: ignore[union-attr]
-    tidy(axes, label(p.label, 3.4), label(ylabel, 2.2) if first else "")
+    tidy(axes, label(p.label, 2.9), label(ylabel, 2.0) if first else "")
+    draw_ticks(axes, s, "x")
     if s.is_category:
-        axes.xaxis.set_major_locator(FixedLocator(range(len(p.choices))))
-        slant: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if _is_slanted(p) else {}
-        axes.set_xticklabels([short(c) for c in p.choices], **slant)
         axes.set_xlim(-0.6, len(p.choices) - 0.4)
-        return
-    if p.log:
-        axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.xaxis.set_minor_formatter(NullFormatter())
-    low, high = axes.get_xlim()
-    axes.set_xlim(low, high)
+    else:
+        axes.set_xlim(axes.get_xlim())
+
+
+def draw_ticks(axes: Axes, s: Slice, which: Literal["x", "y"]) -> None:
+    """The ticks of one axis, "x" or "y": names of categories, or numbers as they are on a log scale too."""
+    p, axis = s.parameter, axes.xaxis if which == "x" else axes.yaxis
+    if s.is_category:
+        slanted = which == "x" and _is_slanted(p)
+        slant: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
+        axis.set_major_locator(FixedLocator(range(len(p.choices))))
+        axis.set_ticklabels([short(c) for c in p.choices], **slant)
+    elif p.log:
+        (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def _is_slanted(p: Parameter) -> bool:
@@ -196,8 +212,6 @@ def _outcome(fitted: FittedOutcome) -> str:
 def _described(fitted: FittedOutcome, point: Mapping[str, Any], *, best: bool) -> str:
     """The point in words."""
     found, file, column = fitted.campaign.best, fitted.campaign.file, fitted.column
-    values = {n: f"{value:.4g}" if isinstance(value, int | float) else str(value) for n, value in point.items()}
-    settings = (f"{split_unit(p.name)[0]} {values[p.name]} {p.unit}".strip() for p in file.parameters)
     what = ""
     if best and found is not None:
         known = found.results.get(column.name)
@@ -206,4 +220,10 @@ def _described(fitted: FittedOutcome, point: Mapping[str, Any], *, best: bool) -
         what = f"row {found.number}{balanced}" + ("" if known is None else f", {known:g}{unit}") + ": "
     elif best:
         what = "the best prediction among past settings: "
-    return f"{what}{', '.join(settings)}"
+    return f"{what}{described(point, file.parameters)}"
+
+
+def described(point: Mapping[str, Any], parameters: Sequence[Parameter]) -> str:
+    """Settings of a point in words."""
+    values = {n: f"{value:.4g}" if isinstance(value, int | float) else str(value) for n, value in point.items()}
+    return ", ".join(f"{split_unit(p.name)[0]} {values[p.name]} {p.unit}".strip() for p in parameters)

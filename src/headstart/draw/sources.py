@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from headstart.draw.canvas import INK, legend_below, save_png, tidy
+from headstart.draw.canvas import INK, NARROW, fitting, legend_below, save_png, tidy
 from headstart.draw.looks import MANY, NOW, PastLook, heading, named, noted, past_looks, short
 from headstart.models.auto.explanation import Explanation, Verdict, WhyUnusable
 
@@ -106,7 +106,7 @@ def draw_verdicts(explanation: Explanation, out: Path, *, of: str = "") -> Path:
     return save_png({named("verdicts", of): plot_sources(explanation, of=of)}, out)[0]
 
 
-def plot_sources(explanation: Explanation, *, of: str = "") -> Figure:
+def plot_sources(explanation: Explanation, *, of: str = "", narrow: bool = False) -> Figure:
     """Draw the weight of every source over the results, what it added, and how far the candidates were believed.
 
     Of more than 12 sources the verdicts are told apart, not the sources.
@@ -114,15 +114,21 @@ def plot_sources(explanation: Explanation, *, of: str = "") -> Figure:
     Args:
         explanation: What ``sampler.explain()`` or ``explain`` gives.
         of: The outcome that it is about, where there are several.
+        narrow: Whether the panels stand below each other, as a telephone shows them.
 
     Returns:
         A figure of Matplotlib with three panels: ``figure.savefig("sources.png")`` writes it.
     """
-    figure = Figure(figsize=(13.2, 4.6 + 0.16 * max(0, len(explanation.sources) - 6)), dpi=150, layout="constrained")
-    weights, gains, believed = figure.subplots(1, 3, width_ratios=[1.15, 1.0, 1.0])
+    tall = 0.16 * max(0, len(explanation.sources) - 6)
+    size = (NARROW, 9.6 + 2.4 * tall) if narrow else (13.2, 4.6 + tall)
+    figure = Figure(figsize=size, dpi=150, layout="constrained")
+    ratios: dict[str, Any] = {"height_ratios": [1, 1 + tall, 1]} if narrow else {"width_ratios": [1.15, 1.0, 1.0]}
+    weights, gains, believed = figure.subplots(*((3, 1) if narrow else (1, 3)), **ratios)
     _weights(weights, explanation)
-    _gains(gains, explanation)
+    _gains(gains, explanation, inside=narrow)
     _believed(believed, explanation)
+    for axes in (weights, gains, believed) if narrow else ():
+        axes.set_title(fitting(axes.get_title("left"), NARROW - 0.7, size=10, lines=2), loc="left", fontsize=10)
     counts = [(v, sum(s.verdict is v for s in explanation.sources)) for v in Verdict]
     n = explanation.n_observations
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts if count)
@@ -171,7 +177,8 @@ def _weights(axes: Axes, explanation: Explanation) -> None:
     axes.set_title("how much of its shape is used (1: all, below 0: reversed)", loc="left", fontsize=10, color=INK)
 
 
-def _gains(axes: Axes, explanation: Explanation) -> None:
+def _gains(axes: Axes, explanation: Explanation, *, inside: bool) -> None:
+    """What every source added; its name and verdict stand beside the axes, or ``inside`` them, above its line."""
     for y, (source, (look, _)) in enumerate(zip(explanation.sources, _looks(explanation), strict=True)):
         if source.interval is not None:
             own: dict[str, Any] = {"color": look.color, "alpha": 0.45 if source.verdict is Verdict.IGNORED else 1.0}
@@ -183,11 +190,18 @@ def _gains(axes: Axes, explanation: Explanation) -> None:
         beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
         tested = source.interval is not None or source.verdict is not Verdict.USED
         told = str(source.verdict) if tested else f"{source.verdict}, not tested yet"
-        axes.annotate(told, (1.0, y), xytext=(4, 0), va="center", fontsize=9, color=INK, **beside)
+        if inside:
+            told, at, to, va = f"{short(source.name)}: {told}", 0.0, (2, 4), "bottom"
+        else:
+            at, to, va = 1.0, (4, 0), "center"
+        axes.annotate(told, (at, y), xytext=to, va=va, fontsize=8 if inside else 9, color=INK, **beside)
     if all(source.interval is None for source in explanation.sources):
         axes.set_xlim(-1, 1)
     axes.axvline(0.0, color=INK, linewidth=0.9)
     _names(axes, [source.name for source in explanation.sources])
+    if inside:
+        axes.set_yticks([])
+        axes.set_ylim(len(explanation.sources) - 0.6, -0.9)
     tidy(axes, "gain over a model from scratch [nats per result]", "")
     axes.set_title("what it added to the predictions, 95 %", loc="left", fontsize=10, color=INK)
 

@@ -125,10 +125,6 @@ class Desk:
         """What the past is worth, or the work that finds out."""
         return self._found(Judged, now.evidence, "Asking what the past is worth", jobs.judge)
 
-    def outlook(self, now: Snapshot) -> str:
-        """Whether it pays to go on, if somebody has asked."""
-        return getattr(self._known(Judged, now.evidence), "outlook", "")
-
     def drawn(self, now: Snapshot) -> DrawnPictures | DeskWork:
         """The pictures, or the work that draws them."""
         return self._found(DrawnPictures, now.contents.key, "Drawing", jobs.draw)
@@ -182,9 +178,11 @@ class Desk:
             learned.rows.update(zip(missing, found, strict=True))
         return {key: learned.rows[key] for key in asked}
 
-    def slices(self, now: Snapshot, learned: Learned, point: Mapping[str, Any]) -> SlicesThrough:
+    def slices(
+        self, now: Snapshot, learned: Learned, point: Mapping[str, Any], *, narrow: bool = False
+    ) -> SlicesThrough:
         """The slices through a point, which are drawn now if nobody has asked for them yet."""
-        key = (now.contents.key, row_key(now.campaign, point))
+        key = (now.contents.key, row_key(now.campaign, point), narrow)
         if (known := self._known(SlicesThrough, key)) is not None:
             return known
         fitted, best = with_campaign(learned.fitted, now.campaign), point == learned.reference
@@ -193,7 +191,7 @@ class Desk:
             slices = slices_through(fitted, point)
             for own in fitted.outcomes:
                 if own.knows:
-                    figure = slices_figure(own, slices, point, best=best)
+                    figure = slices_figure(own, slices, point, best=best, narrow=narrow)
                     svg = themed_svg(figure)  # which lays the panels out
                     panels = [_panel(now.campaign, s, axes) for s, axes in zip(slices, figure.axes, strict=False)]
                     found.append((own.column.label, svg, panels))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from headstart.campaign.best_past import PastBest, best_past
 from headstart.campaign.campaign import Campaign, require_closed
 from headstart.campaign.check import align_files, auto_prior, learn_past
 from headstart.campaign.desk.changes import add_suggestions
@@ -22,6 +23,7 @@ from headstart.campaign.suggestions import (
     outlooks_at,
     reference_point,
 )
+from headstart.decide.stopping import Outlook
 from headstart.draw.campaign import campaign_figures
 from headstart.draw.canvas import themed_svg
 from headstart.draw.looks import named
@@ -45,31 +47,36 @@ class PastOf:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """The models of a folder's files: ``key`` is the evidence, ``reference`` the best point, ``rows`` asked so far."""
+    """The models of a folder's files: ``key`` is the evidence, ``reference`` the best point, ``rows`` asked so far.
+
+    ``outlook`` says whether it pays to go on, and is None before there is a result.
+    """
 
     key: str
     fitted: Fitted
     reference: Mapping[str, Any]
+    past: tuple[PastBest, ...] = ()
+    outlook: Outlook | None = None
     rows: dict[RowKey, RowOutlook] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the past is worth and whether it pays to go on, which takes longer than a suggestion."""
+    """What the past is worth, which takes longer than a suggestion."""
 
     key: str
     past: tuple[PastOf, ...]
     reference_shares: tuple[tuple[str, float], ...]
     noise: tuple[tuple[float, int], ...]
-    outlook: str
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnPictures:
-    """SVG by name, for light and dark; ``key`` is the digest of the files it shows."""
+    """SVG by name, for light and dark, and ``narrow`` for a telephone; ``key`` is the digest of the files it shows."""
 
     key: str
     pictures: Mapping[str, bytes]
+    narrow: Mapping[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +92,7 @@ def learn(folder: Path, report: Report, memory: WorkerMemory) -> Learned:
 
 
 def judge(folder: Path, report: Report, memory: WorkerMemory) -> Judged:
-    """Find out what the past is worth, how much results scatter, and whether it pays to go on."""
+    """Find out what the past is worth and how much results scatter."""
     _, _, learned = _learned(folder, _part(report, 0.0, 0.4), memory)
     return _judged(learned, _part(report, 0.4, 1.0), memory)
 
@@ -110,21 +117,26 @@ def ask(folder: Path, n: int, report: Report, memory: WorkerMemory, attempts: in
 
 
 def draw(folder: Path, report: Report, memory: WorkerMemory) -> DrawnPictures:
-    """Draw progress, slices, the front, sources and verdicts."""
+    """Draw what the command line draws, and verdicts, for both widths."""
     key, campaign, learned = _learned(folder, _part(report, 0.0, 0.4), memory)
     judged = _judged(learned, _part(report, 0.4, 0.6), memory)
-    report(0.6, "drawing")
-    with single_thread():
-        figures = campaign_figures(with_campaign(learned.fitted, campaign))
-        for own in judged.past:
-            if own.explanation is not None:
-                of = own.outcome if len(judged.past) > 1 else ""
-                figures[named("verdicts", of)] = plot_sources(own.explanation, of=of)
-    drawn = {}
-    for i, (name, figure) in enumerate(figures.items()):
-        report(0.6 + 0.4 * i / len(figures), f"drawing {name}")
-        drawn[name] = themed_svg(figure)
-    return DrawnPictures(key, drawn)
+    fitted = with_campaign(learned.fitted, campaign)
+    every: list[dict[str, bytes]] = []
+    for narrow in (False, True):
+        begun = 0.8 if narrow else 0.6
+        report(begun, "drawing")
+        with single_thread():
+            figures = campaign_figures(fitted, narrow=narrow)
+            for own in judged.past:
+                if own.explanation is not None:
+                    of = own.outcome if len(judged.past) > 1 else ""
+                    figures[named("verdicts", of)] = plot_sources(own.explanation, of=of, narrow=narrow)
+        drawn = {}
+        for i, (name, figure) in enumerate(figures.items()):
+            report(begun + 0.2 * i / len(figures), f"drawing {name}")
+            drawn[name] = themed_svg(figure)
+        every.append(drawn)
+    return DrawnPictures(key, *every)
 
 
 def compare(looked: Looked, report: Report, _: WorkerMemory) -> Compared:
@@ -158,7 +170,10 @@ def _learned(folder: Path, report: Report, memory: WorkerMemory) -> tuple[str, C
         own = sum(1 for e in campaign.experiments if e.results)
         report(0.1, f"learning from {n} past and {own} present results")
         fitted = fit_campaign(campaign, told=lambda now: report(0.1 + 0.8 * now.share, str(now)))
-        kept = memory["learned"] = Learned(evidence, fitted, reference_point(fitted))
+        report(0.9, "looking ahead")
+        with single_thread():
+            past = best_past(fitted)
+        kept = memory["learned"] = Learned(evidence, fitted, reference_point(fitted), past, outlook_of(fitted))
     return contents.key, campaign, kept
 
 
@@ -174,12 +189,11 @@ def _judged(learned: Learned, report: Report, memory: WorkerMemory) -> Judged:
             prior = auto_prior(own)
             known = () if prior is None else (check_past(prior), explain(prior, own.target))
         past.append(PastOf(name, *known))
-    report(0.8, "looking ahead")
+    report(0.8, "asking how much results scatter")
     kept = memory["judged"] = Judged(
         learned.key,
         tuple(past),
         outlooks_at(fitted, [learned.reference])[0].shares,
         tuple(noise_of(outcome, learned.reference) for outcome in fitted.outcomes),
-        str(outlook_of(fitted) or ""),
     )
     return kept

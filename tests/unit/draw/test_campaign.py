@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from headstart import InputError
 from headstart.campaign.campaign import open_campaign
 from headstart.campaign.fitted import fit_campaign
 from headstart.draw.campaign import draw_campaign
+from headstart.draw.progress import progress_figure
 
 SOME = "x,s,y\n" + "".join(f"{x},u,{value(x, 'u')}\n" for x in (0.3, 0.5, 0.9))
 
@@ -24,10 +26,12 @@ SOME = "x,s,y\n" + "".join(f"{x},u,{value(x, 'u')}\n" for x in (0.3, 0.5, 0.9))
     [pytest.param("x,s,y\n", marks=pytest.mark.slow, id="no results yet"), pytest.param(SOME, id="some results")],
 )
 def test_the_pictures_are_drawn(tmp_path: Path, current: str) -> None:
-    """Three PNG files, equal for equal folders, in a folder that need not be there."""
+    """PNG files, equal for equal folders, in a folder that need not be there."""
     fitted = fit_campaign(open_campaign(make(tmp_path, current=current)))
     paths = draw_campaign(fitted, tmp_path / "new" / "plots")
-    assert [path.name for path in paths] == ["progress.png", "slices.png", "sources.png"]
+    predicted = ["predicted.png"] if current == SOME else []
+    names = ["progress.png", *predicted, "importance.png", "slices.png", "sources.png"]
+    assert [path.name for path in paths] == names
     first = [path.read_bytes() for path in paths]
     assert all(content.startswith(b"\x89PNG") and len(content) > 3_000 for content in first)
     assert [path.read_bytes() for path in draw_campaign(fitted, tmp_path / "new" / "plots")] == first
@@ -43,7 +47,7 @@ def _line(axes: Axes, label: str) -> NDArray[np.float64]:
 def test_progress_shows_results_the_best_and_what_is_expected(
     tmp_path: Path, figures: list[Figure], direction: str
 ) -> None:
-    """The best in the user's direction, the past's too, and a pending row where it is expected."""
+    """The best in the user's direction, the past's too, and an open row where it is expected, with its number."""
     results = [4.0, 7.0, 5.0]
     rows = "".join(f"{x},u,{y}\n" for x, y in zip((0.3, 0.5, 0.9), results, strict=True))
     folder = make(tmp_path, current=f"x,s,y\n{rows}0.6,v,\n", direction=direction)
@@ -52,16 +56,18 @@ def test_progress_shows_results_the_best_and_what_is_expected(
     (axes,) = figures[0].axes
     assert _line(axes, "results").tolist() == [[1, 2, 3], results]
     best = [4.0, 7.0, 7.0] if direction == "maximize" else [4.0, 4.0, 4.0]
-    assert _line(axes, "best of this campaign").tolist() == [[1, 2, 3], best]
-    for task in fitted.campaign.past:
-        level = task.y.max() if direction == "maximize" else task.y.min()
-        assert set(_line(axes, f"best of {task.name} (12 experiments)")[1]) == {level}
+    assert _line(axes, f"best so far: {best[-1]:g}").tolist() == [[1, 2, 3], best]
+    sign = 1 if direction == "maximize" else -1
+    level, name = max((sign * float((sign * task.y).max()), task.name) for task in fitted.campaign.past)
+    assert set(_line(axes, f"best of the past: {level:g} ({name})")[1]) == {level}
     expected = fitted.first.expected([{"x": 0.6, "s": "v"}], measured=True)
     assert expected is not None
-    (pending,) = (box for box in axes.containers if box.get_label() == "pending: expected, 95 %")
+    (pending,) = (box for box in axes.containers if box.get_label() == "open rows: expected, 95 %")
     line, _, (bars,) = pending.lines  # type: ignore[attr-defined]
     assert np.allclose(np.ravel(line.get_data()), [4, expected.median[0]])
     assert np.allclose(np.ravel(bars.get_segments()[0][:, 1]), [expected.low[0], expected.high[0]])
+    assert [text.get_text() for text in axes.texts] == [f"{expected.median[0]:.3g}"]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["2", "3", "4", "5"]  # rows of the table
     assert ("maximised" if direction == "maximize" else "minimised") in str(figures[0].get_suptitle())
 
 
@@ -69,7 +75,7 @@ def test_slices_show_the_prediction_through_the_best_point(tmp_path: Path, figur
     """Along every parameter, the others as at the best point; and what each past campaign says of the same line."""
     fitted = fit_campaign(open_campaign(make(tmp_path, current=SOME)))
     draw_campaign(fitted, tmp_path / "plots")
-    _, slices, sources = figures
+    *_, slices, sources = figures
     along_x, along_s = slices.axes[:2]
     x, median = _line(along_x, "prediction: median, 95 %")
     expected = fitted.first.expected([{"x": float(at), "s": "u"} for at in x])
@@ -88,11 +94,29 @@ def test_slices_show_the_prediction_through_the_best_point(tmp_path: Path, figur
 
 
 def test_before_the_first_result_progress_says_so(tmp_path: Path, figures: list[Figure]) -> None:
-    """It has the levels of the past and no line of its own."""
+    """It has the level of the past and no line of its own."""
     draw_campaign(fit_campaign(open_campaign(make(tmp_path))), tmp_path / "plots")
     (axes,) = figures[0].axes
     assert [text.get_text() for text in axes.texts] == ["no results yet"]
-    assert [line.get_label() for line in axes.lines] == ["best of a (12 experiments)", "best of b (12 experiments)"]
+    assert [line.get_label() for line in axes.lines] == ["best of the past: 9.992 (a)"]
+
+
+def test_open_rows_have_room_for_their_numbers(tmp_path: Path) -> None:
+    """Among many results they stand further apart; where even that is not enough there are no numbers."""
+    rows = "x,s,y\n" + "".join(f"{(i % 19) / 19:.3f},u,{i % 7}\n" for i in range(40))
+    fitted = fit_campaign(open_campaign(make(tmp_path, current=f"{rows}0.6,v,\n0.7,v,\n0.3,u,\n")))
+    for narrow in (False, True):
+        figure = progress_figure(fitted, narrow=narrow)
+        figure.draw_without_rendering()
+        (axes,) = figure.axes
+        boxes = [text.get_window_extent() for text in axes.texts]
+        assert len(boxes) == 3
+        assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+        ticks = [text.get_window_extent() for text in axes.get_xticklabels()]
+        assert not any(one.overlaps(other) for one, other in itertools.pairwise(ticks))
+    (tmp_path / "current.csv").write_text(rows + "".join(f"0.{i}5,v,\n" for i in range(1, 40)))
+    (axes,) = progress_figure(fit_campaign(open_campaign(tmp_path)), narrow=True).axes
+    assert len(axes.texts) == 0
 
 
 def test_before_anything_is_known_only_progress_is_drawn(tmp_path: Path) -> None:

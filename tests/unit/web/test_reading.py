@@ -35,14 +35,16 @@ def visitor(folder: Path) -> Iterator[Visitor]:
 
 
 def test_pictures_are_svg_that_follows_the_theme(visitor: Visitor) -> None:
-    """Progress, the front, slices, sources and verdicts of every outcome; each readable, none with a script."""
+    """All pictures of the command line, and of two parameters at once; each readable, for both widths, no script."""
     page = visitor.settled("/pictures")
     shown = re.findall(r'src="(/pictures/[^"]+)"', page)
     assert {path.partition("?")[0][10:-4] for path in shown} == {
-        *("slices/0", "slices/1", "slices/2", "progress", "front"),
+        *("slices/0", "slices/1", "slices/2", "contour", "progress", "front", "predicted", "importance"),
         *(f"{kind}-{name}" for kind in ("sources", "verdicts") for name in ("y", "cost", "dirt")),
     }
-    for path in ("/pictures/slices-y.svg", *map(unescape, shown)):
+    narrow = re.findall(r'srcset="(/pictures/[^"]+)"', page)
+    assert len(narrow) == len(shown)
+    for path in ("/pictures/slices-y.svg", *map(unescape, shown), *map(unescape, narrow)):
         answer = visitor.get(path)
         root = ElementTree.fromstring(answer.content)
         assert root.tag.endswith("svg")
@@ -72,6 +74,20 @@ def test_predictions_of_a_point_are_the_models(visitor: Visitor, folder: Path) -
     assert answer["within"] == f"{100 * outlook.within:.0f} %"
 
 
+def test_a_contour_is_of_what_is_asked_for(visitor: Visitor) -> None:
+    """Any two parameters and any outcome; what makes no sense is the first two of the first."""
+    visitor.settled("/experiments")
+    plain, other, of = (visitor.get(f"/pictures/contour.svg?{q}").content for q in ("", "a=2&b=1", "a=0&b=1&o=2"))
+    assert len({plain, other, of}) == 3
+    for nonsense in ("a=x&b=99&o=-1", "a=0&b=0", "a=1000000000000000000000"):
+        assert visitor.get(f"/pictures/contour.svg?{nonsense}").content == plain
+    page = visitor.get("/pictures?a=2&b=1&o=1&v0=0.25").text
+    assert re.search(r'<option value="2" selected>s</option>', page)
+    assert "contour.svg?a=2&amp;b=1&amp;o=1&amp;v=" in page
+    assert 'name="v0" value="0.25"' in page  # the point stays when two others are asked for
+    assert visitor.get("/pictures/contour.svg?v0=abc").status_code == 422
+
+
 @pytest.mark.parametrize("query", ["v0=abc", "v0=7", "v2=w", "v0=nan", "v1=1e999"])
 def test_a_point_that_is_none_is_refused(visitor: Visitor, query: str) -> None:
     """In words, on the page and for the script."""
@@ -88,7 +104,7 @@ def test_slices_go_through_the_point(visitor: Visitor) -> None:
     """A picture for every outcome, which moves with the point; the script is told where its panels are."""
     visitor.settled("/experiments")
     one, other = (visitor.get(f"/pictures/slices?v0={v}").text for v in ("0.1", "0.9"))
-    pictures = [[unescape(path) for path in re.findall(r'src="([^"]+)"', page)] for page in (one, other)]
+    pictures = [[unescape(path) for path in re.findall(r' src="([^"]+)"', page)] for page in (one, other)]
     assert [len(paths) for paths in pictures] == [3, 3]
     drawn = [[visitor.get(path).content for path in paths] for paths in pictures]
     assert all(a != b for a, b in zip(*drawn, strict=True))

@@ -9,23 +9,40 @@ from functools import partial
 from typing import Any
 
 from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from headstart.campaign.best_past import PastBest
 from headstart.campaign.campaign import Campaign
-from headstart.campaign.desk.changes import OWN_ROW, CellPlace, add_row, remove_row, save_results, say_right
+from headstart.campaign.desk.changes import (
+    OWN_ROW,
+    CellPlace,
+    add_row,
+    add_suggestions,
+    remove_row,
+    save_results,
+    say_right,
+)
 from headstart.campaign.desk.contents import with_campaign
 from headstart.campaign.desk.history import Step, last_step, steps_of, undo_step
 from headstart.campaign.desk.words import cell as cell_text
-from headstart.campaign.desk.words import percent, with_interval
+from headstart.campaign.desk.words import percent
 from headstart.campaign.experiments import Experiment, State
+from headstart.campaign.file import ResultColumn
+from headstart.campaign.fitted import THIS
 from headstart.campaign.measured import ResultSlip, SlippedResultsError
 from headstart.campaign.suggestions import RowOutlook
+from headstart.draw.canvas import themed_svg
+from headstart.draw.progress import progress_figure
 from headstart.errors import ChangedMeanwhileError, InputError, UnusableCellsError
+from headstart.gp.threads import single_thread
 from headstart.sources.parameters import Kind
-from headstart.web.desk import row_key
-from headstart.web.pages.page import desk_of, go, posted, render
+from headstart.web.desk import Desk, Snapshot, row_key
+from headstart.web.jobs import Learned
+from headstart.web.pages.page import desk_of, go, is_narrow, posted, render, svg
+from headstart.web.pages.rows import Bar, Bars, fits, settings_in_words, table_text
 from headstart.web.problems import for_the_page, tried
 from headstart.web.worker import DeskWork
 
@@ -48,22 +65,34 @@ class FieldShown:
     asked: str = ""  # a question that has yes and no for an answer
     meant: str = ""  # what it is if the answer is no
     right: bool = False  # it was answered with yes
-    expected: str = ""
     hint: str = ""
     choices: tuple[str, ...] = ()
+
+
+@dataclass
+class ShownOutcome:
+    """An outcome of a row: its cells to type into, and what is expected of it, in numbers and as a bar."""
+
+    column: ResultColumn
+    cells: list[FieldShown] = field(default_factory=list)
+    expected: str = ""
+    bar: Bar | None = None
+    then: str = ""  # what was measured of past settings
 
 
 @dataclass
 class ShownRow:
     """A row of the table. ``fields`` are its settings where somebody changes them, by the parameter's name."""
 
-    number: int
+    number: int | None  # None of past settings
     state: str
     settings: list[tuple[str, Any]]
-    cells: list[FieldShown]
+    outcomes: list[ShownOutcome]
     fields: dict[str, FieldShown] = field(default_factory=dict)
     within: str = ""
     rests: list[tuple[str, str]] = field(default_factory=list)
+    note: str = ""
+    again: bool = False  # whether past settings can be tried again
 
 
 @dataclass(frozen=True)
@@ -82,19 +111,22 @@ class Typed:
         return replace(self, cells={place: text for place, text in self.cells.items() if (place[0] == OWN_ROW) == own})
 
 
-def _row_of(campaign: Campaign, e: Experiment, outlook: RowOutlook | None, typed: Typed) -> ShownRow:
+def _row_of(campaign: Campaign, e: Experiment, outlook: RowOutlook | None, bars: Bars, typed: Typed) -> ShownRow:
     """An experiment with a cell for every result and standard error, and what is expected of it."""
     file, at = campaign.file, campaign.table.numbers.index(e.number)
     texts = dict(zip(campaign.table.columns, campaign.table.rows[at], strict=True))
-    labels = {column.name: column.label for column in file.results}
-    labels |= {column.error: f"standard error of {column.name}" for column in file.results if column.error}
-    cells = []
-    for i, column in enumerate(file.measured_columns):
-        shown = _field(f"r{e.number}.{i}", (e.number, column), labels[column], typed, texts.get(column, ""))
-        if outlook is not None and column in outlook.expected and column not in e.results:
-            shown.expected = with_interval(*outlook.expected[column])
-        cells.append(shown)
-    row = ShownRow(e.number, e.state, [(p.name, e.values[p.name]) for p in file.parameters], cells)
+    outcomes, i = [], 0
+    for column in file.results:
+        shown = ShownOutcome(column)
+        if outlook is not None and column.name not in e.results:
+            shown.expected, shown.bar = bars.told(column.name, outlook)
+        for name, label in ((column.name, column.label), (column.error, f"standard error of {column.name}")):
+            if name:
+                place = (e.number, name)
+                shown.cells.append(_field(f"r{e.number}.{i}", place, label, typed, texts.get(name, "")))
+                i += 1
+        outcomes.append(shown)
+    row = ShownRow(e.number, e.state, [(p.name, e.values[p.name]) for p in file.parameters], outcomes)
     if e.number in typed.edit:
         for i, p in enumerate(file.parameters):
             if p.kind is not Kind.FIXED:
@@ -102,11 +134,28 @@ def _row_of(campaign: Campaign, e: Experiment, outlook: RowOutlook | None, typed
                 choices = (*p.choices, *p.withdrawn) if p.is_text else ()
                 place = (e.number, p.name)
                 row.fields[p.name] = _field(f"s{e.number}.{i}", place, p.label, typed, there, choices=choices)
-    if outlook is not None:
-        row.within = percent(outlook.within)
-        known = [(name, share) for name, share in outlook.shares if share >= 0.005]
-        row.rests = [(name, percent(share)) for name, share in sorted(known, key=lambda each: -each[1])]
-    return row
+    return row if outlook is None else _with_outlook(row, outlook)
+
+
+def _with_outlook(row: ShownRow, outlook: RowOutlook) -> ShownRow:
+    known = [(name, share) for name, share in outlook.shares if share >= 0.005]
+    rests = [(name, percent(share)) for name, share in sorted(known, key=lambda each: -each[1])]
+    return replace(row, within=percent(outlook.within), rests=rests)
+
+
+def _past_row(campaign: Campaign, one: PastBest, bars: Bars) -> ShownRow:
+    """Past settings: what was measured there then, and what is expected of them now."""
+    outcomes = []
+    for column in campaign.file.results:
+        expected, bar = bars.told(column.name, one.now)
+        outcomes.append(ShownOutcome(column, [], expected, bar, one.told(column.name)))
+    number = one.row_in(campaign)
+    notes = [f"moved: {', '.join(one.moved)}"] if one.moved else []
+    if number is not None:
+        notes.append(f"the settings of row {number}")
+    settings = [(p.name, one.now.values[p.name]) for p in campaign.file.parameters]
+    row = ShownRow(None, one.campaign, settings, outcomes, note="; ".join(notes), again=number is None)
+    return _with_outlook(row, one.now)
 
 
 def _field(name: str, place: CellPlace, label: str, typed: Typed, there: str = "", **more: Any) -> FieldShown:
@@ -180,28 +229,73 @@ def _page(
     now = desk.now()
     campaign, learned = now.campaign, desk.learned(now)
     known = None if isinstance(learned, DeskWork) else learned
-    found = desk.outlooks(now, known, [e.values for e in campaign.those(State.PENDING)]) if known else {}
-    rows = [_row_of(campaign, e, found.get(row_key(campaign, e.values)), typed) for e in campaign.experiments]
+    pending = campaign.those(State.PENDING)
+    found = desk.outlooks(now, known, [e.values for e in pending]) if known else {}
+    past = known.past if known else ()
+    bars = Bars.of(campaign, [*found.values(), *(one.now for one in past)])
+    outlooks = {e.number: found.get(row_key(campaign, e.values)) for e in pending}
+    rows = [_row_of(campaign, e, outlooks.get(e.number), bars, typed) for e in campaign.experiments]
     own = with_campaign(known.fitted, campaign).remarks if known else ()
     content = {
         "title": "Experiments",
         "file": campaign.file,
         "seen": now.seen,
+        "key": now.contents.key[:12],
         "pending": [row for row in rows if row.state == State.PENDING],
         "others": [row for row in rows if row.state != State.PENDING][::-1],
-        "best": getattr(campaign.best, "number", None),
+        "past": [_past_row(campaign, one, bars) for one in past],
+        "evidence": now.evidence,
+        "columns": fits(campaign),
+        "several": len(campaign.file.measured_columns) > 1,
+        "best": campaign.best,
+        "best_settings": settings_in_words(campaign, campaign.best) if campaign.best else "",
         "limited": bool(campaign.file.limits),
         "work": learned if isinstance(learned, DeskWork) else None,
         "knows": known.fitted.knows if known else True,
+        "from_past": _from_past(now, known, desk) if known else [],
         "own": _own_fields(campaign, typed),
         "told": told,
         "opened": opened,
         "remarks": [for_the_page(remark) for remark in dict.fromkeys([*own, *campaign.remarks])],
         "steps": steps_of(desk.folder)[::-1][:_SHOWN_STEPS],
         "last": last_step(desk.folder),
-        "outlook": desk.outlook(now),
+        "outlook": known.outlook if known else None,
     }
     return render(request, "experiments.html", content, status=status)
+
+
+def _from_past(now: Snapshot, known: Learned, desk: Desk) -> list[tuple[str, str]]:
+    """How much of what is known about the best point comes from the past: in all, and from each campaign."""
+    (at_best,) = desk.outlooks(now, known, [known.reference]).values()
+    past = sorted((each for each in at_best.shares if each[0] != THIS), key=lambda each: -each[1])
+    if not past:
+        return []
+    return [("", percent(sum(share for _, share in past))), *((n, percent(x)) for n, x in past if x >= 0.005)]
+
+
+def _progress(request: Request) -> Response:
+    """The picture that the page opens with."""
+    desk = desk_of(request)
+    now = desk.now()
+    learned = desk.learned(now)
+    if isinstance(learned, DeskWork):
+        raise HTTPException(409, "It is being learnt from the files.")
+    with single_thread():
+        fitted = with_campaign(learned.fitted, now.campaign)
+        return svg(request, themed_svg(progress_figure(fitted, narrow=is_narrow(request))))
+
+
+def _table(request: Request) -> Response:
+    """The table of the page as a file that a spreadsheet program opens: with what is expected of open rows."""
+    desk = desk_of(request)
+    now = desk.now()
+    campaign, learned = now.campaign, desk.learned(now)
+    known = None if isinstance(learned, DeskWork) else learned
+    open_ = campaign.those(State.PENDING)
+    outlooks = desk.outlooks(now, known, [e.values for e in open_]) if known else {}
+    found = {e.number: outlooks[key] for e in open_ if (key := row_key(campaign, e.values)) in outlooks}
+    headers = {"content-disposition": 'attachment; filename="experiments.csv"'}
+    return Response(table_text(campaign, found), media_type="text/csv; charset=utf-8", headers=headers)
 
 
 def show_again(request: Request, form: FormData, told: str) -> Response:
@@ -237,7 +331,24 @@ def _add(request: Request, form: FormData) -> Response:
     return _changed(request, typed, change, "added")
 
 
-def _changed(request: Request, typed: Typed, change: Callable[[], Step | None], done: str) -> Response:
+def _again(request: Request, form: FormData) -> Response:
+    """One of the best past settings becomes a row to do."""
+    desk = desk_of(request)
+    now = desk.now()
+    learned, which = desk.learned(now), str(form.get("past", ""))
+    same = not isinstance(learned, DeskWork) and form.get("evidence") == now.evidence
+    if not same or not which.isdecimal() or int(which) >= len(learned.past):
+        return _page(request, None, "The files have changed since you opened the page. Look at what is new.", 409)
+    row = learned.past[int(which)].now.values
+
+    def change() -> str:
+        numbers = add_suggestions(desk.folder, str(form.get("seen", "")), [row], opening=desk.opening)
+        return f"row {numbers[0]} has past settings" if numbers else "the row is in a file beside the workbook"
+
+    return _changed(request, Typed(), change, "added")
+
+
+def _changed(request: Request, typed: Typed, change: Callable[[], Step | str | None], done: str) -> Response:
     """The page after a change; or with what was typed, beside it what is wrong with it or asked about it."""
     try:
         with desk_of(request).changing:
@@ -255,7 +366,8 @@ def _changed(request: Request, typed: Typed, change: Callable[[], Step | None], 
     except ChangedMeanwhileError:
         told = f"Somebody else was faster: the table has changed since you opened it. Nothing of yours was {done} yet. "
         return _page(request, typed, f"{told}Look at what is new, then send it again.", 409)
-    return go(request, "/experiments", "Nothing was new." if step is None else f"Saved: {step.what}.")
+    what = step.what if isinstance(step, Step) else step
+    return go(request, "/experiments", "Nothing was new." if what is None else f"Saved: {what}.")
 
 
 def ask_about(request: Request, error: Exception) -> Response:
@@ -309,6 +421,10 @@ def _whole_number(text: str, what: str, low: int, high: int) -> int:
 
 ROUTES = (
     Route("/experiments", _page),
+    Route("/experiments/progress.svg", _progress),
+    Route("/experiments/table.csv", _table),
+    Route("/experiments/again", partial(go, path="/experiments")),
+    Route("/experiments/again", posted(_again), methods=["POST"]),
     # a page that answers a form has the form's address, where its script, and whoever loads it again, looks for it
     Route("/experiments/save", partial(go, path="/experiments")),
     Route("/experiments/add", partial(go, path="/experiments")),

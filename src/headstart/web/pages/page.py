@@ -82,6 +82,17 @@ def go(request: Request, path: str, said: str = "") -> Response:
     return RedirectResponse(f"{path}?said={ident}", 303)
 
 
+def svg(request: Request, content: bytes) -> Response:
+    """A picture, which a browser may keep if its address says which files it shows."""
+    kept = {"cache-control": "private, max-age=86400"} if "v" in request.query_params else {}
+    return Response(content, media_type="image/svg+xml", headers=kept)
+
+
+def is_narrow(request: Request) -> bool:
+    """Whether a picture is asked for as a telephone shows it."""
+    return "narrow" in request.query_params
+
+
 def waiting(request: Request, work: DeskWork, title: str = "") -> HTMLResponse:
     """The page of work that is not done yet, or went wrong; it comes back here by itself."""
     return render(request, "work.html", {"work": work, "title": title or work.what, "then": request.url.path})

@@ -10,21 +10,26 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from headstart.campaign.desk.contents import with_campaign
 from headstart.campaign.desk.words import percent, with_interval
 from headstart.campaign.suggestions import outlooks_at
+from headstart.draw.canvas import themed_svg
+from headstart.draw.insight import contour_figure
 from headstart.errors import InputError
 from headstart.gp.threads import single_thread
 from headstart.sources.files.cells import number
 from headstart.sources.parameters import Kind, Parameter
 from headstart.web.desk import Snapshot
 from headstart.web.jobs import Learned
-from headstart.web.pages.page import desk_of, render, waiting
+from headstart.web.pages.page import desk_of, is_narrow, render, svg, waiting
 from headstart.web.problems import tried
 from headstart.web.worker import DeskWork
 
 _TITLES = {
     "progress": "Progress",
     "front": "The front",
+    "predicted": "Predicted against measured",
+    "importance": "Which parameters matter",
     "sources": "What each past campaign says by itself",
     "verdicts": "Verdicts on the past campaigns over time",
 }
@@ -46,6 +51,7 @@ def _show(request: Request) -> Response:
         "key": now.contents.key[:12],
         **_slices(request, now, learned),
     }
+    content |= {"contour": _contour_of(request, now, learned)}
     return render(request, "pictures.html", content)
 
 
@@ -126,21 +132,46 @@ def _picture(request: Request) -> Response:
     name = request.path_params["name"]
     if isinstance(drawn, DeskWork) or name not in drawn.pictures:
         raise HTTPException(404)
-    return _svg(request, drawn.pictures[name])
+    return svg(request, (drawn.narrow if is_narrow(request) else drawn.pictures)[name])
 
 
 def _slices_picture(request: Request) -> Response:
     now, learned = _fitted(request)
-    found = desk_of(request).slices(now, learned, _point(request, now, learned))
+    found = desk_of(request).slices(now, learned, _point(request, now, learned), narrow=is_narrow(request))
     if request.path_params["i"] >= len(found):
         raise HTTPException(404)
-    return _svg(request, found[request.path_params["i"]][1])
+    return svg(request, found[request.path_params["i"]][1])
 
 
-def _svg(request: Request, content: bytes) -> Response:
-    """A picture, which a browser may keep if its address says which files it shows."""
-    kept = {"cache-control": "private, max-age=86400"} if "v" in request.query_params else {}
-    return Response(content, media_type="image/svg+xml", headers=kept)
+def _contour_of(request: Request, now: Snapshot, learned: Learned) -> dict[str, Any] | None:
+    """Which two parameters, a and b, and which outcome, o, are asked for; the first two before that.
+
+    None where there are no two parameters, or nothing is known.
+    """
+    parameters = [(i, p) for i, p in enumerate(now.campaign.file.parameters) if p.kind is not Kind.FIXED]
+    outcomes = [(i, own) for i, own in enumerate(learned.fitted.outcomes) if own.knows]
+    if len(parameters) < 2 or not outcomes:
+        return None
+    places, asked = [i for i, _ in parameters], request.query_params
+    chosen = [int(text) if (text := asked.get(name, "")).isdecimal() else -1 for name in ("a", "b", "o")]
+    a, b = (i if i in places else places[k] for k, i in enumerate(chosen[:2]))
+    b = b if b != a else next(i for i in places if i != a)
+    o = chosen[2] if chosen[2] in [i for i, _ in outcomes] else outcomes[0][0]
+    return {"parameters": parameters, "outcomes": outcomes, "a": a, "b": b, "o": o}
+
+
+def _contour(request: Request) -> Response:
+    """The prediction over two parameters, drawn when it is asked for."""
+    now, learned = _fitted(request)
+    chosen, point = _contour_of(request, now, learned), _point(request, now, learned)
+    if chosen is None:
+        raise HTTPException(404)
+    fitted = with_campaign(learned.fitted, now.campaign)
+    names = tuple(now.campaign.file.parameters[chosen[which]].name for which in ("a", "b"))
+    options: dict[str, Any] = {"best": point == learned.reference, "narrow": is_narrow(request)}
+    with single_thread():
+        figure = contour_figure(fitted, fitted.outcomes[chosen["o"]], (names[0], names[1]), point, **options)
+        return svg(request, themed_svg(figure))
 
 
 ROUTES = (
@@ -148,5 +179,6 @@ ROUTES = (
     Route("/pictures/slices", _fragment),
     Route("/pictures/slices/{i:int}.svg", _slices_picture),
     Route("/pictures/predict", _predict),
+    Route("/pictures/contour.svg", _contour),
     Route("/pictures/{name}.svg", _picture),
 )

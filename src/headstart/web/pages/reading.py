@@ -96,7 +96,7 @@ def _report(request: Request) -> Response:
         "noise": [(name, *own) for name, own in zip(labels, judged.noise, strict=True) if own[0] == own[0]],
         "shares": [(n, percent(share)) for n, share in judged.reference_shares if share >= 0.005 or n == THIS],
         "expected": list(zip(labels, at_best.expected.values(), strict=True)),
-        "outlook": judged.outlook,
+        "outlook": str(learned.outlook or ""),
         "drawing": drawn if isinstance(drawn, DeskWork) else None,
         "pictures": names,
         "key": now.contents.key[:12],

@@ -121,6 +121,7 @@ function cells(form) {
 // ── slices ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 function valueAt(picture, event) {
+  if (picture.currentSrc.includes("narrow")) return null; // its panels stand elsewhere
   const place = picture.getBoundingClientRect();
   const x = (event.clientX - place.left) / place.width;
   const y = (event.clientY - place.top) / place.height;

@@ -1,0 +1,122 @@
+"""The best past settings of a campaign, and what is expected of them now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from headstart.campaign.campaign import Campaign, far_from_balance
+from headstart.campaign.fitted import Fitted
+from headstart.campaign.suggestions import RowOutlook, outlooks_at
+from headstart.decide.front import front_of
+
+_SHOWN = 3  # more than a few past settings are no help in choosing
+_MOVED = 5e-3  # shares of a range: less is rounding
+
+
+@dataclass(frozen=True, slots=True)
+class PastBest:
+    """Past settings that were among the best: what was measured there then, and what is expected now.
+
+    ``measured`` is the mean of the ``runs`` that past ``campaign`` made of them, by outcome. Settings that could not be
+    suggested as they were run are those nearest to them, and ``moved`` names the parameters in which they differ.
+    """
+
+    campaign: str
+    measured: Mapping[str, float]
+    runs: int
+    moved: tuple[str, ...]
+    now: RowOutlook
+
+    def told(self, name: str) -> str:
+        """What was measured of an outcome, in words."""
+        if name not in self.measured:
+            return "–"
+        return f"{self.measured[name]:.6g}{f' (mean of {self.runs})' if self.runs > 1 else ''}"
+
+    def row_in(self, campaign: Campaign) -> int | None:
+        """The number of the campaign's own row with these settings; None if there is none."""
+        names = [p.name for p in campaign.file.parameters]
+        same = (e.number for e in campaign.experiments if all(e.values[n] == self.now.values[n] for n in names))
+        return next(same, None)
+
+
+def best_past(fitted: Fitted, n: int = _SHOWN) -> tuple[PastBest, ...]:
+    """The n best settings of all past campaigns together, each moved to where something may be suggested.
+
+    Of one objective that is the order of what was measured, repeats within a campaign as their mean. Of several it is
+    that of the fronts: first what no other past settings beat in everything, the most balanced first, then what only
+    those beat, and so on. Outliers, settings that lack an objective, and those that broke a limit do not count.
+    """
+    goals = fitted.campaign.file.outcomes.goals
+    good = [run for run in past_runs(fitted) if all(goal.name in run.measured for goal in goals)]
+    if not good:
+        return ()
+    campaign, space = fitted.campaign, fitted.space
+    domain = campaign.settings.domain(space)
+    Y = np.array([[goal.sign * run.measured[goal.name] for goal in goals] for run in good])
+    found: list[tuple[PastRun, dict[str, Any], tuple[str, ...]]] = []
+    for i in _best_first(Y):
+        run = good[i]
+        row = campaign.settings.settable(space, domain.snap(run.x.unsqueeze(0))[0], ())
+        if any(row == other for _, other, _ in found):
+            continue
+        away = (space.encode([row])[0] - run.x).abs() > _MOVED
+        moved = [a.name for a in space.axes if away[a.columns].any() or {*range(space.d)[a.columns]} & {*run.unseen}]
+        found.append((run, row, tuple(moved)))
+        if len(found) == n:
+            break
+    now = outlooks_at(fitted, [row for _, row, _ in found])
+    return tuple(
+        PastBest(run.campaign, run.measured, run.runs, moved, outlook)
+        for (run, _, moved), outlook in zip(found, now, strict=True)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """Settings of a past campaign: their place in the space, the columns not recorded, mean results, number of runs."""
+
+    campaign: str
+    x: torch.Tensor
+    unseen: tuple[int, ...]
+    measured: Mapping[str, float]
+    runs: int
+
+
+def past_runs(fitted: Fitted) -> list[PastRun]:
+    """All past settings with what was measured there; outliers and settings that broke a limit are left out."""
+    places: dict[tuple[str, bytes], tuple[torch.Tensor, tuple[int, ...]]] = {}
+    results: dict[tuple[str, bytes], dict[str, list[float]]] = {}
+    for own in fitted.outcomes:
+        aligned = own.alignment
+        for task, rows, (X, unseen), (kept, y) in zip(
+            aligned.tasks, aligned.rows, aligned.inputs, own.ordinary_past, strict=True
+        ):
+            at = {row: X[i] for i, row in enumerate(rows)}
+            for row, value in zip(kept.index, y.tolist(), strict=True):
+                key = (task.name, at[row].numpy().tobytes())
+                places[key] = (at[row], unseen)
+                results.setdefault(key, {}).setdefault(own.column.name, []).append(value)
+    means = {key: {name: float(np.mean(values)) for name, values in each.items()} for key, each in results.items()}
+    limits = fitted.campaign.file.outcomes.limits
+    return [
+        PastRun(key[0], *places[key], measured, max(map(len, results[key].values())))
+        for key, measured in means.items()
+        if all(limit.holds(measured[limit.name]) for limit in limits if limit.name in measured)
+    ]
+
+
+def _best_first(Y: NDArray[np.float64]) -> Iterator[int]:
+    """The rows of Y, front after front, each front from the most balanced on; smaller is better."""
+    left = np.arange(len(Y))
+    while len(left):
+        on = front_of(torch.from_numpy(Y[left])).numpy()
+        front = left[on]
+        yield from front[np.argsort(far_from_balance(Y[front]), kind="stable")].tolist()
+        left = left[~on]

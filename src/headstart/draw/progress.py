@@ -1,0 +1,140 @@
+"""How a campaign goes: its results and the best so far, what is expected of the open rows, and the best of the past."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import FixedFormatter, FixedLocator
+
+from headstart.campaign.best_past import PastRun, past_runs
+from headstart.campaign.campaign import Campaign
+from headstart.campaign.experiments import State
+from headstart.campaign.fitted import Fitted, FittedOutcome
+from headstart.data.outcomes import Goal, Limit
+from headstart.draw.canvas import INK, NARROW, legend_below, look_at, out_of_view, panels, tidy
+from headstart.draw.looks import NOW, heading, label, short
+
+_UNKNOWN = "open: nothing is known about it yet"
+_EXPECTED = "open rows: expected, 95 %"
+PALE = "#9A9A9A"
+_BAND, _PAST = "#56B4E9", "#009E73"
+_INCHES_A_NUMBER = 0.56  # of width that an open row needs for its median beside it
+_MOST_OPEN = 0.75  # of the width that open rows may take for that
+_INCHES_A_TICK = 0.3
+_FEW_ROWS = 3  # a shorter axis looks empty
+
+
+def progress_figure(fitted: Fitted, *, narrow: bool = False) -> Figure:
+    """A panel for every outcome; ``narrow`` for a telephone."""
+    n = len(fitted.outcomes)
+    size = (NARROW if narrow else 7.6, 2.9 if n == 1 else 2.3)
+    figure, grid = panels(n, columns=1, size=size, below=1.0)
+    past, places = past_runs(fitted), _Places.of(fitted.campaign, size[0] - 0.7)
+    for own, axes in zip(fitted.outcomes, grid, strict=True):
+        _draw(own, past, axes, places, last=axes is grid[-1], tall=size[1] - 0.4)
+    hidden = sum(int(own.outliers.sum()) for own in fitted.outcomes)
+    heading(figure, "Progress", f"{aims(fitted)}{out_of_view(hidden)}")
+    legend_below(figure, grid)
+    return figure
+
+
+def aims(fitted: Fitted) -> str:
+    """What every outcome is to be, in words."""
+    return "; ".join(f"{column.label} {column.aim}" for column in fitted.campaign.file.results)
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where the rows of the table stand on the axis, by their numbers, and which of them have a tick.
+
+    An open row has as much room as its median needs to be ``numbered``, as long as there is so much.
+    """
+
+    at: dict[int, float]
+    end: float
+    ticks: list[int]
+    numbered: bool
+
+    @classmethod
+    def of(cls, campaign: Campaign, inches: float) -> _Places:
+        """The places on an axis of this length."""
+        rows = [e.number for e in campaign.experiments]
+        open_ = {e.number for e in campaign.those(State.PENDING)}
+        share, done = _INCHES_A_NUMBER / inches, len(rows) - len(open_)
+        numbered = len(open_) * share <= _MOST_OPEN
+        wide = max(1.0, share * done / (1 - len(open_) * share)) if numbered and open_ else 1.0
+        ends = np.cumsum([0.5, *(wide if number in open_ else 1.0 for number in rows)])
+        apart = max(1, math.ceil(_INCHES_A_TICK * (ends[-1] - ends[0]) / inches))
+        ticks = [n for i, n in enumerate(rows) if (n in open_ and numbered) or i % apart == 0]
+        middles = (ends[:-1] + ends[1:]) / 2
+        return cls(dict(zip(rows, middles.tolist(), strict=True)), float(ends[-1]), ticks, numbered)
+
+
+def _draw(own: FittedOutcome, past: Sequence[PastRun], axes: Axes, places: _Places, *, last: bool, tall: float) -> None:
+    campaign, column, place = own.campaign, own.column, places.at
+    of = f" {short(column.name)}" if len(campaign.file.results) > 1 else ""
+    measured, results = own.experiments, own.values
+    better = np.maximum if column.more_is_better else np.minimum
+    level = None
+    known = [(run.measured[column.name], run.campaign) for run in past if column.name in run.measured]
+    if isinstance(column.outcome, Goal) and known:
+        level, name = (max if column.more_is_better else min)(known)
+        told = f"best{of} of the past: {level:.4g} ({short(name)})"
+        axes.axhline(level, color=_PAST, linewidth=1.4, linestyle=(0, (5, 3)), label=told, zorder=1)
+    if isinstance(column.outcome, Limit):
+        told = f"{short(column.name)} {column.aim}"
+        axes.axhline(column.outcome.value, color=INK, linewidth=1.1, linestyle="--", label=told, zorder=1)
+    if len(measured):
+        at = np.array([place[e.number] for e in measured])
+        good = np.array([campaign.within(e) for e in measured], dtype=bool)
+        if isinstance(column.outcome, Goal) and good.any():
+            best = better.accumulate(np.where(good, results, -math.inf if column.more_is_better else math.inf))
+            there = np.isfinite(best)
+            # up to the last row that has a result
+            told = f"best{of} so far: {best[-1]:.4g}"
+            axes.step(at[there], best[there], where="post", color=NOW, linewidth=2.0, label=told, zorder=2)
+        axes.plot(at[good], results[good], "o", color=INK, markersize=6, label="results", zorder=3)
+        axes.plot(at[~good], results[~good], "x", color=INK, markersize=6, label="outside the limits", zorder=3)
+        if good.all():
+            axes.lines[-1].remove()
+    elif not campaign.those(State.PENDING) or not own.knows:
+        axes.annotate("no results yet", (0.5, 0.5), xycoords="axes fraction", ha="center", va="center", color=INK)
+        axes.tick_params(labelleft=own.knows or bool(own.alignment.datasets))
+    if failed := [place[e.number] for e in campaign.those(State.FAILED)]:
+        at_the_foot = axes.get_xaxis_transform()
+        axes.plot(failed, [0.03] * len(failed), "x", color=PALE, transform=at_the_foot, label="failed", clip_on=False)
+    found = _draw_open(own, axes, places)
+    axes.set_xlim(0.5, max(places.end, _FEW_ROWS + 0.5))
+    axes.xaxis.set_major_locator(FixedLocator([place[number] for number in places.ticks]))
+    axes.xaxis.set_major_formatter(FixedFormatter([str(number) for number in places.ticks]))
+    tidy(axes, "row of the table" if last else "", label(column.label, tall))
+    if (far := own.outliers).any():
+        look_at(axes, [results[~far], [] if level is None else [level], *found])
+
+
+def _draw_open(own: FittedOutcome, axes: Axes, places: _Places) -> list[np.ndarray]:
+    """What is awaited of the outcome, at its places; the ends of what is expected."""
+    name = own.column.name
+    pending = [e for e in own.campaign.those(State.PENDING) if name not in e.results]
+    if not pending:
+        return []
+    at = np.array([places.at[e.number] for e in pending])
+    found = own.expected([e.values for e in pending], measured=True)
+    if found is None:
+        axes.plot(at, np.full(len(at), 0.04), "|", color=INK, transform=axes.get_xaxis_transform(), label=_UNKNOWN)
+        return []
+    look: dict[str, Any] = {"fmt": "o", "color": NOW, "ecolor": _BAND, "elinewidth": 5, "mec": "white", "markersize": 7}
+    axes.errorbar(at, found.median, found.errors, label=_EXPECTED, zorder=2.5, **look)
+    if places.numbered:
+        beside: dict[str, Any] = {"xytext": (7, 0), "textcoords": "offset points", "va": "center", "fontsize": 9}
+        for x, y in zip(at.tolist(), found.median.tolist(), strict=True):
+            halo = [withStroke(linewidth=2.5, foreground="white")]
+            axes.annotate(f"{y:.3g}", (x, y), color=INK, path_effects=halo, zorder=4, **beside)
+    return [found.low, found.high]
