@@ -6,6 +6,7 @@ import io
 import re
 from html import unescape
 from pathlib import Path
+from zipfile import ZipFile
 
 import pandas as pd
 import pytest
@@ -13,6 +14,7 @@ from tests.unit.campaign.campaigns import fingerprint, value
 from tests.unit.web.pages import Visitor, field, visiting, words
 
 from headstart.campaign.toml.reading import read_campaign_file
+from headstart.sources.files.tables import Table, read_table
 from headstart.sources.parameters import Kind
 
 
@@ -218,3 +220,50 @@ def test_a_workbook_is_a_past_file_too(tmp_path: Path) -> None:
         done = visitor.post("/begin/columns", {**fields, "do": "write"}, of="/begin")
         assert done.url.path == "/experiments"
         assert read_campaign_file(tmp_path / "headstart.toml").past == ("past/a.csv", "past/b.xlsx")
+
+
+def damaged_workbook() -> bytes:
+    """A workbook with wrong bytes in the packed cells of its sheet."""
+    content = io.BytesIO()
+    pd.read_csv(io.BytesIO(table(0.0))).to_excel(content, index=False)
+    raw = content.getvalue()
+    with ZipFile(io.BytesIO(raw)) as archive:
+        at = archive.getinfo("xl/worksheets/sheet1.xml").header_offset + 80
+    return raw[:at] + bytes(255 - byte for byte in raw[at : at + 20]) + raw[at + 20 :]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_damaged_past_file_can_be_taken_out(tmp_path: Path, begun: bool) -> None:
+    """After a restart too, and also where a campaign was begun with it: the page names the file."""
+    with visiting(tmp_path) as visitor:
+        page = drop(visitor, ("a.csv", table(-0.05)), ("b.xlsx", damaged_workbook()))
+        assert "b.xlsx: the file is damaged" in words(page)
+    if begun:
+        toml = '[objectives.y]\ndirection = "maximize"\n[parameters.x]\nkind = "float"\nlow = 0\nhigh = 1\n'
+        (tmp_path / "headstart.toml").write_text(f'past = ["past/a.csv", "past/b.xlsx"]\n{toml}')
+        (tmp_path / "current.csv").write_text("x,y\n")
+    with visiting(tmp_path) as visitor:
+        page = visitor.get("/begin")
+        assert page.status_code == 200
+        assert "b.xlsx: the file is damaged" in words(page.text)
+        assert begun == ('href="/begin?anew"' in page.text)
+        page = visitor.post("/begin/remove", {"file": "b.xlsx"}, of="/begin?anew")
+        assert "columns-form" in page.text
+        assert "the past file b.xlsx was taken out" in words(page.text)
+
+
+def test_a_file_that_breaks_the_reading_itself_can_be_taken_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever goes wrong inside, the page stays."""
+
+    def broken(path: Path) -> Table:
+        if path.name == "b.csv":
+            raise RecursionError("too deep")
+        return read_table(path)
+
+    monkeypatch.setattr("headstart.web.desk.read_table", broken)
+    with visiting(tmp_path) as visitor:
+        page = drop(visitor, ("a.csv", table(-0.05)), ("b.csv", table(0.05)))
+        assert "b.csv cannot be read: This went wrong inside headstart: RecursionError: too deep" in words(page)
+        assert "columns-form" in visitor.post("/begin/remove", {"file": "b.csv"}, of="/begin").text

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +23,7 @@ from headstart.campaign.init import CURRENT, CampaignPlan, Looked
 from headstart.campaign.measured import ResultSlip, SlippedResultsError
 from headstart.campaign.settings import read_settings
 from headstart.campaign.toml.reading import read_campaign_file
-from headstart.errors import ChangedMeanwhileError, InputError, UnusableCellsError
+from headstart.errors import ChangedMeanwhileError, InputError, Message, UnusableCellsError
 from headstart.sources.files.cells import FAILED, MARK_KEY, MISSING, number
 from headstart.sources.files.tables import Table
 from headstart.web.desk import Desk
@@ -30,9 +31,10 @@ from headstart.web.jobs import Compared, PastOf
 from headstart.web.pages.columns import KINDS, ROLES, ColumnForm, forms_in, forms_of, parameters_in, plan_of
 from headstart.web.pages.page import desk_of, go, posted, render, waiting
 from headstart.web.pages.reading import past_rows
-from headstart.web.problems import for_the_page, tried
+from headstart.web.problems import for_the_page, in_words, tried
 from headstart.web.worker import DeskWork
 
+_log = logging.getLogger(__name__)
 _MARKS = {"": "as the files show", ",": "comma (1,5)", ".": "point (1.5)"}
 _FIELDS = ("mark", "cells", "rules", "current")
 _KEPT_IN = (CURRENT, "current.xlsx")
@@ -135,7 +137,7 @@ class Beginning:
 def _beginning(desk: Desk, form: FormData | None = None) -> Beginning:
     found = Beginning([], [], [], _more_of(desk))
     for path in beginning.past_files(desk.folder):
-        table, wrong = tried(partial(desk.table, path))
+        table, wrong = _survived(partial(desk.table, path), f"{path.name} cannot be read")
         found.files.append((path, table))
         found.problems += [wrong] if wrong else []
     if found.problems or not found.tables:
@@ -146,10 +148,21 @@ def _beginning(desk: Desk, form: FormData | None = None) -> Beginning:
     _, wrong = tried(found.more.meaning)
     found.more = replace(found.more, wrong={"cells": wrong} if wrong else {})
     try:
-        _, found.wrong = tried(lambda: _look(desk, found), but=(SlippedResultsError,))
+        _, found.wrong = _survived(lambda: _look(desk, found), "", but=(SlippedResultsError,))
     except SlippedResultsError as error:
         found.wrong, found.slips = "A result lies far outside anything seen: is it right?", error.slips
     return found
+
+
+def _survived(do: Callable[[], Any], what: str, *, but: tuple[type[Exception], ...] = ()) -> tuple[Any, str]:
+    """As ``tried``, but no error at all ends the page: the file behind it can be taken out there."""
+    try:
+        return tried(do, but=but)
+    except but:
+        raise
+    except Exception as error:
+        _log.exception("a past file cannot be used")
+        return None, Message(f"{what}: {in_words(error)}" if what else in_words(error))
 
 
 def _look(desk: Desk, found: Beginning) -> None:
@@ -216,7 +229,7 @@ def _remove(request: Request, form: FormData) -> Response:
     desk = desk_of(request)
     with desk.changing:
         step = beginning.remove_past(desk.folder, str(form.get("file", "")))
-    return go(request, "/begin", "" if desk.begun else f"Done: {step.what}.")
+    return go(request, "/begin?anew" if desk.begun else "/begin", f"Done: {step.what}.")
 
 
 def _columns(request: Request, form: FormData) -> Response:
@@ -268,7 +281,7 @@ def _show_settings(
     desk = desk_of(request)
     raw = (desk.folder / TOML).read_bytes()
     file, problem = tried(lambda: read_campaign_file(desk.folder / TOML))
-    now, other = tried(desk.now) if file is not None else (None, "")
+    now, other = _survived(desk.now, "") if file is not None else (None, "")
     rules = [(rule, "") for rule in file.rules] + [("", "")] if file is not None else []
     settings = now.campaign.settings if now is not None else None
     content = {
