@@ -267,3 +267,32 @@ def test_a_file_that_breaks_the_reading_itself_can_be_taken_out(
         page = drop(visitor, ("a.csv", table(-0.05)), ("b.csv", table(0.05)))
         assert "b.csv cannot be read: This went wrong inside headstart: RecursionError: too deep" in words(page)
         assert "columns-form" in visitor.post("/begin/remove", {"file": "b.csv"}, of="/begin").text
+
+
+STEPS = "T [°C];key;x;yield\n" + "\n".join(f"{40 + 5 * (i % 9)};{12 + i}.301;0,{i}3;{50 + i},5" for i in range(9))
+
+
+def test_what_nobody_could_see_is_not_taken_for_emptied(tmp_path: Path) -> None:
+    """Where the first look has a problem, steps and units are those that the command line keeps."""
+    with visiting(tmp_path) as visitor:
+        page = drop(visitor, ("a.csv", STEPS.encode()))
+        assert "can be read as" in words(page)
+        fields = fields_of(page)
+        fields |= {f"role{place(fields, 'key')}": "ignore"}
+        page = visitor.post("/begin/columns", {**fields, "do": "look"}, of="/begin").text
+        visitor.post("/begin/columns", {**fields_of(page), "do": "write"}, of="/begin")
+    (t,) = (p for p in read_campaign_file(tmp_path / "headstart.toml").parameters if p.name == "T [°C]")
+    assert (t.step, t.unit, t.low, t.high) == (5, "°C", 40, 80)
+
+
+def test_a_range_that_was_shown_is_guessed_anew_when_more_rows_count(tmp_path: Path) -> None:
+    """Only what somebody changed is kept, through as many looks as there are."""
+    other = table(0.05).replace(b"run,date,x", b"run,date,width").replace(b",0.042,", b",1.542,")
+    with visiting(tmp_path) as visitor:
+        fields = fields_of(drop(visitor, ("a.csv", table(-0.05)), ("b.csv", other)))
+        fields |= {f"step{place(fields, 'x')}": "0.1", f"same{place(fields, 'width')}": "x"}
+        for _ in range(2):
+            fields = fields_of(visitor.post("/begin/columns", {**fields, "do": "look"}, of="/begin").text)
+        visitor.post("/begin/columns", {**fields, "do": "write"}, of="/begin")
+    (x, _) = read_campaign_file(tmp_path / "headstart.toml").parameters
+    assert (x.high, x.step) == (1.6, 0.1)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headstart.campaign.init import CampaignPlan, Looked
@@ -33,7 +34,11 @@ _SHOWN = 4
 
 @dataclass(frozen=True)
 class ColumnForm:
-    """A column with what was typed about it; ``wrong`` by field, ``said`` is what was understood."""
+    """A column as it is shown: what somebody ``told`` of it by field, and else what was understood in ``fields``.
+
+    ``wrong`` is by field, ``said`` why it was understood so. A field that is sent back as it was shown tells nothing:
+    it is understood anew with everything else.
+    """
 
     name: str
     fields: Mapping[str, str]
@@ -41,14 +46,20 @@ class ColumnForm:
     examples: str = ""
     said: str = ""
     wrong: Mapping[str, str] | None = None
+    told: Mapping[str, str] = field(default_factory=dict)
 
-    def __getitem__(self, field: str) -> str:
+    def __getitem__(self, name: str) -> str:
         """What stands in a field."""
-        return self.fields.get(field, "")
+        return {**self.fields, **self.told}.get(name, "")
 
-    def error(self, field: str) -> str:
+    def error(self, name: str) -> str:
         """What is wrong with a field."""
-        return (self.wrong or {}).get(field, "")
+        return (self.wrong or {}).get(name, "")
+
+    @property
+    def state(self) -> str:
+        """What the form carries besides its fields: what was told before, and what is shown."""
+        return json.dumps({"told": dict(self.told), "shown": {name: self[name] for name in (*_FIELDS, "log")}})
 
 
 def forms_of(tables: Sequence[Table]) -> list[ColumnForm]:
@@ -79,14 +90,26 @@ def _guessed_result(tables: Sequence[Table], names: Sequence[str], kinds: Mappin
 
 
 def forms_in(form: Mapping[str, Any], shown: Sequence[ColumnForm]) -> list[ColumnForm]:
-    """The same columns with what was typed: fields are named role0, low0 …, and c0 is the column's name."""
-    typed: dict[str, dict[str, str]] = {}
+    """The same columns with what was told: fields are named role0, low0 …, c0 is the column's name, k0 its state."""
+    told: dict[str, dict[str, str]] = {}
     for i in range(len(shown) + 50):
         name = form.get(f"c{i}")
         if isinstance(name, str):
-            typed[name] = {field: str(form.get(f"{field}{i}", "")).strip() for field in _FIELDS}
-            typed[name]["log"] = "on" if form.get(f"log{i}") else ""
-    return [replace(c, fields=typed[c.name]) if c.name in typed else c for c in shown]
+            fields = {one: str(form.get(f"{one}{i}", "")).strip() for one in _FIELDS}
+            fields["log"] = "on" if form.get(f"log{i}") else ""
+            before, was = _state_in(form.get(f"k{i}"))
+            told[name] = {**before, **{one: text for one, text in fields.items() if text != was.get(one, "")}}
+    return [replace(c, told=told[c.name]) if c.name in told else c for c in shown]
+
+
+def _state_in(text: Any) -> tuple[dict[str, str], dict[str, str]]:
+    """What was told and what was shown, as ``ColumnForm.state`` writes it; nothing where it is none."""
+    try:
+        state = json.loads(str(text))
+        told, shown = ({str(k): str(v) for k, v in state[part].items()} for part in ("told", "shown"))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}, {}
+    return {one: text for one, text in told.items() if one in (*_FIELDS, "log")}, shown
 
 
 def plan_of(columns: Sequence[ColumnForm]) -> CampaignPlan:
@@ -144,7 +167,7 @@ def parameters_in(columns: Sequence[ColumnForm], looked: Looked) -> tuple[dict[s
             same = c["same"] or looked.file.rename.get(c.name, "")
             said = f"the same as {same}" if same else looked.proposal.ignored.get(c.name, "")
             role = "ignore" if c.name in looked.proposal.ignored else c["role"]
-            shown.append(replace(c, said=said, fields={**c.fields, "role": role, "same": same}))
+            shown.append(replace(c, said=said, fields={"role": role, "same": same}))
             continue
         wrong: dict[str, str] = {}
         p = _corrected(c, guess.parameter, wrong)
@@ -162,31 +185,34 @@ def parameters_in(columns: Sequence[ColumnForm], looked: Looked) -> tuple[dict[s
             "choices": ", ".join(p.choices),
             "log": "on" if p.log else "",
         }
-        shown.append(replace(c, said=reasons, wrong=wrong, fields={**c.fields, **({} if wrong else understood)}))
+        told = c.told if wrong else {one: understood.get(one, text) if text else text for one, text in c.told.items()}
+        shown.append(replace(c, said=reasons, wrong=wrong, fields={**c.fields, **understood}, told=told))
     return found, shown
 
 
 def _corrected(c: ColumnForm, guess: Parameter, wrong: dict[str, str]) -> Parameter:
-    """The guess with what was typed; whatever is left empty stays as it was guessed."""
-    kind = Kind(c["kind"]) if c["kind"] in [k.value for k in Kind] else guess.kind
-    unit = c["unit"][:20] if "unit" in c.fields else guess.unit
+    """The guess with what was told; a number that is emptied is guessed again, a step or a unit is taken out."""
+    told = c.told
+    kind = Kind(told["kind"]) if told.get("kind") in [k.value for k in Kind] else guess.kind
+    unit = told.get("unit", guess.unit)[:20]
     if kind is Kind.CATEGORY:
-        choices = tuple(dict.fromkeys(part.strip() for part in c["choices"].split(",") if part.strip()))
+        choices = tuple(dict.fromkeys(part.strip() for part in told.get("choices", "").split(",") if part.strip()))
         choices = choices or guess.choices
         if len(choices) < 2:
             wrong["choices"] = "A category needs two choices at least, separated by commas."
         return replace(guess, kind=kind, choices=choices, unit=unit)
     if kind is Kind.FIXED:
-        if not c["value"]:
+        text = told.get("value", "")
+        if not text:
             wrong["value"] = "Which value is it fixed at?"
-        value = number(c["value"], ".")
-        return Parameter(c.name, kind, value=c["value"] if value is None or guess.is_text else value, unit=unit)
+        value = number(text, ".")
+        return Parameter(c.name, kind, value=text if value is None or guess.is_text else value, unit=unit)
     if guess.is_text:
         wrong["kind"] = "Its cells are texts, so it cannot be a number."
         return guess
-    low, high = (_field(c, name, getattr(guess, name), wrong) for name in ("low", "high"))
-    step = _field(c, "step", guess.step, wrong) if c["step"] else None if "step" in c.fields else guess.step
-    log = c["log"] == "on" if "log" in c.fields else guess.log
+    low, high, step = (_field(told, name, getattr(guess, name), wrong) for name in ("low", "high", "step"))
+    step = None if told.get("step") == "" else step
+    log = told["log"] == "on" if "log" in told else guess.log
     if wrong or low is None or high is None:
         return guess
     corrected = Parameter(c.name, kind, low=low, high=high, log=log, step=step, unit=unit)
@@ -194,8 +220,9 @@ def _corrected(c: ColumnForm, guess: Parameter, wrong: dict[str, str]) -> Parame
     return corrected
 
 
-def _field(c: ColumnForm, name: str, guess: float | None, wrong: dict[str, str]) -> float | None:
-    value = number(c[name], ".") if c[name] else guess
-    if c[name] and value is None:
-        wrong[name] = f"{c[name]!r} is not a number."
+def _field(told: Mapping[str, str], name: str, guess: float | None, wrong: dict[str, str]) -> float | None:
+    text = told.get(name, "")
+    value = number(text, ".") if text else guess
+    if text and value is None:
+        wrong[name] = f"{text!r} is not a number."
     return guess if value is None else value
