@@ -80,7 +80,7 @@ IN_UNIT: dict[str, Callable[[float], float]] = {
 
 @dataclass(frozen=True)
 class LabFile:
-    """A file: its name, and its columns as 'header = what it is' or 'header = what it is in unit', with bars between."""
+    """A file: its name, and its columns 'header = what it is' or 'header = what it is in unit', with bars between."""
 
     name: str
     told: str
@@ -211,8 +211,8 @@ SETS = (
             LabFile(
                 "Amid A.csv",
                 "Nr = nr | Datum = day | Temperatur [°C] = T | Zeit [min] = t | Konz. [mol/L] = c | "
-                "Lösungsmittel = solvent | Äquivalente = eq | Ausbeute [%] = yield | "
-                "Reinheit [%] = purity | Bearbeiter = who | Bemerkung = note",
+                "Lösungsmittel = solvent | Äquivalente = eq | Ausbeute [%] = yield | Reinheit [%] = purity | "
+                "Bearbeiter = who | Bemerkung = note",
                 commas=True,
                 title="Versuchsreihe Amid A",
             ),
@@ -251,19 +251,18 @@ SETS = (
             LabFile(
                 "sweep1.csv",
                 "run_id = id | learning_rate = lr | batch_size = bs | dropout = drop | weight_decay = wd | "
-                "optimizer = opt | n_layers = layers | train_loss = train | val_loss = val | "
-                "val_acc = acc | runtime_s = seconds",
+                "optimizer = opt | n_layers = layers | train_loss = train | val_loss = val | val_acc = acc | "
+                "runtime_s = seconds",
             ),
             LabFile(
                 "sweep2.csv",
-                "validation loss = val | lr = lr | batch size = bs | dropout rate = drop | "
-                "weight decay = wd | optimiser = opt | layers = layers | seed = seed",
+                "validation loss = val | lr = lr | batch size = bs | dropout rate = drop | weight decay = wd | "
+                "optimiser = opt | layers = layers | seed = seed",
             ),
             LabFile(
                 "sweep3.xlsx",
-                "id = id | Learning Rate = lr | Batch Size = bs | Dropout = drop | wd = wd | "
-                "Optimizer = opt | Layers = layers | Val Loss = val | Train Loss = train | "
-                "Comments = note",
+                "id = id | Learning Rate = lr | Batch Size = bs | Dropout = drop | wd = wd | Optimizer = opt | "
+                "Layers = layers | Val Loss = val | Train Loss = train | Comments = note",
             ),
         ),
     ),
@@ -288,9 +287,9 @@ SETS = (
         (
             LabFile(
                 "Drehen 2021.csv",
-                "Nr. = nr | Schnittgeschwindigkeit [m/min] = vc | Vorschub [mm/U] = f | "
-                "Schnitttiefe [mm] = ap | Eckenradius [mm] = r | Kühlung = cool | Ra [µm] = Ra | "
-                "Verschleiß [mm] = wear | Bediener = who | Charge = lot",
+                "Nr. = nr | Schnittgeschwindigkeit [m/min] = vc | Vorschub [mm/U] = f | Schnitttiefe [mm] = ap | "
+                "Eckenradius [mm] = r | Kühlung = cool | Ra [µm] = Ra | Verschleiß [mm] = wear | "
+                "Bediener = who | Charge = lot",
                 commas=True,
             ),
             LabFile(
@@ -334,13 +333,13 @@ SETS = (
             LabFile(
                 "fed-batch 2.csv",
                 "date = day | temp_C = T | ph = pH | agitation_rpm = rpm | feed_rate_mL_h = feed | "
-                "medium = medium | iptg_mM = iptg | final_od600 = od | product titer [g/L] = titer | "
-                "lot = lot",
+                "medium = medium | iptg_mM = iptg | final_od600 = od | product titer [g/L] = titer | lot = lot",
             ),
             LabFile(
                 "Fermentation 3.csv",
                 "Ansatz = id | Temperatur in °C = T | pH-Wert = pH | Rührerdrehzahl [1/min] = rpm | "
-                "Feedrate [mL/h] = feed | Medium = medium | IPTG [mmol/L] = iptg | Titer [g/L] = titer | Notiz = note",
+                "Feedrate [mL/h] = feed | Medium = medium | IPTG [mmol/L] = iptg | Titer [g/L] = titer | "
+                "Notiz = note",
                 commas=True,
             ),
         ),
@@ -366,9 +365,9 @@ SETS = (
         (
             LabFile(
                 "Lack 1.csv",
-                "Probe = nr | Härtungstemperatur [°C] = T | Härtungszeit [min] = t | "
-                "Schichtdicke [µm] = thick | Härteranteil [%] = hardener | Pigment = pigment | "
-                "Haftfestigkeit [MPa] = adhesion | Glanz = gloss",
+                "Probe = nr | Härtungstemperatur [°C] = T | Härtungszeit [min] = t | Schichtdicke [µm] = thick | "
+                "Härteranteil [%] = hardener | Pigment = pigment | Haftfestigkeit [MPa] = adhesion | "
+                "Glanz = gloss",
                 commas=True,
             ),
             LabFile(
@@ -453,9 +452,9 @@ SETS = (
             ),
             LabFile(
                 "flow_b.xlsx",
-                "Exp. No. = n | Residence time (s) = tau in s | Temp (K) = T in K | "
-                "Pressure (MPa) = p in MPa | H2/substrate ratio = ratio | Catalyst = cat | "
-                "Conv. (%) = conv | Performed by = who | Batch no. = lot",
+                "Exp. No. = n | Residence time (s) = tau in s | Temp (K) = T in K | Pressure (MPa) = p in MPa | "
+                "H2/substrate ratio = ratio | Catalyst = cat | Conv. (%) = conv | Performed by = who | "
+                "Batch no. = lot",
             ),
             LabFile(
                 "Durchfluss.csv",
@@ -488,9 +487,9 @@ SETS = (
         (
             LabFile(
                 "SFE Hopfen.csv",
-                "Nr = nr | Druck [bar] = p | Temperatur [°C] = T | CO2-Fluss [kg/h] = flow | "
-                "Ethanol [%] = co | Partikelgröße [mm] = size | Extraktionszeit [min] = t | "
-                "Ausbeute [g/100g] = yield | Kosten [€] = cost | Rohstoff-Charge = lot",
+                "Nr = nr | Druck [bar] = p | Temperatur [°C] = T | CO2-Fluss [kg/h] = flow | Ethanol [%] = co | "
+                "Partikelgröße [mm] = size | Extraktionszeit [min] = t | Ausbeute [g/100g] = yield | "
+                "Kosten [€] = cost | Rohstoff-Charge = lot",
                 commas=True,
             ),
             LabFile(
@@ -501,9 +500,8 @@ SETS = (
             ),
             LabFile(
                 "SFE_2020.xlsx",
-                "Datum = day | p (bar) = p | T (°C) = T | Fluss CO2 (kg/h) = flow | "
-                "Cosolvens Ethanol (%) = co | Partikel (mm) = size | t (min) = t | "
-                "Ausbeute (g/100g) = yield | Kommentare = note",
+                "Datum = day | p (bar) = p | T (°C) = T | Fluss CO2 (kg/h) = flow | Cosolvens Ethanol (%) = co | "
+                "Partikel (mm) = size | t (min) = t | Ausbeute (g/100g) = yield | Kommentare = note",
                 title="SFE 2020",
             ),
         ),
@@ -537,8 +535,7 @@ SETS = (
             LabFile(
                 "plating2.csv",
                 "Efficiency (%) = eff | Current density (A/dm2) = j | Temp. (°C) = T | pH value = pH | "
-                "Time (s) = t in s | Saccharin (g/L) = additive | Anode = anode | Bath lot = bath | "
-                "Date = day",
+                "Time (s) = t in s | Saccharin (g/L) = additive | Anode = anode | Bath lot = bath | Date = day",
             ),
             LabFile(
                 "Galvanik.xlsx",
@@ -569,9 +566,9 @@ SETS = (
         (
             LabFile(
                 "Vergüten A.csv",
-                "Versuch-Nr. = nr | Austenitisierungstemperatur [°C] = Ta | "
-                "Austenitisierungszeit [min] = ta | Anlasstemperatur [°C] = Tt | Anlasszeit [min] = tt | "
-                "Abschreckmittel = quench | Härte [HV] = hv | Verzug [mm] = dist | Schmelze = heat",
+                "Versuch-Nr. = nr | Austenitisierungstemperatur [°C] = Ta | Austenitisierungszeit [min] = ta | "
+                "Anlasstemperatur [°C] = Tt | Anlasszeit [min] = tt | Abschreckmittel = quench | "
+                "Härte [HV] = hv | Verzug [mm] = dist | Schmelze = heat",
                 commas=True,
             ),
             LabFile(
@@ -629,6 +626,172 @@ SETS = (
                 "Nr. = dev | Datum = day | Drehzahl [1/min] = spin | Ausheiztemperatur [°C] = Ta | "
                 "Ausheizzeit [min] = ta | Konzentration [mol/L] = conc | Lösungsmittel = solvent | "
                 "Antisolvent = anti | Wirkungsgrad [%] = pce | Notizen = note",
+                commas=True,
+            ),
+        ),
+    ),
+)
+
+# Written after the program, with other words, and never looked at while it was changed
+LATER = (
+    LabSet(
+        "brewing",
+        {
+            "mash": steps(60, 72, 1),
+            "rest": steps(20, 90, 10),
+            "hops": between(0.5, 6, 1),
+            "boil": steps(45, 120, 15),
+            "yeast": one_of("US-05", "W34/70", "S-04"),
+            "pitch": steps(8, 22, 1),
+            "abv": between(3, 7, 2),
+            "ibu": between(10, 70, 0),
+            "score": between(20, 48, 1),
+            "brew": counted("#{}"),
+            "day": TAG,
+            "who": one_of("Tom", "Ina"),
+            "note": NOTIZ,
+            "malt": CODE,
+        },
+        "mash rest hops boil yeast pitch",
+        "+score",
+        (
+            LabFile(
+                "Sude 2022.csv",
+                "Sud = brew | Maischetemperatur [°C] = mash | Rastdauer [min] = rest | Hopfengabe [g/L] = hops | "
+                "Kochzeit [min] = boil | Hefe = yeast | Anstelltemperatur [°C] = pitch | Alkohol [%] = abv | "
+                "Bittere [IBU] = ibu | Punkte = score | Braumeister = who",
+                commas=True,
+            ),
+            LabFile(
+                "brews.csv",
+                "brew no = brew | date = day | mash temp [F] = mash in °F | mash rest (min) = rest | "
+                "hops g/L = hops | boil_min = boil | yeast strain = yeast | pitch temp [F] = pitch in °F | "
+                "tasting score = score",
+            ),
+            LabFile(
+                "Bier C.xlsx",
+                "Datum = day | Maische °C = mash | Rast min = rest | Hopfen (g/L) = hops | Kochen (min) = boil | "
+                "Hefestamm = yeast | Anstellen °C = pitch | Malz-Charge = malt | Bewertung = score | "
+                "Anmerkungen = note",
+            ),
+        ),
+    ),
+    LabSet(
+        "dyeing",
+        {
+            "T": steps(40, 130, 5),
+            "liquor": steps(5, 30, 5),
+            "salt": between(5, 80, 0),
+            "pH": between(4, 11, 1),
+            "dye": one_of("RB19", "RR120", "DB71"),
+            "t": steps(20, 120, 10),
+            "ks": between(2, 24, 2),
+            "fast": steps(1, 5, 0.5),
+            "n": counted(),
+            "day": DAY,
+            "tech": one_of("MK", "OP"),
+            "note": NOTE,
+            "roll": LOT,
+        },
+        "T liquor salt pH dye t",
+        "+ks",
+        (
+            LabFile(
+                "dye trials.csv",
+                "trial = n | dyebath temp (C) = T | liquor ratio = liquor | salt (g/L) = salt | pH = pH | "
+                "dyestuff = dye | dwell time (min) = t | K/S = ks | wash fastness = fast | lab tech = tech",
+            ),
+            LabFile(
+                "Färbung.csv",
+                "Lfd Nr = n | Färbetemperatur °C = T | Flottenverhältnis = liquor | Salzmenge [g/L] = salt | "
+                "pH-Wert = pH | Farbstoff = dye | Färbezeit [min] = t | Farbstärke K/S = ks | Rolle Nr. = roll",
+                commas=True,
+            ),
+            LabFile(
+                "dyeing_3.xlsx",
+                "Date = day | Temp = T | Liquor ratio = liquor | NaCl g/L = salt | bath pH = pH | Dye = dye | "
+                "Time [h] = t in h | K/S value = ks | Fastness = fast | Obs. = note",
+            ),
+        ),
+    ),
+    LabSet(
+        "moulding",
+        {
+            "melt": steps(200, 300, 10),
+            "mould": steps(20, 100, 10),
+            "hold": steps(200, 900, 50),
+            "inj": between(10, 120, 0),
+            "cool": between(5, 40, 0),
+            "grade": one_of("PA6", "PP", "POM"),
+            "warp": between(0.05, 1.8, 3),
+            "cycle": between(15, 60, 1),
+            "shot": counted("{}", 501),
+            "day": DAY,
+            "who": one_of("shift A", "shift B"),
+            "note": NOTE,
+            "lot": LOT,
+        },
+        "melt mould hold inj cool grade",
+        "-warp",
+        (
+            LabFile(
+                "moulding.csv",
+                "shot = shot | melt temperature [°C] = melt | mould temperature [°C] = mould | "
+                "holding pressure [bar] = hold | injection speed [mm/s] = inj | cooling time [s] = cool | "
+                "resin = grade | warpage [mm] = warp | cycle time [s] = cycle",
+            ),
+            LabFile(
+                "Spritzguss.csv",
+                "Schuss = shot | Massetemperatur [°C] = melt | Werkzeugtemperatur [°C] = mould | "
+                "Nachdruck [bar] = hold | Einspritzgeschwindigkeit [mm/s] = inj | Kühlzeit [s] = cool | "
+                "Material = grade | Verzug [mm] = warp | Schicht = who",
+                commas=True,
+            ),
+            LabFile(
+                "molding_us.xlsx",
+                "warpage_mm = warp | melt_temp_F = melt in °F | mold_temp_F = mould in °F | "
+                "hold_pressure_MPa = hold in MPa | inj_speed_mm_s = inj | cooling_time_s = cool | "
+                "resin = grade | resin lot = lot | comments = note",
+            ),
+        ),
+    ),
+    LabSet(
+        "particles",
+        {
+            "frr": between(1, 6, 1),
+            "tfr": between(2, 20, 1),
+            "lipid": between(2, 25, 1),
+            "np": between(2, 9, 1),
+            "buffer": one_of("citrate", "acetate", "MES"),
+            "peg": between(0.5, 5, 1),
+            "size": between(60, 220, 0),
+            "pdi": between(0.03, 0.4, 3),
+            "ee": between(40, 99, 1),
+            "f": counted("LNP-{:02d}"),
+            "day": DAY,
+            "who": one_of("A.K.", "J.W."),
+            "note": NOTE,
+        },
+        "frr tfr lipid np buffer peg",
+        "+ee",
+        (
+            LabFile(
+                "lnp_1.csv",
+                "formulation = f | flow rate ratio = frr | total flow rate [mL/min] = tfr | "
+                "lipid conc. [mM] = lipid | N/P = np | buffer = buffer | PEG-lipid [mol%] = peg | "
+                "size [nm] = size | PDI = pdi | encapsulation efficiency [%] = ee",
+            ),
+            LabFile(
+                "lnp_2.xlsx",
+                "ID = f | FRR = frr | TFR (mL/min) = tfr | Lipids (mmol/L) = lipid | N/P ratio = np | "
+                "Buffer = buffer | PEG lipid (mol%) = peg | Z-average (nm) = size | PDI = pdi | EE (%) = ee | "
+                "Scientist = who",
+            ),
+            LabFile(
+                "LNP Serie.csv",
+                "Formulierung = f | Flussratenverhältnis = frr | Gesamtflussrate [mL/min] = tfr | "
+                "Lipidkonzentration [mmol/L] = lipid | N/P-Verhältnis = np | Puffer = buffer | "
+                "PEG-Lipid [mol%] = peg | Größe [nm] = size | Verkapselung [%] = ee | Datum = day",
                 commas=True,
             ),
         ),
