@@ -80,6 +80,11 @@ def is_counter(column: str) -> bool:
     return _COUNTER.fullmatch(spelled_out(column).lower()) is not None
 
 
+def is_lot(column: str) -> bool:
+    """Whether a column is called as those are that tell one lot, or one sample, from another."""
+    return _LOT.fullmatch(spelled_out(column).lower()) is not None
+
+
 def _counts(column: str, tables: Sequence[Table]) -> bool:
     """Whether all cells of a column are whole numbers and none is there twice in a file."""
     found = [[cell.value for cell in table.parsed(column) if cell.word != MISSING] for table in tables]
@@ -111,7 +116,7 @@ def no_setting(name: str, tables: Sequence[Table]) -> str:
         return Message("who did it is no setting", Setting("parameter", name))
     if _REMARKS.fullmatch(words) and not numeric:
         return "remarks are no setting"
-    if _LOT.fullmatch(words) and not (numeric and is_counter(name) and _counts(name, own)):
+    if is_lot(name) and not (numeric and is_counter(name) and _counts(name, own)):
         return Message("it looks like the number of a lot", Setting("parameter", name), Setting("category", name))
     return ""
 

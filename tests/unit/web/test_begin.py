@@ -11,6 +11,7 @@ from zipfile import ZipFile
 import pandas as pd
 import pytest
 from tests.unit.campaign.campaigns import fingerprint, value
+from tests.unit.sources.laboratory import SETS
 from tests.unit.web.pages import Visitor, field, visiting, words
 
 from headstart.campaign.toml.reading import read_campaign_file
@@ -296,3 +297,73 @@ def test_a_range_that_was_shown_is_guessed_anew_when_more_rows_count(tmp_path: P
         visitor.post("/begin/columns", {**fields, "do": "write"}, of="/begin")
     (x, _) = read_campaign_file(tmp_path / "headstart.toml").parameters
     assert (x.high, x.step) == (1.6, 0.1)
+
+
+def lab(visitor: Visitor, folder: Path, name: str) -> str:
+    folder.mkdir()
+    own = next(one for one in SETS if one.name == name)
+    return drop(visitor, *((path.name, path.read_bytes()) for path in own.write(folder)))
+
+
+def test_three_messy_files_are_proposed_as_one_table_and_begin_in_one_form(tmp_path: Path) -> None:
+    """Columns of three files stand in one row, a lot is left out in sight, and one click takes a proposal back."""
+    home = tmp_path / "home"
+    home.mkdir()
+    with visiting(home) as visitor:
+        page = lab(visitor, tmp_path / "files", "suzuki")
+        fields = fields_of(page)
+        assert fields[f"same{place(fields, 'T / °C')}"] == "Temperature [°C]"
+        assert "it looks like the number of a lot" in words(page)
+        assert "40 … 120 °C, steps of 5" in words(page)
+        one = {**fields, "set": f"same{place(fields, 'T / °C')}=-"}
+        page = visitor.post("/begin/columns", one, of="/begin").text
+        assert fields_of(page)[f"same{place(fields, 'T / °C')}"] == "-"
+        one = {**fields_of(page), "set": f"role{place(fields, 'Charge')}=parameter"}
+        answer = visitor.post("/begin/columns", one, of="/begin")
+        assert "'12.301'" not in words(answer.text) or answer.status_code == 422
+        visitor.post("/begin/columns", {**fields, "do": "write"}, of="/begin")
+        file = read_campaign_file(home / "headstart.toml")
+        assert [p.name for p in file.parameters] == [
+            "Temperature [°C]", "Time [h]", "Concentration [mol/L]", "Solvent", "Base", "Cat. loading [mol%]"
+        ]  # fmt: skip
+        assert (file.results[0].name, file.results[0].aim) == ("Yield [%]", "maximised")
+
+
+def test_proposals_are_shown_where_a_cell_cannot_be_read(tmp_path: Path) -> None:
+    """What is the same and what counts does not wait for the cell, and a loss is not proposed to be high."""
+    home = tmp_path / "home"
+    home.mkdir()
+    with visiting(home) as visitor:
+        page = drop(visitor, ("a.csv", b"lr,val_loss\n0.1,2.5\n0.2,warm\n0.3,1.5\n"), ("b.csv", b"lr,loss val\n1,2\n"))
+        assert "'warm' is not a number" in words(page)
+        fields = fields_of(page)
+        assert fields[f"role{place(fields, 'val_loss')}"] == "minimise"
+        assert fields[f"same{place(fields, 'loss val')}"] == "val_loss"
+
+
+def test_a_second_result_does_not_take_the_place_of_the_one_that_is_proposed(tmp_path: Path) -> None:
+    """Both count."""
+    home = tmp_path / "home"
+    home.mkdir()
+    with visiting(home) as visitor:
+        fields = fields_of(lab(visitor, tmp_path / "files", "suzuki"))
+        fields |= {f"role{place(fields, 'Conversion [%]')}": "maximise"}
+        visitor.post("/begin/columns", {**fields, "do": "write"}, of="/begin")
+        file = read_campaign_file(home / "headstart.toml")
+        assert {column.name for column in file.goals} == {"Yield [%]", "Conversion [%]"}
+
+
+def test_a_campaign_begins_without_past_files(tmp_path: Path) -> None:
+    """What is typed stays where it cannot be used."""
+    with visiting(tmp_path) as visitor:
+        wrong = visitor.post(
+            "/begin/own", {"space": "T = 120..20", "goal": "yield [%]", "way": "maximise"}, of="/begin"
+        )
+        assert wrong.status_code == 422
+        assert "120 is not below 20" in words(wrong.text)
+        assert "T = 120..20" in wrong.text
+        assert visitor.post("/begin/own", {"space": "T", "goal": "y"}, of="/begin").status_code == 422
+        own = {"space": "T [°C] = 20..120 step 5\nsolvent = DMF|THF", "goal": "yield [%]", "way": "maximise"}
+        assert visitor.post("/begin/own", own, of="/begin").url.path == "/experiments"
+    file = read_campaign_file(tmp_path / "headstart.toml")
+    assert [(p.name, p.step) for p in file.parameters] == [("T [°C]", 5), ("solvent", None)]
