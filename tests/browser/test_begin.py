@@ -1,4 +1,4 @@
-"""The beginning in a real browser: messy files are dropped or picked, and six clicks are enough."""
+"""The beginning in a real browser: messy files are dropped or picked, and four clicks are enough."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from selenium.webdriver.common.by import By
 from tests.browser.access import accessible, focus_follows_the_page
 from tests.browser.browser import ROOT, Server, click, complaints, element, elements, go_to, settled, text_of, until
 from tests.unit.campaign.campaigns import make
+from tests.unit.sources.laboratory import SETS, LabSet
 
 MESSY = sorted((ROOT / "tests" / "integration" / "messy").iterdir())
 CELL = "td.result input:not([type=hidden])"
@@ -18,6 +19,7 @@ COUNT = """
 addEventListener("click", (event) => {
   if (event.isTrusted) sessionStorage.setItem("clicks", 1 + Number(sessionStorage.getItem("clicks")));
 }, true);
+addEventListener("keydown", () => sessionStorage.setItem("keys", 1 + Number(sessionStorage.getItem("keys"))), true);
 """
 DRAG = """
 const box = document.querySelector("[data-drop]"), data = new DataTransfer();
@@ -31,7 +33,7 @@ return taken;
 
 
 @pytest.mark.parametrize("how", ["dropped", pytest.param("picked", marks=pytest.mark.slow)])
-def test_three_messy_files_reach_a_suggestion_in_six_clicks(browser: Chrome, home: Path, how: str) -> None:
+def test_three_messy_files_reach_a_suggestion_in_four_clicks(browser: Chrome, home: Path, how: str) -> None:
     """Title rows, units in cells, kelvin, hours, other spellings, a workbook: no command, and nothing to correct."""
     counting = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": COUNT})["identifier"]
     server = Server(home)
@@ -48,20 +50,19 @@ def test_three_messy_files_reach_a_suggestion_in_six_clicks(browser: Chrome, hom
         assert {path.name: path.read_bytes() for path in (home / "past").iterdir()} == {
             path.name: path.read_bytes() for path in MESSY
         }
-        rows = elements(browser, ".columns tbody tr")
-        chosen = {str(row.find_element(By.CSS_SELECTOR, "input").get_attribute("value")): row for row in rows}
-        role = chosen["Ausbeute [%]"].find_element(By.CSS_SELECTOR, ".role").get_attribute("value")
-        assert role == "maximise"
-        same = chosen["temperatur [K]"].find_element(By.CSS_SELECTOR, "[name^=same]").get_attribute("value")
-        assert same == "Temperatur [°C]"
+        rows = {row.find_element(By.CSS_SELECTOR, "strong").text: row for row in elements(browser, ".columns .row")}
+        assert "as high as possible, 0 … 100 %" in rows["Ausbeute [%]"].text
+        assert "temperatur [K]" in rows["Temperatur [°C]"].text
+        assert "40 … 120 °C, steps of 10" in rows["Temperatur [°C]"].text
         assert "--" not in str(element(browser, "main").get_attribute("innerText"))
         click(browser, "button[value=write]")
         until(lambda: "/experiments" in browser.current_url)
         click(browser, ".ask button")
         until(lambda: len(elements(browser, CELL)) == 4, 120)
         picking = 2 if how == "picked" else 1  # the button, and one in the browser's own window; or the drop itself
-        assert int(browser.execute_script("return sessionStorage.getItem('clicks')")) + picking <= 6
+        assert int(browser.execute_script("return sessionStorage.getItem('clicks')")) + picking <= 4
         assert len((home / "current.csv").read_text().splitlines()) == 5
+        assert not browser.execute_script("return sessionStorage.getItem('keys')")
         assert [line for line in complaints(browser) if "Content Security" in line or ".js" in line] == []
     finally:
         browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": counting})
@@ -109,5 +110,24 @@ def test_a_slip_is_asked_about_and_settings_are_changed_with_a_click(browser: Ch
         click(browser, ".rules button")
         until(lambda: "rules were changed" in text_of(browser))
         assert 'rule = "x <= 0.9"' in (home / "headstart.toml").read_text()
+    finally:
+        server.kill()
+
+
+@pytest.mark.parametrize("own", [SETS[0], *(pytest.param(own, marks=pytest.mark.slow) for own in SETS[1:])])
+def test_every_laboratory_begins_in_one_click(browser: Chrome, home: Path, own: LabSet) -> None:
+    """With what is proposed; and what is shown for three files of ten columns fits on a screen, or nearly so."""
+    (home.parent / "files").mkdir()
+    files = own.write(home.parent / "files")
+    server = Server(home)
+    try:
+        go_to(browser, server.address("/"))
+        element(browser, "#pick").send_keys("\n".join(map(str, files)))
+        until(lambda: elements(browser, ".columns"))
+        accessible(browser)
+        assert browser.execute_script("return document.documentElement.scrollHeight") < 1250
+        click(browser, "button[value=write]")
+        until(lambda: "/experiments" in browser.current_url)
+        assert (home / "headstart.toml").exists()
     finally:
         server.kill()

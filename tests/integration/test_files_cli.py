@@ -132,7 +132,7 @@ def test_a_slip_of_the_decimal_mark_is_asked_about(tmp_path: Path) -> None:
             "m [%],x,y\n1,1,2\n2,2,3\n",
             ["'m [%]' and 'm [g]'", "% cannot be converted to g"],
         ),
-        ("x,y_g\n1,2\n2,3\n", "x,y [%]\n1,2\n3,3\n", ["b.csv, column 'y_g'", "% , which cannot be converted to g"]),
+        ("x,y_g\n1,2\n2,3\n", "x,y [%]\n1,2\n3,3\n", ["'y [%]' and 'y_g'", "% cannot be converted to g"]),
     ],
 )
 def test_units_are_never_renamed_into_each_other(tmp_path: Path, first: str, second: str, parts: list[str]) -> None:
@@ -140,7 +140,7 @@ def test_units_are_never_renamed_into_each_other(tmp_path: Path, first: str, sec
     (tmp_path / "a.csv").write_text(first)
     (tmp_path / "b.csv").write_text(second)
     result = invoke("init", tmp_path / "a.csv", tmp_path / "b.csv", *INIT, "--folder", tmp_path)
-    assert_refused(result, *(part.replace("% ,", "%,") for part in parts))
+    assert_refused(result, *parts)
 
 
 def test_a_new_name_converts(tmp_path: Path) -> None:

@@ -19,16 +19,17 @@ from headstart.data.outcomes import Goal, Limit, Outcomes
 from headstart.errors import InputError, Message, Setting, nearest, refuse
 from headstart.models.family import model_named
 from headstart.sources.column_guess import Guess, Proposal, find_result, outward, propose
-from headstart.sources.columns import column_unit, input_column
+from headstart.sources.columns import input_column
 from headstart.sources.described import read_descriptors
 from headstart.sources.files.cells import CellRules, in_unit
 from headstart.sources.files.names import meant_by, plain, split_unit
 from headstart.sources.files.safe import alone_in, write_whole
 from headstart.sources.files.sheet_rows import new_workbook
 from headstart.sources.files.tables import FileLayout, Table, is_lock_file, read_table, write_rows
-from headstart.sources.files.units import converts
 from headstart.sources.files.workbooks import split_sheet, workbook_file
 from headstart.sources.parameters import Kind, Parameter, parameter_of_text
+from headstart.sources.roles import Counting, what_counts
+from headstart.sources.same import SameColumn, same_columns
 
 CURRENT = "current.csv"
 
@@ -40,19 +41,32 @@ class CampaignPlan:
     ``errors`` are the columns of standard errors by result, ``categories`` columns of numbers that are only names.
     """
 
-    goals: tuple[Goal, ...]
+    goals: tuple[Goal, ...] = ()  # none: what counts is proposed
     limits: tuple[Limit, ...] = ()
     errors: Mapping[str, str] = field(default_factory=dict)
     rules: tuple[str, ...] = ()
     candidates: Path | None = None
     descriptors: Mapping[str, Path] = field(default_factory=dict)
     rename: Mapping[str, str] = field(default_factory=dict)
+    apart: tuple[str, ...] = ()  # columns that are not the same as any other
     ignore: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()  # as in T=20..120, or a column that is one whatever it looks like
     cells: Mapping[str, str | float] = field(default_factory=dict)
     current: str = CURRENT
     model: str = ""
+
+
+@dataclass(frozen=True)
+class ColumnsTaken:
+    """Past files with one name for every column: those that are taken for the same, and what is proposed to count."""
+
+    tables: tuple[Table, ...]
+    goals: tuple[Goal, ...]
+    rename: Mapping[str, str]
+    same: tuple[SameColumn, ...] = ()
+    counting: Counting | None = None  # None where somebody has said what counts
+    conflicts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +77,7 @@ class Looked:
     file: CampaignFile
     proposal: Proposal
     remarks: tuple[str, ...]
+    taken: ColumnsTaken
     kept_rows: int = 0  # of a current.csv that was there already
 
 
@@ -115,10 +130,12 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
     rules = CellRules.of(wanted.cells)
     tables, problems = readable(files, rules)
     refuse(problems)
-    rename = _require_names(tables, wanted.rename, "rename")
-    tables = [table.renamed(wanted.rename) for table in tables]
-    Outcomes(wanted.goals, wanted.limits)  # whether they go together
-    results, tables, spelled = find_results(tables, [*wanted.goals, *wanted.limits], wanted.errors)
+    taken = take_columns(tables, wanted)
+    refuse(taken.conflicts)
+    same = taken.rename
+    Outcomes(taken.goals, wanted.limits)  # whether they go together
+    told_errors = {name: same.get(error, error) for name, error in wanted.errors.items()}
+    results, tables, spelled = find_results(taken.tables, [*taken.goals, *wanted.limits], told_errors)
     remarks += [f"{old!r} is taken for {new!r}, which is a result." for old, new in spelled.items()]
     remarks += [
         f"{c.name!r} is a percentage: no result below 0 or above 100 will be taken. If one can be, delete low and high "
@@ -128,14 +145,12 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
     ]
     errors = [column.error for column in results if column.error]
     names = [column.name for column in results]
-    ignore = _require_names(tables, wanted.ignore, "ignore")
+    ignore = _require_names(tables, [same.get(name, name) for name in wanted.ignore], "ignore")
     ignored = next((name for name in (*names, *errors) if name in ignore), None)
     if ignored is not None:
         raise InputError(
             Message(f"ignore names {ignored!r}, which is a result. Leave one of the two out.", Setting("ignore"))
         )
-    tables, same, more = same_columns(tables, [*names, *errors, *ignore])
-    ignore = [same.get(name, name) for name in ignore]
     categories = _require_names(tables, [same.get(name, name) for name in wanted.categories], "category")
     forced = _require_names(tables, [same.get(name, name) for name in columns], "parameter")
     if both := [name for name in (*forced, *told) if name in (*names, *errors, *ignore)]:
@@ -165,14 +180,53 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
         model=wanted.model or DEFAULT_MODEL,
         current=wanted.current,
         ignore=tuple(proposal.ignored),
-        rename={**dict(zip(rename, wanted.rename.values(), strict=True)), **spelled, **same},
+        rename={**same, **spelled},
         cells=wanted.cells,
     )
     tables, problems = clean_tables(tables, campaign)
     refuse(problems)
     require_no_slips(tables, campaign)
-    remarks += [*more, *(remark for table in tables for remark in table.remarks), *proposal.remarks]
-    return Looked(tuple(tables), campaign, proposal, tuple(remarks))
+    remarks = [*_taken_for(taken), *remarks, *(r for table in tables for r in table.remarks), *proposal.remarks]
+    return Looked(tuple(tables), campaign, proposal, tuple(remarks), taken)
+
+
+def take_columns(tables: Sequence[Table], wanted: CampaignPlan) -> ColumnsTaken:
+    """One name for every column, and what counts: as somebody said, and as is proposed where nobody did."""
+    old = _require_names(tables, wanted.rename, "rename")
+    rename = dict(zip(old, wanted.rename.values(), strict=True))
+    tables = [table.renamed(rename) for table in tables]
+    every = list(dict.fromkeys(c for table in tables for c in table.columns))
+    told = [goal.name for goal in (*wanted.goals, *wanted.limits)]
+    apart = [*rename.values(), *meant_by([*wanted.apart, *wanted.ignore], every)]
+    same, conflicts = same_columns(tables, apart=apart, prefer=list(meant_by(told, every, alike=plain)))
+    taken = {other: one.name for one in same for other in one.others}
+    tables = [table.renamed(taken) for table in tables]
+    goals, counting = wanted.goals, None
+    if not goals:
+        counting = what_counts(tables, no=[taken.get(name, name) for name in (*wanted.ignore, *_told_names(wanted))])
+        if counting is None:
+            raise InputError(Message("Say which column is the result to maximise or minimise.", Setting("objective")))
+        goals = (Goal(counting.name, maximize=counting.maximize is not False),)
+    return ColumnsTaken(tuple(tables), goals, {**rename, **taken}, tuple(same), counting, tuple(conflicts))
+
+
+def _told_names(wanted: CampaignPlan) -> list[str]:
+    """What somebody says is no objective: parameters, categories, limits and errors."""
+    names = [text.partition("=")[0].strip() for text in wanted.parameters]
+    return [*names, *wanted.categories, *(limit.name for limit in wanted.limits), *wanted.errors.values()]
+
+
+def _taken_for(taken: ColumnsTaken) -> list[str]:
+    """What was taken for the same, the doubtful first; each can be told otherwise."""
+    ordered = sorted(taken.same, key=lambda one: not one.doubtful)
+    return [
+        Message(
+            f"{'Look at it: ' if one.doubtful else ''}{other!r} is taken for {one.name!r}: {one.reason(other)}.",
+            *((Setting("rename", f"{other}=NEW"),) if one.doubtful else ()),
+        )
+        for one in ordered
+        for other in one.others
+    ]
 
 
 def _require_files(past: Sequence[Path], *, described: bool) -> list[Path]:
@@ -253,42 +307,6 @@ def _bounded(outcome: Goal | Limit, unit: str, tables: Sequence[Table]) -> Goal 
     unknown = not any(outcome.name in table.columns for table in tables)
     inside = bool(values) and min(values) >= 0 and max(values) <= 100
     return replace(outcome, low=0, high=100) if unknown or inside else outcome
-
-
-def same_columns(tables: Sequence[Table], apart: Sequence[str]) -> tuple[list[Table], dict[str, str], list[str]]:
-    """The tables with one name for columns that are called alike in files of their own, the new names, and remarks.
-
-    Alike are names that agree in all but case, separators and unit, if units are equal or can be converted. Units that
-    cannot be are refused: nobody renames grams into percent. A unit that one of the names lacks is left to the user.
-    """
-    columns = [c for c in dict.fromkeys(c for t in tables for c in t.columns) if c not in apart and plain(c)]
-    spelled: dict[str, str] = {}
-    remarks, problems = [], []
-    for i, one in enumerate(columns):
-        for other in columns[i + 1 :]:
-            together = any(one in t.columns and other in t.columns for t in tables)
-            if plain(one) != plain(other) or together or other in spelled or one in spelled:
-                continue
-            files = [next(t for t in tables if c in t.columns) for c in (one, other)]
-            units = [column_unit(t, c) for t, c in zip(files, (one, other), strict=True)]
-            if bool(units[0]) != bool(units[1]):
-                continue
-            place = f"{files[1].path}: {other!r}"
-            if not converts(units[1], units[0]):
-                problems.append(
-                    Message(
-                        f"{place} and {one!r} in {files[0].path} are called alike, but {units[1]} cannot be converted "
-                        f"to {units[0]}. Give one of them another name, or leave one out.",
-                        Setting("rename", f"{other}=NEW"),
-                        Setting("ignore", other),
-                    )
-                )
-                continue
-            spelled[other] = one
-            how = "case, spaces and separators do not matter" if units[0] == units[1] else "its values are converted"
-            remarks.append(f"{place} is taken for {one!r} in {files[0].path}: {how}.")
-    refuse(problems)
-    return [table.renamed(spelled) for table in tables], spelled, remarks
 
 
 def told_parameters(texts: Sequence[str]) -> tuple[dict[str, Parameter], tuple[str, ...]]:

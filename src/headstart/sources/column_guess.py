@@ -1,12 +1,8 @@
-"""What the columns of past files are: parameters with ranges, scales, steps, categories and units, with reasons.
-
-A column is left out by what is in it or what it is called: dates, people, remarks, other results.
-"""
+"""What the parameters in the columns of past files are: ranges, scales, steps, categories and units, with reasons."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,11 +17,9 @@ from headstart.sources.files.cells import MISSING, is_date
 from headstart.sources.files.names import folded, meant_by, plain, split_unit
 from headstart.sources.files.tables import Table
 from headstart.sources.parameters import MOST_USED, Kind, Parameter
+from headstart.sources.roles import is_counter, no_parameter
 
 _FEW_LEVELS, _MANY_LEVELS, _LONG_TEXT = 5, 20, 40
-_COUNTER = re.compile(
-    r"(?:.*[^a-z])?(?:run|no|nr|num|number|id|index|exp|experiment|trial|row|sample|#)\.?", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +79,9 @@ def propose(
     has = [_has_result(table, results) for table in tables]
     ignored = dict.fromkeys(ignore, "left out as told")
     ignored |= {
-        name: why for name in names if name not in parameters and (why := no_parameter(name, tables, has, results))
+        name: why
+        for name in names
+        if name not in (*parameters, *categories) and (why := no_parameter(name, tables, has, results))
     }
     having = {name: _having(name, tables) for name in names if name not in ignored}
     units = {name: unit for name, own in having.items() if (unit := _unit(name, [tables[i] for i in own]))}
@@ -201,7 +197,7 @@ def _number(name: str, columns: Sequence[NDArray[np.float64]], unit: str) -> Gue
     if low == high:
         return f"it is {low:g} in every row"
     whole = bool(np.all(values == np.round(values))) and abs(low) < 2**53 and abs(high) < 2**53
-    if whole and _COUNTER.fullmatch(name) and all(len(np.unique(c)) == len(c) for c in columns) and len(values) > 2:
+    if whole and is_counter(name) and all(len(np.unique(c)) == len(c) for c in columns) and len(values) > 2:
         return "it only counts the rows"
     log = spans_log(values)
     step = None if log else common_step(values.tolist())
@@ -262,64 +258,6 @@ def _remarks(tables: Sequence[Table], guesses: Sequence[Guess]) -> list[str]:
         if len(table.rows) > MOST_USED
     ]
     return remarks
-
-
-_MOSTLY = 0.5  # a column with fewer of its cells filled says too little
-_DISTINCT = 0.7  # of what is measured most values differ
-_FEWEST = 6
-
-_PEOPLE = (
-    r"operator\w*|user|analyst|technician|chemist|person|people|name|names|initials|who|author|scientist|worker|student"
-    r"|(?:done|made|run|measured) by|bearbeiter(?:in)?|laborant(?:in)?|mitarbeiter(?:in)?|kürzel|bediener(?:in)?|durch"
-)
-_REMARKS = (
-    r"(?:foot)?notes?|comments?|remarks?|observations?|description|bemerkung(?:en)?|kommentare?|notiz(?:en)?"
-    r"|anmerkung(?:en)?|beobachtung(?:en)?|beschreibung"
-    r"|file ?name|dateiname|link|eln|lab ?book|laborjournal|journal|barcode"
-)
-_DATES = r"date|datum|day|time ?stamp|started|finished|tag|uhrzeit|created|modified"
-_RESULTS = (
-    r"yield|isolated yield|purity|conversion|selectivity|ee|e\.e\.|enantiomeric excess|dr|assay|impurit(?:y|ies)"
-    r"|recovery|titer|titre|od ?600|response|results?|outcome|score|loss|rmse|accuracy|area|peak area|hplc(?: area)?"
-    r"|ausbeute|reinheit|umsatz|selektivität|gehalt|ergebnis(?:se)?|messwert|nebenprodukt|by-?products?|side products?"
-    r"|verunreinigung(?:en)?|crude weight|isolated (?:mass|weight)|auswaage|viscosity|viskosität|hardness|härte"
-    r"|tensile strength|zugfestigkeit|shrinkage|cost|costs|kosten|productivity|throughput|quality|qualität"
-)
-_SPREADS = r".*(?:[ _.](?:sd|std|stdev|sem|stderr|error|err|uncertainty)|standardabweichung|fehler)"
-
-
-def no_parameter(name: str, tables: Sequence[Table], has: Sequence[Sequence[bool]], results: Sequence[str]) -> str:
-    """Why the column is proposed to be left out, "" if it may be a parameter. ``has`` are the rows with results."""
-    own = [(t, h) for t, h in zip(tables, has, strict=True) if name in t.columns and t.kind(name) != "empty"]
-    if not own:
-        return "it is empty"
-    filled = [cell.word != MISSING for t, h in own for cell, there in zip(t.parsed(name), h, strict=True) if there]
-    if sum(filled) < _MOSTLY * len(filled):
-        return f"only {sum(filled)} of {len(filled)} rows have it"
-    if any(t.kind(name) == "date" for t, _ in own):
-        return "dates are no parameters"
-    words = folded(re.sub(r"[_\s]+", " ", split_unit(name)[0])).strip(" .:#")
-    numeric = all(t.kind(name) == "number" for t, _ in own)
-    if re.fullmatch(_DATES, words) and (not numeric or re.fullmatch(r"date|datum|time ?stamp", words)):
-        return "dates are no parameters"
-    if re.fullmatch(_PEOPLE, words) and not numeric:
-        return Message("who did it is no setting", Setting("parameter", name))
-    if re.fullmatch(_REMARKS, words) and not numeric:
-        return "remarks are no setting"
-    otherwise = Setting("parameter", name), Setting("limit", f"{name}>=VALUE")
-    if numeric and (re.fullmatch(_RESULTS, words) or re.fullmatch(_SPREADS, words)):
-        return Message("by its name it is measured, not set", *otherwise)
-    if numeric and all(_looks_measured(table, name, results) for table, _ in own):
-        behind = "it stands behind the result and hardly any value occurs twice, as if it was measured"
-        return Message(behind, *otherwise)
-    return ""
-
-
-def _looks_measured(table: Table, name: str, results: Sequence[str]) -> bool:
-    places = [table.columns.index(result) for result in results if result in table.columns]
-    values = [cell.value for cell in table.parsed(name) if cell.plain and cell.value is not None]
-    differ = len(values) >= _FEWEST and len(np.unique(values)) >= _DISTINCT * len(values)
-    return differ and bool(places) and table.columns.index(name) > max(places)
 
 
 # A positive column is on a log scale if it spans so much and its median lies in the lowest part of the range

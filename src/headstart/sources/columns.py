@@ -63,9 +63,16 @@ def column_unit(table: Table, column: str) -> str:
 
 
 def cell_unit(table: Table, column: str) -> str:
-    """The unit that most of those cells have that have one."""
-    units = [cell.unit for cell in table.parsed(column) if cell.unit]
-    return max(dict.fromkeys(units), key=units.count, default="")
+    """The unit that most of those cells have that have one; "" where they may be slips among cells without any.
+
+    One '353.15 K' among 60 and 80 makes no column in K; '70 °C' among them says what they are in.
+    """
+    cells = [cell for cell in table.parsed(column) if cell.value is not None]
+    units = [cell.unit for cell in cells if cell.unit]
+    unit = max(dict.fromkeys(units), key=units.count, default="")
+    bare = [cell.value or 0.0 for cell in cells if not cell.unit]
+    inside = all(min(bare) <= (c.value or 0.0) <= max(bare) for c in cells if c.unit == unit) if bare else True
+    return unit if inside or len(units) >= len(bare) else ""
 
 
 def typed(table: Table, use: TableUse) -> Table:
@@ -116,14 +123,16 @@ class _Typing:
             self.values[name] = [CellReading(word=MISSING)] * len(table.rows)
             return self.values[name]
         found = self.values[name] = []
+        unclear: list[tuple[int, str]] = []
         whole_column = 0
         for row, (cell, parsed) in enumerate(zip(self.columns[name], table.parsed(name), strict=True)):
             reading = in_unit(parsed, own or unit, unit)
             if reading.problem and needed[row]:
                 more = f" {remedy}" if reading.problem.endswith("is not a number") else ""
-                unclear = reading.ambiguous and table.layout.mark is None
-                told = f"{table.place(row, name)}: {reading.problem}.{more}"
-                self.problems.append(Message(told, _MARK) if unclear else told)
+                if reading.ambiguous:
+                    unclear.append((row, reading.problem))
+                else:
+                    self.problems.append(f"{table.place(row, name)}: {reading.problem}.{more}")
             elif reading.problem:
                 reading = CellReading(word=MISSING)
             elif reading.how:
@@ -141,7 +150,9 @@ class _Typing:
             self.remarks.append(
                 f"{table.path}, column {name!r}: {whole_column} values are converted from {own} to {unit}."
             )
+        self._ask_which(name, unclear, *([] if table.layout.mark else [_MARK]))
         self._ask_about_thousands(name, needed)
+        self._ask_about_units(name, unit, needed)
         self._ask_about_percent(name, unit, found, needed)
         return found
 
@@ -159,12 +170,42 @@ class _Typing:
         whole = all(v == int(v) and v >= 100 for v in plain)
         if len(plain) < max(len(others), len(odd)) or not whole:
             return
+        unclear = []
         for row in odd:
             if needed[row] and self.table.rules.meaning(cells[row]) is None:
-                told = ambiguity(cells[row], None).replace(
-                    "nothing else in the file shows", "no other in the column shows"
+                told = ambiguity(cells[row], None)
+                unclear.append((row, told.replace("nothing else in the file shows", "no other in the column shows")))
+        self._ask_which(name, unclear, _MARK)
+
+    def _ask_which(self, name: str, unclear: Sequence[tuple[int, str]], *settings: Setting) -> None:
+        """One question on all cells of a column that could be two numbers, with the first of them."""
+        if not unclear:
+            return
+        (row, told), *others = unclear
+        n = len(others)
+        rows = ", ".join(str(self.table.numbers[other]) for other, _ in others[:_LISTED]) + (
+            " …" if n > _LISTED else ""
+        )
+        more = f" It is so in {n} more cell{'s' if n > 1 else ''} of the column (row{'s' if n > 1 else ''} {rows})."
+        leave = [Setting("ignore", name)] if self.use.past and name in self.use.numbers else []
+        told = f"{self.table.place(row, name)}: {told}.{more if others else ''}"
+        self.problems.append(Message(told, *settings, *leave) if settings or leave else told)
+
+    def _ask_about_units(self, name: str, unit: str, needed: Sequence[bool]) -> None:
+        """'353.15 K' among 60 and 80, where nobody says what these are in."""
+        parsed = self.table.parsed(name)
+        if unit or not any(cell.plain for cell in parsed):
+            return
+        for row, cell in enumerate(parsed):
+            if needed[row] and cell.value is not None and cell.unit:
+                self.problems.append(
+                    Message(
+                        f"{self.table.place(row, name)}: {self.table.cells(name)[row]!r} is in {cell.unit}, but other "
+                        "cells of the column do not say what they are in. Write the unit into the column's name, or "
+                        "the number alone.",
+                        Setting("rename", f"{name}={name} [UNIT]"),
+                    )
                 )
-                self.problems.append(Message(f"{self.table.place(row, name)}: {told}.", _MARK))
 
     def _ask_about_percent(self, name: str, unit: str, found: Sequence[CellReading], needed: Sequence[bool]) -> None:
         """Where some cells have a % and others are below 1, the latter may be shares of 1."""

@@ -19,6 +19,7 @@ _CLICKS = {
     "ignore": "choose 'not used'",
     "limit": "choose otherwise beside it",
     "number": "ask for fewer",
+    "objective": "choose 'result: maximise' or 'result: minimise' beside it",
     "parameter": "choose otherwise beside it",
     "rename": "choose so under 'the same as'",
 }

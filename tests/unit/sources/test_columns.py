@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from headstart.errors import Message, Setting
 from headstart.sources.columns import TableUse, typed
 from headstart.sources.files.cells import CellRules
 from headstart.sources.files.tables import Table, read_table
@@ -82,3 +83,24 @@ def test_shares_among_percentages_are_asked_about(tmp_path: Path) -> None:
 def test_a_current_table_keeps_its_rows(tmp_path: Path) -> None:
     """What lacks an input is somebody else's to refuse."""
     assert len(_clean(tmp_path, "T,t_min,y\n1,2,3\n,2,3\n", past=False).rows) == 2
+
+
+def test_one_cell_in_another_unit_does_not_turn_the_column(tmp_path: Path) -> None:
+    """It is converted where the header tells the unit, else it is asked about; one in the others' range tells it."""
+    found = _clean(tmp_path, "T [°C],y\n60,1\n353.15 K,2\n90,3\n", numbers=("T [°C]",))
+    assert found.cells("T [°C]") == ["60", "80", "90"]
+    found = _clean(tmp_path, "T,y\n60,1\n353.15 K,2\n90,3\n", numbers=("T",))
+    assert "row 3, column 'T': '353.15 K' is in K, but other cells" in found.problems[0]
+    renamed = _clean(tmp_path, "T,y\n60,1\n353.15 K,2\n90,3\n", {"T": "T [°C]"}, numbers=("T [°C]",))
+    assert renamed.cells("T [°C]") == ["60", "80", "90"]
+    assert _clean(tmp_path, "T,y\n60,1\n80 °C,2\n90,3\n", numbers=("T",)).problems == ()
+
+
+def test_cells_that_could_be_two_numbers_are_one_question(tmp_path: Path) -> None:
+    """However many there are in a column, with the way to leave it out."""
+    rows = "".join(f"12.{301 + i};{i},5\n" for i in range(25))
+    (problem,) = _clean(tmp_path, f"T;y\n{rows}", numbers=("T",)).problems
+    assert "row 2, column 'T': '12.301' can be read as" in problem
+    assert "It is so in 24 more cells of the column (rows 3, 4, 5 …)." in problem
+    assert isinstance(problem, Message)
+    assert Setting("ignore", "T") in problem.settings

@@ -27,7 +27,7 @@ def _proposed(
 @pytest.mark.parametrize(
     ("name", "cells", "why"),
     [
-        ("Notizen", ["", "ok"] * 2 + [""] * 6, "only 2 of 10 rows have it"),
+        ("Additiv", ["", "ok"] * 2 + [""] * 6, "only 2 of 10 rows have it"),
         ("started", [f"2024-03-{i + 1:02d}" for i in range(ROWS)], "dates are no parameters"),
         ("Operator", ["Kim", "Ole"] * 5, "who did it is no setting"),
         ("Bearbeiter", ["Kim", "Ole"] * 5, "who did it is no setting"),

@@ -6,13 +6,16 @@ import io
 import re
 from html import unescape
 from pathlib import Path
+from zipfile import ZipFile
 
 import pandas as pd
 import pytest
 from tests.unit.campaign.campaigns import fingerprint, value
+from tests.unit.sources.laboratory import SETS
 from tests.unit.web.pages import Visitor, field, visiting, words
 
 from headstart.campaign.toml.reading import read_campaign_file
+from headstart.sources.files.tables import Table, read_table
 from headstart.sources.parameters import Kind
 
 
@@ -218,3 +221,149 @@ def test_a_workbook_is_a_past_file_too(tmp_path: Path) -> None:
         done = visitor.post("/begin/columns", {**fields, "do": "write"}, of="/begin")
         assert done.url.path == "/experiments"
         assert read_campaign_file(tmp_path / "headstart.toml").past == ("past/a.csv", "past/b.xlsx")
+
+
+def damaged_workbook() -> bytes:
+    """A workbook with wrong bytes in the packed cells of its sheet."""
+    content = io.BytesIO()
+    pd.read_csv(io.BytesIO(table(0.0))).to_excel(content, index=False)
+    raw = content.getvalue()
+    with ZipFile(io.BytesIO(raw)) as archive:
+        at = archive.getinfo("xl/worksheets/sheet1.xml").header_offset + 80
+    return raw[:at] + bytes(255 - byte for byte in raw[at : at + 20]) + raw[at + 20 :]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_damaged_past_file_can_be_taken_out(tmp_path: Path, begun: bool) -> None:
+    """After a restart too, and also where a campaign was begun with it: the page names the file."""
+    with visiting(tmp_path) as visitor:
+        page = drop(visitor, ("a.csv", table(-0.05)), ("b.xlsx", damaged_workbook()))
+        assert "b.xlsx: the file is damaged" in words(page)
+    if begun:
+        toml = '[objectives.y]\ndirection = "maximize"\n[parameters.x]\nkind = "float"\nlow = 0\nhigh = 1\n'
+        (tmp_path / "headstart.toml").write_text(f'past = ["past/a.csv", "past/b.xlsx"]\n{toml}')
+        (tmp_path / "current.csv").write_text("x,y\n")
+    with visiting(tmp_path) as visitor:
+        page = visitor.get("/begin")
+        assert page.status_code == 200
+        assert "b.xlsx: the file is damaged" in words(page.text)
+        assert begun == ('href="/begin?anew"' in page.text)
+        page = visitor.post("/begin/remove", {"file": "b.xlsx"}, of="/begin?anew")
+        assert "columns-form" in page.text
+        assert "the past file b.xlsx was taken out" in words(page.text)
+
+
+def test_a_file_that_breaks_the_reading_itself_can_be_taken_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever goes wrong inside, the page stays."""
+
+    def broken(path: Path) -> Table:
+        if path.name == "b.csv":
+            raise RecursionError("too deep")
+        return read_table(path)
+
+    monkeypatch.setattr("headstart.web.desk.read_table", broken)
+    with visiting(tmp_path) as visitor:
+        page = drop(visitor, ("a.csv", table(-0.05)), ("b.csv", table(0.05)))
+        assert "b.csv cannot be read: This went wrong inside headstart: RecursionError: too deep" in words(page)
+        assert "columns-form" in visitor.post("/begin/remove", {"file": "b.csv"}, of="/begin").text
+
+
+STEPS = "T [°C];key;x;yield\n" + "\n".join(f"{40 + 5 * (i % 9)};{12 + i}.301;0,{i}3;{50 + i},5" for i in range(9))
+
+
+def test_what_nobody_could_see_is_not_taken_for_emptied(tmp_path: Path) -> None:
+    """Where the first look has a problem, steps and units are those that the command line keeps."""
+    with visiting(tmp_path) as visitor:
+        page = drop(visitor, ("a.csv", STEPS.encode()))
+        assert "can be read as" in words(page)
+        fields = fields_of(page)
+        fields |= {f"role{place(fields, 'key')}": "ignore"}
+        page = visitor.post("/begin/columns", {**fields, "do": "look"}, of="/begin").text
+        visitor.post("/begin/columns", {**fields_of(page), "do": "write"}, of="/begin")
+    (t,) = (p for p in read_campaign_file(tmp_path / "headstart.toml").parameters if p.name == "T [°C]")
+    assert (t.step, t.unit, t.low, t.high) == (5, "°C", 40, 80)
+
+
+def test_a_range_that_was_shown_is_guessed_anew_when_more_rows_count(tmp_path: Path) -> None:
+    """Only what somebody changed is kept, through as many looks as there are."""
+    other = table(0.05).replace(b"run,date,x", b"run,date,width").replace(b",0.042,", b",1.542,")
+    with visiting(tmp_path) as visitor:
+        fields = fields_of(drop(visitor, ("a.csv", table(-0.05)), ("b.csv", other)))
+        fields |= {f"step{place(fields, 'x')}": "0.1", f"same{place(fields, 'width')}": "x"}
+        for _ in range(2):
+            fields = fields_of(visitor.post("/begin/columns", {**fields, "do": "look"}, of="/begin").text)
+        visitor.post("/begin/columns", {**fields, "do": "write"}, of="/begin")
+    (x, _) = read_campaign_file(tmp_path / "headstart.toml").parameters
+    assert (x.high, x.step) == (1.6, 0.1)
+
+
+def lab(visitor: Visitor, folder: Path, name: str) -> str:
+    folder.mkdir()
+    own = next(one for one in SETS if one.name == name)
+    return drop(visitor, *((path.name, path.read_bytes()) for path in own.write(folder)))
+
+
+def test_three_messy_files_are_proposed_as_one_table_and_begin_in_one_form(tmp_path: Path) -> None:
+    """Columns of three files stand in one row, a lot is left out in sight, and one click takes a proposal back."""
+    home = tmp_path / "home"
+    home.mkdir()
+    with visiting(home) as visitor:
+        page = lab(visitor, tmp_path / "files", "suzuki")
+        fields = fields_of(page)
+        assert fields[f"same{place(fields, 'T / °C')}"] == "Temperature [°C]"
+        assert "it looks like the number of a lot" in words(page)
+        assert "40 … 120 °C, steps of 5" in words(page)
+        one = {**fields, "set": f"same{place(fields, 'T / °C')}=-"}
+        page = visitor.post("/begin/columns", one, of="/begin").text
+        assert fields_of(page)[f"same{place(fields, 'T / °C')}"] == "-"
+        one = {**fields_of(page), "set": f"role{place(fields, 'Charge')}=parameter"}
+        answer = visitor.post("/begin/columns", one, of="/begin")
+        assert "'12.301'" not in words(answer.text) or answer.status_code == 422
+        visitor.post("/begin/columns", {**fields, "do": "write"}, of="/begin")
+        file = read_campaign_file(home / "headstart.toml")
+        assert [p.name for p in file.parameters] == [
+            "Temperature [°C]", "Time [h]", "Concentration [mol/L]", "Solvent", "Base", "Cat. loading [mol%]"
+        ]  # fmt: skip
+        assert (file.results[0].name, file.results[0].aim) == ("Yield [%]", "maximised")
+
+
+def test_proposals_are_shown_where_a_cell_cannot_be_read(tmp_path: Path) -> None:
+    """What is the same and what counts does not wait for the cell, and a loss is not proposed to be high."""
+    home = tmp_path / "home"
+    home.mkdir()
+    with visiting(home) as visitor:
+        page = drop(visitor, ("a.csv", b"lr,val_loss\n0.1,2.5\n0.2,warm\n0.3,1.5\n"), ("b.csv", b"lr,loss val\n1,2\n"))
+        assert "'warm' is not a number" in words(page)
+        fields = fields_of(page)
+        assert fields[f"role{place(fields, 'val_loss')}"] == "minimise"
+        assert fields[f"same{place(fields, 'loss val')}"] == "val_loss"
+
+
+def test_a_second_result_does_not_take_the_place_of_the_one_that_is_proposed(tmp_path: Path) -> None:
+    """Both count."""
+    home = tmp_path / "home"
+    home.mkdir()
+    with visiting(home) as visitor:
+        fields = fields_of(lab(visitor, tmp_path / "files", "suzuki"))
+        fields |= {f"role{place(fields, 'Conversion [%]')}": "maximise"}
+        visitor.post("/begin/columns", {**fields, "do": "write"}, of="/begin")
+        file = read_campaign_file(home / "headstart.toml")
+        assert {column.name for column in file.goals} == {"Yield [%]", "Conversion [%]"}
+
+
+def test_a_campaign_begins_without_past_files(tmp_path: Path) -> None:
+    """What is typed stays where it cannot be used."""
+    with visiting(tmp_path) as visitor:
+        wrong = visitor.post(
+            "/begin/own", {"space": "T = 120..20", "goal": "yield [%]", "way": "maximise"}, of="/begin"
+        )
+        assert wrong.status_code == 422
+        assert "120 is not below 20" in words(wrong.text)
+        assert "T = 120..20" in wrong.text
+        assert visitor.post("/begin/own", {"space": "T", "goal": "y"}, of="/begin").status_code == 422
+        own = {"space": "T [°C] = 20..120 step 5\nsolvent = DMF|THF", "goal": "yield [%]", "way": "maximise"}
+        assert visitor.post("/begin/own", own, of="/begin").url.path == "/experiments"
+    file = read_campaign_file(tmp_path / "headstart.toml")
+    assert [(p.name, p.step) for p in file.parameters] == [("T [°C]", 5), ("solvent", None)]

@@ -13,11 +13,19 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 
-from headstart.sources.files.units import UNIT_WORDS
+from headstart.sources.files.units import UNIT_WORDS, canonical_unit
 
 _BRACKETS = re.compile(r"(?P<base>.*?\S)\s*[\[(](?P<unit>[^\[\]()]{1,20})[\])]\s*")
 _SLASH = re.compile(r"(?P<base>.*?\S)\s+/\s+(?P<unit>\S{1,20})\s*")  # temperature / °C
-_LAST_WORD = re.compile(r"(?P<base>.*[^\W_])[_ ](?P<unit>[^\W_]+)")
+# T in °C; T, °C
+_IN = re.compile(r"(?P<base>.*?\S)(?:\s+in\s+|\s*,\s*)(?P<unit>\S{1,20}(?: \S{1,3})?)\s*", re.IGNORECASE)
+_LAST_WORD = re.compile(r"(?P<base>.*[^\W_]\.?)(?P<apart>[_ ])(?P<unit>\S+)")  # time_min; Temp. °C
+_RATIO = re.compile(r"(?P<base>.*[^\W_])_(?P<above>[^\W_]+)_(?P<below>[^\W_]+)")  # speed_mm_s
+# One letter behind a space is a unit only of what is measured in it: no catalyst A, no vitamin C
+_OF_LETTER = {
+    "h": r"time|\w*zeit|dauer|duration|t", "s": r"time|\w*zeit|dauer|duration|t", "g": r"mass|\w*masse|weight",
+    "C": r"T|\w*temp\w*\.?", "K": r"T|\w*temp\w*\.?", "F": r"T|\w*temp\w*\.?",
+}  # fmt: skip
 
 
 def folded(text: str, *, case: bool = False) -> str:
@@ -39,13 +47,28 @@ def meant_by(names: Iterable[str], columns: Sequence[str], *, alike: Callable[[s
 
 
 def split_unit(column: str) -> tuple[str, str]:
-    """("temperature", "°C") of ``temperature [°C]``; the unit is empty where the name shows none."""
+    """("temperature", "°C") of ``temperature [°C]``; the unit is empty where the name shows none.
+
+    Without brackets or a slash only what is known as a unit is one: ``T in °C``, ``Temp. °C``, ``time_min``.
+    """
     for pattern in (_BRACKETS, _SLASH):
         if match := pattern.fullmatch(column):
             unit = match["unit"].strip()
             return match["base"].strip(" _"), UNIT_WORDS.get(unit, unit)
-    if (match := _LAST_WORD.fullmatch(column)) and match["unit"] in UNIT_WORDS:
-        return match["base"], UNIT_WORDS[match["unit"]]
+    if (match := _IN.fullmatch(column)) and (unit := canonical_unit(match["unit"])):
+        return match["base"], unit
+    if (match := _RATIO.fullmatch(column)) and (unit := canonical_unit(f"{match['above']}/{match['below']}")):
+        return match["base"], unit
+    if match := _LAST_WORD.fullmatch(column):
+        base, word = match["base"], match["unit"]
+        if word.isalnum():
+            letter = len(word) == 1 and match["apart"] == " "
+            fits = not letter or re.search(rf"(?i:\b(?:{_OF_LETTER.get(word, '(?!)')}))$", base)
+            unit = UNIT_WORDS.get(word, "") if fits else ""
+        else:
+            unit = canonical_unit(word)
+        if unit:
+            return base, unit
     return column, ""
 
 

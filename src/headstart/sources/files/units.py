@@ -10,7 +10,8 @@ import unicodedata
 
 # What a last word such as _min stands for; capitals count where the same letter means two things
 UNIT_WORDS = {
-    "percent": "%", "pct": "%", "perc": "%", "wtpct": "wt%", "ppm": "ppm", "ppb": "ppb",
+    "percent": "%", "pct": "%", "perc": "%", "Prozent": "%", "prozent": "%", "wtpct": "wt%", "molpct": "mol%",
+    "ppm": "ppm", "ppb": "ppb",
     "degC": "°C", "degc": "°C", "C": "°C", "celsius": "°C", "K": "K", "kelvin": "K", "F": "°F", "degF": "°F",
     "ms": "ms", "s": "s", "sec": "s", "seconds": "s", "min": "min", "mins": "min", "minutes": "min", "h": "h",
     "hr": "h", "hrs": "h", "hours": "h", "days": "d",
@@ -41,6 +42,13 @@ _SCALES: dict[str, dict[str, tuple[float, float]]] = {
     "current": {"mA": (1e-3, 0.0), "A": (1.0, 0.0)},
     "power": {"W": (1.0, 0.0), "kW": (1e3, 0.0)},
     "force": {"N": (1.0, 0.0), "kN": (1e3, 0.0)},
+    "mass concentration": {"mg/L": (1e-3, 0.0), "g/L": (1.0, 0.0), "mg/mL": (1.0, 0.0)},
+    "flow": {
+        "µL/min": (1e-6, 0.0), "mL/min": (1e-3, 0.0), "mL/h": (1e-3 / 60, 0.0), "L/h": (1 / 60, 0.0),
+        "L/min": (1.0, 0.0),
+    },
+    "speed": {"mm/min": (1e-3 / 60, 0.0), "mm/s": (1e-3, 0.0), "m/min": (1 / 60, 0.0), "m/s": (1.0, 0.0)},
+    "feed": {"mm/rev": (1.0, 0.0), "µm/rev": (1e-3, 0.0)},
 }  # fmt: skip
 _QUANTITY = {unit: quantity for quantity, units in _SCALES.items() for unit in units}
 _OTHER_SPELLINGS = {
@@ -51,6 +59,7 @@ _OTHER_SPELLINGS = {
     "eq.": "equiv", "equiv.": "equiv", "mol-%": "mol%", "mol%": "mol%", "mol %": "mol%", "wt%": "wt%", "wt-%": "wt%",
     "wt %": "wt%", "gew.-%": "wt%", "gew-%": "wt%", "m%": "wt%", "vol%": "vol%", "vol-%": "vol%", "vol.-%": "vol%",
     "vol %": "vol%", "v/v%": "vol%", "g/l": "g/L", "mg/ml": "mg/mL", "mg/l": "mg/L", "ml/min": "mL/min", "€": "EUR",
+    "mm/u": "mm/rev", "mm/r": "mm/rev", "mol/l": "mol/L", "mmol/l": "mmol/L",
 }  # fmt: skip
 _EXACT = {**{unit: unit for unit in (*_QUANTITY, *UNIT_WORDS.values())}, **UNIT_WORDS}
 _FOLDED: dict[str, set[str]] = {}
@@ -78,6 +87,11 @@ def canonical_unit(text: str) -> str:
 def converts(unit: str, into: str) -> bool:
     """Whether values in the one unit are known in the other."""
     return unit == into or (unit in _QUANTITY and _QUANTITY[unit] == _QUANTITY.get(into))
+
+
+def quantity_of(unit: str) -> str:
+    """What a unit measures, as in temperature; "" where that is not known."""
+    return _QUANTITY.get(unit, "")
 
 
 def converted(value: float, unit: str, into: str) -> float:

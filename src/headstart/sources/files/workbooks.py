@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from unicodedata import normalize
 from xml.etree import ElementTree
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
-from headstart.errors import MissingExtraError, UnreadableTableError
+from headstart.errors import HeadstartError, MissingExtraError, UnreadableTableError
 from headstart.sources.files.cells import number_text
 from headstart.sources.files.sheet_rows import lost_in_writing
 from headstart.sources.files.text import MOST_BYTES, MOST_ROWS, raw_bytes
@@ -90,10 +90,13 @@ def read_sheet(path: Path, raw: bytes | None = None) -> WorkbookSheet:
             ods = file.suffix.lower() == ".ods"
             sheets, formulas, warned = (_ods(archive), {}, []) if ods else _xlsx(raw, file)
             lost = lost_in_writing(raw, file.suffix, warned)
-    except (OSError, ValueError, KeyError, BadZipFile, ElementTree.ParseError, EOFError, TypeError) as error:
+    except HeadstartError:
+        raise
+    except Exception as error:  # whatever openpyxl, zipfile and the parser of XML make of damaged bytes
         why = " ".join(str(error).split()) or type(error).__name__
         raise UnreadableTableError(
-            f"{file}: the file is not the workbook that its name says, or it is cut off ({why})."
+            f"{file}: the file is damaged, cut off, or not the workbook that its name says ({why[:200]}). Save it anew "
+            "in the spreadsheet program, or leave it out."
         ) from error
     filled = [name for name, cells in sheets.items() if cells]
     if wanted:

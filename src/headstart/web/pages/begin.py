@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -18,21 +19,32 @@ from headstart.campaign.desk import beginning
 from headstart.campaign.desk.changes import save_rules
 from headstart.campaign.desk.history import digest, last_step
 from headstart.campaign.file import TOML, CampaignFile
-from headstart.campaign.init import CURRENT, CampaignPlan, Looked
+from headstart.campaign.init import CURRENT, CampaignPlan, Looked, look_at, take_columns
 from headstart.campaign.measured import ResultSlip, SlippedResultsError
 from headstart.campaign.settings import read_settings
 from headstart.campaign.toml.reading import read_campaign_file
-from headstart.errors import ChangedMeanwhileError, InputError, UnusableCellsError
+from headstart.data.outcomes import Goal
+from headstart.errors import ChangedMeanwhileError, InputError, Message, UnusableCellsError
 from headstart.sources.files.cells import FAILED, MARK_KEY, MISSING, number
 from headstart.sources.files.tables import Table
 from headstart.web.desk import Desk
 from headstart.web.jobs import Compared, PastOf
-from headstart.web.pages.columns import KINDS, ROLES, ColumnForm, forms_in, forms_of, parameters_in, plan_of
+from headstart.web.pages.columns import (
+    KINDS,
+    ROLES,
+    ColumnForm,
+    forms_in,
+    forms_of,
+    parameters_in,
+    plan_of,
+    with_roles,
+)
 from headstart.web.pages.page import desk_of, go, posted, render, waiting
 from headstart.web.pages.reading import past_rows
-from headstart.web.problems import for_the_page, tried
+from headstart.web.problems import for_the_page, in_words, tried
 from headstart.web.worker import DeskWork
 
+_log = logging.getLogger(__name__)
 _MARKS = {"": "as the files show", ",": "comma (1,5)", ".": "point (1.5)"}
 _FIELDS = ("mark", "cells", "rules", "current")
 _KEPT_IN = (CURRENT, "current.xlsx")
@@ -109,6 +121,24 @@ def _more_in(form: FormData, before: MoreForm) -> MoreForm:
     return replace(before, mark=mark, cells=cells, rules=rules, current=current)
 
 
+@dataclass(frozen=True)
+class OwnForm:
+    """A campaign without past files as it was typed: what can be set, one in a line, and what counts."""
+
+    space: str = ""
+    goal: str = ""
+    way: str = "maximise"
+
+    def plan(self) -> CampaignPlan:
+        """What is asked for; an ``InputError`` says what is missing."""
+        lines = tuple(filter(None, map(str.strip, self.space.splitlines())))
+        if not lines or not self.goal.strip():
+            raise InputError("Say what can be set, one in a line such as T [°C] = 20..120, and what counts.")
+        if wrong := next((line for line in lines if "=" not in line), None):
+            raise InputError(f"{wrong!r} is not understood: write it as T [°C] = 20..120 or solvent = DMF|THF.")
+        return CampaignPlan((Goal(self.goal.strip(), maximize=self.way != "minimise"),), parameters=lines)
+
+
 @dataclass
 class Beginning:
     """The past files with their columns, guessed or as somebody corrected them, and the campaign that they make."""
@@ -120,6 +150,7 @@ class Beginning:
     looked: Looked | None = None
     wrong: str = ""
     slips: Sequence[ResultSlip] = ()
+    sent: bool = False  # whether somebody has seen what is proposed
 
     @property
     def tables(self) -> list[Table]:
@@ -135,26 +166,40 @@ class Beginning:
 def _beginning(desk: Desk, form: FormData | None = None) -> Beginning:
     found = Beginning([], [], [], _more_of(desk))
     for path in beginning.past_files(desk.folder):
-        table, wrong = tried(partial(desk.table, path))
+        table, wrong = _survived(partial(desk.table, path), f"{path.name} cannot be read")
         found.files.append((path, table))
         found.problems += [wrong] if wrong else []
     if found.problems or not found.tables:
         return found
     found.columns = forms_of(found.tables)
+    found.sent = form is not None
     if form is not None:
         found.columns, found.more = forms_in(form, found.columns), _more_in(form, found.more)
     _, wrong = tried(found.more.meaning)
     found.more = replace(found.more, wrong={"cells": wrong} if wrong else {})
     try:
-        _, found.wrong = tried(lambda: _look(desk, found), but=(SlippedResultsError,))
+        _, found.wrong = _survived(lambda: _look(desk, found), "", but=(SlippedResultsError,))
     except SlippedResultsError as error:
         found.wrong, found.slips = "A result lies far outside anything seen: is it right?", error.slips
     return found
 
 
+def _survived(do: Callable[[], Any], what: str, *, but: tuple[type[Exception], ...] = ()) -> tuple[Any, str]:
+    """As ``tried``, but no error at all ends the page: the file behind it can be taken out there."""
+    try:
+        return tried(do, but=but)
+    except but:
+        raise
+    except Exception as error:
+        _log.exception("a past file cannot be used")
+        return None, Message(f"{what}: {in_words(error)}" if what else in_words(error))
+
+
 def _look(desk: Desk, found: Beginning) -> None:
     """Find what the campaign would be, and what was understood of the columns."""
-    plan = found.more.plan(plan_of(found.columns), desk.folder)
+    proposed = plan_of(found.columns, sent=False)
+    found.columns = with_roles(found.columns, take_columns(found.tables, proposed))
+    plan = found.more.plan(plan_of(found.columns, sent=found.sent), desk.folder)
     looked = desk.looked(beginning.past_files(desk.folder), plan)
     parameters, found.columns = parameters_in(found.columns, looked)
     found.looked = looked = beginning.with_parameters(looked, parameters)
@@ -169,17 +214,28 @@ def _show(request: Request) -> Response:
 
 
 def _page(
-    request: Request, found: Beginning | None = None, told: str = "", status: int = 200, *, compare: bool = False
+    request: Request,
+    found: Beginning | None = None,
+    told: str = "",
+    status: int = 200,
+    *,
+    compare: bool = False,
+    own: OwnForm | None = None,
 ) -> Response:
     """The page, of what was typed or of what is guessed."""
     desk = desk_of(request)
     found = _beginning(desk) if found is None else found
     looked, toml = found.looked, desk.folder / TOML
+    sections = _sections(found.columns)
     content = {
         "title": "Begin",
         "files": [(path.name, len(table.rows) if table else 0) for path, table in found.files],
         "problems": [for_the_page(problem) for problem in found.problems],
         "columns": [replace(c, said=for_the_page(c.said)) for c in found.columns],
+        "sections": sections,
+        "place": {c.name: i for i, c in enumerate(found.columns)},
+        "shown": [found.columns[i].name for part, places in sections.items() if part != "same" for i in places],
+        "own": own or OwnForm(),
         "more": found.more,
         "slips": list({slip.cell: slip for slip in found.slips}.values()),
         "several": len(found.tables) > 1,
@@ -196,6 +252,19 @@ def _page(
         "last": last_step(desk.folder),
     }
     return render(request, "begin.html", content, status=status)
+
+
+def _sections(columns: Sequence[ColumnForm]) -> dict[str, list[int]]:
+    """The places of the columns by what they are for; those that are another one's are shown beside that."""
+    found: dict[str, list[int]] = {"settings": [], "counts": [], "doubtful": [], "out": [], "same": []}
+    for i, c in enumerate(columns):
+        if c["same"] not in ("", "-"):
+            found["same"].append(i)
+        elif c["role"] == "ignore":
+            found["doubtful" if c.doubt else "out"].append(i)
+        else:
+            found["settings" if c["role"] == "parameter" else "counts"].append(i)
+    return found
 
 
 def _upload(request: Request, form: FormData) -> Response:
@@ -216,7 +285,7 @@ def _remove(request: Request, form: FormData) -> Response:
     desk = desk_of(request)
     with desk.changing:
         step = beginning.remove_past(desk.folder, str(form.get("file", "")))
-    return go(request, "/begin", "" if desk.begun else f"Done: {step.what}.")
+    return go(request, "/begin?anew" if desk.begun else "/begin", f"Done: {step.what}.")
 
 
 def _columns(request: Request, form: FormData) -> Response:
@@ -234,6 +303,18 @@ def _columns(request: Request, form: FormData) -> Response:
             beginning.begin(desk.folder, found.looked, seen=str(form.get("seen", "")) or None)
     except ChangedMeanwhileError as error:
         return _page(request, found, f"Somebody else was faster: {error}", 409)
+    return go(request, "/experiments", f"{TOML} was written. Ask for the first experiments.")
+
+
+def _own(request: Request, form: FormData) -> Response:
+    """Begin a campaign without past files."""
+    desk = desk_of(request)
+    own = OwnForm(*(str(form.get(name, ""))[:5000] for name in ("space", "goal", "way")))
+    seen = str(form.get("seen", "")) or None
+    with desk.changing:
+        _, wrong = tried(lambda: beginning.begin(desk.folder, look_at((), desk.folder, own.plan()), seen=seen))
+    if wrong:
+        return _page(request, told=wrong, status=422, own=own)
     return go(request, "/experiments", f"{TOML} was written. Ask for the first experiments.")
 
 
@@ -268,7 +349,7 @@ def _show_settings(
     desk = desk_of(request)
     raw = (desk.folder / TOML).read_bytes()
     file, problem = tried(lambda: read_campaign_file(desk.folder / TOML))
-    now, other = tried(desk.now) if file is not None else (None, "")
+    now, other = _survived(desk.now, "") if file is not None else (None, "")
     rules = [(rule, "") for rule in file.rules] + [("", "")] if file is not None else []
     settings = now.campaign.settings if now is not None else None
     content = {
@@ -308,6 +389,8 @@ ROUTES = (
     Route("/begin/columns", partial(go, path="/begin")),
     Route("/begin/rules", posted(_change_rules), methods=["POST"]),
     Route("/begin/files", posted(_upload), methods=["POST"]),
+    Route("/begin/own", partial(go, path="/begin")),
+    Route("/begin/own", posted(_own), methods=["POST"]),
     Route("/begin/remove", posted(_remove), methods=["POST"]),
     Route("/begin/columns", posted(_columns), methods=["POST"]),
     Route("/begin/agreement/{ident}", _agreement),

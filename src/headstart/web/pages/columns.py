@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headstart.campaign.init import CampaignPlan, Looked
+from headstart.campaign.file import ResultColumn
+from headstart.campaign.init import CampaignPlan, ColumnsTaken, Looked
 from headstart.data.outcomes import Goal, Limit
 from headstart.errors import InputError
 from headstart.sources.files.cells import number
 from headstart.sources.files.names import split_unit
 from headstart.sources.files.tables import Table
 from headstart.sources.parameters import Kind, Parameter
+from headstart.sources.roles import is_lot, no_parameter
 
 ROLES = {
     "parameter": "parameter (can be set)",
@@ -26,14 +28,18 @@ ROLES = {
 }
 KINDS = {"": "as found", "float": "number", "int": "whole number", "category": "category", "fixed": "fixed value"}
 _FIELDS = ("role", "limit", "kind", "low", "high", "step", "value", "unit", "choices", "same", "of")
-_RESULT = re.compile(r"yield|ausbeute|result|objective|score|efficiency|response|target|loss|cost|y", re.IGNORECASE)
-_LOW_IS_GOOD = re.compile(r"loss|cost|impurit|waste|error|verunreinigung", re.IGNORECASE)
+_GOALS = ("maximise", "minimise")
+_APART = "-"  # in the field "same": not the same as any other
 _SHOWN = 4
 
 
 @dataclass(frozen=True)
 class ColumnForm:
-    """A column with what was typed about it; ``wrong`` by field, ``said`` is what was understood."""
+    """A column as it is shown: what somebody ``told`` of it by field, and else what was understood in ``fields``.
+
+    ``wrong`` is by field, ``said`` why it was understood so. A field that is sent back as it was shown tells nothing:
+    it is understood anew with everything else.
+    """
 
     name: str
     fields: Mapping[str, str]
@@ -41,79 +47,126 @@ class ColumnForm:
     examples: str = ""
     said: str = ""
     wrong: Mapping[str, str] | None = None
+    told: Mapping[str, str] = field(default_factory=dict)
+    others: Mapping[str, str] = field(default_factory=dict)  # the same in other files, each with the reason
+    doubt: str = ""  # what somebody should look at
+    understood: str = ""  # the range or the choices, in short
 
-    def __getitem__(self, field: str) -> str:
+    def __getitem__(self, name: str) -> str:
         """What stands in a field."""
-        return self.fields.get(field, "")
+        return {**self.fields, **self.told}.get(name, "")
 
-    def error(self, field: str) -> str:
+    def error(self, name: str) -> str:
         """What is wrong with a field."""
-        return (self.wrong or {}).get(field, "")
+        return (self.wrong or {}).get(name, "")
+
+    @property
+    def state(self) -> str:
+        """What the form carries besides its fields: what was told before, and what is shown."""
+        return json.dumps({"told": dict(self.told), "shown": {name: self[name] for name in (*_FIELDS, "log")}})
 
 
 def forms_of(tables: Sequence[Table]) -> list[ColumnForm]:
-    """Every column of the files, with a guess at what it is for."""
-    names = list(dict.fromkeys(column for table in tables for column in table.columns))
-    kinds = {name: next((t.kind(name) for t in tables if name in t.columns), "empty") for name in names}
-    result = _guessed_result(tables, names, kinds)
+    """Every column of the files, before anything is known of it."""
     found = []
-    for name in names:
+    for name in dict.fromkeys(column for table in tables for column in table.columns):
         own = [table for table in tables if name in table.columns]
         cells = list(dict.fromkeys(cell for table in own for cell in table.cells(name) if cell))
-        role = "ignore" if kinds[name] in ("date", "empty") else "parameter"
-        if name == result:
-            role = "minimise" if _LOW_IS_GOOD.search(name) else "maximise"
         shown = ", ".join(cells[:_SHOWN]) + (" …" if len(cells) > _SHOWN else "")
-        found.append(ColumnForm(name, {"role": role}, len(own), shown))
+        found.append(ColumnForm(name, {}, len(own), shown))
     return found
 
 
-def _guessed_result(tables: Sequence[Table], names: Sequence[str], kinds: Mapping[str, str]) -> str:
-    """The last column of numbers whose name is that of a result, spelled as most files do; else the last of all."""
-    numbers = [name for name in names if kinds[name] == "number"]
-    named = [name for name in numbers if _RESULT.fullmatch(split_unit(name)[0].strip())]
-    everywhere = [name for name in numbers if all(name in table.columns for table in tables)]
-    often = [sum(name in table.columns for table in tables) for name in named]
-    named = [name for name, n in zip(named, often, strict=True) if n == max(often)]
-    return (named or everywhere or numbers or [""])[-1]
+def with_roles(columns: Sequence[ColumnForm], taken: ColumnsTaken) -> list[ColumnForm]:
+    """The columns with what each is proposed to be, and why: also where the rest of the files has a problem."""
+    goals = {goal.name: goal for goal in taken.goals}
+    counting = taken.counting
+    same = {one.name: one for one in taken.same}
+    every = [[True] * len(table.rows) for table in taken.tables]
+    found = []
+    for c in columns:
+        if c.name in taken.rename:
+            one = taken.rename[c.name]
+            why = same[one].reason(c.name) if one in same else ""
+            found.append(replace(c, fields={"role": "parameter", "same": one}, said=why))
+            continue
+        why = "" if c.name in goals else no_parameter(c.name, taken.tables, every, list(goals))
+        role, doubt = "ignore" if why else "parameter", ""
+        if c.name in goals:
+            role = "maximise" if goals[c.name].maximize else "minimise"
+        if counting is not None and counting.name == c.name:
+            why = counting.why
+            doubt = "" if counting.sure else why
+            if counting.maximize is None:
+                doubt = "nothing says whether it is to be high or low"
+        elif is_lot(c.name) and role == "ignore":
+            doubt = str(why)
+        others = {other: same[c.name].reason(other) for other in same[c.name].others} if c.name in same else {}
+        if c.name in same and same[c.name].doubtful:
+            doubt = "; ".join(f"{other}: {reason}" for other, reason in others.items())
+        found.append(replace(c, fields={"role": role}, said=why, others=others, doubt=doubt))
+    return found
 
 
 def forms_in(form: Mapping[str, Any], shown: Sequence[ColumnForm]) -> list[ColumnForm]:
-    """The same columns with what was typed: fields are named role0, low0 …, and c0 is the column's name."""
-    typed: dict[str, dict[str, str]] = {}
+    """The same columns with what was told: fields are named role0, low0 …, c0 is the column's name, k0 its state."""
+    told: dict[str, dict[str, str]] = {}
     for i in range(len(shown) + 50):
         name = form.get(f"c{i}")
         if isinstance(name, str):
-            typed[name] = {field: str(form.get(f"{field}{i}", "")).strip() for field in _FIELDS}
-            typed[name]["log"] = "on" if form.get(f"log{i}") else ""
-    return [replace(c, fields=typed[c.name]) if c.name in typed else c for c in shown]
+            fields = {one: str(form.get(f"{one}{i}", "")).strip() for one in _FIELDS if f"{one}{i}" in form}
+            fields |= {"log": "on" if form.get(f"log{i}") else ""} if "low" in fields else {}
+            before, was = _state_in(form.get(f"k{i}"))
+            told[name] = {**before, **{one: text for one, text in fields.items() if text != was.get(one, "")}}
+            if fields.get("role") in _GOALS and not fields.get("same"):
+                told[name]["role"] = fields["role"]
+            one, equals, value = str(form.get("set", "")).partition("=")  # one click: role3=parameter
+            if equals and one in [f"role{i}", f"same{i}"]:
+                told[name][one.removesuffix(str(i))] = value
+    return [replace(c, told=told[c.name]) if c.name in told else c for c in shown]
 
 
-def plan_of(columns: Sequence[ColumnForm]) -> CampaignPlan:
-    """What the campaign is to be; an ``InputError`` names the column."""
+def _state_in(text: Any) -> tuple[dict[str, str], dict[str, str]]:
+    """What was told and what was shown, as ``ColumnForm.state`` writes it; nothing where it is none."""
+    try:
+        state = json.loads(str(text))
+        told, shown = ({str(k): str(v) for k, v in state[part].items()} for part in ("told", "shown"))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}, {}
+    return {one: text for one, text in told.items() if one in (*_FIELDS, "log")}, shown
+
+
+def plan_of(columns: Sequence[ColumnForm], *, sent: bool) -> CampaignPlan:
+    """What somebody says that the campaign is to be; an ``InputError`` names the column.
+
+    What counts is proposed as long as nothing was ``sent``; then somebody has seen it.
+    """
     goals, limits = [], []
-    for c in columns:
-        if c["same"]:
-            continue
-        if c["role"] in ("maximise", "minimise"):
-            goals.append(Goal(c.name, maximize=c["role"] == "maximise"))
-        elif c["role"] in ("at most", "at least"):
+    told = [c for c in columns if c.told.get("same", "") in ("", _APART)]
+    for c in told:
+        role = c.told.get("role", "parameter")
+        if role in _GOALS:
+            goals.append(Goal(c.name, maximize=role == "maximise"))
+        elif role in ("at most", "at least"):
             if (value := number(c["limit"], ".")) is None:
-                raise InputError(f"{c.name}: say which value it must be {c['role']}.")
-            limits.append(Limit(c.name, **{c["role"].replace(" ", "_"): value}))
-        elif c["role"] not in ROLES:
-            raise InputError(f"{c.name}: {c['role']!r} is nothing that a column can be for.")
-    if not goals:
+                raise InputError(f"{c.name}: say which value it must be {role}.")
+            limits.append(Limit(c.name, **{role.replace(" ", "_"): value}))
+        elif role not in ROLES:
+            raise InputError(f"{c.name}: {role!r} is nothing that a column can be for.")
+    if not goals and sent:
         raise InputError("Say which column is the result to maximise or minimise.")
+    categories = [
+        c for c in told if c.told.get("kind") == "category" and c.told.get("role", "parameter") == "parameter"
+    ]
     return CampaignPlan(
         tuple(goals),
         tuple(limits),
-        _errors(columns, [*(goal.name for goal in goals), *(limit.name for limit in limits)]),
-        rename={c.name: c["same"] for c in columns if c["same"] and c["same"] != c.name},
-        ignore=tuple(c.name for c in columns if c["role"] == "ignore" and not c["same"]),
-        categories=tuple(
-            c.name for c in columns if c["kind"] == "category" and c["role"] == "parameter" and not c["same"]
-        ),
+        _errors(told, [*(goal.name for goal in goals), *(limit.name for limit in limits)]),
+        rename={c.name: c.told["same"] for c in columns if c.told.get("same", "") not in ("", _APART, c.name)},
+        apart=tuple(c.name for c in columns if c.told.get("same") == _APART),
+        ignore=tuple(c.name for c in told if c.told.get("role") == "ignore"),
+        categories=tuple(c.name for c in categories),
+        parameters=tuple(c.name for c in told if c.told.get("role") == "parameter" and c not in categories),
     )
 
 
@@ -121,7 +174,7 @@ def _errors(columns: Sequence[ColumnForm], results: Sequence[str]) -> dict[str, 
     """The columns of standard errors by the result that they belong to."""
     found: dict[str, str] = {}
     for c in columns:
-        if c["role"] != "error" or c["same"]:
+        if c.told.get("role") != "error":
             continue
         alike = [name for name in results if c.name.casefold().startswith(split_unit(name)[0].strip().casefold())]
         of = c["of"] or (results[0] if len(results) == 1 else max(alike, key=len, default=""))
@@ -136,15 +189,16 @@ def _errors(columns: Sequence[ColumnForm], results: Sequence[str]) -> dict[str, 
 def parameters_in(columns: Sequence[ColumnForm], looked: Looked) -> tuple[dict[str, Parameter], list[ColumnForm]]:
     """The parameters as corrected, and the columns with what was understood, and what is wrong with a correction."""
     guesses = {guess.parameter.name: guess for guess in looked.proposal.guesses}
+    results = {column.name: column for column in looked.file.results}
     found: dict[str, Parameter] = {}
     shown = []
     for c in columns:
         guess = guesses.get(c.name)
-        if guess is None or c["same"]:
-            same = c["same"] or looked.file.rename.get(c.name, "")
-            said = f"the same as {same}" if same else looked.proposal.ignored.get(c.name, "")
-            role = "ignore" if c.name in looked.proposal.ignored else c["role"]
-            shown.append(replace(c, said=said, fields={**c.fields, "role": role, "same": same}))
+        if guess is None:
+            why = looked.proposal.ignored.get(c.name, c.said)
+            role = {"role": "ignore"} if c.name in looked.proposal.ignored else {}
+            told = "" if c.name not in results else bounds_of(results[c.name])
+            shown.append(replace(c, said=why, fields={**c.fields, **role}, understood=told))
             continue
         wrong: dict[str, str] = {}
         p = _corrected(c, guess.parameter, wrong)
@@ -152,7 +206,8 @@ def parameters_in(columns: Sequence[ColumnForm], looked: Looked) -> tuple[dict[s
             found[c.name] = p
         reasons = "; ".join(dict.fromkeys(reason for reason in guess.reasons.values() if reason))
         numbers = p.kind in (Kind.FLOAT, Kind.INT)
-        understood = {
+        fields = {
+            "role": "parameter",
             "kind": p.kind.value,
             "low": f"{p.low:g}" if numbers else "",
             "high": f"{p.high:g}" if numbers else "",
@@ -162,31 +217,54 @@ def parameters_in(columns: Sequence[ColumnForm], looked: Looked) -> tuple[dict[s
             "choices": ", ".join(p.choices),
             "log": "on" if p.log else "",
         }
-        shown.append(replace(c, said=reasons, wrong=wrong, fields={**c.fields, **({} if wrong else understood)}))
+        told = c.told if wrong else {one: fields.get(one, text) if text else text for one, text in c.told.items()}
+        shown.append(
+            replace(c, said=reasons, wrong=wrong, fields={**c.fields, **fields}, told=told, understood=range_of(p))
+        )
     return found, shown
 
 
+def range_of(p: Parameter) -> str:
+    """What may be set, in short: 40 … 120 °C, steps of 5."""
+    if p.kind is Kind.CATEGORY:
+        return ", ".join(p.choices)
+    if p.kind is Kind.FIXED:
+        return f"always {p.value} {p.unit}".rstrip()
+    more = f", steps of {p.step:g}" if p.step is not None else ", log" if p.log else ""
+    return f"{p.low:g} … {p.high:g} {p.unit}".rstrip() + more
+
+
+def bounds_of(column: ResultColumn) -> str:
+    """What a result is to be, in short: as high as possible, 0 … 100 %."""
+    outcome = column.outcome
+    way = f"as {'high' if outcome.maximize else 'low'} as possible" if isinstance(outcome, Goal) else column.aim
+    ends = "" if outcome.low is None or outcome.high is None else f", {outcome.low:g} … {outcome.high:g}"
+    return f"{way}{ends} {column.unit}".rstrip()
+
+
 def _corrected(c: ColumnForm, guess: Parameter, wrong: dict[str, str]) -> Parameter:
-    """The guess with what was typed; whatever is left empty stays as it was guessed."""
-    kind = Kind(c["kind"]) if c["kind"] in [k.value for k in Kind] else guess.kind
-    unit = c["unit"][:20] if "unit" in c.fields else guess.unit
+    """The guess with what was told; a number that is emptied is guessed again, a step or a unit is taken out."""
+    told = c.told
+    kind = Kind(told["kind"]) if told.get("kind") in [k.value for k in Kind] else guess.kind
+    unit = told.get("unit", guess.unit)[:20]
     if kind is Kind.CATEGORY:
-        choices = tuple(dict.fromkeys(part.strip() for part in c["choices"].split(",") if part.strip()))
+        choices = tuple(dict.fromkeys(part.strip() for part in told.get("choices", "").split(",") if part.strip()))
         choices = choices or guess.choices
         if len(choices) < 2:
             wrong["choices"] = "A category needs two choices at least, separated by commas."
         return replace(guess, kind=kind, choices=choices, unit=unit)
     if kind is Kind.FIXED:
-        if not c["value"]:
+        text = told.get("value", "")
+        if not text:
             wrong["value"] = "Which value is it fixed at?"
-        value = number(c["value"], ".")
-        return Parameter(c.name, kind, value=c["value"] if value is None or guess.is_text else value, unit=unit)
+        value = number(text, ".")
+        return Parameter(c.name, kind, value=text if value is None or guess.is_text else value, unit=unit)
     if guess.is_text:
         wrong["kind"] = "Its cells are texts, so it cannot be a number."
         return guess
-    low, high = (_field(c, name, getattr(guess, name), wrong) for name in ("low", "high"))
-    step = _field(c, "step", guess.step, wrong) if c["step"] else None if "step" in c.fields else guess.step
-    log = c["log"] == "on" if "log" in c.fields else guess.log
+    low, high, step = (_field(told, name, getattr(guess, name), wrong) for name in ("low", "high", "step"))
+    step = None if told.get("step") == "" else step
+    log = told["log"] == "on" if "log" in told else guess.log
     if wrong or low is None or high is None:
         return guess
     corrected = Parameter(c.name, kind, low=low, high=high, log=log, step=step, unit=unit)
@@ -194,8 +272,9 @@ def _corrected(c: ColumnForm, guess: Parameter, wrong: dict[str, str]) -> Parame
     return corrected
 
 
-def _field(c: ColumnForm, name: str, guess: float | None, wrong: dict[str, str]) -> float | None:
-    value = number(c[name], ".") if c[name] else guess
-    if c[name] and value is None:
-        wrong[name] = f"{c[name]!r} is not a number."
+def _field(told: Mapping[str, str], name: str, guess: float | None, wrong: dict[str, str]) -> float | None:
+    text = told.get(name, "")
+    value = number(text, ".") if text else guess
+    if text and value is None:
+        wrong[name] = f"{text!r} is not a number."
     return guess if value is None else value

@@ -79,7 +79,7 @@ def go(request: Request, path: str, said: str = "") -> Response:
         kept.pop(next(iter(kept)))
     ident = secrets.token_urlsafe(6)
     kept[ident] = said
-    return RedirectResponse(f"{path}?said={ident}", 303)
+    return RedirectResponse(f"{path}{'&' if '?' in path else '?'}said={ident}", 303)
 
 
 def svg(request: Request, content: bytes) -> Response:

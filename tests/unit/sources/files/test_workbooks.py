@@ -233,3 +233,18 @@ def test_a_new_workbook_takes_rows(tmp_path: Path) -> None:
     path.write_bytes(new_workbook(["T", "y"]))
     path.write_bytes(edited(read_table(path), {}, ",", more=[{"T": 1.5}]))
     assert read_table(path).rows == (("1.5", ""),)
+
+
+def test_a_damaged_workbook_is_named_and_nothing_else_breaks(tmp_path: Path) -> None:
+    """Wherever a byte is wrong: in the packed cells, in the list of the parts, in a header of the archive."""
+    whole = _book(tmp_path).read_bytes()
+    told = []
+    for at in range(0, len(whole), 41):
+        path = tmp_path / "damaged.xlsx"
+        path.write_bytes(whole[:at] + bytes(255 - byte for byte in whole[at : at + 12]) + whole[at + 12 :])
+        try:
+            read_table(path)
+        except InputError as error:
+            told.append(str(error))
+    assert len(told) > 20
+    assert all("damaged.xlsx" in one for one in told)

@@ -144,7 +144,7 @@ def test_a_workbook_is_a_table(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"march\.xlsx, row 2: 'a' stands in column 2, which has no name"):
         read_one(path, objective="loss")
     path.write_text("no workbook")
-    with pytest.raises(InputError, match=r"march\.xlsx: the file is not the workbook that its name says"):
+    with pytest.raises(InputError, match=r"march\.xlsx: the file is damaged, cut off, or not the workbook"):
         read_one(path, objective="loss")
 
 
