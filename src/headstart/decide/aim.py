@@ -284,7 +284,8 @@ def _reach(posterior: TransferPosterior, n_awaited: int) -> float | None:
     """How far from the best to a typical value the next point may be, by one objective; None for any distance."""
     n, blind = posterior.train_inputs[0].shape[-2], bool(posterior.blind)
     if n_awaited:
-        explores = (n_awaited + 1) % PLAIN_TUNING.batch_explores_every == 0
+        # results count too: points asked for one by one, always with as many awaited, would all explore, or none
+        explores = (n + n_awaited + 1) % PLAIN_TUNING.batch_explores_every == 0
         return 1.0 if blind or explores else PLAIN_TUNING.batch_reach
     if blind or not posterior.cautious or n >= AUTO_TUNING.few_results:
         return None

@@ -56,6 +56,28 @@ def test_with_enough_results_or_nothing_to_believe_a_point_alone_may_be_anywhere
         assert _limit(posterior, X, 1) is not None
 
 
+def test_one_point_in_four_explores_also_where_each_is_asked_for_alone_with_as_many_awaited() -> None:
+    """With three places that are always taken and a fourth that gets free, not every point is as bad as typical."""
+    X, everywhere = points(41, seed=3), points(2000, seed=6)
+    allowed = []
+    for n in range(5):
+        limit = _limit(_posterior(n), X, 3)
+        assert limit is not None
+        allowed.append(int(limit(everywhere).sum()))
+    assert min(allowed[0], allowed[4]) > 2 * max(allowed[1:4])
+
+
+def test_without_a_past_a_point_of_a_batch_is_no_worse_than_typical() -> None:
+    """However many are awaited."""
+    X = points(41, seed=3)
+    blind = quick(GPBO).learn().condition(Dataset(X[:5], _bowl(X[:5])))
+    own = Aim.of(blind).expected[0]
+    for n_awaited in (1, 2, 3):
+        limit = _limit(blind, X, n_awaited)
+        assert limit is not None
+        assert torch.equal(limit(X), own.means(X) <= own.means(torch.cat([X, points(n_awaited, seed=2)])).quantile(0.5))
+
+
 @pytest.mark.parametrize("n", [0, 5, 6])
 def test_rows_of_a_list_are_chosen_below_the_same_limit(n: int) -> None:
     """Of a list no row is chosen that all together expect to be worse than most, also where one of them decides."""
