@@ -34,6 +34,12 @@ from tests.unit.campaign.campaigns import make
 PAST = ROOT / "examples" / "past"
 CELL = "td.result input:not([type=hidden])"
 
+# What reaches beyond the right edge of the window
+BEYOND = """
+return [...document.querySelectorAll("main *, header *")].filter((e) => e.checkVisibility()
+  && !e.closest(".hidden, .skip") && e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.outerHTML.slice(0, 90));
+"""
+
 
 class Served:
     """A folder with a server that outlives the tests: the files are the only state, so each writes its own."""
@@ -86,13 +92,16 @@ def test_a_campaign_from_picking_the_files_to_the_printed_report(browser: Chrome
         until(lambda: len(elements(browser, CELL)) == 4, 60)
         assert "New: rows 2, 3, 4, 5." in text_of(browser)
         settled(browser)
+        assert "2023-amide-a" in element(browser, "tr.past").text  # the best past settings, below the open rows
+        click(browser, "#row2 summary")
         assert "rests on" in text_of(browser)
         cells = elements(browser, CELL)
         cells[0].send_keys("71,5", Keys.ARROW_DOWN)
         browser.switch_to.active_element.send_keys("64")
         cells[2].send_keys("80.25", Keys.ENTER)  # Enter saves
         until(lambda: "Saved" in text_of(browser))
-        click(browser, "button[name=failed]")
+        click(browser, "#row5 summary")
+        click(browser, "#row5 button[name=failed]")
         until(lambda: "marked as failed" in text_of(browser))
         rows = (home / "current.csv").read_text().splitlines()
         assert [row.rsplit(",", 1)[1] for row in rows[1:]] == ["71.5", "64", "80.25", "failed"]
@@ -142,6 +151,28 @@ def test_a_campaign_from_picking_the_files_to_the_printed_report(browser: Chrome
         assert [line for line in complaints(browser) if "Content Security" in line or ".js" in line] == []
     finally:
         server.kill()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_is_cut_off_and_the_field_for_a_result_is_in_sight(browser: Chrome, served: Served, width: int) -> None:
+    """At the width of a screen and of a telephone: no page is wider, and on that a row's field comes first."""
+    _, server = served.begin("x,s,y\n0.1,u,1.5\n0.2,v,\n0.3,u,\n")
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        for path in ("/experiments", "/pictures", "/past", "/report"):
+            go_to(browser, server.address(path))
+            settled(browser)
+            for summary in elements(browser, ".rows summary"):
+                browser.execute_script("arguments[0].parentElement.open = true", summary)
+            assert browser.execute_script(BEYOND) == [], path
+            if path == "/experiments":
+                field, setting = (element(browser, f"#row3 {what}") for what in ("[name='r3.0']", "td.setting"))
+                assert (field.location["y"] < setting.location["y"]) == (width < 500)
+                pictures = "return [...document.images].map((i) => i.currentSrc.includes('narrow'))"
+                assert all(narrow == (width < 500) for narrow in browser.execute_script(pictures))
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_what_is_wrong_stands_beside_its_cell_with_what_was_typed(browser: Chrome, served: Served) -> None:

@@ -67,7 +67,7 @@ def importance_figure(fitted: Fitted, *, narrow: bool = False) -> Figure | None:
     found = [(own, importances(fitted, own)) for own in fitted.outcomes if own.knows]
     if not found:
         return None
-    tall = 0.9 + 0.5 * len(found[0][1])
+    tall = 1.4 + 0.45 * len(found[0][1])
     size = (NARROW, tall) if narrow else (4.4 if len(found) > 1 else 6.2, tall)
     figure, grid = panels(len(found), columns=1 if narrow else 3, size=size, below=1.3)
     for (own, each), axes in zip(found, grid, strict=True):
