@@ -12,6 +12,9 @@ from tests.integration.command import assert_refused, invoke
 from tests.integration.pages import ROOT, blocks, execute, text_of
 from tests.unit.campaign.campaigns import fingerprint, make, value
 
+from headstart.cli.output import say
+from headstart.errors import Message, Setting
+
 PAGE = text_of("docs/safety.md")
 SOME = "x,s,y\n" + "".join(f"{x},{s},{value(x, s)}\n" for x, s in ((0.3, "u"), (0.5, "v"), (0.9, "u"), (0.7, "v")))
 
@@ -177,3 +180,16 @@ def test_what_cannot_be_checked(
     before = fingerprint(tmp_path)
     assert_refused(invoke("check", *arguments), *parts)
     assert fingerprint(tmp_path) == before
+
+
+def test_remarks_that_somebody_can_answer_come_first(capsys: pytest.CaptureFixture[str]) -> None:
+    """All of them; of the others a few, unless all are asked for."""
+    asked = Message("'a' and 'b' never occur together.", Setting("rename", "b=a"))
+    lines = [*(f"remark {i}" for i in range(9)), asked]
+    say(lines)
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "'a' and 'b' never occur together. (--rename 'b=a')"
+    assert told[1:5] == ["remark 0", "remark 1", "remark 2", "remark 3"]
+    assert told[5] == "… and 5 more remarks: 'headstart check --all' lists them."
+    say(lines, every=True)
+    assert len(capsys.readouterr().err.splitlines()) == 10

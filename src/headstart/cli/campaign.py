@@ -71,7 +71,7 @@ def init(
         model=model,
     )
     started = start_campaign(files.of_sheet(past or ()), folder, plan, force=force)
-    say(started.remarks, at_most=None)
+    say(started.remarks, every=True)
     for column in started.file.results if len(started.file.results) > 1 else ():
         typer.echo(f"{column.label}: {column.aim}")
     show(parameters_table(started))
@@ -191,12 +191,12 @@ def plot(
         typer.echo(f"Picture: {path}")
 
 
-def fitted_campaign(campaign: Campaign, options: FolderOptions) -> Fitted:
+def fitted_campaign(campaign: Campaign, options: FolderOptions, *, every: bool = False) -> Fitted:
     """The campaign's model, or another one by its name; remarks on the files go to the standard error."""
     with working(quiet=options.quiet) as told:
         from headstart.campaign.fitted import fit_campaign
 
         o = options if isinstance(options, LearnOptions) else LearnOptions(seed=options.seed)
         fitted = fit_campaign(campaign, seed=o.seed, model=o.model, jobs=o.jobs, device=o.device, told=told)
-    say([*(f"{remark}." for remark in fitted.remarks), *campaign.remarks])
+    say([*(f"{remark}." for remark in fitted.remarks), *campaign.remarks], every=every)
     return fitted

@@ -39,23 +39,26 @@ def check(
     out: Annotated[
         Path | None, typer.Option(help="Where the picture goes.", show_default="plots in the folder")
     ] = None,
+    every: Annotated[bool, typer.Option("--all", help="List all remarks on the files.", show_default=False)] = False,
 ) -> None:
     """Say which past campaigns can be trusted, and why: before the first experiment, or in a campaign's folder."""
     pictures = out or options.existing / "plots"
     if past:
         if not objective:
             raise InputError("Say which column of the files holds the result: --objective COLUMN.")
-        _check_files(files.of_sheet(past), files.plan(objective, minimized=True), pictures, options)
+        _check_files(files.of_sheet(past), files.plan(objective, minimized=True), pictures, options, every=every)
     elif objective or files != FileOptions():
         raise InputError(
             "--objective, --limit, --rename, --ignore, --category, --parameter, --cell and --sheet go with past files: "
             "headstart check PAST.csv ... --objective COLUMN. Without files, headstart.toml in the folder says it all."
         )
     else:
-        _check_folder(pictures, options)
+        _check_folder(pictures, options, every=every)
 
 
-def _check_files(past: Sequence[Path], plan: CampaignPlan, pictures: Path, options: FolderOptions) -> None:
+def _check_files(
+    past: Sequence[Path], plan: CampaignPlan, pictures: Path, options: FolderOptions, *, every: bool
+) -> None:
     from headstart.campaign.init import look_at
 
     looked = look_at(past, options.folder, plan)
@@ -76,7 +79,7 @@ def _check_files(past: Sequence[Path], plan: CampaignPlan, pictures: Path, optio
             warned += [f"{decision}." for decision in said]
             found.append((name if several else "", check_past(prior)))
             drawn.append(draw_agreement(found[-1][1], pictures, of=name if several else ""))
-    say([*dict.fromkeys(warned), *looked.remarks])
+    say([*dict.fromkeys(warned), *looked.remarks], every=every)
     for name, one in found:
         show(_past_table(one, name))
         _say_verdicts(one.sources, one)
@@ -88,7 +91,7 @@ def _check_files(past: Sequence[Path], plan: CampaignPlan, pictures: Path, optio
         typer.echo(f"Picture: {path}")
 
 
-def _check_folder(pictures: Path, options: FolderOptions) -> None:
+def _check_folder(pictures: Path, options: FolderOptions, *, every: bool) -> None:
     from headstart.campaign.campaign import open_campaign
     from headstart.campaign.file import DEFAULT_MODEL, TOML
 
@@ -98,7 +101,7 @@ def _check_folder(pictures: Path, options: FolderOptions) -> None:
             f"{folder / TOML}: there is no such file. Name past files, as in 'headstart check PAST.csv --objective "
             "COLUMN', or begin a campaign with 'headstart init'."
         )
-    fitted = fitted_campaign(open_campaign(folder), options)
+    fitted = fitted_campaign(open_campaign(folder), options, every=every)
     if not fitted.campaign.past:
         raise InputError(f"{folder}: the campaign has no past files, so there is nothing to check.")
     if (model := fitted.campaign.file.model.lower()) != DEFAULT_MODEL:
@@ -114,16 +117,16 @@ def _check_outcome(own: FittedOutcome, pictures: Path, quiet: bool) -> tuple[Pat
     """Print the verdicts on an outcome's sources; the pictures behind them."""
     name = own.column.name if len(own.campaign.file.results) > 1 else ""
     with working(quiet=quiet) as told:
-        from headstart.campaign.check import auto_prior
+        from headstart.campaign.check import auto_prior, verdicts_on
         from headstart.draw.sources import draw_agreement, draw_verdicts
-        from headstart.models.auto.explanation import check_past, explain
+        from headstart.models.auto.explanation import check_past
 
         prior = auto_prior(own, told)
         if prior is None:
             typer.echo(f"No past file knows {own.column.name}: it is learnt from this campaign alone.")
             return ()
         found = check_past(prior)
-        explanation = explain(prior, own.target)
+        explanation = verdicts_on(prior, own)
         drawn = (draw_verdicts(explanation, pictures, of=name), draw_agreement(found, pictures, of=name))
     show(_verdict_table(explanation, name))
     _say_verdicts(explanation.sources, found)

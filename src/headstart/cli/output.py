@@ -49,13 +49,19 @@ def errors_in_one_line() -> Iterator[None]:
         raise typer.Exit(2) from error
 
 
-def say(lines: Iterable[str], *, at_most: int | None = _REMARKS_SHOWN) -> None:
-    """Remarks on the standard error, so that tables can be piped; all of them where ``at_most`` is None."""
-    every = list(lines)
-    for line in every[:at_most]:
+def say(lines: Iterable[str], *, every: bool = False) -> None:
+    """Remarks on the standard error, so that tables can be piped; those that somebody can answer come first.
+
+    Unless ``every`` one is asked for, all that can be answered are told and a few of the others.
+    """
+    found = list(lines)
+    asking = [line for line in found if isinstance(line, Message) and line.settings]
+    others = [line for line in found if line not in asking]
+    shown = len(others) if every else max(0, _REMARKS_SHOWN - len(asking))
+    for line in (*asking, *others[:shown]):
         typer.echo(with_options(line), err=True)
-    if at_most is not None and len(every) > at_most:
-        typer.echo(f"… and {len(every) - at_most} more remarks of this kind.", err=True)
+    if left := len(others) - shown:
+        typer.echo(f"… and {left} more remarks: 'headstart check --all' lists them.", err=True)
 
 
 @contextmanager
