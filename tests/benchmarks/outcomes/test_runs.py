@@ -48,7 +48,8 @@ def test_methods_are_compared_over_the_seeds_they_share() -> None:
     results = outcome_results(runs, steps=3)
     assert results.methods == ("alone", "headstart")
     sheets = {sheet.name: sheet for sheet in outcome_sheets(results)}
-    assert set(sheets) == {"regret", "first", "differences", "speed-up", "ranks", "overall", "seconds", "problems"}
+    compared = {"differences", "speed-up", "targets", "profile", "ranks", "overall", "tasks", "verdicts"}
+    assert set(sheets) == {"regret", "first", *compared, "seconds", "problems"}
     (row,) = (row for row in sheets["first"].rows if row[0] == "alone")
     assert row == ("alone", 2, "3.000 [2.000, 4.000]", "0.33 [0.25, 0.50]")
     (row,) = (row for row in sheets["differences"].rows if row[1] == 3)
