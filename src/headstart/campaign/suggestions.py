@@ -59,11 +59,11 @@ def next_experiments(fitted: Fitted, n: int, *, seed: int = 0) -> tuple[RowOutlo
             ).cpu(),
         ).reshape(n, space.d)
     except NoPointLeftError as error:
-        more = "one more setting" if n == 1 else f"{n} more settings"
+        left = "no setting is" if n == 1 else f"fewer than {n} settings are"
         raise NoPointLeftError(
             Message(
-                f"There is no point left: {campaign.folder} has not {more} that is neither pending, failed nor "
-                "finished. Fill in results, ask for fewer, or widen the ranges or the list in "
+                f"There is no point left: {left} left that nobody has tried or is going to try (pending, failed or "
+                "finished). Fill in results, ask for fewer, or widen the ranges or the list in "
                 f"{campaign.folder / TOML}.",
                 Setting("number"),
             )

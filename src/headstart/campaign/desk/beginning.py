@@ -77,7 +77,8 @@ def _safe_name(name: str) -> str:
             f"{bare or 'A file'} is no table that can be read here: {', '.join(SUFFIXES)}. Save it as CSV or .xlsx."
         )
     if len(bare) > _LONGEST or not _NAME.fullmatch(bare) or ".." in bare:
-        raise InputError(f"{bare[:60]!r} is no name for a file here: letters, digits, spaces and - _ . ( ) alone.")
+        known = "- _ . , ( ) [ ] + = & # % °"
+        raise InputError(f"{bare[:60]!r} is no name for a file here: letters, digits, spaces and {known} alone.")
     return bare
 
 

@@ -51,12 +51,12 @@ def _typed_cell(campaign: Campaign, column: str, text: str) -> Any:
             raise InputError(f"{p.name} is fixed at {p.value}. Change that in {TOML}, or the cell in its file.")
         if not text:
             raise InputError("An experiment needs all of its settings.")
-        return as_setting(p, text if p.is_text else _typed_number(text))
+        return as_setting(p, text if p.is_text else _typed_number(text, ""))
     if column not in campaign.file.measured_columns:
         raise InputError(f"{column!r} is no column of results.")
     if not text or is_failure(text):
         return text
-    value = _typed_number(text)
+    value = _typed_number(text, "; leave it empty while it is awaited")
     result = next((r for r in campaign.file.results if r.name == column), None)
     error = f"A standard error must be above 0, but it is {value:g}." if value <= 0 else ""
     if why := error if result is None else impossible(result, value):
@@ -64,8 +64,8 @@ def _typed_cell(campaign: Campaign, column: str, text: str) -> Any:
     return value
 
 
-def _typed_number(text: str) -> float:
-    """A number that somebody typed; either decimal mark, where it can only be one."""
+def _typed_number(text: str, more: str) -> float:
+    """A number that somebody typed; either decimal mark, where it can only be one. ``more`` is to do otherwise."""
     value = number(text, ".")
     if value is not None:
         return value
@@ -74,7 +74,7 @@ def _typed_number(text: str) -> float:
             f"{text!r} can be read as {text.replace(',', '')} or as {text.replace(',', '.')}. Write the one that is "
             "meant, with a point or without."
         )
-    raise InputError(f"{text!r} is not a number. Write the number alone; leave it empty while it is awaited.")
+    raise InputError(f"{text!r} is not a number. Write the number alone{more}.")
 
 
 FAILED = "failed"

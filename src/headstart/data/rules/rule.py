@@ -34,7 +34,7 @@ Numbers = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
-_WORDS = ("and", "forbid", "from", "in", "not", "of", "steps")
+_WORDS = ("and", "forbid", "from", "in", "not", "of", "or", "steps")
 
 
 class Relation(StrEnum):
@@ -313,7 +313,7 @@ def require_rule(rule: SettingRule, space: Space, cited: str = "") -> SettingRul
                 if axis.categorical:
                     raise InputError(
                         f"{cited}: {axis.name!r} has categories, which cannot be added up. Use a numeric parameter, "
-                        f"or forbid categories, as in 'forbid: {shown_name(axis.name)} = …'."
+                        f"or forbid categories, as in forbid: {shown_name(axis.name)} = …"
                     )
         case OnSteps(parameter=name):
             if axes[name].categorical:
@@ -349,13 +349,24 @@ def axis_named(space: Space, name: str, where: object) -> Axis:
     """The parameter of this name; an ``UnknownParameterError`` that says where it was named, and what may be meant."""
     if name in space.by_name:
         return space.by_name[name]
+    alike = [own for own in space.names if name.casefold() in (own.casefold(), *_without_unit(own))]
+    if len(alike) == 1:
+        return space.by_name[alike[0]]
     hint = nearest(name, space.names, shown_name)
     raise UnknownParameterError(f"{where}: there is no parameter {name!r}. {hint}")
 
 
+def _without_unit(name: str) -> tuple[str, ...]:
+    """How a name is said without its unit: temperature for 'Temperature [°C]', 'temperature / °C', temperature_C."""
+    found = re.fullmatch(r"(.*?\S)\s*(?:[\[(][^\[\]()]*[\])]|\s/\s.*|\sin\s\S+|_[^\W_]+)", name)
+    return (found[1].casefold(),) if found else ()
+
+
 def shown_name(name: str) -> str:
-    """The name as a rule has to be written: in quotes unless it is a plain word."""
-    return name if _PLAIN.fullmatch(name) and name not in _WORDS else f"`{name}`"
+    """The name as a rule has to be written: in quotes unless it is a plain word. No quotes that a shell executes."""
+    if _PLAIN.fullmatch(name) and name not in _WORDS:
+        return name
+    return f'"{name}"' if "'" in name else f"'{name}'"
 
 
 def _shown(value: Any) -> str:

@@ -5,10 +5,13 @@
     forbid: temperature > 180 and solvent = toluene       a combination that must not be
     not (temperature > 180 and solvent = toluene)         the same
     catalyst = Pd                                         a fixed parameter
+    ligand in (XPhos, SPhos)                              one of these categories
+    temperature <= 80 or solvent = water                  at least one of several conditions
     T in steps of 5                                       values on a step, from its lowest value
     T in steps of 5 from 20                               or from another one
 
-A name or a category that is not one plain word is written in quotes: 'T [°C]', "ethyl acetate" or `T [°C]`.
+A name or a category that is not one plain word is written in quotes: 'T [°C]' or "ethyl acetate". A name may lack its
+unit where no other parameter is called so: T for 'T [°C]'.
 """
 
 from __future__ import annotations
@@ -43,6 +46,11 @@ _RELATIONS = {
     **{"<=": Relation.AT_MOST, "≤": Relation.AT_MOST, ">=": Relation.AT_LEAST, "≥": Relation.AT_LEAST},
     **{"=": Relation.EQUAL, "==": Relation.EQUAL, "!=": Relation.OTHER, "≠": Relation.OTHER},
     **{"<": Relation.BELOW, ">": Relation.ABOVE},
+}
+_REVERSE = {
+    **{Relation.EQUAL: Relation.OTHER, Relation.OTHER: Relation.EQUAL},
+    **{Relation.AT_MOST: Relation.ABOVE, Relation.ABOVE: Relation.AT_MOST},
+    **{Relation.AT_LEAST: Relation.BELOW, Relation.BELOW: Relation.AT_LEAST},
 }
 _SIGNS = {"+": 1.0, "-": -1.0, "−": -1.0}
 
@@ -121,11 +129,13 @@ class _Parser:
             if not self._take(")"):
                 self._fail(f"expected 'and' or ')', but there is {self._now}", "Close the bracket")
             return self._ended(rule)
+        if any(token.text == "or" and token.kind == "name" for token in self.tokens):
+            return self._either()
         second = self.tokens[self.at + 1].text
         if self._now.named and (second == "in" or second in _RELATIONS):
             axis = self._axis(self._now)
             if second == "in":
-                return self._steps(axis)
+                return self._one_of(axis) if self.tokens[self.at + 2].text == "(" else self._steps(axis)
             if axis.categorical:
                 clause = self._clause()
                 match clause.relation:
@@ -136,10 +146,32 @@ class _Parser:
                 return Forbidden((clause,))  # which has no order, and the check of the rule says so
         return self._linear()
 
+    def _either(self) -> SettingRule:
+        """A or B: never neither of them."""
+        clauses = [self._clause()]
+        while self._take("or"):
+            clauses.append(self._clause())
+        against = tuple(Clause(c.parameter, _REVERSE[c.relation], c.value) for c in clauses)
+        return self._ended(Forbidden(against), "or")
+
+    def _one_of(self, axis: Axis) -> SettingRule:
+        """X in (A, B): never another one."""
+        self.at += 3
+        if not axis.categorical:
+            self._fail(f"{axis.name!r} is a number, and has no list of categories", "Write two rules, with <= and >=")
+        levels = [self._category(axis)]
+        while self._take(","):
+            levels.append(self._category(axis))
+        if not self._take(")"):
+            self._fail(f"expected a comma or ')', but there is {self._now}", "Close the bracket")
+        return self._ended(Forbidden(tuple(Clause(axis.name, Relation.OTHER, level) for level in levels)))
+
     def _combination(self) -> Forbidden:
         clauses = [self._clause()]
         while self._take("and"):
             clauses.append(self._clause())
+        if self._now.text == "or" and self._now.kind != "quoted":
+            self._fail("'or' cannot stand in what is forbidden", "Write a rule for each")
         return Forbidden(tuple(clauses))
 
     def _clause(self) -> Clause:
@@ -152,7 +184,7 @@ class _Parser:
     def _steps(self, axis: Axis) -> SettingRule:
         self.at += 2
         if not (self._take("steps") and self._take("of")):
-            remedy = f"Write '{shown_name(axis.name)} in steps of 5'"
+            remedy = f"Write {shown_name(axis.name)} in steps of 5"
             self._fail(f"expected 'steps of', but there is {self._now}", remedy)
         step = self._number()
         start = self._number() if self._take("from") else float(getattr(axis.distribution, "low", 0.0))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import secrets
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +14,7 @@ from pathlib import Path
 from headstart.errors import InputError, UnwritableError
 
 LOCK = ".headstart.lock"
+_LEFT_BEHIND = 60  # seconds
 
 
 def make_folder(folder: Path) -> Path:
@@ -30,6 +33,7 @@ def write_whole(path: Path, content: bytes, *, instead_of: bytes | None = None) 
     """
     path = path.resolve()  # a link stays a link
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    _without_leftovers(path)
     try:
         with temporary.open("xb") as file:
             file.write(content)
@@ -55,6 +59,14 @@ def write_whole(path: Path, content: bytes, *, instead_of: bytes | None = None) 
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def _without_leftovers(path: Path) -> None:
+    """Remove what writers of this file left behind that were killed: nobody writes for as long as that."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > _LEFT_BEHIND:
+                left.unlink()
 
 
 @contextmanager

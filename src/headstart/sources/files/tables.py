@@ -249,7 +249,7 @@ def edited(
         return with_cells(table.raw, table.sheet, {**written, **gone, **added})
 
     def in_layout(row: Sequence[str | float], newline: str) -> str:
-        clear = table.layout.mark is None
+        clear = table.layout.mark is None and decimal_mark([f"2{mark}326"], table.layout.delimiter) != mark
         texts = [c if isinstance(c, str) else number_text(c, table.layout.mark or mark, clear=clear) for c in row]
         return write_rows(replace(table.layout, newline=newline), [texts])
 

@@ -108,7 +108,7 @@ def delimiter_of(text: str) -> str:
         width, times = Counter(w for w in widths if w > 1).most_common(1)[0]
         return times / len(widths), width
 
-    best = max(_DELIMITERS, key=fit)
+    best = max(_DELIMITERS, key=lambda delimiter: (*fit(delimiter), delimiter != ","))  # which may be a decimal mark
     return best if fit(best)[1] else ","
 
 

@@ -41,7 +41,8 @@ def _current(folder: Path) -> str:
         (b'note,a,y\n"two\nlines",1,\n"x, y",2,\n', {(3, "y"): 7.0}, b'note,a,y\n"two\nlines",1,\n"x, y",2,7\n'),
         (b"sep=;\na;y\n1;2\n\n 3;4\n", {(4, "y"): "failed"}, b"sep=;\na;y\n1;2\n\n3;failed\n"),
         (b"a,y,\n1\n2,3,\n", {(2, "y"): 9.0}, b"a,y,\n1,9,\n2,3,\n"),
-        (b"a,y\n1,\n", {(2, "y"): 1.234}, b"a,y\n1,1.2340\n"),  # 1.234 alone could be 1234
+        (b"a,y\n1,\n", {(2, "y"): 1.234}, b"a,y\n1,1.234\n"),
+        (b"a;y\n1;\n", {(2, "y"): 1.234}, b"a;y\n1;1.2340\n"),  # 1.234 alone could be 1234
         ("µ,y\n1,\n".encode("utf-16"), {(2, "y"): 1.0}, "µ,y\n1,1\n".encode("utf-16")),
     ],
 )

@@ -46,6 +46,20 @@ HOT = Clause("temperature", Relation.ABOVE, 180.0)
             Forbidden((HOT, Clause("solvent", Relation.OTHER, "toluene"))),
         ),
         ("forbid temperature > 180 and A <= -1", Forbidden((HOT, Clause("A", AT_MOST, -1.0)))),
+        ("t in steps of 5", OnSteps("T [°C]", 5.0, 20.0)),  # without its unit
+        (
+            "solvent in (toluene, 'ethyl acetate')",
+            Forbidden(
+                (
+                    Clause("solvent", Relation.OTHER, "toluene"),
+                    Clause("solvent", Relation.OTHER, "ethyl acetate"),
+                )
+            ),
+        ),
+        (
+            "temperature <= 180 or solvent = toluene",
+            Forbidden((HOT, Clause("solvent", Relation.OTHER, "toluene"))),
+        ),
         ("'T [°C]' in steps of 5", OnSteps("T [°C]", 5.0, 20.0)),
         ("A in steps of 0.5 from 0.25", OnSteps("A", 0.5, 0.25)),
     ],
@@ -62,8 +76,8 @@ def test_a_rule_is_read(text: str, rule: SettingRule) -> None:
         ("", r"Rule '', character 1: there is nothing. Write a rule"),
         ("A + B", "character 6: expected a relation, but there is the end. Write <="),
         ("A + temprature <= 1", "character 5: there is no parameter 'temprature'. Did you mean temperature"),
-        ("learning-rate <= 1", "no parameter 'learning'. Did you mean `learning-rate`"),
-        ("A + xyz <= 1", "no parameter 'xyz'. The known ones are A, B, C, `T"),
+        ("learning-rate <= 1", "no parameter 'learning'. Did you mean 'learning-rate'"),
+        ("A + xyz <= 1", "no parameter 'xyz'. The known ones are A, B, C, 'T"),
         ("2*(A + B) <= 1", "character 3: brackets cannot be used in a sum. Write 2"),
         ("A < B", "character 3: a linear rule has <=, >= or =, not '<'"),
         ("A <= 0,5", "character 7: a comma means nothing there. Write decimals with a point"),
@@ -78,11 +92,11 @@ def test_a_rule_is_read(text: str, rule: SettingRule) -> None:
         ("solvent = water", "character 11: 'water' is no category of 'solvent' .toluene"),
         ("solvent > toluene", "categories, which have no order. Use = or ≠"),
         ("solvent in steps of 2", "categories, which have no steps"),
-        ("A in step 5", "expected 'steps of', but there is 'step'. Write 'A in steps of 5'"),
+        ("A in step 5", "expected 'steps of', but there is 'step'. Write A in steps of 5"),
         ("A in steps of x", "expected a number, but there is 'x'"),
         ("A in steps of 0", "step of 'A' must be a number above 0"),
         ("forbid: 3 > A", "expected a parameter, but there is '3'"),
-        ("forbid: temperature > 180 or A > 1", "expected 'and' or the end, but there is 'or'"),
+        ("forbid: temperature > 180 or A > 1", "'or' cannot stand in what is forbidden. Write a rule for each"),
         ("not temperature > 180", r"expected '\(' after not"),
         ("not (temperature > 180", r"expected 'and' or '\)', but there is the end"),
         ("forbid: temperature > hot", "expected a number, but there is 'hot'"),
@@ -94,3 +108,26 @@ def test_what_is_no_rule_is_refused(text: str, message: str) -> None:
     """With the text, the place and a remedy."""
     with pytest.raises(InputError, match=message):
         parse_rule(text, SPACE)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("solvent in (toluene, 7)", [True, True, False, True]),
+        ("temperature <= 100 or solvent = toluene", [True, True, True, False]),
+    ],
+)
+def test_lists_and_alternatives_keep_what_they_say(text: str, kept: list[bool]) -> None:
+    """Row by row."""
+    rows = [("toluene", 150), ("toluene", 50), ("ethyl acetate", 50), (7, 150)]
+    rule = parse_rule(text, SPACE)
+    assert [rule.holds({"solvent": solvent, "temperature": t}) for solvent, t in rows] == kept
+
+
+def test_a_name_without_its_unit_must_mean_one_parameter() -> None:
+    """And no hint has quotes that a shell executes."""
+    space = Space.of({"T [°C]": FloatRange(0, 1), "T [K]": FloatRange(0, 1), "flow_mL": FloatRange(0, 1)})
+    assert parse_rule("flow <= 0.5", space).parameters == ("flow_mL",)
+    with pytest.raises(InputError, match="there is no parameter 'T'") as caught:
+        parse_rule("T <= 0.5", space)
+    assert "`" not in str(caught.value)

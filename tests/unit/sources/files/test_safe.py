@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -95,3 +96,13 @@ def test_the_lock_is_dropped_when_the_work_fails(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     with alone_in(tmp_path):
         pass
+
+
+def test_what_a_killed_writer_left_behind_is_removed_by_the_next(tmp_path: Path) -> None:
+    """If it is old: somebody else may be writing at the moment."""
+    old, new = tmp_path / ".a.csv.0123abcd.tmp", tmp_path / ".a.csv.4567abcd.tmp"
+    for left in (old, new):
+        left.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    write_whole(tmp_path / "a.csv", b"whole")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [new.name, "a.csv"]

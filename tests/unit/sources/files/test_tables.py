@@ -191,3 +191,12 @@ def test_lock_files_of_spreadsheet_programs_are_known() -> None:
     assert is_lock_file(Path("past/~$a.csv"))
     assert is_lock_file(Path("past/.~lock.a.csv#"))
     assert not is_lock_file(Path("past/a.csv"))
+
+
+def test_a_comma_in_a_header_and_in_decimals_does_not_split_two_columns(tmp_path: Path) -> None:
+    """Where semicolons fit as well."""
+    path = tmp_path / "a.csv"
+    path.write_text("T;yield, %\n60;50,5\n70;61,5\n", encoding="utf-8")
+    table = read_table(path)
+    assert table.columns == ("T", "yield, %")
+    assert [cell.value for cell in table.parsed("yield, %")] == [50.5, 61.5]
