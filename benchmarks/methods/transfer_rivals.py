@@ -28,7 +28,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from benchmarks.methods.method import Proposer
-from benchmarks.methods.scratch import OneByOne, highest_in_cube
+from benchmarks.methods.scratch import OneByOne, highest_in_cube, silence
 from benchmarks.problems.problem import Instance
 from headstart.data.axis import Axis
 from headstart.errors import InputError, MissingExtraError
@@ -131,7 +131,8 @@ class _Ax(_Rival):
         except ImportError as error:
             raise MissingExtraError("The method ax needs Ax: pip install 'headstart[rivals]'.") from error
         del ax
-        self._experiments = [self._experiment(i) for i in range(len(seeds))]
+        with silence():
+            self._experiments = [self._experiment(i) for i in range(len(seeds))]
 
     def _experiment(self, problem: int) -> Any:
         """The target without a result, and the sources as experiments that can be transferred from."""
