@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,14 +58,14 @@ def test_a_contour_is_the_median_at_its_places(several: Fitted) -> None:
     point = reference_point(several)
     figure = contour_figure(several, several.first, ("s", "a"), point)
     (mesh,) = figure.axes[0].collections
-    Z = np.ma.asarray(mesh.get_array())
+    Z: Any = np.ma.asarray(mesh.get_array())
     expected = several.first.expected([{**point, "s": "u", "a": 0.0}])
     assert expected is not None
     assert float(Z[0, 0]) == pytest.approx(float(expected.median[0]))
     assert bool(np.ma.getmaskarray(Z)[-1, 1])  # forbidden: a > 0.8 with v
     numbers = contour_figure(several, several.first, ("a", "b"), point)
     path = numbers.axes[0].collections[0].get_paths()
-    corner = np.concatenate([each.vertices for each in path if len(each.vertices)])
+    corner = np.concatenate([np.asarray(each.vertices).reshape(-1, 2) for each in path])
     assert float((corner[:, 0] + corner[:, 1]).max()) <= 1.0 + 1e-9
 
 

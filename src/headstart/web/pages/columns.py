@@ -217,9 +217,9 @@ def parameters_in(columns: Sequence[ColumnForm], looked: Looked) -> tuple[dict[s
             "choices": ", ".join(p.choices),
             "log": "on" if p.log else "",
         }
-        told = c.told if wrong else {one: fields.get(one, text) if text else text for one, text in c.told.items()}
+        kept = c.told if wrong else {one: fields.get(one, text) if text else text for one, text in c.told.items()}
         shown.append(
-            replace(c, said=reasons, wrong=wrong, fields={**c.fields, **fields}, told=told, understood=range_of(p))
+            replace(c, said=reasons, wrong=wrong, fields={**c.fields, **fields}, told=kept, understood=range_of(p))
         )
     return found, shown
 
