@@ -198,13 +198,13 @@ class SoftBounds:
         low, high = low.clamp_min(-LARGEST), high.clamp_max(LARGEST)
         return cls(low, high, torch.minimum(reach, 0.5 * high - 0.5 * low))
 
-    def outward(self, u: Float[Tensor, "*c m"]) -> Float[Tensor, "*c m"]:
+    def outward(self, u: Float[Tensor, "*#c #m"]) -> Float[Tensor, "*c m"]:
         """v of any u."""
         above, below = (u - self.low) / self.reach, (self.high - u) / self.reach
         v = torch.where(above < 1, self.low + self.reach * (above.clamp_max(1.0) - 1).exp(), u)
         return torch.where(below < 1, self.high - self.reach * (below.clamp_max(1.0) - 1).exp(), v)
 
-    def inward(self, v: Float[Tensor, "*c m"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
+    def inward(self, v: Float[Tensor, "*#c #m"]) -> tuple[Float[Tensor, "*c m"], Float[Tensor, "*c m"]]:
         """u of v and log du/dv; at a bound and beyond it u is as good as infinite, and there is no density."""
         above, below = (v - self.low) / self.reach, (self.high - v) / self.reach
         log_above, log_below = (side.clamp(_TINY, 1.0).log() for side in (above, below))
