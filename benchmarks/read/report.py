@@ -204,8 +204,12 @@ def overall_sheet(results: Results, baseline: str, at: Sequence[int] | None = No
     if len(results.problems) < 2 or baseline not in methods:
         return ()
     cells = [[results.on(p)[m] for m in methods] for p in results.problems]
+    common = [sorted(set.intersection(*(set(cell.seeds) for cell in row))) for row in cells]
+    if not all(common):
+        return ()
     columns = at or marks(min(cell.steps for row in cells for cell in row))
-    mean = np.array([[cell.regret.mean(0)[np.array(columns) - 1] for cell in row] for row in cells])
+    steps = np.array(columns) - 1
+    mean = np.array([[cell.of(seeds).mean(0)[steps] for cell in row] for row, seeds in zip(cells, common, strict=True)])
     largest = mean.max(axis=(1, 2), keepdims=True)
     mean = np.maximum(mean, np.where(largest > 0, _SMALLEST * largest, 1.0))
     rank = stats.rankdata(mean, axis=1).mean(0)
@@ -213,7 +217,7 @@ def overall_sheet(results: Results, baseline: str, at: Sequence[int] | None = No
     return (
         Sheet(
             name="overall",
-            title=f"All {len(cells)} problems against {style(baseline).label}",
+            title=f"All {len(cells)} problems against {style(baseline).label}, {sum(map(len, common))} common runs",
             columns=("method", *map(str, columns)),
             rows=tuple(
                 (style(m).label, *(f"{r:.2f} · {q:.2f}" for r, q in zip(rank[i], ratio[i], strict=True)))

@@ -215,6 +215,14 @@ def test_over_several_problems_regrets_are_ranked_and_divided_by_the_baselines()
     runs += [_run("gpbo", 0, [1.0, 1.0], TABLE), _run("shgp", 0, [8.0, 0.0], TABLE)]
     (sheet,) = overall_sheet(collect(runs), "gpbo", [1, 2])
     assert [row[1:] for row in sheet.rows] == [("1.50 · 1.00", "2.00 · 1.00"), ("1.50 · 2.00", "1.00 · 0.02")]
+    more = [*runs, _run("gpbo", 2, [50.0, 50.0])]  # a run that only one of them has does not count
+    assert overall_sheet(collect(more), "gpbo", [1, 2])[0].rows == sheet.rows
+    assert (
+        overall_sheet(
+            collect([*runs[:4], _run("gpbo", 0, [1.0, 1.0], TABLE), _run("shgp", 1, [1.0, 1.0], TABLE)]), "gpbo"
+        )
+        == ()
+    )
     assert overall_sheet(_results({"gpbo": [[1.0]], "shgp": [[1.0]]}), "gpbo") == ()
 
 
