@@ -221,7 +221,7 @@ def _named(group: _Group, names: Sequence[str], prefer: Sequence[str]) -> SameCo
 
 def _conflicts(pairs: Sequence[tuple[_Column, _Column]], groups: dict[str, _Group]) -> list[str]:
     """Columns that are called alike and cannot be one: nobody renames grams into percent."""
-    found = []
+    found: list[str] = []
     for a, b in pairs:
         alike = plain(a.name) == plain(b.name) and (len(plain(a.name)) > 1 or a.name[0] == b.name[0])
         if not alike or not (a.unit and b.unit) or converts(b.unit, a.unit) or len(groups[b.name].columns) > 1:

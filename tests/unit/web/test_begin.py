@@ -244,13 +244,13 @@ def test_a_damaged_past_file_can_be_taken_out(tmp_path: Path, begun: bool) -> No
         (tmp_path / "headstart.toml").write_text(f'past = ["past/a.csv", "past/b.xlsx"]\n{toml}')
         (tmp_path / "current.csv").write_text("x,y\n")
     with visiting(tmp_path) as visitor:
-        page = visitor.get("/begin")
-        assert page.status_code == 200
-        assert "b.xlsx: the file is damaged" in words(page.text)
-        assert begun == ('href="/begin?anew"' in page.text)
-        page = visitor.post("/begin/remove", {"file": "b.xlsx"}, of="/begin?anew")
-        assert "columns-form" in page.text
-        assert "the past file b.xlsx was taken out" in words(page.text)
+        answer = visitor.get("/begin")
+        assert answer.status_code == 200
+        assert "b.xlsx: the file is damaged" in words(answer.text)
+        assert begun == ('href="/begin?anew"' in answer.text)
+        answer = visitor.post("/begin/remove", {"file": "b.xlsx"}, of="/begin?anew")
+        assert "columns-form" in answer.text
+        assert "the past file b.xlsx was taken out" in words(answer.text)
 
 
 def test_a_file_that_breaks_the_reading_itself_can_be_taken_out(
