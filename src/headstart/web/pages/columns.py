@@ -197,8 +197,8 @@ def parameters_in(columns: Sequence[ColumnForm], looked: Looked) -> tuple[dict[s
         if guess is None:
             why = looked.proposal.ignored.get(c.name, c.said)
             role = {"role": "ignore"} if c.name in looked.proposal.ignored else {}
-            told = "" if c.name not in results else bounds_of(results[c.name])
-            shown.append(replace(c, said=why, fields={**c.fields, **role}, understood=told))
+            aim = "" if c.name not in results else bounds_of(results[c.name])
+            shown.append(replace(c, said=why, fields={**c.fields, **role}, understood=aim))
             continue
         wrong: dict[str, str] = {}
         p = _corrected(c, guess.parameter, wrong)
