@@ -96,7 +96,7 @@ def test_candidates_are_printed_and_written_with_all_their_columns(tmp_path: Pat
     for well in wells:
         assert re.search(rf"^ *\d +{well} ", result.stdout, flags=re.MULTILINE)
     result = invoke("suggest", "-n", "2", *folder)
-    assert_refused(result, "has not 2 more settings", "ask for fewer", "(-n")
+    assert_refused(result, "fewer than 2 settings are left", "ask for fewer", "(-n")
 
 
 @pytest.mark.parametrize(

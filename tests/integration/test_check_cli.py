@@ -191,5 +191,7 @@ def test_remarks_that_somebody_can_answer_come_first(capsys: pytest.CaptureFixtu
     assert told[0] == "'a' and 'b' never occur together. (--rename 'b=a')"
     assert told[1:5] == ["remark 0", "remark 1", "remark 2", "remark 3"]
     assert told[5] == "… and 5 more remarks: 'headstart check --all' lists them."
+    say(["one remark"])
+    assert capsys.readouterr().err == "one remark\n"
     say(lines, every=True)
     assert len(capsys.readouterr().err.splitlines()) == 10

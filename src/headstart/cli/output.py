@@ -57,7 +57,7 @@ def say(lines: Iterable[str], *, every: bool = False) -> None:
     found = list(lines)
     asking = [line for line in found if isinstance(line, Message) and line.settings]
     others = [line for line in found if line not in asking]
-    shown = len(others) if every else max(0, _REMARKS_SHOWN - len(asking))
+    shown = len(others) if every else min(len(others), max(0, _REMARKS_SHOWN - len(asking)))
     for line in (*asking, *others[:shown]):
         typer.echo(with_options(line), err=True)
     if left := len(others) - shown:
