@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from headstart.campaign.file import DEFAULT_MODEL
 from headstart.campaign.fitted import FittedOutcome, align_tasks
@@ -15,7 +14,6 @@ from headstart.models.family import model_named
 from headstart.models.learning import LearnContext, OnProgress
 from headstart.sources.alignment import Alignment
 
-_CHAIN, _MOSTLY = "chain", 0.5  # the candidate by which every campaign is like the one before, and when it is believed
 _UNUSABLE = {
     WhyUnusable.TOO_FEW: "Add the rest of its rows, if there are any.",
     WhyUnusable.LITTLE: "That is no fault of its rows: more of them, or fewer parameters, would make it count.",
@@ -48,27 +46,7 @@ def auto_prior(fitted: FittedOutcome, told: OnProgress | None = None) -> AutoPri
 
 def explained(fitted: FittedOutcome) -> Explanation | None:
     """The verdicts on an outcome's sources; None where its model does not weigh them."""
-    return verdicts_on(fitted.prior, fitted) if isinstance(fitted.prior, AutoPrior) else None
-
-
-def verdicts_on(prior: AutoPrior, fitted: FittedOutcome) -> Explanation:
-    """AUTO's verdicts on an outcome's sources, none of which contradicts what AUTO believes."""
-    return consistent(explain(prior, fitted.target))
-
-
-def consistent(explanation: Explanation) -> Explanation:
-    """The last campaign is not down-weighted where this one is believed to be that one and a little change.
-
-    The weights behind a verdict are those of weighted sums; the chain counts the last campaign in full.
-    """
-    believed = explanation.candidates.get(_CHAIN, 0.0)
-    last = next((i for i, s in reversed(list(enumerate(explanation.sources))) if s.unusable is None), None)
-    if last is None or believed < _MOSTLY or explanation.sources[last].verdict is not Verdict.REDUCED:
-        return explanation
-    reason = f"This campaign is believed to be like it, with a little change ({100 * believed:.0f} %)."
-    used = replace(explanation.sources[last], verdict=Verdict.USED, reason=reason)
-    sources = (*explanation.sources[:last], used, *explanation.sources[last + 1 :])
-    return replace(explanation, sources=sources)
+    return explain(fitted.prior, fitted.target) if isinstance(fitted.prior, AutoPrior) else None
 
 
 def unusual_verdicts(explanation: Explanation | None) -> tuple[SourceVerdict, ...]:

@@ -117,16 +117,16 @@ def _check_outcome(own: FittedOutcome, pictures: Path, quiet: bool) -> tuple[Pat
     """Print the verdicts on an outcome's sources; the pictures behind them."""
     name = own.column.name if len(own.campaign.file.results) > 1 else ""
     with working(quiet=quiet) as told:
-        from headstart.campaign.check import auto_prior, verdicts_on
+        from headstart.campaign.check import auto_prior
         from headstart.draw.sources import draw_agreement, draw_verdicts
-        from headstart.models.auto.explanation import check_past
+        from headstart.models.auto.explanation import check_past, explain
 
         prior = auto_prior(own, told)
         if prior is None:
             typer.echo(f"No past file knows {own.column.name}: it is learnt from this campaign alone.")
             return ()
         found = check_past(prior)
-        explanation = verdicts_on(prior, own)
+        explanation = explain(prior, own.target)
         drawn = (draw_verdicts(explanation, pictures, of=name), draw_agreement(found, pictures, of=name))
     show(_verdict_table(explanation, name))
     _say_verdicts(explanation.sources, found)

@@ -9,7 +9,7 @@ from typing import Any
 
 from headstart.campaign.best_past import PastBest, best_past
 from headstart.campaign.campaign import Campaign, require_closed
-from headstart.campaign.check import align_files, auto_prior, learn_past, verdicts_on
+from headstart.campaign.check import align_files, auto_prior, learn_past
 from headstart.campaign.desk.changes import add_suggestions
 from headstart.campaign.desk.contents import PastKept, contents_of, evidence_of, with_campaign
 from headstart.campaign.desk.history import digest
@@ -30,7 +30,7 @@ from headstart.draw.looks import named
 from headstart.draw.sources import agreement_figure, plot_sources
 from headstart.errors import ChangedMeanwhileError
 from headstart.gp.threads import single_thread
-from headstart.models.auto.explanation import Explanation, check_past
+from headstart.models.auto.explanation import Explanation, check_past, explain
 from headstart.web.worker import Report, WorkerMemory
 
 RowKey = tuple[tuple[str, Any], ...]
@@ -187,7 +187,7 @@ def _judged(learned: Learned, report: Report, memory: WorkerMemory) -> Judged:
         report(0.8 * i / len(fitted.outcomes), f"asking what the past is worth for {name}")
         with single_thread():
             prior = auto_prior(own)
-            known = () if prior is None else (check_past(prior), verdicts_on(prior, own))
+            known = () if prior is None else (check_past(prior), explain(prior, own.target))
         past.append(PastOf(name, *known))
     report(0.8, "asking how much results scatter")
     kept = memory["judged"] = Judged(

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from headstart import AUTO, SHGP, Dataset, InputError
 from headstart.campaign.campaign import open_campaign
-from headstart.campaign.check import align_files, auto_prior, consistent, explained, learn_past, unusual_verdicts
+from headstart.campaign.check import align_files, auto_prior, explained, learn_past, unusual_verdicts
 from headstart.campaign.fitted import fit_campaign
 from headstart.campaign.init import CampaignPlan, look_at
 from headstart.data.outcomes import Goal
@@ -159,15 +159,3 @@ def test_a_campaign_with_another_model_is_weighed_all_the_same(tmp_path: Path) -
     assert math.isclose(found.sources[0].gain, own.sources[0].gain, rel_tol=1e-6)
     toml.write_text(text.replace('["a.csv", "b.csv"]', "[]"))
     assert auto_prior(fit_campaign(open_campaign(tmp_path)).first) is None
-
-
-def test_a_verdict_does_not_contradict_what_is_believed(found: Explanation) -> None:
-    """The last campaign is used where this one is believed to be like it; where it is not, it is as it was."""
-    last = 2  # the last one that says something
-    small = replace(found.sources[last], verdict=Verdict.REDUCED, reason="It has not helped to predict it so far.")
-    sources = (*found.sources[:last], small, *found.sources[last + 1 :])
-    told = consistent(replace(found, sources=sources, candidates={"star": 0.3, "chain": 0.67, "plain": 0.03}))
-    assert told.sources[last].verdict is Verdict.USED
-    assert told.sources[last].reason == "This campaign is believed to be like it, with a little change (67 %)."
-    doubted = replace(found, sources=sources, candidates={"star": 0.6, "chain": 0.37, "plain": 0.03})
-    assert consistent(doubted) == doubted
