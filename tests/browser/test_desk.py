@@ -37,7 +37,8 @@ CELL = "td.result input:not([type=hidden])"
 # What reaches beyond the right edge of the window
 BEYOND = """
 return [...document.querySelectorAll("main *, header *")].filter((e) => e.checkVisibility()
-  && !e.closest(".hidden, .skip") && e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.outerHTML.slice(0, 90));
+  && !e.closest(".hidden, .skip") && e.getBoundingClientRect().right > innerWidth + 1)
+  .map((e) => e.outerHTML.slice(0, 90));
 """
 
 

@@ -126,15 +126,17 @@ def contour_figure(
         for i, j in np.ndindex(Z.shape):
             if np.isfinite(Z[i, j]):
                 halo: dict[str, Any] = {"path_effects": [withStroke(linewidth=2.5, foreground="white")], "color": INK}
-                axes.text(across.x[j], up.x[i], f"{Z[i, j]:.3g}", ha="center", va="center", fontsize=9, **halo)
+                axes.text(
+                    float(across.x[j]), float(up.x[i]), f"{Z[i, j]:.3g}", ha="center", va="center", fontsize=9, **halo
+                )
     _draw_points(own, across, up, axes)
     (x,), (y,) = across.where([point[names[0]]]), up.where([point[names[1]]])
     told = "best point" if best else "this point"
     axes.plot([x], [y], "*", color="white", mec=INK, markersize=14, linestyle="none", label=told, zorder=6)
     tidy(axes, label(across.parameter.label, size[0] - 1.6), label(up.parameter.label, 2.6))
     axes.grid(False)
-    for s, axis in ((across, "x"), (up, "y")):
-        draw_ticks(axes, s, axis)
+    draw_ticks(axes, across, "x")
+    draw_ticks(axes, up, "y")
     bar = figure.colorbar(drawn, ax=axes)
     bar.set_label(label(f"expected {own.column.label}", 2.8))
     others = [p for p in fitted.campaign.file.parameters if p.name not in names]
@@ -162,7 +164,6 @@ def _medians(
 def _draw_points(own: FittedOutcome, across: Slice, up: Slice, axes: Axes) -> None:
     """Where results were measured, in the past and now, whatever their other settings."""
     names, past = (across.parameter.name, up.parameter.name), looks_of(own.campaign.past)
-    ends = [(min(s.x), max(s.x)) for s in (across, up)]
     for task in own.alignment.tasks:
         if all(name in task.rows for name in names):
             x, y = (s.where(list(task.rows[s.parameter.name])) for s in (across, up))
@@ -173,6 +174,11 @@ def _draw_points(own: FittedOutcome, across: Slice, up: Slice, axes: Axes) -> No
         x, y = (s.where([e.values[s.parameter.name] for e in own.experiments]) for s in (across, up))
         now: dict[str, Any] = {"color": INK, "mec": "white", "markersize": 6.5, "linestyle": "none", "zorder": 5}
         axes.plot(x, y, "o", label="this campaign", **now)
-    for (low, high), s, limit in zip(ends, (across, up), (axes.set_xlim, axes.set_ylim), strict=True):
-        margin = 0.5 if s.is_category else 0.0
-        limit(low - margin, high + margin)
+    (left, right), (low, high) = (_ends(s) for s in (across, up))
+    axes.set(xlim=(left, right), ylim=(low, high))
+
+
+def _ends(s: Slice) -> tuple[float, float]:
+    """The ends of an axis: categories have room around them."""
+    margin = 0.5 if s.is_category else 0.0
+    return float(s.x.min()) - margin, float(s.x.max()) + margin

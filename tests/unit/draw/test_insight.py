@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,20 +58,20 @@ def test_a_contour_is_the_median_at_its_places(several: Fitted) -> None:
     point = reference_point(several)
     figure = contour_figure(several, several.first, ("s", "a"), point)
     (mesh,) = figure.axes[0].collections
-    Z = np.ma.asarray(mesh.get_array())
+    Z: np.ma.MaskedArray[Any, Any] = np.ma.asarray(mesh.get_array())
     expected = several.first.expected([{**point, "s": "u", "a": 0.0}])
     assert expected is not None
     assert float(Z[0, 0]) == pytest.approx(float(expected.median[0]))
     assert bool(np.ma.getmaskarray(Z)[-1, 1])  # forbidden: a > 0.8 with v
     numbers = contour_figure(several, several.first, ("a", "b"), point)
     path = numbers.axes[0].collections[0].get_paths()
-    corner = np.concatenate([each.vertices for each in path if len(each.vertices)])
+    corner = np.concatenate([np.asarray(each.vertices).reshape(-1, 2) for each in path])
     assert float((corner[:, 0] + corner[:, 1]).max()) <= 1.0 + 1e-9
 
 
 def test_a_contour_of_categories_has_numbers_in_its_cells(tmp_path: Path) -> None:
     """Beside the colour."""
-    make(tmp_path, current=SOME.replace("x,s,y", "x,s,y"))
+    make(tmp_path, current=SOME)
     toml = tmp_path / "headstart.toml"
     toml.write_text(toml.read_text() + '\n[parameters.t]\nkind = "category"\nchoices = ["p", "q"]\nbefore = "p"\n')
     (tmp_path / "current.csv").write_text("x,s,t,y\n0.3,u,p,3\n0.6,v,q,5\n0.5,u,q,7\n")

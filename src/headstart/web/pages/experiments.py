@@ -336,10 +336,10 @@ def _again(request: Request, form: FormData) -> Response:
     desk = desk_of(request)
     now = desk.now()
     learned, which = desk.learned(now), str(form.get("past", ""))
-    same = not isinstance(learned, DeskWork) and form.get("evidence") == now.evidence
-    if not same or not which.isdecimal() or int(which) >= len(learned.past):
+    past = () if isinstance(learned, DeskWork) or form.get("evidence") != now.evidence else learned.past
+    if not (which.isascii() and which.isdecimal() and int(which) < len(past)):
         return _page(request, None, "The files have changed since you opened the page. Look at what is new.", 409)
-    row = learned.past[int(which)].now.values
+    row = past[int(which)].now.values
 
     def change() -> str:
         numbers = add_suggestions(desk.folder, str(form.get("seen", "")), [row], opening=desk.opening)
