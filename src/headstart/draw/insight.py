@@ -164,7 +164,6 @@ def _medians(
 def _draw_points(own: FittedOutcome, across: Slice, up: Slice, axes: Axes) -> None:
     """Where results were measured, in the past and now, whatever their other settings."""
     names, past = (across.parameter.name, up.parameter.name), looks_of(own.campaign.past)
-    ends = [(min(s.x), max(s.x)) for s in (across, up)]
     for task in own.alignment.tasks:
         if all(name in task.rows for name in names):
             x, y = (s.where(list(task.rows[s.parameter.name])) for s in (across, up))

@@ -71,7 +71,7 @@ def test_a_contour_is_the_median_at_its_places(several: Fitted) -> None:
 
 def test_a_contour_of_categories_has_numbers_in_its_cells(tmp_path: Path) -> None:
     """Beside the colour."""
-    make(tmp_path, current=SOME.replace("x,s,y", "x,s,y"))
+    make(tmp_path, current=SOME)
     toml = tmp_path / "headstart.toml"
     toml.write_text(toml.read_text() + '\n[parameters.t]\nkind = "category"\nchoices = ["p", "q"]\nbefore = "p"\n')
     (tmp_path / "current.csv").write_text("x,s,t,y\n0.3,u,p,3\n0.6,v,q,5\n0.5,u,q,7\n")
