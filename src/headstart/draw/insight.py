@@ -174,6 +174,11 @@ def _draw_points(own: FittedOutcome, across: Slice, up: Slice, axes: Axes) -> No
         x, y = (s.where([e.values[s.parameter.name] for e in own.experiments]) for s in (across, up))
         now: dict[str, Any] = {"color": INK, "mec": "white", "markersize": 6.5, "linestyle": "none", "zorder": 5}
         axes.plot(x, y, "o", label="this campaign", **now)
-    widened = [0.5 if s.is_category else 0.0 for s in (across, up)]
-    (left, right), (bottom, top) = ((low - by, high + by) for (low, high), by in zip(ends, widened, strict=True))
-    axes.set(xlim=(left, right), ylim=(bottom, top))
+    (left, right), (low, high) = (_ends(s) for s in (across, up))
+    axes.set(xlim=(left, right), ylim=(low, high))
+
+
+def _ends(s: Slice) -> tuple[float, float]:
+    """The ends of an axis: categories have room around them."""
+    margin = 0.5 if s.is_category else 0.0
+    return float(s.x.min()) - margin, float(s.x.max()) + margin

@@ -58,7 +58,7 @@ def test_a_contour_is_the_median_at_its_places(several: Fitted) -> None:
     point = reference_point(several)
     figure = contour_figure(several, several.first, ("s", "a"), point)
     (mesh,) = figure.axes[0].collections
-    Z: Any = np.ma.asarray(mesh.get_array())
+    Z: np.ma.MaskedArray[Any, Any] = np.ma.asarray(mesh.get_array())
     expected = several.first.expected([{**point, "s": "u", "a": 0.0}])
     assert expected is not None
     assert float(Z[0, 0]) == pytest.approx(float(expected.median[0]))

@@ -337,7 +337,7 @@ def _again(request: Request, form: FormData) -> Response:
     now = desk.now()
     learned, which = desk.learned(now), str(form.get("past", ""))
     past = () if isinstance(learned, DeskWork) or form.get("evidence") != now.evidence else learned.past
-    if not which.isdecimal() or int(which) >= len(past):
+    if not (which.isascii() and which.isdecimal() and int(which) < len(past)):
         return _page(request, None, "The files have changed since you opened the page. Look at what is new.", 409)
     row = past[int(which)].now.values
 
