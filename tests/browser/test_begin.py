@@ -88,6 +88,7 @@ def test_a_slip_is_asked_about_and_settings_are_changed_with_a_click(browser: Ch
         click(browser, "button[name=meant]")
         until(lambda: "Saved" in text_of(browser))
         assert (home / "current.csv").read_text().endswith("0.2,v,8.84\n0.3,u,7.5\n")
+        click(browser, "#row4 summary")
         click(browser, "#row4 button[name=edit]")
         until(lambda: elements(browser, "[name='s4.0']"))
         assert browser.switch_to.active_element == element(browser, "[name='s4.0']")

@@ -129,6 +129,7 @@ def plot_sources(explanation: Explanation, *, of: str = "", narrow: bool = False
     _believed(believed, explanation)
     for axes in (weights, gains, believed) if narrow else ():
         axes.set_title(fitting(axes.get_title("left"), NARROW - 0.7, size=10, lines=2), loc="left", fontsize=10)
+        axes.set_xlabel(fitting(axes.get_xlabel(), NARROW - 1.2, size=10, lines=2))
     counts = [(v, sum(s.verdict is v for s in explanation.sources)) for v in Verdict]
     n = explanation.n_observations
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts if count)
@@ -191,7 +192,8 @@ def _gains(axes: Axes, explanation: Explanation, *, inside: bool) -> None:
         tested = source.interval is not None or source.verdict is not Verdict.USED
         told = str(source.verdict) if tested else f"{source.verdict}, not tested yet"
         if inside:
-            told, at, to, va = f"{short(source.name)}: {told}", 0.0, (2, 4), "bottom"
+            told = fitting(f"{short(source.name)}: {told}", NARROW - 0.9, size=8, lines=1)
+            at, to, va = 0.0, (2, 4), "bottom"
         else:
             at, to, va = 1.0, (4, 0), "center"
         axes.annotate(told, (at, y), xytext=to, va=va, fontsize=8 if inside else 9, color=INK, **beside)

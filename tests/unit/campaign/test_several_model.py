@@ -138,6 +138,8 @@ def test_pictures_of_several_outcomes(several: Fitted, tmp_path: Path, figures: 
     assert names == [
         "progress",
         "front",
+        "predicted",
+        "importance",
         "slices-y",
         "sources-y",
         "slices-cost",
@@ -147,7 +149,7 @@ def test_pictures_of_several_outcomes(several: Fitted, tmp_path: Path, figures: 
     ]
     progress, front = figures[:2]
     assert [axes.get_ylabel() for axes in progress.axes] == ["y [%]", "cost", "dirt"]
-    (limit,) = (line for line in progress.axes[2].lines if line.get_label() == "limit")
+    (limit,) = (line for line in progress.axes[2].lines if line.get_label() == "dirt at most 2")
     assert set(np.ravel(limit.get_ydata())) == {2.0}
     (axes,) = front.axes
     (drawn,) = (line for line in axes.lines if line.get_label() == "on the front")

@@ -83,7 +83,7 @@ def test_outliers_decide_neither_the_scatter_nor_the_pictures(tmp_path: Path) ->
     assert fitted.first.outliers.tolist() == [False] * 5 + [True, False]
     assert noise_of(fitted.first, reference_point(fitted))[0] < 1
     assert [len(y) for _, y in fitted.first.ordinary_past] == [11, 12]
-    assert len(draw_campaign(fitted, tmp_path / "plots")) == 3
+    assert len(draw_campaign(fitted, tmp_path / "plots")) == 5
 
 
 def test_infinite_values_become_the_extreme_finite_ones() -> None:

@@ -73,7 +73,7 @@ DEFAULT = (
         Star(weighting=Integrated(mean=1.0, balance=AUTO_TUNING.kin_balance), pooled=True),
         AUTO_TUNING.pooled_belief,
         meaning="what all past campaigns together show, taken for one, and a little change",
-        label="all of the past as one (pooled)",
+        label="the past as one (pooled)",
     ),
     Candidate(
         "plain",
