@@ -57,14 +57,7 @@ class Sequential(TransferModel):
         """How every level is fitted."""
         return LevelSpec(self.kernel, self.fit, self.units, self.propagation)
 
-    def _learn(
-        self,
-        sources: tuple[Dataset, ...],
-        seed: Seed,
-        context: LearnContext,
-        first: tuple[Layer, FitReport] | None = None,
-    ) -> SequentialPrior:
-        """The chain of the sources. ``first`` is the first of them, where that was learnt already, in shared units."""
+    def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> SequentialPrior:
         entropy = integer_seed(seed)
         shared = self.units is OutputUnits.SHARED
         units = Units.of(sources) if shared else Units.identity(sources[0])
@@ -74,11 +67,8 @@ class Sequential(TransferModel):
         reports: list[FitReport] = []
         done = context.meter(f"Learning a chain of {count_in_words(sources)}", sum(map(expected_seconds, sources)))
         for i, source in enumerate(sources):
-            if i == 0 and first is not None:
-                layer, report = first
-            else:
-                spec = replace(self.spec, seed=seed_of_level(entropy, i), name=task_name(source, i), source=True)
-                layer, report = learn_level(below, inward[: i + 1], tuple(levels), spec, context)
+            spec = replace(self.spec, seed=seed_of_level(entropy, i), name=task_name(source, i), source=True)
+            layer, report = learn_level(below, inward[: i + 1], tuple(levels), spec, context)
             below = layer.as_beliefs()
             levels.append(layer.params)
             reports.append(report)
