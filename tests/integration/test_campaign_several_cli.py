@@ -195,4 +195,22 @@ def test_results_outside_the_limits_are_said(tmp_path: Path) -> None:
     result = invoke("status", "--folder", tmp_path)
     assert result.exit_code == 0, result.output
     assert "No result is within the limits yet (dirt at most 2)." in result.stdout
-    assert "No result is within the limits yet: go on." in result.stdout
+    assert "No result is known to be within the limits yet: go on." in result.stdout
+
+
+def test_a_limit_that_was_not_measured_is_unknown(tmp_path: Path) -> None:
+    """Neither a row nor a past campaign is called good that has no result for the limit."""
+    make_several(tmp_path, HEADER + "0.6,0.3,u,99,0.5,1,n/a\n")
+    text = (tmp_path / "headstart.toml").read_text()
+    (tmp_path / "headstart.toml").write_text(text.replace('[objectives.cost]\ndirection = "minimize"\n', ""))
+    for name in ("old", "older"):
+        rows = (tmp_path / f"{name}.csv").read_text().splitlines()
+        (tmp_path / f"{name}.csv").write_text("\n".join(row.rpartition(",")[0] for row in rows))
+    told = invoke("status", "--folder", tmp_path).stdout
+    assert "No result is known to be within the limits yet (dirt at most 2): dirt was not measured in row 2." in told
+    assert len(re.findall(r"\(limits not measured\)", told)) == 3  # both past campaigns, and this one
+    assert "dirt not measured then" in invoke("suggest", "--folder", tmp_path).stdout
+    (tmp_path / "current.csv").write_text(HEADER + "0.6,0.3,u,99,0.5,1,n/a\n0.1,0.3,u,40,0.5,1,0.1\n")
+    told = invoke("status", "--folder", tmp_path).stdout
+    assert "Best so far within the limits: 40 %, dirt 0.1 in row 3" in told
+    assert "Better, but not known to be within them: dirt was not measured in row 2." in told

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from headstart.campaign.campaign import Campaign, far_from_balance
 from headstart.campaign.fitted import Fitted
 from headstart.campaign.suggestions import RowOutlook, outlooks_at
+from headstart.data.outcomes import Goal, Limit, Outcomes, Standing
 from headstart.decide.front import front_of
 
 _SHOWN = 3  # more than a few past settings are no help in choosing
@@ -25,12 +27,14 @@ class PastBest:
 
     ``measured`` is the mean of the ``runs`` that past ``campaign`` made of them, by outcome. Settings that could not be
     suggested as they were run are those nearest to them, and ``moved`` names the parameters in which they differ.
+    ``unmeasured`` are the limited quantities that nobody measured there: whether those limits held is unknown.
     """
 
     campaign: str
     measured: Mapping[str, float]
     runs: int
     moved: tuple[str, ...]
+    unmeasured: tuple[str, ...]
     now: RowOutlook
 
     def told(self, name: str) -> str:
@@ -38,6 +42,11 @@ class PastBest:
         if name not in self.measured:
             return "–"
         return f"{self.measured[name]:.6g}{f' (mean of {self.runs})' if self.runs > 1 else ''}"
+
+    @property
+    def unknown_limits(self) -> str:
+        """Which limited quantities were not measured there, in words."""
+        return f"{' and '.join(self.unmeasured)} not measured then"
 
     def row_in(self, campaign: Campaign) -> int | None:
         """The number of the campaign's own row with these settings; None if there is none."""
@@ -51,18 +60,18 @@ def best_past(fitted: Fitted, n: int = _SHOWN) -> tuple[PastBest, ...]:
 
     Of one objective that is the order of what was measured, repeats within a campaign as their mean. Of several it is
     that of the fronts: first what no other past settings beat in everything, the most balanced first, then what only
-    those beat, and so on. Outliers, settings that lack an objective, and those that broke a limit do not count.
+    those beat, and so on. Settings where a limited quantity was not measured follow those that are known to be within
+    the limits. Outliers, settings that lack an objective, and those that broke a limit do not count.
     """
-    goals = fitted.campaign.file.outcomes.goals
-    good = [run for run in past_runs(fitted) if all(goal.name in run.measured for goal in goals)]
-    if not good:
+    outcomes = fitted.campaign.file.outcomes
+    complete = [run for run in past_runs(fitted) if all(goal.name in run.measured for goal in outcomes.goals)]
+    within, unknown = ([r for r in complete if r.standing is s] for s in (Standing.WITHIN, Standing.UNKNOWN))
+    if not within and not unknown:
         return ()
     campaign, space = fitted.campaign, fitted.space
     domain = campaign.settings.domain(space)
-    Y = np.array([[goal.sign * run.measured[goal.name] for goal in goals] for run in good])
     found: list[tuple[PastRun, dict[str, Any], tuple[str, ...]]] = []
-    for i in _best_first(Y):
-        run = good[i]
+    for run in chain(_in_order(within, outcomes), _in_order(unknown, outcomes)):
         row = campaign.settings.settable(space, domain.snap(run.x.unsqueeze(0))[0], ())
         if any(row == other for _, other, _ in found):
             continue
@@ -73,24 +82,28 @@ def best_past(fitted: Fitted, n: int = _SHOWN) -> tuple[PastBest, ...]:
             break
     now = outlooks_at(fitted, [row for _, row, _ in found])
     return tuple(
-        PastBest(run.campaign, run.measured, run.runs, moved, outlook)
+        PastBest(run.campaign, run.measured, run.runs, moved, _unmeasured(run, outcomes), outlook)
         for (run, _, moved), outlook in zip(found, now, strict=True)
     )
 
 
 @dataclass(frozen=True, slots=True)
 class PastRun:
-    """Settings of a past campaign: their place in the space, the columns not recorded, mean results, number of runs."""
+    """Settings of a past campaign: their place in the space, the columns not recorded, mean results, number of runs.
+
+    ``standing`` says whether those results were within the limits.
+    """
 
     campaign: str
     x: torch.Tensor
     unseen: tuple[int, ...]
     measured: Mapping[str, float]
     runs: int
+    standing: Standing
 
 
 def past_runs(fitted: Fitted) -> list[PastRun]:
-    """All past settings with what was measured there; outliers and settings that broke a limit are left out."""
+    """All past settings with what was measured there; outliers are left out, unless they are of a limited quantity."""
     places: dict[tuple[str, bytes], tuple[torch.Tensor, tuple[int, ...]]] = {}
     results: dict[tuple[str, bytes], dict[str, list[float]]] = {}
     for own in fitted.outcomes:
@@ -99,17 +112,40 @@ def past_runs(fitted: Fitted) -> list[PastRun]:
             aligned.tasks, aligned.rows, aligned.inputs, own.ordinary_past, strict=True
         ):
             at = {row: X[i] for i, row in enumerate(rows)}
-            for row, value in zip(kept.index, y.tolist(), strict=True):
+            limited = isinstance(own.column.outcome, Limit)
+            index, values = (list(rows), task.y[list(rows)]) if limited else (kept.index, y)
+            for row, value in zip(index, values.tolist(), strict=True):
                 key = (task.name, at[row].numpy().tobytes())
                 places[key] = (at[row], unseen)
                 results.setdefault(key, {}).setdefault(own.column.name, []).append(value)
     means = {key: {name: float(np.mean(values)) for name, values in each.items()} for key, each in results.items()}
-    limits = fitted.campaign.file.outcomes.limits
+    standing = fitted.campaign.file.outcomes.standing
     return [
-        PastRun(key[0], *places[key], measured, max(map(len, results[key].values())))
+        PastRun(key[0], *places[key], measured, max(map(len, results[key].values())), standing(measured))
         for key, measured in means.items()
-        if all(limit.holds(measured[limit.name]) for limit in limits if limit.name in measured)
     ]
+
+
+def best_result(runs: Iterable[tuple[Mapping[str, float], Standing]], goal: Goal) -> tuple[float, Standing] | None:
+    """The best result of one objective: of those within the limits, else of those where a limit was not measured.
+
+    None where there is neither; results by outcome come with their standing.
+    """
+    known = [(results[goal.name], standing) for results, standing in runs if goal.name in results]
+    for wanted in (Standing.WITHIN, Standing.UNKNOWN):
+        if values := [value for value, standing in known if standing is wanted]:
+            return min(values, key=lambda value: goal.sign * value), wanted
+    return None
+
+
+def _in_order(runs: Sequence[PastRun], outcomes: Outcomes) -> Iterator[PastRun]:
+    """From the best on."""
+    Y = np.array([[goal.sign * run.measured[goal.name] for goal in outcomes.goals] for run in runs])
+    return (runs[i] for i in _best_first(Y))
+
+
+def _unmeasured(run: PastRun, outcomes: Outcomes) -> tuple[str, ...]:
+    return tuple(limit.name for limit in outcomes.limits if limit.name not in run.measured)
 
 
 def _best_first(Y: NDArray[np.float64]) -> Iterator[int]:

@@ -19,12 +19,15 @@ from headstart.campaign.measured import require_no_slips
 from headstart.campaign.past import clean_tables, past_tasks, readable
 from headstart.campaign.settings import CampaignSettings, read_settings
 from headstart.campaign.toml.reading import read_campaign_file
+from headstart.data.outcomes import Standing
 from headstart.decide.front import front_of
 from headstart.errors import InputError, refuse
 from headstart.sources.files.safe import write_whole
 from headstart.sources.files.tables import FileLayout, Table, edited, read_table, write_rows
 from headstart.sources.files.workbooks import workbook_file
 from headstart.sources.raw import RawTask
+
+_ROWS_NAMED = 4  # in a sentence; more are counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +51,20 @@ class Campaign:
         """The experiments that have a result of this column."""
         return tuple(e for e in self.experiments if name in e.results)
 
-    def within(self, experiment: Experiment) -> bool:
-        """Whether all limits hold, as far as they were measured there."""
-        limits = self.file.outcomes.limits
-        return all(limit.holds(experiment.results[limit.name]) for limit in limits if limit.name in experiment.results)
+    def standing(self, experiment: Experiment) -> Standing:
+        """Whether all limits hold there, as measured."""
+        return self.file.outcomes.standing(experiment.results)
 
-    @property
-    def good(self) -> tuple[Experiment, ...]:
-        """The experiments with a result for every objective and no limit that is known to be broken."""
+    def with_goals(self, standing: Standing) -> tuple[Experiment, ...]:
+        """The experiments with a result for every objective that stand so with regard to the limits."""
         names = [goal.name for goal in self.file.outcomes.goals]
-        return tuple(e for e in self.experiments if all(n in e.results for n in names) and self.within(e))
+        every = (e for e in self.experiments if all(name in e.results for name in names))
+        return tuple(e for e in every if self.standing(e) is standing)
 
     @property
     def front(self) -> tuple[Experiment, ...]:
         """Those within the limits that no other beats in every objective; of equals the first."""
-        good, goals = self.good, self.file.outcomes.goals
+        good, goals = self.with_goals(Standing.WITHIN), self.file.outcomes.goals
         if not good:
             return ()
         Y = torch.tensor([[goal.sign * e.results[goal.name] for goal in goals] for e in good], dtype=torch.float64)
@@ -83,6 +85,26 @@ class Campaign:
             return None
         Y = np.array([[goal.sign * e.results[goal.name] for goal in self.file.outcomes.goals] for e in front])
         return front[int(far_from_balance(Y).argmin())]
+
+    @property
+    def why_no_best(self) -> str:
+        """Why no result is the best yet, in words; "" if one is."""
+        if self.best is not None:
+            return ""
+        limits = " and ".join(f"{column.name} {column.aim}" for column in self.file.limits)
+        if not (unknown := self.with_goals(Standing.UNKNOWN)):
+            beyond = self.with_goals(Standing.BEYOND)
+            return f"No result is within the limits yet ({limits})." if beyond else "There is no result yet."
+        return f"No result is known to be within the limits yet ({limits}): {self.unmeasured_limits(unknown)}."
+
+    def unmeasured_limits(self, experiments: Sequence[Experiment]) -> str:
+        """What limited quantities were not measured, and in which of the rows: "dirt was not measured in row 4"."""
+        limits = self.file.outcomes.limits
+        names = [limit.name for limit in limits if any(limit.name not in e.results for e in experiments)]
+        rows = [str(e.number) for e in experiments]
+        listed = ", ".join(rows[:_ROWS_NAMED]) + (f" and {len(rows) - _ROWS_NAMED} more" * (len(rows) > _ROWS_NAMED))
+        what = f"{' or '.join(names)} {'was' if len(names) == 1 else 'were'} not measured"
+        return f"{what} in row{'s' * (len(rows) > 1)} {listed}"
 
 
 def far_from_balance(Y: NDArray[np.float64]) -> NDArray[np.float64]:

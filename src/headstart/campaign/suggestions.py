@@ -15,6 +15,7 @@ from headstart.campaign.campaign import repeat_spread
 from headstart.campaign.experiments import State
 from headstart.campaign.file import TOML
 from headstart.campaign.fitted import THIS, Fitted, FittedOutcome, Range
+from headstart.data.outcomes import Standing
 from headstart.decide.stopping import Outlook, outlook
 from headstart.decide.suggest import suggest
 from headstart.errors import InputError, Message, NoPointLeftError, Setting
@@ -103,15 +104,18 @@ def outlooks_at(fitted: Fitted, rows: Sequence[Mapping[str, Any]]) -> tuple[RowO
 
 
 def reference_point(fitted: Fitted) -> dict[str, Any]:
-    """The best experiment within the limits; before there is one, the settings that promise most among past rows.
+    """The best experiment within the limits; before there is one, the settings that promise most among those run.
 
-    Those are moved to where something may be suggested first. Where limits hold most probably counts before the first
-    objective. Without any past rows it is the middle of the space.
+    Those are the past rows, and own ones where a limit was not measured, moved to where something may be suggested.
+    Where limits hold most probably counts before the first objective. Without any such rows it is the middle of the
+    space.
     """
     campaign, space = fitted.campaign, fitted.space
     if (best := campaign.best) is not None:
         return dict(best.values)
     known = [data.X for own in fitted.outcomes for data in own.alignment.datasets]
+    if own := campaign.with_goals(Standing.UNKNOWN):
+        known.append(space.encode([e.values for e in own]))
     X = torch.cat(known) if known else torch.full((1, space.d), 0.5, dtype=torch.float64)
     X = campaign.settings.domain(space).snap(X).unique(dim=0)
     with torch.no_grad():

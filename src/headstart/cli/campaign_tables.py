@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from headstart.campaign.desk.words import cell, count, percent, with_interval
 from headstart.cli.output import table
+from headstart.data.outcomes import Standing
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -82,7 +83,8 @@ def _noted(one: PastBest, campaign: Campaign) -> str:
     """Where these settings stand in the campaign already, and what differs from those that were run."""
     number = one.row_in(campaign)
     notes = [f"row {number}"] if number is not None else []
-    return ", ".join([*notes, *([f"moved: {', '.join(one.moved)}"] if one.moved else [])])
+    notes += [f"moved: {', '.join(one.moved)}"] if one.moved else []
+    return ", ".join([*notes, *([one.unknown_limits] if one.unmeasured else [])])
 
 
 def _rests_on(suggestion: RowOutlook, fitted: Fitted) -> str:
@@ -134,13 +136,14 @@ def front_table(campaign: Campaign) -> Table:
 
 
 def best_in_words(campaign: Campaign) -> str:
-    """The best result of one objective, or that there is none within the limits; "" before there are results."""
+    """The best result of one objective that is known to be within the limits, or why there is none.
+
+    "" before there are results.
+    """
     file = campaign.file
     goal, best = file.goals[0], campaign.best
     if best is None:
-        any_result = campaign.measured(goal.name)
-        limits = " and ".join(f"{column.name} {column.aim}" for column in file.limits)
-        return f"No result is within the limits yet ({limits})." if any_result else ""
+        return campaign.why_no_best if campaign.measured(goal.name) else ""
     others = "".join(
         f", {column.name} {best.results[column.name]:g}{_unit(column.unit)}"
         for column in file.limits
@@ -149,7 +152,12 @@ def best_in_words(campaign: Campaign) -> str:
     known = f"{best.results[goal.name]:g}{_unit(goal.unit)}{others} in row {best.number}"
     within = " within the limits" if file.limits else ""
     settings = ", ".join(f"{p.name} {cell(best.values[p.name])}" for p in file.parameters)
-    return f"Best so far{within}: {known}: {settings}"
+    sign = goal.outcome.sign
+    unknown = [
+        e for e in campaign.with_goals(Standing.UNKNOWN) if sign * e.results[goal.name] < sign * best.results[goal.name]
+    ]
+    more = f"\nBetter, but not known to be within them: {campaign.unmeasured_limits(unknown)}." if unknown else ""
+    return f"Best so far{within}: {known}: {settings}{more}"
 
 
 def noise_in_words(fitted: Fitted, own: FittedOutcome) -> str:
@@ -165,29 +173,38 @@ def noise_in_words(fitted: Fitted, own: FittedOutcome) -> str:
         )
     if not own.knows:
         return ""
-    where = "the best point" if fitted.campaign.best is not None else "the most promising past point"
+    where = "the best point" if fitted.campaign.best is not None else "the most promising point so far"
     told = f"at {where} the model takes results{of} to scatter by {scatter:.2g}{unit}"
     return f"No experiment was repeated; {told}."
 
 
 def contributions(fitted: Fitted) -> Table:
-    """What every campaign has, and its share in what is known about the best point."""
+    """What every campaign has, its best results within the limits, and its share in what is known of the best point."""
+    from headstart.campaign.best_past import best_result, past_runs
     from headstart.campaign.fitted import THIS
     from headstart.campaign.suggestions import outlooks_at, reference_point
 
     campaign, file = fitted.campaign, fitted.campaign.file
     shares = dict(outlooks_at(fitted, [reference_point(fitted)])[0].shares)
-    where = "best point" if campaign.best is not None else "most promising past point"
+    where = "best point" if campaign.best is not None else "most promising point so far"
     columns = ("campaign", "results used", *(f"best {column.label}" for column in file.goals), "share")
+    measured: dict[str, list[tuple[Mapping[str, float], Standing]]] = {}
+    for run in past_runs(fitted):
+        measured.setdefault(run.campaign, []).append((run.measured, run.standing))
+    measured[THIS] = [(e.results, campaign.standing(e)) for e in campaign.experiments]
     rows = []
     for name in [*(task.name for task in campaign.past), THIS]:
-        values = [_values(own, name) for own in fitted.outcomes]
-        best = (
-            f"{(max if own.column.more_is_better else min)(each):g}" if each else "–"
-            for own, each in zip(fitted.goals, values, strict=False)
-        )
-        rows.append((name, str(max(map(len, values))), *best, percent(shares[name])))
+        used = max(len(_values(own, name)) for own in fitted.outcomes)
+        best = (best_result(measured.get(name, ()), goal) for goal in file.outcomes.goals)
+        rows.append((name, str(used), *map(_best_told, best), percent(shares[name])))
     return table(f"What is known about the {where}", columns, rows, left=("campaign",))
+
+
+def _best_told(found: tuple[float, Standing] | None) -> str:
+    if found is None:
+        return "–"
+    value, standing = found
+    return f"{value:g}" if standing is Standing.WITHIN else f"{value:g} ({standing})"
 
 
 def _values(own: FittedOutcome, name: str) -> list[float]:

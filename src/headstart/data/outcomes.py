@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TypeVar
 
 from headstart.data.bounds import Bounds
@@ -160,6 +161,14 @@ class Limit(_Outcome):
         return f"{self.name} {'<=' if self.sign > 0 else '>='} {self.value:g}"
 
 
+class Standing(StrEnum):
+    """Where a result lies with regard to the limits."""
+
+    WITHIN = "within the limits"
+    UNKNOWN = "limits not measured"
+    BEYOND = "beyond the limits"
+
+
 @dataclass(frozen=True)
 class Outcomes:
     """All that is measured, objectives first.
@@ -214,6 +223,20 @@ class Outcomes:
             if outcome.name == name:
                 return outcome
         raise InputError(f"There is no outcome {name!r}: there are {', '.join(self.names)}.")
+
+    def standing(self, results: Mapping[str, float]) -> Standing:
+        """Where results lie with regard to all limits: what was not measured is not known to be within.
+
+        Args:
+            results: What was measured, by outcome, in the user's units.
+
+        Returns:
+            Beyond if any limit is broken, else within if all limited quantities were measured; unknown otherwise.
+        """
+        known = [limit.holds(results[limit.name]) for limit in self.limits if limit.name in results]
+        if not all(known):
+            return Standing.BEYOND
+        return Standing.WITHIN if len(known) == len(self.limits) else Standing.UNKNOWN
 
     def in_order(self, given: Mapping[str, _T], default: _T, what: str) -> tuple[_T, ...]:
         """Put what is given by name into the order of the outcomes.

@@ -136,7 +136,7 @@ class Outlook:
             case _:
                 words = "go on"
         if self.further is None:
-            why = "No result is within the limits yet" if self.results else "There are no results yet"
+            why = "No result is known to be within the limits yet" if self.results else "There are no results yet"
             return f"{why}: go on."
         which = f"The next {self.ahead} {thing}s are" if self.ahead > 1 else f"The next {thing} is"
         if self.several:

@@ -19,13 +19,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from headstart.campaign.best_past import past_runs
 from headstart.campaign.experiments import Experiment, State
 from headstart.campaign.fitted import Fitted, FittedOutcome
 from headstart.campaign.suggestions import reference_point
+from headstart.data.outcomes import Standing
 from headstart.draw.canvas import INK, NARROW, legend_below, panels, save_png, tidy
 from headstart.draw.insight import importance_figure, predicted_figure
-from headstart.draw.looks import NOW, heading, label, looks_of, named, past_label, short
-from headstart.draw.progress import PALE, aims, progress_figure
+from headstart.draw.looks import NOW, PALE, STANDING_LOOKS, heading, label, looks_of, named, past_label, short
+from headstart.draw.progress import aims, progress_figure
 from headstart.draw.slices import slices_figure, slices_through, sources_figure
 from headstart.gp.threads import single_thread
 
@@ -62,31 +64,34 @@ def _front(fitted: Fitted, *, narrow: bool) -> Figure:
     for (one, other), axes in zip(couples, grid, strict=True):
         _couple(fitted, one, other, axes, size[0] - 1.2)
     n = len(fitted.campaign.front)
-    told = f"{n} result{'' if n == 1 else 's'} that no other beats in everything" if n else "no result yet"
-    heading(figure, "The front", f"{told}. {aims(fitted)}")
+    what = f"{n} result{'' if n == 1 else 's'} that no other beats in everything."
+    heading(figure, "The front", f"{what if n else fitted.campaign.why_no_best} {aims(fitted)}")
     legend_below(figure, grid)
     return figure
 
 
 def _couple(fitted: Fitted, one: FittedOutcome, other: FittedOutcome, axes: Axes, inches: float) -> None:
     campaign, names = fitted.campaign, (one.column.name, other.column.name)
-    past = looks_of(campaign.past)
-    for task in campaign.past:
-        if all(name in task.objectives for name in names):
-            x, y = (task.objectives[name].y for name in names)
-            look: dict[str, Any] = {"color": past[task.name].color, "marker": past[task.name].marker, "mfc": "none"}
-            told = past_label(short(task.name), "{} past campaigns", len(past))
-            axes.plot(x, y, linestyle="none", markersize=4.5, alpha=0.75, label=told, zorder=1, **look)
+    past, limited = looks_of(campaign.past), bool(campaign.file.limits)
+    runs = [run for run in past_runs(fitted) if all(name in run.measured for name in names)]
+    for campaign_name, standing in itertools.product(past, Standing):
+        if own := [run for run in runs if run.campaign == campaign_name and run.standing is standing]:
+            x, y = ([run.measured[name] for run in own] for name in names)
+            at, beyond = past[campaign_name], standing is Standing.BEYOND
+            face = at.color if limited and standing is Standing.WITHIN else "none"
+            look: dict[str, Any] = {"marker": "x" if beyond else at.marker, "color": PALE if beyond else at.color}
+            told = past_label(short(campaign_name), "{} past campaigns", len(past))
+            told = f"past, {standing}" if beyond else f"{told}, {standing}" if standing is Standing.UNKNOWN else told
+            axes.plot(x, y, linestyle="none", markersize=4.5, alpha=0.75, mfc=face, label=told, zorder=1, **look)
     both = [e for e in campaign.experiments if all(name in e.results for name in names)]
     front = {e.number for e in campaign.front}
     groups: dict[str, tuple[list[Experiment], dict[str, Any]]] = {
         "on the front": ([e for e in both if e.number in front], {"marker": "o", "color": NOW, "markersize": 8}),
-        "this campaign": (
-            [e for e in both if e.number not in front and campaign.within(e)],
-            {"marker": "o", "color": INK, "markersize": 5.5},
-        ),
-        "outside the limits": ([e for e in both if not campaign.within(e)], {"marker": "x", "color": PALE}),
     }
+    for standing, own_look in STANDING_LOOKS.items():
+        told = f"this campaign, {standing}" if limited else "this campaign"
+        others = [e for e in both if e.number not in front and campaign.standing(e) is standing]
+        groups[told] = (others, {"color": INK, **own_look})
     for told, (experiments, own_look) in groups.items():
         if experiments:
             x, y = (np.array([e.results[name] for e in experiments]) for name in names)

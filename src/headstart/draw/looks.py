@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
+from headstart.data.outcomes import Standing
 from headstart.draw.canvas import INK, fitting
 from headstart.sources.raw import RawTask
 
 NOW = "#0072B2"
+PALE = "#9A9A9A"
 MANY = 12  # past campaigns beyond which none has a look of its own: nobody finds 50 in a legend
 # Colours that colour-blind readers can tell apart (Okabe and Ito), and markers
 _COLORS = ("#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255")
@@ -22,6 +24,14 @@ _LONG_NAME = 28
 _HEADING = 11  # points
 _INCHES_A_LINE = 0.2
 _MOST_LINES = 5
+
+
+# Of results with regard to the limits: one that is not known to be within is neither a full circle nor a cross
+STANDING_LOOKS: Mapping[Standing, Mapping[str, Any]] = {
+    Standing.WITHIN: {"marker": "o", "markersize": 6},
+    Standing.UNKNOWN: {"marker": "D", "markersize": 5.5, "mfc": "white"},
+    Standing.BEYOND: {"marker": "x", "markersize": 6},
+}
 
 
 class PastLook(NamedTuple):

@@ -13,17 +13,16 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedFormatter, FixedLocator
 
-from headstart.campaign.best_past import PastRun, past_runs
+from headstart.campaign.best_past import PastRun, best_result, past_runs
 from headstart.campaign.campaign import Campaign
 from headstart.campaign.experiments import State
 from headstart.campaign.fitted import Fitted, FittedOutcome
-from headstart.data.outcomes import Goal, Limit
+from headstart.data.outcomes import Goal, Limit, Standing
 from headstart.draw.canvas import INK, NARROW, legend_below, look_at, out_of_view, panels, tidy
-from headstart.draw.looks import NOW, heading, label, short
+from headstart.draw.looks import NOW, PALE, STANDING_LOOKS, heading, label, short
 
 _UNKNOWN = "open: nothing is known about it yet"
 _EXPECTED = "open rows: expected, 95 %"
-PALE = "#9A9A9A"
 _BAND, _PAST = "#56B4E9", "#009E73"
 _INCHES_A_NUMBER = 0.56  # of width that an open row needs for its median beside it
 _MOST_OPEN = 0.75  # of the width that open rows may take for that
@@ -83,27 +82,32 @@ def _draw(own: FittedOutcome, past: Sequence[PastRun], axes: Axes, places: _Plac
     measured, results = own.experiments, own.values
     better = np.maximum if column.more_is_better else np.minimum
     level = None
-    known = [(run.measured[column.name], run.campaign) for run in past if column.name in run.measured]
-    if isinstance(column.outcome, Goal) and known:
-        level, name = (max if column.more_is_better else min)(known)
-        told = f"best{of} of the past: {level:.4g} ({short(name)})"
-        axes.axhline(level, color=_PAST, linewidth=1.4, linestyle=(0, (5, 3)), label=told, zorder=1)
+    goal, runs = column.outcome, [(run.measured, run.standing) for run in past]
+    if isinstance(goal, Goal) and (best_past := best_result(runs, goal)) is not None:
+        level, standing = best_past
+        name = next(r.campaign for r in past if r.standing is standing and r.measured.get(column.name) == level)
+        unknown = standing is Standing.UNKNOWN
+        told = f"best{of} of the past{f', {standing}' if unknown else ''}: {level:.4g} ({short(name)})"
+        dashes = (0, (1, 3)) if unknown else (0, (5, 3))
+        axes.axhline(level, color=_PAST, linewidth=1.4, linestyle=dashes, label=told, zorder=1)
     if isinstance(column.outcome, Limit):
         told = f"{short(column.name)} {column.aim}"
         axes.axhline(column.outcome.value, color=INK, linewidth=1.1, linestyle="--", label=told, zorder=1)
     if len(measured):
         at = np.array([place[e.number] for e in measured])
-        good = np.array([campaign.within(e) for e in measured], dtype=bool)
+        standings = [campaign.standing(e) for e in measured]
+        good = np.array([standing is Standing.WITHIN for standing in standings])
         if isinstance(column.outcome, Goal) and good.any():
             best = better.accumulate(np.where(good, results, -math.inf if column.more_is_better else math.inf))
             there = np.isfinite(best)
             # up to the last row that has a result
             told = f"best{of} so far: {best[-1]:.4g}"
             axes.step(at[there], best[there], where="post", color=NOW, linewidth=2.0, label=told, zorder=2)
-        axes.plot(at[good], results[good], "o", color=INK, markersize=6, label="results", zorder=3)
-        axes.plot(at[~good], results[~good], "x", color=INK, markersize=6, label="outside the limits", zorder=3)
-        if good.all():
-            axes.lines[-1].remove()
+        for each, look in STANDING_LOOKS.items():
+            there = np.array([standing is each for standing in standings])
+            if there.any():
+                told = str(each) if campaign.file.limits else "results"
+                axes.plot(at[there], results[there], color=INK, linestyle="none", label=told, zorder=3, **look)
     elif not campaign.those(State.PENDING) or not own.knows:
         axes.annotate("no results yet", (0.5, 0.5), xycoords="axes fraction", ha="center", va="center", color=INK)
         axes.tick_params(labelleft=own.knows or bool(own.alignment.datasets))

@@ -219,7 +219,7 @@ def _described(fitted: FittedOutcome, point: Mapping[str, Any], *, best: bool) -
         balanced = ", the most balanced of the front" if len(file.goals) > 1 else ""
         what = f"row {found.number}{balanced}" + ("" if known is None else f", {known:g}{unit}") + ": "
     elif best:
-        what = "the best prediction among past settings: "
+        what = "the best prediction among settings that were run: "
     return f"{what}{described(point, file.parameters)}"
 
 

@@ -9,10 +9,11 @@ import pytest
 from tests.unit.campaign.campaigns import make
 from tests.unit.campaign.several import make_several
 
-from headstart.campaign.best_past import _best_first, best_past
+from headstart.campaign.best_past import _best_first, best_past, best_result, past_runs
 from headstart.campaign.campaign import open_campaign
 from headstart.campaign.fitted import Fitted, fit_campaign
 from headstart.campaign.suggestions import outlooks_at
+from headstart.data.outcomes import Standing
 
 
 def _fitted(folder: Path) -> Fitted:
@@ -81,6 +82,46 @@ def test_of_several_objectives_they_are_on_the_front_and_within_the_limits(tmp_p
     y, cost, dirt = (task.objectives[name].y for name in ("y", "cost", "dirt"))
     first = found[0].measured
     assert not ((y > first["y"]) & (cost < first["cost"]) & (dirt <= 2.0)).any()
+
+
+def test_past_settings_whose_limit_was_not_measured_follow_those_within_and_say_so(tmp_path: Path) -> None:
+    """However good they were."""
+    make_several(tmp_path)
+    toml = tmp_path / "headstart.toml"
+    toml.write_text(toml.read_text().replace('[objectives.cost]\ndirection = "minimize"\n', ""))
+    found = best_past(_fitted(tmp_path))
+    assert all(one.measured["dirt"] <= 2 and one.unmeasured == () for one in found)
+    rows = (tmp_path / "older.csv").read_text().splitlines()
+    (tmp_path / "older.csv").write_text("\n".join(["a,b,s,y", *(row.rpartition(",")[0] for row in rows[1:])]))
+    fitted = _fitted(tmp_path)
+    found = best_past(fitted, 20)
+    order = [one.unmeasured for one in found]
+    assert order == sorted(order)  # () first
+    assert {one.campaign for one in found if one.unmeasured} == {"older"}
+    unknown = next(one for one in found if one.unmeasured)
+    assert unknown.unknown_limits == "dirt not measured then"
+    assert any(unknown.measured["y"] > one.measured["y"] for one in found if not one.unmeasured)
+    best = max((run for run in past_runs(fitted) if run.standing is Standing.WITHIN), key=lambda run: run.measured["y"])
+    runs = [(run.measured, run.standing) for run in past_runs(fitted)]
+    goal = fitted.campaign.file.outcomes.goals[0]
+    assert best_result(runs, goal) == (best.measured["y"], Standing.WITHIN)
+    only_unknown = [(measured, standing) for measured, standing in runs if standing is not Standing.WITHIN]
+    assert best_result(only_unknown, goal) == (unknown.measured["y"], Standing.UNKNOWN)
+    assert best_result([({"y": 1.0}, Standing.BEYOND)], goal) is None
+
+
+def test_an_outlier_of_a_limited_quantity_breaks_the_limit(tmp_path: Path) -> None:
+    """It is left out of the model, but known: such settings are no good ones of which nothing is known."""
+    make_several(tmp_path)
+    rows = (tmp_path / "old.csv").read_text().splitlines()
+    y = [float(row.split(",")[3]) for row in rows[1:]]
+    i = 1 + int(np.argmax(y))
+    rows[i] = rows[i].rpartition(",")[0] + ",1e9"
+    (tmp_path / "old.csv").write_text("\n".join(rows))
+    fitted = _fitted(tmp_path)
+    assert fitted.outcomes[-1].prior.outliers[0].any()
+    (run,) = (run for run in past_runs(fitted) if run.measured.get("y") == max(y) and run.campaign == "old")
+    assert run.standing is Standing.BEYOND
 
 
 def test_fronts_follow_each_other_from_the_most_balanced_on() -> None:

@@ -156,7 +156,11 @@ def test_pictures_of_several_outcomes(several: Fitted, tmp_path: Path, figures: 
     expected = [(e.results["y"], e.results["cost"]) for e in several.campaign.front]
     assert [tuple(point) for point in np.array(drawn.get_data()).T] == expected
     (past,) = (line for line in axes.lines if line.get_label() == "old")
-    assert len(np.ravel(past.get_xdata())) == 15
+    (beyond,) = (line for line in axes.lines if line.get_label() == "past, beyond the limits")
+    (task,) = (task for task in several.campaign.past if task.name == "old")
+    y, cost, dirt = (task.objectives[name].y for name in ("y", "cost", "dirt"))
+    for line, there in ((past, dirt <= 2), (beyond, dirt > 2)):
+        assert {*zip(*line.get_data(), strict=True)} == {*zip(y[there], cost[there], strict=True)}  # type: ignore[arg-type]
     assert not any(line.get_label() == "older" for line in axes.lines)  # it lacks the cost
 
 

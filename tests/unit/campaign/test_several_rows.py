@@ -11,6 +11,7 @@ from tests.unit.campaign.several import HEADER, TOML, make_several
 from headstart import InputError
 from headstart.campaign.campaign import open_campaign
 from headstart.campaign.experiments import State
+from headstart.data.outcomes import Standing
 
 ROWS = (
     "0.1,0.2,u,30,0.5,20,0.1\n"  # 2: finished
@@ -39,7 +40,7 @@ def test_a_row_counts_for_every_result_it_has(tmp_path: Path) -> None:
 
 
 def test_the_front_has_what_no_other_beats_within_the_limits(tmp_path: Path) -> None:
-    """Row 2 is beaten by row 8 in both; row 9 is more costly and lower; without a measured limit a row may be on it."""
+    """Row 2 is beaten by row 8 in both; row 9 is more costly and lower."""
     campaign = open_campaign(make_several(tmp_path, HEADER + ROWS))
     assert [e.number for e in campaign.front] == [8]
     more = "0.1,0.3,u,50,0.5,40,0.1\n0.1,0.4,u,60,0.5,5,9\n0.1,0.5,u,45,0.5,16,1\n"
@@ -47,7 +48,23 @@ def test_the_front_has_what_no_other_beats_within_the_limits(tmp_path: Path) -> 
     assert [e.number for e in campaign.front] == [8, 10, 12]
     assert campaign.best is not None
     assert campaign.best.number == 12  # nearest to the best of both
-    assert not campaign.within(campaign.experiments[-2])
+    assert campaign.standing(campaign.experiments[-2]) is Standing.BEYOND
+
+
+def test_a_row_whose_limit_was_not_measured_is_not_the_best(tmp_path: Path) -> None:
+    """Whether it is within the limits is unknown: neither on the front nor the best, and why is said with its row."""
+    unmeasured = "0.1,0.3,u,90,0.5,1,n/a\n"
+    campaign = open_campaign(make_several(tmp_path, HEADER + unmeasured))
+    assert campaign.standing(campaign.experiments[0]) is Standing.UNKNOWN
+    assert (campaign.front, campaign.best) == ((), None)
+    assert campaign.why_no_best == (
+        "No result is known to be within the limits yet (dirt at most 2): dirt was not measured in row 2."
+    )
+    campaign = open_campaign(make_several(tmp_path, HEADER + unmeasured + "0.1,0.4,u,60,0.5,5,9\n"))
+    assert "dirt was not measured in row 2." in campaign.why_no_best
+    campaign = open_campaign(make_several(tmp_path, HEADER + unmeasured + ROWS))
+    assert [e.number for e in campaign.front] == [9]
+    assert campaign.why_no_best == ""
 
 
 def test_past_files_have_the_outcomes_that_they_know(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_the_sentence_has_the_units_and_the_noise() -> None:
     unlikely = str(replace(found, further=Further(0.05, 2.0)))
     assert unlikely.endswith("0.025 times the error of one measurement: further trials are unlikely to be worth it.")
     assert str(replace(found, results=3)).endswith("too early to say with 3 of at least 8 results, so go on.")
-    assert str(replace(found, further=None)) == "No result is within the limits yet: go on."
+    assert str(replace(found, further=None)) == "No result is known to be within the limits yet: go on."
     assert str(replace(found, further=None, results=0)) == "There are no results yet: go on."
     assert "has been tried" in str(replace(found, ahead=0))
 

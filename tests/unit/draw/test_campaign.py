@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from tests.unit.campaign.campaigns import make, value
+from tests.unit.campaign.several import HEADER, make_several
 
 from headstart import InputError
 from headstart.campaign.campaign import open_campaign
@@ -69,6 +70,23 @@ def test_progress_shows_results_the_best_and_what_is_expected(
     assert [text.get_text() for text in axes.texts] == [f"{expected.median[0]:.3g}"]
     assert [text.get_text() for text in axes.get_xticklabels()] == ["2", "3", "4", "5"]  # rows of the table
     assert ("maximised" if direction == "maximize" else "minimised") in str(figures[0].get_suptitle())
+
+
+def test_a_limit_that_was_not_measured_is_drawn_as_unknown(tmp_path: Path, figures: list[Figure]) -> None:
+    """Such rows are neither good nor the best so far nor on the front, and have a look and words of their own."""
+    current = "0.1,0.3,u,40,0.5,30,0.1\n0.6,0.3,u,99,0.5,1,n/a\n0.9,0.05,u,45,0.5,10,4\n"
+    fitted = fit_campaign(open_campaign(make_several(tmp_path, HEADER + current)))
+    draw_campaign(fitted, tmp_path / "plots")
+    progress, front = figures[0].axes[0], figures[1].axes[0]
+    assert _line(progress, "within the limits").tolist() == [[1], [40]]
+    assert _line(progress, "limits not measured").tolist() == [[2], [99]]
+    assert _line(progress, "beyond the limits").tolist() == [[3], [45]]
+    assert set(_line(progress, "best y so far: 40")[1]) == {40}
+    looks = {str(line.get_marker()) for line in progress.lines if "limits" in str(line.get_label())}
+    assert len(looks) == 3
+    assert _line(front, "on the front").tolist() == [[40], [30]]
+    assert _line(front, "this campaign, limits not measured").tolist() == [[99], [1]]
+    assert _line(front, "this campaign, beyond the limits").tolist() == [[45], [10]]
 
 
 def test_slices_show_the_prediction_through_the_best_point(tmp_path: Path, figures: list[Figure]) -> None:

@@ -91,7 +91,7 @@ def test_several_objectives_and_constraints_have_an_outlook() -> None:
 
     limited = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     limited.optimize(never, n_trials=3)
-    assert str(make().outlook(limited)) == "No result is within the limits yet: go on."
+    assert str(make().outlook(limited)) == "No result is known to be within the limits yet: go on."
 
 
 def test_rules_bind_what_is_looked_at() -> None:

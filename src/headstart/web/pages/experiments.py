@@ -42,7 +42,7 @@ from headstart.sources.parameters import Kind
 from headstart.web.desk import Desk, Snapshot, row_key
 from headstart.web.jobs import Learned
 from headstart.web.pages.page import desk_of, go, is_narrow, posted, render, svg
-from headstart.web.pages.rows import Bar, Bars, fits, settings_in_words, table_text
+from headstart.web.pages.rows import Bar, Bars, fits, settings_in_words, standing_in_words, table_text
 from headstart.web.problems import for_the_page, tried
 from headstart.web.worker import DeskWork
 
@@ -92,6 +92,7 @@ class ShownRow:
     within: str = ""
     rests: list[tuple[str, str]] = field(default_factory=list)
     note: str = ""
+    standing: str = ""  # with regard to the limits, where that is not within
     again: bool = False  # whether past settings can be tried again
 
 
@@ -126,7 +127,8 @@ def _row_of(campaign: Campaign, e: Experiment, outlook: RowOutlook | None, bars:
                 shown.cells.append(_field(f"r{e.number}.{i}", place, label, typed, texts.get(name, "")))
                 i += 1
         outcomes.append(shown)
-    row = ShownRow(e.number, e.state, [(p.name, e.values[p.name]) for p in file.parameters], outcomes)
+    settings = [(p.name, e.values[p.name]) for p in file.parameters]
+    row = ShownRow(e.number, e.state, settings, outcomes, standing=standing_in_words(campaign, e))
     if e.number in typed.edit:
         for i, p in enumerate(file.parameters):
             if p.kind is not Kind.FIXED:
@@ -151,6 +153,8 @@ def _past_row(campaign: Campaign, one: PastBest, bars: Bars) -> ShownRow:
         outcomes.append(ShownOutcome(column, [], expected, bar, one.told(column.name)))
     number = one.row_in(campaign)
     notes = [f"moved: {', '.join(one.moved)}"] if one.moved else []
+    if one.unmeasured:
+        notes.append(one.unknown_limits)
     if number is not None:
         notes.append(f"the settings of row {number}")
     settings = [(p.name, one.now.values[p.name]) for p in campaign.file.parameters]
@@ -249,6 +253,7 @@ def _page(
         "several": len(campaign.file.measured_columns) > 1,
         "best": campaign.best,
         "best_settings": settings_in_words(campaign, campaign.best) if campaign.best else "",
+        "why_no_best": campaign.why_no_best,
         "limited": bool(campaign.file.limits),
         "work": learned if isinstance(learned, DeskWork) else None,
         "knows": known.fitted.knows if known else True,

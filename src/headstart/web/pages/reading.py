@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 from datetime import date
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -18,6 +19,7 @@ from headstart.campaign.experiments import State
 from headstart.campaign.fitted import THIS
 from headstart.web.jobs import Judged, PastOf
 from headstart.web.pages.page import desk_of, render, waiting
+from headstart.web.pages.rows import standing_in_words
 from headstart.web.worker import DeskWork
 
 _VERSIONS = ("headstart", "torch", "botorch", "gpytorch", "numpy", "scipy", "optuna")
@@ -91,6 +93,7 @@ def _report(request: Request) -> Response:
         "file": now.campaign.file,
         "counts": {state.value: len(now.campaign.those(state)) for state in State},
         "best": now.campaign.best,
+        "standing": partial(standing_in_words, now.campaign),
         "front": now.campaign.front if len(now.campaign.file.goals) > 1 else (),
         "outcomes": _outcomes(judged),
         "noise": [(name, *own) for name, own in zip(labels, judged.noise, strict=True) if own[0] == own[0]],

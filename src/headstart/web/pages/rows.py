@@ -9,9 +9,9 @@ from typing import Any
 
 from headstart.campaign.campaign import Campaign
 from headstart.campaign.desk.words import cell, with_interval
-from headstart.campaign.experiments import Experiment
+from headstart.campaign.experiments import Experiment, State
 from headstart.campaign.suggestions import RowOutlook
-from headstart.data.outcomes import Goal
+from headstart.data.outcomes import Goal, Standing
 from headstart.sources.files.names import split_unit
 from headstart.sources.files.tables import FileLayout, write_rows
 
@@ -86,6 +86,12 @@ def settings_in_words(campaign: Campaign, experiment: Experiment) -> str:
         value = cell(experiment.values[p.name])
         told.append(value if p.is_text else f"{value} {p.unit}" if p.unit else f"{split_unit(p.name)[0]} {value}")
     return " · ".join(told)
+
+
+def standing_in_words(campaign: Campaign, experiment: Experiment) -> str:
+    """Where a finished experiment lies with regard to the limits, if that is not within."""
+    standing = campaign.standing(experiment)
+    return "" if standing is Standing.WITHIN or experiment.state is not State.FINISHED else str(standing)
 
 
 def table_text(campaign: Campaign, outlooks: Mapping[int, RowOutlook]) -> bytes:
