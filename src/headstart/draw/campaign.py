@@ -76,7 +76,7 @@ def _couple(fitted: Fitted, one: FittedOutcome, other: FittedOutcome, axes: Axes
     runs = [run for run in past_runs(fitted) if all(name in run.measured for name in names)]
     for campaign_name, standing in itertools.product(past, Standing):
         if own := [run for run in runs if run.campaign == campaign_name and run.standing is standing]:
-            x, y = ([run.measured[name] for run in own] for name in names)
+            x, y = (np.array([run.measured[name] for run in own]) for name in names)
             at, beyond = past[campaign_name], standing is Standing.BEYOND
             face = at.color if limited and standing is Standing.WITHIN else "none"
             look: dict[str, Any] = {"marker": "x" if beyond else at.marker, "color": PALE if beyond else at.color}
