@@ -54,7 +54,8 @@ class Further:
     """Expected gain of further points.
 
     Attributes:
-        gain: In the units of the one objective; with several, a share of the volume of their front.
+        gain: In the units of the one objective; with several, a share of the volume of their front, infinite
+            where that is 0.
         noise: Standard error of a measurement near the best, in the same units; where errors of results are known, a
             typical one of them is part of it. None with several objectives.
     """
@@ -139,6 +140,8 @@ class Outlook:
             why = "No result is known to be within the limits yet" if self.results else "There are no results yet"
             return f"{why}: go on."
         which = f"The next {self.ahead} {thing}s are" if self.ahead > 1 else f"The next {thing} is"
+        if self.several and math.isinf(self.further.gain):
+            return f"No result is better than the reference in every objective yet: {words}."
         if self.several:
             return f"{which} expected to add {100 * self.further.gain:.2g} % to the volume of the front: {words}."
         ratio = self.further.ratio

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -53,6 +54,15 @@ def test_of_several_objectives_the_share_of_the_volume_decides() -> None:
         "further experiments are unlikely to be worth it."
     )
     assert replace(found, further=Further(1.01 * OF_VOLUME, None)).advice is Advice.GO_ON
+
+
+def test_a_front_without_a_volume_has_no_share_of_it() -> None:
+    """As long as no result beats the reference in every objective there is nothing to add a share of."""
+    found = Outlook(Further(math.inf, None), 1, 3, several=True)
+    assert str(found) == (
+        "No result is better than the reference in every objective yet: "
+        "too early to say with 3 of at least 8 results, so go on."
+    )
 
 
 def test_the_sentence_has_the_units_and_the_noise() -> None:
